@@ -1,0 +1,166 @@
+/* The wire between a client (one hooked process) and the node's manager.
+ *
+ * Transport: one SOCK_SEQPACKET Unix socket per allocation; a record is one packet. Which socket a client reached says
+ * whose it is, so no record carries an identity. Every record begins with struct es_header; all integers are
+ * little-endian and naturally aligned. Kinds and reasons are never renumbered.
+ *
+ * Only enums and structs stand here: C includes this file through wire_checks.h (guards and size assertions), and
+ * Python reads the very same text through cffi.
+ *
+ * The order of records: the client says HELLO; the manager answers WELCOME, which carries two memfds (SCM_RIGHTS:
+ * first the gate page, then the hint page), or REFUSED. From then on the manager sends a record only as the answer to
+ * RESERVE and MEMORY_QUERY; grants and revokes are written into the gate page, whose word is also a futex. */
+
+enum es_protocol {
+    ES_VERSION = 1,             /* the one version there is; HELLO carries the range a client speaks */
+    ES_RECORD_BYTES_MAX = 128,  /* no record is longer; a longer packet is malformed */
+    ES_PAGE_BYTES = 4096,       /* size of the gate page and of the hint page */
+    ES_TEXT_BYTES = 96,
+};
+
+enum es_kind {
+    ES_HELLO = 1,         /* client → manager: es_hello */
+    ES_WELCOME = 2,       /* manager → client: es_welcome, with two file descriptors */
+    ES_REFUSED = 3,       /* manager → client: es_refused, then the connection ends */
+    ES_REQUEST = 4,       /* client → manager: es_request: a launch is waiting at the closed gate */
+    ES_RELEASE = 5,       /* client → manager: es_release: drained, answers grant `number` */
+    ES_USAGE = 6,         /* client → manager: es_usage: GPU time while a grant lasts on */
+    ES_RESERVE = 7,       /* client → manager: es_reserve: may this much device memory be taken */
+    ES_RESERVED = 8,      /* manager → client: es_reserved: the verdict, repeats the RESERVE's number */
+    ES_COMMIT = 9,        /* client → manager: es_memory: the driver gave it; repeats the RESERVE's number */
+    ES_CANCEL = 10,       /* client → manager: es_memory: the driver refused; repeats the RESERVE's number */
+    ES_FREED = 11,        /* client → manager: es_memory: `bytes` were given back to the driver */
+    ES_MEMORY_QUERY = 12, /* client → manager: es_memory_query */
+    ES_MEMORY_INFO = 13,  /* manager → client: es_memory_info, repeats the query's number */
+};
+
+enum es_accelerator {
+    ES_ACCELERATOR_GPU = 1,
+    ES_ACCELERATOR_EDGETPU = 2,
+};
+
+enum es_failure_policy {
+    ES_FAIL_OPEN = 0,   /* manager away: run on unshared after the grace time */
+    ES_FAIL_CLOSED = 1, /* manager away: launch nothing more after the grace time */
+};
+
+enum es_refusal {
+    ES_REFUSAL_VERSION = 1,     /* no version in common */
+    ES_REFUSAL_ACCELERATOR = 2, /* the allocation is of another kind of device */
+    ES_REFUSAL_FULL = 3,        /* the allocation has its maximum of clients */
+    ES_REFUSAL_ENDED = 4,       /* the allocation is being removed */
+};
+
+enum es_memory_kind {
+    ES_MEMORY_PLAIN = 1,   /* cuMemAlloc and its like */
+    ES_MEMORY_CONTEXT = 2, /* what the driver takes for a context */
+};
+
+/* Bits of the gate's word. The rest of it, word >> ES_GATE_NUMBER_SHIFT, is the grant's number (never 0 in a grant). */
+enum es_gate_bits {
+    ES_GATE_HELD = 1,      /* launches may pass */
+    ES_GATE_CONTENDED = 2, /* somebody else has work: keep queued work within queue_cap_ns */
+    ES_GATE_NUMBER_SHIFT = 2,
+};
+
+enum es_release_flags {
+    ES_RELEASE_FOLLOWS = 1, /* a launch is already waiting at the gate: as good as a REQUEST */
+};
+
+/* First bytes of the gate page: written by the manager alone, mapped read-only by the client. */
+struct es_gate_page {
+    uint32_t word;          /* es_gate_bits and the grant's number; a futex */
+    uint32_t epoch;         /* the manager's life; another one than in WELCOME means the page is dead (0: discarded) */
+    uint64_t granted_at_ns; /* CLOCK_MONOTONIC of the grant in `word` */
+};
+
+/* First bytes of the hint page: written by the client, read by the manager, believed by nobody. */
+struct es_hint_page {
+    uint64_t backlog_ns;      /* GPU time that the client thinks it has queued */
+    uint64_t launches;        /* submissions so far */
+    uint32_t waiting_threads; /* threads at the closed gate */
+    uint32_t reserved;
+};
+
+struct es_header {
+    uint16_t kind;
+    uint16_t size;   /* of the whole record, this header included */
+    uint32_t number; /* grant number, or the number of a memory request; 0 where there is none */
+};
+
+struct es_hello {
+    struct es_header header;
+    uint16_t version_min;
+    uint16_t version_max;
+    uint16_t accelerator; /* es_accelerator */
+    uint16_t reserved;
+};
+
+struct es_welcome {
+    struct es_header header;
+    uint16_t version;
+    uint16_t failure_policy; /* es_failure_policy */
+    uint32_t grace_ms;       /* how long a client waits for a manager that went away */
+    uint32_t epoch;          /* the manager's life */
+    uint32_t queue_cap_ns;   /* most GPU time to keep queued while contended (Q) */
+    uint32_t anticipation_ns; /* longest think time for which a drained client keeps its turn (A) */
+    uint32_t reserved;
+    uint64_t memory_cap_bytes; /* for each device of the allocation */
+};
+
+struct es_refused {
+    struct es_header header;
+    uint16_t reason; /* es_refusal */
+    uint16_t reserved[3];
+    char text[ES_TEXT_BYTES]; /* UTF-8, zero-terminated */
+};
+
+struct es_request {
+    struct es_header header;
+};
+
+struct es_release {
+    struct es_header header; /* number: of the grant */
+    uint64_t gpu_ns;         /* GPU time since the grant or the last USAGE */
+    uint32_t flags;          /* es_release_flags */
+    uint32_t reserved;
+};
+
+struct es_usage {
+    struct es_header header; /* number: of the grant */
+    uint64_t gpu_ns;         /* GPU time since the grant or the last USAGE */
+};
+
+struct es_reserve {
+    struct es_header header; /* number: chosen by the client, not in use */
+    uint64_t bytes;
+    uint32_t device; /* index of the device within the allocation */
+    uint32_t kind;   /* es_memory_kind */
+};
+
+struct es_reserved {
+    struct es_header header;
+    uint64_t free_bytes; /* under the cap, before this reservation */
+    uint32_t granted;    /* 1 or 0 */
+    uint32_t reserved;
+};
+
+/* COMMIT, CANCEL (number of the RESERVE) and FREED (number 0). */
+struct es_memory {
+    struct es_header header;
+    uint64_t bytes; /* COMMIT: what the driver really took; FREED: what it got back; CANCEL: 0 */
+    uint32_t device;
+    uint32_t kind; /* es_memory_kind */
+};
+
+struct es_memory_query {
+    struct es_header header;
+    uint32_t device;
+    uint32_t reserved;
+};
+
+struct es_memory_info {
+    struct es_header header;
+    uint64_t cap_bytes;
+    uint64_t used_bytes; /* of the whole allocation: committed and reserved */
+};

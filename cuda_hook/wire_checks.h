@@ -1,0 +1,29 @@
+#ifndef EDGESHARE_WIRE_CHECKS_H
+#define EDGESHARE_WIRE_CHECKS_H
+
+/* The way C includes wire.h: guards, and the sizes that both sides rely on. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are little-endian");
+_Static_assert(sizeof(struct es_header) == 8, "es_header");
+_Static_assert(sizeof(struct es_hello) == 16, "es_hello");
+_Static_assert(sizeof(struct es_welcome) == 40, "es_welcome");
+_Static_assert(sizeof(struct es_refused) == 112, "es_refused");
+_Static_assert(sizeof(struct es_request) == 8, "es_request");
+_Static_assert(sizeof(struct es_release) == 24, "es_release");
+_Static_assert(sizeof(struct es_usage) == 16, "es_usage");
+_Static_assert(sizeof(struct es_reserve) == 24, "es_reserve");
+_Static_assert(sizeof(struct es_reserved) == 24, "es_reserved");
+_Static_assert(sizeof(struct es_memory) == 24, "es_memory");
+_Static_assert(sizeof(struct es_memory_query) == 16, "es_memory_query");
+_Static_assert(sizeof(struct es_memory_info) == 24, "es_memory_info");
+_Static_assert(sizeof(struct es_refused) <= ES_RECORD_BYTES_MAX, "ES_RECORD_BYTES_MAX");
+_Static_assert(sizeof(struct es_gate_page) == 16, "es_gate_page");
+_Static_assert(sizeof(struct es_hint_page) == 24, "es_hint_page");
+_Static_assert(offsetof(struct es_gate_page, word) == 0, "the futex word comes first");
+
+#endif

@@ -1,0 +1,53 @@
+"""The ``edgeshare`` command: finds the subcommand, loads it alone, prints its errors as one line."""
+
+import importlib
+import sys
+
+import click
+
+from edgeshare import __version__
+from edgeshare.errors import EdgeshareError
+
+COMMANDS = {
+    "sharemgr": "Grants slices of this node's devices to their clients.",
+    "deviceplugin": "Advertises this node's devices to the kubelet in hundredths.",
+    "run": "Runs a command as a client of this node's share manager.",
+    "status": "Shows who has which share of this node's devices.",
+    "top": "Shows the shares live.",
+    "demo": "Shows sharing at work on a simulated machine.",
+    "simgpu": "Makes, breaks and reads simulated GPUs.",
+}
+"""Subcommand → its line in ``edgeshare --help``: known without importing it, because memory and start-up count."""
+
+
+class LazyGroup(click.Group):
+    """A group whose subcommand NAME is ``edgeshare.cli.NAME.command``, imported when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"edgeshare.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="edgeshare")
+def cli() -> None:
+    """Several programs share one accelerator, each with a share that holds and a memory cap that holds."""
+
+
+def main() -> None:
+    """The console script: exit status 0, 1 (it failed, one line says why) or 2 (wrong usage)."""
+    try:
+        cli.main(prog_name="edgeshare", standalone_mode=True)
+    except EdgeshareError as error:
+        click.echo(f"edgeshare: {error}", err=True)
+        sys.exit(1)

@@ -1,0 +1,36 @@
+"""Every name that users and parts rely on: resources, annotations, labels, paths."""
+
+GPU_PERCENT = "edge/gpu-percent"
+GPU_MEMORY_MIB = "edge/gpu-memory-mib"
+TPU_PERCENT = "edge/tpu-percent"
+
+GPU_PERCENT_LIMIT = "edge/gpu-percent-limit"
+SHARE_CLASS = "edge/share-class"
+GPU_ASSIGNMENT = "edge/gpu-assignment"
+
+RUNTIME_DIR = "/run/edgeshare"
+STATE_DIR = "/var/lib/edgeshare"
+
+STATUS_SOCKET = "status.sock"
+"""In the runtime directory: edgeshare.v1.ShareStatus."""
+
+ALLOCATIONS_SOCKET = "allocations.sock"
+"""In the runtime directory: edgeshare.v1.Allocations."""
+
+CLIENTS_DIR = "clients"
+"""In the runtime directory: one folder an allocation, named by its id, open to the manager's user alone."""
+
+HOOK_SOCKET = "hook.sock"
+"""In an allocation's folder: what its clients connect to."""
+
+HOOK_CONFIG = "hook.conf"
+"""In an allocation's folder: what the hook must know when the manager is away (``name=value`` lines:
+``failure-policy`` open or closed, ``grace-ms``, ``memory-cap-bytes``)."""
+
+HOOK_DIR_IN_CONTAINER = "/run/edgeshare"
+"""Where a container finds its allocation's folder."""
+
+HOOK_DIR_VARIABLE = "EDGESHARE_HOOK_DIR"
+"""Environment variable that names the allocation's folder where it is not at HOOK_DIR_IN_CONTAINER."""
+
+HOOK_LIBRARY = "libedgeshare_cuda.so"

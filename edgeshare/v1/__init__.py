@@ -1,0 +1,1 @@
+"""edgeshare's own gRPC API, generated from proto/ by `make proto`."""

@@ -1,0 +1,34 @@
+"""The cache folder: what is slow to make and depends on nothing but its version."""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+
+def cache_dir() -> Path:
+    """The folder, outside the tree: `$EDGESHARE_CACHE`, or `edgeshare` in the user's cache folder."""
+    if named := os.environ.get("EDGESHARE_CACHE"):
+        return Path(named).absolute()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "edgeshare"
+
+
+def make_once(target: Path, make: Callable[[Path], None]) -> Path:
+    """Return `target`, and have `make(path)` write it (a file or a folder) first where it is missing.
+
+    It is written beside `target` and renamed, so that one that is there is always whole; a second maker waits for
+    the first instead of doing the same work beside it.
+    """
+    if target.exists():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with (target.parent / f"{target.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists():
+            with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as scratch:
+                made = Path(scratch) / target.name
+                make(made)
+                shutil.move(made, target)
+    return target
