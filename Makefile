@@ -1,0 +1,67 @@
+# Everything that a person or a machine does with this tree. Each target sets up what it needs.
+
+VENV ?= .venv
+PYTHON_IN_VENV = $(VENV)/bin/python
+NATIVE = $(wildcard cuda_hook/*.h cuda_hook/*/*.[chS] cuda_hook/*/*.def cuda_hook/build_core.py simgpu/*.h simgpu/*/*.[ch] simgpu/*/*.def setup.py)
+
+.PHONY: help setup build demo test check format proto bench cluster cluster-down wheel clean
+
+help:
+	@echo "make demo          four programs share two simulated GPUs, for 30 seconds"
+	@echo "make check         format, lint, types, import rules, unit tests (under a minute)"
+	@echo "make test          everything but the real-GPU tests, a real one-node Kubernetes included"
+	@echo "make bench         the figures, as JSON"
+	@echo "make cluster       a one-node Kubernetes with edgeshare on it; make cluster-down stops it"
+	@echo "make build         the C parts, in place    make proto   the generated gRPC code"
+	@echo "make wheel         a wheel in dist/         make format  the code's format"
+
+# `make -s` and a stamp, so that a second call costs nothing.
+$(VENV)/.ready: pyproject.toml setup.py constraints.txt tools/setup
+	@tools/setup $(VENV)
+	@touch $@
+
+setup: $(VENV)/.ready
+
+$(VENV)/.built: $(VENV)/.ready $(NATIVE)
+	@echo "building the C parts" >&2
+	@$(PYTHON_IN_VENV) setup.py -q build_ext --inplace
+	@touch $@
+
+build: $(VENV)/.built
+
+demo: build
+	@$(VENV)/bin/edgeshare demo
+
+check: build
+	$(VENV)/bin/ruff format --check -q .
+	$(VENV)/bin/ruff check -q .
+	PATH="$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) proto/generate.py --check
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports --no-logo
+	$(PYTHON_IN_VENV) -m pytest -q tests/unit
+
+test: check
+	$(PYTHON_IN_VENV) -m pytest -q tests --ignore=tests/unit --ignore=tests/gpu
+
+bench: build
+	@$(PYTHON_IN_VENV) -m bench
+
+proto: setup
+	PATH="$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) proto/generate.py
+
+format: setup
+	$(VENV)/bin/ruff format -q .
+	$(VENV)/bin/ruff check -q --fix .
+
+wheel: setup
+	$(VENV)/bin/pip wheel -q --no-deps --no-build-isolation -w dist .
+
+cluster: build
+	$(PYTHON_IN_VENV) tests/cluster/up.py --with-edgeshare
+
+cluster-down: setup
+	$(PYTHON_IN_VENV) tests/cluster/down.py
+
+clean:
+	rm -rf build dist $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf cuda_hook/*.so cuda_hook/_core.c simgpu/lib simgpu/bin
