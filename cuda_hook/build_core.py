@@ -1,0 +1,36 @@
+"""Builds ``cuda_hook._core``: the hook's pure C parts, for Python and the tests (cffi, API mode)."""
+
+from pathlib import Path
+
+from cffi import FFI
+
+HERE = Path(__file__).parent
+
+DECLARATIONS = """
+size_t es_record_bytes(unsigned int kind);
+int es_check_from_client(const void *packet, size_t bytes);
+int es_check_from_manager(const void *packet, size_t bytes);
+const char *es_malformed_text(int malformed);
+
+uint32_t es_gate_open_word(uint32_t number, int contended);
+uint32_t es_gate_number(uint32_t word);
+void es_gate_open(struct es_gate_page *page, uint32_t number, int contended, uint64_t now_ns);
+void es_gate_close(struct es_gate_page *page);
+void es_gate_discard(struct es_gate_page *page);
+uint32_t es_gate_load(const struct es_gate_page *page);
+int es_gate_wait(const struct es_gate_page *page, uint32_t seen, uint64_t timeout_ns);
+"""
+
+ffibuilder = FFI()
+ffibuilder.cdef((HERE / "wire.h").read_text() + DECLARATIONS)
+ffibuilder.set_source(
+    "cuda_hook._core",
+    '#include "record.h"\n#include "gate_page.h"\n',
+    sources=["cuda_hook/core/record.c", "cuda_hook/core/gate_page.c"],
+    include_dirs=["cuda_hook", "cuda_hook/core"],
+    depends=["cuda_hook/wire.h", "cuda_hook/wire_checks.h"],
+    extra_compile_args=["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"],
+)
+
+if __name__ == "__main__":
+    ffibuilder.compile(verbose=True, tmpdir=str(HERE.parent))

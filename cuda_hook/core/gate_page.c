@@ -1,0 +1,61 @@
+#include "gate_page.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+uint32_t es_gate_open_word(uint32_t number, int contended)
+{
+    return number << ES_GATE_NUMBER_SHIFT | (contended ? ES_GATE_CONTENDED : 0) | ES_GATE_HELD;
+}
+
+uint32_t es_gate_number(uint32_t word)
+{
+    return word >> ES_GATE_NUMBER_SHIFT;
+}
+
+/* The futex is shared between processes, so it must not be a private one. */
+static void store_word(struct es_gate_page *page, uint32_t word)
+{
+    __atomic_store_n(&page->word, word, __ATOMIC_RELEASE);
+    (void)syscall(SYS_futex, &page->word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void es_gate_open(struct es_gate_page *page, uint32_t number, int contended, uint64_t now_ns)
+{
+    __atomic_store_n(&page->granted_at_ns, now_ns, __ATOMIC_RELAXED);
+    store_word(page, es_gate_open_word(number, contended));
+}
+
+void es_gate_close(struct es_gate_page *page)
+{
+    const uint32_t word = __atomic_load_n(&page->word, __ATOMIC_RELAXED);
+
+    store_word(page, word & ~(uint32_t)(ES_GATE_HELD | ES_GATE_CONTENDED));
+}
+
+void es_gate_discard(struct es_gate_page *page)
+{
+    __atomic_store_n(&page->epoch, 0, __ATOMIC_RELAXED);
+    es_gate_close(page);
+}
+
+uint32_t es_gate_load(const struct es_gate_page *page)
+{
+    return __atomic_load_n(&page->word, __ATOMIC_ACQUIRE);
+}
+
+int es_gate_wait(const struct es_gate_page *page, uint32_t seen, uint64_t timeout_ns)
+{
+    const struct timespec timeout = {
+        .tv_sec = (time_t)(timeout_ns / 1000000000),
+        .tv_nsec = (long)(timeout_ns % 1000000000),
+    };
+
+    if (syscall(SYS_futex, &page->word, FUTEX_WAIT, seen, &timeout, NULL, 0) == 0 || errno == EAGAIN)
+        return 0;
+    return errno;
+}

@@ -1,0 +1,24 @@
+#ifndef EDGESHARE_CORE_GATE_PAGE_H
+#define EDGESHARE_CORE_GATE_PAGE_H
+
+#include "wire_checks.h"
+
+/* The word of an open gate. `number` is the grant's, 1 to 2^30 - 1. */
+uint32_t es_gate_open_word(uint32_t number, int contended);
+
+/* The grant's number in a word; 0 where there was none yet. */
+uint32_t es_gate_number(uint32_t word);
+
+/* The manager's side: each stores the word with release order and wakes every thread that waits on it. */
+void es_gate_open(struct es_gate_page *page, uint32_t number, int contended, uint64_t now_ns);
+/* Keeps the number of the grant that ends, so that the client can name it in its RELEASE. */
+void es_gate_close(struct es_gate_page *page);
+/* The page is dead: its client must connect anew. */
+void es_gate_discard(struct es_gate_page *page);
+
+/* The client's side. The page may be mapped read-only. */
+uint32_t es_gate_load(const struct es_gate_page *page);
+/* Sleeps while the word is `seen`, at most timeout_ns; returns 0 when woken or changed, else an errno (ETIMEDOUT, EINTR). */
+int es_gate_wait(const struct es_gate_page *page, uint32_t seen, uint64_t timeout_ns);
+
+#endif

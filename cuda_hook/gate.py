@@ -1,0 +1,96 @@
+"""The manager's side of a client's two pages: the gate, which it alone writes, and the hints."""
+
+import fcntl
+import mmap
+import os
+from typing import Any, NamedTuple, Self
+
+from cuda_hook._core import ffi, lib
+
+GRANT_NUMBER_MAX = (1 << (32 - lib.ES_GATE_NUMBER_SHIFT)) - 1
+"""The word's upper bits: after this the numbers start again at 1."""
+
+# linux/fcntl.h; Python's fcntl has no name for it before 3.14. Linux 5.1 and later.
+_F_SEAL_FUTURE_WRITE = 0x0010
+_SEALS_SIZE = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+
+
+class Hint(NamedTuple):
+    """What a client says about itself; it may say anything."""
+
+    backlog_ns: int
+    launches: int
+    waiting_threads: int
+
+
+class GatePages:
+    """One client's gate page and hint page.
+
+    ``fds`` (gate, hint) go to the client with WELCOME; they can be closed once sent (``close_fds``). Where
+    the kernel can (Linux 5.1), the gate's file is sealed so that nobody but this object can ever write to it;
+    on older ones a client that means to could, and only its own gate. Neither file can change its size.
+    """
+
+    def __init__(self, gate_fd: int, hint_fd: int, gate_map: mmap.mmap, hint_map: mmap.mmap) -> None:
+        self._fds: tuple[int, ...] = (gate_fd, hint_fd)
+        self._gate_map = gate_map
+        self._hint_map = hint_map
+        self._gate: Any = ffi.cast("struct es_gate_page *", ffi.from_buffer(gate_map))
+        self._hint: Any = ffi.cast("struct es_hint_page *", ffi.from_buffer(hint_map))
+
+    @classmethod
+    def create(cls, epoch: int) -> Self:
+        """Makes both pages, the gate closed. ``epoch`` (1 to 2^32 − 1) tells a manager's life from others."""
+        gate_fd, gate_map = _page("edgeshare-gate")
+        hint_fd, hint_map = _page("edgeshare-hint")
+        pages = cls(gate_fd, hint_fd, gate_map, hint_map)
+        pages._gate.epoch = epoch
+        _seal(gate_fd, _SEALS_SIZE | _F_SEAL_FUTURE_WRITE | fcntl.F_SEAL_SEAL)
+        _seal(hint_fd, _SEALS_SIZE | fcntl.F_SEAL_SEAL)
+        return pages
+
+    @property
+    def fds(self) -> tuple[int, ...]:
+        """(gate, hint), or nothing after close_fds."""
+        return self._fds
+
+    def close_fds(self) -> None:
+        """Closes the descriptors, once they are sent: 64 clients would be 128 of them. The pages stay."""
+        for fd in self._fds:
+            os.close(fd)
+        self._fds = ()
+
+    def open(self, number: int, contended: bool, now_ns: int) -> None:
+        """Lets the client launch under grant ``number`` (1 to GRANT_NUMBER_MAX), and wakes who waits for it.
+
+        Also changes the contended bit of a grant that goes on.
+        """
+        if not 1 <= number <= GRANT_NUMBER_MAX:
+            raise ValueError(f"grant number {number} is not within 1 to {GRANT_NUMBER_MAX}")
+        lib.es_gate_open(self._gate, number, contended, now_ns)
+
+    def close(self) -> None:
+        """Calls the grant back."""
+        lib.es_gate_close(self._gate)
+
+    def discard(self) -> None:
+        """Closes the gate for ever: the client has to connect anew."""
+        lib.es_gate_discard(self._gate)
+
+    def hint(self) -> Hint:
+        """What the client wrote last."""
+        return Hint(self._hint.backlog_ns, self._hint.launches, self._hint.waiting_threads)
+
+
+def _page(name: str) -> tuple[int, mmap.mmap]:
+    fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, lib.ES_PAGE_BYTES)
+    return fd, mmap.mmap(fd, lib.ES_PAGE_BYTES)
+
+
+def _seal(fd: int, seals: int) -> None:
+    try:
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+    except OSError:
+        # Before Linux 5.1 F_SEAL_FUTURE_WRITE is an invalid argument; the others came with memfd.
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals & ~_F_SEAL_FUTURE_WRITE)
