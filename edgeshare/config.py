@@ -1,0 +1,49 @@
+"""Reads a part's configuration: a YAML file, parsed strictly into that part's own model."""
+
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from edgeshare.errors import InvalidRequest
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read_config(path: Path | None, model: type[Model]) -> Model:
+    """The configuration in ``path``, or the defaults where there is none.
+
+    Raises InvalidRequest, in one line that names the file and the key, for a file that cannot be read, an
+    unknown key or a value out of range. ``model`` has to forbid extra keys.
+    """
+    if path is None:
+        return model()
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidRequest(f"{path}: cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InvalidRequest(f"{path}: is not YAML: {_one_line(str(error))}") from error
+    if content is None:
+        return model()
+    if not isinstance(content, dict):
+        raise InvalidRequest(
+            f"{path}: expected lines of the form 'key: value', found a {type(content).__name__}"
+        )
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise InvalidRequest(f"{path}: {_explain(error, model)}") from error
+
+
+def _explain(error: ValidationError, model: type[BaseModel]) -> str:
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] in ("extra_forbidden", "invalid_key"):
+        return f"unknown key '{key}': the keys are {', '.join(model.model_fields)}"
+    return f"{key}: {_one_line(first['msg'])}, found {_one_line(repr(first['input']))}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

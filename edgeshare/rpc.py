@@ -1,0 +1,27 @@
+"""How errors cross gRPC, in both directions."""
+
+import grpc
+
+from edgeshare.errors import AlreadyExists, EdgeshareError, InvalidRequest, NoRoom, NotFound, Unavailable
+
+CODES: dict[type[EdgeshareError], grpc.StatusCode] = {
+    InvalidRequest: grpc.StatusCode.INVALID_ARGUMENT,
+    NotFound: grpc.StatusCode.NOT_FOUND,
+    NoRoom: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    AlreadyExists: grpc.StatusCode.ALREADY_EXISTS,
+    Unavailable: grpc.StatusCode.UNAVAILABLE,
+}
+"""What a server answers for each of our errors."""
+
+ERRORS = {code: kind for kind, code in CODES.items()}
+"""What a client raises for each answer; any other answer is Unavailable, because no valid call gets one."""
+
+
+def status_code(error: EdgeshareError) -> grpc.StatusCode:
+    """The code with which a server tells this error."""
+    return CODES.get(type(error), grpc.StatusCode.INTERNAL)
+
+
+def error_from(code: grpc.StatusCode, text: str) -> EdgeshareError:
+    """The error that a server told with this code and text."""
+    return ERRORS.get(code, Unavailable)(text)
