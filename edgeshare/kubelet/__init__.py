@@ -1,0 +1,1 @@
+"""The gRPC interfaces of the kubelet, generated from `proto/edgeshare/kubelet`."""

@@ -1,0 +1,1 @@
+"""The kubelet's device plugin API, version v1beta1."""
