@@ -15,12 +15,16 @@ TOOLS = Path(__file__).parent.parent / "tools"
 
 @dataclass(frozen=True)
 class Module:
-    """A folder of `tools/` whose go.mod pins what is built there; `minutes` is a rough first build on 2 cores."""
+    """A folder of `tools/` whose go.mod pins what is built there.
+
+    `minutes` is about what a first build takes on 2 cores; `stamps` says which variables hold the version.
+    """
 
     folder: str
     requires: str
     programs: dict[str, str]
     minutes: int
+    stamps: str = ""
 
     @property
     def version(self) -> str:
@@ -46,6 +50,7 @@ KUBERNETES = Module(
         )
     },
     minutes=7,
+    stamps="k8s.io/component-base/version",
 )
 HELM = Module("helm", "helm.sh/helm/v3", {"helm": "helm.sh/helm/v3/cmd/helm"}, minutes=1)
 GRPCURL = Module(
@@ -61,11 +66,16 @@ def program(module: Module, name: str) -> Path:
     version = module.version
 
     def build(target: Path) -> None:
-        say(f"building {name} {version} (once; all of {module.folder} takes about {module.minutes} min on 2 cores) …")
+        say(
+            f"building {name} {version} (once; all of {module.folder} takes about {module.minutes} minutes "
+            "on 2 cores) …"
+        )
         started_s = time.monotonic()
-        major, minor, _ = version.split(".", 2)
-        stamp = "k8s.io/component-base/version"
-        flags = f"-s -w -X {stamp}.gitVersion=v{version} -X {stamp}.gitMajor={major} -X {stamp}.gitMinor={minor}"
+        flags = "-s -w"
+        if module.stamps:
+            major, minor, _ = version.split(".", 2)
+            for variable, value in (("gitVersion", f"v{version}"), ("gitMajor", major), ("gitMinor", minor)):
+                flags += f" -X {module.stamps}.{variable}={value}"
         run(
             [go_program(), "build", "-trimpath", "-ldflags", flags, "-o", target, module.programs[name]],
             cwd=TOOLS / module.folder,

@@ -16,10 +16,10 @@ def cache_dir() -> Path:
 
 
 def make_once(target: Path, make: Callable[[Path], None]) -> Path:
-    """Return `target`, and have `make(path)` write it (a file or a folder) first where it is missing.
+    """Return `target`, a file or a folder, which `make(path)` writes first where it is missing.
 
-    It is written beside `target` and renamed, so that one that is there is always whole; a second maker waits for
-    the first instead of doing the same work beside it.
+    It is written beside `target` and renamed, so that one that is there is always whole; a second maker
+    waits for the first instead of doing the same work beside it.
     """
     if target.exists():
         return target

@@ -9,14 +9,18 @@ from onenode.errors import NodeError
 ERROR_LINES = 15
 
 
-def run(command: Sequence[str | Path], *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
+def run(
+    command: Sequence[str | Path],
+    *,
+    stdin: str = "",
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> str:
     """Run `command` and return its standard output.
 
     Raises NodeError with the last lines it wrote to standard error when its exit status is not 0.
     """
-    done = subprocess.run(
-        command, env=env, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, input=stdin, env=env, cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         said = "\n".join((done.stderr or done.stdout).splitlines()[-ERROR_LINES:])
         shown = " ".join(str(word) for word in command)

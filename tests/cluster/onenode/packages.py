@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from onenode.command import run, say
 from onenode.errors import NodeError
 
-# Each is known by a program of its own. The names are the same in Debian 12 and later and in Ubuntu 22.04 and later.
+# Each is known by a program of its own. The names are the same in Debian 12 and in Ubuntu 22.04 and later.
 NODE_PACKAGES = {
     "containerd": "containerd",
     "runc": "runc",
