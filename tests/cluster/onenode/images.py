@@ -1,0 +1,110 @@
+"""The images that the node's tests run: a distribution with Python, and what is put on it."""
+
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from onenode.archive import write_image, write_layer
+from onenode.cache import cache_dir, make_once
+from onenode.command import run, say
+from onenode.errors import NodeError
+from onenode.packages import IMAGE_PACKAGES, SYSTEM_PATH, install, missing
+
+PROJECT = Path(__file__).parent.parent.parent.parent
+PAUSE_SOURCE = Path(__file__).parent / "pause.c"
+
+# The suite whose own Python is the one that the wheels are made with.
+SUITES = {(3, 11): "bookworm", (3, 12): "noble", (3, 13): "trixie"}
+BASE_NAME = "localhost/edgeshare-test-base:1"
+# Documentation and translations are half of what a distribution adds to an interpreter.
+LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
+
+
+def base_layer() -> Path:
+    """A root file system with Python: an uncompressed tar, made by mmdebstrap and cached."""
+    suite = SUITES.get(sys.version_info[:2])
+    if suite is None:
+        known = ", ".join(f"{major}.{minor}" for major, minor in SUITES)
+        ours = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        raise NodeError(
+            f"no distribution is known whose own Python is {ours}, to make images from: make the virtual "
+            f"environment with one of {known}"
+        )
+
+    def make(path: Path) -> None:
+        install(missing(IMAGE_PACKAGES))
+        say(f"making the images' base, {suite} with Python (once; about a minute) …")
+        excluded = [f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT]
+        run(
+            ["mmdebstrap", "--quiet", "--variant=essential", "--include=python3", *excluded, suite, path],
+            # A fixed time makes the layer the same wherever it is made.
+            env={**os.environ, "PATH": SYSTEM_PATH, "SOURCE_DATE_EPOCH": "0"},
+        )
+
+    return make_once(cache_dir() / f"base-{suite}-{os.uname().machine}.tar", make)
+
+
+def pause_image(folder: Path, name: str) -> Path:
+    """An archive of the image that holds a pod's namespaces open: one static program."""
+    pause = folder / "pause"
+    run(["gcc", "-static", "-Os", "-s", "-Wall", "-Wextra", "-Werror", "-o", pause, PAUSE_SOURCE])
+    layer = write_layer(folder / "pause.layer.tar", {"/pause": pause})
+    return write_image(folder / "pause.tar", name, [layer], entrypoint=["/pause"])
+
+
+def client_image(folder: Path, name: str, files: Mapping[str, Path], entrypoint: Sequence[str]) -> Path:
+    """An archive of an image with the base's C library and Python, and local files at the paths given."""
+    slug = hashlib.sha256(name.encode()).hexdigest()[:12]
+    layer = write_layer(folder / f"{slug}.layer.tar", files)
+    return write_image(folder / f"{slug}.tar", name, [base_layer(), layer], entrypoint=entrypoint)
+
+
+def project_image(name: str) -> Path:
+    """An archive of the image that the project's Dockerfile describes, cached by what goes into it.
+
+    The wheels come from this tree and, for what it depends on, from where pip is set up to get them.
+    """
+    with tempfile.TemporaryDirectory(prefix="edgeshare-image-") as scratch:
+        context = Path(scratch)
+        say("making wheels of the project and of what it depends on …")
+        wheels = context / "wheels"
+        # A copy, so that neither an older build's files get in nor this one's are left in the tree.
+        source = shutil.copytree(
+            PROJECT,
+            context / "source",
+            ignore=shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "*.so*"),
+        )
+        pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation"]
+        run(
+            [*pip, "--constraint", PROJECT / "constraints.txt", "--wheel-dir", wheels, source, "pip"],
+            env={**os.environ, "SOURCE_DATE_EPOCH": "315532800"},  # 1980, the earliest that a zip can hold
+        )
+        dockerfile = PROJECT / "Dockerfile"
+        key = _digest([dockerfile, base_layer(), *sorted(wheels.iterdir())], name)
+        return make_once(
+            cache_dir() / "images" / f"{key}.tar", lambda path: _build(context, dockerfile, name, path)
+        )
+
+
+def _build(context: Path, dockerfile: Path, name: str, path: Path) -> None:
+    install(missing(IMAGE_PACKAGES))
+    say(f"building {name} …")
+    base = write_image(context / "base.tar", BASE_NAME, [base_layer()], entrypoint=["/usr/bin/python3"])
+    # A store of its own, thrown away after: what is kept is the archive.
+    store = ["--storage-driver=vfs", f"--root={context / 'store'}", f"--runroot={context / 'run'}"]
+    run(["buildah", *store, "pull", "--quiet", f"oci-archive:{base}"])
+    options = ["--isolation=chroot", "--pull-never", f"--build-arg=BASE={BASE_NAME}", f"--file={dockerfile}"]
+    run(["buildah", *store, "bud", *options, f"--tag={name}", context])
+    run(["buildah", *store, "push", "--quiet", name, f"oci-archive:{path}:{name}"])
+
+
+def _digest(files: Sequence[Path], name: str) -> str:
+    total = hashlib.sha256(name.encode())
+    for path in files:
+        with path.open("rb") as file:
+            total.update(f"\0{path.name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}".encode())
+    return total.hexdigest()[:24]
