@@ -1,0 +1,38 @@
+"""The node that the tests of this folder share."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# For a test itself; making the node ready may include building Kubernetes.
+TEST_TIMEOUT_S = 300
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from onenode.layout import default_layout  # noqa: E402
+from onenode.node import Node  # noqa: E402
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Count the time of a test on the node without that of its fixtures."""
+    for item in items:
+        if "node" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S, func_only=True))
+
+
+@pytest.fixture(scope="session")
+def node() -> Iterator[Node]:
+    """The node of this machine, Ready. One that was up before (`make cluster`) is used and left up."""
+    shared = Node(default_layout())
+    found_up = shared.is_up
+    # The script that people use; what it prints, builds included, is shown with the first test.
+    started = subprocess.run([sys.executable, HERE / "up.py"], check=False)
+    if started.returncode != 0:
+        pytest.fail("the node did not come up: see what up.py said", pytrace=False)
+    yield shared
+    if not found_up:
+        subprocess.run([sys.executable, HERE / "down.py"], check=True)

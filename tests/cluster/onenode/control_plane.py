@@ -1,0 +1,120 @@
+"""etcd, the API server, the controller manager and the scheduler: their command lines and what these name."""
+
+from pathlib import Path
+
+from onenode.binaries import KUBERNETES, program
+from onenode.certificates import Authority
+from onenode.layout import (
+    API_PORT,
+    API_SERVER,
+    API_SERVICE_ADDRESS,
+    ETCD_METRICS_PORT,
+    ETCD_PEER_PORT,
+    ETCD_PORT,
+    POD_SUBNET,
+    SERVICE_SUBNET,
+    Layout,
+)
+from onenode.probe import answers
+
+
+class ControlPlane:
+    """The control plane's processes, of one certificate authority and one state folder."""
+
+    def __init__(self, layout: Layout, authority: Authority) -> None:
+        self._layout = layout
+        self._authority = authority
+
+    def etcd(self) -> list[str | Path]:
+        """etcd 3.4 and later, for this machine and holders of our certificates only."""
+        certificate, key = self._authority.issue("etcd", "etcd", hosts=("IP:127.0.0.1",))
+        url, peer = f"https://127.0.0.1:{ETCD_PORT}", f"http://127.0.0.1:{ETCD_PEER_PORT}"
+        return [
+            "/usr/bin/etcd",
+            f"--data-dir={self._layout.state / 'etcd'}",
+            f"--listen-client-urls={url}",
+            f"--advertise-client-urls={url}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            f"--listen-metrics-urls=http://127.0.0.1:{ETCD_METRICS_PORT}",
+            "--client-cert-auth",
+            f"--trusted-ca-file={self._authority.certificate}",
+            f"--cert-file={certificate}",
+            f"--key-file={key}",
+        ]
+
+    def etcd_ready(self) -> bool:
+        """Whether etcd has a leader."""
+        return answers(f"http://127.0.0.1:{ETCD_METRICS_PORT}/health")
+
+    def api_server(self) -> list[str | Path]:
+        """The API server, with RBAC and the Node authorizer."""
+        hosts = (f"IP:{API_SERVICE_ADDRESS}", "IP:127.0.0.1", "DNS:localhost", "DNS:kubernetes.default.svc")
+        certificate, key = self._authority.issue("api-server", "kube-apiserver", hosts=hosts)
+        to_etcd, to_etcd_key = self._authority.issue("api-server-etcd", "kube-apiserver")
+        # system:masters is what lets it use the kubelet's API: logs, exec.
+        to_kubelet, to_kubelet_key = self._authority.issue(
+            "api-server-kubelet", "kube-apiserver", group="system:masters"
+        )
+        public, private = self._authority.signing_key("service-accounts")
+        return [
+            program(KUBERNETES, "kube-apiserver"),
+            f"--secure-port={API_PORT}",
+            f"--tls-cert-file={certificate}",
+            f"--tls-private-key-file={key}",
+            f"--client-ca-file={self._authority.certificate}",
+            f"--etcd-servers=https://127.0.0.1:{ETCD_PORT}",
+            f"--etcd-cafile={self._authority.certificate}",
+            f"--etcd-certfile={to_etcd}",
+            f"--etcd-keyfile={to_etcd_key}",
+            f"--kubelet-client-certificate={to_kubelet}",
+            f"--kubelet-client-key={to_kubelet_key}",
+            # The node's name resolves nowhere.
+            "--kubelet-preferred-address-types=InternalIP",
+            "--authorization-mode=Node,RBAC",
+            "--enable-admission-plugins=NodeRestriction",
+            "--allow-privileged=true",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={public}",
+            f"--service-account-signing-key-file={private}",
+            f"--service-cluster-ip-range={SERVICE_SUBNET}",
+        ]
+
+    def api_server_ready(self) -> bool:
+        """Whether the API server says that all its parts are ready."""
+        return answers(f"{API_SERVER}/readyz", self._authority.certificate)
+
+    def controller_manager(self) -> list[str | Path]:
+        """All controllers, each under a service account of its own."""
+        _, private = self._authority.signing_key("service-accounts")
+        kubeconfig = self._layout.config / "controller-manager.kubeconfig"
+        self._authority.kubeconfig(kubeconfig, API_SERVER, "system:kube-controller-manager")
+        return [
+            program(KUBERNETES, "kube-controller-manager"),
+            f"--kubeconfig={kubeconfig}",
+            "--bind-address=127.0.0.1",
+            "--leader-elect=false",
+            "--use-service-account-credentials",
+            f"--service-account-private-key-file={private}",
+            f"--root-ca-file={self._authority.certificate}",
+            "--allocate-node-cidrs=false",
+            f"--cluster-cidr={POD_SUBNET}",
+        ]
+
+    def scheduler(self) -> list[str | Path]:
+        """The default scheduler."""
+        kubeconfig = self._layout.config / "scheduler.kubeconfig"
+        self._authority.kubeconfig(kubeconfig, API_SERVER, "system:kube-scheduler")
+        return [
+            program(KUBERNETES, "kube-scheduler"),
+            f"--kubeconfig={kubeconfig}",
+            "--bind-address=127.0.0.1",
+            "--leader-elect=false",
+        ]
+
+    def administrator(self) -> Path:
+        """Write the kubeconfig of a user who may do everything."""
+        return self._authority.kubeconfig(
+            self._layout.kubeconfig, API_SERVER, "admin", group="system:masters"
+        )

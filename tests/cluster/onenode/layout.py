@@ -1,0 +1,58 @@
+"""Where everything of the node lies, and at which addresses it listens."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from onenode.cache import cache_dir
+
+NODE_NAME = "edgeshare-test"
+
+# The ports that distributions' own etcd and other people's API servers use are left to them.
+API_PORT = 16443
+ETCD_PORT = 12379
+ETCD_PEER_PORT = 12380
+ETCD_METRICS_PORT = 12381
+KUBELET_HEALTH = "http://127.0.0.1:10248/healthz"  # the kubelet's default
+
+POD_SUBNET = "10.244.0.0/24"
+SERVICE_SUBNET = "10.96.0.0/16"
+API_SERVICE_ADDRESS = "10.96.0.1"  # the first of the service subnet is the API server's
+
+API_SERVER = f"https://127.0.0.1:{API_PORT}"
+SANDBOX_IMAGE = "localhost/edgeshare-test-pause:1"
+
+# The kubelet's default. Its plugin folder is always below this one, so one machine carries one such node.
+KUBELET_ROOT = Path("/var/lib/kubelet")
+PLUGIN_SOCKET = KUBELET_ROOT / "device-plugins/kubelet.sock"
+# Says which state folder the node that uses KUBELET_ROOT belongs to.
+OWNER = KUBELET_ROOT / "edgeshare-test-node"
+# Sockets' paths have to be short (108 bytes, unix(7)), whatever the cache folder's is.
+RUN = Path("/run/edgeshare-test-node")
+CONTAINERD_SOCKET = RUN / "containerd.sock"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The folder that holds the node's state from `up` to `down`."""
+
+    state: Path
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's."""
+        return self.state / "kubeconfig"
+
+    @property
+    def config(self) -> Path:
+        """The daemons' own configuration."""
+        return self.state / "config"
+
+    @property
+    def pki(self) -> Path:
+        """Certificates and keys."""
+        return self.state / "pki"
+
+
+def default_layout() -> Layout:
+    """The layout in the cache folder."""
+    return Layout(cache_dir() / "node")

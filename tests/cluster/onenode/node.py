@@ -1,0 +1,175 @@
+"""The node: it comes up, goes down, loses its kubelet, and takes images in."""
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from onenode.binaries import KUBERNETES, program
+from onenode.certificates import Authority
+from onenode.command import run
+from onenode.control_plane import ControlPlane
+from onenode.daemons import Daemons
+from onenode.errors import NodeError
+from onenode.images import pause_image
+from onenode.layout import (
+    CONTAINERD_SOCKET,
+    KUBELET_HEALTH,
+    KUBELET_ROOT,
+    NODE_NAME,
+    OWNER,
+    PLUGIN_SOCKET,
+    RUN,
+    SANDBOX_IMAGE,
+    Layout,
+)
+from onenode.leftovers import CTR, remove_containers, remove_folder, remove_pod_cgroups
+from onenode.packages import NODE_PACKAGES, install, missing
+from onenode.probe import answers
+from onenode.worker import Worker
+
+READY_S = 120  # a safety limit for a loaded machine; a start takes about ten seconds in all
+STOP_S = 20
+# The reverse of the order in which they start.
+STOP_ORDER = ("proxy", "scheduler", "controller-manager", "kubelet")
+
+
+class Node:
+    """The one node of this machine, whose state lies where `layout` says."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self._daemons = Daemons(layout.state)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether `up` has been called and `down` has not, whatever still runs."""
+        return self.layout.kubeconfig.exists()
+
+    def up(self) -> Path:
+        """Start what does not run and return the administrator's kubeconfig once the node is Ready.
+
+        Raises NodeError when something cannot be started, and leaves its log.
+        """
+        if os.geteuid() != 0:
+            raise NodeError("a Kubernetes node needs root: run the same again with sudo")
+        install(missing(NODE_PACKAGES))
+        for name in KUBERNETES.programs:
+            program(KUBERNETES, name)
+        with self._alone():
+            self._claim()
+            for private in (self.layout.config, RUN):
+                private.mkdir(parents=True, exist_ok=True, mode=0o700)
+            authority = Authority(self.layout.pki)
+            control_plane, worker = ControlPlane(self.layout, authority), Worker(self.layout, authority)
+            start, wait = self._daemons.start, self._daemons.wait_until
+            start("etcd", control_plane.etcd())
+            start("containerd", worker.containerd())
+            wait("etcd", control_plane.etcd_ready, READY_S)
+            start("api-server", control_plane.api_server())
+            wait("containerd", CONTAINERD_SOCKET.exists, READY_S)
+            with tempfile.TemporaryDirectory() as scratch:
+                self.import_image(pause_image(Path(scratch), SANDBOX_IMAGE))
+            wait("api-server", control_plane.api_server_ready, READY_S)
+            start("controller-manager", control_plane.controller_manager())
+            start("scheduler", control_plane.scheduler())
+            start("proxy", worker.proxy())
+            self._start_kubelet(worker)
+            control_plane.administrator()
+            self._wait_for_node()
+        return self.layout.kubeconfig
+
+    def down(self) -> None:
+        """Stop everything, in the reverse order, and remove all but the logs; also what a crash has left."""
+        if os.geteuid() != 0:
+            raise NodeError("a Kubernetes node needs root: run the same again with sudo")
+        with self._alone():
+            if not self.layout.config.exists():
+                return
+            for daemon in STOP_ORDER:
+                self._daemons.stop(daemon, STOP_S)
+            # The containers outlive a containerd that crashed, and only one can remove them.
+            self._daemons.start("containerd", Worker(self.layout, Authority(self.layout.pki)).containerd())
+            self._daemons.wait_until("containerd", CONTAINERD_SOCKET.exists, READY_S)
+            remove_containers()
+            # Nobody watches any more, and its state goes too: it need not drain.
+            self._daemons.stop("api-server", 2)
+            self._daemons.stop("containerd", STOP_S)
+            self._daemons.stop("etcd", STOP_S)
+            run([program(KUBERNETES, "kube-proxy"), "--cleanup"])
+            remove_pod_cgroups()
+            if OWNER.exists() and OWNER.read_text().strip() == str(self.layout.state):
+                remove_folder(KUBELET_ROOT)
+            for folder in (RUN, *self._state_folders()):
+                remove_folder(folder)
+            self.layout.kubeconfig.unlink(missing_ok=True)
+
+    def restart_kubelet(self) -> None:
+        """Stop the kubelet and start it again, until device plugins can register; pods keep running."""
+        with self._alone():
+            self._daemons.stop("kubelet", STOP_S)
+            self._start_kubelet(Worker(self.layout, Authority(self.layout.pki)))
+
+    def import_image(self, archive: Path) -> None:
+        """Give the node an image from an OCI archive; pods use it with `imagePullPolicy: Never`."""
+        run([*CTR, "images", "import", archive])
+
+    def kubectl(self, *words: str, stdin: str = "") -> str:
+        """Run kubectl as the administrator and return what it printed. Raises NodeError."""
+        kubectl = program(KUBERNETES, "kubectl")
+        return run([kubectl, f"--kubeconfig={self.layout.kubeconfig}", *words], stdin=stdin)
+
+    def _start_kubelet(self, worker: Worker) -> None:
+        if self._daemons.runs("kubelet"):
+            return
+        before_ns = _changed_ns(PLUGIN_SOCKET)
+        self._daemons.start("kubelet", worker.kubelet())
+        # Its health answers before its device manager has made its socket anew, which device plugins watch.
+        self._daemons.wait_until(
+            "kubelet",
+            lambda: _changed_ns(PLUGIN_SOCKET) != before_ns and answers(KUBELET_HEALTH),
+            READY_S,
+        )
+
+    def _state_folders(self) -> list[Path]:
+        return [path for path in self.layout.state.iterdir() if path.is_dir() and path.name != "logs"]
+
+    def _wait_for_node(self) -> None:
+        timeout = f"--timeout={READY_S}s"
+        self.kubectl("wait", "--for=create", f"node/{NODE_NAME}", timeout)
+        self.kubectl("wait", "--for=condition=Ready", f"node/{NODE_NAME}", timeout)
+        # The controller manager's work: without it no pod is admitted.
+        self.kubectl("wait", "--for=create", "serviceaccount/default", timeout)
+
+    def _claim(self) -> None:
+        """Take the kubelet's folder, of which a machine has one. Raises NodeError where it is another's."""
+        if OWNER.exists():
+            if (owner := OWNER.read_text().strip()) != str(self.layout.state):
+                raise NodeError(
+                    f"this machine already has a test node, whose state is in {owner}: stop it first, with "
+                    f"EDGESHARE_CACHE={Path(owner).parent} and `make cluster-down`"
+                )
+        elif any(not path.is_dir() for path in KUBELET_ROOT.rglob("*")):
+            raise NodeError(
+                f"{KUBELET_ROOT} holds files of another kubelet, which this test node would disturb: "
+                "use another machine, or remove the folder if no kubelet uses it"
+            )
+        else:
+            self._daemons.forget_logs()
+        KUBELET_ROOT.mkdir(parents=True, exist_ok=True)
+        OWNER.write_text(f"{self.layout.state}\n")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the node against other scripts that start or stop it."""
+        self.layout.state.mkdir(parents=True, exist_ok=True)
+        with (self.layout.state.parent / f"{self.layout.state.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _changed_ns(path: Path) -> int | None:
+    """When the inode changed last; its number may be the same for another file."""
+    return path.stat().st_ctime_ns if path.exists() else None

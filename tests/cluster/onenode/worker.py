@@ -1,0 +1,147 @@
+"""containerd, the kubelet and kube-proxy: their command lines and configuration."""
+
+import json
+import textwrap
+from pathlib import Path
+
+from onenode.binaries import KUBERNETES, program
+from onenode.certificates import Authority
+from onenode.layout import (
+    API_SERVER,
+    CONTAINERD_SOCKET,
+    KUBELET_ROOT,
+    NODE_NAME,
+    POD_SUBNET,
+    RUN,
+    SANDBOX_IMAGE,
+    Layout,
+)
+
+CNI_PLUGINS = Path("/usr/lib/cni")  # Debian's and Ubuntu's
+
+
+class Worker:
+    """The node's own processes."""
+
+    def __init__(self, layout: Layout, authority: Authority) -> None:
+        self._layout = layout
+        self._authority = authority
+
+    def containerd(self) -> list[str | Path]:
+        """A containerd of our own: nothing of one that the machine may run is touched."""
+        networks = self._layout.config / "cni"
+        networks.mkdir(parents=True, exist_ok=True)
+        self._json(
+            networks / "10-node.conflist",
+            {
+                "cniVersion": "0.4.0",
+                "name": "edgeshare-test",
+                "plugins": [
+                    {
+                        "type": "ptp",
+                        "ipam": {
+                            "type": "host-local",
+                            "dataDir": str(self._layout.state / "cni"),
+                            "ranges": [[{"subnet": POD_SUBNET}]],
+                            "routes": [{"dst": "0.0.0.0/0"}],
+                        },
+                    }
+                ],
+            },
+        )
+        config = self._layout.config / "containerd.toml"
+        config.write_text(
+            textwrap.dedent(f"""\
+                version = 2
+                root = "{self._layout.state / "containerd"}"
+                state = "{RUN / "containerd"}"
+                [grpc]
+                address = "{CONTAINERD_SOCKET}"
+                [plugins."io.containerd.internal.v1.opt"]
+                path = "{self._layout.state / "containerd-opt"}"
+                [plugins."io.containerd.grpc.v1.cri"]
+                sandbox_image = "{SANDBOX_IMAGE}"
+                # Without CAP_SYS_RESOURCE a score below the parent's is refused, and so is every sandbox.
+                restrict_oom_score_adj = true
+                enable_cdi = true
+                [plugins."io.containerd.grpc.v1.cri".cni]
+                bin_dir = "{CNI_PLUGINS}"
+                conf_dir = "{networks}"
+                """)
+        )
+        return ["/usr/bin/containerd", "--config", config]
+
+    def kubelet(self) -> list[str | Path]:
+        """The kubelet, for either cgroup hierarchy and for machines that have swap or little free disk."""
+        # It accepts neither an empty nor a loopback resolver; what it names needs not answer.
+        resolver = self._layout.config / "resolv.conf"
+        resolver.write_text("nameserver 192.0.2.1\n")
+        config = self._json(
+            self._layout.config / "kubelet.json",
+            {
+                "apiVersion": "kubelet.config.k8s.io/v1beta1",
+                "kind": "KubeletConfiguration",
+                "authentication": {
+                    "anonymous": {"enabled": False},
+                    "webhook": {"enabled": True},
+                    "x509": {"clientCAFile": str(self._authority.certificate)},
+                },
+                "authorization": {"mode": "Webhook"},
+                "containerRuntimeEndpoint": f"unix://{CONTAINERD_SOCKET}",
+                "cgroupDriver": "cgroupfs",
+                "failCgroupV1": False,
+                "failSwapOn": False,
+                "enforceNodeAllocatable": [],
+                "evictionHard": {
+                    "memory.available": "50Mi",
+                    "nodefs.available": "1%",
+                    "imagefs.available": "1%",
+                },
+                "imageGCHighThresholdPercent": 100,
+                "makeIPTablesUtilChains": False,
+                # The default of 10 s is how long a change of the node's resources takes to be seen.
+                "nodeStatusUpdateFrequency": "1s",
+                "podLogsDir": str(self._layout.state / "pod-logs"),
+                "resolvConf": str(resolver),
+            },
+        )
+        kubeconfig = self._layout.config / "kubelet.kubeconfig"
+        self._authority.kubeconfig(kubeconfig, API_SERVER, f"system:node:{NODE_NAME}", group="system:nodes")
+        return [
+            program(KUBERNETES, "kubelet"),
+            f"--config={config}",
+            f"--kubeconfig={kubeconfig}",
+            f"--hostname-override={NODE_NAME}",
+            f"--root-dir={KUBELET_ROOT}",
+            f"--cert-dir={self._layout.pki / 'kubelet'}",
+        ]
+
+    def proxy(self) -> list[str | Path]:
+        """kube-proxy: without it no pod reaches the API server at the address that its environment names."""
+        kubeconfig = self._layout.config / "proxy.kubeconfig"
+        self._authority.kubeconfig(kubeconfig, API_SERVER, "system:kube-proxy")
+        config = self._json(
+            self._layout.config / "proxy.json",
+            {
+                "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+                "kind": "KubeProxyConfiguration",
+                "mode": "nftables",
+                "clientConnection": {"kubeconfig": str(kubeconfig)},
+                "hostnameOverride": NODE_NAME,
+                "clusterCIDR": POD_SUBNET,
+                "metricsBindAddress": "127.0.0.1:10249",
+                "healthzBindAddress": "127.0.0.1:10256",
+                # 0 leaves the machine's own setting.
+                "conntrack": {
+                    "maxPerCore": 0,
+                    "min": 0,
+                    "tcpEstablishedTimeout": "0s",
+                    "tcpCloseWaitTimeout": "0s",
+                },
+            },
+        )
+        return [program(KUBERNETES, "kube-proxy"), f"--config={config}"]
+
+    def _json(self, path: Path, content: object) -> Path:
+        path.write_text(json.dumps(content, indent=1))
+        return path
