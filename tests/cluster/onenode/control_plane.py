@@ -5,12 +5,7 @@ from pathlib import Path
 from onenode.binaries import KUBERNETES, program
 from onenode.certificates import Authority
 from onenode.layout import (
-    API_PORT,
-    API_SERVER,
     API_SERVICE_ADDRESS,
-    ETCD_METRICS_PORT,
-    ETCD_PEER_PORT,
-    ETCD_PORT,
     POD_SUBNET,
     SERVICE_SUBNET,
     Layout,
@@ -28,7 +23,8 @@ class ControlPlane:
     def etcd(self) -> list[str | Path]:
         """etcd 3.4 and later, for this machine and holders of our certificates only."""
         certificate, key = self._authority.issue("etcd", "etcd", hosts=("IP:127.0.0.1",))
-        url, peer = f"https://127.0.0.1:{ETCD_PORT}", f"http://127.0.0.1:{ETCD_PEER_PORT}"
+        ports = self._layout.ports
+        url, peer = f"https://127.0.0.1:{ports.etcd}", f"http://127.0.0.1:{ports.etcd_peer}"
         return [
             "/usr/bin/etcd",
             f"--data-dir={self._layout.state / 'etcd'}",
@@ -37,7 +33,7 @@ class ControlPlane:
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=default={peer}",
-            f"--listen-metrics-urls=http://127.0.0.1:{ETCD_METRICS_PORT}",
+            f"--listen-metrics-urls=http://127.0.0.1:{ports.etcd_metrics}",
             "--client-cert-auth",
             f"--trusted-ca-file={self._authority.certificate}",
             f"--cert-file={certificate}",
@@ -46,7 +42,7 @@ class ControlPlane:
 
     def etcd_ready(self) -> bool:
         """Whether etcd has a leader."""
-        return answers(f"http://127.0.0.1:{ETCD_METRICS_PORT}/health")
+        return answers(f"http://127.0.0.1:{self._layout.ports.etcd_metrics}/health")
 
     def api_server(self) -> list[str | Path]:
         """The API server, with RBAC and the Node authorizer."""
@@ -60,11 +56,11 @@ class ControlPlane:
         public, private = self._authority.signing_key("service-accounts")
         return [
             program(KUBERNETES, "kube-apiserver"),
-            f"--secure-port={API_PORT}",
+            f"--secure-port={self._layout.ports.api}",
             f"--tls-cert-file={certificate}",
             f"--tls-private-key-file={key}",
             f"--client-ca-file={self._authority.certificate}",
-            f"--etcd-servers=https://127.0.0.1:{ETCD_PORT}",
+            f"--etcd-servers=https://127.0.0.1:{self._layout.ports.etcd}",
             f"--etcd-cafile={self._authority.certificate}",
             f"--etcd-certfile={to_etcd}",
             f"--etcd-keyfile={to_etcd_key}",
@@ -83,13 +79,13 @@ class ControlPlane:
 
     def api_server_ready(self) -> bool:
         """Whether the API server says that all its parts are ready."""
-        return answers(f"{API_SERVER}/readyz", self._authority.certificate)
+        return answers(f"{self._layout.api_server}/readyz", self._authority.certificate)
 
     def controller_manager(self) -> list[str | Path]:
         """All controllers, each under a service account of its own."""
         _, private = self._authority.signing_key("service-accounts")
         kubeconfig = self._layout.config / "controller-manager.kubeconfig"
-        self._authority.kubeconfig(kubeconfig, API_SERVER, "system:kube-controller-manager")
+        self._authority.kubeconfig(kubeconfig, self._layout.api_server, "system:kube-controller-manager")
         return [
             program(KUBERNETES, "kube-controller-manager"),
             f"--kubeconfig={kubeconfig}",
@@ -105,7 +101,7 @@ class ControlPlane:
     def scheduler(self) -> list[str | Path]:
         """The default scheduler."""
         kubeconfig = self._layout.config / "scheduler.kubeconfig"
-        self._authority.kubeconfig(kubeconfig, API_SERVER, "system:kube-scheduler")
+        self._authority.kubeconfig(kubeconfig, self._layout.api_server, "system:kube-scheduler")
         return [
             program(KUBERNETES, "kube-scheduler"),
             f"--kubeconfig={kubeconfig}",
@@ -116,5 +112,5 @@ class ControlPlane:
     def administrator(self) -> Path:
         """Write the kubeconfig of a user who may do everything."""
         return self._authority.kubeconfig(
-            self._layout.kubeconfig, API_SERVER, "admin", group="system:masters"
+            self._layout.kubeconfig, self._layout.api_server, "admin", group="system:masters"
         )

@@ -7,18 +7,12 @@ from onenode.cache import cache_dir
 
 NODE_NAME = "edgeshare-test"
 
-# The ports that distributions' own etcd and other people's API servers use are left to them.
-API_PORT = 16443
-ETCD_PORT = 12379
-ETCD_PEER_PORT = 12380
-ETCD_METRICS_PORT = 12381
 KUBELET_HEALTH = "http://127.0.0.1:10248/healthz"  # the kubelet's default
 
 POD_SUBNET = "10.244.0.0/24"
 SERVICE_SUBNET = "10.96.0.0/16"
 API_SERVICE_ADDRESS = "10.96.0.1"  # the first of the service subnet is the API server's
 
-API_SERVER = f"https://127.0.0.1:{API_PORT}"
 SANDBOX_IMAGE = "localhost/edgeshare-test-pause:1"
 
 # The kubelet's default. Its plugin folder is always below this one, so one machine carries one such node.
@@ -32,10 +26,26 @@ CONTAINERD_SOCKET = RUN / "containerd.sock"
 
 
 @dataclass(frozen=True)
+class Ports:
+    """Of the control plane, on loopback; not those that distributions' own etcd and other API servers use."""
+
+    api: int = 16443
+    etcd: int = 12379
+    etcd_peer: int = 12380
+    etcd_metrics: int = 12381
+
+
+@dataclass(frozen=True)
 class Layout:
-    """The folder that holds the node's state from `up` to `down`."""
+    """The folder that holds the node's state from `up` to `down`, and the ports that it listens at."""
 
     state: Path
+    ports: Ports = Ports()
+
+    @property
+    def api_server(self) -> str:
+        """The API server's URL."""
+        return f"https://127.0.0.1:{self.ports.api}"
 
     @property
     def kubeconfig(self) -> Path:

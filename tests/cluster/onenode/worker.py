@@ -7,7 +7,6 @@ from pathlib import Path
 from onenode.binaries import KUBERNETES, program
 from onenode.certificates import Authority
 from onenode.layout import (
-    API_SERVER,
     CONTAINERD_SOCKET,
     KUBELET_ROOT,
     NODE_NAME,
@@ -106,7 +105,9 @@ class Worker:
             },
         )
         kubeconfig = self._layout.config / "kubelet.kubeconfig"
-        self._authority.kubeconfig(kubeconfig, API_SERVER, f"system:node:{NODE_NAME}", group="system:nodes")
+        self._authority.kubeconfig(
+            kubeconfig, self._layout.api_server, f"system:node:{NODE_NAME}", group="system:nodes"
+        )
         return [
             program(KUBERNETES, "kubelet"),
             f"--config={config}",
@@ -119,7 +120,7 @@ class Worker:
     def proxy(self) -> list[str | Path]:
         """kube-proxy: without it no pod reaches the API server at the address that its environment names."""
         kubeconfig = self._layout.config / "proxy.kubeconfig"
-        self._authority.kubeconfig(kubeconfig, API_SERVER, "system:kube-proxy")
+        self._authority.kubeconfig(kubeconfig, self._layout.api_server, "system:kube-proxy")
         config = self._json(
             self._layout.config / "proxy.json",
             {
