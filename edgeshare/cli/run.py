@@ -1,0 +1,256 @@
+"""``edgeshare run``: a command as a client of this node's share manager, with no Kubernetes."""
+
+import os
+import secrets
+import shlex
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+import cuda_hook
+from edgeshare.cli.child import Child
+from edgeshare.client import ManagerClient
+from edgeshare.errors import EdgeshareError, InvalidRequest, NoRoom, NotFound, Unavailable
+from edgeshare.names import HOOK_DIR_VARIABLE, HOOK_LIBRARY, RUNTIME_DIR
+from edgeshare.units import UNITS_PER_DEVICE, check_limit_percent, default_memory_mib, parse_request_percent
+from edgeshare.v1.allocations_pb2 import (
+    SHARE_CLASS_BATCH,
+    SHARE_CLASS_LATENCY,
+    Allocation,
+    HoldAllocationResponse,
+    Owner,
+)
+from edgeshare.v1.status_pb2 import DeviceStatus
+
+CLASSES = {"batch": SHARE_CLASS_BATCH, "latency": SHARE_CLASS_LATENCY}
+
+COMMAND_CHARACTERS = 200
+"""How much of the command line the status shows."""
+
+RETRY_S = 1.0
+"""Between two attempts to get the allocation back, when somebody else took its place while the manager
+was away."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the devices of an allocation have to be."""
+
+    devices: int
+    request_percent: int
+    """Of each device."""
+    memory_mib: int
+    """Of each device; 0: the request's fraction of it."""
+    gpu: str | None
+    """The index or id of the one device wanted, or None: the one with most units free."""
+
+
+class Holder(threading.Thread):
+    """Holds the allocation as long as the command runs, also across a restart of the manager.
+
+    It lets the command begin once the allocation is there; where it cannot be had, ``error`` says why and
+    the command never begins.
+    """
+
+    def __init__(
+        self, client: ManagerClient, child: Child, argv: list[str], wanted: Allocation, choice: Choice
+    ) -> None:
+        super().__init__(name="hold", daemon=True)
+        self.error: EdgeshareError | None = None
+        self._client = client
+        self._child = child
+        self._argv = argv
+        self._wanted = wanted
+        self._choice = choice
+        self._ending = threading.Event()
+
+    def end(self) -> None:
+        """Gives the allocation back."""
+        self._ending.set()
+        self._client.close()
+        self.join()
+
+    def run(self) -> None:
+        try:
+            answers = self._hold_first()
+        except EdgeshareError as error:
+            if not self._ending.is_set():
+                self.error = error
+                self._child.give_up()
+            return
+        while True:
+            try:
+                for _ in answers:
+                    _say("holding the share again")
+            except EdgeshareError as error:
+                if self._ending.is_set():
+                    return
+                _say(f"lost the share: {error}")
+                if isinstance(error, NotFound):
+                    # Taken away on purpose, or with its device: then it is not ours to take back.
+                    return
+                if not isinstance(error, Unavailable):
+                    self._ending.wait(RETRY_S)
+            answers = self._client.hold(self._wanted, wait_for_manager=True)
+
+    def _hold_first(self) -> Iterator[HoldAllocationResponse]:
+        while True:
+            self._wanted.device_ids[:] = choose_devices(self._client.status().devices, self._choice)
+            answers = self._client.hold(self._wanted, wait_for_manager=False)
+            try:
+                answer = next(answers)
+            except NoRoom:
+                if self._choice.gpu is None:
+                    # Somebody was faster with the device that had room: look again, until none has.
+                    continue
+                raise
+            # With the defaults filled in: it is to be the same after a restart of the manager.
+            self._wanted = answer.allocation
+            self._child.begin(self._argv, environment(os.environ, answer, hook_library()))
+            return answers
+
+
+def choose_devices(devices: Iterable[DeviceStatus], choice: Choice) -> list[str]:
+    """The ids of the devices to use: the one that was named, or those with most units free, then with
+    most memory free, then the first. Raises NotFound for a name that no device has, NoRoom where too few
+    have room."""
+    devices = list(devices)
+    if choice.gpu is not None:
+        return [_named_device(devices, choice.gpu).id]
+    fitting = [device for device in devices if _fits(device, choice)]
+    if len(fitting) < choice.devices:
+        raise NoRoom(_no_room_text(devices, choice))
+    fitting.sort(key=lambda device: (device.allocated_percent, -_free_memory_mib(device), device.index))
+    return [device.id for device in fitting[: choice.devices]]
+
+
+def _named_device(devices: list[DeviceStatus], gpu: str) -> DeviceStatus:
+    for device in devices:
+        if gpu in (str(device.index), device.id):
+            return device
+    known = ", ".join(f"{device.index} ({device.id})" for device in devices) or "none"
+    raise NotFound(f"--gpu {gpu}: no such GPU here; there are: {known}")
+
+
+def _fits(device: DeviceStatus, choice: Choice) -> bool:
+    memory_mib = choice.memory_mib or default_memory_mib(device.memory_mib, choice.request_percent)
+    free_percent = UNITS_PER_DEVICE - device.allocated_percent
+    has_room = free_percent >= choice.request_percent and _free_memory_mib(device) >= memory_mib
+    return device.healthy and has_room
+
+
+def _free_memory_mib(device: DeviceStatus) -> int:
+    return device.memory_mib - device.allocated_memory_mib
+
+
+def _no_room_text(devices: list[DeviceStatus], choice: Choice) -> str:
+    memory = f" and {choice.memory_mib} MiB" if choice.memory_mib else ""
+    wanted = f"{choice.request_percent} percent{memory}"
+    free = "; ".join(_free_text(device) for device in devices)
+    return (
+        f"too few GPUs have {wanted} free ({choice.devices} needed): {free or 'there is no GPU'}; "
+        "ask for less, or wait until others end"
+    )
+
+
+def _free_text(device: DeviceStatus) -> str:
+    if not device.healthy:
+        return f"GPU {device.index} is unhealthy ({device.cause})"
+    free_percent = UNITS_PER_DEVICE - device.allocated_percent
+    return f"GPU {device.index} has {free_percent} percent and {_free_memory_mib(device)} MiB free"
+
+
+def hook_library() -> Path:
+    """The library that a client preloads; raises Unavailable where it was not built."""
+    path = Path(cuda_hook.__file__).with_name(HOOK_LIBRARY)
+    if not path.exists():
+        raise Unavailable(f"{path} is not there: build it with 'make build', or install the wheel")
+    return path
+
+
+def environment(base: Mapping[str, str], answer: HoldAllocationResponse, library: Path) -> dict[str, str]:
+    """The command's environment: ours, with its allocation, its devices and the hook before any other
+    preload."""
+    preloads = [str(library), base.get("LD_PRELOAD", "")]
+    return {
+        **base,
+        HOOK_DIR_VARIABLE: str(Path(answer.socket_path).parent),
+        "LD_PRELOAD": ":".join(filter(None, preloads)),
+        "CUDA_VISIBLE_DEVICES": ",".join(answer.allocation.device_ids),
+    }
+
+
+def _say(text: str) -> None:
+    click.echo(f"edgeshare run: {text}", err=True)
+
+
+@click.command("run", context_settings={"allow_interspersed_args": False})
+@click.option(
+    "--runtime-dir",
+    type=click.Path(path_type=Path),
+    default=RUNTIME_DIR,
+    show_default=True,
+    help="Where the share manager has its sockets.",
+)
+@click.option(
+    "--percent",
+    type=int,
+    required=True,
+    help="Guaranteed share of a GPU's time, 1 to 99; or 100, 200, … for whole GPUs.",
+)
+@click.option(
+    "--limit",
+    "limit_percent",
+    type=int,
+    help="Ceiling while the GPU has idle time; the manager's default if absent.",
+)
+@click.option(
+    "--memory-mib",
+    type=click.IntRange(min=1),
+    help="Cap on memory of each GPU; the same fraction of it as of its time if absent.",
+)
+@click.option("--gpu", help="Index or UUID of the GPU; the one with most of it free if absent.")
+@click.option("--class", "share_class", type=click.Choice(list(CLASSES)), default="batch", show_default=True)
+@click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND…")
+def command(
+    *,
+    runtime_dir: Path,
+    percent: int,
+    limit_percent: int | None,
+    memory_mib: int | None,
+    gpu: str | None,
+    share_class: str,
+    argv: tuple[str, ...],
+) -> None:
+    """Runs COMMAND with a guaranteed share of a GPU.
+
+    Its exit status is the command's, or 128 + n where signal n ended it; signals are passed on to it.
+    """
+    devices, request_percent = parse_request_percent(percent)
+    if limit_percent is not None:
+        check_limit_percent(limit_percent, request_percent)
+    if gpu is not None and devices > 1:
+        raise InvalidRequest(f"--gpu names one GPU, but {percent} percent are {devices}: leave out --gpu")
+    hook_library()
+    wanted = Allocation(
+        id=f"run-{secrets.token_hex(6)}",
+        request_percent=request_percent,
+        limit_percent=limit_percent or 0,
+        share_class=CLASSES[share_class],
+        memory_mib=memory_mib or 0,
+        owner=Owner(command=shlex.join(argv)[:COMMAND_CHARACTERS]),
+    )
+    # Before the client: gRPC has threads.
+    child = Child()
+    client = ManagerClient(runtime_dir.absolute())
+    holder = Holder(client, child, list(argv), wanted, Choice(devices, request_percent, memory_mib or 0, gpu))
+    holder.start()
+    status = child.wait()
+    holder.end()
+    if holder.error is not None:
+        raise holder.error
+    sys.exit(status)

@@ -1,0 +1,43 @@
+"""``edgeshare sharemgr``: the share managers, each in the foreground."""
+
+import asyncio
+import logging
+from pathlib import Path
+
+import click
+from sharemgr.node.manager import Manager
+
+from edgeshare.config import read_config
+from edgeshare.names import RUNTIME_DIR, STATE_DIR
+from sharemgr.node.config import Config
+
+
+@click.group("sharemgr")
+def command() -> None:
+    """Grants slices of devices to their clients."""
+
+
+@command.command("node")
+@click.option(
+    "--runtime-dir",
+    type=click.Path(path_type=Path),
+    default=RUNTIME_DIR,
+    show_default=True,
+    help="Where its sockets are made.",
+)
+@click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path),
+    default=STATE_DIR,
+    show_default=True,
+    help="Where the allocations are kept across restarts.",
+)
+@click.option(
+    "--config", "config_path", type=click.Path(path_type=Path), help="YAML file; defaults if absent."
+)
+def node(runtime_dir: Path, state_dir: Path, config_path: Path | None) -> None:
+    """Shares this node's GPUs among the clients of its allocations, until SIGTERM or SIGINT."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    config = read_config(config_path, Config)
+    manager = Manager(config, runtime_dir.absolute(), state_dir.absolute())
+    asyncio.run(manager.run(ready=lambda text: click.echo(f"edgeshare sharemgr node: ready, {text}")))

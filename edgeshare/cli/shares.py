@@ -1,0 +1,101 @@
+"""How `status` and `top` show shares: the words of one allocation, and the tables."""
+
+from rich.table import Table
+
+from edgeshare.units import MIB, NS_PER_MS
+from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY, Allocation
+from edgeshare.v1.status_pb2 import (
+    ALLOCATION_STATE_DRAINING,
+    ALLOCATION_STATE_HOLDING,
+    ALLOCATION_STATE_IDLE,
+    ALLOCATION_STATE_WAITING,
+    AllocationStatus,
+    NodeStatus,
+)
+
+STATES = {
+    ALLOCATION_STATE_IDLE: "idle",
+    ALLOCATION_STATE_WAITING: "waiting",
+    ALLOCATION_STATE_HOLDING: "holding",
+    ALLOCATION_STATE_DRAINING: "draining",
+}
+
+SHARE_COLUMNS = (
+    "allocation",
+    "gpu",
+    "owner",
+    "request",
+    "limit",
+    "class",
+    "state",
+    "held",
+    "gpu time",
+    "lent",
+    "queued",
+    "waiting",
+    "longest wait",
+    "memory",
+    "clients",
+)
+"""What is shown of an allocation, in this order."""
+
+
+def device_table(status: NodeStatus) -> Table:
+    """One row a device."""
+    columns = ("gpu", "model", "id", "allocated", "memory allocated", "memory used", "health", "unmanaged")
+    table = Table(*columns, box=None, pad_edge=False)
+    for device in status.devices:
+        table.add_row(
+            str(device.index),
+            device.model,
+            device.id,
+            f"{device.allocated_percent} %",
+            f"{device.allocated_memory_mib} of {device.memory_mib} MiB",
+            f"{device.memory_used_mib} MiB",
+            "healthy" if device.healthy else device.cause,
+            ", ".join(f"pid {process.pid}" for process in device.unmanaged_processes) or "none",
+        )
+    return table
+
+
+def share_table(status: NodeStatus) -> Table:
+    """One row an allocation; shares are of the status's window."""
+    table = Table(*SHARE_COLUMNS, box=None, pad_edge=False)
+    for share in status.allocations:
+        table.add_row(*share_cells(status, share))
+    return table
+
+
+def share_cells(status: NodeStatus, share: AllocationStatus) -> tuple[str, ...]:
+    """The cells of one allocation, as SHARE_COLUMNS names them."""
+    allocation = share.allocation
+    indices = {device.id: str(device.index) for device in status.devices}
+    return (
+        allocation.id,
+        ",".join(indices.get(device_id, device_id) for device_id in allocation.device_ids),
+        owner_text(allocation),
+        f"{allocation.request_percent} %",
+        f"{allocation.limit_percent} %",
+        "latency" if allocation.share_class == SHARE_CLASS_LATENCY else "batch",
+        STATES.get(share.state, "unknown"),
+        f"{share.held_percent:.1f} %",
+        f"{share.gpu_percent:.1f} %",
+        f"{share.lent_percent:.1f} %",
+        _ms(share.queued_ns),
+        _ms(share.waiting_ns),
+        _ms(share.longest_wait_ns),
+        f"{share.memory_used_bytes // MIB} of {allocation.memory_mib} MiB",
+        str(sum(not client.dying for client in share.clients)),
+    )
+
+
+def owner_text(allocation: Allocation) -> str:
+    """Whose it is: namespace/pod/container, or the command."""
+    owner = allocation.owner
+    if owner.pod:
+        return "/".join(filter(None, (owner.namespace, owner.pod, owner.container)))
+    return owner.command or "unknown"
+
+
+def _ms(time_ns: int) -> str:
+    return f"{time_ns / NS_PER_MS:.1f} ms"

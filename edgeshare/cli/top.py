@@ -1,0 +1,40 @@
+"""``edgeshare top``: the shares, live."""
+
+from pathlib import Path
+
+import click
+from rich.console import Console, Group
+from rich.live import Live
+
+from edgeshare.cli.shares import SHARE_COLUMNS, device_table, share_cells, share_table
+from edgeshare.client import ManagerClient
+from edgeshare.names import RUNTIME_DIR
+from edgeshare.units import NS_PER_S
+
+
+@click.command("top")
+@click.option(
+    "--runtime-dir",
+    type=click.Path(path_type=Path),
+    default=RUNTIME_DIR,
+    show_default=True,
+    help="Where the share manager has its sockets.",
+)
+def command(runtime_dir: Path) -> None:
+    """Shows the shares live, until it is interrupted; plain lines once a second where there is no terminal."""
+    console = Console()
+    with ManagerClient(runtime_dir.absolute()) as client:
+        statuses = client.watch(NS_PER_S)
+        try:
+            if console.is_terminal:
+                with Live(console=console, screen=True, auto_refresh=False) as live:
+                    for status in statuses:
+                        live.update(Group(device_table(status), "", share_table(status)), refresh=True)
+            else:
+                for status in statuses:
+                    for share in status.allocations:
+                        cells = zip(SHARE_COLUMNS, share_cells(status, share), strict=True)
+                        click.echo("  ".join(f"{name}: {cell}" for name, cell in cells))
+        except KeyboardInterrupt:
+            # The way to end it.
+            return
