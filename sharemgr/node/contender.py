@@ -1,0 +1,121 @@
+"""One allocation on one device, as the arbiter sees it: its phase, its clients, what it was granted and used."""
+
+from enum import Enum
+
+from sharemgr.node.policy import Settings, Share, Standing
+from sharemgr.node.window import Window
+
+
+class Phase(Enum):
+    """Where an allocation is between asking for a slice and having drained."""
+
+    IDLE = "idle"
+    """No work; does not compete."""
+    THROTTLED = "throttled"
+    """Has work, but is over its limit; does not compete."""
+    THINKING = "thinking"
+    """Drained a moment ago, is expected back; competes."""
+    WAITING = "waiting"
+    """Has work; competes."""
+    HOLDING = "holding"
+    """Its gates are open."""
+    DRAINING = "draining"
+    """Revoked; what its clients queued still runs."""
+    OVERLAPPING = "overlapping"
+    """Revoked, not drained in time and no longer waited for."""
+
+
+OPEN = (Phase.HOLDING, Phase.DRAINING, Phase.OVERLAPPING)
+
+
+class Client:
+    """One client. `opened` is the number of the grant that it must answer with a release, 0 while there is none."""
+
+    __slots__ = ("opened", "reported_ns", "seen", "wants")
+
+    def __init__(self) -> None:
+        self.seen = False
+        self.wants = False
+        self.opened = 0
+        self.reported_ns = 0
+
+
+class Contender(Standing):
+    """An allocation's standing, and the state of its grant."""
+
+    __slots__ = (
+        "clients",
+        "drained_ns",
+        "gpu_ns",
+        "granted_ns",
+        "grants",
+        "held_from_ns",
+        "id",
+        "lease_end_ns",
+        "number",
+        "open_clients",
+        "phase",
+        "revoked_ns",
+        "timer_ns",
+        "wait_from_ns",
+        "wanting_clients",
+        "window",
+    )
+
+    def __init__(self, allocation_id: str, share: Share, settings: Settings, now_ns: int) -> None:
+        super().__init__(share, settings, now_ns)
+        self.id = allocation_id
+        self.phase = Phase.IDLE
+        self.clients: dict[int, Client] = {}
+        self.open_clients = 0  # how many have yet to release the grant
+        self.wanting_clients = 0  # how many wait at a closed gate
+        self.number = 0
+        self.granted_ns = 0
+        self.gpu_ns = 0  # reported since the grant
+        self.held_from_ns = 0  # what was held before is in the window already
+        self.revoked_ns = 0
+        self.lease_end_ns = 0
+        self.timer_ns = -1  # when a tick must look at it again; what for, its phase says
+        self.drained_ns = -1  # since when it has been thinking, until it comes back
+        self.wait_from_ns = -1
+        self.grants = 0
+        self.window = Window(settings.window_ns, now_ns)
+
+    def want(self, client: Client) -> None:
+        """Notes that a client waits at its gate."""
+        if not client.wants:
+            client.wants = True
+            self.wanting_clients += 1
+
+    def unwant(self, client: Client) -> None:
+        """The contrary."""
+        if client.wants:
+            client.wants = False
+            self.wanting_clients -= 1
+
+    def open(self, client: Client, number: int, now_ns: int) -> None:
+        """Counts a client into the grant."""
+        self.unwant(client)
+        client.opened = number
+        client.reported_ns = now_ns
+        self.open_clients += 1
+
+    def close(self, client: Client) -> None:
+        """Counts a client out of the grant: it has drained, or is gone."""
+        client.opened = 0
+        self.open_clients -= 1
+
+    def report(self, client: Client, gpu_ns: int, now_ns: int) -> None:
+        """Takes in the GPU time that a client says it used; all together never more than the grant has lasted."""
+        gpu_ns = min(gpu_ns, now_ns - self.granted_ns - self.gpu_ns)
+        if gpu_ns > 0:
+            self.gpu_ns += gpu_ns
+            self.charge_limit(gpu_ns)
+            self.window.add_gpu(client.reported_ns, now_ns, gpu_ns)
+        client.reported_ns = now_ns
+
+    def note_held(self, now_ns: int) -> None:
+        """Brings the window up to date while it is charged."""
+        if now_ns > self.held_from_ns:
+            self.window.add_held(self.held_from_ns, now_ns)
+            self.held_from_ns = now_ns

@@ -1,0 +1,284 @@
+"""Who goes next on one device: the rule, its bound, and why the bound holds.
+
+The rule is EEVDF (Stoica and Abdel-Wahab, "Earliest Eligible Virtual Deadline First", 1995) with charges measured
+afterwards instead of request lengths known beforehand, a leaky bucket (GCRA, ITU-T I.371) for the limit, and a
+constant-bandwidth server (Abeni and Buttazzo, 1998) for the latency class. r is an allocation's request as a
+fraction; the requests of a device add up to at most 1. A *turn* is one slice of an allocation, however many grants it
+is made of.
+
+    L       length of a slice
+    q(c)    what a turn of c usually costs, at least L and at most 4 L
+    V       Σ r·v / Σ r over the competing allocations; the last value while there is none
+    enter   v such that c's lag r (V − v), itself counted in V, is what it took along when it left:
+            credit: at most L (1 − r), and only after less than 4 L away
+            debt: less r for each nanosecond away, which is what staying would have earned it at least
+    leave   asleep (drained, nothing came within A(c)), gone, or over its limit
+    A(c)    min(A, 2 × usual think time); 0 where the usual think time is above A
+    pick    of the latency allocations with budget the one whose period ends first; else, among those with v ≤ V,
+            the least deadline v + q(c)/r
+    keep    the turn is picked again when its slice is used up (a renewed slice is a new turn), not before; while
+            its client thinks, for at most A(c), the device waits for it
+    charge  v += held/r, where held time runs from the grant to the drain, thinking that was waited for included
+    limit   TAT = max(TAT, grant) + gpu/limit, counted in GPU time; c competes while TAT − now ≤ 50 ms
+    budget  of a latency allocation: r × 50 ms in each 50 ms; held time is taken from it, an overrun is carried on
+
+**Bound.** Let K be the longest kernel, Q the cap on queued work, A the longest anticipation and q = L + Q + K + A.
+While the same allocations compete, −q < lag ≤ q for each, whatever their number. So over W ns each gets its part of
+the held time, r/Σr ≥ r, to within 2 q: 0.32 % of 10 s with L = 5, Q = 0.5, K = 10 and A = 0.3 ms.
+
+*Sketch.* Σ lag = 0 by the choice of V, so somebody always has v ≤ V and the device never idles while there is work.
+Below: a turn begins with lag ≥ 0 and costs at most q: slice, then what is queued and one kernel, once A. While others
+run, lag only grows. Above: let c wait with deadline D = v(c) + q(c)/r(c), and let b be the last turn begun before now
+by one whose deadline was above D, at virtual time V0. At V0 nobody eligible had a deadline up to D: all those (c too)
+had v > V0. Since then only they were served, and each of them, but for c, at most up to v = D, its turns costing no
+more than its q; so Σr (V − V0) ≤ q + (Σr − r(c)) (D − V0) + r(c) (v(c) − V0), hence Σr (V − D) ≤ q − q(c), hence
+lag(c) = r(c) (V − v(c)) ≤ q(c) + (q − q(c)) r(c)/Σr ≤ q. A turn that costs x more than its q(c) adds at most
+x r(c)/Σr, once for each rival; q(c) follows the measured cost so that this stays small.
+
+A kernel longer than K breaks the bound once; what it cost is owed and paid back, up to one window. Latency turns may
+begin with lag < 0 and lower the bound of the others by up to 2 r × 50 ms. Somebody who leaves with lag x and does not
+come back moves each other lag by its part of x, which is physical: that time has been given already.
+**Limit.** Whoever is granted has TAT ≤ now + 50 ms, so in any W the GPU time is at most limit × (W + 50 ms) + L + Q + K.
+
+A bad choice where a device can be partitioned in space (its neighbours could run at the same time), or where kernels
+are much longer than the wait that users accept: nothing here can interrupt a kernel.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from edgeshare.units import NS_PER_MS, NS_PER_S, NS_PER_US
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The constants of the rule. The defaults were chosen by simulation (tests/sim) unless they say otherwise."""
+
+    slice_ns: int = 5 * NS_PER_MS
+    """L. At 2 ms a hand-over of 20 µs costs 1 % of the device, at 5 ms 0.4 %; waits grow with it."""
+    queue_cap_ns: int = 500 * NS_PER_US
+    """Q: GPU time that a client may keep queued while contended. Less and short kernels leave the device idle."""
+    anticipation_ns: int = 300 * NS_PER_US
+    """A: longest think time for which a drained client keeps its turn."""
+    drain_grace_ns: int = 100 * NS_PER_MS
+    """How long past its expected end a drain is waited for (persistent kernels, waits on another process)."""
+    limit_burst_ns: int = 50 * NS_PER_MS
+    """How far a client may run ahead of its limit's rate; ten slices."""
+    budget_period_ns: int = 50 * NS_PER_MS
+    """Period of the latency class's budget; an inference request at 20 Hz fits one period."""
+    lone_after_ns: int = NS_PER_S
+    """How long no other may have had work before a holder's queue is no longer capped: what it queues then delays
+    the next that comes, so it must not be done for one that is only between two requests."""
+    window_ns: int = 10 * NS_PER_S
+    """What shares are reported over; also the most held time that is ever owed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What an allocation may have of one device: percents of its time."""
+
+    request_percent: int
+    limit_percent: int
+    latency: bool = False
+
+
+class Standing:
+    """One allocation as the rule sees it. Times are ns; `v` and `deadline` are virtual ns (held ns divided by r)."""
+
+    __slots__ = (
+        "active",
+        "budget_ns",
+        "deadline",
+        "drain_ns",
+        "lag_ns",
+        "latency",
+        "left_ns",
+        "limit_percent",
+        "period_end_ns",
+        "request_percent",
+        "tat_ns",
+        "think_ns",
+        "turn_ns",
+        "usual_turn_ns",
+        "v",
+    )
+
+    def __init__(self, share: Share, settings: Settings, now_ns: int) -> None:
+        self.request_percent = share.request_percent
+        self.limit_percent = share.limit_percent
+        self.latency = share.latency
+        self.active = False
+        self.v = 0
+        self.deadline = 0
+        self.lag_ns = 0
+        self.left_ns = now_ns
+        self.turn_ns = 0
+        self.usual_turn_ns = settings.slice_ns
+        self.drain_ns = 0
+        # Nothing is known of it yet: half of A gives it the longest anticipation once.
+        self.think_ns = settings.anticipation_ns // 2
+        self.tat_ns = now_ns
+        self.budget_ns = 0
+        self.period_end_ns = now_ns
+
+    def learn_think(self, think_ns: int, settings: Settings) -> None:
+        """Takes in one think time. Long ones count as 2 A, so that one pause between many short ones changes little."""
+        self.think_ns += (min(think_ns, 2 * settings.anticipation_ns) - self.think_ns) >> 3
+
+    def anticipation_ns(self, settings: Settings) -> int:
+        """A(c)."""
+        if self.think_ns > settings.anticipation_ns:
+            return 0
+        return min(settings.anticipation_ns, 2 * self.think_ns)
+
+    def throttled_until_ns(self, settings: Settings) -> int:
+        """When it may compete again as far as its limit is concerned; in the past where it may now."""
+        if self.limit_percent >= 100:
+            return 0
+        return self.tat_ns - settings.limit_burst_ns
+
+    def charge_limit(self, gpu_ns: int) -> None:
+        """Takes GPU time from the leaky bucket."""
+        if self.limit_percent < 100:
+            self.tat_ns += gpu_ns * 100 // self.limit_percent
+
+    def change_limit(self, limit_percent: int, now_ns: int) -> None:
+        """Sets another limit; GPU time that was used ahead of the old one stays used ahead of the new one."""
+        ahead_ns = self.tat_ns - now_ns
+        if ahead_ns > 0:
+            self.tat_ns = now_ns + ahead_ns * self.limit_percent // limit_percent
+        self.limit_percent = limit_percent
+
+    def urgent(self, now_ns: int, settings: Settings) -> bool:
+        """Whether it is of the latency class and has budget left."""
+        if not self.latency:
+            return False
+        if now_ns >= self.period_end_ns:
+            full_ns = self.request_percent * settings.budget_period_ns // 100
+            periods = 1 + (now_ns - self.period_end_ns) // settings.budget_period_ns
+            self.budget_ns = min(full_ns, self.budget_ns + periods * full_ns)
+            self.period_end_ns = now_ns + settings.budget_period_ns
+        return self.budget_ns > 0
+
+    def renew_budget(self, now_ns: int, settings: Settings) -> None:
+        """On waking: begins a new period where what is left would last beyond this one at the rate r, as the
+        constant-bandwidth server does."""
+        if self.budget_ns * 100 > (self.period_end_ns - now_ns) * self.request_percent:
+            self.budget_ns = self.request_percent * settings.budget_period_ns // 100
+            self.period_end_ns = now_ns + settings.budget_period_ns
+
+
+S = TypeVar("S", bound=Standing)
+
+
+class Competition:
+    """The allocations that compete for one device, and their virtual time."""
+
+    __slots__ = ("_last_v", "_settings", "_weight", "_weighted_v")
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._weight = 0  # Σ request_percent of those that compete
+        self._weighted_v = 0  # Σ request_percent · v of those that compete
+        self._last_v = 0
+
+    @property
+    def virtual_time(self) -> int:
+        """V, rounded down: an integer v is at most V exactly when it is at most this."""
+        return self._weighted_v // self._weight if self._weight else self._last_v
+
+    def lag_ns(self, standing: Standing) -> int:
+        """Held time that it is behind (above 0) or ahead of (below 0) its part."""
+        return (self.virtual_time - standing.v) * standing.request_percent // 100
+
+    def enter(self, standing: Standing, now_ns: int) -> None:
+        """Lets it compete, with the credit or the debt that it took along."""
+        percent = standing.request_percent
+        away_ns = now_ns - standing.left_ns
+        lag_ns = standing.lag_ns
+        if lag_ns > 0:
+            most_ns = self._settings.slice_ns * (100 - percent) // 100
+            lag_ns = min(lag_ns, most_ns) if away_ns < 4 * self._settings.slice_ns else 0
+        else:
+            lag_ns = min(0, lag_ns + away_ns * percent // 100)
+        standing.v = self.virtual_time
+        if self._weight:
+            # V moves towards the one that enters; the factor undoes that (and nothing is owed to nobody).
+            standing.v -= lag_ns * 100 * (self._weight + percent) // (percent * self._weight)
+        self._weight += percent
+        self._weighted_v += percent * standing.v
+        standing.active = True
+        self._set_deadline(standing)
+        if standing.latency:
+            standing.renew_budget(now_ns, self._settings)
+
+    def leave(self, standing: Standing, now_ns: int) -> None:
+        """Takes it out of the competition; its lag stays with it."""
+        standing.lag_ns = self.lag_ns(standing)
+        standing.left_ns = now_ns
+        self._last_v = self.virtual_time
+        self._weight -= standing.request_percent
+        self._weighted_v -= standing.request_percent * standing.v
+        standing.active = False
+
+    def charge(self, standing: Standing, held_ns: int) -> None:
+        """Charges held time to one that competes."""
+        percent = standing.request_percent
+        virtual = held_ns * 100 // percent
+        standing.v += virtual
+        standing.deadline += virtual
+        standing.turn_ns += held_ns
+        standing.budget_ns -= held_ns
+        self._weighted_v += percent * virtual
+
+    def change_request(self, standing: Standing, request_percent: int) -> None:
+        """Sets another request. One that competes keeps its v, and is behind or ahead by as much virtual time."""
+        if standing.active:
+            self._weight += request_percent - standing.request_percent
+            self._weighted_v += (request_percent - standing.request_percent) * standing.v
+        standing.request_percent = request_percent
+        self._set_deadline(standing)
+
+    def cap_debt(self, standing: Standing) -> None:
+        """Forgives what it owes beyond one window: an older debt shows in no window, and would only starve it."""
+        most = self.virtual_time + self._settings.window_ns * 100 // standing.request_percent
+        if standing.v > most:
+            self._weighted_v -= standing.request_percent * (standing.v - most)
+            standing.v = most
+            self._set_deadline(standing)
+
+    def end_turn(self, standing: Standing) -> None:
+        """Learns from a turn that is over what its turns cost, for the deadlines to come."""
+        standing.usual_turn_ns += (standing.turn_ns - standing.usual_turn_ns) >> 3
+        standing.turn_ns = 0
+        self._set_deadline(standing)
+
+    def pick(self, candidates: Iterable[S]) -> S | None:
+        """The candidate with v ≤ V whose deadline is earliest, the first of equals; where none has v ≤ V (those
+        that have cannot be granted now), the one with the least v. None without candidates."""
+        virtual_time = self.virtual_time
+        best: S | None = None
+        ahead: S | None = None
+        for standing in candidates:
+            if standing.v <= virtual_time:
+                if best is None or standing.deadline < best.deadline:
+                    best = standing
+            elif ahead is None or standing.v < ahead.v:
+                ahead = standing
+        return best if best is not None else ahead
+
+    def pick_urgent(self, candidates: Iterable[S], now_ns: int) -> S | None:
+        """The candidate of the latency class with budget left whose period ends first."""
+        best: S | None = None
+        for standing in candidates:
+            if standing.urgent(now_ns, self._settings) and (
+                best is None or standing.period_end_ns < best.period_end_ns
+            ):
+                best = standing
+        return best
+
+    def _set_deadline(self, standing: Standing) -> None:
+        slice_ns = self._settings.slice_ns
+        cost_ns = min(max(standing.usual_turn_ns, slice_ns), 4 * slice_ns)
+        standing.deadline = standing.v + cost_ns * 100 // standing.request_percent
