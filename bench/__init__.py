@@ -1,0 +1,1 @@
+"""The figures, measured: ``python -m bench`` from the repository's root."""

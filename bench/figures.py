@@ -1,0 +1,93 @@
+"""From what was executed to a figure. Pure: intervals in, numbers out. Times are nanoseconds."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+
+class Interval(NamedTuple):
+    """What a GPU ran for one client, without a break."""
+
+    client: str
+    begin_ns: int
+    end_ns: int
+
+
+def percentile(values: Iterable[float], percent: float) -> float:
+    """The least value that ``percent`` of all do not exceed (nearest rank); ValueError for none."""
+    ordered = sorted(values)
+    if not ordered:
+        raise ValueError("no values to take a percentile of")
+    rank = -(-len(ordered) * percent // 100)
+    return ordered[max(int(rank), 1) - 1]
+
+
+def median(values: Iterable[float]) -> float:
+    return percentile(values, 50)
+
+
+def executed_ns(intervals: Iterable[Interval], begin_ns: int, end_ns: int) -> dict[str, int]:
+    """GPU time by client within [begin, end)."""
+    total: dict[str, int] = {}
+    for interval in intervals:
+        part_ns = min(interval.end_ns, end_ns) - max(interval.begin_ns, begin_ns)
+        if part_ns > 0:
+            total[interval.client] = total.get(interval.client, 0) + part_ns
+    return total
+
+
+def busy_percent(intervals: Iterable[Interval], begin_ns: int, end_ns: int) -> float:
+    """How much of [begin, end) the GPU ran anything."""
+    return 100 * sum(executed_ns(intervals, begin_ns, end_ns).values()) / (end_ns - begin_ns)
+
+
+def hand_overs_ns(intervals: Sequence[Interval], begin_ns: int, end_ns: int) -> list[int]:
+    """Each gap from the end of one client's last to the begin of another's first, within [begin, end).
+
+    ``intervals`` are in the order in which the GPU ran them.
+    """
+    inside = [i for i in intervals if i.begin_ns >= begin_ns and i.end_ns <= end_ns]
+    return [
+        after.begin_ns - before.end_ns for before, after in pairwise(inside) if before.client != after.client
+    ]
+
+
+def worst_share_error_percent(
+    intervals: Sequence[Interval],
+    expected_percent: Mapping[str, float],
+    begin_ns: int,
+    end_ns: int,
+    *,
+    window_ns: int,
+    step_ns: int,
+) -> float:
+    """The largest distance of any client from its share, over all windows within [begin, end), in points.
+
+    A client that is not expected must get nothing. ValueError where not one window fits.
+    """
+    if begin_ns + window_ns > end_ns:
+        raise ValueError("the run is shorter than one window")
+    # One pass: GPU time up to each step's edge, then differences.
+    edges = list(range(begin_ns, end_ns + 1, step_ns))
+    if window_ns % step_ns:
+        raise ValueError("a window must be a whole number of steps")
+    up_to: dict[str, list[int]] = {}
+    for interval in intervals:
+        steps = up_to.setdefault(interval.client, [0] * len(edges))
+        first = max(0, (interval.begin_ns - begin_ns) // step_ns)
+        for index in range(first, len(edges) - 1):
+            part_ns = min(interval.end_ns, edges[index + 1]) - max(interval.begin_ns, edges[index])
+            if part_ns <= 0:
+                break
+            steps[index + 1] += part_ns
+    for steps in up_to.values():
+        for index in range(1, len(steps)):
+            steps[index] += steps[index - 1]
+    width = window_ns // step_ns
+    worst = 0.0
+    for client in expected_percent.keys() | up_to.keys():
+        steps = up_to.get(client, [0] * len(edges))
+        for index in range(len(edges) - width):
+            got_percent = 100 * (steps[index + width] - steps[index]) / window_ns
+            worst = max(worst, abs(got_percent - expected_percent.get(client, 0.0)))
+    return worst

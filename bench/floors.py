@@ -1,0 +1,101 @@
+"""The machine's own floors: what passing a word between two processes takes, with no edgeshare in it."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+from bench.figures import percentile
+from bench.report import Row
+from edgeshare.errors import Unavailable
+from edgeshare.units import NS_PER_US
+
+PAUSES_US = {"back to back": 0, "after 2.5 ms of sleep": 2_500}
+"""How long each side sleeps before it passes the word on. Of two clients with slices of 5 ms each waits for
+milliseconds at a time, so the second is nearer to a hand-over than the first."""
+
+STALLED_S = 60
+"""Longer than any of these can take; only to end a bench that hangs."""
+
+
+class Floor:
+    """The C program beside this file, built for this run."""
+
+    def __init__(self, folder: Path) -> None:
+        """Compiles it into ``folder``; raises Unavailable where there is no C compiler."""
+        self._program = folder / "floor"
+        compiler = os.environ.get("CC", "cc")
+        if shutil.which(compiler) is None:
+            raise Unavailable(f"no C compiler {compiler!r}: install gcc, or set CC")
+        source = Path(__file__).with_name("floor.c")
+        subprocess.run(
+            [compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-o", self._program, source], check=True
+        )
+
+    def futex_ns(self, samples: int, pause_us: int) -> list[int]:
+        """How long a futex's wake-up took, each."""
+        return self._numbers(
+            subprocess.run(
+                [self._program, "futex", str(samples), str(pause_us)],
+                stdout=subprocess.PIPE,
+                check=True,
+                timeout=STALLED_S,
+            ).stdout
+        )
+
+    def relay_ns(self, samples: int, pause_us: int, python: bool) -> list[int]:
+        """How long a packet was under way from one process through a relay to another, each."""
+        left, left_of_relay = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        right, right_of_relay = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = [sys.executable, "-m", "bench.relay"] if python else [str(self._program), "relay"]
+        with closing(left), closing(left_of_relay), closing(right), closing(right_of_relay):
+            fds = (left_of_relay.fileno(), right_of_relay.fileno())
+            relay = subprocess.Popen([*command, *map(str, fds)], pass_fds=fds)
+            try:
+                second = self._client(right, samples, pause_us, "second")
+                first = self._client(left, samples, pause_us, "first")
+            finally:
+                for end in (left, left_of_relay, right, right_of_relay):
+                    end.close()
+            took = [*self._numbers(first.communicate(timeout=STALLED_S)[0])]
+            took += self._numbers(second.communicate(timeout=STALLED_S)[0])
+            relay.wait(timeout=STALLED_S)
+        return took
+
+    def _client(self, end: socket.socket, samples: int, pause_us: int, which: str) -> subprocess.Popen[bytes]:
+        fd = end.fileno()
+        return subprocess.Popen(
+            [self._program, "client", str(fd), str(samples), str(pause_us), which],
+            pass_fds=(fd,),
+            stdout=subprocess.PIPE,
+        )
+
+    def _numbers(self, text: bytes) -> list[int]:
+        return [int(line) for line in text.split()]
+
+
+def floor_rows(floor: Floor, samples: int, runs: int) -> list[Row]:
+    """Rows for the futex and the two relays: p50 and p99 of ``samples``, in each of ``runs``."""
+    rows = []
+    for pause, pause_us in PAUSES_US.items():
+        measured = {
+            "futex wake": [floor.futex_ns(samples, pause_us) for _ in range(runs)],
+            "two-hop relay in C": [floor.relay_ns(samples // 2, pause_us, python=False) for _ in range(runs)],
+            "two-hop relay in Python": [
+                floor.relay_ns(samples // 2, pause_us, python=True) for _ in range(runs)
+            ],
+        }
+        rows += [
+            Row(
+                f"floor: {name}, p{percent}",
+                "us",
+                [percentile(run, percent) / NS_PER_US for run in series],
+                {"words": pause},
+            )
+            for name, series in measured.items()
+            for percent in (50, 99)
+        ]
+    return rows

@@ -1,0 +1,30 @@
+"""Which machine the figures are from."""
+
+import os
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+
+from edgeshare import __version__
+
+
+def describe_host() -> dict[str, object]:
+    """Processor, cores, kernel and load: enough to tell whose figures these are."""
+    return {
+        "cpu": cpu_model(Path("/proc/cpuinfo").read_text(encoding="utf-8")),
+        "cores": len(os.sched_getaffinity(0)),
+        "kernel": platform.release(),
+        "load_1min": round(os.getloadavg()[0], 2),
+        "python": platform.python_version(),
+        "edgeshare": __version__,
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def cpu_model(cpuinfo: str) -> str:
+    """The model in the text of /proc/cpuinfo; the architecture where it names none, as on many Arm boards."""
+    for line in cpuinfo.splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() in ("model name", "Model", "Hardware"):
+            return value.strip()
+    return platform.machine()
