@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import tempfile
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -20,6 +21,7 @@ PAUSE_SOURCE = Path(__file__).parent / "pause.c"
 # The suite whose own Python is the one that the wheels are made with.
 SUITES = {(3, 11): "bookworm", (3, 12): "noble", (3, 13): "trixie"}
 BASE_NAME = "localhost/edgeshare-test-base:1"
+PIP_WHEEL = (sys.executable, "-m", "pip", "wheel", "--quiet")
 # Documentation and translations are half of what a distribution adds to an interpreter.
 LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
 
@@ -66,40 +68,66 @@ def client_image(folder: Path, name: str, files: Mapping[str, Path], entrypoint:
 def project_image(name: str) -> Path:
     """An archive of the image that the project's Dockerfile describes, cached by what goes into it.
 
-    The wheels come from this tree and, for what it depends on, from where pip is set up to get them.
+    What the project depends on comes from where pip is set up to get it, at the versions of constraints.txt.
     """
-    with tempfile.TemporaryDirectory(prefix="edgeshare-image-") as scratch:
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache_dir(), prefix=".image.") as scratch:
         context = Path(scratch)
         say("making wheels of the project and of what it depends on …")
-        wheels = context / "wheels"
-        # A copy, so that neither an older build's files get in nor this one's are left in the tree.
-        source = shutil.copytree(
-            PROJECT,
-            context / "source",
-            ignore=shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "*.so*"),
-        )
-        pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation"]
-        run(
-            [*pip, "--constraint", PROJECT / "constraints.txt", "--wheel-dir", wheels, source, "pip"],
-            env={**os.environ, "SOURCE_DATE_EPOCH": "315532800"},  # 1980, the earliest that a zip can hold
-        )
+        wheels = shutil.copytree(_dependencies(), context / "wheels")
+        _project_wheel(context / "source", wheels)
         dockerfile = PROJECT / "Dockerfile"
         key = _digest([dockerfile, base_layer(), *sorted(wheels.iterdir())], name)
-        return make_once(
-            cache_dir() / "images" / f"{key}.tar", lambda path: _build(context, dockerfile, name, path)
-        )
+        archive = cache_dir() / "images" / f"{key}.tar"
+        make_once(archive, lambda path: _build(context, dockerfile, name, path))
+    for older in archive.parent.glob("*.tar"):
+        if older != archive:
+            older.unlink()
+    return archive
+
+
+def _dependencies() -> Path:
+    """A folder with the wheels of pip and of what the project depends on."""
+    constraints = PROJECT / "constraints.txt"
+    key = _digest([constraints, PROJECT / "pyproject.toml"], sys.implementation.cache_tag)
+
+    def make(wheels: Path) -> None:
+        required = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["dependencies"]
+        run([*PIP_WHEEL, "--constraint", constraints, "--wheel-dir", wheels, "pip", *required])
+
+    return make_once(cache_dir() / f"wheels-{key}", make)
+
+
+def _project_wheel(source: Path, wheels: Path) -> None:
+    """Add the project's own wheel, the same bytes for the same tree."""
+    # A copy, so that neither an older build's files get in nor this one's are left in the tree.
+    shutil.copytree(PROJECT, source, ignore=shutil.ignore_patterns(".*", "build", "dist", "*.so*", "*.o"))
+    run(
+        [*PIP_WHEEL, "--no-build-isolation", "--no-deps", "--wheel-dir", wheels, source],
+        env={
+            **os.environ,
+            "SOURCE_DATE_EPOCH": "315532800",  # 1980, the earliest that a zip can hold
+            "CFLAGS": f"{os.environ.get('CFLAGS', '')} -ffile-prefix-map={source}=.",
+        },
+    )
 
 
 def _build(context: Path, dockerfile: Path, name: str, path: Path) -> None:
     install(missing(IMAGE_PACKAGES))
-    say(f"building {name} …")
+    say(f"building {name} (under a minute) …")
     base = write_image(context / "base.tar", BASE_NAME, [base_layer()], entrypoint=["/usr/bin/python3"])
-    # A store of its own, thrown away after: what is kept is the archive.
-    store = ["--storage-driver=vfs", f"--root={context / 'store'}", f"--runroot={context / 'run'}"]
-    run(["buildah", *store, "pull", "--quiet", f"oci-archive:{base}"])
+    # A store of its own, thrown away after: what is kept is the archive. Overlay works wherever containerd's
+    # own snapshots do, and spares the copies of the whole image that vfs makes.
+    buildah = [
+        "buildah",
+        "--storage-driver=overlay",
+        f"--root={context / 'store'}",
+        f"--runroot={context / 'run'}",
+    ]
+    run([*buildah, "pull", "--quiet", f"oci-archive:{base}"])
     options = ["--isolation=chroot", "--pull-never", f"--build-arg=BASE={BASE_NAME}", f"--file={dockerfile}"]
-    run(["buildah", *store, "bud", *options, f"--tag={name}", context])
-    run(["buildah", *store, "push", "--quiet", name, f"oci-archive:{path}:{name}"])
+    run([*buildah, "bud", *options, f"--tag={name}", context])
+    run([*buildah, "push", "--quiet", name, f"oci-archive:{path}:{name}"])
 
 
 def _digest(files: Sequence[Path], name: str) -> str:

@@ -1,0 +1,18 @@
+# One image for every part of edgeshare: its command is `edgeshare`, its arguments say which part.
+#
+# It installs the wheels that the build context brings along, so that a build needs neither a network nor a compiler:
+#
+#   pip wheel --constraint constraints.txt --wheel-dir wheels . pip
+#   docker build -t edgeshare .
+#
+# The wheels have to be made by the Python version of the base (here 3.11), on its architecture.
+ARG BASE=python:3.11-slim-bookworm
+
+FROM ${BASE}
+# pip runs from its own wheel: the base may have none, and the image needs none.
+RUN --mount=type=bind,source=wheels,target=/wheels \
+    python3 -m venv --without-pip /opt/edgeshare \
+ && PYTHONPATH="$(echo /wheels/pip-*.whl)" /opt/edgeshare/bin/python -m pip install \
+      --quiet --no-cache-dir --no-index --find-links /wheels edgeshare
+ENV PATH=/opt/edgeshare/bin:/usr/local/bin:/usr/bin:/bin
+ENTRYPOINT ["edgeshare"]
