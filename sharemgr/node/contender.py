@@ -14,7 +14,7 @@ class Phase(Enum):
     THROTTLED = "throttled"
     """Has work, but is over its limit; does not compete."""
     THINKING = "thinking"
-    """Drained a moment ago, is expected back; competes."""
+    """Drained a moment ago and is expected back; competes."""
     WAITING = "waiting"
     """Has work; competes."""
     HOLDING = "holding"
@@ -25,18 +25,16 @@ class Phase(Enum):
     """Revoked, not drained in time and no longer waited for."""
 
 
-OPEN = (Phase.HOLDING, Phase.DRAINING, Phase.OVERLAPPING)
-
-
 class Client:
-    """One client. `opened` is the number of the grant that it must answer with a release, 0 while there is none."""
+    """One client. `opened` is the number of the grant for which it owes a release, 0 while there is none."""
 
-    __slots__ = ("opened", "reported_ns", "seen", "wants")
+    __slots__ = ("asked", "opened", "reported_ns", "seen", "wants")
 
     def __init__(self) -> None:
-        self.seen = False
-        self.wants = False
+        self.seen = False  # it has asked at least once
+        self.wants = False  # it waits at its closed gate
         self.opened = 0
+        self.asked = False  # its gate is open because it asked, not because another client did
         self.reported_ns = 0
 
 
@@ -44,6 +42,7 @@ class Contender(Standing):
     """An allocation's standing, and the state of its grant."""
 
     __slots__ = (
+        "asking_clients",
         "clients",
         "drained_ns",
         "gpu_ns",
@@ -57,6 +56,7 @@ class Contender(Standing):
         "phase",
         "revoked_ns",
         "timer_ns",
+        "usual_drain_ns",
         "wait_from_ns",
         "wanting_clients",
         "window",
@@ -67,14 +67,16 @@ class Contender(Standing):
         self.id = allocation_id
         self.phase = Phase.IDLE
         self.clients: dict[int, Client] = {}
-        self.open_clients = 0  # how many have yet to release the grant
         self.wanting_clients = 0  # how many wait at a closed gate
-        self.number = 0
+        self.open_clients = 0  # how many owe a release
+        self.asking_clients = 0  # how many of these asked
+        self.number = 0  # of the last grant
         self.granted_ns = 0
         self.gpu_ns = 0  # reported since the grant
         self.held_from_ns = 0  # what was held before is in the window already
         self.revoked_ns = 0
         self.lease_end_ns = 0
+        self.usual_drain_ns = 0
         self.timer_ns = -1  # when a tick must look at it again; what for, its phase says
         self.drained_ns = -1  # since when it has been thinking, until it comes back
         self.wait_from_ns = -1
@@ -93,20 +95,34 @@ class Contender(Standing):
             client.wants = False
             self.wanting_clients -= 1
 
-    def open(self, client: Client, number: int, now_ns: int) -> None:
-        """Counts a client into the grant."""
-        self.unwant(client)
-        client.opened = number
-        client.reported_ns = now_ns
-        self.open_clients += 1
+    def ask(self, client: Client) -> None:
+        """Notes that a client whose gate is open has work."""
+        if not client.asked:
+            client.asked = True
+            self.asking_clients += 1
+
+    def open(self, number: int, now_ns: int) -> None:
+        """Counts all clients into the grant that have ever asked and are not in it yet."""
+        self.number = number
+        for client in self.clients.values():
+            if client.seen and not client.opened:
+                client.opened = number
+                client.reported_ns = now_ns
+                self.open_clients += 1
+                if client.wants:
+                    self.unwant(client)
+                    self.ask(client)
 
     def close(self, client: Client) -> None:
         """Counts a client out of the grant: it has drained, or is gone."""
         client.opened = 0
         self.open_clients -= 1
+        if client.asked:
+            client.asked = False
+            self.asking_clients -= 1
 
     def report(self, client: Client, gpu_ns: int, now_ns: int) -> None:
-        """Takes in the GPU time that a client says it used; all together never more than the grant has lasted."""
+        """Takes in the GPU time that a client says it used; together they never used more than the grant lasted."""
         gpu_ns = min(gpu_ns, now_ns - self.granted_ns - self.gpu_ns)
         if gpu_ns > 0:
             self.gpu_ns += gpu_ns

@@ -90,7 +90,6 @@ class Standing:
         "active",
         "budget_ns",
         "deadline",
-        "drain_ns",
         "lag_ns",
         "latency",
         "left_ns",
@@ -115,7 +114,6 @@ class Standing:
         self.left_ns = now_ns
         self.turn_ns = 0
         self.usual_turn_ns = settings.slice_ns
-        self.drain_ns = 0
         # Nothing is known of it yet: half of A gives it the longest anticipation once.
         self.think_ns = settings.anticipation_ns // 2
         self.tat_ns = now_ns

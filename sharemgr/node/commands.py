@@ -1,0 +1,32 @@
+"""What an arbiter wants done to the gates of an allocation's clients."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Open the gates of all clients of the allocation. It may hold already: then one of them came in later."""
+
+    allocation_id: str
+    number: int
+    contended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Contend:
+    """The allocation goes on holding, but the contended bit of its grant changes."""
+
+    allocation_id: str
+    number: int
+    contended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """Close the gates of all clients of the allocation."""
+
+    allocation_id: str
+    number: int
+
+
+Command = Grant | Contend | Revoke

@@ -1,0 +1,313 @@
+"""The slices of one device: who has it, who gets it next, and when that must be looked at again."""
+
+from heapq import heappop, heappush
+
+from sharemgr.node.commands import Command, Contend, Grant, Revoke
+from sharemgr.node.contender import Contender, Phase
+from sharemgr.node.policy import Competition, Settings
+
+MAX_NUMBER = (1 << 30) - 1
+"""The gate's word is 32 bits, two of which are flags (cuda_hook/wire.h); after this the numbers begin again at 1."""
+
+
+class Slices:
+    """The device's state, moved on by an Arbiter: it calls settle, then what happened, then take."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.competition = Competition(settings)
+        self.latency_present = 0  # how many allocations of the latency class have clients
+        self._settings = settings
+        self._now_ns = 0
+        self._out: list[Command] = []
+        self._contenders: dict[Contender, None] = {}  # WAITING or THINKING, in the order of their coming
+        self._waiting = 0  # how many of these are WAITING
+        self._busy = 0  # how many are not IDLE
+        self._occupant: Contender | None = None  # has the device: HOLDING, DRAINING, or THINKING and waited for
+        self._overlapping: list[Contender] = []
+        self._contended = False  # as the holder was told
+        self._turn: Contender | None = None  # whose turn the last slice is
+        self._slice_end_ns = 0
+        self._number = 0
+        self._timers: list[tuple[int, int, Contender]] = []  # a heap, from which nothing is taken before its time
+        self._timers_set = 0
+        self._slept: Contender | None = None  # who became idle last
+        self._slept_ns = -1
+        self._slept_before_ns = -1  # when another than that one did
+
+    def settle(self, now_ns: int) -> None:
+        """Charges the time since the last event, before anything is decided by it."""
+        elapsed_ns = now_ns - self._now_ns
+        if elapsed_ns <= 0:
+            return
+        self._now_ns = now_ns
+        if self._occupant is not None:
+            self.competition.charge(self._occupant, elapsed_ns)
+        for contender in self._overlapping:
+            self.competition.charge(contender, elapsed_ns)
+            self.competition.cap_debt(contender)
+
+    def take(self) -> list[Command]:
+        """Gives a free device to whoever is next, and returns what is to be done since the last call."""
+        self._dispatch()
+        out, self._out = self._out, []
+        return out
+
+    # What happens.
+
+    def ready(self, contender: Contender) -> None:
+        """It has work and its gates are closed: it waits, or is throttled."""
+        now_ns = self._now_ns
+        if contender.wait_from_ns < 0:
+            contender.wait_from_ns = now_ns
+        throttled_until_ns = contender.throttled_until_ns(self._settings)
+        if throttled_until_ns > now_ns:
+            self._move(contender, Phase.THROTTLED)
+            self._set_timer(contender, throttled_until_ns)
+            self.signal()
+            return
+        first = self._waiting == 0
+        self._move(contender, Phase.WAITING)
+        self.signal()
+        urgent = contender.urgent(now_ns, self._settings)
+        if contender.latency and not urgent:
+            self._set_timer(contender, contender.period_end_ns)
+        occupant = self._occupant
+        if occupant is not None and occupant.phase is Phase.HOLDING:
+            # Nobody looked at the end of a slice while nobody waited.
+            overstayed = first and now_ns >= self._slice_end_ns
+            if overstayed or (urgent and not occupant.urgent(now_ns, self._settings)):
+                self._revoke(occupant)
+
+    def admit(self, contender: Contender) -> None:
+        """A client came in while its allocation holds. The number is new, so that the client can tell it from the one
+        that it released; the others may answer either."""
+        contender.open(self._next_number(), self._now_ns)
+        self._out.append(Grant(contender.id, contender.number, self._contended))
+
+    def released(self, contender: Contender, returns: bool) -> None:
+        """A client of an allocation whose gates are open has drained or is gone; `returns`: the last one to do so may
+        be back in a moment."""
+        if contender.open_clients:
+            if contender.phase is Phase.HOLDING:
+                if contender.wanting_clients:
+                    self.admit(contender)
+                elif not contender.asking_clients:
+                    # The gates that are still open were opened for another client's work.
+                    self._revoke(contender)
+            return
+        now_ns = self._now_ns
+        contender.note_held(now_ns)
+        if contender.phase is Phase.OVERLAPPING:
+            self._overlapping.remove(contender)
+        else:
+            self._occupant = None
+        if contender.phase is not Phase.HOLDING:
+            contender.usual_drain_ns += (now_ns - contender.revoked_ns - contender.usual_drain_ns) >> 3
+        if contender.wanting_clients:
+            self.ready(contender)
+            return
+        contender.drained_ns = now_ns if returns else -1
+        anticipation_ns = contender.anticipation_ns(self._settings) if returns else 0
+        if anticipation_ns and contender.throttled_until_ns(self._settings) <= now_ns:
+            self._move(contender, Phase.THINKING)
+            self._set_timer(contender, now_ns + anticipation_ns)
+        else:
+            self.sleep(contender)
+
+    def sleep(self, contender: Contender) -> None:
+        """It has no work and is not expected to have any in a moment."""
+        if self._occupant is contender:
+            contender.note_held(self._now_ns)
+            self._occupant = None
+        contender.wait_from_ns = -1
+        self._move(contender, Phase.IDLE)
+        if self._slept is not contender:
+            self._slept = contender
+            self._slept_before_ns = self._slept_ns
+        self._slept_ns = self._now_ns
+        self.signal()
+
+    def forget(self, contender: Contender) -> None:
+        """It was removed, and sleeps."""
+        if self._turn is contender:
+            self._turn = None
+
+    def note_held(self, contender: Contender) -> None:
+        """Brings its window up to date."""
+        if self._occupant is contender or contender.phase is Phase.OVERLAPPING:
+            contender.note_held(self._now_ns)
+
+    def close(self, contender: Contender) -> None:
+        """Calls its grant back, if it has one, without waiting for it."""
+        if contender.phase is Phase.HOLDING:
+            self._out.append(Revoke(contender.id, contender.number))
+
+    def tick(self) -> None:
+        """Does what is due: slices that end, drains that take too long, thinking and throttling that is over."""
+        now_ns = self._now_ns
+        while self._timers and self._timers[0][0] <= now_ns:
+            at_ns, _, contender = heappop(self._timers)
+            if contender.timer_ns == at_ns:
+                contender.timer_ns = -1
+                if contender.phase is Phase.THINKING:
+                    self.sleep(contender)
+                else:
+                    self.ready(contender)
+        occupant = self._occupant
+        if occupant is None:
+            return
+        if occupant.phase is Phase.HOLDING:
+            if now_ns >= self._slice_end_ns and (self._waiting or occupant.limit_percent < 100):
+                if self._renews(occupant):
+                    self._begin_turn(occupant)
+                else:
+                    self._revoke(occupant)
+            else:
+                self.signal()
+        elif occupant.phase is Phase.DRAINING and now_ns >= occupant.lease_end_ns:
+            occupant.phase = Phase.OVERLAPPING
+            self._overlapping.append(occupant)
+            self._occupant = None
+
+    def signal(self) -> None:
+        """Tells the holder when it gets company, and when it has long been alone."""
+        occupant = self._occupant
+        if occupant is not None and occupant.phase is Phase.HOLDING:
+            contended = self._is_contended(occupant)
+            if contended != self._contended:
+                self._contended = contended
+                self._out.append(Contend(occupant.id, occupant.number, contended))
+
+    def deadline_ns(self) -> int | None:
+        """When tick must be called at the latest; None: never."""
+        while self._timers and self._timers[0][2].timer_ns != self._timers[0][0]:
+            heappop(self._timers)
+        next_ns = self._timers[0][0] if self._timers else None
+        occupant = self._occupant
+        if occupant is None:
+            return next_ns
+        at_ns: int | None = None
+        if occupant.phase is Phase.DRAINING:
+            at_ns = occupant.lease_end_ns
+        elif occupant.phase is Phase.THINKING:
+            if self._turn is occupant and self._slice_end_ns > self._now_ns:
+                at_ns = self._slice_end_ns
+        elif self._waiting or occupant.limit_percent < 100:
+            at_ns = self._slice_end_ns
+        elif self._contended and self._busy == 1 and not self._latency_rivals(occupant):
+            at_ns = self._rival_slept_ns(occupant) + self._settings.lone_after_ns
+        if at_ns is None or (next_ns is not None and next_ns < at_ns):
+            return next_ns
+        return at_ns
+
+    # Who gets it.
+
+    def _dispatch(self) -> None:
+        occupant = self._occupant
+        if occupant is not None and occupant.phase is not Phase.THINKING:
+            return
+        best = self._pick() if self._waiting else None
+        if best is not occupant:
+            if occupant is not None:
+                occupant.note_held(self._now_ns)
+            if best is not None:
+                best.held_from_ns = self._now_ns
+            self._occupant = best
+        if best is not None and best.phase is Phase.WAITING:
+            self._grant(best)
+
+    def _pick(self) -> Contender | None:
+        if self.latency_present:
+            urgent = self.competition.pick_urgent(self._contenders, self._now_ns)
+            if urgent is not None:
+                return urgent
+        turn = self._turn
+        if turn is not None and self._now_ns < self._slice_end_ns and turn in self._contenders:
+            return turn
+        return self.competition.pick(self._contenders)
+
+    def _renews(self, occupant: Contender) -> bool:
+        """Whether the holder is the one to get the next slice. One with a limit drains first: what it used counts."""
+        if occupant.limit_percent < 100:
+            return False
+        candidates = (occupant, *self._contenders)
+        if self.latency_present:
+            urgent = self.competition.pick_urgent(candidates, self._now_ns)
+            if urgent is not None:
+                return urgent is occupant
+        return self.competition.pick(candidates) is occupant
+
+    def _grant(self, contender: Contender) -> None:
+        now_ns = self._now_ns
+        self._move(contender, Phase.HOLDING)
+        if self._turn is not contender or now_ns >= self._slice_end_ns:
+            self._begin_turn(contender)
+        contender.window.add_wait(now_ns, now_ns - contender.wait_from_ns)
+        contender.wait_from_ns = -1
+        contender.granted_ns = now_ns
+        contender.gpu_ns = 0
+        contender.tat_ns = max(contender.tat_ns, now_ns)
+        contender.grants += 1
+        contender.open(self._next_number(), now_ns)
+        self._contended = self._is_contended(contender)
+        self._out.append(Grant(contender.id, contender.number, self._contended))
+
+    def _begin_turn(self, contender: Contender) -> None:
+        if self._turn is not None:
+            self.competition.end_turn(self._turn)
+        self._turn = contender
+        self._slice_end_ns = self._now_ns + self._settings.slice_ns
+
+    def _revoke(self, occupant: Contender) -> None:
+        self._move(occupant, Phase.DRAINING)
+        occupant.revoked_ns = self._now_ns
+        grace_ns = self._settings.drain_grace_ns
+        expected_ns = self._settings.queue_cap_ns + min(occupant.usual_drain_ns, grace_ns)
+        occupant.lease_end_ns = self._now_ns + expected_ns + grace_ns
+        self._out.append(Revoke(occupant.id, occupant.number))
+
+    def _next_number(self) -> int:
+        self._number = self._number % MAX_NUMBER + 1
+        return self._number
+
+    # What is kept in step.
+
+    def _move(self, contender: Contender, phase: Phase) -> None:
+        """Changes its phase, and with it who competes and who can be picked. Clears its timer."""
+        old = contender.phase
+        contender.phase = phase
+        contender.timer_ns = -1
+        if old is Phase.WAITING:
+            self._waiting -= 1
+        elif old is Phase.IDLE:
+            self._busy += 1
+        if phase is Phase.WAITING or phase is Phase.THINKING:
+            self._contenders[contender] = None
+            self._waiting += phase is Phase.WAITING
+        else:
+            self._contenders.pop(contender, None)
+            self._busy -= phase is Phase.IDLE
+        competes = phase is not Phase.IDLE and phase is not Phase.THROTTLED
+        if competes and not contender.active:
+            self.competition.enter(contender, self._now_ns)
+        elif contender.active and not competes:
+            self.competition.leave(contender, self._now_ns)
+
+    def _set_timer(self, contender: Contender, at_ns: int) -> None:
+        contender.timer_ns = at_ns
+        self._timers_set += 1
+        heappush(self._timers, (at_ns, self._timers_set, contender))
+
+    def _is_contended(self, holder: Contender) -> bool:
+        """Whether the holder must keep its queue short: others have or lately had work, one of the latency class may
+        come at any time, or its own limit is to be kept."""
+        if self._busy > 1 or holder.limit_percent < 100 or self._latency_rivals(holder):
+            return True
+        slept_ns = self._rival_slept_ns(holder)
+        return slept_ns >= 0 and self._now_ns < slept_ns + self._settings.lone_after_ns
+
+    def _latency_rivals(self, holder: Contender) -> bool:
+        return self.latency_present > (1 if holder.latency else 0)
+
+    def _rival_slept_ns(self, holder: Contender) -> int:
+        return self._slept_before_ns if self._slept is holder else self._slept_ns
