@@ -24,7 +24,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Row:
-    """One figure: the median of ``runs``, each of which is a difference or a ratio, or has a floor beside it."""
+    """One figure: the median of ``runs``, each a difference, a ratio, or something with a floor beside it."""
 
     figure: str
     unit: str

@@ -1,0 +1,123 @@
+"""How the demo looks: a picture of one moment in, something for rich or a line of text out. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from edgeshare.cli.demo_plan import TOLERANCE_PERCENT, Phase, Verdict, Workload
+from edgeshare.units import MIB, NS_PER_MS, NS_PER_S
+
+BAR_WIDTH = 24
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One workload at one moment."""
+
+    workload: Workload
+    rule_percent: float
+    executed_percent: float
+    """Of the last seconds, as the simulated GPU executed it."""
+    queued_ns: int
+    waiting_ns: int
+    memory_used_bytes: int
+    memory_mib: int
+    """Its cap; 0 while the manager has not told of it yet."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The demo at one moment."""
+
+    elapsed_ns: int
+    total_ns: int
+    phase: Phase | None
+    """None before the start."""
+    standings: Sequence[Standing]
+
+
+COLUMNS = ("workload", "gpu", "request", "limit", "rule", "executed", "", "queued", "waiting", "memory")
+
+
+def picture_view(picture: Picture, window_ns: int) -> RenderableType:
+    """The live table; shares are of the last ``window_ns``."""
+    table = Table(box=None, pad_edge=False)
+    for column in COLUMNS:
+        table.add_column(column, justify="left" if column in ("workload", "") else "right", no_wrap=True)
+    for standing in picture.standings:
+        cells = standing_cells(standing)
+        bar = ProgressBar(100, standing.executed_percent, width=BAR_WIDTH)
+        table.add_row(*cells[:6], bar, *cells[6:])
+    caption = Text(
+        f"executed: by the simulated GPU, in the last {window_ns // NS_PER_S} s; rule: what it should be now",
+        style="dim",
+    )
+    return Group(Text(heading(picture), style="bold"), table, caption)
+
+
+def heading(picture: Picture) -> str:
+    """Where the demo is."""
+    if picture.phase is None:
+        return "starting"
+    return f"{picture.elapsed_ns / NS_PER_S:4.1f} of {picture.total_ns // NS_PER_S} s   {picture.phase.name}"
+
+
+def standing_cells(standing: Standing) -> tuple[str, ...]:
+    """The cells of one workload, as COLUMNS names them, without the bar."""
+    workload = standing.workload
+    used_mib = standing.memory_used_bytes // MIB
+    return (
+        workload.name,
+        str(workload.gpu),
+        f"{workload.request_percent} %",
+        f"{workload.limit_percent} %",
+        f"{standing.rule_percent:.0f} %",
+        f"{standing.executed_percent:.1f} %",
+        f"{standing.queued_ns / NS_PER_MS:.1f} ms",
+        f"{standing.waiting_ns / NS_PER_MS:.1f} ms",
+        f"{used_mib} of {standing.memory_mib} MiB",
+    )
+
+
+def picture_lines(picture: Picture) -> list[str]:
+    """The same where stdout is no terminal: a line for each workload."""
+    named = [column for column in COLUMNS[1:] if column]
+    return [
+        "  ".join(
+            (
+                f"{heading(picture)}: {standing.workload.name:5}",
+                *(f"{name} {cell}" for name, cell in zip(named, standing_cells(standing)[1:], strict=True)),
+            )
+        )
+        for standing in picture.standings
+    ]
+
+
+def verdict_table(verdict: Verdict) -> Table:
+    """What each workload got in each phase, beside the rule."""
+    table = Table(title="executed by the simulated GPUs, in percent of each", title_justify="left")
+    table.add_column("workload")
+    table.add_column("gpu", justify="right")
+    table.add_column("request", justify="right")
+    for result in verdict.phases:
+        table.add_column(f"{result.phase.name}: rule", justify="right")
+        table.add_column("executed", justify="right")
+    for shares in zip(*(result.shares for result in verdict.phases), strict=True):
+        workload = shares[0].workload
+        cells = [workload.name, str(workload.gpu), f"{workload.request_percent}"]
+        for share in shares:
+            colour = "green" if share.ok else "red"
+            cells += [f"{share.expected_percent:.1f}", f"[{colour}]{share.executed_percent:.2f}"]
+        table.add_row(*cells)
+    return table
+
+
+def verdict_lines(verdict: Verdict) -> list[str]:
+    """The last words: that all is well, or which shares are not."""
+    if verdict.ok:
+        return [f"every workload got what the rule says, within {TOLERANCE_PERCENT:g} percentage point"]
+    return verdict.failures() or ["nothing was judged"]

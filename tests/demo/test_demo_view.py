@@ -1,0 +1,72 @@
+"""What the demo shows, from a picture of one moment."""
+
+import io
+
+from rich.console import Console, RenderableType
+
+from edgeshare.cli.demo_plan import WORKLOADS, Verdict, judge_phase, make_phases
+from edgeshare.cli.demo_view import (
+    Picture,
+    Standing,
+    picture_lines,
+    picture_view,
+    verdict_lines,
+    verdict_table,
+)
+from edgeshare.units import MIB, NS_PER_MS, NS_PER_S
+
+PHASES = make_phases(30)
+STANDING = Standing(
+    WORKLOADS[1],
+    rule_percent=60,
+    executed_percent=59.87,
+    queued_ns=NS_PER_MS // 2,
+    waiting_ns=3 * NS_PER_MS,
+    memory_used_bytes=512 * MIB,
+    memory_mib=24_000,
+)
+PICTURE = Picture(12 * NS_PER_S, 30 * NS_PER_S, PHASES[1], [STANDING])
+
+
+def text_of(view: RenderableType) -> str:
+    console = Console(file=io.StringIO(), width=160)
+    console.print(view)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_each_workload_is_shown_with_all_that_is_promised() -> None:
+    for shown in (text_of(picture_view(PICTURE, 2 * NS_PER_S)), "\n".join(picture_lines(PICTURE))):
+        for cell in ("green", "30 %", "100 %", "60 %", "59.9 %", "0.5 ms", "3.0 ms", "512 of 24000 MiB"):
+            assert cell in shown
+        assert "12.0 of 30 s" in shown
+        assert "one pauses" in shown
+
+
+def test_where_stdout_is_no_terminal_a_workload_is_one_line() -> None:
+    assert len(picture_lines(PICTURE)) == 1
+    assert "\x1b" not in picture_lines(PICTURE)[0]
+
+
+def test_the_table_fits_a_terminal_of_120_columns() -> None:
+    console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system=None)
+    console.print(picture_view(PICTURE, 2 * NS_PER_S))
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert any("512 of 24000 MiB" in line for line in lines)
+    assert len(lines) == 4
+
+
+def test_the_summary_names_what_missed() -> None:
+    executed_ns = {"red": 45, "green": 35, "blue": 20, "alone": 100}
+    verdict = Verdict((judge_phase(WORKLOADS, PHASES[0], executed_ns, 100),))
+    shown = text_of(verdict_table(verdict))
+    assert "45.00" in shown
+    assert [line.split()[0] for line in verdict_lines(verdict)] == ["red", "green"]
+
+
+def test_the_summary_says_that_all_is_well_only_where_it_is() -> None:
+    executed_ns = {"red": 50, "green": 30, "blue": 20, "alone": 100}
+    verdict = Verdict((judge_phase(WORKLOADS, PHASES[0], executed_ns, 100),))
+    assert "every workload got what the rule says" in verdict_lines(verdict)[0]
+    assert verdict_lines(Verdict(())) == ["nothing was judged"]
