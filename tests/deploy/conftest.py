@@ -1,0 +1,81 @@
+"""Helm, and an API server that the plain manifest is applied to."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+TESTS = Path(__file__).parent.parent
+DEPLOY = TESTS.parent / "deploy"
+sys.path.insert(0, str(TESTS / "cluster"))
+
+from onenode.api_server import ApiServer, api_server  # noqa: E402
+from onenode.binaries import HELM, program  # noqa: E402
+
+IN_FORCE_S = 60  # a safety limit: the API server learns of its own policies by a watch
+REFUSED = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "older"},
+    "spec": {
+        "containers": [{"name": "main", "image": "none", "resources": {"limits": {"edge/gpu-percent": 130}}}]
+    },
+}
+
+Object = dict[str, Any]
+Render = Callable[..., list[Object]]
+
+
+@pytest.fixture(scope="session")
+def helm() -> Path:
+    """The Helm that the test node pins."""
+    return program(HELM, "helm")
+
+
+@pytest.fixture(scope="session")
+def render(helm: Path) -> Render:
+    """Renders the chart, with values as `--set-json` takes them, into objects. Raises CalledProcessError."""
+
+    def rendered(*values: str) -> list[Object]:
+        words = [word for value in values for word in ("--set-json", value)]
+        done = subprocess.run(
+            [
+                helm,
+                "template",
+                "edgeshare",
+                DEPLOY / "chart",
+                "--namespace=edgeshare",
+                "--kube-version=1.30.0",
+                *words,
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return [each for each in yaml.safe_load_all(done.stdout) if each]
+
+    return rendered
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """An API server with edgeshare's manifest, and a pod `older` that was there before and is refused now."""
+    with api_server(tmp_path_factory.mktemp("api-server")) as server:
+        # A controller's work: without it no pod is admitted.
+        done = server.kubectl("create", "serviceaccount", "default")
+        assert done.returncode == 0, done.stderr
+        done = server.kubectl("create", "-f", "-", stdin=json.dumps(REFUSED))
+        assert done.returncode == 0, done.stderr
+        done = server.kubectl("apply", "--validate=strict", f"--filename={DEPLOY / 'edgeshare.yaml'}")
+        assert done.returncode == 0, done.stderr
+        deadline_s = time.monotonic() + IN_FORCE_S
+        probe = json.dumps({**REFUSED, "metadata": {"name": "probe"}})
+        while server.kubectl("create", "--dry-run=server", "-f", "-", stdin=probe).returncode == 0:
+            assert time.monotonic() < deadline_s, f"the policy is not in force after {IN_FORCE_S} s"
+        yield server

@@ -1,0 +1,93 @@
+"""The API server refuses what no node can give; the reason names container, value and what is allowed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from onenode.api_server import ApiServer
+
+from edgeshare.errors import InvalidRequest
+from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, UNITS_PER_DEVICE, parse_request_percent
+
+Case = dict[str, Any]
+CASES: list[Case] = yaml.safe_load((Path(__file__).parent / "admission_cases.yaml").read_text())
+
+
+def pod(case: Case, name: str) -> dict[str, Any]:
+    """The pod of a case of admission_cases.yaml."""
+
+    def containers(container: str) -> list[dict[str, Any]]:
+        if container not in case:
+            return []
+        return [{"name": container, "image": "none", "resources": {"limits": case[container]}}]
+
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": case.get("annotations", {})},
+        "spec": {"containers": containers("main"), "initContainers": containers("setup")},
+    }
+
+
+def is_valid(percent: int) -> bool:
+    """What the contract's own code says of a request."""
+    try:
+        parse_request_percent(percent)
+    except InvalidRequest:
+        return False
+    return True
+
+
+def create(server: ApiServer, pods: list[dict[str, Any]]) -> tuple[set[str], list[str]]:
+    """The names of the pods that would be admitted, and what is said of the others."""
+    everything = json.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
+    done = server.kubectl("create", "--dry-run=server", "--output=name", "-f", "-", stdin=everything)
+    return {line.removeprefix("pod/") for line in done.stdout.splitlines()}, done.stderr.splitlines()
+
+
+@pytest.fixture(scope="module")
+def verdicts(installed: ApiServer) -> tuple[set[str], list[str]]:
+    """What is said of all cases, whose pods are named `case-` and their number."""
+    return create(installed, [pod(case, f"case-{number}") for number, case in enumerate(CASES)])
+
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[case["name"] for case in CASES])
+def test_pod_is_admitted_or_refused_with_the_reason(
+    number: int, verdicts: tuple[set[str], list[str]]
+) -> None:
+    admitted, messages = verdicts
+    said = [message for message in messages if f'"case-{number}"' in message]
+    if expected := CASES[number].get("refused"):
+        assert len(said) == 1
+        assert expected in said[0]
+    else:
+        assert said == []
+    assert (f"case-{number}" in admitted) is not bool(expected)
+
+
+def test_policy_admits_the_very_percents_that_the_parts_accept(installed: ApiServer) -> None:
+    whole = [UNITS_PER_DEVICE * devices for devices in range(2, MAX_DEVICES_PER_ALLOCATION + 2)]
+    percents = [*range(UNITS_PER_DEVICE + 2), *(each + off for each in whole for off in (-1, 0, 1))]
+    pods = [pod({"main": {"edge/gpu-percent": percent}}, f"percent-{percent}") for percent in percents]
+    admitted, _ = create(installed, pods)
+
+    assert admitted == {f"percent-{percent}" for percent in percents if is_valid(percent)}
+
+
+def test_pod_that_was_there_before_the_policy_can_still_be_changed(installed: ApiServer) -> None:
+    done = installed.kubectl("label", "pod", "older", "changed=yes")
+    assert done.returncode == 0, done.stderr
+
+
+def test_share_annotation_that_is_changed_later_is_checked(installed: ApiServer) -> None:
+    done = installed.kubectl(
+        "create", "-f", "-", stdin=json.dumps(pod({"main": {"edge/gpu-percent": 50}}, "edited"))
+    )
+    assert done.returncode == 0, done.stderr
+    good = installed.kubectl("annotate", "pod", "edited", "edge/gpu-percent-limit=60")
+    assert good.returncode == 0, good.stderr
+    bad = installed.kubectl("annotate", "--overwrite", "pod", "edited", "edge/gpu-percent-limit=40")
+    assert bad.returncode == 1
+    assert "above the annotation edge/gpu-percent-limit: 40" in bad.stderr

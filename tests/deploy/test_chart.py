@@ -1,0 +1,220 @@
+"""What the chart renders to: few powers, paths that are the same in and outside, values that are checked."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import edgeshare
+from edgeshare.names import RUNTIME_DIR, STATE_DIR
+
+DEPLOY = Path(__file__).parent.parent.parent / "deploy"
+
+Object = dict[str, Any]
+Render = Callable[..., list[Object]]
+
+
+def only(objects: list[Object], kind: str) -> Object:
+    """The one object of a kind."""
+    (found,) = (each for each in objects if each["kind"] == kind)
+    return found
+
+
+@pytest.fixture
+def pod(render: Render) -> Object:
+    """The DaemonSet's pod, with nothing set."""
+    spec: Object = only(render(), "DaemonSet")["spec"]["template"]["spec"]
+    return spec
+
+
+def refusal(render: Render, *values: str) -> str:
+    """What helm says of values that it refuses."""
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        render(*values)
+    return str(refused.value.stderr)
+
+
+def test_helm_finds_no_fault(helm: Path) -> None:
+    done = subprocess.run(
+        [helm, "lint", "--strict", "--kube-version=1.30.0", DEPLOY / "chart"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "[WARNING]" not in done.stdout
+
+
+def test_what_is_derived_is_current(helm: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, DEPLOY / "render.py", "--check", f"--helm={helm}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_chart_installs_the_version_of_this_tree(pod: Object) -> None:
+    assert {container["image"] for container in pod["containers"]} == {f"edgeshare:{edgeshare.__version__}"}
+
+
+def test_parts_are_started_with_the_configuration_that_is_set(render: Render) -> None:
+    objects = render('shareManager.config={"slice_ms": 2.5}')
+    data = only(objects, "ConfigMap")["data"]
+    pod = only(objects, "DaemonSet")["spec"]["template"]["spec"]
+    commands = [" ".join(container["command"]) for container in pod["containers"]]
+    assert commands == [
+        "edgeshare sharemgr node --config /etc/edgeshare/sharemgr.yaml",
+        "edgeshare deviceplugin --config /etc/edgeshare/deviceplugin.yaml",
+    ]
+    assert yaml.safe_load(data["sharemgr.yaml"]) == {"slice_ms": 2.5}
+    assert yaml.safe_load(data["deviceplugin.yaml"]) == {}
+
+
+def test_changed_configuration_starts_the_pods_anew(render: Render) -> None:
+    def template(*values: str) -> Object:
+        annotations: Object = only(render(*values), "DaemonSet")["spec"]["template"]["metadata"][
+            "annotations"
+        ]
+        return annotations
+
+    assert template() == template()
+    assert template() != template('shareManager.config={"slice_ms": 2.5}')
+
+
+def test_folder_of_the_host_has_the_same_path_in_the_container(render: Render) -> None:
+    """The kubelet is handed paths below them, and mounts these from the host."""
+    objects = render('kubeletRootDir="/var/lib/k0s/kubelet"')
+    pod = only(objects, "DaemonSet")["spec"]["template"]["spec"]
+    folders = {
+        volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume
+    }
+    mounts = [mount for container in pod["containers"] for mount in container["volumeMounts"]]
+    mounted = {mount["name"]: mount["mountPath"] for mount in mounts if mount["name"] in folders}
+    assert mounted == folders
+    assert set(folders.values()) == {
+        RUNTIME_DIR,
+        STATE_DIR,
+        "/var/lib/kubelet/device-plugins",
+        "/var/lib/k0s/kubelet/pod-resources",
+    }
+
+
+def test_manager_sees_nothing_of_the_kubelet(pod: Object) -> None:
+    manager = pod["containers"][0]
+    writable = {mount["mountPath"] for mount in manager["volumeMounts"] if not mount.get("readOnly")}
+    assert {mount["name"] for mount in manager["volumeMounts"]} == {"config", "runtime", "state"}
+    assert writable == {RUNTIME_DIR, STATE_DIR}
+
+
+def test_plugin_alone_may_talk_to_the_api_server(pod: Object) -> None:
+    assert pod["automountServiceAccountToken"] is False
+    having = [
+        container["name"]
+        for container in pod["containers"]
+        if any(mount["name"] == "api-access" for mount in container["volumeMounts"])
+    ]
+    assert having == ["device-plugin"]
+
+
+def test_containers_have_no_power_beyond_being_root(pod: Object) -> None:
+    for container in pod["containers"]:
+        assert container["securityContext"] == {
+            "runAsUser": 0,
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }
+    assert "hostNetwork" not in pod
+    assert "hostIPC" not in pod
+
+
+def test_service_account_may_change_node_status_and_events_only(render: Render) -> None:
+    rules = only(render(), "ClusterRole")["rules"]
+    assert all(rule["apiGroups"] == [""] for rule in rules)
+    rights = {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
+    writing = {(resource, verb) for resource, verb in rights if verb not in ("get", "list", "watch")}
+    assert writing == {("nodes/status", "patch"), ("events", "create")}
+    assert {resource for resource, _ in rights - writing} == {"pods", "nodes"}
+
+
+def test_memory_is_bounded_and_cpu_is_not(pod: Object) -> None:
+    """Throttled, the manager would keep everybody waiting for a slice, and the plugin every pod's start."""
+    for container in pod["containers"]:
+        assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+        assert container["resources"]["limits"].keys() == {"memory"}
+
+
+def test_additions_reach_both_containers(render: Render) -> None:
+    objects = render(
+        'extraEnv=[{"name": "LD_LIBRARY_PATH", "value": "/simgpu/lib"}]',
+        'extraVolumes=[{"name": "simgpu", "hostPath": {"path": "/simgpu"}}]',
+        'extraVolumeMounts=[{"name": "simgpu", "mountPath": "/simgpu"}]',
+    )
+    pod = only(objects, "DaemonSet")["spec"]["template"]["spec"]
+    assert {"name": "simgpu", "hostPath": {"path": "/simgpu"}} in pod["volumes"]
+    for container in pod["containers"]:
+        assert {"name": "LD_LIBRARY_PATH", "value": "/simgpu/lib"} in container["env"]
+        assert {"name": "simgpu", "mountPath": "/simgpu"} in container["volumeMounts"]
+
+
+def test_objects_of_another_release_have_other_names(helm: Path) -> None:
+    def identities(release: str) -> set[tuple[str, str]]:
+        done = subprocess.run(
+            [helm, "template", release, DEPLOY / "chart", "--kube-version=1.30.0"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return {(each["kind"], each["metadata"]["name"]) for each in yaml.safe_load_all(done.stdout)}
+
+    assert identities("one") & identities("two") == set()
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ('imagePullPolicy="Never"', "at '': additional properties 'imagePullPolicy' not allowed"),
+        ('image={"name": "edgeshare"}', "at '/image': additional properties 'name' not allowed"),
+        ("image.tag=1.0", "at '/image/tag': got number, want string"),
+        (
+            'image.pullPolicy="never"',
+            "at '/image/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'",
+        ),
+        (
+            "shareManager.config.slice=5",
+            "at '/shareManager/config': additional properties 'slice' not allowed",
+        ),
+        ("shareManager.config.slice_ms=0", "at '/shareManager/config/slice_ms': minimum: got 0, want 0.5"),
+        ('kubeletRootDir="kubelet"', "at '/kubeletRootDir': 'kubelet' does not match pattern"),
+        ('nodeSelector={"gpu": true}', "at '/nodeSelector/gpu': got boolean, want string"),
+        ('tolerations="all"', "at '/tolerations': got string, want array"),
+    ],
+)
+def test_wrong_value_is_refused_by_its_name(render: Render, value: str, said: str) -> None:
+    assert said in refusal(render, value)
+
+
+def test_cluster_without_admission_policies_is_refused(helm: Path) -> None:
+    done = subprocess.run(
+        [helm, "template", "edgeshare", DEPLOY / "chart", "--kube-version=1.29.0"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "requires kubeVersion: >=1.30.0-0" in done.stderr
+
+
+def test_manifest_is_the_chart_and_its_namespace(render: Render) -> None:
+    manifest = [each for each in yaml.safe_load_all((DEPLOY / "edgeshare.yaml").read_text()) if each]
+    namespace, *rest = manifest
+    assert (namespace["kind"], namespace["metadata"]["name"]) == ("Namespace", "edgeshare")
+    assert json.dumps(rest, sort_keys=True) == json.dumps(render(), sort_keys=True)
