@@ -82,6 +82,9 @@ def translated_errors(socket: Path) -> Iterator[None]:
     """Turns gRPC's errors into ours; ``socket`` is where the call went to."""
     try:
         yield
+    except ValueError as error:
+        # What gRPC raises for a call on a channel that another thread has closed.
+        raise Unavailable(f"the connection to {socket} was closed here") from error
     except grpc.RpcError as error:
         call = cast(grpc.Call, error)  # every error of a call is the call itself
         raise _translate(call.code(), call.details() or "", socket) from error

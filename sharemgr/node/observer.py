@@ -1,0 +1,64 @@
+"""Looks at the devices once a second: health, memory and processes, as the driver tells them."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from edgeshare.devices import Device
+from edgeshare.errors import Unavailable
+from edgeshare.inventory.nvml import NvmlInventory
+
+logger = logging.getLogger(__name__)
+
+INTERVAL_S = 1.0
+"""How old what the driver says may be: memory that a dead process held is missed by nobody for a second."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One look at the devices."""
+
+    devices: tuple[Device, ...]
+    memory_used_mib: dict[str, int]
+    """By device id."""
+    processes: dict[str, dict[int, int]]
+    """By device id: bytes by pid."""
+
+
+def observe(inventory: NvmlInventory, last: tuple[Device, ...]) -> Observation:
+    """Looks once; where the driver went away, the devices of the last look are unhealthy."""
+    try:
+        devices = tuple(inventory.devices())
+    except Unavailable as error:
+        lost = tuple(replace(device, healthy=False, cause=str(error)) for device in last)
+        return Observation(lost, {}, {})
+    return Observation(
+        devices=devices,
+        memory_used_mib={device.id: inventory.memory_used_mib(device.id) for device in devices},
+        processes={
+            device.id: {process.pid: process.memory_bytes for process in inventory.processes(device.id)}
+            for device in devices
+        },
+    )
+
+
+async def watch(
+    inventory: NvmlInventory, devices: tuple[Device, ...], deliver: Callable[[Observation], None]
+) -> None:
+    """Delivers an observation every second, until it is cancelled.
+
+    The driver may take milliseconds to answer, and longer when a GPU hangs: a thread of its own waits for it, so that
+    no grant does.
+    """
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="nvml") as executor:
+        while True:
+            observation = await loop.run_in_executor(executor, observe, inventory, devices)
+            for before, now in zip(devices, observation.devices, strict=False):
+                if before.healthy != now.healthy:
+                    logger.warning("GPU %d (%s) is %s", now.index, now.id, now.cause or "healthy again")
+            devices = observation.devices
+            deliver(observation)
+            await asyncio.sleep(INTERVAL_S)

@@ -1,0 +1,70 @@
+"""Which process is at the other end of a client's socket, and whether it still lives."""
+
+import errno
+import os
+import socket
+import struct
+from pathlib import Path
+
+_UCRED = struct.Struct("iII")  # pid, uid, gid: struct ucred of socket(7)
+_SO_PEERPIDFD = 77  # asm-generic/socket.h, Linux 6.5 and later
+
+
+class PeerGoneError(Exception):
+    """The process had ended before it could be watched."""
+
+
+class Peer:
+    """The process that connected a socket.
+
+    A forked child inherits its parent's socket, so that a dead client's connection may never end:
+    therefore its process itself is watched. ``pidfd`` becomes readable when it ends; where the kernel has
+    none (before Linux 5.3) it is -1 and ``alive`` has to be asked.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+        self.pid: int = _UCRED.unpack(credentials)[0]
+        """In our pid namespace; 0 where the client's process is not in it, so that only its socket can
+        tell its end."""
+        self.pidfd = _open_pidfd(connection, self.pid)
+        self._started = start_time(self.pid) if self.pidfd < 0 and self.pid else None
+
+    def alive(self) -> bool:
+        """Whether the process still runs, as far as can be told without a pidfd."""
+        return self._started is None or start_time(self.pid) == self._started
+
+    def close(self) -> None:
+        """Watches no more."""
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+        self.pidfd = -1
+
+
+def start_time(pid: int) -> str | None:
+    """When a process started, in clock ticks since boot, as in /proc; None where there is no such process.
+
+    Together with the pid it names a process for good: pids are used again, this pair is not.
+    """
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # The name, in parentheses, may hold anything; field 22 is the twentieth after it (proc_pid_stat(5)).
+    return text.rpartition(")")[2].split()[19]
+
+
+def _open_pidfd(connection: socket.socket, pid: int) -> int:
+    if pid == 0:
+        return -1
+    try:
+        # Of the very process that connected, whatever became of its pid.
+        return connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
+    except OSError:
+        pass
+    try:
+        return os.pidfd_open(pid)
+    except OSError as error:
+        if error.errno == errno.ENOSYS:
+            return -1
+        raise PeerGoneError(f"process {pid} ended before it could be watched") from error

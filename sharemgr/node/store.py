@@ -1,0 +1,116 @@
+"""The allocations on disk: what a restart of the manager, or of the node, must not lose."""
+
+import json
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+
+from edgeshare.errors import Unavailable
+from edgeshare.v1.allocations_pb2 import Allocation
+
+logger = logging.getLogger(__name__)
+
+FILE_NAME = "allocations.json"
+VERSION = 1
+
+
+class Store:
+    """``allocations.json`` in the state directory: ``{"version": 1, "allocations": [...]}``, each
+    allocation in protobuf's JSON. It is written whole and atomically: a crash leaves the old one or the
+    new one."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self.path = state_dir / FILE_NAME
+
+    def load(self) -> list[Allocation] | None:
+        """What was saved last; None where nothing ever was, or where it could not be used.
+
+        A file that is damaged is set aside under a name that nothing overwrites, and an error is logged.
+        Raises Unavailable where it cannot be read at all, or comes from a later version.
+        """
+        try:
+            text = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Unavailable(f"{self.path} cannot be read: {error.strerror}") from error
+        try:
+            return _parse(text)
+        except _LaterVersionError as error:
+            raise Unavailable(
+                f"{self.path} was written by a later edgeshare (version {error}, this one knows {VERSION}): "
+                "run that one, or move the file away to begin without allocations"
+            ) from error
+        except ValueError as error:
+            aside = self._set_aside()
+            logger.error(
+                "%s is damaged (%s): it is now %s, and the manager begins without allocations; "
+                "containers that have one keep their devices and run unshared until it is added again",
+                self.path,
+                error,
+                aside,
+            )
+            return None
+
+    def save(self, allocations: Iterable[Allocation]) -> None:
+        """Replaces what is saved; when it returns, it is on the disk. Raises Unavailable where it cannot
+        be written."""
+        content = {
+            "version": VERSION,
+            "allocations": [
+                MessageToDict(allocation, preserving_proto_field_name=True) for allocation in allocations
+            ],
+        }
+        fresh = self.path.with_name(f"{FILE_NAME}.new")
+        try:
+            with fresh.open("w", encoding="utf-8") as file:
+                json.dump(content, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(self.path)
+            _sync_directory(self.path.parent)
+        except OSError as error:
+            raise Unavailable(f"{self.path} cannot be written: {error.strerror}") from error
+
+    def _set_aside(self) -> Path:
+        number = 1
+        while (aside := self.path.with_name(f"{FILE_NAME}.damaged-{number}")).exists():
+            number += 1
+        self.path.rename(aside)
+        return aside
+
+
+class _LaterVersionError(Exception):
+    """The file has a version that was not known when this was written."""
+
+
+def _parse(text: bytes) -> list[Allocation]:
+    """Raises ValueError for whatever ``save`` never writes."""
+    content: Any = json.loads(text)
+    if not isinstance(content, dict):
+        raise ValueError("it is no JSON object")
+    version = content.get("version")
+    if isinstance(version, int) and version > VERSION:
+        raise _LaterVersionError(version)
+    if version != VERSION or content.keys() != {"version", "allocations"}:
+        raise ValueError(f"expected version {VERSION} and allocations, found {', '.join(map(str, content))}")
+    entries = content["allocations"]
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ValueError("allocations is no list of objects")
+    try:
+        return [ParseDict(entry, Allocation()) for entry in entries]
+    except ParseError as error:
+        raise ValueError(f"allocations: {error}") from error
+
+
+def _sync_directory(path: Path) -> None:
+    # The rename itself is on the disk only after this.
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

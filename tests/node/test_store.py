@@ -1,0 +1,87 @@
+"""The allocations on disk."""
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from edgeshare.errors import Unavailable
+from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY, Allocation, Owner
+from sharemgr.node.store import Store
+
+ALLOCATIONS = [
+    Allocation(
+        id="a-1",
+        device_ids=["GPU-0"],
+        request_percent=30,
+        limit_percent=60,
+        share_class=SHARE_CLASS_LATENCY,
+        memory_mib=1 << 40,
+        owner=Owner(namespace="team", pod="train", pod_uid="4711", container="main"),
+    ),
+    Allocation(id="a-2", device_ids=["GPU-0", "GPU-1"], request_percent=100, limit_percent=100),
+]
+
+
+def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
+    Store(tmp_path).save(ALLOCATIONS)
+    assert Store(tmp_path).load() == ALLOCATIONS
+
+
+def test_nothing_saved_is_told_from_no_allocations(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    assert store.load() is None
+    store.save([])
+    assert store.load() == []
+
+
+def test_a_write_that_was_cut_off_leaves_what_was_there(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.save(ALLOCATIONS)
+    (tmp_path / "allocations.json.new").write_text('{"version": 1, "alloc')
+    assert store.load() == ALLOCATIONS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"\xff\xfe",
+        b'{"version": 1, "allocations": [',
+        b"[]",
+        b'{"version": 1}',
+        b'{"version": 1, "allocations": {}, "more": 1}',
+        b'{"version": "1", "allocations": []}',
+        b'{"version": 1, "allocations": [{"id": "a", "colour": "red"}]}',
+        b'{"version": 1, "allocations": [{"id": 7}]}',
+        b'{"version": 1, "allocations": [7]}',
+    ],
+)
+def test_a_damaged_file_is_set_aside_and_said(
+    tmp_path: Path, text: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Store(tmp_path)
+    for number in (1, 2):
+        store.path.write_bytes(text)
+        with caplog.at_level(logging.ERROR):
+            assert store.load() is None
+        aside = tmp_path / f"allocations.json.damaged-{number}"
+        assert aside.read_bytes() == text
+        assert str(aside) in caplog.text
+        assert not store.path.exists()
+
+
+def test_a_file_of_a_later_version_is_left_where_it_is(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    text = json.dumps({"version": 2, "allotments": []})
+    store.path.write_text(text)
+    with pytest.raises(Unavailable, match=r"later edgeshare \(version 2"):
+        store.load()
+    assert store.path.read_text() == text
+
+
+def test_a_directory_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "allocations.json.new").mkdir()
+    with pytest.raises(Unavailable, match=r"allocations\.json cannot be written: Is a directory"):
+        Store(tmp_path).save(ALLOCATIONS)
