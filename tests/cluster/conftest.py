@@ -13,7 +13,7 @@ TEST_TIMEOUT_S = 300
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from onenode.layout import default_layout  # noqa: E402
+from onenode.layout import KUBELET_ROOT, default_layout  # noqa: E402
 from onenode.node import Node  # noqa: E402
 
 
@@ -35,4 +35,15 @@ def node() -> Iterator[Node]:
         pytest.fail("the node did not come up: see what up.py said", pytrace=False)
     yield shared
     if not found_up:
-        subprocess.run([sys.executable, HERE / "down.py"], check=True)
+        take_down_after_a_crash(shared)
+
+
+def take_down_after_a_crash(node: Node) -> None:
+    """Kill everything at once, and hold `down` to leaving nothing of it."""
+    node.crash()
+    subprocess.run([sys.executable, HERE / "down.py"], check=True)
+    assert [path.name for path in node.layout.state.iterdir()] == ["logs"]
+    assert not KUBELET_ROOT.exists()
+    assert not list(Path("/sys/fs/cgroup").glob("**/kubepods"))
+    left = [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if "kubelet" in line]
+    assert not left

@@ -90,9 +90,25 @@ def test_a_kubelet_restart_keeps_a_pod_running_and_starts_another(
 
     # What a device plugin sees of it: the kubelet makes its socket anew.
     assert PLUGIN_SOCKET.stat().st_ctime_ns != socket_before.st_ctime_ns
-    later = start()
-    node.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", later, WAIT)
+    node.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", start(), WAIT)
     assert node.kubectl("get", pod, "-o", container) == containers_before
+    assert node.kubectl("exec", pod, "--", "cat", "/proc/1/comm") == "python3\n"
+
+
+def test_up_after_a_crash_starts_what_is_gone_and_keeps_the_pods(
+    node: Node, start: Callable[..., str]
+) -> None:
+    pod = start("stay")
+    node.kubectl("wait", "--for=condition=Ready", pod, WAIT)
+    container = "jsonpath={.status.containerStatuses[0].containerID}"
+    before = node.kubectl("get", pod, "-o", container)
+
+    node.crash()
+    node.up()
+
+    # The kubelet has read its pods when a new one has run.
+    node.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", start(), WAIT)
+    assert node.kubectl("get", pod, "-o", container) == before
     assert node.kubectl("exec", pod, "--", "cat", "/proc/1/comm") == "python3\n"
 
 

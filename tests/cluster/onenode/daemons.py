@@ -80,19 +80,30 @@ class Daemons:
 
     def stop(self, name: str, grace_s: float) -> None:
         """End the process with SIGTERM, after `grace_s` with SIGKILL, and return when it is gone."""
-        pidfd = self._open(name)
-        if pidfd is not None:
-            try:
-                signal.pidfd_send_signal(pidfd, signal.SIGTERM)
-                if not _ended(pidfd, grace_s * 1000):
-                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-                    _ended(pidfd, None)
-            except ProcessLookupError:
-                pass  # It ended between the look and the signal.
-            finally:
-                os.close(pidfd)
-            self._reap(name)
+        if not self._signal(name, signal.SIGTERM, grace_s):
+            self._signal(name, signal.SIGKILL, None)
         (self._pids / name).unlink(missing_ok=True)
+
+    def crash(self) -> None:
+        """Kill every process, as a machine that is out of memory does, and return when they are gone."""
+        for pid_file in self._pids.iterdir():
+            self._signal(pid_file.name, signal.SIGKILL, None)
+
+    def _signal(self, name: str, number: signal.Signals, wait_s: float | None) -> bool:
+        """Send a signal and wait for the end; whether it came (also when the process was gone before)."""
+        pidfd = self._open(name)
+        if pidfd is None:
+            return True
+        try:
+            signal.pidfd_send_signal(pidfd, number)
+            gone = _ended(pidfd, None if wait_s is None else wait_s * 1000)
+        except ProcessLookupError:  # It ended between the look and the signal.
+            gone = True
+        finally:
+            os.close(pidfd)
+        if gone:
+            self._reap(name)
+        return gone
 
     def _open(self, name: str) -> int | None:
         """A pidfd of the running process, or None. Its start time tells it from a later one of its number."""

@@ -58,6 +58,11 @@ class Layout:
         return self.state / "config"
 
     @property
+    def pod_logs(self) -> Path:
+        """What containers wrote."""
+        return self.state / "pod-logs"
+
+    @property
     def pki(self) -> Path:
         """Certificates and keys."""
         return self.state / "pki"

@@ -1,30 +1,40 @@
 """What containers and the kubelet leave on a machine, and its removal."""
 
 import contextlib
-import json
 import os
 import shutil
 from pathlib import Path
 
+import grpc
+
 from onenode.command import run
+from onenode.errors import NodeError
 from onenode.layout import CONTAINERD_SOCKET
 
 CTR = ("/usr/bin/ctr", "--address", str(CONTAINERD_SOCKET), "--namespace", "k8s.io")
+LOG_LINKS = Path("/var/log/containers")  # the kubelet's links, wherever its podLogsDir is
+POD_S = 60  # a safety limit
 CGROUPS = Path("/sys/fs/cgroup")
 
 
-def remove_containers() -> None:
-    """Kill and remove every container of our containerd, with its network namespace."""
-    for container in run([*CTR, "containers", "list", "--quiet"]).split():
-        info = json.loads(run([*CTR, "containers", "info", container]))
-        if any(line.split()[0] == container for line in run([*CTR, "tasks", "list"]).splitlines()[1:]):
-            run([*CTR, "tasks", "delete", "--force", container])
-        for namespace in info.get("Spec", {}).get("linux", {}).get("namespaces", []):
-            # Its end takes along the veth pair, whose other half is the host's.
-            if namespace["type"] == "network" and namespace.get("path", "").startswith("/var/run/netns/"):
-                _unmount(Path(namespace["path"]).resolve())
-                Path(namespace["path"]).unlink(missing_ok=True)
-        run([*CTR, "containers", "delete", container])
+def remove_pods() -> None:
+    """Have our containerd end and remove every pod, with its network, as the kubelet would.
+
+    Raises NodeError when it cannot.
+    """
+    kind = 'labels."io.cri-containerd.kind"==sandbox'
+    with grpc.insecure_channel(f"unix:{CONTAINERD_SOCKET}") as channel:
+        for pod in run([*CTR, "containers", "list", "--quiet", kind]).split():
+            # The request of both calls has one field, number 1: the pod's id, 64 characters.
+            request = bytes([0x0A, len(pod)]) + pod.encode()
+            for name in ("StopPodSandbox", "RemovePodSandbox"):
+                call = channel.unary_unary(
+                    f"/runtime.v1.RuntimeService/{name}", request_serializer=None, response_deserializer=None
+                )
+                try:
+                    call(request, timeout=POD_S)
+                except grpc.RpcError as error:
+                    raise NodeError(f"containerd does not remove the pod {pod}: {name}: {error}") from error
 
 
 def remove_folder(folder: Path) -> None:
@@ -41,6 +51,13 @@ def remove_pod_cgroups() -> None:
             # One that another process is in stays; the next start uses it as it is.
             with contextlib.suppress(OSError):
                 Path(folder).rmdir()
+
+
+def remove_log_links(pod_logs: Path) -> None:
+    """Delete the kubelet's links to files in `pod_logs`; the folder of the links is the whole machine's."""
+    for link in LOG_LINKS.glob("*.log"):
+        if link.is_symlink() and link.readlink().is_relative_to(pod_logs):
+            link.unlink()
 
 
 def _unmount(folder: Path) -> None:

@@ -25,9 +25,9 @@ from onenode.layout import (
     SANDBOX_IMAGE,
     Layout,
 )
-from onenode.leftovers import CTR, remove_containers, remove_folder, remove_pod_cgroups
+from onenode.leftovers import CTR, remove_folder, remove_log_links, remove_pod_cgroups, remove_pods
 from onenode.packages import NODE_PACKAGES, install, missing
-from onenode.probe import answers
+from onenode.probe import answers, listens
 from onenode.worker import Worker
 
 READY_S = 120  # a safety limit for a loaded machine; a start takes about ten seconds in all
@@ -69,7 +69,7 @@ class Node:
             start("containerd", worker.containerd())
             wait("etcd", control_plane.etcd_ready, READY_S)
             start("api-server", control_plane.api_server())
-            wait("containerd", CONTAINERD_SOCKET.exists, READY_S)
+            wait("containerd", lambda: listens(CONTAINERD_SOCKET), READY_S)
             with tempfile.TemporaryDirectory() as scratch:
                 self.import_image(pause_image(Path(scratch), SANDBOX_IMAGE))
             wait("api-server", control_plane.api_server_ready, READY_S)
@@ -90,16 +90,17 @@ class Node:
                 return
             for daemon in STOP_ORDER:
                 self._daemons.stop(daemon, STOP_S)
-            # The containers outlive a containerd that crashed, and only one can remove them.
+            # Pods outlive a containerd that crashed, and only one can remove them.
             self._daemons.start("containerd", Worker(self.layout, Authority(self.layout.pki)).containerd())
-            self._daemons.wait_until("containerd", CONTAINERD_SOCKET.exists, READY_S)
-            remove_containers()
+            self._daemons.wait_until("containerd", lambda: listens(CONTAINERD_SOCKET), READY_S)
+            remove_pods()
             # Nobody watches any more, and its state goes too: it need not drain.
             self._daemons.stop("api-server", 2)
             self._daemons.stop("containerd", STOP_S)
             self._daemons.stop("etcd", STOP_S)
             run([program(KUBERNETES, "kube-proxy"), "--cleanup"])
             remove_pod_cgroups()
+            remove_log_links(self.layout.pod_logs)
             if OWNER.exists() and OWNER.read_text().strip() == str(self.layout.state):
                 remove_folder(KUBELET_ROOT)
             for folder in (RUN, *self._state_folders()):
@@ -111,6 +112,10 @@ class Node:
         with self._alone():
             self._daemons.stop("kubelet", STOP_S)
             self._start_kubelet(Worker(self.layout, Authority(self.layout.pki)))
+
+    def crash(self) -> None:
+        """Kill everything but the pods, without a word, to see that `up` and `down` get over it."""
+        self._daemons.crash()
 
     def import_image(self, archive: Path) -> None:
         """Give the node an image from an OCI archive; pods use it with `imagePullPolicy: Never`."""

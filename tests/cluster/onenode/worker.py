@@ -100,7 +100,7 @@ class Worker:
                 "makeIPTablesUtilChains": False,
                 # The default of 10 s is how long a change of the node's resources takes to be seen.
                 "nodeStatusUpdateFrequency": "1s",
-                "podLogsDir": str(self._layout.state / "pod-logs"),
+                "podLogsDir": str(self._layout.pod_logs),
                 "resolvConf": str(resolver),
             },
         )
