@@ -17,13 +17,13 @@ TOOLS = Path(__file__).parent.parent / "tools"
 class Module:
     """A folder of `tools/` whose go.mod pins what is built there.
 
-    `minutes` is about what a first build takes on 2 cores; `stamps` says which variables hold the version.
+    `takes` says how long a first build of them all is on 2 cores, `stamps` which variables hold the version.
     """
 
     folder: str
     requires: str
     programs: dict[str, str]
-    minutes: int
+    takes: str
     stamps: str = ""
 
     @property
@@ -49,15 +49,15 @@ KUBERNETES = Module(
             "kube-proxy",
         )
     },
-    minutes=7,
+    takes="7 minutes",
     stamps="k8s.io/component-base/version",
 )
-HELM = Module("helm", "helm.sh/helm/v3", {"helm": "helm.sh/helm/v3/cmd/helm"}, minutes=1)
+HELM = Module("helm", "helm.sh/helm/v3", {"helm": "helm.sh/helm/v3/cmd/helm"}, takes="a minute")
 GRPCURL = Module(
     "grpcurl",
     "github.com/fullstorydev/grpcurl",
     {"grpcurl": "github.com/fullstorydev/grpcurl/cmd/grpcurl"},
-    minutes=1,
+    takes="a minute",
 )
 
 
@@ -66,10 +66,7 @@ def program(module: Module, name: str) -> Path:
     version = module.version
 
     def build(target: Path) -> None:
-        say(
-            f"building {name} {version} (once; all of {module.folder} takes about {module.minutes} minutes "
-            "on 2 cores) …"
-        )
+        say(f"building {name} {version} (once; about {module.takes} for all of {module.folder} on 2 cores) …")
         started_s = time.monotonic()
         flags = "-s -w"
         if module.stamps:

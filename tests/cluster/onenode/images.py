@@ -20,6 +20,7 @@ PAUSE_SOURCE = Path(__file__).parent / "pause.c"
 
 # The suite whose own Python is the one that the wheels are made with.
 SUITES = {(3, 11): "bookworm", (3, 12): "noble", (3, 13): "trixie"}
+PROJECT_REPOSITORY = "localhost/edgeshare"
 BASE_NAME = "localhost/edgeshare-test-base:1"
 PIP_WHEEL = (sys.executable, "-m", "pip", "wheel", "--quiet")
 # Documentation and translations are half of what a distribution adds to an interpreter.
@@ -65,8 +66,8 @@ def client_image(folder: Path, name: str, files: Mapping[str, Path], entrypoint:
     return write_image(folder / f"{slug}.tar", name, [base_layer(), layer], entrypoint=entrypoint)
 
 
-def project_image(name: str) -> Path:
-    """An archive of the image that the project's Dockerfile describes, cached by what goes into it.
+def project_image() -> tuple[str, Path]:
+    """The image that the project's Dockerfile describes: its name, tagged by its content, and an archive.
 
     What the project depends on comes from where pip is set up to get it, at the versions of constraints.txt.
     """
@@ -77,13 +78,14 @@ def project_image(name: str) -> Path:
         wheels = shutil.copytree(_dependencies(), context / "wheels")
         _project_wheel(context / "source", wheels)
         dockerfile = PROJECT / "Dockerfile"
-        key = _digest([dockerfile, base_layer(), *sorted(wheels.iterdir())], name)
+        key = _digest([dockerfile, base_layer(), *sorted(wheels.iterdir())], os.uname().machine)
+        name = f"{PROJECT_REPOSITORY}:{key}"
         archive = cache_dir() / "images" / f"{key}.tar"
         make_once(archive, lambda path: _build(context, dockerfile, name, path))
     for older in archive.parent.glob("*.tar"):
         if older != archive:
             older.unlink()
-    return archive
+    return name, archive
 
 
 def _dependencies() -> Path:
@@ -130,8 +132,8 @@ def _build(context: Path, dockerfile: Path, name: str, path: Path) -> None:
     run([*buildah, "push", "--quiet", name, f"oci-archive:{path}:{name}"])
 
 
-def _digest(files: Sequence[Path], name: str) -> str:
-    total = hashlib.sha256(name.encode())
+def _digest(files: Sequence[Path], kind: str) -> str:
+    total = hashlib.sha256(kind.encode())
     for path in files:
         with path.open("rb") as file:
             total.update(f"\0{path.name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}".encode())

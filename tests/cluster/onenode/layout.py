@@ -58,6 +58,11 @@ class Layout:
         return self.state / "config"
 
     @property
+    def owned(self) -> Path:
+        """The list of folders elsewhere on the machine that go when the node goes."""
+        return self.state / "owned"
+
+    @property
     def pod_logs(self) -> Path:
         """What containers wrote."""
         return self.state / "pod-logs"

@@ -103,8 +103,9 @@ class Node:
             remove_log_links(self.layout.pod_logs)
             if OWNER.exists() and OWNER.read_text().strip() == str(self.layout.state):
                 remove_folder(KUBELET_ROOT)
-            for folder in (RUN, *self._state_folders()):
+            for folder in (RUN, *self._owned(), *self._state_folders()):
                 remove_folder(folder)
+            self.layout.owned.unlink(missing_ok=True)
             self.layout.kubeconfig.unlink(missing_ok=True)
 
     def restart_kubelet(self) -> None:
@@ -125,6 +126,25 @@ class Node:
         """Run kubectl as the administrator and return what it printed. Raises NodeError."""
         kubectl = program(KUBERNETES, "kubectl")
         return run([kubectl, f"--kubeconfig={self.layout.kubeconfig}", *words], stdin=stdin)
+
+    def own(self, folder: Path) -> None:
+        """Have `down` remove a folder of the machine, which pods are about to use.
+
+        Raises NodeError when it holds what somebody else left there.
+        """
+        owned = self._owned()
+        if folder in owned:
+            return
+        if folder.exists() and any(folder.iterdir()):
+            raise NodeError(
+                f"{folder} holds files that are not the test node's: stop what uses them and remove it"
+            )
+        self.layout.owned.write_text("".join(f"{each}\n" for each in (*owned, folder)))
+
+    def _owned(self) -> list[Path]:
+        if not self.layout.owned.exists():
+            return []
+        return [Path(line) for line in self.layout.owned.read_text().splitlines()]
 
     def _start_kubelet(self, worker: Worker) -> None:
         if self._daemons.runs("kubelet"):

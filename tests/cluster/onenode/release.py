@@ -1,0 +1,71 @@
+"""edgeshare on the node, as its users install it: the real image and chart, on a simulated machine."""
+
+import json
+import sys
+from pathlib import Path
+
+from onenode.binaries import HELM, program
+from onenode.command import run, say
+from onenode.images import PROJECT, project_image
+from onenode.node import Node
+
+NAME = "edgeshare"  # of the release and of its namespace
+MACHINE = Path(
+    "/dev/shm/edgeshare-test-node"
+)  # shared memory, so that the simulated GPUs' clock is in no file
+GPUS = 2
+# The host folders that the chart mounts: the sockets' and the state's.
+HOST_FOLDERS = (Path("/run/edgeshare"), Path("/var/lib/edgeshare"))
+PACKAGES = (
+    f"/opt/edgeshare/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"  # in the image
+)
+SIMULATED_LIBRARIES = f"{PACKAGES}/simgpu/lib"
+
+
+def install(node: Node) -> str:
+    """Install this tree, or upgrade to it, and return its image's name once everything is ready.
+
+    Raises NodeError when something does not become ready.
+    """
+    name, archive = project_image()
+    node.import_image(archive)
+    for folder in HOST_FOLDERS:
+        node.own(folder)
+    if not MACHINE.exists():
+        say(f"making a machine of {GPUS} simulated GPUs in {MACHINE} …")
+        node.own(MACHINE)
+        run(
+            [
+                Path(sys.executable).parent / "edgeshare",
+                "simgpu",
+                "create",
+                "--machine",
+                MACHINE,
+                f"--gpus={GPUS}",
+            ]
+        )
+    say("installing the chart …")
+    command: list[str | Path] = [
+        program(HELM, "helm"),
+        "upgrade",
+        "--install",
+        NAME,
+        PROJECT / "deploy/chart",
+    ]
+    where = [f"--kubeconfig={node.layout.kubeconfig}", f"--namespace={NAME}", "--create-namespace"]
+    run([*command, *where, "--values=-", "--wait", "--timeout=5m"], stdin=json.dumps(values(name)))
+    return name
+
+
+def values(image: str) -> dict[str, object]:
+    """The chart's values for a node whose GPUs are simulated."""
+    repository, _, tag = image.rpartition(":")
+    return {
+        "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
+        "extraEnv": [
+            {"name": "LD_LIBRARY_PATH", "value": SIMULATED_LIBRARIES},
+            {"name": "SIMGPU_MACHINE", "value": str(MACHINE)},
+        ],
+        "extraVolumes": [{"name": "machine", "hostPath": {"path": str(MACHINE), "type": "Directory"}}],
+        "extraVolumeMounts": [{"name": "machine", "mountPath": str(MACHINE)}],
+    }
