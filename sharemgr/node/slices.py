@@ -204,7 +204,7 @@ class Slices:
 
     def _dispatch(self) -> None:
         occupant = self._occupant
-        if occupant is not None and occupant.phase is not Phase.THINKING:
+        if occupant is not None and (occupant.phase is Phase.HOLDING or occupant.phase is Phase.DRAINING):
             return
         best = self._pick() if self._waiting else None
         if best is not occupant:
