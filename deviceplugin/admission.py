@@ -1,0 +1,110 @@
+"""A pod's admission: which units it had better get, and whether what it gets is right.
+
+The kubelet admits one pod after another, so at each admission the ones before are complete: what it offers
+and does not list is free, whatever the ledger says. What it lists is not free, whatever it offers.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from deviceplugin.allocation import check_units
+from deviceplugin.devices import Devices
+from deviceplugin.holdings import Holdings
+from deviceplugin.injection import answer
+from deviceplugin.ledger import Allocation
+from deviceplugin.listings import Listings
+from deviceplugin.preference import choose_units
+from edgeshare.devices import Device
+from edgeshare.errors import EdgeshareError, Unavailable
+from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
+
+logger = logging.getLogger(__name__)
+
+
+class Admission:
+    """GetPreferredAllocation and Allocate."""
+
+    def __init__(self, devices: Devices, holdings: Holdings, listings: Listings) -> None:
+        self._devices = devices
+        self._holdings = holdings
+        self._listings = listings
+        self._one_at_a_time = asyncio.Lock()
+
+    async def prefer(self, available: Collection[str], must_include: Collection[str], size: int) -> list[str]:
+        """The units that a container had better get; none where no choice would be right: Allocate then says
+        why.
+
+        Raises InvalidRequest for an id that is none of ours.
+        """
+        async with self._one_at_a_time:
+            offered = set(available) - set(must_include)
+            try:
+                listing = await self._listings.list()
+            except Unavailable as error:
+                # A hint that fails would fail the pod. Without the list, all that we know of counts as held.
+                logger.warning("choosing units without the kubelet's list: %s", error)
+                held = {unit for allocation in self._holdings.ledger for unit in allocation.unit_ids}
+            else:
+                held = {
+                    unit for containers in listing.values() for units in containers.values() for unit in units
+                }
+                for allocation in self._holdings.ledger.touching(offered - held):
+                    logger.info(
+                        "the kubelet offers the units of %s (%s) again", allocation.id, allocation.owner
+                    )
+                    self._holdings.drop(allocation)
+            order = [device.id for device in self._devices.now]
+            return choose_units(available, must_include, held, size, order)
+
+    async def allocate(self, requests: Iterable[Collection[str]]) -> api.AllocateResponse:
+        """Hands out the units of each request, all or none. Raises what ``check_units`` raises, and
+        Unavailable where the node's disk does not take it."""
+        response = api.AllocateResponse()
+        made: list[Allocation] = []
+        with self._listings.allocating():
+            async with self._one_at_a_time:
+                try:
+                    for unit_ids in requests:
+                        devices, allocation = await self._hand_out(unit_ids)
+                        made.append(allocation)
+                        response.container_responses.append(self._answer(devices, allocation))
+                except EdgeshareError:
+                    for allocation in made:
+                        self._holdings.drop(allocation)
+                    raise
+        return response
+
+    async def _hand_out(self, unit_ids: Collection[str]) -> tuple[tuple[Device, ...], Allocation]:
+        live = [
+            allocation
+            for allocation in self._holdings.ledger.touching(unit_ids)
+            if await self._is_live(allocation)
+        ]
+        devices = check_units(unit_ids, self._devices.by_id(), live)
+        same = self._holdings.ledger.exactly(unit_ids)
+        if same is not None and same.owner is None:
+            # An init container's, which the next container of its pod takes over; or it never came to a
+            # start.
+            return devices, same
+        if same is not None:
+            self._holdings.drop(same)
+        return devices, self._holdings.mint(frozenset(unit_ids))
+
+    async def _is_live(self, allocation: Allocation) -> bool:
+        """Whether a container that the kubelet lists holds it. One that it offers again and has never listed
+        is an init container's of the same pod, or over: PreStartContainer makes sure once more."""
+        owner = allocation.owner
+        if owner is None or not owner.listed:
+            return False
+        try:
+            containers = await self._listings.get(owner.namespace, owner.pod)
+        except Unavailable as error:
+            logger.warning("taking %s of %s for live: %s", allocation.id, owner, error)
+            return True
+        return containers is not None and containers.get(owner.container) == allocation.unit_ids
+
+    def _answer(self, devices: tuple[Device, ...], allocation: Allocation) -> api.ContainerAllocateResponse:
+        nodes = {node: None for device in devices for node in device.paths if Path(node).exists()}
+        return answer(devices, self._holdings.files(allocation), nodes)

@@ -1,0 +1,49 @@
+"""The hard check of Allocate: what the kubelet chose is right, or the pod must not start with it."""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from deviceplugin.ledger import Allocation
+from deviceplugin.preference import by_device
+from edgeshare.devices import Device
+from edgeshare.errors import InvalidRequest, NoRoom, NotFound, Unavailable
+from edgeshare.units import UNITS_PER_DEVICE, parse_request_percent
+
+
+def check_units(
+    unit_ids: Collection[str], devices: Mapping[str, Device], live: Iterable[Allocation]
+) -> tuple[Device, ...]:
+    """The devices, by index, that one container gets with these units: one device for a part, each of them
+    whole for a multiple of 100.
+
+    ``devices`` are the node's, by id; ``live`` the allocations of other containers. Every error is one that
+    the pod's user reads, so it carries no percent sign, which events mangle. Raises InvalidRequest for a size
+    that is never granted, NotFound for a unit of no device here, Unavailable for a device that is not
+    healthy, and NoRoom where the units lie across devices or are held by a live container.
+    """
+    if len(set(unit_ids)) != len(unit_ids):
+        raise InvalidRequest("the kubelet named a unit twice: restart the kubelet")
+    count, units_each = parse_request_percent(len(unit_ids))
+    chosen = by_device(unit_ids)
+    for device_id in sorted(chosen):
+        if device_id not in devices:
+            raise NotFound(f"this node has no GPU {device_id} (any more): make the pod anew")
+        if not devices[device_id].healthy:
+            raise Unavailable(f"GPU {device_id} is not healthy: {devices[device_id].cause}")
+    if len(chosen) != count or any(len(units) != units_each for units in chosen.values()):
+        raise NoRoom(_spread(len(unit_ids), {device_id: len(units) for device_id, units in chosen.items()}))
+    for allocation in live:
+        common = sorted(allocation.unit_ids & set(unit_ids))
+        if common:
+            raise NoRoom(
+                f"{len(common)} of these units, {common[0]} among them, are held by {allocation.owner}: "
+                "make the pod anew"
+            )
+    return tuple(sorted((devices[device_id] for device_id in chosen), key=lambda device: device.index))
+
+
+def _spread(size: int, counts: Mapping[str, int]) -> str:
+    chosen = ", ".join(f"{count} of {device_id}" for device_id, count in sorted(counts.items()))
+    if size < UNITS_PER_DEVICE:
+        return f"no single GPU has {size} of {UNITS_PER_DEVICE} units free (the kubelet chose {chosen})"
+    count = size // UNITS_PER_DEVICE
+    return f"{size} units are {count} whole GPUs, but fewer are wholly free (the kubelet chose {chosen})"

@@ -1,0 +1,33 @@
+"""Small files that others read while we write them: whole or not at all, and there after a power cut."""
+
+import os
+import tempfile
+from pathlib import Path
+
+READABLE = 0o644
+SEARCHABLE = 0o755
+
+
+def write_file(path: Path, content: bytes, mode: int = READABLE) -> None:
+    """Puts a file in place by rename, whatever is there now; who has the old one mapped or mounted keeps
+    it."""
+    descriptor, fresh = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fchmod(descriptor, mode)
+            os.fsync(descriptor)
+        Path(fresh).replace(path)
+    except BaseException:
+        Path(fresh).unlink(missing_ok=True)
+        raise
+
+
+def make_folder(path: Path, mode: int = SEARCHABLE) -> None:
+    """Makes a folder of this mode, whatever the umask says; one that is there keeps its own."""
+    try:
+        path.mkdir()
+    except FileExistsError:
+        return
+    path.chmod(mode)

@@ -1,0 +1,127 @@
+"""Whose units these are and what that container asked for: PodResources says the first, the API server the
+second.
+
+Where no API server is configured, containers get the defaults, and what the kubelet no longer lists is over.
+"""
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from deviceplugin.ledger import Allocation, Ledger, Owner, Terms
+from deviceplugin.listings import Listings
+from deviceplugin.owners import find_owner
+from deviceplugin.pods import asks_later, init_container, is_over, parse_terms
+from edgeshare.errors import InvalidRequest, NoRoom, NotFound, Unavailable
+from edgeshare.units import UNITS_PER_DEVICE, parse_request_percent
+
+if TYPE_CHECKING:
+    # Where there is no cluster its client is not loaded: it is a third of the plugin's memory.
+    from edgeshare.kube import Kube
+
+SETTLE_S = 30
+"""After its start a kubelet lists no pods for as long as it does not know them: 10 s are usual."""
+
+
+class Identity:
+    """``node_name`` is needed with an API server only."""
+
+    def __init__(self, listings: Listings, ledger: Ledger, kube: "Kube | None", node_name: str) -> None:
+        self._listings = listings
+        self._ledger = ledger
+        self._kube = kube
+        self._node_name = node_name
+        self._settled_at_s = 0.0
+
+    def kubelet_started(self) -> None:
+        """From now on its list may be short for a while."""
+        self._settled_at_s = asyncio.get_running_loop().time() + SETTLE_S
+
+    async def identify(self, allocation: Allocation) -> Allocation:
+        """The allocation with its owner and terms as of now. What is known of the same owner already, stays.
+
+        Raises NotFound where nobody can be found, NoRoom where the kubelet gave the units to several pods,
+        InvalidRequest for a pod that asks for what cannot be, and Unavailable where kubelet or API server
+        cannot be asked.
+        """
+        owner = await self._owner(allocation)
+        if owner == allocation.owner and allocation.terms is not None:
+            return allocation
+        return await self._with_terms(allocation, owner)
+
+    async def is_over(self, owner: Owner) -> bool:
+        """Whether the pod of an owner that the kubelet does not list has really ended. In doubt it has
+        not."""
+        if self._kube is None:
+            return asyncio.get_running_loop().time() >= self._settled_at_s
+        try:
+            pod = await asyncio.to_thread(self._kube.pod, owner.namespace, owner.pod)
+        except Unavailable:
+            return False
+        return is_over(pod, owner.pod_uid)
+
+    async def _owner(self, allocation: Allocation) -> Owner:
+        known = allocation.owner
+        if known is not None:
+            containers = await self._listings.get(known.namespace, known.pod)
+            if containers is not None and (
+                not known.listed or containers.get(known.container) == allocation.unit_ids
+            ):
+                return known
+        found = find_owner(allocation.unit_ids, await self._listings.list())
+        if found is not None and found.listed:
+            return found
+        return await self._init_owner(allocation, found)
+
+    async def _init_owner(self, allocation: Allocation, later: Owner | None) -> Owner:
+        """The init container that has these units; ``later`` is of the same pod, if a later container takes
+        over."""
+        size = len(allocation.unit_ids)
+        if self._kube is None:
+            if later is None:
+                raise NotFound(f"the kubelet lists nobody with these {size} units")
+            return replace(later, container="init")
+        if later is not None:
+            pod = await asyncio.to_thread(self._kube.pod, later.namespace, later.pod)
+            candidates = [pod] if pod else []
+        else:
+            taken = {held.owner.pod_uid for held in self._ledger if held.owner and held.id != allocation.id}
+            pods = await asyncio.to_thread(self._kube.pods_on, self._node_name)
+            candidates = [
+                pod
+                for pod in pods
+                if not is_over(pod, "") and not asks_later(pod) and pod["metadata"]["uid"] not in taken
+            ]
+        owners = [
+            Owner(
+                pod["metadata"]["namespace"],
+                pod["metadata"]["name"],
+                name,
+                pod["metadata"]["uid"],
+                listed=False,
+            )
+            for pod in candidates
+            if (name := init_container(pod, size))
+        ]
+        if not owners:
+            raise NotFound(f"neither the kubelet nor the API server knows who has these {size} units")
+        if len(owners) > 1:
+            names = ", ".join(sorted(str(owner) for owner in owners))
+            raise NoRoom(f"these {size} units may be of any of {names}: start them one after another")
+        return owners[0]
+
+    async def _with_terms(self, allocation: Allocation, owner: Owner) -> Allocation:
+        size = len(allocation.unit_ids)
+        if self._kube is None:
+            _, units_each = parse_request_percent(size)
+            terms = Terms(request_percent=units_each, hooked=units_each < UNITS_PER_DEVICE)
+            return replace(allocation, owner=owner, terms=terms)
+        pod: dict[str, Any] | None = await asyncio.to_thread(self._kube.pod, owner.namespace, owner.pod)
+        if pod is None:
+            raise NotFound(f"pod {owner.namespace}/{owner.pod} is not there any more")
+        owner = replace(owner, pod_uid=pod["metadata"]["uid"])
+        try:
+            terms = parse_terms(pod, owner.container, size)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"pod {owner.namespace}/{owner.pod}: {error}") from error
+        return replace(allocation, owner=owner, terms=terms)

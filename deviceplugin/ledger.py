@@ -1,0 +1,99 @@
+"""Which allocation holds which units. The kubelet keeps a map of its own, but it can forget what it is just
+handing out; an id that a live container holds must not go to another one all the same."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+ShareClass = Literal["batch", "latency"]
+SHARE_CLASSES: dict[str, ShareClass] = {"batch": "batch", "latency": "latency"}
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The container that an allocation was made for."""
+
+    namespace: str
+    pod: str
+    container: str
+    pod_uid: str = ""
+    """Empty until the pod was read; always, where there is no API server."""
+    listed: bool = True
+    """False for a plain init container: the kubelet's PodResources never lists one."""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.pod}/{self.container}"
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a container asked for, read once, before its first start; later edits of its pod change
+    nothing."""
+
+    request_percent: int
+    """Of each of its devices."""
+    limit_percent: int = 0
+    """0: the manager's default."""
+    share_class: ShareClass = "batch"
+    memory_mib: int = 0
+    """Of each of its devices; 0: the request's fraction."""
+    hooked: bool = True
+    """False for whole devices without a cap: nothing is shared, so nothing is intercepted."""
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """The units that one container got."""
+
+    id: str
+    unit_ids: frozenset[str]
+    library: str
+    """Hash of the hook library that its container mounts."""
+    owner: Owner | None = None
+    """Unknown between Allocate, which does not say, and the first look at PodResources."""
+    terms: Terms | None = None
+    """Unknown until the first PreStartContainer."""
+
+
+class Ledger:
+    """The live allocations. No two of them hold exactly the same units."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, Allocation] = {}
+        self._by_units: dict[frozenset[str], str] = {}
+
+    def __iter__(self) -> Iterator[Allocation]:
+        return iter(tuple(self._by_id.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def get(self, allocation_id: str) -> Allocation | None:
+        """The allocation of that id, if it is live."""
+        return self._by_id.get(allocation_id)
+
+    def put(self, allocation: Allocation) -> None:
+        """Adds an allocation, or replaces the one of the same id; raises ValueError where another one holds
+        exactly its units."""
+        holder = self._by_units.get(allocation.unit_ids, allocation.id)
+        if holder != allocation.id:
+            raise ValueError(f"{holder} holds exactly the units of {allocation.id}")
+        self.drop(allocation.id)
+        self._by_id[allocation.id] = allocation
+        self._by_units[allocation.unit_ids] = allocation.id
+
+    def drop(self, allocation_id: str) -> None:
+        """Forgets an allocation; one that is not there changes nothing."""
+        allocation = self._by_id.pop(allocation_id, None)
+        if allocation is not None:
+            del self._by_units[allocation.unit_ids]
+
+    def exactly(self, unit_ids: Iterable[str]) -> Allocation | None:
+        """The allocation that holds these units and no others."""
+        allocation_id = self._by_units.get(frozenset(unit_ids))
+        return None if allocation_id is None else self._by_id[allocation_id]
+
+    def touching(self, unit_ids: Iterable[str]) -> list[Allocation]:
+        """The allocations that hold any of these units."""
+        wanted = frozenset(unit_ids)
+        return [allocation for allocation in self._by_id.values() if allocation.unit_ids & wanted]

@@ -1,0 +1,82 @@
+"""The node's share manager, as the plugin speaks to it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import grpc
+
+from deviceplugin.ledger import Allocation, Owner, Terms
+from edgeshare.errors import Unavailable
+from edgeshare.names import ALLOCATIONS_SOCKET
+from edgeshare.rpc import error_from
+from edgeshare.v1 import allocations_pb2 as api
+from edgeshare.v1.allocations_pb2_grpc import AllocationsAsyncStub, AllocationsStub
+
+CALL_TIMEOUT_S = 5
+"""It answers in milliseconds; the kubelet gives a container's start 30 s in all."""
+
+
+class Manager:
+    """The share manager that serves ``runtime_dir``. Each call raises Unavailable where none answers
+    there."""
+
+    def __init__(self, runtime_dir: Path) -> None:
+        self._socket = runtime_dir / ALLOCATIONS_SOCKET
+
+    async def add(self, allocation_id: str, device_ids: list[str], owner: Owner, terms: Terms) -> None:
+        """Adds an allocation; the same one once more changes nothing. Raises InvalidRequest, NotFound, NoRoom
+        and AlreadyExists as AddAllocation tells them."""
+        message = api.Allocation(
+            id=allocation_id,
+            device_ids=device_ids,
+            request_percent=terms.request_percent,
+            limit_percent=terms.limit_percent,
+            share_class=_SHARE_CLASSES[terms.share_class],
+            memory_mib=terms.memory_mib,
+            owner=api.Owner(
+                namespace=owner.namespace, pod=owner.pod, pod_uid=owner.pod_uid, container=owner.container
+            ),
+        )
+        async with self._stub() as stub:
+            await stub.AddAllocation(api.AddAllocationRequest(allocation=message), timeout=CALL_TIMEOUT_S)
+
+    async def remove(self, allocation_id: str) -> None:
+        """Removes an allocation; one that is not there changes nothing."""
+        async with self._stub() as stub:
+            await stub.RemoveAllocation(api.RemoveAllocationRequest(id=allocation_id), timeout=CALL_TIMEOUT_S)
+
+    async def list(self) -> list[Allocation]:
+        """The allocations that pods own, with their owners alone: the manager knows no units, and what was
+        asked for only with its defaults filled in."""
+        async with self._stub() as stub:
+            answer = await stub.ListAllocations(api.ListAllocationsRequest(), timeout=CALL_TIMEOUT_S)
+        return [_from_message(message) for message in answer.allocations if message.owner.pod]
+
+    @asynccontextmanager
+    async def _stub(self) -> AsyncIterator[AllocationsAsyncStub]:
+        # A channel of its own for each call: one that outlives the manager would sit out gRPC's back-off.
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        async with grpc.aio.insecure_channel(f"unix:{self._socket}", options) as channel:
+            try:
+                yield AllocationsStub(channel)
+            except grpc.aio.AioRpcError as error:
+                if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
+                    raise Unavailable(
+                        f"the node's share manager does not answer at {self._socket}: "
+                        "containers start as soon as it does"
+                    ) from error
+                raise error_from(error.code(), error.details() or "no reason given") from error
+
+
+_SHARE_CLASSES = {"batch": api.SHARE_CLASS_BATCH, "latency": api.SHARE_CLASS_LATENCY}
+
+
+def _from_message(message: api.Allocation) -> Allocation:
+    owner = message.owner
+    return Allocation(
+        id=message.id,
+        unit_ids=frozenset(),
+        library="",
+        owner=Owner(owner.namespace, owner.pod, owner.container, owner.pod_uid),
+    )

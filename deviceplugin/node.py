@@ -1,0 +1,73 @@
+"""What the cluster is told of this node: how much GPU memory it has, and a GPU that is not well."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from deviceplugin.quantity import whole_number
+from edgeshare.devices import Device
+from edgeshare.errors import Unavailable
+from edgeshare.names import GPU_MEMORY_MIB
+
+if TYPE_CHECKING:
+    # Where there is no cluster its client is not loaded: it is a third of the plugin's memory.
+    from edgeshare.kube import Kube
+
+logger = logging.getLogger(__name__)
+
+COMPONENT = "edgeshare-deviceplugin"
+
+
+class Node:
+    """This node, at the API server."""
+
+    def __init__(self, kube: "Kube", name: str) -> None:
+        self._kube = kube
+        self._name = name
+
+    async def tell_memory(self, devices: Iterable[Device]) -> None:
+        """Sees to it that the node's status says how much memory its GPUs have: one number, because one unit
+        a MiB would overrun the kubelet's 4 MiB message. What it says survives kubelets, but not the node's
+        deletion.
+
+        Raises Unavailable where the API server cannot be asked, or has no such node.
+        """
+        listed = list(devices)
+        capacity_mib = sum(device.memory_mib for device in listed)
+        allocatable_mib = sum(device.memory_mib for device in listed if device.healthy)
+        node = await asyncio.to_thread(self._kube.node, self._name)
+        status = (node or {}).get("status") or {}
+        # A node that never had a GPU says nothing, and needs not say 0.
+        if (
+            _says(status.get("capacity")) != capacity_mib
+            or _says(status.get("allocatable")) != allocatable_mib
+        ):
+            await asyncio.to_thread(
+                self._kube.patch_node_resources,
+                self._name,
+                {GPU_MEMORY_MIB: str(capacity_mib)},
+                {GPU_MEMORY_MIB: str(allocatable_mib)},
+            )
+
+    async def tell_health(self, before: Iterable[Device], now: Iterable[Device]) -> None:
+        """Writes an event for each GPU whose health changed; says so in the log where that cannot be done."""
+        was = {device.id: device for device in before}
+        for device in now:
+            if device.healthy == (was[device.id].healthy if device.id in was else True):
+                continue
+            state = "healthy again" if device.healthy else f"not healthy: {device.cause}"
+            reason = "GPUHealthy" if device.healthy else "GPUUnhealthy"
+            # Its name for a uid, as in the kubelet's own events about it: `kubectl describe` looks for that.
+            about = {"apiVersion": "v1", "kind": "Node", "name": self._name, "uid": self._name}
+            message = f"GPU {device.id} is {state}"
+            try:
+                await asyncio.to_thread(
+                    self._kube.event, COMPONENT, about, not device.healthy, reason, message
+                )
+            except Unavailable as error:
+                logger.warning("no event of the health of GPU %s: %s", device.id, error)
+
+
+def _says(resources: dict[str, str] | None) -> int:
+    return whole_number((resources or {}).get(GPU_MEMORY_MIB, "0"), GPU_MEMORY_MIB)

@@ -1,0 +1,148 @@
+"""The plugin's parts, put together."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cuda_hook
+from deviceplugin.admission import Admission
+from deviceplugin.config import Config
+from deviceplugin.devices import Devices
+from deviceplugin.holdings import Holdings
+from deviceplugin.identity import Identity
+from deviceplugin.library import Library
+from deviceplugin.lifecycle import Lifecycle
+from deviceplugin.listings import Listings
+from deviceplugin.manager import Manager
+from deviceplugin.node import Node
+from deviceplugin.records import Records
+from deviceplugin.scan import Scan
+from deviceplugin.service import Service
+from deviceplugin.starting import Starting
+from deviceplugin.waiting import first_of
+from edgeshare.devices import Device
+from edgeshare.errors import EdgeshareError, InvalidRequest
+from edgeshare.names import GPU_PERCENT, HOOK_LIBRARY
+from edgeshare.podresources import PodResources
+
+if TYPE_CHECKING:
+    from edgeshare.kube import Kube
+
+logger = logging.getLogger(__name__)
+
+COMPARE_PAUSE_S = 1
+"""At least this long between two comparisons: the kubelet answers 100 calls a second for everybody."""
+
+NODE_STATUS_S = 60
+"""How often the node's status is looked at: a Node that was made anew has lost what was patched into it."""
+
+
+class Plugin:
+    """The device plugin of this node."""
+
+    def __init__(
+        self, config: Config, runtime_dir: Path, state_dir: Path, environment: Mapping[str, str]
+    ) -> None:
+        """Raises InvalidRequest for a configuration that does not fit this place, Unavailable where a
+        credential of the API server cannot be used."""
+        self._config = config
+        self._devices = Devices()
+        kube, node_name = _cluster(config, environment)
+        self._node = Node(kube, node_name) if kube is not None else None
+        socket = config.pod_resources_socket or config.kubelet_dir / "pod-resources/kubelet.sock"
+        library = Library(state_dir / "hook", Path(cuda_hook.__file__).parent / HOOK_LIBRARY)
+        self._holdings = Holdings(Records(state_dir / "deviceplugin"), library, runtime_dir)
+        listings = Listings(PodResources(socket, GPU_PERCENT))
+        self._identity = Identity(listings, self._holdings.ledger, kube, node_name)
+        self._admission = Admission(self._devices, self._holdings, listings)
+        self._starting = Starting(
+            self._devices, self._holdings, listings, self._identity, Manager(runtime_dir)
+        )
+        self._allocated = asyncio.Event()
+        self._node_changed = asyncio.Event()
+
+    async def run(self, ready: Callable[[str], None]) -> None:
+        """Runs until SIGTERM or SIGINT; calls ``ready`` with a line of text each time that it is registered.
+
+        Raises Unavailable where the hook library cannot be installed.
+        """
+        self._holdings.library.install()
+        self._holdings.load()
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        scan = Scan(self._devices, self._config.rescan_s)
+        folder = self._config.kubelet_dir / "device-plugins"
+        lifecycle = Lifecycle(folder, GPU_PERCENT, self._make_service)
+
+        def registered() -> None:
+            self._identity.kubelet_started()
+            self._allocated.set()
+            ready(f"{len(self._devices.now)} GPUs registered as {GPU_PERCENT} at {folder}")
+
+        # Before the kubelet asks: an empty list would make all that it has given out look lost.
+        await scan.look(lambda before: self._node_changed.set())
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(scan.run(stop, lambda before: self._changed(before, tasks)))
+            tasks.create_task(self._compare(stop))
+            tasks.create_task(self._tell_node(stop))
+            tasks.create_task(lifecycle.run(stop, registered))
+
+    def _make_service(self) -> Service:
+        return Service(self._devices, self._admission, self._starting, self._allocated)
+
+    def _changed(self, before: tuple[Device, ...], tasks: asyncio.TaskGroup) -> None:
+        for device in self._devices.now:
+            if not device.healthy:
+                logger.warning("GPU %s is not healthy: %s", device.id, device.cause)
+        self._node_changed.set()
+        if self._node is not None:
+            tasks.create_task(self._node.tell_health(before, self._devices.now))
+
+    async def _compare(self, stop: asyncio.Event) -> None:
+        said = ""
+        while not stop.is_set():
+            await first_of(stop, timeout_s=COMPARE_PAUSE_S)
+            await first_of(stop, self._allocated, timeout_s=self._config.compare_s)
+            if stop.is_set():
+                return
+            self._allocated.clear()
+            try:
+                await self._starting.compare()
+                said = ""
+            except EdgeshareError as error:
+                if str(error) != said:
+                    said = str(error)
+                    logger.warning("allocations not compared: %s", error)
+
+    async def _tell_node(self, stop: asyncio.Event) -> None:
+        said = ""
+        while self._node is not None and not stop.is_set():
+            self._node_changed.clear()
+            try:
+                await self._node.tell_memory(self._devices.now)
+                said = ""
+            except EdgeshareError as error:
+                if str(error) != said:
+                    said = str(error)
+                    logger.warning("the node's GPU memory is not told: %s", error)
+            await first_of(stop, self._node_changed, timeout_s=NODE_STATUS_S)
+
+
+def _cluster(config: Config, environment: Mapping[str, str]) -> "tuple[Kube | None, str]":
+    name = config.node_name or environment.get("NODE_NAME", "")
+    in_cluster = bool(environment.get("KUBERNETES_SERVICE_HOST"))
+    if config.kubeconfig is None and not in_cluster:
+        return None, name
+    if not name:
+        raise InvalidRequest(
+            "the node's name is not known: set NODE_NAME (field spec.nodeName), or node_name in --config"
+        )
+    # The client is loaded only where there is a cluster: it is a third of the plugin's memory.
+    from edgeshare.kube import Kube  # noqa: PLC0415
+
+    return (Kube.from_kubeconfig(config.kubeconfig) if config.kubeconfig else Kube.in_cluster()), name

@@ -1,0 +1,103 @@
+"""What a pod asks for, parsed strictly from its plain JSON: a wrong value is refused, never guessed at."""
+
+import re
+from typing import Any
+
+from deviceplugin.ledger import SHARE_CLASSES, ShareClass, Terms
+from deviceplugin.quantity import whole_number
+from edgeshare.errors import InvalidRequest
+from edgeshare.names import GPU_MEMORY_MIB, GPU_PERCENT, GPU_PERCENT_LIMIT, SHARE_CLASS
+from edgeshare.units import UNITS_PER_DEVICE, check_limit_percent, parse_request_percent
+
+MAX_MEMORY_MIB = 1 << 40
+"""More than any device has; keeps what a pod says within the manager's message."""
+
+
+def parse_terms(pod: dict[str, Any], container: str, units: int) -> Terms:
+    """What this container of the pod asks for; ``units`` is how many the kubelet gave it.
+
+    Raises InvalidRequest, in one line that names the container or the annotation.
+    """
+    limits = _limits(pod, container)
+    percent = whole_number(limits.get(GPU_PERCENT, "0"), GPU_PERCENT)
+    if percent != units:
+        raise InvalidRequest(
+            f"container {container} asks for {percent} of {GPU_PERCENT}, but the kubelet gave it {units}: "
+            "make the pod anew"
+        )
+    _, request_percent = parse_request_percent(percent)
+    memory_mib = 0
+    if GPU_MEMORY_MIB in limits:
+        memory_mib = whole_number(limits[GPU_MEMORY_MIB], GPU_MEMORY_MIB)
+        if not 0 < memory_mib <= MAX_MEMORY_MIB:
+            raise InvalidRequest(
+                f"container {container}: {GPU_MEMORY_MIB} is {memory_mib}: ask for 1 or more"
+            )
+    annotations = pod.get("metadata", {}).get("annotations") or {}
+    shared = request_percent < UNITS_PER_DEVICE
+    return Terms(
+        request_percent=request_percent,
+        limit_percent=_limit(annotations, request_percent) if shared else 0,
+        share_class=_share_class(annotations),
+        memory_mib=memory_mib,
+        hooked=shared or memory_mib > 0,
+    )
+
+
+def init_container(pod: dict[str, Any], units: int) -> str | None:
+    """The pod's first plain init container that asks for just as many units."""
+    for container in pod.get("spec", {}).get("initContainers") or []:
+        if container.get("restartPolicy") != "Always" and _percent(container) == units:
+            return str(container["name"])
+    return None
+
+
+def asks_later(pod: dict[str, Any]) -> bool:
+    """Whether any container that PodResources lists (sidecars too) asks for units."""
+    spec = pod.get("spec", {})
+    sidecars = [c for c in spec.get("initContainers") or [] if c.get("restartPolicy") == "Always"]
+    return any(_percent(container) for container in [*(spec.get("containers") or []), *sidecars])
+
+
+def is_over(pod: dict[str, Any] | None, pod_uid: str) -> bool:
+    """Whether what is read under a pod's name shows that the pod of that uid has ended."""
+    if pod is None or (pod_uid and pod["metadata"]["uid"] != pod_uid):
+        return True
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def _limits(pod: dict[str, Any], name: str) -> dict[str, str]:
+    spec = pod.get("spec", {})
+    for container in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]:
+        if container.get("name") == name:
+            return dict((container.get("resources") or {}).get("limits") or {})
+    raise InvalidRequest(f"the pod has no container {name}: make the pod anew")
+
+
+def _percent(container: dict[str, Any]) -> int:
+    limits = (container.get("resources") or {}).get("limits") or {}
+    return whole_number(limits.get(GPU_PERCENT, "0"), GPU_PERCENT)
+
+
+def _limit(annotations: dict[str, str], request_percent: int) -> int:
+    text = annotations.get(GPU_PERCENT_LIMIT)
+    if text is None:
+        return 0
+    if not re.fullmatch(r"[0-9]{1,3}", text):
+        raise InvalidRequest(
+            f"annotation {GPU_PERCENT_LIMIT} is {text[:40]!r}: expected a number from 1 to 100"
+        )
+    try:
+        return check_limit_percent(int(text), request_percent)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"annotation {GPU_PERCENT_LIMIT}: {error}") from error
+
+
+def _share_class(annotations: dict[str, str]) -> ShareClass:
+    text = annotations.get(SHARE_CLASS, "batch")
+    try:
+        return SHARE_CLASSES[text]
+    except KeyError:
+        raise InvalidRequest(
+            f"annotation {SHARE_CLASS} is {text[:40]!r}: expected latency or batch"
+        ) from None

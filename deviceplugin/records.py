@@ -1,0 +1,77 @@
+"""What each live allocation was made of, on disk: ``<folder>/<allocation>/record.json``, and beside it the
+``ld.so.preload`` that its container mounts. The kubelet keeps its answer of Allocate over restarts and
+reboots, so this is kept as long."""
+
+import logging
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from deviceplugin.files import make_folder, write_file
+from deviceplugin.ledger import Allocation
+from edgeshare.errors import Unavailable
+
+logger = logging.getLogger(__name__)
+
+RECORD = "record.json"
+PRELOAD = "ld.so.preload"
+
+ALLOCATION: TypeAdapter[Allocation] = TypeAdapter(Allocation)
+
+
+class Records:
+    """The allocations below ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def preload_file(self, allocation_id: str) -> Path:
+        """The file that the allocation's container sees as its ``ld.so.preload``."""
+        return self._folder / allocation_id / PRELOAD
+
+    def write(self, allocation: Allocation, preload_text: str) -> None:
+        """Keeps an allocation and sets its preload file; raises Unavailable where that cannot be done."""
+        preload = self.preload_file(allocation.id)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            make_folder(preload.parent)
+            # A container runtime makes a folder where a file that it has to mount is missing.
+            if preload.is_dir():
+                preload.rmdir()
+            # Only what differs: on the flash of a small machine a write that waits for the disk takes
+            # milliseconds.
+            for path, content in (
+                (preload, preload_text.encode()),
+                (preload.parent / RECORD, ALLOCATION.dump_json(allocation)),
+            ):
+                if not _says(path, content):
+                    write_file(path, content)
+        except OSError as error:
+            raise Unavailable(f"allocation {allocation.id} cannot be kept: {error}") from error
+
+    def remove(self, allocation_id: str) -> None:
+        """Forgets an allocation; one that is not there changes nothing."""
+        shutil.rmtree(self._folder / allocation_id, ignore_errors=True)
+
+    def read(self) -> Iterator[Allocation]:
+        """Every allocation that was kept, oldest first. One that cannot be read is left out, and said so."""
+        found = [path for path in self._folder.glob(f"*/{RECORD}") if path.is_file()]
+        for path in sorted(found, key=lambda path: path.stat().st_mtime_ns):
+            try:
+                allocation = ALLOCATION.validate_json(path.read_bytes(), strict=True, extra="forbid")
+            except (OSError, ValidationError) as error:
+                first = " ".join(str(error).split())[:200]
+                logger.warning("%s is left out, its container has to be made anew: %s", path, first)
+                continue
+            if allocation.id == path.parent.name:
+                yield allocation
+            else:
+                logger.warning("%s is left out: it is of allocation %s", path, allocation.id)
+
+
+def _says(path: Path, content: bytes) -> bool:
+    # One that not everybody may read is silently not loaded.
+    return path.is_file() and bool(path.stat().st_mode & stat.S_IROTH) and path.read_bytes() == content

@@ -1,0 +1,143 @@
+"""The last check before a container starts, and taking back what containers no longer have.
+
+Both tell the manager, so one waits for the other. An error here leaves the pod pending, and the kubelet tries
+again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection
+from dataclasses import replace
+
+from deviceplugin.devices import Devices
+from deviceplugin.holdings import Holdings
+from deviceplugin.identity import Identity
+from deviceplugin.ledger import Allocation
+from deviceplugin.listings import Listings
+from deviceplugin.manager import Manager
+from deviceplugin.owners import Listing, attach_owners, missing
+from deviceplugin.preference import by_device
+from edgeshare.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound
+from edgeshare.names import GPU_MEMORY_MIB
+
+logger = logging.getLogger(__name__)
+
+
+class Starting:
+    """PreStartContainer, and the comparison of ledger, kubelet and manager."""
+
+    def __init__(
+        self,
+        devices: Devices,
+        holdings: Holdings,
+        listings: Listings,
+        identity: Identity,
+        manager: Manager,
+    ) -> None:
+        self._devices = devices
+        self._holdings = holdings
+        self._listings = listings
+        self._identity = identity
+        self._manager = manager
+        self._one_at_a_time = asyncio.Lock()
+
+    async def start(self, unit_ids: Collection[str]) -> None:
+        """Lets the container start that has these units: it has the hook, and the manager knows whose they
+        are.
+
+        May be called again for a container that starts again. Raises an EdgeshareError that says why it may
+        not start.
+        """
+        async with self._one_at_a_time:
+            allocation = self._holdings.ledger.exactly(unit_ids)
+            if allocation is None:
+                raise NotFound(
+                    "these units were not handed out here, or the record of it is lost: make the pod anew"
+                )
+            identified = await self._identity.identify(allocation)
+            self._check_memory(identified)
+            self._holdings.library.check(identified.library)
+            if self._holdings.ledger.get(allocation.id) is not allocation:
+                raise NotFound(f"allocation {allocation.id} was taken back meanwhile: the pod is over")
+            self._holdings.put(identified)
+            await self._tell_leaving()
+            for other in self._holdings.ledger.touching(unit_ids):
+                # An init container's of the same pod: it has ended, or this would not be starting.
+                if other.id != identified.id:
+                    await self._manager.remove(other.id)
+            try:
+                await self._add(identified)
+            except NoRoom:
+                # Pods that are over may still count.
+                await self._compare()
+                await self._add(identified)
+
+    async def compare(self) -> None:
+        """Learns the owners of new allocations, and takes back those of pods that are over, from the manager
+        too.
+
+        Raises Unavailable where kubelet or manager cannot be asked; what was not done is done next time.
+        """
+        async with self._one_at_a_time:
+            await self._compare()
+
+    async def _add(self, allocation: Allocation) -> None:
+        owner, terms = allocation.owner, allocation.terms
+        assert owner is not None
+        assert terms is not None
+        device_ids = sorted(by_device(allocation.unit_ids))
+        try:
+            await self._manager.add(allocation.id, device_ids, owner, terms)
+        except AlreadyExists:
+            # Another container of the pod had it before: an init container, which has ended.
+            await self._manager.remove(allocation.id)
+            await self._manager.add(allocation.id, device_ids, owner, terms)
+
+    def _check_memory(self, allocation: Allocation) -> None:
+        assert allocation.terms is not None
+        devices = self._devices.by_id()
+        for device_id in by_device(allocation.unit_ids):
+            if device_id not in devices:
+                raise NotFound(f"this node has no GPU {device_id} (any more): make the pod anew")
+            memory_mib = devices[device_id].memory_mib
+            if allocation.terms.memory_mib > memory_mib:
+                raise InvalidRequest(
+                    f"{allocation.owner}: {GPU_MEMORY_MIB} is {allocation.terms.memory_mib}, but GPU {device_id} "
+                    f"has {memory_mib}: ask for at most that"
+                )
+
+    async def _compare(self) -> None:
+        listing = await self._listings.list()
+        for allocation in attach_owners(self._holdings.ledger, listing):
+            self._holdings.put(allocation)
+        for allocation in missing(self._holdings.ledger, listing):
+            assert allocation.owner is not None
+            over = await self._identity.is_over(allocation.owner)
+            if over and self._holdings.ledger.get(allocation.id) is allocation:
+                logger.info("%s of %s is over", allocation.id, allocation.owner)
+                self._holdings.drop(allocation)
+        known = {allocation.id for allocation in self._holdings.ledger} | self._holdings.leaving
+        for stranger in await self._manager.list():
+            if stranger.id not in known:
+                await self._take_in(stranger, listing)
+        await self._tell_leaving()
+
+    async def _take_in(self, stranger: Allocation, listing: Listing) -> None:
+        """An allocation that only the manager knows, because the record was lost or a removal did not get
+        through."""
+        owner = stranger.owner
+        assert owner is not None
+        units = listing.get((owner.namespace, owner.pod), {}).get(owner.container, frozenset())
+        if units and self._holdings.ledger.exactly(units) is None:
+            logger.warning(
+                "the record of %s of %s was lost: made anew from the manager's", stranger.id, owner
+            )
+            self._holdings.put(replace(stranger, unit_ids=units, library=self._holdings.library.hash))
+        elif await self._identity.is_over(owner):
+            logger.info("%s of %s is over", stranger.id, owner)
+            self._holdings.leaving.add(stranger.id)
+
+    async def _tell_leaving(self) -> None:
+        for allocation_id in sorted(self._holdings.leaving):
+            await self._manager.remove(allocation_id)
+            self._holdings.gone(allocation_id)

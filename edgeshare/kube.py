@@ -1,0 +1,127 @@
+"""The cluster's API server, as plain JSON: decoding a pod into the client's typed objects costs ten times as
+much. The one importer of the Kubernetes client. Its calls block; each raises Unavailable where the API server
+cannot be asked or refuses."""
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+import urllib3
+from kubernetes import client, config
+
+from edgeshare.errors import Unavailable
+
+CALL_TIMEOUT_S = 5
+"""Well below the 30 s that the kubelet gives a container's start."""
+
+MERGE_PATCH = "application/merge-patch+json"
+
+
+class Kube:
+    """An API server and the right to ask it."""
+
+    def __init__(self, api: client.ApiClient) -> None:
+        self._api = api
+
+    @classmethod
+    def in_cluster(cls) -> Self:
+        """With the pod's service account."""
+        settings = client.Configuration()
+        try:
+            config.load_incluster_config(settings)  # type: ignore[no-untyped-call]
+        except config.ConfigException as error:
+            raise Unavailable(
+                f"the pod's service account cannot be used: {error}: mount its token"
+            ) from error
+        return cls(client.ApiClient(settings))
+
+    @classmethod
+    def from_kubeconfig(cls, path: Path) -> Self:
+        """With the current context of a kubeconfig file."""
+        settings = client.Configuration()
+        try:
+            config.load_kube_config(str(path), client_configuration=settings)  # type: ignore[no-untyped-call]
+        except (config.ConfigException, OSError, ValueError, KeyError) as error:
+            raise Unavailable(f"{path}: cannot be used as a kubeconfig: {error}") from error
+        return cls(client.ApiClient(settings))
+
+    def pod(self, namespace: str, name: str) -> dict[str, Any] | None:
+        """A pod, or None where there is none of that name."""
+        return self._get(f"/api/v1/namespaces/{namespace}/pods/{name}")
+
+    def pods_on(self, node: str) -> list[dict[str, Any]]:
+        """The pods that are bound to a node."""
+        query = [("fieldSelector", f"spec.nodeName={node}")]
+        return list((self._get("/api/v1/pods", query) or {}).get("items") or [])
+
+    def node(self, name: str) -> dict[str, Any] | None:
+        """A node, or None where there is none of that name."""
+        return self._get(f"/api/v1/nodes/{name}")
+
+    def patch_node_resources(self, name: str, capacity: dict[str, str], allocatable: dict[str, str]) -> None:
+        """Sets resources in a node's status. Both together: with the capacity alone they are usable only
+        after the kubelet's next tick."""
+        body = {"status": {"capacity": capacity, "allocatable": allocatable}}
+        if self._call("PATCH", f"/api/v1/nodes/{name}/status", body=body, content_type=MERGE_PATCH) is None:
+            raise Unavailable(f"the API server has no node {name}: set the node's name as it is registered")
+
+    def event(self, component: str, about: dict[str, str], warning: bool, reason: str, message: str) -> None:
+        """Writes an event, as `kubectl describe` shows it. ``about`` is an object reference: apiVersion,
+        kind, name, …"""
+        # Events about what is in no namespace lie in this one; the kubelet's do too.
+        namespace = about.get("namespace", "default")
+        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        body = {
+            "metadata": {"generateName": f"{about['name']}.", "namespace": namespace},
+            "involvedObject": about,
+            "type": "Warning" if warning else "Normal",
+            "reason": reason,
+            "message": message,
+            "source": {"component": component, "host": os.uname().nodename},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+        self._call("POST", f"/api/v1/namespaces/{namespace}/events", body=body)
+
+    def _get(self, path: str, query: list[tuple[str, str]] | None = None) -> dict[str, Any] | None:
+        answer: dict[str, Any] | None = self._call("GET", path, query)
+        return answer
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        query: list[tuple[str, str]] | None = None,
+        body: dict[str, Any] | None = None,
+        content_type: str = "application/json",
+    ) -> Any:
+        request = self._api.param_serialize(
+            method=method,
+            resource_path=path,
+            query_params=query or [],
+            header_params={"Accept": "application/json", "Content-Type": content_type},
+            body=body,
+            auth_settings=["BearerToken"],
+        )
+        try:
+            response = self._api.call_api(*request, _request_timeout=CALL_TIMEOUT_S)
+            content = response.read()  # type: ignore[no-untyped-call]
+        except (client.ApiException, urllib3.exceptions.HTTPError) as error:
+            raise Unavailable(f"the API server cannot be asked ({method} {path}): {error}") from error
+        if response.status == 404:
+            return None
+        if not 200 <= response.status < 300:
+            raise Unavailable(
+                f"the API server refuses {method} {path}: {response.status} {_message(content)}"
+            )
+        return json.loads(content)
+
+
+def _message(content: bytes) -> str:
+    try:
+        return str(json.loads(content)["message"])
+    except (ValueError, KeyError, TypeError):
+        return content[:200].decode(errors="replace")
