@@ -50,6 +50,12 @@ PLAIN = [
         ["-shared", "-Wl,-soname,libnvidia-ml.so.1", "-lrt"],
     ),
     Plain(
+        "simgpu/lib/libsimgpu.so",
+        sources("simgpu/observer", "simgpu/machine"),
+        ["simgpu"],
+        ["-shared", "-Wl,-soname,libsimgpu.so", "-lrt"],
+    ),
+    Plain(
         "simgpu/bin/burn",
         sources("simgpu/workload"),
         ["cuda_hook", "simgpu"],

@@ -1,0 +1,185 @@
+"""``edgeshare simgpu``: makes a simulated machine, injects faults, shows what was executed."""
+
+import dataclasses
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from edgeshare.errors import NotFound
+from simgpu.create import DRIVERS, create, destroy
+from simgpu.environment import variables
+from simgpu.machine import DEFAULT_DIRECTORY, MIB, SCHEDULING, Machine
+from simgpu.models import MODELS
+
+machine_option = click.option(
+    "--machine",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="SIMGPU_MACHINE",
+    default=DEFAULT_DIRECTORY,
+    show_default=True,
+    show_envvar=True,
+    help="The machine's directory.",
+)
+gpu_option = click.option("--gpu", type=int, default=0, show_default=True, help="The GPU's index.")
+json_option = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+
+
+@click.group()
+def command() -> None:
+    """Makes, breaks and reads simulated GPUs."""
+
+
+@command.command("create")
+@machine_option
+@click.option("--gpus", type=int, default=2, show_default=True, help="How many.")
+@click.option("--model", type=click.Choice(list(MODELS)), default="t4", show_default=True)
+@click.option("--memory-mib", type=int, help="Memory of each GPU.  [default: the model's]")
+@click.option("--scheduling", type=click.Choice(SCHEDULING), default="fifo", show_default=True)
+@click.option(
+    "--cuda", type=click.Choice(list(DRIVERS)), default="12.4", show_default=True, help="CUDA version."
+)
+def create_command(directory: Path, cuda: str, **plan: Any) -> None:
+    """Makes a machine. Its processes find it with the variables that `edgeshare simgpu env` prints."""
+    create(directory.absolute(), cuda_version=cuda, **plan)
+    for gpu in Machine(directory).gpus():
+        click.echo(f"{gpu.index} {gpu.uuid} {gpu.name} {gpu.memory_bytes // MIB} MiB")
+
+
+@command.command("destroy")
+@machine_option
+def destroy_command(directory: Path) -> None:
+    """Removes a machine. Processes that use it go on until they end."""
+    destroy(directory)
+
+
+@command.command("env")
+@machine_option
+def env_command(directory: Path) -> None:
+    """Prints the variables that lead a program to the machine, for the shell's eval."""
+    for name, value in variables(_existing(directory)).items():
+        click.echo(f"export {name}={value}")
+
+
+@command.command("run", context_settings={"ignore_unknown_options": True})
+@machine_option
+@click.option("--tag", help="A name for the process, shown by `state`.")
+@click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED)
+def run_command(directory: Path, tag: str | None, argv: tuple[str, ...]) -> None:
+    """Runs a command on the machine. Its exit status is the command's."""
+    environment = {**os.environ, **variables(_existing(directory))}
+    if tag is not None:
+        environment["SIMGPU_TAG"] = tag
+    try:
+        os.execvpe(argv[0], argv, environment)
+    except OSError as error:
+        raise NotFound(f"{argv[0]} cannot be run: {error.strerror}") from error
+
+
+@command.command("state")
+@machine_option
+@json_option
+def state_command(directory: Path, as_json: bool) -> None:
+    """Shows each GPU and what each process executed on it."""
+    machine = Machine(directory)
+    gpus, processes = machine.gpus(), machine.processes()
+    if as_json:
+        state = {
+            "now_ns": time.monotonic_ns(),
+            "scheduling": machine.scheduling,
+            "gpus": [dataclasses.asdict(gpu) for gpu in gpus],
+            "processes": [dataclasses.asdict(process) for process in processes],
+        }
+        click.echo(json.dumps(state))
+        return
+    table = Table(
+        "GPU", "UUID", "model", "memory MiB", "queued", "busy s", "health", title=machine.scheduling
+    )
+    for gpu in gpus:
+        health = "lost" if gpu.lost else f"XID {gpu.xids[-1]}" if gpu.xids else "ok"
+        memory = f"{gpu.used_bytes // MIB} / {gpu.memory_bytes // MIB}"
+        table.add_row(
+            str(gpu.index), gpu.uuid, gpu.name, memory, str(gpu.queued), f"{gpu.busy_ns / 1e9:.3f}", health
+        )
+    console = Console()
+    console.print(table)
+    table = Table("pid", "tag", "name", "alive", "GPU", "executed s", "entries", "memory MiB")
+    for process in processes:
+        for index in range(machine.gpu_count):
+            if process.executed_ns[index] or process.memory_bytes[index]:
+                table.add_row(
+                    str(process.pid),
+                    process.tag,
+                    process.name,
+                    "yes" if process.alive else "no",
+                    str(index),
+                    f"{process.executed_ns[index] / 1e9:.3f}",
+                    str(process.entries[index]),
+                    str(process.memory_bytes[index] // MIB),
+                )
+    console.print(table)
+
+
+@command.command("log")
+@machine_option
+@gpu_option
+@click.option("--since", type=click.IntRange(min=0), default=0, help="The cursor that the last call printed.")
+@json_option
+def log_command(directory: Path, gpu: int, since: int, as_json: bool) -> None:
+    """Prints the stretches of time in which a GPU ran something, and for whom."""
+    machine = Machine(directory)
+    if not 0 <= gpu < machine.gpu_count:
+        raise NotFound(f"there is no GPU {gpu}: the machine has {machine.gpu_count}, numbered from 0")
+    intervals, cursor = machine.log(gpu, since)
+    tags = machine.tags()
+    if as_json:
+        rows = [{**dataclasses.asdict(each), "tag": tags.get(each.process, "")} for each in intervals]
+        click.echo(json.dumps({"cursor": cursor, "intervals": rows}))
+        return
+    for each in intervals:
+        length = (each.end_ns - each.begin_ns) / 1000
+        click.echo(
+            f"{each.begin_ns} {length:10.1f} µs {each.kind} {tags.get(each.process, '')} #{each.entry}"
+        )
+
+
+@command.group("fault")
+def fault() -> None:
+    """Injects a fault into a GPU."""
+
+
+@fault.command("xid")
+@machine_option
+@gpu_option
+@click.argument("number", type=int)
+def xid_command(directory: Path, gpu: int, number: int) -> None:
+    """Reports an XID. Fatal ones (48, 62, 74, 79, 94, 95, 119) end the GPU's contexts; 79 loses the GPU."""
+    Machine(directory).inject_xid(gpu, number)
+
+
+@fault.command("lost")
+@machine_option
+@gpu_option
+def lost_command(directory: Path, gpu: int) -> None:
+    """The GPU falls off the bus (XID 79)."""
+    Machine(directory).inject_lost(gpu)
+
+
+@fault.command("ecc")
+@machine_option
+@gpu_option
+@click.option("--double", is_flag=True, help="A double-bit error, which cannot be corrected.")
+def ecc_command(directory: Path, gpu: int, double: bool) -> None:
+    """An ECC memory error."""
+    Machine(directory).inject_ecc(gpu, double)
+
+
+def _existing(directory: Path) -> Path:
+    """The directory of a machine that can be opened. Raises NotFound, Unavailable."""
+    return Machine(directory).directory.absolute()

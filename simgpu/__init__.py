@@ -1,0 +1,1 @@
+"""A simulated NVIDIA machine: a driver that runs without a GPU, and what reads, makes and breaks it."""

@@ -1,0 +1,222 @@
+/* What the parts of the simulated driver share: its objects, and the few functions that cross files. */
+#ifndef SIMGPU_DRIVER_H
+#define SIMGPU_DRIVER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "driver_api.h"
+#include "machine/engine.h"
+#include "machine/machine.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* An entry point that works on a stream, in its legacy and its per-thread form: `do_NAME` does the work. The stream is
+ * the parameter hStream, or the first argument of `do_NAME` where the call has none. */
+#define EXPORT_PTSZ(name, params, ...)                          \
+    EXPORT CUresult name params { return do_##name(__VA_ARGS__); } \
+    EXPORT CUresult name##_ptsz params {                        \
+        if (!hStream)                                           \
+            hStream = CU_STREAM_PER_THREAD;                     \
+        return do_##name(__VA_ARGS__);                          \
+    }
+#define EXPORT_PTDS(name, params, ...)                                              \
+    EXPORT CUresult name params { return do_##name(CU_STREAM_LEGACY, __VA_ARGS__); } \
+    EXPORT CUresult name##_ptds params { return do_##name(CU_STREAM_PER_THREAD, __VA_ARGS__); }
+
+/* Objects keep their memory when they are destroyed (it is used again for objects of the same kind), so that a stale
+ * handle is told by its mark. */
+enum mark {
+    MARK_CONTEXT = 0x63747831,
+    MARK_STREAM = 0x73747231,
+    MARK_EVENT = 0x65767431,
+    MARK_MODULE = 0x6d6f6431,
+    MARK_FUNCTION = 0x66756e31,
+    MARK_POOL = 0x706f6f31,
+    MARK_GRAPH = 0x67726131,
+    MARK_NODE = 0x6e6f6431,
+    MARK_EXEC = 0x67657831
+};
+
+/* ---- process ---- */
+
+enum { DEVICES = SIMGPU_GPUS };
+
+struct driver {
+    struct machine machine;
+    int device_count;
+    uint32_t gpu_of[DEVICES]; /* device ordinal → GPU of the machine */
+    struct CUctx_st *primary[DEVICES];
+    unsigned int primary_flags[DEVICES];
+    unsigned int primary_count[DEVICES];
+    struct CUmemPoolHandle_st *pools[DEVICES]; /* the current one of each device, NULL: the default */
+    pthread_mutex_t lock;                      /* for what is above, allocations and modules; never held in a wait */
+};
+
+/* The driver once cuInit has succeeded. */
+extern struct driver driver;
+
+/* CUDA_SUCCESS, or why no call may pass: not initialised, forked, shut down. */
+CUresult driver_check(void);
+
+#define CHECK_DRIVER()                       \
+    do {                                     \
+        CUresult driver_state = driver_check(); \
+        if (driver_state != CUDA_SUCCESS)    \
+            return driver_state;             \
+    } while (0)
+
+static inline bool valid_device(CUdevice device) { return device >= 0 && device < driver.device_count; }
+static inline struct simgpu_gpu *gpu_of_device(CUdevice device) {
+    return &driver.machine.shared->gpus[driver.gpu_of[device]];
+}
+
+/* ---- contexts ---- */
+
+enum { LIMITS = 7 };
+
+struct CUstream_st {
+    enum mark mark;
+    struct CUctx_st *context;
+    unsigned int flags;
+    int priority;
+    uint32_t id;
+    uint64_t after; /* the stream is done when its context has completed so many entries */
+    struct CUgraph_st *capture; /* being captured into */
+    CUstreamCaptureMode capture_mode;
+    bool capture_invalid;
+    bool capture_origin; /* the capture began here */
+    uint64_t capture_id;
+    pthread_t capture_thread;
+    struct CUstream_st *next; /* of its context */
+};
+
+struct CUctx_st {
+    enum mark mark;
+    bool primary;
+    CUdevice device;
+    uint32_t gpu;
+    uint32_t index;
+    uint64_t id;
+    unsigned int flags;
+    unsigned int api_version;
+    CUfunc_cache cache;
+    size_t limits[LIMITS];
+    struct simgpu_context *shared;
+    struct simgpu_ring *ring;
+
+    pthread_mutex_t lock; /* for what follows */
+    uint64_t queued_ns;
+    uint64_t blocking_after; /* like a stream's `after`, for all streams that the legacy stream waits for */
+    uint32_t streams_made;
+    struct CUstream_st legacy;
+    struct CUstream_st *streams; /* made, and threads' own */
+    struct CUevent_st *events;
+};
+
+/* The calling thread's context, in `context`. */
+CUresult current_context(struct CUctx_st **context);
+CUresult check_context(const struct CUctx_st *context);
+
+/* The calling thread's context, or return why there is none. */
+#define CURRENT(context)                              \
+    struct CUctx_st *context;                         \
+    do {                                              \
+        CUresult found = current_context(&context);   \
+        if (found != CUDA_SUCCESS)                    \
+            return found;                             \
+    } while (0)
+
+CUresult context_make(struct CUctx_st **made, CUdevice device, unsigned int flags, unsigned int api_version);
+CUresult context_end(struct CUctx_st *context);
+/* Makes `context` current, over what was. */
+CUresult context_push(struct CUctx_st *context);
+void context_forget(struct CUctx_st *context);
+
+/* ---- queue ---- */
+
+/* Queues work on a stream: blocks while the context's queue is full. `number` (may be NULL) becomes its number. */
+CUresult queue_push(struct CUstream_st *stream, uint32_t kind, uint64_t duration_ns, uint64_t *number);
+/* Waits until the context has completed so many entries. */
+CUresult queue_wait(struct CUctx_st *context, uint64_t completed, bool blocking);
+/* Brings the simulation up to now and says whether the context has completed so many. */
+bool queue_done(struct CUctx_st *context, uint64_t completed);
+/* The error that the context is in, if any. */
+CUresult queue_error(const struct CUctx_st *context);
+
+/* ---- streams and events ---- */
+
+/* The stream that a handle names for this thread. */
+CUresult find_stream(CUstream handle, struct CUstream_st **stream);
+/* When the work queued on it so far is done. */
+uint64_t stream_after(const struct CUstream_st *stream);
+void streams_end(struct CUctx_st *context);
+
+struct CUevent_st {
+    enum mark mark;
+    unsigned int flags;
+    bool recorded;
+    struct CUctx_st *context;
+    uint64_t after;
+    uint64_t record_ns;
+    uint64_t done_ns; /* 0: not known to be done */
+    struct CUgraph_st *capture; /* recorded in a stream that is being captured */
+    struct CUevent_st *next;
+};
+
+/* Notes the times of events whose entries will soon be overwritten. Under the context's lock. */
+void events_settle(struct CUctx_st *context);
+void events_end(struct CUctx_st *context);
+
+/* ---- modules ---- */
+
+struct kernel;
+
+struct CUfunc_st {
+    enum mark mark;
+    struct CUctx_st *context; /* NULL: a kernel of a library, for any context */
+    struct CUmod_st *module;
+    const struct kernel *kernel;
+    bool own_kernel; /* `kernel` is this function's alone */
+    int max_dynamic_shared_bytes;
+    int carveout;
+    struct CUfunc_st *next;
+};
+
+/* The function behind a CUfunction or a CUkernel handle. */
+CUresult find_function(CUfunction handle, struct CUfunc_st **function);
+void modules_end(struct CUctx_st *context);
+
+/* ---- memory ---- */
+
+enum allocation_kind { ALLOCATION_DEVICE, ALLOCATION_MANAGED, ALLOCATION_HOST, ALLOCATION_REGISTERED };
+
+struct allocation {
+    uintptr_t begin;
+    size_t size;       /* as asked for */
+    size_t charged;    /* of the GPU's memory */
+    size_t mapped;     /* of address space; 0: not ours to unmap */
+    uint64_t id;
+    enum allocation_kind kind;
+    unsigned int flags;
+    struct CUctx_st *context;
+    struct CUmemPoolHandle_st *pool;
+};
+
+/* A copy of the allocation that holds the address. */
+bool find_allocation(uintptr_t address, struct allocation *found);
+CUresult allocate(struct CUctx_st *context, size_t size, enum allocation_kind kind, unsigned int flags, uintptr_t *made);
+CUresult release(uintptr_t begin, enum allocation_kind kind);
+void allocations_end(struct CUctx_st *context);
+
+/* ---- objects ---- */
+
+/* Memory for an object, zeroed, and back. */
+struct object_pool {
+    pthread_mutex_t lock;
+    void *free;
+};
+void *object_make(struct object_pool *pool, size_t size);
+void object_drop(struct object_pool *pool, void *object);
+
+#endif

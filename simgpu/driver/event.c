@@ -1,0 +1,145 @@
+/* Events: an event is done when its context has completed the entries that were before it in its stream. */
+#include "driver/driver.h"
+
+static struct object_pool pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+#define EVENT(event)                             \
+    do {                                         \
+        CHECK_DRIVER();                          \
+        if (!(event) || (event)->mark != MARK_EVENT) \
+            return CUDA_ERROR_INVALID_HANDLE;    \
+    } while (0)
+
+/* Notes when the event was done, once it is. Under the context's lock. */
+static void settle(struct CUevent_st *event) {
+    const struct CUctx_st *context = event->context;
+    if (!event->recorded || load_u64(&event->done_ns) || load_u64(&context->shared->completed) < event->after)
+        return;
+    uint64_t end_ns = event->after ? context->ring->entries[(event->after - 1) % SIMGPU_RING].end_ns : 0;
+    store_u64(&event->done_ns, end_ns > event->record_ns ? end_ns : event->record_ns);
+}
+
+void events_settle(struct CUctx_st *context) {
+    for (struct CUevent_st *event = context->events; event; event = event->next)
+        settle(event);
+}
+
+void events_end(struct CUctx_st *context) {
+    while (context->events) {
+        struct CUevent_st *event = context->events;
+        context->events = event->next;
+        object_drop(&pool, event);
+    }
+}
+
+EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) {
+    CURRENT(context);
+    const unsigned int known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    if (!phEvent || (Flags & ~known) || ((Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING)))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (Flags & CU_EVENT_INTERPROCESS)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    struct CUevent_st *event = object_make(&pool, sizeof *event);
+    if (!event)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    event->context = context;
+    event->flags = Flags;
+    pthread_mutex_lock(&context->lock);
+    event->next = context->events;
+    context->events = event;
+    event->mark = MARK_EVENT;
+    pthread_mutex_unlock(&context->lock);
+    *phEvent = event;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventDestroy_v2(CUevent hEvent) {
+    EVENT(hEvent);
+    struct CUctx_st *context = hEvent->context;
+    pthread_mutex_lock(&context->lock);
+    for (struct CUevent_st **link = &context->events; *link; link = &(*link)->next) {
+        if (*link == hEvent) {
+            *link = hEvent->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&context->lock);
+    object_drop(&pool, hEvent);
+    return CUDA_SUCCESS;
+}
+
+static CUresult do_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
+    EVENT(hEvent);
+    struct CUstream_st *stream;
+    CUresult result = find_stream(hStream, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (flags > CU_EVENT_RECORD_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (hEvent->context != stream->context)
+        return CUDA_ERROR_INVALID_HANDLE;
+    result = queue_error(stream->context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    pthread_mutex_lock(&stream->context->lock);
+    hEvent->after = stream_after(stream);
+    hEvent->record_ns = clock_now_ns();
+    store_u64(&hEvent->done_ns, 0);
+    hEvent->recorded = true;
+    settle(hEvent);
+    pthread_mutex_unlock(&stream->context->lock);
+    return CUDA_SUCCESS;
+}
+EXPORT_PTSZ(cuEventRecordWithFlags, (CUevent hEvent, CUstream hStream, unsigned int flags), hEvent, hStream, flags)
+
+static CUresult do_cuEventRecord(CUevent hEvent, CUstream hStream) {
+    return do_cuEventRecordWithFlags(hEvent, hStream, CU_EVENT_RECORD_DEFAULT);
+}
+EXPORT_PTSZ(cuEventRecord, (CUevent hEvent, CUstream hStream), hEvent, hStream)
+
+EXPORT CUresult cuEventQuery(CUevent hEvent) {
+    EVENT(hEvent);
+    CUresult result = queue_error(hEvent->context);
+    if (result != CUDA_SUCCESS || !hEvent->recorded || load_u64(&hEvent->done_ns))
+        return result;
+    return queue_done(hEvent->context, hEvent->after) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+EXPORT CUresult cuEventSynchronize(CUevent hEvent) {
+    EVENT(hEvent);
+    if (!hEvent->recorded)
+        return CUDA_SUCCESS;
+    bool blocking = hEvent->flags & CU_EVENT_BLOCKING_SYNC || hEvent->context->flags & CU_CTX_SCHED_BLOCKING_SYNC;
+    return queue_wait(hEvent->context, hEvent->after, blocking);
+}
+
+static CUresult elapsed(float *milliseconds, struct CUevent_st *start, struct CUevent_st *end) {
+    EVENT(start);
+    EVENT(end);
+    if (!milliseconds)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (start->context != end->context || ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) ||
+        !start->recorded || !end->recorded)
+        return CUDA_ERROR_INVALID_HANDLE;
+    struct CUctx_st *context = start->context;
+    CUresult error = queue_error(context);
+    if (error != CUDA_SUCCESS)
+        return error;
+    queue_done(context, start->after > end->after ? start->after : end->after);
+    pthread_mutex_lock(&context->lock);
+    settle(start);
+    settle(end);
+    bool known = start->done_ns && end->done_ns;
+    /* A real timer ticks about every 0.5 µs; this one is exact. */
+    if (known)
+        *milliseconds = (float)((double)((int64_t)(end->done_ns - start->done_ns)) / 1e6);
+    pthread_mutex_unlock(&context->lock);
+    return known ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
+    return elapsed(pMilliseconds, hStart, hEnd);
+}
+EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
+    return elapsed(pMilliseconds, hStart, hEnd);
+}

@@ -1,0 +1,126 @@
+/* What a context can be asked and told. */
+#include "driver/driver.h"
+
+EXPORT CUresult cuCtxGetDevice(CUdevice *device) {
+    CURRENT(context);
+    if (!device)
+        return CUDA_ERROR_INVALID_VALUE;
+    *device = context->device;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx) {
+    CHECK_DRIVER();
+    if (!device)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = check_context(ctx);
+    if (result == CUDA_SUCCESS)
+        *device = ctx->device;
+    return result;
+}
+
+EXPORT CUresult cuCtxGetFlags(unsigned int *flags) {
+    CURRENT(context);
+    if (!flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    *flags = context->flags;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxSetFlags(unsigned int flags) {
+    CURRENT(context);
+    if (flags & ~(unsigned int)CU_CTX_FLAGS_MASK)
+        return CUDA_ERROR_INVALID_VALUE;
+    context->flags = flags;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetId(CUcontext ctx, unsigned long long *ctxId) {
+    CHECK_DRIVER();
+    if (!ctxId)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct CUctx_st *context = ctx;
+    CUresult result = ctx ? check_context(ctx) : current_context(&context);
+    if (result == CUDA_SUCCESS)
+        *ctxId = context->id;
+    return result;
+}
+
+EXPORT CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version) {
+    CHECK_DRIVER();
+    if (!version)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct CUctx_st *context = ctx;
+    CUresult result = ctx ? check_context(ctx) : current_context(&context);
+    if (result == CUDA_SUCCESS)
+        *version = context->api_version;
+    return result;
+}
+
+EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
+    CURRENT(context);
+    if ((unsigned int)limit >= LIMITS)
+        return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    context->limits[limit] = value;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit) {
+    CURRENT(context);
+    if (!pvalue)
+        return CUDA_ERROR_INVALID_VALUE;
+    if ((unsigned int)limit >= LIMITS)
+        return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    *pvalue = context->limits[limit];
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetCacheConfig(CUfunc_cache *pconfig) {
+    CURRENT(context);
+    if (!pconfig)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pconfig = context->cache;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
+    CURRENT(context);
+    if ((unsigned int)config > CU_FUNC_CACHE_PREFER_EQUAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    context->cache = config;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority) {
+    CURRENT(context);
+    (void)context;
+    if (leastPriority)
+        *leastPriority = 0;
+    /* As on GPUs since Ampere. */
+    if (greatestPriority)
+        *greatestPriority = -5;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxResetPersistingL2Cache(void) {
+    CURRENT(context);
+    (void)context;
+    return CUDA_SUCCESS;
+}
+
+/* The GPUs of a machine have no link between them. */
+EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
+    CURRENT(context);
+    (void)context;
+    CUresult result = check_context(peerContext);
+    if (result != CUDA_SUCCESS)
+        return result;
+    return Flags ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+}
+
+EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
+    CURRENT(context);
+    (void)context;
+    CUresult result = check_context(peerContext);
+    return result == CUDA_SUCCESS ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED : result;
+}

@@ -1,0 +1,273 @@
+"""A simulated machine: read and broken from Python.
+
+What was *executed* is the truth here, taken from the machine's own log, whatever anybody else reports.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgeshare.errors import InvalidRequest, NotFound, Unavailable
+from simgpu.native import load
+
+MIB = 1 << 20
+DEFAULT_DIRECTORY = Path("/dev/shm/simgpu")
+SCHEDULING = ("fifo", "timeslice")
+KINDS = {1: "kernel", 2: "copy", 3: "set", 4: "host"}
+STATUS = {
+    1: "there is no machine in {directory}: make one with `edgeshare simgpu create --machine {directory}`",
+    2: "{directory} holds a machine of another version of edgeshare: destroy it and make it again",
+    3: "the machine in {directory} cannot be opened: look at its permissions",
+}
+FATAL_XIDS = {48: 214, 62: 719, 74: 719, 79: 719, 94: 214, 95: 214, 119: 719}
+"""XIDs that end every context of the GPU → the CUresult that its calls return (NVIDIA, "XID Errors"):
+double-bit, contained and uncontained ECC errors, micro-controller halt, NVLink error, off the bus, GSP timeout."""
+LOST_XID = 79
+XID_LIMIT = 1024
+LOST_ERROR = 719
+ECC_ERROR = 214
+FAULT_XID, FAULT_ECC_SINGLE, FAULT_ECC_DOUBLE = 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process that initialised the driver, dead ones included until their slot is used again."""
+
+    id: int
+    """Never the same again on this machine."""
+    slot: int
+    pid: int
+    """As the observer sees it; as the process saw itself once it is dead or out of sight."""
+    tag: str
+    """``SIMGPU_TAG`` of its environment."""
+    name: str
+    alive: bool
+    start_ns: int
+    end_ns: int
+    executed_ns: tuple[int, ...]
+    """GPU time that it has used, for each GPU."""
+    entries: tuple[int, ...]
+    """Kernels, copies and sets that it has finished, for each GPU."""
+    memory_bytes: tuple[int, ...]
+    """Memory that it holds, contexts included, for each GPU."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A stretch of time in which a GPU ran one entry of a queue."""
+
+    begin_ns: int
+    end_ns: int
+    process: int
+    """Process.id"""
+    slot: int
+    context: int
+    stream: int
+    entry: int
+    """Number within its context."""
+    kind: str
+    last: bool
+    """The entry ended with this interval."""
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU as it is now."""
+
+    index: int
+    uuid: str
+    name: str
+    memory_bytes: int
+    used_bytes: int
+    busy_ns: int
+    """GPU time ever used."""
+    queued: int
+    """Entries waiting or running."""
+    lost: bool
+    xids: tuple[int, ...]
+    """The last ones, oldest first."""
+    ecc_single: int
+    ecc_double: int
+
+
+class Machine:
+    """An open machine. Reading changes nothing but this: every look brings the simulation up to now.
+
+    ``directory`` defaults to ``SIMGPU_MACHINE`` and then to ``/dev/shm/simgpu``. Raises NotFound where it holds
+    no machine, Unavailable where it cannot be opened.
+    """
+
+    def __init__(self, directory: Path | None = None) -> None:
+        chosen = directory or Path(os.environ.get("SIMGPU_MACHINE") or DEFAULT_DIRECTORY)
+        self._ffi, self._library = load()
+        status = self._ffi.new("int *")
+        # Never closed: closing the lock file would drop the record locks of a driver in this very process.
+        self._observer = self._library.simgpu_open(str(chosen).encode(), status)
+        if not self._observer:
+            error = NotFound if status[0] == 1 else Unavailable
+            raise error(STATUS.get(status[0], STATUS[3]).format(directory=chosen))
+        self._shared = self._library.simgpu_shared(self._observer)
+        self.directory = chosen
+
+    @property
+    def scheduling(self) -> str:
+        return SCHEDULING[self._shared.scheduling]
+
+    @property
+    def gpu_count(self) -> int:
+        return int(self._shared.gpu_count)
+
+    def look(self) -> int:
+        """Brings every GPU up to now. Returns that time (CLOCK_MONOTONIC, ns)."""
+        return int(self._library.simgpu_look(self._observer))
+
+    def gpus(self) -> list[Gpu]:
+        """The GPUs, now."""
+        self.look()
+        return [self._gpu(index) for index in range(self.gpu_count)]
+
+    def _gpu(self, index: int) -> Gpu:
+        gpu = self._shared.gpus[index]
+        contexts = [gpu.contexts[context] for context in self._contexts(index)]
+        faults = range(max(0, gpu.fault_count - self._library.SIMGPU_FAULTS), gpu.fault_count)
+        kept = [gpu.faults[number % self._library.SIMGPU_FAULTS] for number in faults]
+        return Gpu(
+            index=index,
+            uuid=self._text(gpu.uuid),
+            name=self._text(gpu.model.name),
+            memory_bytes=int(gpu.model.memory_bytes),
+            used_bytes=int(gpu.model.reserved_bytes) + sum(int(context.memory_bytes) for context in contexts),
+            busy_ns=int(gpu.busy_ns),
+            queued=sum(int(context.tail - context.completed) for context in contexts if context.state == 1),
+            lost=bool(gpu.lost),
+            xids=tuple(int(fault.xid) for fault in kept if fault.kind == FAULT_XID),
+            ecc_single=int(gpu.ecc_single),
+            ecc_double=int(gpu.ecc_double),
+        )
+
+    def _contexts(self, gpu: int) -> Iterator[int]:
+        """Indices of a GPU's contexts that are not free."""
+        live = self._shared.gpus[gpu].live
+        for word in range(4):
+            rest = int(live[word])
+            while rest:
+                yield word * 64 + (rest & -rest).bit_length() - 1
+                rest &= rest - 1
+
+    def processes(self) -> list[Process]:
+        """Every process that initialised the driver and is not forgotten, in the order of their starts."""
+        self.look()
+        memory = self._memory()
+        found = [
+            self._process(slot, memory)
+            for slot in range(self._library.SIMGPU_PROCESSES)
+            if self._shared.processes[slot].state != 0
+        ]
+        return sorted(found, key=lambda process: process.id)
+
+    def _process(self, slot: int, memory: dict[tuple[int, int], int]) -> Process:
+        process = self._shared.processes[slot]
+        alive = process.state == 1
+        gpus = range(self.gpu_count)
+        return Process(
+            id=int(process.id),
+            slot=slot,
+            pid=(int(self._library.simgpu_pid(self._observer, slot)) if alive else 0) or int(process.pid),
+            tag=self._text(process.tag),
+            name=self._text(process.name),
+            alive=alive,
+            start_ns=int(process.start_ns),
+            end_ns=int(process.end_ns),
+            executed_ns=tuple(int(process.executed_ns[gpu]) for gpu in gpus),
+            entries=tuple(int(process.entries[gpu]) for gpu in gpus),
+            memory_bytes=tuple(memory.get((slot, gpu), 0) for gpu in gpus),
+        )
+
+    def _memory(self) -> dict[tuple[int, int], int]:
+        """(slot, GPU) → bytes."""
+        memory: dict[tuple[int, int], int] = {}
+        for gpu in range(self.gpu_count):
+            for index in self._contexts(gpu):
+                context = self._shared.gpus[gpu].contexts[index]
+                key = int(context.process), gpu
+                memory[key] = memory.get(key, 0) + int(context.memory_bytes)
+        return memory
+
+    def executed_ns(self, gpu: int | None = None) -> dict[str, int]:
+        """Tag → GPU time used so far by all processes of that tag, dead ones too, on one GPU or on all."""
+        total: dict[str, int] = {}
+        for process in self.processes():
+            used = sum(process.executed_ns) if gpu is None else process.executed_ns[gpu]
+            total[process.tag] = total.get(process.tag, 0) + used
+        return total
+
+    def cursor(self, gpu: int) -> int:
+        """The place in a GPU's log after what has been logged so far."""
+        self.look()
+        return int(self._shared.gpus[gpu].log_count)
+
+    def log(self, gpu: int, since: int = 0) -> tuple[list[Interval], int]:
+        """What a GPU has executed since a cursor (0: since the start) and the next cursor.
+
+        The interval that runs now is not in it until it ends. A log keeps the last 131,072 intervals. Raises
+        NotFound where some since the cursor are already gone.
+        """
+        self.look()
+        log_size = int(self._library.SIMGPU_LOG)
+        count = int(self._shared.gpus[gpu].log_count)
+        if since and since < count - log_size:
+            raise NotFound(
+                f"GPU {gpu}'s log has lost {count - log_size - since} intervals: read it more often"
+            )
+        first = max(since, count - log_size)
+        log = self._shared.gpus[gpu].log
+        found = [self._interval(log[number % log_size]) for number in range(first, count)]
+        # What was written over while it was being read is the oldest part.
+        gone = int(self._shared.gpus[gpu].log_count) - log_size - first
+        return (found[gone:] if gone > 0 else found), count
+
+    @staticmethod
+    def _interval(entry: Any) -> Interval:
+        return Interval(
+            begin_ns=int(entry.begin_ns),
+            end_ns=int(entry.end_ns),
+            process=int(entry.process),
+            slot=int(entry.slot),
+            context=int(entry.context),
+            stream=int(entry.stream),
+            entry=int(entry.entry),
+            kind=KINDS[entry.kind],
+            last=bool(entry.last),
+        )
+
+    def tags(self) -> dict[int, str]:
+        """Process id → tag, for reading a log."""
+        return {process.id: process.tag for process in self.processes()}
+
+    def inject_xid(self, gpu: int, xid: int) -> None:
+        """Reports an XID: fatal ones end the GPU's contexts, 79 the GPU. Raises InvalidRequest, NotFound."""
+        if not 0 < xid <= XID_LIMIT:
+            raise InvalidRequest(f"{xid} is no XID: give 1 to {XID_LIMIT}")
+        self._inject(gpu, FAULT_XID, xid, FATAL_XIDS.get(xid, 0), xid == LOST_XID)
+
+    def inject_lost(self, gpu: int) -> None:
+        """The GPU falls off the bus. Raises NotFound."""
+        self._inject(gpu, FAULT_XID, LOST_XID, LOST_ERROR, True)
+
+    def inject_ecc(self, gpu: int, double: bool = False) -> None:
+        """An ECC error: single-bit ones are corrected, double-bit ones end all contexts. Raises NotFound."""
+        self._inject(
+            gpu, FAULT_ECC_DOUBLE if double else FAULT_ECC_SINGLE, 0, ECC_ERROR if double else 0, False
+        )
+
+    def _inject(self, gpu: int, kind: int, xid: int, error: int, lost: bool) -> None:
+        if not 0 <= gpu < self.gpu_count:
+            raise NotFound(f"there is no GPU {gpu}: the machine has {self.gpu_count}, numbered from 0")
+        self._library.simgpu_inject(self._observer, gpu, kind, xid, error, lost)
+
+    def _text(self, value: Any) -> str:
+        text = self._ffi.string(value)
+        assert isinstance(text, bytes)
+        return text.decode(errors="replace")

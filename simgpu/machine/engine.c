@@ -1,0 +1,341 @@
+/* The engine. A GPU runs one entry at a time; each context's entries run in the order in which they were queued.
+ *
+ * fifo: of all contexts the entry queued first goes next, to its end. timeslice: contexts with work that is ready take
+ * turns of ENGINE_TURN_NS, least recently served first; a turn may end inside a kernel, which goes on in the next one.
+ *
+ * Owners queue without the GPU's lock, so a look at a queue may come later than what was queued: the result is the same
+ * whenever it is looked at, since an entry never starts before it was queued. */
+#include "machine/engine.h"
+
+#define NEVER UINT64_MAX
+
+/* The index of the first live context at or after `index`; SIMGPU_CONTEXTS: no more. */
+static uint32_t live_from(const struct simgpu_gpu *gpu, uint32_t index) {
+    while (index < SIMGPU_CONTEXTS) {
+        uint64_t rest = gpu->live[index / 64] >> (index % 64);
+        if (rest)
+            return index + (uint32_t)__builtin_ctzll(rest);
+        index = (index / 64 + 1) * 64;
+    }
+    return SIMGPU_CONTEXTS;
+}
+
+#define FOR_LIVE(gpu, index) \
+    for (uint32_t index = live_from(gpu, 0); index < SIMGPU_CONTEXTS; index = live_from(gpu, index + 1))
+
+static const struct simgpu_entry *entry_of(const struct simgpu_gpu *gpu, uint32_t context, uint64_t number) {
+    return &gpu->rings[context].entries[number % SIMGPU_RING];
+}
+
+/* One past the last entry that the context will run. */
+static uint64_t end_of_queue(const struct simgpu_context *context) {
+    if (context->state == SIMGPU_CONTEXT_DYING)
+        return context->limit;
+    return context->state == SIMGPU_CONTEXT_LIVE ? load_u64(&context->tail) : context->completed;
+}
+
+/* When the entry at the head of the queue can start; NEVER when there is none or a host function holds it. */
+static uint64_t ready_ns(const struct simgpu_gpu *gpu, uint32_t index) {
+    const struct simgpu_context *context = &gpu->contexts[index];
+    if (context->completed >= end_of_queue(context))
+        return NEVER;
+    const struct simgpu_entry *head = entry_of(gpu, index, context->completed);
+    if (head->kind == SIMGPU_HOST && context->state == SIMGPU_CONTEXT_LIVE)
+        return load_u64(&context->host_done) > context->completed ? context->host_done_ns : NEVER;
+    return head->begin_ns ? head->begin_ns : head->enqueue_ns + ENGINE_LAUNCH_LATENCY_NS;
+}
+
+static uint64_t rank(const struct simgpu_gpu *gpu, uint32_t scheduling, uint32_t index) {
+    if (scheduling == SIMGPU_TIMESLICE)
+        return gpu->contexts[index].turn;
+    return entry_of(gpu, index, gpu->contexts[index].completed)->enqueue_ns;
+}
+
+/* The context that goes next at `time_ns`, or -1 and in `next_ns` when there will be one. */
+static int32_t pick(const struct simgpu_gpu *gpu, uint32_t scheduling, uint64_t time_ns, uint64_t *next_ns) {
+    int32_t best = -1;
+    uint64_t best_rank = NEVER;
+    *next_ns = NEVER;
+    FOR_LIVE(gpu, index) {
+        uint64_t ready = ready_ns(gpu, index);
+        if (ready > time_ns) {
+            if (ready < *next_ns)
+                *next_ns = ready;
+        } else if (best < 0 || rank(gpu, scheduling, index) < best_rank) {
+            best = (int32_t)index;
+            best_rank = rank(gpu, scheduling, index);
+        }
+    }
+    return best;
+}
+
+static void free_context(struct simgpu_gpu *gpu, uint32_t index) {
+    store_u64(&gpu->contexts[index].memory_bytes, 0);
+    store_u32(&gpu->contexts[index].state, SIMGPU_CONTEXT_FREE);
+    gpu->live[index / 64] &= ~(1ull << (index % 64));
+}
+
+static void apply(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index,
+                  const struct simgpu_step *step) {
+    if (step->context >= 0) {
+        struct simgpu_context *context = &gpu->contexts[step->context];
+        struct simgpu_process *process = &processes[context->process];
+        struct simgpu_entry *entry = &gpu->rings[step->context].entries[step->ring_number % SIMGPU_RING];
+        entry->begin_ns = step->begin_ns;
+        entry->end_ns = step->end_ns;
+        context->head_done_ns = step->head_done_ns;
+        context->completed_ns = step->completed_ns;
+        context->turn = step->turn;
+        context->limit = step->limit;
+        store_u64(&process->executed_ns[gpu_index], step->executed_ns);
+        store_u64(&process->entries[gpu_index], step->entries);
+        /* Last: who sees that an entry is done reads its end without the lock. */
+        store_u64(&context->completed, step->completed);
+        if (step->free_context)
+            free_context(gpu, (uint32_t)step->context);
+    }
+    if (step->log_count != gpu->log_count)
+        gpu->log[(step->log_count - 1) % SIMGPU_LOG] = step->log;
+    store_u64(&gpu->log_count, step->log_count);
+    gpu->running = step->running;
+    gpu->turn_end_ns = step->turn_end_ns;
+    gpu->segment_begin_ns = step->segment_begin_ns;
+    gpu->turns = step->turns;
+    store_u64(&gpu->busy_ns, step->busy_ns);
+    store_u64(&gpu->time_ns, step->time_ns);
+}
+
+static void commit(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index,
+                   struct simgpu_step *step) {
+    step->valid = 0;
+    gpu->step = *step;
+    store_u32(&gpu->step.valid, 1);
+    apply(gpu, processes, gpu_index, step);
+    store_u32(&gpu->step.valid, 0);
+}
+
+void engine_recover(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index) {
+    if (!load_u32(&gpu->step.valid))
+        return;
+    struct simgpu_step step = gpu->step;
+    apply(gpu, processes, gpu_index, &step);
+    store_u32(&gpu->step.valid, 0);
+}
+
+/* The state as a step that changes nothing, of the running context where there is one. */
+static struct simgpu_step unchanged(const struct simgpu_gpu *gpu, const struct simgpu_process *processes,
+                                    uint32_t gpu_index, int32_t index) {
+    struct simgpu_step step = {
+        .context = index,
+        .running = gpu->running,
+        .time_ns = gpu->time_ns,
+        .turn_end_ns = gpu->turn_end_ns,
+        .segment_begin_ns = gpu->segment_begin_ns,
+        .turns = gpu->turns,
+        .busy_ns = gpu->busy_ns,
+        .log_count = gpu->log_count,
+    };
+    if (index >= 0) {
+        const struct simgpu_context *context = &gpu->contexts[index];
+        const struct simgpu_process *process = &processes[context->process];
+        const struct simgpu_entry *head = entry_of(gpu, (uint32_t)index, context->completed);
+        step.completed = context->completed;
+        step.head_done_ns = context->head_done_ns;
+        step.completed_ns = context->completed_ns;
+        step.turn = context->turn;
+        step.limit = context->limit;
+        step.ring_number = context->completed;
+        step.begin_ns = head->begin_ns;
+        step.end_ns = head->end_ns;
+        step.executed_ns = process->executed_ns[gpu_index];
+        step.entries = process->entries[gpu_index];
+    }
+    return step;
+}
+
+/* Closes the interval that runs, in the log. */
+static void log_interval(struct simgpu_step *step, const struct simgpu_gpu *gpu, const struct simgpu_process *processes,
+                         bool last) {
+    const struct simgpu_context *context = &gpu->contexts[step->context];
+    const struct simgpu_entry *head = entry_of(gpu, (uint32_t)step->context, step->ring_number);
+    step->log = (struct simgpu_log_entry){
+        .begin_ns = step->segment_begin_ns,
+        .end_ns = step->time_ns,
+        .process = processes[context->process].id,
+        .entry = step->ring_number,
+        .slot = context->process,
+        .context = (uint32_t)step->context,
+        .stream = head->stream,
+        .kind = (uint16_t)head->kind,
+        .last = last,
+    };
+    step->log_count++;
+}
+
+/* The running context gives the GPU up: its turn is over, or it has nothing that is ready. */
+static void end_turn(struct simgpu_step *step, const struct simgpu_gpu *gpu) {
+    const struct simgpu_context *context = &gpu->contexts[step->context];
+    step->turn = ++step->turns;
+    step->running = -1;
+    if (context->state == SIMGPU_CONTEXT_DYING) {
+        step->limit = step->completed;
+        step->free_context = 1;
+    }
+}
+
+/* Runs the head of the running context up to its end, its turn's end or `now_ns`. */
+static void run_head(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, uint32_t scheduling,
+                     uint64_t now_ns) {
+    const struct simgpu_context *context = &gpu->contexts[gpu->running];
+    struct simgpu_step step = unchanged(gpu, processes, gpu_index, gpu->running);
+    const struct simgpu_entry *head = entry_of(gpu, (uint32_t)gpu->running, step.completed);
+    uint64_t left_ns = head->duration_ns - step.head_done_ns;
+    uint64_t stop_ns = step.time_ns + left_ns;
+    bool done = true;
+    if (scheduling == SIMGPU_TIMESLICE && stop_ns > step.turn_end_ns) {
+        stop_ns = step.turn_end_ns;
+        done = false;
+    }
+    if (stop_ns > now_ns) {
+        stop_ns = now_ns;
+        done = false;
+    }
+    if (!step.begin_ns && (done || stop_ns > step.time_ns))
+        step.begin_ns = step.time_ns;
+    uint64_t ran_ns = stop_ns - step.time_ns;
+    step.head_done_ns += ran_ns;
+    step.executed_ns += ran_ns;
+    step.busy_ns += ran_ns;
+    step.time_ns = stop_ns;
+    if (done) {
+        step.end_ns = stop_ns;
+        step.completed++;
+        step.completed_ns += head->duration_ns;
+        step.head_done_ns = 0;
+        step.entries++;
+        log_interval(&step, gpu, processes, true);
+        step.segment_begin_ns = stop_ns;
+        /* In fifo another context's entry may have been queued earlier than the next one here. */
+        if (scheduling == SIMGPU_FIFO) {
+            step.running = -1;
+            step.free_context = context->state == SIMGPU_CONTEXT_DYING && step.completed >= context->limit;
+        }
+    } else if (scheduling == SIMGPU_TIMESLICE && stop_ns == step.turn_end_ns) {
+        if (ran_ns || stop_ns > step.segment_begin_ns)
+            log_interval(&step, gpu, processes, false);
+        end_turn(&step, gpu);
+    }
+    commit(gpu, processes, gpu_index, &step);
+}
+
+void engine_advance(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, uint32_t scheduling,
+                    uint64_t now_ns) {
+    while (gpu->time_ns < now_ns) {
+        if (gpu->running >= 0) {
+            if (ready_ns(gpu, (uint32_t)gpu->running) <= gpu->time_ns) {
+                run_head(gpu, processes, gpu_index, scheduling, now_ns);
+                continue;
+            }
+            struct simgpu_step step = unchanged(gpu, processes, gpu_index, gpu->running);
+            end_turn(&step, gpu);
+            commit(gpu, processes, gpu_index, &step);
+        }
+        uint64_t next_ns;
+        int32_t chosen = pick(gpu, scheduling, gpu->time_ns, &next_ns);
+        struct simgpu_step step = unchanged(gpu, processes, gpu_index, -1);
+        if (chosen < 0) {
+            step.time_ns = next_ns < now_ns ? next_ns : now_ns;
+        } else {
+            step.running = chosen;
+            step.turn_end_ns = step.time_ns + ENGINE_TURN_NS;
+            step.segment_begin_ns = step.time_ns;
+        }
+        commit(gpu, processes, gpu_index, &step);
+    }
+}
+
+/* ---- prediction ---- */
+
+/* A host function may return at any time: look again so much later. */
+#define HOST_POLL_NS 20000u
+
+/* Nanoseconds of work that a context still has before entry `number`. */
+static uint64_t work_before_ns(const struct simgpu_gpu *gpu, uint32_t index, uint64_t number) {
+    const struct simgpu_context *context = &gpu->contexts[index];
+    if (number <= context->completed)
+        return 0;
+    return entry_of(gpu, index, number - 1)->queued_ns - context->completed_ns - context->head_done_ns;
+}
+
+/* The first entry of a context that was queued after `time_ns`; entries are in the order of that time. */
+static uint64_t first_after(const struct simgpu_gpu *gpu, uint32_t index, uint64_t time_ns) {
+    uint64_t low = gpu->contexts[index].completed, high = end_of_queue(&gpu->contexts[index]);
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (entry_of(gpu, index, middle)->enqueue_ns <= time_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* When the context's head can start in fifo, if all that others queued before `entry` goes first. */
+static uint64_t fifo_start_ns(const struct simgpu_gpu *gpu, uint32_t own, uint64_t entry) {
+    uint64_t queued_ns = entry_of(gpu, own, entry)->enqueue_ns;
+    uint64_t start_ns = gpu->time_ns;
+    FOR_LIVE(gpu, other) {
+        if (other != own)
+            start_ns += work_before_ns(gpu, other, first_after(gpu, other, queued_ns));
+    }
+    return start_ns;
+}
+
+/* When the context's next turn can start. */
+static uint64_t timeslice_start_ns(const struct simgpu_gpu *gpu, uint32_t own) {
+    uint64_t start_ns = gpu->time_ns;
+    if (gpu->running == (int32_t)own)
+        return start_ns;
+    FOR_LIVE(gpu, other) {
+        const struct simgpu_context *context = &gpu->contexts[other];
+        bool runs = gpu->running == (int32_t)other;
+        if (other == own || ready_ns(gpu, other) > gpu->time_ns || (!runs && context->turn > gpu->contexts[own].turn))
+            continue;
+        uint64_t turn_ns = runs ? gpu->turn_end_ns - gpu->time_ns : ENGINE_TURN_NS;
+        uint64_t work_ns = work_before_ns(gpu, other, end_of_queue(context));
+        start_ns += work_ns < turn_ns ? work_ns : turn_ns;
+    }
+    return start_ns;
+}
+
+uint64_t engine_earliest_end_ns(const struct simgpu_gpu *gpu, uint32_t scheduling, uint32_t index, uint64_t entry) {
+    if (gpu->contexts[index].completed > entry)
+        return gpu->time_ns;
+    uint64_t ready = ready_ns(gpu, index);
+    if (ready == NEVER)
+        return gpu->time_ns + HOST_POLL_NS;
+    uint64_t start_ns = scheduling == SIMGPU_TIMESLICE ? timeslice_start_ns(gpu, index)
+                                                       : fifo_start_ns(gpu, index, entry);
+    return (start_ns < ready ? ready : start_ns) + work_before_ns(gpu, index, entry + 1);
+}
+
+bool engine_others_queued(const struct simgpu_gpu *gpu, uint32_t index) {
+    FOR_LIVE(gpu, other) {
+        if (other != index && gpu->contexts[other].completed < end_of_queue(&gpu->contexts[other]))
+            return true;
+    }
+    return false;
+}
+
+void engine_condemn(struct simgpu_gpu *gpu, uint32_t index) {
+    struct simgpu_context *context = &gpu->contexts[index];
+    bool runs = gpu->running == (int32_t)index && context->completed < end_of_queue(context) &&
+                entry_of(gpu, index, context->completed)->begin_ns;
+    context->limit = context->completed + (runs ? 1 : 0);
+    store_u32(&context->state, SIMGPU_CONTEXT_DYING);
+    if (!runs) {
+        if (gpu->running == (int32_t)index)
+            gpu->running = -1;
+        free_context(gpu, index);
+    }
+}

@@ -1,0 +1,194 @@
+/* What lies in a simulated machine's shared file: numbers and structures only, because Python reads this very file
+ * (cffi) and C includes it through machine.h, which holds the guard and the size assertions.
+ *
+ * Every time is CLOCK_MONOTONIC in nanoseconds, which all containers of a machine share. */
+
+enum simgpu_limits {
+    SIMGPU_VERSION = 1,
+    SIMGPU_GPUS = 16,        /* GPUs of one machine at most */
+    SIMGPU_PROCESSES = 1024, /* slots; a dead process keeps its slot until no other is free */
+    SIMGPU_CONTEXTS = 256,   /* contexts of one GPU at a time */
+    SIMGPU_QUEUE = 1024,     /* entries that a context may have queued: a launch blocks beyond, as drivers do */
+    SIMGPU_RING = 4096,      /* entries kept, so that an event can ask when its entry ended */
+    SIMGPU_LOG = 131072,     /* executed intervals kept for each GPU */
+    SIMGPU_FAULTS = 64,      /* faults kept for each GPU */
+    SIMGPU_HOLDERS = 4096    /* processes that may hold a lock at a time */
+};
+
+enum simgpu_scheduling { SIMGPU_FIFO = 0, SIMGPU_TIMESLICE = 1 };
+enum simgpu_process_state { SIMGPU_PROCESS_FREE = 0, SIMGPU_PROCESS_LIVE = 1, SIMGPU_PROCESS_DEAD = 2 };
+enum simgpu_context_state { SIMGPU_CONTEXT_FREE = 0, SIMGPU_CONTEXT_LIVE = 1, SIMGPU_CONTEXT_DYING = 2 };
+enum simgpu_kind { SIMGPU_KERNEL = 1, SIMGPU_COPY = 2, SIMGPU_SET = 3, SIMGPU_HOST = 4 };
+enum simgpu_fault_kind { SIMGPU_FAULT_XID = 1, SIMGPU_FAULT_ECC_SINGLE = 2, SIMGPU_FAULT_ECC_DOUBLE = 3 };
+
+/* One piece of queued work. The owner writes the first part and then publishes it; the engine writes the rest. */
+struct simgpu_entry {
+    uint64_t enqueue_ns;
+    uint64_t duration_ns;
+    uint64_t queued_ns; /* durations of all entries of this context up to and with this one */
+    uint32_t kind;
+    uint32_t stream;
+    uint64_t begin_ns; /* 0: not begun */
+    uint64_t end_ns;
+};
+
+struct simgpu_context {
+    uint32_t state;
+    uint32_t process; /* slot */
+    uint64_t id;      /* never the same again on this machine */
+    uint64_t memory_bytes;
+    uint64_t overhead_bytes; /* what the context itself takes, in memory_bytes too */
+    uint32_t error;          /* CUresult that every later call returns; 0: none */
+    uint32_t unused;
+    uint64_t limit;          /* a dying context runs entries up to here */
+    uint64_t host_done;      /* host functions among the entries before this number have returned, */
+    uint64_t host_done_ns;   /* the last of them at this time */
+    uint64_t tail; /* entries published, by the owner alone */
+    uint64_t padding[7];
+    uint64_t completed; /* entries done, by the engine alone, like what follows */
+    uint64_t head_done_ns;
+    uint64_t completed_ns; /* durations of the entries done */
+    uint64_t turn;         /* the least goes next in timeslice */
+    uint64_t padding2[4];
+};
+
+/* The last entries of one context; entry n lies at n modulo SIMGPU_RING. */
+struct simgpu_ring {
+    struct simgpu_entry entries[4096];
+};
+
+struct simgpu_process {
+    uint32_t state;
+    int32_t pid; /* as the process itself sees it */
+    uint64_t id; /* never the same again on this machine */
+    uint64_t start_ns;
+    uint64_t end_ns; /* when its death was seen */
+    char tag[32];
+    char name[64];
+    uint64_t executed_ns[16]; /* for each GPU */
+    uint64_t entries[16];     /* finished, for each GPU */
+};
+
+struct simgpu_log_entry {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint64_t process; /* id */
+    uint64_t entry;   /* number within its context */
+    uint32_t slot;
+    uint32_t context;
+    uint32_t stream;
+    uint16_t kind;
+    uint16_t last; /* 1: the entry is done with this interval */
+};
+
+struct simgpu_fault {
+    uint64_t time_ns;
+    uint32_t kind;
+    uint32_t xid;
+};
+
+/* What one step of the engine writes, as absolute values: written down before it is done, so that who finds the lock
+ * of a dead process can do it again. */
+struct simgpu_step {
+    uint32_t valid;
+    int32_t context; /* whose values follow; -1: none */
+    int32_t running;
+    uint32_t free_context; /* 1: the context is over */
+    uint64_t time_ns;
+    uint64_t turn_end_ns;
+    uint64_t segment_begin_ns;
+    uint64_t turns;
+    uint64_t busy_ns;
+    uint64_t completed;
+    uint64_t head_done_ns;
+    uint64_t completed_ns;
+    uint64_t turn;
+    uint64_t limit;
+    uint64_t ring_number;
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint64_t executed_ns;
+    uint64_t entries;
+    uint64_t log_count;
+    struct simgpu_log_entry log; /* entry log_count - 1, where log_count has grown */
+};
+
+/* What a GPU is. */
+struct simgpu_model {
+    char name[64];
+    char architecture[16];
+    uint64_t memory_bytes;
+    uint64_t reserved_bytes;         /* held by the driver itself, never free */
+    uint64_t context_overhead_bytes; /* what one context takes */
+    uint32_t compute_major;
+    uint32_t compute_minor;
+    uint32_t multiprocessors;
+    uint32_t threads_per_multiprocessor;
+    uint32_t clock_khz;
+    uint32_t memory_clock_khz;
+    uint32_t memory_bus_bits;
+    uint32_t l2_bytes;
+    uint32_t pci_device_id; /* device in the upper half, vendor in the lower, as NVML has it */
+    uint32_t integrated;
+    uint32_t ecc;
+    uint32_t power_limit_mw;
+};
+
+struct simgpu_gpu {
+    struct simgpu_model model;
+    char uuid[48]; /* "GPU-" and 36 characters */
+    uint32_t pci_domain;
+    uint32_t pci_bus;
+    uint32_t pci_device;
+    uint32_t lost;
+    uint64_t ecc_single;
+    uint64_t ecc_double;
+    uint64_t fault_count;
+    struct simgpu_fault faults[64];
+    uint64_t padding1[2];
+    uint32_t lock;
+    uint32_t recoveries; /* times that a dead holder's lock was taken over */
+    uint64_t padding2[7];
+    uint64_t time_ns; /* the simulation has come this far */
+    uint64_t turn_end_ns;
+    uint64_t segment_begin_ns; /* of the interval that runs now */
+    uint64_t turns;
+    uint64_t busy_ns;
+    uint64_t log_count; /* intervals ever logged: entry n lies at n modulo SIMGPU_LOG */
+    int32_t running;    /* context; -1: none */
+    uint32_t unused;
+    struct simgpu_step step;
+    uint64_t live[4]; /* a bit for each context that is not free (and perhaps a few more) */
+    uint64_t padding3[5];
+    struct simgpu_context contexts[256];
+    struct simgpu_ring rings[256];
+    struct simgpu_log_entry log[131072];
+};
+
+struct simgpu_machine {
+    char magic[8];
+    uint32_t version;
+    uint32_t gpu_count;
+    uint64_t size_bytes;
+    uint32_t scheduling;
+    uint32_t cuda_version; /* 12040: CUDA 12.4 */
+    char driver_version[32];
+    uint64_t created_ns;
+    uint32_t lock; /* for process slots */
+    uint32_t recoveries;
+    uint64_t last_id;      /* of processes and contexts */
+    uint64_t last_reap_ns; /* when somebody last looked for dead processes */
+    uint64_t padding[4];
+    struct simgpu_process processes[1024];
+    struct simgpu_gpu gpus[];
+};
+
+/* What a machine is made from. */
+struct simgpu_plan {
+    uint32_t gpu_count;
+    uint32_t scheduling;
+    uint32_t cuda_version;
+    char driver_version[32];
+    struct simgpu_model models[16];
+    char uuids[16][48];
+};

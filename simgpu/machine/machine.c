@@ -1,0 +1,144 @@
+/* The shared file: made, opened, locked. */
+#include "machine/machine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "machine/engine.h"
+#include "machine/lock.h"
+
+#define DEFAULT_DIRECTORY "/dev/shm/simgpu"
+
+static const char MAGIC[8] = "SIMGPU\r\n";
+
+static uint64_t file_size(uint32_t gpus) {
+    return sizeof(struct simgpu_machine) + (uint64_t)gpus * sizeof(struct simgpu_gpu);
+}
+
+static int open_in(const char *directory, const char *name, int flags) {
+    char path[4096];
+    int length = snprintf(path, sizeof path, "%s/%s", directory, name);
+    if (length < 0 || (size_t)length >= sizeof path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    /* Any user of any container may use the machine; who may enter the directory decides. */
+    int fd = open(path, flags | O_CLOEXEC, 0666);
+    if (fd >= 0 && (flags & O_CREAT))
+        fchmod(fd, 0666);
+    return fd;
+}
+
+static void describe(struct simgpu_machine *shared, const struct simgpu_plan *plan) {
+    shared->version = SIMGPU_VERSION;
+    shared->gpu_count = plan->gpu_count;
+    shared->size_bytes = file_size(plan->gpu_count);
+    shared->scheduling = plan->scheduling;
+    shared->cuda_version = plan->cuda_version;
+    shared->created_ns = clock_now_ns();
+    memcpy(shared->driver_version, plan->driver_version, sizeof shared->driver_version);
+    for (uint32_t index = 0; index < plan->gpu_count; index++) {
+        struct simgpu_gpu *gpu = &shared->gpus[index];
+        gpu->model = plan->models[index];
+        memcpy(gpu->uuid, plan->uuids[index], sizeof gpu->uuid);
+        /* Buses as a server with one card a root port numbers them. */
+        gpu->pci_bus = 0x10 * (index + 1);
+        gpu->running = -1;
+        gpu->time_ns = shared->created_ns;
+    }
+    memcpy(shared->magic, MAGIC, sizeof MAGIC);
+}
+
+int machine_create(const char *directory, const struct simgpu_plan *plan) {
+    if (plan->gpu_count == 0 || plan->gpu_count > SIMGPU_GPUS || plan->scheduling > SIMGPU_TIMESLICE)
+        return EINVAL;
+    if (mkdir(directory, 0755) != 0 && errno != EEXIST)
+        return errno;
+    int locks = open_in(directory, "locks", O_RDWR | O_CREAT);
+    if (locks < 0)
+        return errno;
+    int fd = open_in(directory, "machine", O_RDWR | O_CREAT | O_EXCL);
+    int error = fd < 0 ? errno : 0;
+    if (!error && ftruncate(fd, (off_t)file_size(plan->gpu_count)) != 0)
+        error = errno;
+    if (!error) {
+        void *memory = mmap(NULL, file_size(plan->gpu_count), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (memory == MAP_FAILED) {
+            error = errno;
+        } else {
+            describe(memory, plan);
+            munmap(memory, file_size(plan->gpu_count));
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+    close(locks);
+    return error;
+}
+
+enum machine_status machine_open(struct machine *machine, const char *directory) {
+    *machine = (struct machine){.lock_fd = -1, .slot = -1};
+    if (!directory)
+        directory = getenv("SIMGPU_MACHINE");
+    if (!directory || !*directory)
+        directory = DEFAULT_DIRECTORY;
+    int fd = open_in(directory, "machine", O_RDWR);
+    if (fd < 0)
+        return errno == ENOENT || errno == ENOTDIR ? MACHINE_MISSING : MACHINE_SYSTEM_ERROR;
+    struct simgpu_machine head;
+    struct stat status;
+    bool known = read(fd, &head, sizeof head) == (ssize_t)sizeof head && fstat(fd, &status) == 0 &&
+                 memcmp(head.magic, MAGIC, sizeof MAGIC) == 0 && head.version == SIMGPU_VERSION &&
+                 head.gpu_count <= SIMGPU_GPUS && head.size_bytes == file_size(head.gpu_count) &&
+                 status.st_size == (off_t)head.size_bytes;
+    void *memory = known ? mmap(NULL, head.size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    close(fd);
+    if (!known)
+        return MACHINE_WRONG_VERSION;
+    if (memory == MAP_FAILED)
+        return MACHINE_SYSTEM_ERROR;
+    machine->lock_fd = open_in(directory, "locks", O_RDWR);
+    if (machine->lock_fd < 0) {
+        munmap(memory, head.size_bytes);
+        return MACHINE_SYSTEM_ERROR;
+    }
+    machine->shared = memory;
+    return MACHINE_OK;
+}
+
+void machine_forked(struct machine *machine) {
+    machine->holder = 0;
+    machine->slot = -1;
+}
+
+static uint32_t index_of(const struct machine *machine, const struct simgpu_gpu *gpu) {
+    return (uint32_t)(gpu - machine->shared->gpus);
+}
+
+void gpu_lock(struct machine *machine, struct simgpu_gpu *gpu) {
+    if (word_lock(machine, &gpu->lock)) {
+        engine_recover(gpu, machine->shared->processes, index_of(machine, gpu));
+        gpu->recoveries++;
+    }
+}
+
+void gpu_unlock(struct simgpu_gpu *gpu) { word_unlock(&gpu->lock); }
+
+/* A GPU that nobody looked at for so long may hold the work of processes that died meanwhile: ask first. */
+#define STALE_NS 1000000u
+
+void machine_advance(struct machine *machine, uint32_t index) {
+    struct simgpu_gpu *gpu = &machine->shared->gpus[index];
+    uint64_t now_ns = clock_now_ns();
+    if (now_ns > load_u64(&gpu->time_ns) + STALE_NS)
+        machine_reap(machine, now_ns);
+    gpu_lock(machine, gpu);
+    engine_advance(gpu, machine->shared->processes, index, machine->shared->scheduling, clock_now_ns());
+    gpu_unlock(gpu);
+}

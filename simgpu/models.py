@@ -1,0 +1,87 @@
+"""GPU models that a simulated machine can have."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a GPU is. Figures are the makers' published ones, rounded where they give a range."""
+
+    name: str
+    """As NVML and the driver spell it."""
+    architecture: str
+    memory_mib: int
+    compute: tuple[int, int]
+    multiprocessors: int
+    threads_per_multiprocessor: int
+    clock_mhz: int
+    memory_clock_mhz: int
+    memory_bus_bits: int
+    l2_kib: int
+    pci_device_id: int
+    """Device in the upper 16 bits, vendor (10de) in the lower, as NVML has it."""
+    power_watts: int
+    ecc: bool
+    integrated: bool = False
+
+
+MODELS = {
+    "t4": Model("Tesla T4", "turing", 15360, (7, 5), 40, 1024, 1590, 5001, 256, 4096, 0x1EB810DE, 70, True),
+    "v100": Model(
+        "Tesla V100-SXM2-16GB", "volta", 16384, (7, 0), 80, 2048, 1530, 877, 4096, 6144, 0x1DB110DE, 300, True
+    ),
+    "a2": Model("NVIDIA A2", "ampere", 15356, (8, 6), 10, 1536, 1770, 6251, 128, 2048, 0x25B610DE, 60, True),
+    "a10": Model(
+        "NVIDIA A10", "ampere", 23028, (8, 6), 72, 1536, 1695, 6251, 384, 6144, 0x223610DE, 150, True
+    ),
+    "a100": Model(
+        "NVIDIA A100-SXM4-40GB",
+        "ampere",
+        40960,
+        (8, 0),
+        108,
+        2048,
+        1410,
+        1215,
+        5120,
+        40960,
+        0x20B010DE,
+        400,
+        True,
+    ),
+    "l4": Model("NVIDIA L4", "ada", 23034, (8, 9), 58, 1536, 2040, 6251, 192, 49152, 0x27B810DE, 72, True),
+    "h100": Model(
+        "NVIDIA H100 80GB HBM3",
+        "hopper",
+        81559,
+        (9, 0),
+        132,
+        2048,
+        1980,
+        2619,
+        5120,
+        51200,
+        0x233010DE,
+        700,
+        True,
+    ),
+    "rtx3090": Model(
+        "NVIDIA GeForce RTX 3090",
+        "ampere",
+        24576,
+        (8, 6),
+        82,
+        1536,
+        1695,
+        9751,
+        384,
+        6144,
+        0x220410DE,
+        350,
+        False,
+    ),
+    "orin": Model(
+        "Orin (nvgpu)", "ampere", 30536, (8, 7), 16, 1536, 1300, 3200, 256, 4096, 0, 60, False, True
+    ),
+}
+"""Short name → model. The integrated one shares its memory with the host, as a Jetson's does."""

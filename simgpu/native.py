@@ -1,0 +1,20 @@
+"""The C side of a machine, for Python: the layout of its file and the few functions that work on it."""
+
+from pathlib import Path
+from typing import Any
+
+from cffi import FFI
+
+PACKAGE = Path(__file__).parent
+LIBRARIES = PACKAGE / "lib"
+"""The folder for ``LD_LIBRARY_PATH``: ``libcuda.so.1`` and ``libnvidia-ml.so.1`` are in it."""
+BURN = PACKAGE / "bin" / "burn"
+"""A CUDA program that runs kernels of a given length."""
+
+
+def load() -> tuple[FFI, Any]:
+    """The layout and the library. Raises OSError where the C parts are not built."""
+    ffi = FFI()
+    for header in ("machine/layout.h", "observer/observer.h"):
+        ffi.cdef((PACKAGE / header).read_text())
+    return ffi, ffi.dlopen(str(LIBRARIES / "libsimgpu.so"))

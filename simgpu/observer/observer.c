@@ -1,0 +1,45 @@
+#include <stdlib.h>
+
+#include "machine/machine.h"
+
+struct observer {
+    struct machine machine;
+};
+
+#pragma GCC visibility push(default)
+#include "observer/observer.h"
+#pragma GCC visibility pop
+
+struct observer *simgpu_open(const char *directory, int *status) {
+    struct observer *observer = malloc(sizeof *observer);
+    *status = observer ? (int)machine_open(&observer->machine, directory) : MACHINE_SYSTEM_ERROR;
+    if (*status != MACHINE_OK) {
+        free(observer);
+        return NULL;
+    }
+    return observer;
+}
+
+const struct simgpu_machine *simgpu_shared(const struct observer *observer) { return observer->machine.shared; }
+
+int simgpu_create(const char *directory, const struct simgpu_plan *plan) {
+    return machine_create(directory, plan);
+}
+
+uint64_t simgpu_look(struct observer *observer) {
+    machine_reap_now(&observer->machine);
+    for (uint32_t gpu = 0; gpu < observer->machine.shared->gpu_count; gpu++)
+        machine_advance(&observer->machine, gpu);
+    return clock_now_ns();
+}
+
+int32_t simgpu_pid(const struct observer *observer, uint32_t slot) {
+    int32_t pid = 0;
+    machine_alive(&observer->machine, slot, &pid);
+    return pid;
+}
+
+void simgpu_inject(struct observer *observer, uint32_t gpu, uint32_t kind, uint32_t xid, uint32_t error,
+                          int lost) {
+    machine_fault(&observer->machine, gpu, kind, xid, error, lost != 0);
+}
