@@ -248,7 +248,8 @@ class Competition:
 
     def end_turn(self, standing: Standing) -> None:
         """Learns from a turn that is over what its turns cost, for the deadlines to come."""
-        standing.usual_turn_ns += (standing.turn_ns - standing.usual_turn_ns) >> 3
+        shorter_ns = standing.usual_turn_ns - standing.turn_ns
+        standing.usual_turn_ns -= shorter_ns >> 3 if shorter_ns > 0 else shorter_ns
         standing.turn_ns = 0
         self._set_deadline(standing)
 
