@@ -6,6 +6,7 @@ from pathlib import Path
 
 from onenode.binaries import HELM, program
 from onenode.command import run, say
+from onenode.errors import NodeError
 from onenode.images import PROJECT, project_image
 from onenode.node import Node
 
@@ -34,26 +35,23 @@ def install(node: Node) -> str:
     if not MACHINE.exists():
         say(f"making a machine of {GPUS} simulated GPUs in {MACHINE} …")
         node.own(MACHINE)
-        run(
-            [
-                Path(sys.executable).parent / "edgeshare",
-                "simgpu",
-                "create",
-                "--machine",
-                MACHINE,
-                f"--gpus={GPUS}",
-            ]
-        )
+        edgeshare = Path(sys.executable).parent / "edgeshare"
+        run([edgeshare, "simgpu", "create", "--machine", MACHINE, f"--gpus={GPUS}"])
     say("installing the chart …")
-    command: list[str | Path] = [
-        program(HELM, "helm"),
-        "upgrade",
-        "--install",
-        NAME,
-        PROJECT / "deploy/chart",
-    ]
     where = [f"--kubeconfig={node.layout.kubeconfig}", f"--namespace={NAME}", "--create-namespace"]
-    run([*command, *where, "--values=-", "--wait", "--timeout=5m"], stdin=json.dumps(values(name)))
+    run(
+        [program(HELM, "helm"), "upgrade", "--install", NAME, PROJECT / "deploy/chart", *where, "--values=-"],
+        stdin=json.dumps(values(name)),
+    )
+    in_namespace = (f"--namespace={NAME}", f"daemonset/{NAME}")
+    try:
+        # Helm's own --wait is content with a DaemonSet of which one pod may be unavailable; here one is all.
+        node.kubectl("rollout", "status", *in_namespace, "--timeout=5m")
+    except NodeError as error:
+        said = node.kubectl(
+            "logs", *in_namespace, "--all-containers", "--prefix", "--tail=10", "--ignore-errors"
+        )
+        raise NodeError(f"edgeshare does not become ready:\n{said}") from error
     return name
 
 
