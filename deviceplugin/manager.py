@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import grpc
 
@@ -11,7 +12,11 @@ from edgeshare.errors import Unavailable
 from edgeshare.names import ALLOCATIONS_SOCKET
 from edgeshare.rpc import error_from
 from edgeshare.v1 import allocations_pb2 as api
-from edgeshare.v1.allocations_pb2_grpc import AllocationsAsyncStub, AllocationsStub
+from edgeshare.v1.allocations_pb2_grpc import AllocationsStub
+
+if TYPE_CHECKING:
+    # The generated code has it for type checkers alone.
+    from edgeshare.v1.allocations_pb2_grpc import AllocationsAsyncStub
 
 CALL_TIMEOUT_S = 5
 """It answers in milliseconds; the kubelet gives a container's start 30 s in all."""
@@ -54,7 +59,7 @@ class Manager:
         return [_from_message(message) for message in answer.allocations if message.owner.pod]
 
     @asynccontextmanager
-    async def _stub(self) -> AsyncIterator[AllocationsAsyncStub]:
+    async def _stub(self) -> AsyncIterator["AllocationsAsyncStub"]:
         # A channel of its own for each call: one that outlives the manager would sit out gRPC's back-off.
         options = [("grpc.use_local_subchannel_pool", 1)]
         async with grpc.aio.insecure_channel(f"unix:{self._socket}", options) as channel:

@@ -102,8 +102,8 @@ class Starting:
             memory_mib = devices[device_id].memory_mib
             if allocation.terms.memory_mib > memory_mib:
                 raise InvalidRequest(
-                    f"{allocation.owner}: {GPU_MEMORY_MIB} is {allocation.terms.memory_mib}, but GPU {device_id} "
-                    f"has {memory_mib}: ask for at most that"
+                    f"{allocation.owner}: {GPU_MEMORY_MIB} is {allocation.terms.memory_mib}, "
+                    f"but GPU {device_id} has {memory_mib}: ask for at most that"
                 )
 
     async def _compare(self) -> None:

@@ -5,12 +5,17 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import grpc
 
 from edgeshare.errors import Unavailable
 from edgeshare.kubelet.v1 import podresources_pb2 as api
-from edgeshare.kubelet.v1.podresources_pb2_grpc import PodResourcesListerAsyncStub, PodResourcesListerStub
+from edgeshare.kubelet.v1.podresources_pb2_grpc import PodResourcesListerStub
+
+if TYPE_CHECKING:
+    # The generated code has it for type checkers alone.
+    from edgeshare.kubelet.v1.podresources_pb2_grpc import PodResourcesListerAsyncStub
 
 CALL_TIMEOUT_S = 2
 """The kubelet answers in milliseconds; a pod's admission may wait for this call."""
@@ -76,7 +81,7 @@ class PodResources:
         }
 
     @asynccontextmanager
-    async def _stub(self) -> AsyncIterator[PodResourcesListerAsyncStub]:
+    async def _stub(self) -> AsyncIterator["PodResourcesListerAsyncStub"]:
         # A channel of its own for each call: one that outlives a kubelet restart would sit out gRPC's
         # back-off.
         options = [("grpc.use_local_subchannel_pool", 1)]

@@ -1,0 +1,168 @@
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deviceplugin.holdings import Holdings
+from deviceplugin.ledger import Allocation, Owner, Terms
+from deviceplugin.library import Library
+from deviceplugin.records import Records
+from edgeshare.errors import Unavailable
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "libedgeshare_cuda.so"
+    path.write_bytes(b"first version")
+    return path
+
+
+@pytest.fixture
+def library(tmp_path: Path, source: Path) -> Library:
+    library = Library(tmp_path / "state/hook", source)
+    library.install()
+    return library
+
+
+@pytest.fixture
+def holdings(tmp_path: Path, library: Library) -> Holdings:
+    return new_holdings(tmp_path, library)
+
+
+def new_holdings(tmp_path: Path, library: Library) -> Holdings:
+    return Holdings(Records(tmp_path / "state/deviceplugin"), library, tmp_path / "run")
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+UNITS = frozenset({"GPU-a::00", "GPU-a::01"})
+WHOLE = frozenset(f"GPU-a::{unit:02}" for unit in range(100))
+
+
+def test_an_installed_library_is_left_as_it_is(library: Library) -> None:
+    before = library.path(library.hash).stat()
+    library.install()
+    assert library.path(library.hash).stat() == before
+
+
+def test_another_version_lies_beside_the_first(library: Library, source: Path, tmp_path: Path) -> None:
+    source.write_bytes(b"second version")
+    second = Library(tmp_path / "state/hook", source)
+    second.install()
+    assert library.path(library.hash).read_bytes() == b"first version"
+    assert second.path(second.hash).read_bytes() == b"second version"
+    second.check(library.hash)
+
+
+def test_a_missing_or_unreadable_library_is_put_in_place_before_a_start(library: Library) -> None:
+    path = library.path(library.hash)
+    path.unlink()
+    path.mkdir()
+    library.check(library.hash)
+    assert path.read_bytes() == b"first version"
+    path.chmod(0o600)
+    library.check(library.hash)
+    assert mode(path) == 0o555
+
+
+def test_a_damaged_library_is_replaced_and_who_has_it_open_keeps_it(library: Library) -> None:
+    path = library.path(library.hash)
+    path.chmod(0o755)
+    path.write_bytes(b"damaged")
+    with path.open("rb") as mapped:
+        library.install()
+        assert mapped.read() == b"damaged"
+    assert path.read_bytes() == b"first version"
+
+
+def test_another_versions_library_that_is_gone_keeps_its_container_from_starting(library: Library) -> None:
+    with pytest.raises(Unavailable, match=r"is gone from .*make the pod anew"):
+        library.check("0" * 32)
+
+
+def test_a_library_that_was_not_built_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="make build"):
+        Library(tmp_path / "hook", tmp_path / "nowhere.so").install()
+
+
+def test_a_container_of_any_user_can_read_what_it_mounts(holdings: Holdings, tmp_path: Path) -> None:
+    old = os.umask(0o077)
+    try:
+        files = holdings.files(holdings.mint(UNITS))
+    finally:
+        os.umask(old)
+    assert mode(files.preload_file) == 0o644
+    assert mode(files.socket_folder) == 0o755
+    assert mode(files.library) == 0o555
+    assert mode(tmp_path / "run/clients") == 0o700
+
+
+def test_parts_have_the_hook_and_whole_devices_only_with_a_cap(holdings: Holdings) -> None:
+    part, whole = holdings.mint(UNITS), holdings.mint(WHOLE)
+    named = f"/usr/lib/edgeshare/{holdings.library.hash}/libedgeshare_cuda.so\n"
+    assert holdings.files(part).preload_file.read_text() == named
+    assert holdings.files(whole).preload_file.read_text() == ""
+    holdings.put(replace(whole, terms=Terms(100, memory_mib=100)))
+    assert holdings.files(whole).preload_file.read_text() == named
+
+
+def test_what_was_handed_out_survives_the_plugin(
+    holdings: Holdings, library: Library, tmp_path: Path
+) -> None:
+    allocation = replace(
+        holdings.mint(UNITS), owner=Owner("team", "trainer", "main", "u1"), terms=Terms(2, 50, "latency", 100)
+    )
+    holdings.put(allocation)
+    again = new_holdings(tmp_path, library)
+    again.load()
+    assert list(again.ledger) == [allocation]
+
+
+def test_a_dropped_allocation_is_forgotten_but_for_telling_the_manager(
+    holdings: Holdings, library: Library, tmp_path: Path
+) -> None:
+    allocation = holdings.mint(UNITS)
+    holdings.drop(allocation)
+    assert holdings.leaving == {allocation.id}
+    again = new_holdings(tmp_path, library)
+    again.load()
+    assert len(again.ledger) == 0
+    holdings.gone(allocation.id)
+    assert holdings.leaving == set()
+    assert not holdings.files(allocation).socket_folder.exists()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"id": 1}', b"\xff", b'{"id":"x","unit_ids":[],"library":"","to":1}']
+)
+def test_a_record_that_cannot_be_read_is_left_out_and_said_so(
+    tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x/record.json").write_bytes(content)
+    assert list(Records(tmp_path).read()) == []
+    assert "x/record.json is left out" in caplog.text
+
+
+def test_of_two_records_of_the_same_units_the_younger_is_live(tmp_path: Path, library: Library) -> None:
+    records = Records(tmp_path / "state/deviceplugin")
+    for age, name in enumerate(["gpu-young", "gpu-old"]):
+        records.write(Allocation(name, UNITS, library.hash), "")
+        os.utime(tmp_path / f"state/deviceplugin/{name}/record.json", (1000 - age, 1000 - age))
+    holdings = new_holdings(tmp_path, library)
+    holdings.load()
+    assert [allocation.id for allocation in holdings.ledger] == ["gpu-young"]
+    assert holdings.leaving == {"gpu-old"}
+
+
+def test_a_preload_file_that_became_a_folder_is_put_right(holdings: Holdings) -> None:
+    allocation = holdings.mint(UNITS)
+    file = holdings.files(allocation).preload_file
+    file.unlink()
+    file.mkdir()
+    holdings.put(allocation)
+    assert file.read_text().startswith("/usr/lib/edgeshare/")

@@ -1,0 +1,41 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deviceplugin.quantity import whole_number
+from edgeshare.errors import InvalidRequest
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("50", 50),
+        ("+7", 7),
+        ("16k", 16_000),
+        ("8Ki", 8192),
+        ("2Gi", 2 << 30),
+        ("3E", 3 * 10**18),
+        ("5e1", 50),
+        ("5E3", 5000),
+    ],
+)
+def test_whole_quantities_are_read(text: str, number: int) -> None:
+    assert whole_number(text, "it") == number
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "-1", "1.5", "5 0", "50%", "0x32", "5m", "5ki", "5K", "1e-1", "1e999", "9" * 21, "٥", "50\n", "e1"],
+)
+def test_anything_else_is_refused_by_name(text: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"^it is .*expected a whole number$"):
+        whole_number(text, "it")
+
+
+@given(st.text(max_size=30))
+def test_no_text_does_worse_than_being_refused(text: str) -> None:
+    try:
+        number = whole_number(text, "it")
+    except InvalidRequest:
+        number = 0
+    assert number >= 0
