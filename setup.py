@@ -7,9 +7,11 @@ from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_ext import build_ext
+from setuptools.modified import newer_group
 
 ROOT = Path(__file__).parent
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
+SOURCES = {".c", ".h", ".S", ".def"}
 CFLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread", *WARNINGS]
 
 
@@ -31,12 +33,6 @@ def sources(*folders: str) -> list[str]:
 
 
 PLAIN = [
-    Plain(
-        "cuda_hook/libedgeshare_cuda.so",
-        sources("cuda_hook/src", "cuda_hook/core"),
-        ["cuda_hook"],
-        ["-shared", "-Wl,-soname,libedgeshare_cuda.so", "-Wl,-z,relro", "-ldl"],
-    ),
     Plain(
         "simgpu/lib/libcuda.so.1",
         sources("simgpu/driver", "simgpu/machine"),
@@ -62,6 +58,12 @@ PLAIN = [
         ["-Lsimgpu/lib", "-l:libcuda.so.1", "-ldl", "-lrt"],
         program=True,
     ),
+    Plain(
+        "cuda_hook/libedgeshare_cuda.so",
+        sources("cuda_hook/src", "cuda_hook/core"),
+        ["cuda_hook"],
+        ["-shared", "-Wl,-soname,libedgeshare_cuda.so", "-Wl,-z,relro", "-ldl"],
+    ),
 ]
 
 
@@ -76,6 +78,9 @@ class BuildNative(build_ext):
     def build_plain(self, plain: Plain) -> None:
         target = Path(plain.path) if self.inplace else Path(self.build_lib) / plain.path
         library_dir = Path("simgpu/lib") if self.inplace else Path(self.build_lib) / "simgpu/lib"
+        parts = [path for folder in plain.include for path in Path(folder).rglob("*") if path.suffix in SOURCES]
+        if not newer_group([str(path) for path in [*parts, ROOT / "setup.py"]], str(target)):
+            return
         target.parent.mkdir(parents=True, exist_ok=True)
         link = [f"-L{library_dir}" if flag == "-Lsimgpu/lib" else flag for flag in plain.link]
         include = [f"-I{folder}" for folder in plain.include]
