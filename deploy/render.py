@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from deviceplugin.config import Config as DevicePlugin
 from sharemgr.node.config import Config as ShareManager
 
 DEPLOY = Path(__file__).parent
@@ -23,8 +24,11 @@ SCHEMA = CHART / "values.schema.json"
 MANIFEST = DEPLOY / "edgeshare.yaml"
 
 
-MODELS: dict[str, type[BaseModel]] = {"shareManager": ShareManager}
+MODELS: dict[str, type[BaseModel]] = {"shareManager": ShareManager, "devicePlugin": DevicePlugin}
 """Name in the schema's `$defs` → what reads that configuration."""
+
+CHARTS_OWN = {"node_name", "kubelet_dir", "pod_resources_socket", "kubeconfig"}
+"""Keys that the chart's mounts and environment decide."""
 
 NOTICE = "# Made from deploy/chart by deploy/render.py: change the chart.\n"
 
@@ -35,6 +39,8 @@ def schema(current: str) -> str:
     content["$defs"] = {}
     for name, model in MODELS.items():
         description = model.model_json_schema()
+        for key in CHARTS_OWN & description["properties"].keys():
+            del description["properties"][key]
         content["$defs"] |= description.pop("$defs", {})
         content["$defs"][name] = description
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"

@@ -9,9 +9,15 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 import edgeshare
-from edgeshare.names import RUNTIME_DIR, STATE_DIR
+from deviceplugin.config import Config as DevicePlugin
+from deviceplugin.lifecycle import SOCKET_PREFIX
+from edgeshare.cli import cli
+from edgeshare.config import read_config
+from edgeshare.names import ALLOCATIONS_SOCKET, RUNTIME_DIR, STATE_DIR
+from sharemgr.node.config import Config as ShareManager
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 
@@ -64,17 +70,38 @@ def test_chart_installs_the_version_of_this_tree(pod: Object) -> None:
     assert {container["image"] for container in pod["containers"]} == {f"edgeshare:{edgeshare.__version__}"}
 
 
-def test_parts_are_started_with_the_configuration_that_is_set(render: Render) -> None:
-    objects = render('shareManager.config={"slice_ms": 2.5}')
-    data = only(objects, "ConfigMap")["data"]
-    pod = only(objects, "DaemonSet")["spec"]["template"]["spec"]
-    commands = [" ".join(container["command"]) for container in pod["containers"]]
-    assert commands == [
-        "edgeshare sharemgr node --config /etc/edgeshare/sharemgr.yaml",
-        "edgeshare deviceplugin --config /etc/edgeshare/deviceplugin.yaml",
-    ]
-    assert yaml.safe_load(data["sharemgr.yaml"]) == {"slice_ms": 2.5}
-    assert yaml.safe_load(data["deviceplugin.yaml"]) == {}
+def test_parts_read_the_configuration_that_is_set(render: Render, tmp_path: Path) -> None:
+    objects = render(
+        'shareManager.config={"slice_ms": 2.5}',
+        'devicePlugin.config={"rescan_s": 7}',
+        'kubeletRootDir="/var/lib/k0s/kubelet"',
+    )
+    for name, content in only(objects, "ConfigMap")["data"].items():
+        (tmp_path / name).write_text(content)
+    assert read_config(tmp_path / "sharemgr.yaml", ShareManager).slice_ms == 2.5
+    plugin = read_config(tmp_path / "deviceplugin.yaml", DevicePlugin)
+    assert plugin.rescan_s == 7
+    assert plugin.pod_resources_socket == Path("/var/lib/k0s/kubelet/pod-resources/kubelet.sock")
+
+
+def test_parts_are_started_with_options_that_they_know(pod: Object) -> None:
+    for container in pod["containers"]:
+        program, *words = container["command"]
+        assert program == "edgeshare"
+        # Everything is parsed before --help is answered, an option that is not known included.
+        done = CliRunner().invoke(cli, [*words, "--help"])
+        assert done.exit_code == 0, done.output
+
+
+def test_probes_ask_at_the_sockets_that_the_parts_serve(pod: Object) -> None:
+    asked = {}
+    for container in pod["containers"]:
+        assert container["startupProbe"]["exec"] == container["livenessProbe"]["exec"]
+        asked[container["name"]] = container["livenessProbe"]["exec"]["command"][-2:]
+    assert asked == {
+        "share-manager": [RUNTIME_DIR, ALLOCATIONS_SOCKET],
+        "device-plugin": ["/var/lib/kubelet/device-plugins", f"{SOCKET_PREFIX}*.sock"],
+    }
 
 
 def test_changed_configuration_starts_the_pods_anew(render: Render) -> None:
@@ -193,6 +220,10 @@ def test_objects_of_another_release_have_other_names(helm: Path) -> None:
             "at '/shareManager/config': additional properties 'slice' not allowed",
         ),
         ("shareManager.config.slice_ms=0", "at '/shareManager/config/slice_ms': minimum: got 0, want 0.5"),
+        (
+            'devicePlugin.config.kubelet_dir="/k"',
+            "at '/devicePlugin/config': additional properties 'kubelet_dir' not allowed",
+        ),
         ('kubeletRootDir="kubelet"', "at '/kubeletRootDir': 'kubelet' does not match pattern"),
         ('nodeSelector={"gpu": true}', "at '/nodeSelector/gpu': got boolean, want string"),
         ('tolerations="all"', "at '/tolerations': got string, want array"),

@@ -1,9 +1,10 @@
 """What a cluster has once the plain manifest is applied, and what the page on installing says of it."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
-import yaml
 from onenode.api_server import ApiServer
 
 ROOT = Path(__file__).parent.parent.parent
@@ -31,5 +32,20 @@ def test_service_account_has_the_rights_that_the_plugin_uses(
 
 def test_page_on_installing_names_every_value() -> None:
     page = (ROOT / "docs/install.md").read_text()
-    values = yaml.safe_load((ROOT / "deploy/chart/values.yaml").read_text())
-    assert [name for name in values if f"`{name}" not in page] == []
+    schema = json.loads((ROOT / "deploy/chart/values.schema.json").read_text())
+    known = schema["properties"].keys() - {"global"}
+    for configuration in schema["$defs"].values():
+        known |= configuration["properties"].keys()
+    assert {name for name in known if f"`{name}" not in page} == set()
+
+
+def test_page_on_installing_gives_the_defaults_of_the_configurations() -> None:
+    page = (ROOT / "docs/install.md").read_text()
+    schema = json.loads((ROOT / "deploy/chart/values.schema.json").read_text())
+    said = dict(re.findall(r"^\| `(\w+)` \| `?(\w+)`? \|", page, re.MULTILINE))
+    keys = {
+        key: str(described["default"])
+        for configuration in schema["$defs"].values()
+        for key, described in configuration["properties"].items()
+    }
+    assert {key: said.get(key) for key in keys} == keys

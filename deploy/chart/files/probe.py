@@ -10,7 +10,7 @@ from pathlib import Path
 
 import grpc
 
-TIMEOUT_S = 4  # below the probes' own limits, so that the reason is told
+TIMEOUT_S = 5  # below the probes' own limit, so that the reason is told
 HEALTH = "/grpc.health.v1.Health/Check"
 SERVING = b"\x08\x01"  # HealthCheckResponse with status = SERVING
 

@@ -35,15 +35,21 @@ seccompProfile:
 {{- end }}
 {{- end }}
 
-{{- define "edgeshare.readiness" -}}
-periodSeconds: 10
-timeoutSeconds: 5
-{{- end }}
-
-{{/* Long enough for a small machine that is busy starting its pods; what it finds is a process that hangs. */}}
-{{- define "edgeshare.liveness" -}}
-initialDelaySeconds: 30
-periodSeconds: 30
-timeoutSeconds: 10
-failureThreshold: 3
+{{/*
+No readiness probe: no service stands before these pods. A container is ready when its start-up probe has succeeded once;
+from then on a call a minute finds a process that hangs. The first has time enough on a small, busy machine.
+*/}}
+{{- define "edgeshare.probes" -}}
+startupProbe:
+  exec:
+    command: {{ toJson .command }}
+  periodSeconds: 3
+  timeoutSeconds: 10
+  failureThreshold: 60
+livenessProbe:
+  exec:
+    command: {{ toJson .command }}
+  periodSeconds: 60
+  timeoutSeconds: 10
+  failureThreshold: 3
 {{- end }}
