@@ -17,7 +17,17 @@ from enum import Enum
 
 from edgeshare.errors import AlreadyExists, NotFound
 from sharemgr.node.commands import Command, Contend, Grant, Revoke
-from sharemgr.node.contender import Client, Contender, Phase
+from sharemgr.node.contender import (
+    DRAINING,
+    HOLDING,
+    IDLE,
+    OVERLAPPING,
+    THINKING,
+    THROTTLED,
+    WAITING,
+    Client,
+    Contender,
+)
 from sharemgr.node.policy import Settings, Share
 from sharemgr.node.slices import MAX_NUMBER, Slices
 
@@ -34,13 +44,13 @@ class State(Enum):
 
 
 _STATES = {
-    Phase.IDLE: State.IDLE,
-    Phase.THINKING: State.IDLE,
-    Phase.THROTTLED: State.WAITING,
-    Phase.WAITING: State.WAITING,
-    Phase.HOLDING: State.HOLDING,
-    Phase.DRAINING: State.DRAINING,
-    Phase.OVERLAPPING: State.DRAINING,
+    IDLE: State.IDLE,
+    THINKING: State.IDLE,
+    THROTTLED: State.WAITING,
+    WAITING: State.WAITING,
+    HOLDING: State.HOLDING,
+    DRAINING: State.DRAINING,
+    OVERLAPPING: State.DRAINING,
 }
 
 
@@ -88,7 +98,7 @@ class Arbiter:
         contender.latency = share.latency
         contender.change_limit(share.limit_percent, now_ns)
         self._slices.competition.change_request(contender, share.request_percent)
-        if contender.phase is Phase.THROTTLED:
+        if contender.phase is THROTTLED:
             self._slices.ready(contender)
         self._slices.signal()
         return self._slices.take()
@@ -134,13 +144,13 @@ class Arbiter:
             return []
         self._slices.settle(now_ns)
         client.seen = True
-        if contender.phase is Phase.HOLDING and client.opened:
+        if contender.phase is HOLDING and client.opened:
             contender.ask(client)
             return []
         contender.want(client)
-        if contender.phase is Phase.HOLDING:
+        if contender.phase is HOLDING:
             self._slices.admit(contender)
-        elif contender.phase is Phase.IDLE or contender.phase is Phase.THINKING:
+        elif contender.phase is IDLE or contender.phase is THINKING:
             if contender.drained_ns >= 0:
                 contender.learn_think(now_ns - contender.drained_ns, self._settings)
                 contender.drained_ns = -1
@@ -192,8 +202,8 @@ class Arbiter:
         waiting_ns = now_ns - contender.wait_from_ns if contender.wait_from_ns >= 0 else 0
         return Account(
             state=_STATES[contender.phase],
-            overlapping=contender.phase is Phase.OVERLAPPING,
-            throttled=contender.phase is Phase.THROTTLED,
+            overlapping=contender.phase is OVERLAPPING,
+            throttled=contender.phase is THROTTLED,
             held_ns=sums.held_ns,
             gpu_ns=sums.gpu_ns,
             waiting_ns=waiting_ns,
@@ -212,10 +222,10 @@ class Arbiter:
             contender.report(client, now_ns - client.reported_ns, now_ns)
             contender.close(client)
             self._slices.released(contender, returns=False)
-        elif contender.phase is Phase.THINKING:
+        elif contender.phase is THINKING:
             if not contender.clients:
                 self._slices.sleep(contender)
-        elif contender.phase in (Phase.WAITING, Phase.THROTTLED) and not contender.wanting_clients:
+        elif contender.phase in (WAITING, THROTTLED) and not contender.wanting_clients:
             self._slices.sleep(contender)
 
     def _known(self, allocation_id: str) -> Contender:

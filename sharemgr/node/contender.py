@@ -25,6 +25,10 @@ class Phase(Enum):
     """Revoked, not drained in time and no longer waited for."""
 
 
+# Python 3.11 takes 0.1 µs to find a member through its class; a hand-over does that twenty times.
+IDLE, THROTTLED, THINKING, WAITING, HOLDING, DRAINING, OVERLAPPING = Phase
+
+
 class Client:
     """One client. `opened` is the number of the grant for which it owes a release, 0 while there is none."""
 
@@ -65,7 +69,7 @@ class Contender(Standing):
     def __init__(self, allocation_id: str, share: Share, settings: Settings, now_ns: int) -> None:
         super().__init__(share, settings, now_ns)
         self.id = allocation_id
-        self.phase = Phase.IDLE
+        self.phase = IDLE
         self.clients: dict[int, Client] = {}
         self.wanting_clients = 0  # how many wait at a closed gate
         self.open_clients = 0  # how many owe a release

@@ -258,11 +258,13 @@ class Competition:
         that have cannot be granted now), the one with the least v. None without candidates."""
         virtual_time = self.virtual_time
         best: S | None = None
+        earliest = 0
         ahead: S | None = None
         for standing in candidates:
             if standing.v <= virtual_time:
-                if best is None or standing.deadline < best.deadline:
-                    best = standing
+                deadline = standing.deadline
+                if best is None or deadline < earliest:
+                    best, earliest = standing, deadline
             elif ahead is None or standing.v < ahead.v:
                 ahead = standing
         return best if best is not None else ahead

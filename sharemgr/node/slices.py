@@ -3,7 +3,17 @@
 from heapq import heappop, heappush
 
 from sharemgr.node.commands import Command, Contend, Grant, Revoke
-from sharemgr.node.contender import Contender, Phase
+from sharemgr.node.contender import (
+    DRAINING,
+    HOLDING,
+    IDLE,
+    OVERLAPPING,
+    THINKING,
+    THROTTLED,
+    WAITING,
+    Contender,
+    Phase,
+)
 from sharemgr.node.policy import Competition, Settings
 
 MAX_NUMBER = (1 << 30) - 1
@@ -61,18 +71,18 @@ class Slices:
             contender.wait_from_ns = now_ns
         throttled_until_ns = contender.throttled_until_ns(self._settings)
         if throttled_until_ns > now_ns:
-            self._move(contender, Phase.THROTTLED)
+            self._move(contender, THROTTLED)
             self._set_timer(contender, throttled_until_ns)
             self.signal()
             return
         first = self._waiting == 0
-        self._move(contender, Phase.WAITING)
+        self._move(contender, WAITING)
         self.signal()
         urgent = contender.urgent(now_ns, self._settings)
         if contender.latency and not urgent:
             self._set_timer(contender, contender.period_end_ns)
         occupant = self._occupant
-        if occupant is not None and occupant.phase is Phase.HOLDING:
+        if occupant is not None and occupant.phase is HOLDING:
             # Nobody looked at the end of a slice while nobody waited.
             overstayed = first and now_ns >= self._slice_end_ns
             if overstayed or (urgent and not occupant.urgent(now_ns, self._settings)):
@@ -88,7 +98,7 @@ class Slices:
         """A client of an allocation whose gates are open has drained or is gone; `returns`: the last one to do so may
         be back in a moment."""
         if contender.open_clients:
-            if contender.phase is Phase.HOLDING:
+            if contender.phase is HOLDING:
                 if contender.wanting_clients:
                     self.admit(contender)
                 elif not contender.asking_clients:
@@ -97,11 +107,11 @@ class Slices:
             return
         now_ns = self._now_ns
         contender.note_held(now_ns)
-        if contender.phase is Phase.OVERLAPPING:
+        if contender.phase is OVERLAPPING:
             self._overlapping.remove(contender)
         else:
             self._occupant = None
-        if contender.phase is not Phase.HOLDING:
+        if contender.phase is not HOLDING:
             contender.usual_drain_ns += (now_ns - contender.revoked_ns - contender.usual_drain_ns) >> 3
         if contender.wanting_clients:
             self.ready(contender)
@@ -109,7 +119,7 @@ class Slices:
         contender.drained_ns = now_ns if returns else -1
         anticipation_ns = contender.anticipation_ns(self._settings) if returns else 0
         if anticipation_ns and contender.throttled_until_ns(self._settings) <= now_ns:
-            self._move(contender, Phase.THINKING)
+            self._move(contender, THINKING)
             self._set_timer(contender, now_ns + anticipation_ns)
         else:
             self.sleep(contender)
@@ -120,7 +130,7 @@ class Slices:
             contender.note_held(self._now_ns)
             self._occupant = None
         contender.wait_from_ns = -1
-        self._move(contender, Phase.IDLE)
+        self._move(contender, IDLE)
         if self._slept is not contender:
             self._slept = contender
             self._slept_before_ns = self._slept_ns
@@ -134,12 +144,12 @@ class Slices:
 
     def note_held(self, contender: Contender) -> None:
         """Brings its window up to date."""
-        if self._occupant is contender or contender.phase is Phase.OVERLAPPING:
+        if self._occupant is contender or contender.phase is OVERLAPPING:
             contender.note_held(self._now_ns)
 
     def close(self, contender: Contender) -> None:
         """Calls its grant back, if it has one, without waiting for it."""
-        if contender.phase is Phase.HOLDING:
+        if contender.phase is HOLDING:
             self._out.append(Revoke(contender.id, contender.number))
 
     def tick(self) -> None:
@@ -149,14 +159,14 @@ class Slices:
             at_ns, _, contender = heappop(self._timers)
             if contender.timer_ns == at_ns:
                 contender.timer_ns = -1
-                if contender.phase is Phase.THINKING:
+                if contender.phase is THINKING:
                     self.sleep(contender)
                 else:
                     self.ready(contender)
         occupant = self._occupant
         if occupant is None:
             return
-        if occupant.phase is Phase.HOLDING:
+        if occupant.phase is HOLDING:
             if now_ns >= self._slice_end_ns and (self._waiting or occupant.limit_percent < 100):
                 if self._renews(occupant):
                     self._begin_turn(occupant)
@@ -164,15 +174,15 @@ class Slices:
                     self._revoke(occupant)
             else:
                 self.signal()
-        elif occupant.phase is Phase.DRAINING and now_ns >= occupant.lease_end_ns:
-            occupant.phase = Phase.OVERLAPPING
+        elif occupant.phase is DRAINING and now_ns >= occupant.lease_end_ns:
+            occupant.phase = OVERLAPPING
             self._overlapping.append(occupant)
             self._occupant = None
 
     def signal(self) -> None:
         """Tells the holder when it gets company, and when it has long been alone."""
         occupant = self._occupant
-        if occupant is not None and occupant.phase is Phase.HOLDING:
+        if occupant is not None and occupant.phase is HOLDING:
             contended = self._is_contended(occupant)
             if contended != self._contended:
                 self._contended = contended
@@ -187,9 +197,9 @@ class Slices:
         if occupant is None:
             return next_ns
         at_ns: int | None = None
-        if occupant.phase is Phase.DRAINING:
+        if occupant.phase is DRAINING:
             at_ns = occupant.lease_end_ns
-        elif occupant.phase is Phase.THINKING:
+        elif occupant.phase is THINKING:
             if self._turn is occupant and self._slice_end_ns > self._now_ns:
                 at_ns = self._slice_end_ns
         elif self._waiting or occupant.limit_percent < 100:
@@ -204,7 +214,7 @@ class Slices:
 
     def _dispatch(self) -> None:
         occupant = self._occupant
-        if occupant is not None and (occupant.phase is Phase.HOLDING or occupant.phase is Phase.DRAINING):
+        if occupant is not None and (occupant.phase is HOLDING or occupant.phase is DRAINING):
             return
         best = self._pick() if self._waiting else None
         if best is not occupant:
@@ -213,7 +223,7 @@ class Slices:
             if best is not None:
                 best.held_from_ns = self._now_ns
             self._occupant = best
-        if best is not None and best.phase is Phase.WAITING:
+        if best is not None and best.phase is WAITING:
             self._grant(best)
 
     def _pick(self) -> Contender | None:
@@ -239,7 +249,7 @@ class Slices:
 
     def _grant(self, contender: Contender) -> None:
         now_ns = self._now_ns
-        self._move(contender, Phase.HOLDING)
+        self._move(contender, HOLDING)
         if self._turn is not contender or now_ns >= self._slice_end_ns:
             self._begin_turn(contender)
         contender.window.add_wait(now_ns, now_ns - contender.wait_from_ns)
@@ -259,7 +269,7 @@ class Slices:
         self._slice_end_ns = self._now_ns + self._settings.slice_ns
 
     def _revoke(self, occupant: Contender) -> None:
-        self._move(occupant, Phase.DRAINING)
+        self._move(occupant, DRAINING)
         occupant.revoked_ns = self._now_ns
         grace_ns = self._settings.drain_grace_ns
         expected_ns = self._settings.queue_cap_ns + min(occupant.usual_drain_ns, grace_ns)
@@ -277,17 +287,17 @@ class Slices:
         old = contender.phase
         contender.phase = phase
         contender.timer_ns = -1
-        if old is Phase.WAITING:
+        if old is WAITING:
             self._waiting -= 1
-        elif old is Phase.IDLE:
+        elif old is IDLE:
             self._busy += 1
-        if phase is Phase.WAITING or phase is Phase.THINKING:
+        if phase is WAITING or phase is THINKING:
             self._contenders[contender] = None
-            self._waiting += phase is Phase.WAITING
+            self._waiting += phase is WAITING
         else:
             self._contenders.pop(contender, None)
-            self._busy -= phase is Phase.IDLE
-        competes = phase is not Phase.IDLE and phase is not Phase.THROTTLED
+            self._busy -= phase is IDLE
+        competes = phase is not IDLE and phase is not THROTTLED
         if competes and not contender.active:
             self.competition.enter(contender, self._now_ns)
         elif contender.active and not competes:
