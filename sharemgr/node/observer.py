@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from time import monotonic_ns
 
 from edgeshare.devices import Device
 from edgeshare.errors import Unavailable
@@ -20,6 +21,8 @@ INTERVAL_S = 1.0
 class Observation:
     """One look at the devices."""
 
+    began_at_ns: int
+    """On the monotonic clock."""
     devices: tuple[Device, ...]
     memory_used_mib: dict[str, int]
     """By device id."""
@@ -29,12 +32,14 @@ class Observation:
 
 def observe(inventory: NvmlInventory, last: tuple[Device, ...]) -> Observation:
     """Looks once; where the driver went away, the devices of the last look are unhealthy."""
+    began_at_ns = monotonic_ns()
     try:
         devices = tuple(inventory.devices())
     except Unavailable as error:
         lost = tuple(replace(device, healthy=False, cause=str(error)) for device in last)
-        return Observation(lost, {}, {})
+        return Observation(began_at_ns, lost, {}, {})
     return Observation(
+        began_at_ns=began_at_ns,
         devices=devices,
         memory_used_mib={device.id: inventory.memory_used_mib(device.id) for device in devices},
         processes={
@@ -49,8 +54,8 @@ async def watch(
 ) -> None:
     """Delivers an observation every second, until it is cancelled.
 
-    The driver may take milliseconds to answer, and longer when a GPU hangs: a thread of its own waits for it, so that
-    no grant does.
+    The driver may take milliseconds to answer, and longer when a GPU hangs: a thread of its own waits for
+    it, so that no grant does.
     """
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="nvml") as executor:

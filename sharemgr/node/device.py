@@ -1,0 +1,92 @@
+"""One device's arbiter at work: gives it events, and writes its decisions into the gates of the clients."""
+
+import asyncio
+from collections.abc import Iterable
+from time import monotonic_ns
+from typing import Protocol
+
+from sharemgr.node.arbiter import Account, Arbiter, Command, Contend, Grant, Revoke, Settings, Share
+from sharemgr.node.timer import DeadlineTimer
+
+
+class Gates(Protocol):
+    """The gates of all clients of one allocation."""
+
+    def open_gates(self, number: int, contended: bool, now_ns: int) -> None:
+        """Lets them launch under this grant."""
+
+    def close_gates(self) -> None:
+        """Calls the grant back."""
+
+
+class DeviceArbiter:
+    """Grants the slices of one device. Every method takes the time of its event on the monotonic clock.
+
+    All of it runs in the event loop's thread, right in the callback that read a client's record: what
+    lies between the end of one client's work and the begin of the next one's is this.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, settings: Settings) -> None:
+        self._arbiter = Arbiter(settings)
+        self._gates: dict[str, Gates] = {}
+        self._timer = DeadlineTimer(loop, self._tick)
+
+    def close(self) -> None:
+        """Grants nothing more."""
+        self._timer.close()
+
+    def add(self, allocation_id: str, share: Share, gates: Gates, now_ns: int) -> None:
+        """From now on the allocation takes part."""
+        self._gates[allocation_id] = gates
+        self._perform(self._arbiter.add(allocation_id, share, now_ns), now_ns)
+
+    def update(self, allocation_id: str, share: Share, now_ns: int) -> None:
+        """Changes its limit or class."""
+        self._perform(self._arbiter.update(allocation_id, share, now_ns), now_ns)
+
+    def remove(self, allocation_id: str, now_ns: int) -> None:
+        """Its clients are gone."""
+        self._perform(self._arbiter.remove(allocation_id, now_ns), now_ns)
+        del self._gates[allocation_id]
+
+    def join(self, allocation_id: str, client_id: int, now_ns: int) -> None:
+        """A client came."""
+        self._perform(self._arbiter.join(allocation_id, client_id, now_ns), now_ns)
+
+    def gone(self, allocation_id: str, client_id: int, now_ns: int) -> None:
+        """A client left or died."""
+        self._perform(self._arbiter.gone(allocation_id, client_id, now_ns), now_ns)
+
+    def request(self, allocation_id: str, client_id: int, now_ns: int) -> None:
+        """A launch of a client waits at its closed gate."""
+        self._perform(self._arbiter.request(allocation_id, client_id, now_ns), now_ns)
+
+    def release(
+        self, allocation_id: str, client_id: int, number: int, gpu_ns: int, follows: bool, now_ns: int
+    ) -> None:
+        """A client drained its part of grant ``number``."""
+        commands = self._arbiter.release(allocation_id, client_id, number, gpu_ns, follows, now_ns)
+        self._perform(commands, now_ns)
+
+    def usage(self, allocation_id: str, client_id: int, number: int, gpu_ns: int, now_ns: int) -> None:
+        """GPU time that a client used under grant ``number`` so far."""
+        self._perform(self._arbiter.usage(allocation_id, client_id, number, gpu_ns, now_ns), now_ns)
+
+    def account(self, allocation_id: str, now_ns: int) -> Account:
+        """What the allocation had within the window."""
+        return self._arbiter.account(allocation_id, now_ns)
+
+    def _tick(self) -> None:
+        now_ns = monotonic_ns()
+        self._perform(self._arbiter.tick(now_ns), now_ns)
+
+    def _perform(self, commands: Iterable[Command], now_ns: int) -> None:
+        for command in commands:
+            gates = self._gates[command.allocation_id]
+            match command:
+                case Grant(_, number, contended) | Contend(_, number, contended):
+                    gates.open_gates(number, contended, now_ns)
+                case Revoke():
+                    gates.close_gates()
+        # After the gates: the timer's system call delays nobody then.
+        self._timer.arm(self._arbiter.deadline_ns())

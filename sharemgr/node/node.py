@@ -1,0 +1,295 @@
+"""This node's devices, allocations and clients, and what can be done with them. Runs in the event loop's
+thread."""
+
+import asyncio
+import itertools
+import logging
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic_ns
+
+from cuda_hook import wire
+from edgeshare import __version__
+from edgeshare.devices import Device
+from edgeshare.errors import AlreadyExists, EdgeshareError, Unavailable
+from edgeshare.units import MIB, NS_PER_S
+from edgeshare.v1 import allocations_pb2 as messages
+from edgeshare.v1.status_pb2 import AllocationStatus, NodeStatus
+from sharemgr.node.allocations import Allocation, Book
+from sharemgr.node.arbiter import Settings, Share
+from sharemgr.node.clients import Terms
+from sharemgr.node.config import Config
+from sharemgr.node.device import DeviceArbiter
+from sharemgr.node.ledger import Ledger
+from sharemgr.node.messages import LATENCY, allocation_from, message_from, owner_from
+from sharemgr.node.observer import Observation
+from sharemgr.node.server import AllocationServer, folders_of_managers, remove_folder
+from sharemgr.node.status import allocation_status, device_status, unmanaged_pids
+from sharemgr.node.store import Store
+
+logger = logging.getLogger(__name__)
+
+POLICIES = {"open": wire.FailurePolicy.OPEN, "closed": wire.FailurePolicy.CLOSED}
+
+
+class Node:
+    """The allocations and their clients. Calls that must reach the disk are coroutines, all others are
+    immediate."""
+
+    def __init__(
+        self,
+        config: Config,
+        devices: tuple[Device, ...],
+        clients_dir: Path,
+        store: Store,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._config = config
+        self._clients_dir = clients_dir
+        self._store = store
+        self._loop = loop
+        self._book = Book(devices, config.default_limit == "lend")
+        self._settings = Settings(
+            slice_ns=config.slice_ns,
+            window_ns=config.window_ns,
+            queue_cap_ns=config.queue_cap_ns,
+            anticipation_ns=config.anticipation_ns,
+        )
+        self._epoch = secrets.randbelow((1 << 32) - 1) + 1
+        self._arbiters = {device.id: DeviceArbiter(loop, self._settings) for device in devices}
+        self._servers: dict[str, AllocationServer] = {}
+        self._held: dict[str, asyncio.Event] = {}
+        """Allocations that are not kept on disk: each lives as long as a call, which waits for this event."""
+        self._stranded: dict[str, messages.Allocation] = {}
+        """Allocations that were kept, but that fit this machine no more: a device is missing."""
+        self._client_ids = itertools.count(1)
+        self._devices = devices
+        self._observation: Observation | None = None
+        self._unmanaged: dict[str, set[int]] = {}
+        self._unmanaged_before: dict[str, set[int]] = {}
+        self._saving = asyncio.Lock()
+        self._closed = False
+
+    def restore(self) -> None:
+        """Opens again what was kept on disk, and clears away what calls held that are over.
+
+        Raises Unavailable where the store cannot be read or written.
+        """
+        stored = self._store.load()
+        for message in stored or ():
+            try:
+                self._open(allocation_from(message))
+            except EdgeshareError as error:
+                # Kept: a device that is missing now may be back after the next start.
+                logger.error("allocation %s is kept, but cannot be served: %s", message.id, error)
+                self._stranded[message.id] = message
+        if stored is not None:
+            known = self._servers.keys() | self._stranded.keys()
+            for folder in folders_of_managers(self._clients_dir):
+                if folder.name not in known:
+                    remove_folder(folder)
+        # Also to find out now, not at the first allocation, that the disk can be written.
+        self._store.save(self._kept())
+
+    def close(self) -> None:
+        """Ends all clients' connections; what is kept stays on disk, and the folders where they are."""
+        if self._closed:
+            return
+        self._closed = True
+        for server in self._servers.values():
+            server.close()
+        for arbiter in self._arbiters.values():
+            arbiter.close()
+
+    async def add(self, message: messages.Allocation) -> tuple[messages.Allocation, Path]:
+        """Adds an allocation that stays until it is removed; returns it with its defaults, and its socket.
+
+        Adding it once more changes nothing. Raises InvalidRequest, NotFound, NoRoom, AlreadyExists,
+        Unavailable.
+        """
+        async with self._saving:
+            wanted = allocation_from(message)
+            present = self._book.find(wanted.id)
+            if present is None:
+                wanted = self._book.completed(wanted)
+                self._open(wanted)
+                stranded = self._stranded.pop(wanted.id, None)
+
+                def undo() -> None:
+                    self._shut(wanted.id)
+                    if stranded is not None:
+                        self._stranded[wanted.id] = stranded
+
+                await self._save(undo)
+            elif wanted.id in self._held or not same(present, wanted):
+                raise AlreadyExists(
+                    f"allocation {wanted.id!r} is there already and is another: "
+                    "choose another id, or remove it first"
+                )
+            return message_from(self._book.get(wanted.id)), self._servers[wanted.id].socket_path
+
+    def hold(self, message: messages.Allocation) -> tuple[messages.Allocation, Path, asyncio.Event]:
+        """Adds an allocation that stays until ``let_go``; the event says that it was removed before.
+        Raises as add."""
+        wanted = self._book.completed(allocation_from(message))
+        if self._book.find(wanted.id) is not None:
+            raise AlreadyExists(f"allocation {wanted.id!r} is there already: choose another id")
+        self._open(wanted)
+        removed = self._held[wanted.id] = asyncio.Event()
+        return message_from(wanted), self._servers[wanted.id].socket_path, removed
+
+    def let_go(self, allocation_id: str) -> None:
+        """Ends what ``hold`` began; nothing where it is over already."""
+        if not self._closed and self._held.pop(allocation_id, None) is not None:
+            self._shut(allocation_id)
+
+    async def update(self, request: messages.UpdateAllocationRequest) -> messages.Allocation:
+        """Changes limit, class or owner of an allocation. Raises InvalidRequest, NotFound, Unavailable."""
+        async with self._saving:
+            before = self._book.get(request.id)
+            after = self._book.update(
+                request.id,
+                limit_percent=request.limit_percent or None,
+                latency=request.share_class == LATENCY if request.share_class else None,
+                owner=owner_from(request.owner) if request.HasField("owner") else None,
+            )
+            self._reshare(after)
+
+            def undo() -> None:
+                self._book.remove(before.id)
+                self._book.add(before)
+                self._reshare(before)
+
+            await self._save(undo)
+            return message_from(after)
+
+    async def remove(self, allocation_id: str) -> None:
+        """Removes an allocation, its folder, and its clients' connections; nothing where it is not there."""
+        async with self._saving:
+            removed = self._held.pop(allocation_id, None)
+            if removed is not None:
+                removed.set()
+            if self._book.find(allocation_id) is not None:
+                self._shut(allocation_id)
+            self._stranded.pop(allocation_id, None)
+            await self._save(undo=lambda: None)
+
+    def allocations(self) -> list[messages.Allocation]:
+        """All allocations, also those that fit this machine no more."""
+        return [message_from(allocation) for allocation in self._book.all()] + list(self._stranded.values())
+
+    def status(self) -> NodeStatus:
+        """Who has what, now."""
+        now_ns = monotonic_ns()
+        window_ns = self._config.window_ns
+        known = [
+            allocation_status(allocation, self._servers[allocation.id], window_ns, now_ns)
+            for allocation in self._book.all()
+        ]
+        stranded = [AllocationStatus(allocation=message) for message in self._stranded.values()]
+        devices = self._observation.devices if self._observation else self._devices
+        return NodeStatus(
+            version=__version__,
+            window_ns=window_ns,
+            devices=[
+                device_status(device, self._book, self._observation, self._unmanaged.get(device.id, ()))
+                for device in devices
+            ],
+            allocations=known + stranded,
+        )
+
+    def observe(self, observation: Observation) -> None:
+        """Takes in what the driver says: whose memory is freed, what it took by itself, who never joined."""
+        for server in self._servers.values():
+            server.reconcile(observation)
+            server.sweep(monotonic_ns())
+        known = {pid for server in self._servers.values() for pid in server.pids()}
+        unmanaged = {
+            device.id: unmanaged_pids(device, self._book.all(), observation, known)
+            for device in observation.devices
+        }
+        # A process joins a moment before or after the driver lists it: one look is not enough to say that
+        # it did not.
+        self._unmanaged = {
+            device_id: pids & self._unmanaged_before.get(device_id, set())
+            for device_id, pids in unmanaged.items()
+        }
+        self._unmanaged_before = unmanaged
+        self._observation = observation
+
+    def _open(self, allocation: Allocation) -> None:
+        """Enters an allocation and listens for its clients; on an error nothing is left of it."""
+        self._book.add(allocation)
+        # Several devices are all whole: nobody else is on any of them, so one arbiter can speak for all.
+        device = self._arbiters[allocation.device_ids[0]]
+        terms = Terms(
+            allocation_id=allocation.id,
+            device_ids=allocation.device_ids,
+            accelerator=wire.Accelerator.GPU,
+            welcome=wire.Welcome(
+                version=wire.VERSION,
+                failure_policy=POLICIES[self._config.failure_policy],
+                grace_ms=self._config.grace_ms,
+                epoch=self._epoch,
+                queue_cap_ns=self._config.queue_cap_ns,
+                anticipation_ns=self._config.anticipation_ns,
+                memory_cap_bytes=allocation.memory_mib * MIB,
+            ),
+            record_interval_ns=NS_PER_S // self._config.max_records_per_s,
+            device=device,
+            ledger=Ledger(allocation.memory_mib * MIB, len(allocation.device_ids)),
+        )
+        server = AllocationServer(
+            folder=self._clients_dir / allocation.id,
+            terms=terms,
+            max_clients=self._config.max_clients,
+            client_ids=self._client_ids,
+            loop=self._loop,
+        )
+        device.add(allocation.id, share_of(allocation), server, monotonic_ns())
+        try:
+            server.open()
+        except EdgeshareError:
+            device.remove(allocation.id, monotonic_ns())
+            self._book.remove(allocation.id)
+            server.remove_folder()
+            raise
+        self._servers[allocation.id] = server
+
+    def _shut(self, allocation_id: str) -> None:
+        server = self._servers.pop(allocation_id)
+        server.close()
+        server.terms.device.remove(allocation_id, monotonic_ns())
+        server.remove_folder()
+        self._book.remove(allocation_id)
+
+    def _reshare(self, allocation: Allocation) -> None:
+        device = self._servers[allocation.id].terms.device
+        device.update(allocation.id, share_of(allocation), monotonic_ns())
+
+    def _kept(self) -> list[messages.Allocation]:
+        kept = [message_from(each) for each in self._book.all() if each.id not in self._held]
+        return kept + list(self._stranded.values())
+
+    async def _save(self, undo: Callable[[], None]) -> None:
+        """Saves what is kept. A disk takes milliseconds to be sure: a thread waits for it, so that no
+        grant does."""
+        try:
+            await asyncio.to_thread(self._store.save, self._kept())
+        except Unavailable:
+            undo()
+            raise
+
+
+def share_of(allocation: Allocation) -> Share:
+    """What the arbiter has to know of an allocation."""
+    return Share(allocation.request_percent, allocation.limit_percent, allocation.latency)
+
+
+def same(present: Allocation, wanted: Allocation) -> bool:
+    """Whether a wanted allocation is the present one; what it leaves to the defaults may be as it is."""
+    limit_percent = wanted.limit_percent or present.limit_percent
+    memory_mib = wanted.memory_mib or present.memory_mib
+    return replace(wanted, limit_percent=limit_percent, memory_mib=memory_mib) == present

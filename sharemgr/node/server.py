@@ -1,0 +1,207 @@
+"""One allocation's folder and socket: where its clients come in."""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic_ns
+
+from cuda_hook import wire
+from edgeshare.errors import InvalidRequest, Unavailable
+from edgeshare.names import HOOK_CONFIG, HOOK_SOCKET
+from sharemgr.node.clients import HELLO_TIMEOUT_NS, Client, Terms
+from sharemgr.node.observer import Observation
+from sharemgr.node.peers import Peer, PeerGoneError
+
+logger = logging.getLogger(__name__)
+
+BACKLOG = 64
+"""Connections that wait to be accepted: as many processes as a program starts at once; more try again."""
+
+SOCKET_PATH_BYTES_MAX = 107
+"""unix(7): sun_path has 108, the last of them zero."""
+
+
+class AllocationServer:
+    """Listens for one allocation's clients, and opens and closes their gates together."""
+
+    def __init__(
+        self,
+        *,
+        folder: Path,
+        terms: Terms,
+        max_clients: int,
+        client_ids: Iterator[int],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        """``client_ids`` gives ids that no other client of the manager has."""
+        self.socket_path = folder / HOOK_SOCKET
+        self.terms = terms
+        self.clients: dict[int, Client] = {}
+        """All connections, by client id."""
+        self.opened_at_ns = monotonic_ns()
+        self._folder = folder
+        self._max_clients = max_clients
+        self._client_ids = client_ids
+        self._loop = loop
+        self._listener: socket.socket | None = None
+        self._granted = (0, 0)
+        self._dying: dict[int, tuple[int, int]] = {}
+
+    def open(self) -> None:
+        """Makes the folder, what the hook must know without us, and the socket.
+
+        Raises InvalidRequest where the path is too long for a socket, Unavailable where it cannot be made.
+        """
+        if len(os.fsencode(self.socket_path)) > SOCKET_PATH_BYTES_MAX:
+            raise InvalidRequest(
+                f"{self.socket_path} is longer than the {SOCKET_PATH_BYTES_MAX} bytes of a socket's path: "
+                "use a shorter --runtime-dir or a shorter id"
+            )
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+        try:
+            self._folder.mkdir(mode=0o755, exist_ok=True)
+            self._write_config()
+            self.socket_path.unlink(missing_ok=True)
+            listener.bind(str(self.socket_path))
+            # Any user of the container may connect; that nobody else can, the folder above sees to.
+            self.socket_path.chmod(0o666)
+            listener.listen(BACKLOG)
+        except OSError as error:
+            listener.close()
+            raise Unavailable(f"{self.socket_path} cannot be made: {error.strerror}") from error
+        self._listener = listener
+        self._loop.add_reader(listener.fileno(), self._accept)
+
+    def close(self) -> None:
+        """Ends all connections and listens no more. The folder stays: a container may have it mounted."""
+        if self._listener is not None:
+            self._loop.remove_reader(self._listener.fileno())
+            self._listener.close()
+            self._listener = None
+            self.socket_path.unlink(missing_ok=True)
+        for client in list(self.clients.values()):
+            client.end()
+
+    def remove_folder(self) -> None:
+        """For an allocation that will not come back."""
+        remove_folder(self._folder)
+
+    def open_gates(self, number: int, contended: bool, now_ns: int) -> None:
+        """Lets all clients launch under this grant; a grant that goes on keeps the time it was granted at."""
+        if self._granted[0] != number:
+            self._granted = (number, now_ns)
+        granted_at_ns = self._granted[1]
+        for client in self.clients.values():
+            if client.pages is not None:
+                client.pages.open(number, contended, granted_at_ns)
+
+    def close_gates(self) -> None:
+        """Calls the grant back."""
+        for client in self.clients.values():
+            if client.pages is not None:
+                client.pages.close()
+
+    def sweep(self, now_ns: int) -> None:
+        """What has to be looked at now and then: who never said HELLO, who died on a kernel without
+        pidfds."""
+        if self._listener is not None:
+            # It may have been left out because descriptors were used up.
+            self._loop.add_reader(self._listener.fileno(), self._accept)
+        for client in list(self.clients.values()):
+            late = not client.joined and now_ns > client.connected_at_ns + HELLO_TIMEOUT_NS
+            if late or not client.peer.alive():
+                client.end()
+
+    def pids(self) -> list[int]:
+        """The processes of its clients, and of those whose memory the driver has not freed yet."""
+        return [client.peer.pid for client in self.clients.values()] + [
+            pid for pid, _ in self._dying.values()
+        ]
+
+    def dying_pid(self, client_id: int) -> int:
+        """The process that a client was which the ledger calls dying."""
+        return self._dying[client_id][0]
+
+    def reconcile(self, observation: Observation) -> None:
+        """Brings the ledger in line with what the driver says."""
+        listed = [observation.processes.get(device_id, {}) for device_id in self.terms.device_ids]
+        ledger = self.terms.ledger
+        for client_id, client in self.clients.items():
+            if client.joined:
+                for index, processes in enumerate(listed):
+                    ledger.reconcile(client_id, index, processes.get(client.peer.pid, 0))
+        for client_id, (pid, ended_at_ns) in list(self._dying.items()):
+            # A look that began before its end may have been too early to see what it had.
+            if observation.began_at_ns > ended_at_ns and not any(pid in processes for processes in listed):
+                ledger.driver_freed(client_id)
+                del self._dying[client_id]
+
+    def _accept(self) -> None:
+        assert self._listener is not None
+        try:
+            connection, _ = self._listener.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            # No descriptors left: listening on would only spin. The next sweep tries again.
+            logger.error("allocation %s: no connection can be accepted: %s", self.terms.allocation_id, error)
+            self._loop.remove_reader(self._listener.fileno())
+            return
+        connection.setblocking(False)
+        if len(self.clients) >= self._max_clients:
+            text = f"the allocation has {self._max_clients} clients already (max_clients)"
+            with suppress(OSError):
+                connection.send(wire.encode(wire.Refused(wire.Refusal.FULL, text)))
+            connection.close()
+            return
+        try:
+            peer = Peer(connection)
+        except (PeerGoneError, OSError):
+            connection.close()
+            return
+        client_id = next(self._client_ids)
+        self.clients[client_id] = Client(
+            client_id=client_id,
+            connection=connection,
+            peer=peer,
+            terms=self.terms,
+            loop=self._loop,
+            ended=self._forget,
+        )
+
+    def _forget(self, client: Client) -> None:
+        client_id = client.client_id
+        del self.clients[client_id]
+        ledger = self.terms.ledger
+        ledger.client_gone(client_id)
+        if client_id in ledger.dying():
+            self._dying[client_id] = (client.peer.pid, monotonic_ns())
+
+    def _write_config(self) -> None:
+        welcome = self.terms.welcome
+        lines = (
+            f"failure-policy={welcome.failure_policy.name.lower()}",
+            f"grace-ms={welcome.grace_ms}",
+            f"memory-cap-bytes={welcome.memory_cap_bytes}",
+        )
+        fresh = self._folder / f"{HOOK_CONFIG}.new"
+        fresh.write_text("".join(f"{line}\n" for line in lines))
+        fresh.replace(self._folder / HOOK_CONFIG)
+
+
+def remove_folder(folder: Path) -> None:
+    """Removes an allocation's folder and what a manager put into it; one that somebody else uses too is
+    left."""
+    for name in (HOOK_SOCKET, HOOK_CONFIG, f"{HOOK_CONFIG}.new"):
+        (folder / name).unlink(missing_ok=True)
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def folders_of_managers(clients_dir: Path) -> list[Path]:
+    """The folders in which a manager once opened a socket; others are only prepared for one."""
+    return sorted(path.parent for path in clients_dir.glob(f"*/{HOOK_CONFIG}"))

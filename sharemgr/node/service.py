@@ -1,0 +1,147 @@
+"""The manager's two gRPC services, each on a socket of its own. Translates calls; decides nothing."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import grpc
+from grpc.aio import Server, ServicerContext
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import aio as health
+from grpc_reflection.v1alpha import reflection
+
+from edgeshare.errors import EdgeshareError, InvalidRequest, NotFound, Unavailable
+from edgeshare.rpc import status_code
+from edgeshare.units import NS_PER_MS, NS_PER_S
+from edgeshare.v1 import allocations_pb2 as allocations
+from edgeshare.v1 import status_pb2 as status
+from edgeshare.v1.allocations_pb2_grpc import AllocationsServicer, add_AllocationsServicer_to_server
+from edgeshare.v1.status_pb2_grpc import ShareStatusServicer, add_ShareStatusServicer_to_server
+from sharemgr.node.node import Node
+
+WATCH_INTERVAL_NS = NS_PER_S
+WATCH_INTERVAL_NS_MIN = 100 * NS_PER_MS
+
+STATUS_CALLS_MAX = 64
+"""Calls at a time on the status socket, which anybody on the node may reach; more are refused."""
+
+
+class StatusService(ShareStatusServicer):
+    """Who has what; read only."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    async def GetNodeStatus(
+        self, request: status.GetNodeStatusRequest, context: ServicerContext
+    ) -> status.NodeStatus:
+        return self._node.status()
+
+    async def WatchShares(
+        self, request: status.WatchSharesRequest, context: ServicerContext
+    ) -> AsyncIterator[status.NodeStatus]:
+        interval_ns = request.interval_ns or WATCH_INTERVAL_NS
+        async with errors_told(context):
+            if interval_ns < WATCH_INTERVAL_NS_MIN:
+                raise InvalidRequest(
+                    f"interval_ns {interval_ns} is too short: ask for {WATCH_INTERVAL_NS_MIN} or more, or 0"
+                )
+        loop = asyncio.get_running_loop()
+        next_s = loop.time()
+        while True:
+            yield self._node.status()
+            # From the time it was due, not from now: so that the interval holds on average.
+            next_s = max(next_s + interval_ns / NS_PER_S, loop.time())
+            await asyncio.sleep(next_s - loop.time())
+
+
+class AllocationsService(AllocationsServicer):
+    """Who may use what. Its socket's mode lets root and the manager's own user in, and nobody else."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    async def AddAllocation(
+        self, request: allocations.AddAllocationRequest, context: ServicerContext
+    ) -> allocations.AddAllocationResponse:
+        async with errors_told(context):
+            added, socket_path = await self._node.add(request.allocation)
+        return allocations.AddAllocationResponse(allocation=added, socket_path=str(socket_path))
+
+    async def UpdateAllocation(
+        self, request: allocations.UpdateAllocationRequest, context: ServicerContext
+    ) -> allocations.UpdateAllocationResponse:
+        async with errors_told(context):
+            updated = await self._node.update(request)
+        return allocations.UpdateAllocationResponse(allocation=updated)
+
+    async def RemoveAllocation(
+        self, request: allocations.RemoveAllocationRequest, context: ServicerContext
+    ) -> allocations.RemoveAllocationResponse:
+        async with errors_told(context):
+            await self._node.remove(request.id)
+        return allocations.RemoveAllocationResponse()
+
+    async def ListAllocations(
+        self, request: allocations.ListAllocationsRequest, context: ServicerContext
+    ) -> allocations.ListAllocationsResponse:
+        return allocations.ListAllocationsResponse(allocations=self._node.allocations())
+
+    async def HoldAllocation(
+        self, request: allocations.HoldAllocationRequest, context: ServicerContext
+    ) -> AsyncIterator[allocations.HoldAllocationResponse]:
+        async with errors_told(context):
+            held, socket_path, removed = self._node.hold(request.allocation)
+        try:
+            yield allocations.HoldAllocationResponse(allocation=held, socket_path=str(socket_path))
+            await removed.wait()
+        finally:
+            # However the call ended: the caller let go, died, or the manager ends.
+            self._node.let_go(held.id)
+        async with errors_told(context):
+            raise NotFound(f"allocation {held.id} was removed")
+
+
+@asynccontextmanager
+async def errors_told(context: ServicerContext) -> AsyncIterator[None]:
+    """Ends the call with our error's code and text."""
+    try:
+        yield
+    except EdgeshareError as error:
+        await context.abort(status_code(error), str(error))
+
+
+async def serve_status(path: Path, node: Node) -> Server:
+    """Starts ShareStatus on a socket that anybody may connect to."""
+    server = grpc.aio.server(maximum_concurrent_rpcs=STATUS_CALLS_MAX)
+    add_ShareStatusServicer_to_server(StatusService(node), server)
+    await _start(server, path, 0o666, status.DESCRIPTOR.services_by_name["ShareStatus"].full_name)
+    return server
+
+
+async def serve_allocations(path: Path, node: Node) -> Server:
+    """Starts Allocations on a socket that root and the manager's own user may connect to."""
+    server = grpc.aio.server()
+    add_AllocationsServicer_to_server(AllocationsService(node), server)
+    await _start(server, path, 0o600, allocations.DESCRIPTOR.services_by_name["Allocations"].full_name)
+    return server
+
+
+async def _start(server: Server, path: Path, mode: int, service: str) -> None:
+    checks = health.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(checks, server)
+    for name in ("", service):
+        await checks.set(name, health_pb2.HealthCheckResponse.SERVING)
+    names = (service, reflection.SERVICE_NAME, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name)
+    reflection.enable_server_reflection(names, server)
+    # The socket is made with its mode: between making it and changing it, nobody may slip in.
+    before = os.umask(0o777 & ~mode)
+    try:
+        server.add_insecure_port(f"unix:{path}")
+    except RuntimeError as error:
+        raise Unavailable(f"{path} cannot be made: {error}") from error
+    finally:
+        os.umask(before)
+    await server.start()

@@ -1,0 +1,97 @@
+"""The node's status, put together for those who ask."""
+
+from collections.abc import Iterable
+
+from edgeshare.devices import Device
+from edgeshare.units import UNITS_PER_DEVICE
+from edgeshare.v1.status_pb2 import (
+    ALLOCATION_STATE_DRAINING,
+    ALLOCATION_STATE_HOLDING,
+    ALLOCATION_STATE_IDLE,
+    ALLOCATION_STATE_WAITING,
+    AllocationStatus,
+    ClientStatus,
+    DeviceStatus,
+    UnmanagedProcess,
+)
+from sharemgr.node.allocations import Allocation, Book
+from sharemgr.node.arbiter import State
+from sharemgr.node.messages import message_from
+from sharemgr.node.observer import Observation
+from sharemgr.node.server import AllocationServer
+
+STATES = {
+    State.IDLE: ALLOCATION_STATE_IDLE,
+    State.WAITING: ALLOCATION_STATE_WAITING,
+    State.HOLDING: ALLOCATION_STATE_HOLDING,
+    State.DRAINING: ALLOCATION_STATE_DRAINING,
+}
+
+QUEUED_NS_MAX = (1 << 63) - 1
+"""What is told of the queue at most: a client writes into its hint page what it likes."""
+
+
+def device_status(
+    device: Device, book: Book, observation: Observation | None, unmanaged: Iterable[int]
+) -> DeviceStatus:
+    """One device; ``unmanaged`` are the pids on it that are nobody's clients."""
+    used_mib = observation.memory_used_mib.get(device.id, 0) if observation else 0
+    processes = observation.processes.get(device.id, {}) if observation else {}
+    return DeviceStatus(
+        id=device.id,
+        index=device.index,
+        model=device.model,
+        memory_mib=device.memory_mib,
+        memory_used_mib=used_mib,
+        allocated_percent=book.allocated_percent(device.id),
+        allocated_memory_mib=book.allocated_memory_mib(device.id),
+        healthy=device.healthy,
+        cause=device.cause,
+        unmanaged_processes=[
+            UnmanagedProcess(pid=pid, memory_mib=processes.get(pid, 0) >> 20) for pid in sorted(unmanaged)
+        ],
+    )
+
+
+def allocation_status(
+    allocation: Allocation, server: AllocationServer, window_ns: int, now_ns: int
+) -> AllocationStatus:
+    """One allocation. Shares are of the window, or of its life where that is shorter."""
+    account = server.terms.device.account(allocation.id, now_ns)
+    measured_ns = max(1, min(window_ns, now_ns - server.opened_at_ns))
+    held_percent = 100 * account.held_ns / measured_ns
+    ledger = server.terms.ledger
+    pages = [client.pages for client in server.clients.values() if client.pages is not None]
+    clients = [
+        ClientStatus(pid=client.peer.pid, memory_used_bytes=ledger.client_bytes(client_id))
+        for client_id, client in server.clients.items()
+        if client.joined
+    ]
+    clients += [
+        ClientStatus(pid=server.dying_pid(client_id), memory_used_bytes=used_bytes, dying=True)
+        for client_id, used_bytes in ledger.dying().items()
+    ]
+    return AllocationStatus(
+        allocation=message_from(allocation),
+        state=STATES[account.state],
+        clients=clients,
+        held_percent=held_percent,
+        gpu_percent=100 * account.gpu_ns / measured_ns,
+        lent_percent=max(0.0, held_percent - allocation.request_percent),
+        queued_ns=min(sum(page.hint().backlog_ns for page in pages), QUEUED_NS_MAX),
+        waiting_ns=account.waiting_ns,
+        longest_wait_ns=account.longest_wait_ns,
+        memory_used_bytes=sum(ledger.info(index).used_bytes for index in range(len(allocation.device_ids))),
+        grants=account.grants,
+    )
+
+
+def unmanaged_pids(
+    device: Device, allocations: Iterable[Allocation], observation: Observation, known: set[int]
+) -> set[int]:
+    """The pids on a device that no hook joined. On a device that one allocation has whole, none is
+    expected to."""
+    on_device = [allocation for allocation in allocations if device.id in allocation.device_ids]
+    if any(allocation.request_percent == UNITS_PER_DEVICE for allocation in on_device):
+        return set()
+    return set(observation.processes.get(device.id, {})) - known
