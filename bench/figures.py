@@ -52,6 +52,15 @@ def hand_overs_ns(intervals: Sequence[Interval], begin_ns: int, end_ns: int) -> 
     ]
 
 
+def gap_after_last_ns(intervals: Sequence[Interval], client: str) -> int | None:
+    """From the end of the last that a client ran to the begin of what ran next; None where nothing did, or
+    it ran nothing. ``intervals`` are in the order in which the GPU ran them."""
+    last = max((index for index, each in enumerate(intervals) if each.client == client), default=None)
+    if last is None or last + 1 == len(intervals):
+        return None
+    return intervals[last + 1].begin_ns - intervals[last].end_ns
+
+
 def worst_share_error_percent(
     intervals: Sequence[Interval],
     expected_percent: Mapping[str, float],

@@ -1,16 +1,17 @@
 """The machine's own floors: what passing a word between two processes takes, with no edgeshare in it."""
 
-import os
-import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
+from bench.compiler import compile_program
 from bench.figures import percentile
+from bench.measurement import Bench, Effort, Measurement
 from bench.report import Row
-from edgeshare.errors import Unavailable
 from edgeshare.units import NS_PER_US
 
 PAUSES_US = {"back to back": 0, "after 2.5 ms of sleep": 2_500}
@@ -25,15 +26,8 @@ class Floor:
     """The C program beside this file, built for this run."""
 
     def __init__(self, folder: Path) -> None:
-        """Compiles it into ``folder``; raises Unavailable where there is no C compiler."""
-        self._program = folder / "floor"
-        compiler = os.environ.get("CC", "cc")
-        if shutil.which(compiler) is None:
-            raise Unavailable(f"no C compiler {compiler!r}: install gcc, or set CC")
-        source = Path(__file__).with_name("floor.c")
-        subprocess.run(
-            [compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-o", self._program, source], check=True
-        )
+        """Compiles it into ``folder``; raises Unavailable where that cannot be done."""
+        self._program = compile_program(Path(__file__).with_name("floor.c"), folder)
 
     def futex_ns(self, samples: int, pause_us: int) -> list[int]:
         """How long a futex's wake-up took, each."""
@@ -77,25 +71,32 @@ class Floor:
         return [int(line) for line in text.split()]
 
 
-def floor_rows(floor: Floor, samples: int, runs: int) -> list[Row]:
-    """Rows for the futex and the two relays: p50 and p99 of ``samples``, in each of ``runs``."""
-    rows = []
-    for pause, pause_us in PAUSES_US.items():
-        measured = {
-            "futex wake": [floor.futex_ns(samples, pause_us) for _ in range(runs)],
-            "two-hop relay in C": [floor.relay_ns(samples // 2, pause_us, python=False) for _ in range(runs)],
-            "two-hop relay in Python": [
-                floor.relay_ns(samples // 2, pause_us, python=True) for _ in range(runs)
-            ],
-        }
-        rows += [
-            Row(
-                f"floor: {name}, p{percent}",
-                "us",
-                [percentile(run, percent) / NS_PER_US for run in series],
-                {"words": pause},
-            )
-            for name, series in measured.items()
-            for percent in (50, 99)
-        ]
-    return rows
+def measurements(effort: Effort) -> list[Measurement]:
+    """One for each way to pass the word on, for each pause."""
+    ways: dict[str, Callable[[Floor, int, int], list[int]]] = {
+        "futex wake": Floor.futex_ns,
+        "two-hop relay in C": partial(Floor.relay_ns, python=False),
+        "two-hop relay in Python": partial(Floor.relay_ns, python=True),
+    }
+    return [
+        Measurement(f"floor: {name}, {pause}", partial(measure, effort, name, take, pause))
+        for pause in PAUSES_US
+        for name, take in ways.items()
+    ]
+
+
+def measure(
+    effort: Effort, name: str, take: Callable[[Floor, int, int], list[int]], pause: str, bench: Bench
+) -> list[Row]:
+    """p50 and p99 of one way."""
+    floor = Floor(bench.folder)
+    runs = [take(floor, effort.floor_samples, PAUSES_US[pause]) for _ in range(effort.floor_runs)]
+    return [
+        Row(
+            f"floor: {name}, p{percent}",
+            "us",
+            [percentile(run, percent) / NS_PER_US for run in runs],
+            {"words": pause},
+        )
+        for percent in (50, 99)
+    ]

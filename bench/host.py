@@ -28,3 +28,10 @@ def cpu_model(cpuinfo: str) -> str:
         if name.strip() in ("model name", "Model", "Hardware"):
             return value.strip()
     return platform.machine()
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time that a live process has used."""
+    # The command's name, in brackets, may hold anything; utime and stime are fields 14 and 15 (proc(5)).
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.errors import InvalidRequest, Unavailable
 from edgeshare.units import NS_PER_S, UNITS_PER_DEVICE
 
 SETTLE_NS = 2 * NS_PER_S
@@ -164,16 +164,37 @@ class Verdict:
         }
 
 
-def judge_phase(
-    workloads: Sequence[Workload], phase: Phase, executed_ns: Mapping[str, int], window_ns: int
-) -> PhaseResult:
-    """Compares what each workload executed within a window of the phase with the rule.
+@dataclass(frozen=True)
+class Sample:
+    """What each workload had executed in all by a moment of the demo."""
 
-    ``executed_ns`` is GPU time by workload, as the (simulated) GPU itself logged it; a workload that is not
-    in it executed nothing.
+    time_ns: int
+    """Since its start."""
+    executed_ns: Mapping[str, int]
+    """GPU time by workload, as the (simulated) GPU itself counts it; one that is missing executed nothing."""
+
+
+def executed_percents(first: Sample, last: Sample) -> dict[str, float]:
+    """What each workload executed between two moments, in percent of the time between them."""
+    span_ns = last.time_ns - first.time_ns
+    return {
+        name: 100 * (executed_ns - first.executed_ns.get(name, 0)) / span_ns
+        for name, executed_ns in last.executed_ns.items()
+    }
+
+
+def judge_phase(workloads: Sequence[Workload], phase: Phase, samples: Sequence[Sample]) -> PhaseResult:
+    """Compares what each workload executed in the judged part of a phase with the rule.
+
+    Raises Unavailable where the samples, in the order of their times, cover less than half of that part.
     """
+    judged = [sample for sample in samples if phase.judged_from_ns <= sample.time_ns <= phase.end_ns]
+    covered_ns = judged[-1].time_ns - judged[0].time_ns if judged else 0
+    if 2 * covered_ns < phase.end_ns - phase.judged_from_ns:
+        raise Unavailable(
+            f"'{phase.name}' was looked at too seldom to judge it: this machine is too busy; "
+            "try again, or give it more --seconds"
+        )
     expected = expected_percents(workloads, phase)
-    return PhaseResult(
-        phase,
-        tuple(Share(w, expected[w.name], 100 * executed_ns.get(w.name, 0) / window_ns) for w in workloads),
-    )
+    executed = executed_percents(judged[0], judged[-1])
+    return PhaseResult(phase, tuple(Share(w, expected[w.name], executed.get(w.name, 0.0)) for w in workloads))

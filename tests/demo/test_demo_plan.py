@@ -5,6 +5,8 @@ import pytest
 from edgeshare.cli.demo_plan import (
     SETTLE_NS,
     WORKLOADS,
+    Phase,
+    Sample,
     Verdict,
     Workload,
     expected_percents,
@@ -12,8 +14,10 @@ from edgeshare.cli.demo_plan import (
     make_phases,
     rule_percents,
 )
-from edgeshare.errors import InvalidRequest
+from edgeshare.errors import InvalidRequest, Unavailable
 from edgeshare.units import NS_PER_S
+
+PHASES = make_phases(30)
 
 
 def workload(name: str, request: int, limit: int = 100) -> Workload:
@@ -76,20 +80,23 @@ def test_a_demo_too_short_to_judge_is_refused_in_one_line() -> None:
     assert "\n" not in str(caught.value)
 
 
-def judged(red_ns: int) -> Verdict:
-    phase = make_phases(30)[0]
-    executed_ns = {"red": red_ns, "green": 3_000, "blue": 2_000, "alone": 10_000}
-    return Verdict((judge_phase(WORKLOADS, phase, executed_ns, window_ns=10_000),))
+def judged(red_ns: int, phase: Phase = PHASES[0]) -> Verdict:
+    """The verdict on a phase whose judged part lasts 8 s, with all shares but one as the rule says."""
+    executed_ns = {"red": red_ns, "green": 2_400_000_000, "blue": 1_600_000_000, "alone": 8_000_000_000}
+    if phase.paused:
+        executed_ns |= {"green": 4_800_000_000, "blue": 3_200_000_000}
+    samples = [Sample(phase.judged_from_ns, {}), Sample(phase.end_ns, executed_ns)]
+    return Verdict((judge_phase(WORKLOADS, phase, samples),))
 
 
-@pytest.mark.parametrize("red_ns", [4_901, 5_000, 5_099])
+@pytest.mark.parametrize("red_ns", [3_921_000_000, 4_000_000_000, 4_079_000_000])
 def test_a_share_within_a_point_of_the_rule_passes(red_ns: int) -> None:
     verdict = judged(red_ns)
     assert verdict.ok
     assert verdict.failures() == []
 
 
-@pytest.mark.parametrize("red_ns", [0, 4_890, 5_110, 10_000])
+@pytest.mark.parametrize("red_ns", [0, 3_919_000_000, 4_081_000_000, 8_000_000_000])
 def test_a_share_more_than_a_point_off_fails_and_is_named(red_ns: int) -> None:
     verdict = judged(red_ns)
     assert not verdict.ok
@@ -98,16 +105,36 @@ def test_a_share_more_than_a_point_off_fails_and_is_named(red_ns: int) -> None:
 
 
 def test_one_bad_phase_fails_the_whole() -> None:
-    good, bad = judged(5_000), judged(4_000)
+    good, bad = judged(4_000_000_000), judged(3_000_000_000)
     assert not Verdict(good.phases + bad.phases).ok
     assert Verdict(good.phases + good.phases).ok
 
 
 def test_a_workload_that_executed_nothing_fails_unless_it_had_to() -> None:
-    first, middle, _ = make_phases(30)
-    executed_ns = {"green": 6_000, "blue": 4_000, "alone": 10_000}
-    assert judge_phase(WORKLOADS, middle, executed_ns, 10_000).ok
-    assert not judge_phase(WORKLOADS, first, executed_ns, 10_000).ok
+    assert judged(0, PHASES[1]).ok
+    assert not judged(0, PHASES[0]).ok
+    assert not judged(100_000_000, PHASES[1]).ok
+
+
+def test_only_the_judged_part_of_a_phase_counts() -> None:
+    phase = PHASES[1]
+    totals = {"red": 0, "green": 4_800_000_000, "blue": 3_200_000_000, "alone": 8_000_000_000}
+    wild = dict.fromkeys(totals, 10000000000)
+    samples = [
+        Sample(phase.begin_ns, dict.fromkeys(totals, -10000000000)),
+        Sample(phase.judged_from_ns, {}),
+        Sample(phase.end_ns, totals),
+        Sample(phase.end_ns + 1, wild),
+    ]
+    assert judge_phase(WORKLOADS, phase, samples).ok
+
+
+def test_a_phase_that_was_hardly_looked_at_is_not_judged() -> None:
+    with pytest.raises(Unavailable, match="too seldom to judge"):
+        judge_phase(WORKLOADS, PHASES[0], [Sample(PHASES[0].judged_from_ns, {})])
+    late_ns = PHASES[0].end_ns - NS_PER_S
+    with pytest.raises(Unavailable, match="too seldom to judge"):
+        judge_phase(WORKLOADS, PHASES[0], [Sample(late_ns, {}), Sample(PHASES[0].end_ns, {})])
 
 
 def test_nothing_judged_is_not_ok() -> None:
@@ -115,7 +142,7 @@ def test_nothing_judged_is_not_ok() -> None:
 
 
 def test_the_json_has_the_promised_shape() -> None:
-    assert judged(5_001).as_json() == {
+    assert judged(4_000_800_000).as_json() == {
         "ok": True,
         "phases": [
             {

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console, RenderableType
 
-from edgeshare.cli.demo_plan import WORKLOADS, Verdict, judge_phase, make_phases
+from edgeshare.cli.demo_plan import WORKLOADS, Sample, Verdict, judge_phase, make_phases
 from edgeshare.cli.demo_view import (
     Picture,
     Standing,
@@ -26,6 +26,14 @@ STANDING = Standing(
     memory_mib=24_000,
 )
 PICTURE = Picture(12 * NS_PER_S, 30 * NS_PER_S, PHASES[1], [STANDING])
+
+
+def verdict_of(percents: dict[str, int]) -> Verdict:
+    phase = PHASES[0]
+    hundredth_ns = (phase.end_ns - phase.judged_from_ns) // 100
+    executed_ns = {name: percent * hundredth_ns for name, percent in percents.items()}
+    samples = [Sample(phase.judged_from_ns, {}), Sample(phase.end_ns, executed_ns)]
+    return Verdict((judge_phase(WORKLOADS, phase, samples),))
 
 
 def text_of(view: RenderableType) -> str:
@@ -58,15 +66,13 @@ def test_the_table_fits_a_terminal_of_120_columns() -> None:
 
 
 def test_the_summary_names_what_missed() -> None:
-    executed_ns = {"red": 45, "green": 35, "blue": 20, "alone": 100}
-    verdict = Verdict((judge_phase(WORKLOADS, PHASES[0], executed_ns, 100),))
+    verdict = verdict_of({"red": 45, "green": 35, "blue": 20, "alone": 100})
     shown = text_of(verdict_table(verdict))
     assert "45.00" in shown
     assert [line.split()[0] for line in verdict_lines(verdict)] == ["red", "green"]
 
 
 def test_the_summary_says_that_all_is_well_only_where_it_is() -> None:
-    executed_ns = {"red": 50, "green": 30, "blue": 20, "alone": 100}
-    verdict = Verdict((judge_phase(WORKLOADS, PHASES[0], executed_ns, 100),))
+    verdict = verdict_of({"red": 50, "green": 30, "blue": 20, "alone": 100})
     assert "every workload got what the rule says" in verdict_lines(verdict)[0]
     assert verdict_lines(Verdict(())) == ["nothing was judged"]

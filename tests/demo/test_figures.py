@@ -8,6 +8,7 @@ from bench.figures import (
     Interval,
     busy_percent,
     executed_ns,
+    gap_after_last_ns,
     hand_overs_ns,
     median,
     percentile,
@@ -104,3 +105,10 @@ def test_the_processor_is_named_on_arm_boards_too() -> None:
     assert cpu_model("processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\n") == "Some CPU @ 2 GHz"
     assert cpu_model("processor\t: 0\nModel\t: Raspberry Pi 4\n") == "Raspberry Pi 4"
     assert cpu_model("processor\t: 0\n") != ""
+
+
+def test_the_gap_after_a_clients_last_is_to_whatever_ran_next() -> None:
+    ran = turns(("a", 0, 10), ("b", 12, 20), ("a", 21, 30), ("b", 37, 40), ("b", 40, 50))
+    assert gap_after_last_ns(ran, "a") == 7
+    assert gap_after_last_ns(ran, "b") is None
+    assert gap_after_last_ns(ran, "c") is None

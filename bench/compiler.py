@@ -1,0 +1,25 @@
+"""Builds the small C programs that the bench times with, for this run alone."""
+
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+from edgeshare.errors import Unavailable
+
+FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror")
+
+
+def compile_program(source: Path, folder: Path, *flags: str) -> Path:
+    """Compiles one source file into ``folder``; raises Unavailable where that fails."""
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    if shutil.which(compiler[0]) is None:
+        raise Unavailable(f"no C compiler {compiler[0]!r}: install gcc, or set CC")
+    program = folder / source.stem
+    done = subprocess.run(
+        [*compiler, *FLAGS, "-o", program, source, *flags], stderr=subprocess.PIPE, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise Unavailable(f"{source} does not compile: {done.stderr.strip().splitlines()[-1]}")
+    return program

@@ -1,0 +1,156 @@
+"""The demo itself: starts the workloads, looks at the machine while they run, and has them judged."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from edgeshare.cli.demo_plan import (
+    WORKLOADS,
+    Phase,
+    Sample,
+    Verdict,
+    Workload,
+    executed_percents,
+    expected_percents,
+    judge_phase,
+)
+from edgeshare.cli.demo_programs import EDGESHARE, Program
+from edgeshare.cli.demo_stage import Stage
+from edgeshare.cli.demo_view import Picture, Standing
+from edgeshare.client import ManagerClient
+from edgeshare.errors import EdgeshareError
+from edgeshare.units import NS_PER_MS, NS_PER_S
+from edgeshare.v1.status_pb2 import AllocationStatus, NodeStatus
+from simgpu.machine import Machine
+from simgpu.native import BURN
+
+LEAD_NS = 4 * NS_PER_S
+"""From the start of the first workload to the moment when all begin: each is a Python program that loads
+gRPC, on machines of one core too."""
+
+TICK_NS = 250 * NS_PER_MS
+"""Between two looks at the machine."""
+
+BEFORE_END_NS = 20 * NS_PER_MS
+"""How long before the end of a phase the last look at it is: a look is late rather than early."""
+
+SHOWN_WINDOW_NS = 2 * NS_PER_S
+"""What the shares that are shown are of."""
+
+KERNEL_US = 1_000
+ALLOCATED_MIB = 512
+SPARE_S = 60
+"""How much longer than the demo a workload would go on: it is ended, it does not end."""
+
+
+def perform(stage: Stage, phases: Sequence[Phase], show: Callable[[Picture], None]) -> Verdict:
+    """Runs the workloads through all phases, shows them meanwhile, and judges them. Raises Unavailable where
+    one of the programs ends on its own."""
+    begin_ns = time.monotonic_ns() + LEAD_NS
+    programs = [stage.manager]
+    programs += [start_workload(stage, workload, phases, begin_ns) for workload in WORKLOADS]
+    reports = Reports(stage.client)
+    reports.start()
+    samples: list[Sample] = []
+    for look_ns in look_times_ns(phases):
+        time.sleep(max(0, begin_ns + look_ns - time.monotonic_ns()) / NS_PER_S)
+        for program in programs:
+            program.check()
+        samples.append(take_sample(stage.machine, begin_ns))
+        show(make_picture(phases, samples, reports.latest))
+    return Verdict(tuple(judge_phase(WORKLOADS, phase, samples) for phase in phases))
+
+
+def start_workload(stage: Stage, workload: Workload, phases: Sequence[Phase], begin_ns: int) -> Program:
+    """Starts one through ``edgeshare run``; it begins to submit at ``begin_ns``."""
+    seconds = phases[-1].end_ns // NS_PER_S + SPARE_S
+    share = ["--runtime-dir", str(stage.runtime_dir), "--gpu", str(workload.gpu)]
+    share += ["--percent", str(workload.request_percent), "--limit", str(workload.limit_percent)]
+    burn = [str(BURN), "--kernel-us", str(KERNEL_US), "--alloc-mib", str(ALLOCATED_MIB)]
+    burn += ["--start-at-ns", str(begin_ns), "--seconds", str(seconds)]
+    if workload.pauses:
+        paused = [phase for phase in phases if phase.paused]
+        burn += ["--idle-from", str(paused[0].begin_ns / NS_PER_S)]
+        burn += ["--idle-until", str(paused[-1].end_ns / NS_PER_S)]
+    return stage.start(workload.name, [*EDGESHARE, "run", *share, "--", *burn])
+
+
+def look_times_ns(phases: Sequence[Phase]) -> list[int]:
+    """When to look at the machine, since the start (negative: before it): every tick, and where the judged
+    part of a phase begins and ends."""
+    edges = {edge for phase in phases for edge in (phase.judged_from_ns, phase.end_ns - BEFORE_END_NS)}
+    return sorted(edges | set(range(-LEAD_NS, phases[-1].end_ns, TICK_NS)))
+
+
+def take_sample(machine: Machine, begin_ns: int) -> Sample:
+    """What the simulated GPUs have executed by now for each workload, on its GPU."""
+    processes = machine.processes()
+    gpus = {workload.name: workload.gpu for workload in WORKLOADS}
+    executed_ns = dict.fromkeys(gpus, 0)
+    for process in processes:
+        if process.tag in gpus:
+            executed_ns[process.tag] += process.executed_ns[gpus[process.tag]]
+    return Sample(time.monotonic_ns() - begin_ns, executed_ns)
+
+
+class Reports(threading.Thread):
+    """Keeps what the manager said last about shares, queues and waits."""
+
+    def __init__(self, client: ManagerClient) -> None:
+        super().__init__(name="reports", daemon=True)
+        self.latest = NodeStatus()
+        self._client = client
+
+    def run(self) -> None:
+        try:
+            for status in self._client.watch(TICK_NS):
+                self.latest = status
+        except EdgeshareError:
+            # It ended, or we do: who runs the programs notices, and tells.
+            return
+
+
+def make_picture(phases: Sequence[Phase], samples: Sequence[Sample], status: NodeStatus) -> Picture:
+    """The moment of the last sample; shares are of the samples of the last seconds."""
+    last = samples[-1]
+    phase = next((p for p in phases if p.begin_ns <= last.time_ns < p.end_ns), None)
+    # The machine's counters stand still before the start.
+    since_ns = max(0, last.time_ns - SHOWN_WINDOW_NS)
+    first = next(sample for sample in samples if sample.time_ns >= since_ns or sample is last)
+    executed = executed_percents(first, last) if first is not last else {}
+    expected = expected_percents(WORKLOADS, phase) if phase else {}
+    return Picture(
+        elapsed_ns=last.time_ns,
+        total_ns=phases[-1].end_ns,
+        phase=phase,
+        standings=[
+            make_standing(w, expected.get(w.name, 0.0), executed.get(w.name, 0.0), find_report(w, status))
+            for w in WORKLOADS
+        ],
+    )
+
+
+def find_report(workload: Workload, status: NodeStatus) -> AllocationStatus:
+    """What the manager says about a workload: nobody else has an allocation of that size on that GPU. Empty
+    where it says nothing yet."""
+    indices = {device.id: device.index for device in status.devices}
+    for report in status.allocations:
+        gpus = [indices.get(device_id) for device_id in report.allocation.device_ids]
+        if gpus == [workload.gpu] and report.allocation.request_percent == workload.request_percent:
+            return report
+    return AllocationStatus()
+
+
+def make_standing(
+    workload: Workload, rule_percent: float, executed_percent: float, report: AllocationStatus
+) -> Standing:
+    """One workload's line: the share from the machine, the rest from the manager."""
+    return Standing(
+        workload=workload,
+        rule_percent=rule_percent,
+        executed_percent=executed_percent,
+        queued_ns=report.queued_ns,
+        waiting_ns=report.waiting_ns,
+        memory_used_bytes=report.memory_used_bytes,
+        memory_mib=report.allocation.memory_mib,
+    )
