@@ -1,6 +1,7 @@
 """``edgeshare demo``: four workloads share two simulated GPUs, and the rule is seen to hold."""
 
 import json
+import os
 import shutil
 import signal
 import sys
@@ -22,6 +23,10 @@ from edgeshare.errors import EdgeshareError
 
 SHARED_MEMORY = Path("/dev/shm")
 """Where the simulated machine lies if it can: its clock is memory that all its processes share."""
+
+SCRATCH_PREFIX = "edgeshare-demo-"
+LOGS_PREFIX = "edgeshare-demo-logs-"
+"""Before the pid, in the names of a demo's two folders."""
 
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -58,9 +63,7 @@ def run(phases: tuple[Phase, ...], folder: Path, logs: Path, as_json: bool) -> V
         with open_stage(folder, logs) as stage:
             return perform(stage, phases, every_window(lambda lines: click.echo("\n".join(lines))))
     with Live("starting", console=console, auto_refresh=False) as live, open_stage(folder, logs) as stage:
-        return perform(
-            stage, phases, lambda picture: live.update(picture_view(picture, SHOWN_WINDOW_NS), refresh=True)
-        )
+        return perform(stage, phases, lambda picture: live.update(picture_view(picture, SHOWN_WINDOW_NS), refresh=True))
 
 
 def every_window(write: Callable[[list[str]], None]) -> Callable[[Picture], None]:
@@ -95,14 +98,14 @@ def ended_by_signals() -> Iterator[None]:
 def scratch_folder() -> Iterator[Path]:
     """A folder for the machine and the sockets, removed at the end."""
     parent = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
-    with tempfile.TemporaryDirectory(prefix="edgeshare-demo-", dir=parent) as folder:
+    with tempfile.TemporaryDirectory(prefix=f"{SCRATCH_PREFIX}{os.getpid()}-", dir=parent) as folder:
         yield Path(folder)
 
 
 @contextmanager
 def log_folder() -> Iterator[Path]:
     """A folder for the logs, which stays where an error says to look into it."""
-    folder = Path(tempfile.mkdtemp(prefix="edgeshare-demo-logs-"))
+    folder = Path(tempfile.mkdtemp(prefix=f"{LOGS_PREFIX}{os.getpid()}-"))
     try:
         yield folder
     except Exception:
