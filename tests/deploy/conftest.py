@@ -23,9 +23,7 @@ REFUSED = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"name": "older"},
-    "spec": {
-        "containers": [{"name": "main", "image": "none", "resources": {"limits": {"edge/gpu-percent": 130}}}]
-    },
+    "spec": {"containers": [{"name": "main", "image": "none", "resources": {"limits": {"edge/gpu-percent": 130}}}]},
 }
 
 Object = dict[str, Any]

@@ -8,6 +8,8 @@ import pytest
 import yaml
 from onenode.api_server import ApiServer
 
+from deviceplugin.pods import parse_terms
+from deviceplugin.quantity import whole_number
 from edgeshare.errors import InvalidRequest
 from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, UNITS_PER_DEVICE, parse_request_percent
 
@@ -54,9 +56,7 @@ def verdicts(installed: ApiServer) -> tuple[set[str], list[str]]:
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[case["name"] for case in CASES])
-def test_pod_is_admitted_or_refused_with_the_reason(
-    number: int, verdicts: tuple[set[str], list[str]]
-) -> None:
+def test_pod_is_admitted_or_refused_with_the_reason(number: int, verdicts: tuple[set[str], list[str]]) -> None:
     admitted, messages = verdicts
     said = [message for message in messages if f'"case-{number}"' in message]
     if expected := CASES[number].get("refused"):
@@ -82,12 +82,21 @@ def test_pod_that_was_there_before_the_policy_can_still_be_changed(installed: Ap
 
 
 def test_share_annotation_that_is_changed_later_is_checked(installed: ApiServer) -> None:
-    done = installed.kubectl(
-        "create", "-f", "-", stdin=json.dumps(pod({"main": {"edge/gpu-percent": 50}}, "edited"))
-    )
+    done = installed.kubectl("create", "-f", "-", stdin=json.dumps(pod({"main": {"edge/gpu-percent": 50}}, "edited")))
     assert done.returncode == 0, done.stderr
     good = installed.kubectl("annotate", "pod", "edited", "edge/gpu-percent-limit=60")
     assert good.returncode == 0, good.stderr
     bad = installed.kubectl("annotate", "--overwrite", "pod", "edited", "edge/gpu-percent-limit=40")
     assert bad.returncode == 1
     assert "above the annotation edge/gpu-percent-limit: 40" in bad.stderr
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "refused" not in case], ids=lambda case: case["name"])
+def test_plugin_accepts_what_the_policy_admits(case: Case) -> None:
+    for container in ("main", "setup"):
+        limits = {name: str(value) for name, value in case.get(container, {}).items()}
+        if percent := limits.get("edge/gpu-percent"):
+            # As the API server answers: quantities are strings.
+            asking = pod({**case, container: limits}, "case")
+            units = whole_number(percent, container)
+            assert parse_terms(asking, container, units).request_percent == min(units, UNITS_PER_DEVICE)

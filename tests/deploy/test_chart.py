@@ -106,9 +106,7 @@ def test_probes_ask_at_the_sockets_that_the_parts_serve(pod: Object) -> None:
 
 def test_changed_configuration_starts_the_pods_anew(render: Render) -> None:
     def template(*values: str) -> Object:
-        annotations: Object = only(render(*values), "DaemonSet")["spec"]["template"]["metadata"][
-            "annotations"
-        ]
+        annotations: Object = only(render(*values), "DaemonSet")["spec"]["template"]["metadata"]["annotations"]
         return annotations
 
     assert template() == template()
@@ -119,9 +117,7 @@ def test_folder_of_the_host_has_the_same_path_in_the_container(render: Render) -
     """The kubelet is handed paths below them, and mounts these from the host."""
     objects = render('kubeletRootDir="/var/lib/k0s/kubelet"')
     pod = only(objects, "DaemonSet")["spec"]["template"]["spec"]
-    folders = {
-        volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume
-    }
+    folders = {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
     mounts = [mount for container in pod["containers"] for mount in container["volumeMounts"]]
     mounted = {mount["name"]: mount["mountPath"] for mount in mounts if mount["name"] in folders}
     assert mounted == folders

@@ -23,9 +23,7 @@ ACCOUNT = "system:serviceaccount:edgeshare:edgeshare"
         ("get secrets", "no"),
     ],
 )
-def test_service_account_has_the_rights_that_the_plugin_uses(
-    right: str, answer: str, installed: ApiServer
-) -> None:
+def test_service_account_has_the_rights_that_the_plugin_uses(right: str, answer: str, installed: ApiServer) -> None:
     done = installed.kubectl("auth", "can-i", "--all-namespaces", f"--as={ACCOUNT}", *right.split())
     assert done.stdout.strip() == answer
 

@@ -45,9 +45,7 @@ def serving(path: Path, status: health_pb2.HealthCheckResponse.ServingStatus) ->
 
 def probe(method: str, folder: Path, pattern: str) -> tuple[int, str]:
     """The probe's exit status, and what it says."""
-    done = subprocess.run(
-        [sys.executable, PROBE, method, folder, pattern], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, PROBE, method, folder, pattern], capture_output=True, text=True, check=False)
     return done.returncode, done.stderr.strip()
 
 
