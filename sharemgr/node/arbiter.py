@@ -217,6 +217,7 @@ class Arbiter:
         contender.unwant(client)
         if contender.latency and not contender.clients:
             self._slices.latency_present -= 1
+            self._slices.signal()
         if client.opened:
             # It can report no more. What it did since it last did counts in full: dying is no way round a limit.
             contender.report(client, now_ns - client.reported_ns, now_ns)

@@ -162,7 +162,7 @@ class Standing:
     def renew_budget(self, now_ns: int, settings: Settings) -> None:
         """On waking: begins a new period where what is left would last beyond this one at the rate r, as the
         constant-bandwidth server does."""
-        if self.budget_ns * 100 > (self.period_end_ns - now_ns) * self.request_percent:
+        if self.urgent(now_ns, settings) and self.budget_ns * 100 > (self.period_end_ns - now_ns) * self.request_percent:
             self.budget_ns = self.request_percent * settings.budget_period_ns // 100
             self.period_end_ns = now_ns + settings.budget_period_ns
 
@@ -240,11 +240,14 @@ class Competition:
 
     def cap_debt(self, standing: Standing) -> None:
         """Forgives what it owes beyond one window: an older debt shows in no window, and would only starve it."""
-        most = self.virtual_time + self._settings.window_ns * 100 // standing.request_percent
-        if standing.v > most:
-            self._weighted_v -= standing.request_percent * (standing.v - most)
-            standing.v = most
-            self._set_deadline(standing)
+        excess_ns = -self.lag_ns(standing) - self._settings.window_ns
+        if excess_ns > 0:
+            percent = standing.request_percent
+            # V goes back with its v, though by less.
+            virtual = excess_ns * 100 * self._weight // (percent * (self._weight - percent))
+            standing.v -= virtual
+            standing.deadline -= virtual
+            self._weighted_v -= percent * virtual
 
     def end_turn(self, standing: Standing) -> None:
         """Learns from a turn that is over what its turns cost, for the deadlines to come."""

@@ -138,9 +138,12 @@ class Slices:
         self.signal()
 
     def forget(self, contender: Contender) -> None:
-        """It was removed, and sleeps."""
+        """It was removed, and sleeps for ever."""
         if self._turn is contender:
             self._turn = None
+        if self._slept is contender:
+            self._slept = None
+            self._slept_ns = self._slept_before_ns
 
     def note_held(self, contender: Contender) -> None:
         """Brings its window up to date."""

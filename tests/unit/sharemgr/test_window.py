@@ -1,0 +1,57 @@
+"""The sliding window never counts more than fits into it, and forgets in time."""
+
+import random
+
+import pytest
+
+from edgeshare.units import NS_PER_MS as MS
+from edgeshare.units import NS_PER_S as S
+from sharemgr.node.window import Sums, Window
+
+
+def test_what_was_held_counts_until_the_window_has_passed() -> None:
+    window = Window(10 * S, 0)
+    window.add_wait(1 * S, 7 * MS)
+    window.add_held(1 * S, 3 * S)
+    window.add_gpu(1 * S, 3 * S, S)
+    assert window.sums(3 * S) == Sums(2 * S, 1 * S, 7 * MS)
+    assert window.sums(11 * S) == Sums(2 * S, 1 * S, 7 * MS)
+    assert window.sums(12 * S) == Sums(1 * S, S // 2, 0)
+    assert window.sums(13 * S) == Sums(0, 0, 0)
+
+
+def test_a_hold_longer_than_the_window_fills_it_exactly() -> None:
+    window = Window(10 * S, 5 * S)
+    window.add_held(5 * S, 3605 * S + 123)
+    assert window.sums(3605 * S + 123).held_ns == pytest.approx(10 * S, abs=2)
+    assert window.sums(3605 * S + 123).held_ns <= 10 * S
+
+
+def test_the_longest_wait_is_reported() -> None:
+    window = Window(10 * S, 0)
+    for end_ns, wait_ns in ((S, 5 * MS), (S + 1, 9 * MS), (2 * S, 1 * MS)):
+        window.add_wait(end_ns, wait_ns)
+    assert window.sums(3 * S).longest_wait_ns == 9 * MS
+    assert window.sums(11 * S + 200 * MS).longest_wait_ns == 1 * MS
+
+
+def test_gpu_time_is_never_more_than_what_was_held() -> None:
+    window = Window(10 * S, 0)
+    window.add_held(0, 2 * MS)
+    window.add_gpu(0, 2 * MS, 5 * MS)
+    assert window.sums(2 * MS).gpu_ns == 2 * MS
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_back_to_back_holds_add_up_to_the_window_whatever_their_lengths(seed: int) -> None:
+    rng = random.Random(seed)
+    windows = [Window(10 * S, 0) for _ in range(3)]
+    now_ns = 0
+    for _ in range(2000):
+        length_ns = rng.choice((1, 999, 5 * MS, 17 * MS, 350 * MS))
+        rng.choice(windows).add_held(now_ns, now_ns + length_ns)
+        now_ns += length_ns
+        total_ns = sum(window.sums(now_ns).held_ns for window in windows)
+        assert total_ns <= min(now_ns, 10 * S)
+        # Of the oldest bucket it is not known which part of it a window held.
+        assert total_ns >= min(now_ns, 10 * S) - len(windows)
