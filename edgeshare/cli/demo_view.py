@@ -3,15 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from edgeshare.cli.demo_plan import TOLERANCE_PERCENT, Phase, Verdict, Workload
 from edgeshare.units import MIB, NS_PER_MS, NS_PER_S
-
-BAR_WIDTH = 24
 
 
 @dataclass(frozen=True)
@@ -40,17 +38,18 @@ class Picture:
     standings: Sequence[Standing]
 
 
-COLUMNS = ("workload", "gpu", "request", "limit", "rule", "executed", "", "queued", "waiting", "memory")
+COLUMNS = ("workload", "gpu", "request", "limit", "rule", "executed", "", "queued", "waiting", "memory, MiB")
 
 
 def picture_view(picture: Picture, window_ns: int) -> RenderableType:
     """The live table; shares are of the last ``window_ns``."""
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, expand=True)
     for column in COLUMNS:
-        table.add_column(column, justify="left" if column in ("workload", "") else "right", no_wrap=True)
+        justify: JustifyMethod = "left" if column in ("workload", "") else "right"
+        table.add_column(column, justify=justify, no_wrap=True, ratio=None if column else 1)
     for standing in picture.standings:
         cells = standing_cells(standing)
-        bar = ProgressBar(100, standing.executed_percent, width=BAR_WIDTH)
+        bar = ProgressBar(100, standing.executed_percent)
         table.add_row(*cells[:6], bar, *cells[6:])
     caption = Text(
         f"executed: by the simulated GPU, in the last {window_ns // NS_PER_S} s; rule: what it should be now",
@@ -79,7 +78,7 @@ def standing_cells(standing: Standing) -> tuple[str, ...]:
         f"{standing.executed_percent:.1f} %",
         f"{standing.queued_ns / NS_PER_MS:.1f} ms",
         f"{standing.waiting_ns / NS_PER_MS:.1f} ms",
-        f"{used_mib} of {standing.memory_mib} MiB",
+        f"{used_mib} of {standing.memory_mib}",
     )
 
 
@@ -99,20 +98,23 @@ def picture_lines(picture: Picture) -> list[str]:
 
 def verdict_table(verdict: Verdict) -> Table:
     """What each workload got in each phase, beside the rule."""
-    table = Table(title="executed by the simulated GPUs, in percent of each", title_justify="left")
+    table = Table(title="executed by the simulated GPUs (rule), in percent of each", title_justify="left")
     table.add_column("workload")
     table.add_column("gpu", justify="right")
     table.add_column("request", justify="right")
     for result in verdict.phases:
-        table.add_column(f"{result.phase.name}: rule", justify="right")
-        table.add_column("executed", justify="right")
+        table.add_column(result.phase.name, justify="right")
     for shares in zip(*(result.shares for result in verdict.phases), strict=True):
         workload = shares[0].workload
-        cells = [workload.name, str(workload.gpu), f"{workload.request_percent}"]
-        for share in shares:
-            colour = "green" if share.ok else "red"
-            cells += [f"{share.expected_percent:.1f}", f"[{colour}]{share.executed_percent:.2f}"]
-        table.add_row(*cells)
+        table.add_row(
+            workload.name,
+            str(workload.gpu),
+            str(workload.request_percent),
+            *(
+                f"[{'green' if share.ok else 'red'}]{share.executed_percent:.2f}[/] ({share.expected_percent:.0f})"
+                for share in shares
+            ),
+        )
     return table
 
 

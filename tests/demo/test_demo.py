@@ -91,7 +91,7 @@ def test_where_stdout_is_no_terminal_plain_lines_tell_and_a_summary_ends_it(tmp_
     assert "\x1b" not in out
     shown = re.findall(
         r"(\w+) +gpu (\d)  request (\d+) %  limit 100 %  rule \d+ %  executed \d+\.\d %  "
-        r"queued [\d.]+ ms  waiting [\d.]+ ms  memory (\d+) of \d+ MiB",
+        r"queued [\d.]+ ms  waiting [\d.]+ ms  memory, MiB (\d+) of \d+",
         out,
     )
     assert {(name, gpu, request) for name, gpu, request, _ in shown} == {
