@@ -75,7 +75,7 @@ EXPORT CUresult cuDeviceGetLuid(char *luid, unsigned int *deviceNodeMask, CUdevi
 
 EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev) {
     DEVICE(bytes, dev);
-    *bytes = gpu_of_device(dev)->model.memory_bytes;
+    *bytes = gpu_total_bytes(gpu_of_device(dev));
     return CUDA_SUCCESS;
 }
 

@@ -154,7 +154,7 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
     const struct simgpu_gpu *gpu = &driver.machine.shared->gpus[context->gpu];
     machine_reap(&driver.machine, clock_now_ns());
     uint64_t used = gpu_used_bytes(gpu);
-    *total = gpu->model.memory_bytes;
+    *total = gpu_total_bytes(gpu);
     *free = used < *total ? *total - used : 0;
     return CUDA_SUCCESS;
 }

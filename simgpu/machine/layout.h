@@ -178,7 +178,9 @@ struct simgpu_machine {
     uint32_t recoveries;
     uint64_t last_id;      /* of processes and contexts */
     uint64_t last_reap_ns; /* when somebody last looked for dead processes */
-    uint64_t padding[4];
+    uint32_t faults;       /* injected in all GPUs: a futex that waiters for events sleep on */
+    uint32_t unused;
+    uint64_t padding[3];
     struct simgpu_process processes[1024];
     struct simgpu_gpu gpus[];
 };

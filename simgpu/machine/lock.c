@@ -44,10 +44,12 @@ static uint32_t holder_of(struct machine *machine) {
     return machine->holder;
 }
 
-static void futex_wait(uint32_t *word, uint32_t value) {
-    struct timespec patience = {.tv_nsec = PATIENCE_NS};
-    syscall(SYS_futex, word, FUTEX_WAIT, value, &patience, NULL, 0);
+void futex_wait_for(uint32_t *word, uint32_t value, uint64_t timeout_ns) {
+    struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000u), .tv_nsec = (long)(timeout_ns % 1000000000u)};
+    syscall(SYS_futex, word, FUTEX_WAIT, value, &timeout, NULL, 0);
 }
+
+void futex_wake_all(uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, 0x7fffffff, NULL, NULL, 0); }
 
 bool word_lock(struct machine *machine, uint32_t *word) {
     uint32_t own = holder_of(machine);
@@ -72,7 +74,7 @@ bool word_lock(struct machine *machine, uint32_t *word) {
                 continue;
             seen |= WAITERS;
         }
-        futex_wait(word, seen);
+        futex_wait_for(word, seen, PATIENCE_NS);
         if (__atomic_load_n(word, __ATOMIC_RELAXED) != seen)
             continue;
         uint32_t holder = seen & ~WAITERS;

@@ -63,11 +63,16 @@ void gpu_unlock(struct simgpu_gpu *gpu);
 int machine_context_create(struct machine *machine, uint32_t gpu, bool *full);
 void machine_context_destroy(struct machine *machine, uint32_t gpu, uint32_t context);
 
-/* Memory of one GPU that its contexts have, and takes or gives back (negative) some for one context: false when there
- * is not that much. Under no lock of the caller's. */
+/* Memory of one GPU for contexts, and what they have. */
+uint64_t gpu_total_bytes(const struct simgpu_gpu *gpu);
 uint64_t gpu_used_bytes(const struct simgpu_gpu *gpu);
+/* Takes some for one context, or gives it back: false when there is not that much. Under no lock of the caller's. */
 bool machine_take_memory(struct machine *machine, uint32_t gpu, uint32_t context, uint64_t bytes);
 void machine_give_memory(struct machine *machine, uint32_t gpu, uint32_t context, uint64_t bytes);
+
+/* Sleeps while the word has this value, at most so long; wakes all who do. */
+void futex_wait_for(uint32_t *word, uint32_t value, uint64_t timeout_ns);
+void futex_wake_all(uint32_t *word);
 
 /* Injects a fault. `error` is the CUresult that contexts get; 0: none. */
 void machine_fault(struct machine *machine, uint32_t gpu, uint32_t kind, uint32_t xid, uint32_t error, bool lost);

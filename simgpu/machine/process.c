@@ -104,8 +104,10 @@ void machine_reap(struct machine *machine, uint64_t now_ns) {
 
 /* ---- contexts and memory ---- */
 
+uint64_t gpu_total_bytes(const struct simgpu_gpu *gpu) { return gpu->model.memory_bytes - gpu->model.reserved_bytes; }
+
 uint64_t gpu_used_bytes(const struct simgpu_gpu *gpu) {
-    uint64_t used = gpu->model.reserved_bytes;
+    uint64_t used = 0;
     for (uint32_t word = 0; word < SIMGPU_CONTEXTS / 64; word++) {
         for (uint64_t rest = gpu->live[word]; rest; rest &= rest - 1)
             used += load_u64(&gpu->contexts[word * 64 + (uint32_t)__builtin_ctzll(rest)].memory_bytes);
@@ -114,7 +116,8 @@ uint64_t gpu_used_bytes(const struct simgpu_gpu *gpu) {
 }
 
 static bool has_room(const struct simgpu_gpu *gpu, uint64_t bytes) {
-    return bytes <= gpu->model.memory_bytes && gpu_used_bytes(gpu) <= gpu->model.memory_bytes - bytes;
+    uint64_t total = gpu_total_bytes(gpu);
+    return bytes <= total && gpu_used_bytes(gpu) <= total - bytes;
 }
 
 int machine_context_create(struct machine *machine, uint32_t gpu_index, bool *full) {
@@ -198,4 +201,6 @@ void machine_fault(struct machine *machine, uint32_t gpu_index, uint32_t kind, u
         store_u32(&gpu->lost, error);
     store_u64(&gpu->fault_count, gpu->fault_count + 1);
     gpu_unlock(gpu);
+    __atomic_add_fetch(&machine->shared->faults, 1, __ATOMIC_RELEASE);
+    futex_wake_all(&machine->shared->faults);
 }

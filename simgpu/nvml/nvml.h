@@ -1,0 +1,60 @@
+/* What the parts of the simulated management library share. */
+#ifndef SIMGPU_NVML_H
+#define SIMGPU_NVML_H
+
+#include <pthread.h>
+
+#include "machine/machine.h"
+#include "nvml/nvml_api.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* A handle stays good for the life of the process, also over a new nvmlInit. */
+struct nvmlDevice_st {
+    uint32_t gpu;
+    unsigned int index;
+};
+
+struct library {
+    pthread_mutex_t lock;
+    int uses; /* nvmlInit less nvmlShutdown */
+    struct machine machine;
+    unsigned int count;
+    struct nvmlDevice_st devices[SIMGPU_GPUS];
+};
+
+extern struct library library;
+
+/* NVML_SUCCESS, or why a call cannot pass: not initialised, no such device, or lost. */
+nvmlReturn_t check_library(void);
+nvmlReturn_t check_device(nvmlDevice_t device);
+
+#define CHECK_LIBRARY()                           \
+    do {                                          \
+        nvmlReturn_t checked = check_library();   \
+        if (checked != NVML_SUCCESS)              \
+            return checked;                       \
+    } while (0)
+
+/* The device's GPU, or return why there is none; and INVALID_ARGUMENT for a place to write to that is not there. */
+#define DEVICE(found, device, result)                       \
+    do {                                                  \
+        nvmlReturn_t checked = check_device(device);      \
+        if (checked != NVML_SUCCESS)                      \
+            return checked;                               \
+        if (!(result))                                    \
+            return NVML_ERROR_INVALID_ARGUMENT;           \
+    } while (0);                                          \
+    struct simgpu_gpu *found = &library.machine.shared->gpus[(device)->gpu]
+
+/* Copies text, where the buffer holds all of it. */
+nvmlReturn_t copy_text(char *to, unsigned int length, const char *text);
+
+/* Nanoseconds of the last `window_ns` in which the GPU ran: of one process (its slot; -1: all), of kernels or of copies
+ * and sets. The GPU has been run up to `now_ns`. */
+uint64_t busy_ns(const struct simgpu_gpu *gpu, int32_t slot, bool kernels, uint64_t now_ns, uint64_t window_ns);
+
+/* Over so long utilisation is given: a real driver's sample period is 1/6 s to 1 s, by model. */
+#define UTILIZATION_WINDOW_NS 1000000000u
+
+#endif

@@ -1,0 +1,136 @@
+/* Who uses a device. */
+#include <string.h>
+#include <time.h>
+
+#include "nvml/nvml.h"
+
+/* MIG instances that a process is not in. */
+#define NO_INSTANCE 0xffffffffu
+
+struct user {
+    uint32_t slot;
+    uint32_t pid;
+    uint64_t memory_bytes;
+};
+
+/* Processes with a context on the GPU, whose pids can be seen from here. */
+static unsigned int find_users(const struct simgpu_gpu *gpu, struct user *users) {
+    unsigned int count = 0;
+    machine_reap_now(&library.machine);
+    for (uint32_t index = 0; index < SIMGPU_CONTEXTS; index++) {
+        const struct simgpu_context *context = &gpu->contexts[index];
+        unsigned int user = 0;
+        if (load_u32(&context->state) != SIMGPU_CONTEXT_LIVE)
+            continue;
+        while (user < count && users[user].slot != context->process)
+            user++;
+        if (user == count) {
+            int32_t pid;
+            if (!machine_alive(&library.machine, context->process, &pid) || pid <= 0)
+                continue;
+            users[count++] = (struct user){.slot = context->process, .pid = (uint32_t)pid};
+        }
+        users[user].memory_bytes += load_u64(&context->memory_bytes);
+    }
+    return count;
+}
+
+/* Says how many there are, and which, where there is room for all. */
+static nvmlReturn_t list_users(nvmlDevice_t device, unsigned int *count, const void *room, struct user *users) {
+    DEVICE(gpu, device, count);
+    unsigned int given = *count;
+    *count = find_users(gpu, users);
+    if (*count == 0)
+        return NVML_SUCCESS;
+    return !room || given < *count ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+static nvmlReturn_t running(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v2_t *infos) {
+    struct user users[SIMGPU_CONTEXTS];
+    nvmlReturn_t result = list_users(device, count, infos, users);
+    for (unsigned int index = 0; result == NVML_SUCCESS && index < *count; index++) {
+        infos[index] = (nvmlProcessInfo_v2_t){
+            .pid = users[index].pid,
+            .usedGpuMemory = users[index].memory_bytes,
+            .gpuInstanceId = NO_INSTANCE,
+            .computeInstanceId = NO_INSTANCE,
+        };
+    }
+    return result;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *infoCount,
+                                                         nvmlProcessInfo_v1_t *infos) {
+    struct user users[SIMGPU_CONTEXTS];
+    nvmlReturn_t result = list_users(device, infoCount, infos, users);
+    for (unsigned int index = 0; result == NVML_SUCCESS && index < *infoCount; index++)
+        infos[index] = (nvmlProcessInfo_v1_t){.pid = users[index].pid, .usedGpuMemory = users[index].memory_bytes};
+    return result;
+}
+EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *infoCount,
+                                                            nvmlProcessInfo_v2_t *infos) {
+    return running(device, infoCount, infos);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount,
+                                                            nvmlProcessInfo_t *infos) {
+    return running(device, infoCount, infos);
+}
+
+/* Nobody draws, and there is no MPS. */
+static nvmlReturn_t none_running(nvmlDevice_t device, unsigned int *count) {
+    DEVICE(gpu, device, count);
+    (void)gpu;
+    *count = 0;
+    return NVML_SUCCESS;
+}
+EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned int *infoCount,
+                                                          nvmlProcessInfo_v1_t *infos) {
+    (void)infos;
+    return none_running(device, infoCount);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned int *infoCount,
+                                                             nvmlProcessInfo_v2_t *infos) {
+    (void)infos;
+    return none_running(device, infoCount);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount,
+                                                             nvmlProcessInfo_t *infos) {
+    (void)infos;
+    return none_running(device, infoCount);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount,
+                                                               nvmlProcessInfo_t *infos) {
+    (void)infos;
+    return none_running(device, infoCount);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization,
+                                                    unsigned int *processSamplesCount,
+                                                    unsigned long long lastSeenTimeStamp) {
+    struct user users[SIMGPU_CONTEXTS];
+    unsigned int active = 0;
+    DEVICE(gpu, device, processSamplesCount);
+    machine_advance(&library.machine, device->gpu);
+    uint64_t now_ns = clock_now_ns();
+    struct timespec wall;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    unsigned long long stamp_us = (unsigned long long)wall.tv_sec * 1000000 + (unsigned long long)wall.tv_nsec / 1000;
+    unsigned int count = find_users(gpu, users);
+    if (count == 0 || stamp_us <= lastSeenTimeStamp)
+        return NVML_ERROR_NOT_FOUND;
+    bool room = utilization && *processSamplesCount >= count;
+    for (unsigned int index = 0; room && index < count; index++) {
+        uint64_t kernels_ns = busy_ns(gpu, (int32_t)users[index].slot, true, now_ns, UTILIZATION_WINDOW_NS);
+        uint64_t copies_ns = busy_ns(gpu, (int32_t)users[index].slot, false, now_ns, UTILIZATION_WINDOW_NS);
+        if (!kernels_ns && !copies_ns)
+            continue;
+        utilization[active++] = (nvmlProcessUtilizationSample_t){
+            .pid = users[index].pid,
+            .timeStamp = stamp_us,
+            .smUtil = (unsigned int)(kernels_ns * 100 / UTILIZATION_WINDOW_NS),
+            .memUtil = (unsigned int)(copies_ns * 100 / UTILIZATION_WINDOW_NS),
+        };
+    }
+    *processSamplesCount = room ? active : count;
+    return !room ? NVML_ERROR_INSUFFICIENT_SIZE : active ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
+}
