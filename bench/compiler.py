@@ -21,5 +21,6 @@ def compile_program(source: Path, folder: Path, *flags: str) -> Path:
         [*compiler, *FLAGS, "-o", program, source, *flags], stderr=subprocess.PIPE, text=True, check=False
     )
     if done.returncode != 0:
-        raise Unavailable(f"{source} does not compile: {done.stderr.strip().splitlines()[-1]}")
+        first = next((line for line in done.stderr.splitlines() if "error" in line), "the compiler failed")
+        raise Unavailable(f"{source} does not compile: {first}")
     return program

@@ -6,7 +6,6 @@
  *   floor relay FD FD                               passes each packet on to the other descriptor, until one ends
  *   floor futex SAMPLES PAUSE_US                    the same between two processes and one futex
  */
-#define _GNU_SOURCE
 #include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
