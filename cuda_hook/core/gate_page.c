@@ -48,14 +48,34 @@ uint32_t es_gate_load(const struct es_gate_page *page)
     return __atomic_load_n(&page->word, __ATOMIC_ACQUIRE);
 }
 
-int es_gate_wait(const struct es_gate_page *page, uint32_t seen, uint64_t timeout_ns)
-{
-    const struct timespec timeout = {
-        .tv_sec = (time_t)(timeout_ns / 1000000000),
-        .tv_nsec = (long)(timeout_ns % 1000000000),
-    };
+/* Who waits: the manager wakes them all, a client its helper alone. */
+enum { WAITERS = 1, HELPER = 2 };
 
-    if (syscall(SYS_futex, &page->word, FUTEX_WAIT, seen, &timeout, NULL, 0) == 0 || errno == EAGAIN)
+/* With a bit set, the timeout is a point in time, on CLOCK_MONOTONIC. */
+static int wait_as(const struct es_gate_page *page, uint32_t seen, uint64_t timeout_ns, uint32_t bits)
+{
+    struct timespec until;
+    uint64_t end_ns;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    end_ns = (uint64_t)until.tv_sec * 1000000000 + (uint64_t)until.tv_nsec + timeout_ns;
+    until = (struct timespec){.tv_sec = (time_t)(end_ns / 1000000000), .tv_nsec = (long)(end_ns % 1000000000)};
+    if (syscall(SYS_futex, &page->word, FUTEX_WAIT_BITSET, seen, &until, NULL, bits) == 0 || errno == EAGAIN)
         return 0;
     return errno;
+}
+
+int es_gate_wait(const struct es_gate_page *page, uint32_t seen, uint64_t timeout_ns)
+{
+    return wait_as(page, seen, timeout_ns, WAITERS);
+}
+
+int es_gate_park(const struct es_gate_page *page, uint32_t seen, uint64_t timeout_ns)
+{
+    return wait_as(page, seen, timeout_ns, HELPER);
+}
+
+int es_gate_call(const struct es_gate_page *page)
+{
+    return (int)syscall(SYS_futex, &page->word, FUTEX_WAKE_BITSET, INT_MAX, NULL, NULL, HELPER);
 }

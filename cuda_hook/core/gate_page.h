@@ -18,7 +18,13 @@ void es_gate_discard(struct es_gate_page *page);
 
 /* The client's side. The page may be mapped read-only. */
 uint32_t es_gate_load(const struct es_gate_page *page);
-/* Sleeps while the word is `seen`, at most timeout_ns; returns 0 when woken or changed, else an errno (ETIMEDOUT, EINTR). */
+
+/* Sleeps while the word is `seen`, at most timeout_ns: 0 when woken or changed, else ETIMEDOUT or EINTR. */
 int es_gate_wait(const struct es_gate_page *page, uint32_t seen, uint64_t timeout_ns);
+
+/* The same for the client's own helper, which es_gate_call wakes, too. es_gate_call wakes nobody else; it returns how
+ * many it woke. */
+int es_gate_park(const struct es_gate_page *page, uint32_t seen, uint64_t timeout_ns);
+int es_gate_call(const struct es_gate_page *page);
 
 #endif

@@ -1,0 +1,35 @@
+#ifndef EDGESHARE_CORE_COSTS_H
+#define EDGESHARE_CORE_COSTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* How long each submission usually takes on the device. A key names what is submitted: a function and the magnitude
+ * of its grid, a kind of copy and the magnitude of its size, a graph. Not safe against concurrent use. */
+
+enum {
+    ES_COSTS = 4096,       /* entries; a program has some hundreds of kernels */
+    ES_COSTS_PROBES = 8,   /* places where a key may stand; the least used one gives way */
+    ES_COSTS_WEIGHT = 8,   /* a new time counts 1/8, the first ones more: settled after some ten, follows within some twenty */
+    ES_COSTS_STALE = 64,   /* batches shared with other functions after which a function is timed alone once more */
+};
+
+struct es_cost {
+    uint64_t key; /* 0: a free place */
+    uint64_t ns;  /* mean; meaningless without samples */
+    uint32_t samples;
+    uint32_t shared;           /* batches since the last sample that were not this function's alone */
+    uint64_t pending_since_ns; /* when its first, timed launch was let go; 0 when none is on its way */
+};
+
+struct es_costs {
+    struct es_cost entries[ES_COSTS];
+};
+
+/* The entry of a key (never 0), made when there is none; never NULL. Valid until the next call. */
+struct es_cost *es_costs_find(struct es_costs *costs, uint64_t key);
+
+/* One launch of the key was seen to take this long. */
+void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns);
+
+#endif

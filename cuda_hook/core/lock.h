@@ -1,0 +1,19 @@
+#ifndef EDGESHARE_CORE_LOCK_H
+#define EDGESHARE_CORE_LOCK_H
+
+#include <stdint.h>
+
+/* A mutex of one word that needs no libpthread and can be made anew in a forked child by setting it to zero.
+ * Held for a few dozen instructions at most, and never across a call of the driver. */
+struct es_lock {
+    uint32_t state; /* 0 free, 1 held, 2 held and somebody waits */
+};
+
+void es_lock_take(struct es_lock *lock);
+void es_lock_give(struct es_lock *lock);
+
+/* A private futex: sleeps while *word is `seen`, at most timeout_ns; and wakes all who do. */
+void es_sleep_on(const uint32_t *word, uint32_t seen, uint64_t timeout_ns);
+void es_wake_all(const uint32_t *word);
+
+#endif

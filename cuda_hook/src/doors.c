@@ -1,0 +1,134 @@
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "objects.h"
+#include "symbols.h"
+
+/* dlfcn.h is not included: it would declare the very functions that doors.S defines. */
+#define HANDLE_DEFAULT ((void *)0)
+#define HANDLE_NEXT ((void *)-1)
+
+typedef void *(*dlsym_function)(void *handle, const char *name);
+typedef void *(*dlvsym_function)(void *handle, const char *name, const char *version);
+
+/* What doors.S does: jump to `forward` when there is one, else return the answer. */
+struct choice {
+    void *answer;
+    void *forward;
+};
+
+struct choice es_choose_dlsym(void *handle, const char *name, const void *caller)
+    __attribute__((visibility("hidden")));
+struct choice es_choose_dlvsym(void *handle, const char *name, const char *version, const void *caller)
+    __attribute__((visibility("hidden")));
+
+static void *nothing(void)
+{
+    return NULL;
+}
+
+/* The real ones are looked up once each; two threads that do so at once find the same. */
+static void *next_dlsym(void)
+{
+    static void *next;
+    void *known = __atomic_load_n(&next, __ATOMIC_RELAXED);
+
+    if (known == NULL) {
+        known = es_next_symbol("dlsym");
+        __atomic_store_n(&next, known, __ATOMIC_RELAXED);
+    }
+    return known != NULL ? known : (void *)nothing;
+}
+
+static void *next_dlvsym(void)
+{
+    static void *next;
+    void *known = __atomic_load_n(&next, __ATOMIC_RELAXED);
+
+    if (known == NULL) {
+        known = es_next_symbol("dlvsym");
+        __atomic_store_n(&next, known, __ATOMIC_RELAXED);
+    }
+    return known != NULL ? known : (void *)nothing;
+}
+
+/* Is this look-up one that the hook may answer? */
+static int wrapped(const char *name, const void *caller)
+{
+    if (name == NULL || name[0] != 'c' || name[1] != 'u')
+        return -1;
+    /* The driver finds its own functions, and must not find the hook's. */
+    return es_driver_contains(caller) ? -1 : es_symbol_named(name);
+}
+
+/* The global scope as it is without the hook is what comes after the hook, asked from here. The answer goes through a
+ * volatile so that this stays a call: a jump would ask in the caller's name. */
+static void *in_global_scope(const char *name)
+{
+    void *volatile found = ((dlsym_function)next_dlsym())(HANDLE_NEXT, name);
+
+    return found;
+}
+
+static void *versioned_in_global_scope(const char *name, const char *version)
+{
+    void *volatile found = ((dlvsym_function)next_dlvsym())(HANDLE_NEXT, name, version);
+
+    return found;
+}
+
+/* The wrapper for what was found without the hook or by a handle, or that itself. */
+static void *substitute(void *found, const char *name, int symbol)
+{
+    void *wrapper;
+
+    /* The hook itself, found by the handle of the whole program: without a driver there is nothing behind it. */
+    if (!es_driver_find() && found == es_wrapper((enum es_symbol)symbol))
+        return in_global_scope(name);
+    wrapper = es_wrapper_of(found);
+    if (wrapper == NULL && found != NULL && found != es_wrapper((enum es_symbol)symbol) && es_driver_find_again())
+        wrapper = es_wrapper_of(found);
+    return wrapper != NULL ? wrapper : found;
+}
+
+/* RTLD_NEXT, asked by whoever stands behind the hook, would go past it; asked by who stands before, it ends here. The
+ * wrapper is right for both, as it calls the driver itself and nobody in between. */
+static struct choice next(int symbol, void *forward)
+{
+    if (es_driver_find() && es_driver[symbol] != NULL)
+        return (struct choice){es_wrapper((enum es_symbol)symbol), NULL};
+    return (struct choice){NULL, forward};
+}
+
+struct choice es_choose_dlsym(void *handle, const char *name, const void *caller)
+{
+    const int symbol = wrapped(name, caller);
+    void *found;
+
+    if (symbol < 0)
+        return (struct choice){NULL, next_dlsym()};
+    if (handle == HANDLE_NEXT)
+        return next(symbol, next_dlsym());
+    if (handle == HANDLE_DEFAULT)
+        found = in_global_scope(name);
+    else
+        found = ((dlsym_function)next_dlsym())(handle, name);
+    return (struct choice){substitute(found, name, symbol), NULL};
+}
+
+struct choice es_choose_dlvsym(void *handle, const char *name, const char *version, const void *caller)
+{
+    const int symbol = wrapped(name, caller);
+    void *found;
+
+    if (symbol < 0)
+        return (struct choice){NULL, next_dlvsym()};
+    if (handle == HANDLE_NEXT)
+        return next(symbol, next_dlvsym());
+    if (handle == HANDLE_DEFAULT)
+        found = versioned_in_global_scope(name, version);
+    else
+        found = ((dlvsym_function)next_dlvsym())(handle, name, version);
+    return (struct choice){substitute(found, name, symbol), NULL};
+}

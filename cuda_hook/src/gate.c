@@ -1,0 +1,339 @@
+#include "gate.h"
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "batches.h"
+#include "contexts.h"
+#include "helper.h"
+#include "log.h"
+#include "session.h"
+#include "symbols.h"
+
+struct es_gate es_gate;
+const uint32_t es_word_shut = 0;
+const uint32_t es_word_open = ES_GATE_HELD;
+const uint32_t *es_gate_word = &es_word_shut;
+
+static uint32_t word_now(void)
+{
+    return __atomic_load_n(__atomic_load_n(&es_gate_word, __ATOMIC_ACQUIRE), __ATOMIC_ACQUIRE);
+}
+
+void es_gate_forget_all(void)
+{
+    for (size_t i = 0; i < es_slots_used(); i++)
+        __atomic_store_n(&es_slot_at(i)->word, 0, __ATOMIC_RELAXED);
+}
+
+void es_barrier_everywhere(void)
+{
+    static bool registered;
+
+    if (!__atomic_load_n(&registered, __ATOMIC_RELAXED)) {
+        (void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+        __atomic_store_n(&registered, true, __ATOMIC_RELAXED);
+    }
+    (void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+
+bool es_gate_pause(void)
+{
+    bool open;
+
+    es_lock_take(&es_gate.lock);
+    open = es_mode_now() == ES_JOINED && es_gate_word == &es_gate.page->word;
+    if (open) {
+        __atomic_store_n(&es_gate.paused, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&es_gate_word, &es_word_shut, __ATOMIC_RELEASE);
+    }
+    es_lock_give(&es_gate.lock);
+    if (open)
+        es_barrier_everywhere();
+    return open;
+}
+
+void es_gate_resume(void)
+{
+    es_lock_take(&es_gate.lock);
+    if (es_mode_now() == ES_JOINED)
+        __atomic_store_n(&es_gate_word, &es_gate.page->word, __ATOMIC_RELEASE);
+    __atomic_store_n(&es_gate.paused, 0, __ATOMIC_RELEASE);
+    es_lock_give(&es_gate.lock);
+    es_wake_all(&es_gate.paused);
+}
+
+/* With the lock held: what the manager should know of this client. */
+static void hint(uint64_t now_ns)
+{
+    if (es_gate.hint == NULL)
+        return;
+    __atomic_store_n(&es_gate.hint->backlog_ns, es_timeline_backlog_ns(&es_gate.timeline, now_ns), __ATOMIC_RELAXED);
+    __atomic_store_n(&es_gate.hint->launches, es_launches(), __ATOMIC_RELAXED);
+    __atomic_store_n(&es_gate.hint->waiting_threads, es_gate.waiting, __ATOMIC_RELAXED);
+}
+
+/* With the lock held: asks for a slice. */
+static void request(uint64_t now_ns)
+{
+    struct es_request record = {{ES_REQUEST, sizeof(record), 0}};
+
+    es_gate.requested = es_session_send(&record);
+    es_gate.introduced |= es_gate.requested;
+    es_gate.requested_ns = now_ns;
+}
+
+/* Waits at the manager's closed gate, some time at most; asks for a slice when nobody has yet. */
+static void wait_for_grant(void)
+{
+    uint64_t now_ns;
+    uint32_t word;
+    bool owed;
+    int woken;
+
+    es_lock_take(&es_gate.lock);
+    if (es_mode_now() != ES_JOINED) {
+        es_lock_give(&es_gate.lock);
+        return;
+    }
+    now_ns = es_now_ns();
+    word = es_gate_load(es_gate.page);
+    if ((word & ES_GATE_HELD) != 0 && es_gate_number(word) != es_gate.released) {
+        es_gate.requested = false;
+        if (es_gate.paused == 0)
+            __atomic_store_n(&es_gate_word, &es_gate.page->word, __ATOMIC_RELEASE);
+        es_lock_give(&es_gate.lock);
+        return;
+    }
+    /* A grant that was called back and not yet given back: the helper's RELEASE will say that somebody waits. */
+    owed = es_gate_number(word) != 0 && es_gate_number(word) != es_gate.released;
+    es_gate.waiting++;
+    /* Asked anew each second: cheap, and no lost record can hang a program. */
+    if (!owed && (!es_gate.requested || now_ns - es_gate.requested_ns > 1000 * ES_MS))
+        request(now_ns);
+    hint(now_ns);
+    es_lock_give(&es_gate.lock);
+    if (owed)
+        es_helper_call();
+    woken = es_gate_wait(es_gate.page, word, ES_LOOK_NS);
+    es_lock_take(&es_gate.lock);
+    es_gate.waiting--;
+    es_lock_give(&es_gate.lock);
+    if (woken == ETIMEDOUT)
+        es_session_look();
+}
+
+/* The gate is shut, for one of several reasons; returns when that may have changed. */
+static void wait_at_gate(struct es_slot *slot)
+{
+    if (slot != NULL)
+        es_batch_close(slot, false);
+    switch (es_mode_now()) {
+    case ES_JOINED:
+        if (__atomic_load_n(&es_gate.paused, __ATOMIC_ACQUIRE) != 0)
+            es_sleep_on(&es_gate.paused, 1, ES_LOOK_NS);
+        else
+            wait_for_grant();
+        break;
+    case ES_AWAY: {
+        const uint32_t seen = __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE);
+        const uint64_t sleep_ns = es_session_away();
+
+        if (sleep_ns > 0)
+            es_sleep_on(&es_gate.progress, seen, sleep_ns);
+        break;
+    }
+    default:
+        break;
+    }
+}
+
+/* With the lock held: how much the thread may draw for a submission of this cost, or for how long it has to wait first
+ * (then *wait_ns is not 0). The queue is refilled to its cap when half of it is gone, in one batch; a submission longer
+ * than that half is let go as soon as the cap allows. */
+static uint64_t draw(uint64_t cost_ns, bool unknown, const struct es_cost *cost, uint64_t now_ns, uint64_t *wait_ns)
+{
+    const uint64_t cap_ns = es_gate.queue_cap_ns;
+    const uint64_t backlog_ns = es_timeline_backlog_ns(&es_gate.timeline, now_ns);
+    const uint64_t level_ns = cost_ns >= cap_ns / 2 ? cap_ns : cap_ns / 2;
+    const uint64_t overdue_ns = es_timeline_overdue_ns(&es_gate.timeline, now_ns);
+
+    *wait_ns = 0;
+    /* The cap delays, it does not block: it is worth nothing when the estimates are. */
+    if (overdue_ns > ES_OVERDUE_NS)
+        return 0;
+    if (unknown && cost->pending_since_ns != 0 && now_ns < cost->pending_since_ns + ES_OVERDUE_NS)
+        *wait_ns = cost->pending_since_ns + ES_OVERDUE_NS - now_ns;
+    else if (backlog_ns > level_ns)
+        *wait_ns = overdue_ns > 0 ? ES_OVERDUE_NS - overdue_ns + 1 : backlog_ns - level_ns;
+    return backlog_ns < cap_ns ? cap_ns - backlog_ns : 0;
+}
+
+/* Waits for a closed batch to end, at most wait_ns; `seen` was read under the lock. */
+static void wait_for_progress(uint32_t seen, uint64_t wait_ns)
+{
+    __atomic_fetch_add(&es_gate.backlog_waiters, 1, __ATOMIC_SEQ_CST);
+    es_helper_call();
+    es_sleep_on(&es_gate.progress, seen, wait_ns);
+    __atomic_fetch_sub(&es_gate.backlog_waiters, 1, __ATOMIC_RELAXED);
+}
+
+enum offer { TAKE, AGAIN };
+
+/* Makes room for one submission under `word`: TAKE when the thread may go (its slot is prepared), AGAIN when it had to
+ * wait and everything may have changed. */
+static enum offer offer(struct es_slot *slot, uint64_t key, CUstream stream, int index, uint32_t word)
+{
+    const uint64_t bit = UINT64_C(1) << index;
+    const bool contended = (word & ES_GATE_CONTENDED) != 0;
+    struct es_cost *cost;
+    uint64_t now_ns, drawn_ns = ES_UNCONTENDED_NS, wait_ns = 0, cost_ns;
+    bool unknown, open, alone, timed = false;
+    uint32_t progress;
+
+    es_lock_take(&es_gate.lock);
+    progress = es_gate.progress;
+    cost = es_costs_find(&es_gate.costs, key);
+    unknown = cost->samples == 0;
+    cost_ns = unknown ? ES_GUESS_NS : cost->ns;
+    open = slot->batch.opened_ns != 0;
+    /* Now and then a function that always shares its batches is timed by itself. */
+    alone = unknown ? cost->pending_since_ns == 0 || contended : cost->shared > ES_COSTS_STALE;
+    if (open && (slot->left_ns < 0 || alone) && slot->launches != slot->batch.settled && !slot->marking) {
+        const bool full = es_batches_closed() + ES_STREAMS >= ES_BATCHES;
+
+        if (!full) {
+            es_lock_give(&es_gate.lock);
+            es_batch_close(slot, false);
+            return AGAIN;
+        }
+    } else if (!open) {
+        now_ns = es_now_ns();
+        if (contended) {
+            drawn_ns = draw(cost_ns, unknown, cost, now_ns, &wait_ns);
+            if (wait_ns > 0) {
+                hint(now_ns);
+                es_lock_give(&es_gate.lock);
+                wait_for_progress(progress, wait_ns);
+                es_batches_collect();
+                return AGAIN;
+            }
+        }
+        timed = es_batch_open(slot, drawn_ns, now_ns, unknown);
+        slot->batch.key = key;
+        hint(now_ns);
+    }
+    if (alone) {
+        slot->batch.alone = true;
+        cost->pending_since_ns = slot->batch.opened_ns;
+    } else if (slot->batch.key != key && !slot->batch.shared) {
+        slot->batch.shared = true;
+        es_costs_find(&es_gate.costs, slot->batch.key)->shared++;
+    }
+    if (slot->batch.shared)
+        es_costs_find(&es_gate.costs, key)->shared++;
+    slot->batch.streams |= bit;
+    slot->left_ns -= (int64_t)cost_ns;
+    slot->batch.last = alone || slot->left_ns < 0;
+    /* Where a handle does not say which context is meant, every submission asks. */
+    if (!slot->batch.last && !(es_contexts_many() && (uintptr_t)stream <= (uintptr_t)CU_STREAM_PER_THREAD))
+        *es_slot_pass(slot, key) = (struct es_pass){key, stream, (int64_t)cost_ns};
+    es_lock_give(&es_gate.lock);
+    if (timed) {
+        CUevent start = es_marker_record(index, false);
+
+        es_lock_take(&es_gate.lock);
+        if (slot->batch.opened_ns != 0 && slot->batch.start == NULL && start != NULL) {
+            slot->batch.start = start;
+            slot->batch.start_context = es_stream_context(index);
+        } else {
+            slot->batch.fresh = start == NULL;
+            es_marker_give(es_stream_context(index), start);
+        }
+        es_lock_give(&es_gate.lock);
+    }
+    return TAKE;
+}
+
+/* A grant, or the word of one that goes on, that this thread has not seen. */
+static void renew(struct es_slot *slot, uint32_t word)
+{
+    es_batch_close(slot, false);
+    es_lock_take(&es_gate.lock);
+    es_slot_forget(slot);
+    __atomic_store_n(&slot->word, word, __ATOMIC_RELAXED);
+    es_gate.requested = false;
+    /* The gate may be open for another process of the allocation. */
+    if (es_mode_now() == ES_JOINED && !es_gate.introduced)
+        request(es_now_ns());
+    es_lock_give(&es_gate.lock);
+    if (es_mode_now() == ES_JOINED)
+        es_helper_start();
+}
+
+static struct es_slot *admit(uint64_t key, CUstream stream)
+{
+    struct es_slot *slot;
+
+    if (es_mode_now() == ES_OUT || !es_driver_find())
+        return NULL;
+    es_session_join();
+    if (es_mode_now() == ES_OUT || es_session_forked())
+        return NULL;
+    slot = es_slot_mine();
+    /* A call from within the driver, or from a handler that interrupted one. */
+    if (slot != NULL && slot->busy != 0)
+        return NULL;
+    for (;;) {
+        const uint32_t word = word_now();
+        int index;
+
+        if (es_mode_now() == ES_OUT)
+            return NULL;
+        if (es_mode_now() == ES_UNSHARED)
+            (void)es_session_away();
+        index = es_stream_index(stream);
+        if (index < 0)
+            return NULL;
+        if ((word & ES_GATE_HELD) == 0) {
+            wait_at_gate(slot);
+            continue;
+        }
+        if (slot == NULL)
+            return NULL; /* more threads than slots: gated, not counted */
+        if (word != __atomic_load_n(&slot->word, __ATOMIC_RELAXED))
+            renew(slot, word);
+        if (offer(slot, key, stream, index, word) == AGAIN)
+            continue;
+        __atomic_store_n(&slot->busy, 1, __ATOMIC_RELAXED);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        if (word_now() == word && __atomic_load_n(&slot->word, __ATOMIC_RELAXED) == word) {
+            __atomic_store_n(&slot->launches, slot->launches + 1, __ATOMIC_RELAXED);
+            return slot;
+        }
+        __atomic_store_n(&slot->busy, 0, __ATOMIC_RELAXED);
+    }
+}
+
+struct es_slot *es_gate_admit(uint64_t key, CUstream stream)
+{
+    const int error = errno;
+    struct es_slot *slot = admit(key, stream);
+
+    errno = error;
+    return slot;
+}
+
+void es_gate_admitted(struct es_slot *slot)
+{
+    const int error = errno;
+
+    if (slot == NULL)
+        return;
+    es_gate_passed(slot);
+    if (slot->batch.last)
+        es_batch_close(slot, false);
+    errno = error;
+}

@@ -1,0 +1,142 @@
+#ifndef EDGESHARE_GATE_H
+#define EDGESHARE_GATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "core/config.h"
+#include "core/costs.h"
+#include "core/gate_page.h"
+#include "core/lock.h"
+#include "core/timeline.h"
+#include "slots.h"
+
+#define ES_US UINT64_C(1000)
+#define ES_MS UINT64_C(1000000)
+
+enum es_mode {
+    ES_NEW,      /* nobody has submitted or made a context yet */
+    ES_OUT,      /* no allocation: the hook stays out of the way for ever */
+    ES_JOINED,   /* connected; the manager's word holds */
+    ES_AWAY,     /* no manager, or it went away: launches wait for it */
+    ES_UNSHARED, /* it stayed away longer than the grace time, and the policy is open: launches pass */
+};
+
+enum {
+    ES_LOOK_NS = 100 * 1000 * 1000,       /* how often a waiter looks whether the manager still lives */
+    ES_UNCONTENDED_NS = 100 * 1000 * 1000, /* with no rival: a marker each 100 ms, and idle that long gives the grant back */
+    ES_OVERDUE_NS = 10 * 1000 * 1000,     /* a head marker so late: its estimate is worth nothing, launches pass singly */
+    ES_GUESS_NS = 100 * 1000,             /* what a function counts for until its first time is known */
+    ES_LONG_BURST_NS = 200 * 1000,        /* bursts of this length are timed each; of shorter ones, one in eight */
+    ES_TIMED_BURSTS = 8,
+};
+
+/* The process's gate, and what it knows about the work that it has queued. Everything but the atomics is under `lock`,
+ * which is held for a few dozen instructions or one non-blocking send, never across a call of the driver. */
+struct es_gate {
+    struct es_lock lock;
+    uint32_t mode; /* es_mode; atomic */
+
+    /* the manager's */
+    struct es_gate_page *page; /* mapped once and replaced in place, so it can always be read once it is not NULL */
+    struct es_hint_page *hint;
+    struct es_config config;
+    uint32_t epoch;
+    uint64_t queue_cap_ns;
+    uint64_t anticipation_ns;
+    uint32_t released;    /* the number of the grant that was given back last */
+    bool introduced;      /* a REQUEST was sent in this session: the manager waits for the drains of such clients alone */
+    bool requested;       /* REQUEST or FOLLOWS was sent for the next grant */
+    uint64_t requested_ns;
+    uint32_t waiting;     /* threads at the closed gate; atomic reads */
+    uint64_t away_since_ns;
+
+    /* pauses of the hook's own: the gate is shut for some microseconds while the helper looks */
+    uint32_t paused; /* futex, private */
+
+    /* queued work */
+    uint32_t progress;        /* futex, private: counts batches that ended */
+    uint32_t backlog_waiters; /* threads that wait for that */
+    struct es_timeline timeline;
+    struct es_costs costs;
+    uint64_t gpu_ns;   /* not yet told to the manager */
+    uint64_t idle_since_ns; /* when the device was last seen drained; 0: it is not, or nobody knows */
+    uint64_t think_ns; /* usual time from there to the next launch */
+    uint64_t burst_ns; /* usual time from an idle device to a wait */
+    uint32_t bursts;
+};
+
+extern struct es_gate es_gate __attribute__((visibility("hidden")));
+
+/* What the launch path reads: the manager's word, or one of the two below. */
+extern const uint32_t *es_gate_word __attribute__((visibility("hidden")));
+extern const uint32_t es_word_shut __attribute__((visibility("hidden")));
+extern const uint32_t es_word_open __attribute__((visibility("hidden")));
+
+static inline uint64_t es_now_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static inline uint32_t es_mode_now(void)
+{
+    return __atomic_load_n(&es_gate.mode, __ATOMIC_ACQUIRE);
+}
+
+/* The launch path: the slot when the submission may go at once, else NULL and es_gate_admit must be asked. One word is
+ * read; nothing shared is written; no fence, no clock. `busy` tells the helper, after it has shut the gate and made
+ * every core pass a barrier (membarrier), which threads may still be about to submit under the old word. */
+static inline __attribute__((always_inline)) struct es_slot *es_gate_pass(uint64_t key, CUstream stream)
+{
+    struct es_slot *slot = es_slot_self;
+    struct es_pass *pass;
+    int64_t left_ns;
+
+    if (__builtin_expect(slot == NULL, 0))
+        return NULL;
+    __atomic_store_n(&slot->busy, slot->busy + 1, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    pass = es_slot_pass(slot, key);
+    left_ns = slot->left_ns - pass->cost_ns;
+    if (__builtin_expect(__atomic_load_n(__atomic_load_n(&es_gate_word, __ATOMIC_RELAXED), __ATOMIC_RELAXED) ==
+                                 __atomic_load_n(&slot->word, __ATOMIC_RELAXED) &&
+                             pass->key == key && pass->stream == stream && left_ns >= 0,
+                         1)) {
+        slot->left_ns = left_ns;
+        __atomic_store_n(&slot->launches, slot->launches + 1, __ATOMIC_RELAXED);
+        return slot;
+    }
+    __atomic_store_n(&slot->busy, slot->busy - 1, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+/* The submission has returned from the driver. */
+static inline __attribute__((always_inline)) void es_gate_passed(struct es_slot *slot)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    __atomic_store_n(&slot->busy, slot->busy - 1, __ATOMIC_RELAXED);
+}
+
+/* The slow path: returns when the submission may go. NULL: it is none of the hook's business (no allocation, a
+ * capture, a call from within the driver). Keeps errno. */
+struct es_slot *es_gate_admit(uint64_t key, CUstream stream);
+
+/* After a submission that es_gate_admit let go; takes its NULL too. */
+void es_gate_admitted(struct es_slot *slot);
+
+/* Every thread asks anew at its next submission. With the lock held. */
+void es_gate_forget_all(void);
+
+/* Shuts the gate for this process alone, so that the helper can look; after it, submissions in progress are exactly
+ * those whose slot is busy. False when the gate is not open. Then either es_gate_resume, or es_gate_settle_release. */
+bool es_gate_pause(void);
+void es_gate_resume(void);
+
+/* Makes all cores pass a memory barrier where the kernel can (Linux 4.14): what a thread wrote before is then seen. */
+void es_barrier_everywhere(void);
+
+#endif

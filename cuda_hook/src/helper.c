@@ -1,0 +1,275 @@
+#include "helper.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "batches.h"
+#include "gate.h"
+#include "log.h"
+#include "objects.h"
+#include "session.h"
+
+enum {
+    STACK_BYTES = 512 * 1024,      /* the driver's calls want some; only what is touched is there */
+    CONTENDED_LOOK_NS = 500 * 1000, /* with a rival waiting: how soon the end of a client's work is noticed */
+    BUSY_LOOK_NS = 50 * 1000,      /* while a thread is within a submitting call of the driver */
+    CALL_TRIES = 256,
+};
+
+static bool started; /* atomic */
+static bool parked;  /* atomic: asleep on the gate's word, or about to be */
+static bool called;  /* atomic: is to look again before it sleeps */
+
+/* What the helper remembers from one look to the next. */
+struct look {
+    uint64_t launches;
+    uint64_t at_ns;
+    uint64_t session_ns; /* when it looked after the manager, and reported */
+};
+
+void es_helper_call(void)
+{
+    __atomic_store_n(&called, true, __ATOMIC_SEQ_CST);
+    /* It may be between its last look and its sleep: then there is nobody to wake yet. */
+    for (int i = 0; i < CALL_TRIES && __atomic_load_n(&parked, __ATOMIC_SEQ_CST) &&
+                    __atomic_load_n(&called, __ATOMIC_SEQ_CST);
+         i++) {
+        if (es_gate_call(es_gate.page) > 0)
+            return;
+    }
+}
+
+static void park(uint32_t seen, uint64_t timeout_ns)
+{
+    __atomic_store_n(&parked, true, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&called, __ATOMIC_SEQ_CST))
+        (void)es_gate_park(es_gate.page, seen, timeout_ns);
+    __atomic_store_n(&parked, false, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&called, false, __ATOMIC_SEQ_CST);
+}
+
+/* While the gate is shut: ends the open batches of all threads that are not within the driver; false when some are. */
+static bool close_all(void)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < es_slots_used(); i++) {
+        struct es_slot *slot = es_slot_at(i);
+
+        if (__atomic_load_n(&slot->busy, __ATOMIC_RELAXED) != 0)
+            all = false;
+        else if (slot->batch.opened_ns != 0)
+            es_batch_close(slot, true);
+    }
+    return all;
+}
+
+/* With the lock held: gives the grant back. False when the record did not go out. */
+static bool release(uint32_t number)
+{
+    const uint32_t follows = es_gate.waiting > 0 ? ES_RELEASE_FOLLOWS : 0;
+    struct es_release record = {{ES_RELEASE, sizeof(record), number}, es_gate.gpu_ns, follows, 0};
+
+    if (!es_session_send(&record))
+        return false;
+    es_gate.released = number;
+    es_gate.requested = follows != 0;
+    es_gate.requested_ns = es_now_ns();
+    es_gate.gpu_ns = 0;
+    return true;
+}
+
+/* The grant was called back: waits until all that was queued is done, then releases. Also returns when the manager did
+ * not wait for that: it granted anew, or went away. */
+static void give_back(uint32_t number)
+{
+    es_barrier_everywhere();
+    while (es_mode_now() == ES_JOINED) {
+        const bool all = close_all();
+        bool drained;
+
+        es_lock_take(&es_gate.lock);
+        drained = all && es_batches_drained();
+        if (drained && (release(number) || es_mode_now() != ES_JOINED)) {
+            es_lock_give(&es_gate.lock);
+            return;
+        }
+        es_lock_give(&es_gate.lock);
+        if (es_gate_number(es_gate_load(es_gate.page)) != number)
+            return;
+        if (drained || !es_batches_await())
+            es_sleep_on(&es_gate.progress, __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE), BUSY_LOOK_NS);
+    }
+}
+
+/* The device is drained and nothing follows: gives the grant back of its own accord, unless something was submitted
+ * meanwhile. */
+static void give_back_idle(uint32_t number)
+{
+    bool gone = false;
+
+    if (!es_gate_pause())
+        return;
+    es_lock_take(&es_gate.lock);
+    if (es_batches_drained() && es_gate_number(es_gate_load(es_gate.page)) == number)
+        gone = release(number);
+    /* Until the next grant opens it again, the gate stays shut: the manager's word may say "held" a little longer. */
+    if (gone)
+        __atomic_store_n(&es_gate.paused, 0, __ATOMIC_RELEASE);
+    es_lock_give(&es_gate.lock);
+    if (gone)
+        es_wake_all(&es_gate.paused);
+    else
+        es_gate_resume();
+}
+
+/* How long a drained client keeps its turn. */
+static uint64_t patience_ns(bool contended)
+{
+    const uint64_t most_ns = es_gate.anticipation_ns;
+
+    if (!contended)
+        return ES_UNCONTENDED_NS;
+    if (es_gate.think_ns > most_ns)
+        return 0;
+    return es_gate.think_ns * 2 < most_ns ? es_gate.think_ns * 2 : most_ns;
+}
+
+/* Looks after the manager and tells it the time used, each 100 ms of a grant. */
+static void report(struct look *look, uint32_t number, uint64_t now_ns)
+{
+    struct es_usage usage = {{ES_USAGE, sizeof(usage), number}, 0};
+
+    if (now_ns - look->session_ns < ES_LOOK_NS)
+        return;
+    look->session_ns = now_ns;
+    es_session_look();
+    es_batches_collect();
+    es_lock_take(&es_gate.lock);
+    usage.gpu_ns = es_gate.gpu_ns;
+    if (es_mode_now() == ES_JOINED && es_session_send(&usage))
+        es_gate.gpu_ns = 0;
+    es_lock_give(&es_gate.lock);
+}
+
+/* One look while a grant is held; returns how long to sleep. */
+static uint64_t look_around(struct look *look, uint32_t word)
+{
+    const bool contended = (word & ES_GATE_CONTENDED) != 0;
+    const uint64_t period_ns = contended ? CONTENDED_LOOK_NS : ES_UNCONTENDED_NS;
+    const uint64_t now_ns = es_now_ns();
+    const uint64_t launches = es_launches();
+    uint64_t idle_end_ns;
+    uint32_t closed;
+    bool drained, open = false;
+
+    report(look, es_gate_number(word), now_ns);
+    if (__atomic_load_n(&es_gate.backlog_waiters, __ATOMIC_SEQ_CST) != 0 && es_batches_await())
+        return 0;
+    es_lock_take(&es_gate.lock);
+    drained = es_batches_drained();
+    if (drained && es_gate.idle_since_ns == 0)
+        es_gate.idle_since_ns = now_ns;
+    idle_end_ns = es_gate.idle_since_ns + patience_ns(contended);
+    closed = es_batches_closed();
+    for (size_t i = 0; i < es_slots_used() && !open; i++)
+        open = es_slot_at(i)->launches != es_slot_at(i)->batch.settled;
+    es_lock_give(&es_gate.lock);
+    if (drained) {
+        if (now_ns < idle_end_ns)
+            return idle_end_ns - now_ns;
+        give_back_idle(es_gate_number(word));
+        return period_ns;
+    }
+    /* All that is queued ends at a marker: nothing more may come, so its end is the end. */
+    if (contended && !open && closed > 0) {
+        (void)es_batches_await();
+        return 0;
+    }
+    /* Nothing was submitted for a while, but something is queued since the last marker. */
+    if (launches == look->launches && now_ns - look->at_ns >= period_ns && open && es_gate_pause()) {
+        (void)close_all();
+        es_gate_resume();
+        look->at_ns = now_ns;
+        return contended ? 0 : period_ns;
+    }
+    if (!open && closed > 0)
+        es_batches_collect();
+    if (launches != look->launches) {
+        look->launches = launches;
+        look->at_ns = now_ns;
+    }
+    return period_ns;
+}
+
+static void *run(void *nothing)
+{
+    struct look look = {0};
+
+    (void)nothing;
+    (void)prctl(PR_SET_NAME, "edgeshare", 0, 0, 0);
+    /* It sleeps for some ten microseconds at times; the default slack is fifty. */
+    (void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+    for (;;) {
+        const uint32_t word = es_gate_load(es_gate.page);
+        const uint32_t number = es_gate_number(word);
+        uint64_t sleep_ns = 10 * ES_LOOK_NS;
+
+        if (es_mode_now() == ES_JOINED && number != 0 &&
+            number != __atomic_load_n(&es_gate.released, __ATOMIC_RELAXED)) {
+            if ((word & ES_GATE_HELD) == 0) {
+                give_back(number);
+                continue;
+            }
+            sleep_ns = look_around(&look, word);
+        }
+        if (sleep_ns > 0)
+            park(word, sleep_ns);
+    }
+    return NULL;
+}
+
+typedef int (*create_function)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+typedef int (*attr_init_function)(pthread_attr_t *);
+typedef int (*attr_set_size_function)(pthread_attr_t *, size_t);
+typedef int (*attr_set_int_function)(pthread_attr_t *, int);
+
+void es_helper_start(void)
+{
+    /* Before glibc 2.34 these are in libpthread: there, since a driver is, but not to be linked to. */
+    create_function create;
+    attr_init_function attr_init;
+    attr_set_size_function set_stack;
+    attr_set_int_function set_detached;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all, before;
+    int error = -1;
+
+    if (__atomic_load_n(&started, __ATOMIC_RELAXED) || __atomic_exchange_n(&started, true, __ATOMIC_ACQ_REL))
+        return;
+    create = (create_function)es_next_symbol("pthread_create");
+    attr_init = (attr_init_function)es_next_symbol("pthread_attr_init");
+    set_stack = (attr_set_size_function)es_next_symbol("pthread_attr_setstacksize");
+    set_detached = (attr_set_int_function)es_next_symbol("pthread_attr_setdetachstate");
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_BLOCK, &all, &before);
+    if (create != NULL && attr_init != NULL && set_stack != NULL && set_detached != NULL &&
+        attr_init(&attributes) == 0 && set_stack(&attributes, STACK_BYTES) == 0 &&
+        set_detached(&attributes, PTHREAD_CREATE_DETACHED) == 0)
+        error = create(&thread, &attributes, run, NULL);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    if (error != 0) {
+        __atomic_store_n(&started, false, __ATOMIC_RELEASE);
+        es_alarm("cannot start the thread that gives slices back (error %d); trying again at the next grant", error);
+    }
+}
+
+void es_helper_reset(void)
+{
+    started = parked = called = false;
+}

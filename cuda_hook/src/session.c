@@ -1,0 +1,457 @@
+#include "session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "batches.h"
+#include "contexts.h"
+#include "gate.h"
+#include "helper.h"
+#include "log.h"
+#include "memory.h"
+#include "slots.h"
+
+#define DIRECTORY "/run/edgeshare"
+
+enum {
+    ANSWER_MS = 1000,       /* the manager answers within microseconds; after this it is taken for hung */
+    AWAY_TRY_NS = 100 * 1000 * 1000,
+    UNSHARED_TRY_NS = 1000 * 1000 * 1000,
+    FD_FROM = 700,          /* out of the way of what programs close or expect low */
+};
+
+static int connection = -1;
+static struct stat identity;   /* of our socket, which the program may have closed and its number reused */
+static uint32_t started;       /* futex: 0 nobody joined yet, 1 somebody is at it, 2 done */
+static struct es_lock asking;  /* one question at a time; held while waiting for the answer */
+static uint32_t last_number;
+static bool trying;            /* atomic: one thread at a time tries to join again */
+static uint64_t next_try_ns;
+static uint8_t *alive;         /* a page that is zero in a forked child (Linux 4.14) */
+static pid_t process;          /* where it is not */
+static uint8_t *pages;         /* two, where the gate's and the hint's are mapped */
+
+static const char *directory(void)
+{
+    const char *named = getenv("EDGESHARE_HOOK_DIR");
+
+    return named != NULL && named[0] != '\0' ? named : DIRECTORY;
+}
+
+static bool join_path(char *path, size_t size, const char *file)
+{
+    const int length = snprintf(path, size, "%s/%s", directory(), file);
+
+    return length > 0 && (size_t)length < size;
+}
+
+static void read_config(struct es_config *config)
+{
+    char path[512], text[ES_CONFIG_BYTES_MAX];
+    ssize_t bytes = 0;
+    int fd;
+
+    if (join_path(path, sizeof(path), "hook.conf")) {
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (fd >= 0) {
+            bytes = read(fd, text, sizeof(text));
+            (void)close(fd);
+        }
+    }
+    if (es_config_parse(text, bytes > 0 ? (size_t)bytes : 0, config) > 0)
+        es_log("%s/hook.conf: some lines mean nothing to this hook and are ignored", directory());
+}
+
+/* Is the descriptor still our socket? */
+static bool ours(void)
+{
+    struct stat now;
+
+    return connection >= 0 && fstat(connection, &now) == 0 && now.st_ino == identity.st_ino &&
+           now.st_dev == identity.st_dev;
+}
+
+/* With the gate's lock held. */
+static void lose(const char *why)
+{
+    if (es_mode_now() != ES_JOINED)
+        return;
+    if (ours())
+        (void)close(connection);
+    connection = -1;
+    __atomic_store_n(&es_gate_word, &es_word_shut, __ATOMIC_RELEASE);
+    __atomic_store_n(&es_gate.mode, ES_AWAY, __ATOMIC_RELEASE);
+    es_gate.away_since_ns = es_now_ns();
+    next_try_ns = 0;
+    es_log("the manager went away (%s); launches wait at most %u ms for it", why, es_gate.config.grace_ms);
+}
+
+bool es_session_send(void *record)
+{
+    const struct es_header *header = record;
+    const bool there = ours();
+
+    if (there && send(connection, record, header->size, MSG_DONTWAIT | MSG_NOSIGNAL) == header->size)
+        return true;
+    /* It reads too slowly just now: the caller tries again later. */
+    if (there && (errno == EAGAIN || errno == EINTR))
+        return false;
+    lose(there ? strerror(errno) : "its socket was closed by the program");
+    return false;
+}
+
+/* Receives one packet with at most two descriptors. Its size; 0 at the end of the connection, negative for none. */
+static ssize_t receive(int fd, void *packet, size_t size, int fds[2])
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+    } control = {.bytes = {0}};
+    struct iovec part = {packet, size};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+    const ssize_t bytes = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    for (struct cmsghdr *c = bytes > 0 ? CMSG_FIRSTHDR(&message) : NULL; c != NULL; c = CMSG_NXTHDR(&message, c)) {
+        int got[2] = {-1, -1};
+        const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        memcpy(got, CMSG_DATA(c), (count < 2 ? count : 2) * sizeof(int));
+        for (int i = 0; i < 2; i++) {
+            if (fds != NULL && fds[i] < 0)
+                fds[i] = got[i];
+            else if (got[i] >= 0)
+                (void)close(got[i]);
+        }
+    }
+    return (message.msg_flags & MSG_TRUNC) != 0 ? (ssize_t)size + 1 : bytes;
+}
+
+static bool readable(int fd, int timeout_ms)
+{
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    int ready;
+
+    do
+        ready = poll(&wait, 1, timeout_ms);
+    while (ready < 0 && errno == EINTR);
+    return ready > 0;
+}
+
+/* A page's file must be a whole page and stay one, or reading it could end the process. */
+static bool map_page(int fd, size_t index, int protection)
+{
+    struct stat status;
+    const int seals = fcntl(fd, F_GET_SEALS);
+
+    if (fd < 0 || fstat(fd, &status) != 0 || status.st_size < ES_PAGE_BYTES ||
+        (seals >= 0 && (seals & F_SEAL_SHRINK) == 0))
+        return false;
+    return mmap(pages + index * ES_PAGE_BYTES, ES_PAGE_BYTES, protection, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
+}
+
+/* Takes the WELCOME's pages and terms; the mode changes to ES_JOINED. */
+static bool accept_welcome(const struct es_welcome *welcome, const int fds[2])
+{
+    if (pages == NULL) {
+        uint8_t *fresh =
+            mmap(NULL, 2 * ES_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        if (fresh == MAP_FAILED)
+            return false;
+        pages = fresh;
+    }
+    if (!map_page(fds[0], 0, PROT_READ) || !map_page(fds[1], 1, PROT_READ | PROT_WRITE))
+        return false;
+    es_lock_take(&es_gate.lock);
+    es_gate.page = (struct es_gate_page *)pages;
+    es_gate.hint = (struct es_hint_page *)(pages + ES_PAGE_BYTES);
+    es_gate.config = (struct es_config){welcome->failure_policy, welcome->grace_ms, welcome->memory_cap_bytes};
+    es_gate.epoch = welcome->epoch;
+    es_gate.queue_cap_ns = welcome->queue_cap_ns;
+    es_gate.anticipation_ns = welcome->anticipation_ns;
+    es_gate.released = 0;
+    es_gate.requested = false;
+    es_gate.introduced = false;
+    es_gate.gpu_ns = 0;
+    es_gate_forget_all();
+    __atomic_store_n(&es_gate_word, &es_gate.page->word, __ATOMIC_RELEASE);
+    __atomic_store_n(&es_gate.mode, ES_JOINED, __ATOMIC_RELEASE);
+    es_lock_give(&es_gate.lock);
+    return true;
+}
+
+/* HELLO and its answer over a fresh connection. */
+static bool greet(int fd)
+{
+    struct es_hello hello = {{ES_HELLO, sizeof(hello), 0}, ES_VERSION, ES_VERSION, ES_ACCELERATOR_GPU, 0};
+    union {
+        uint8_t bytes[ES_RECORD_BYTES_MAX];
+        struct es_welcome welcome;
+        struct es_refused refused;
+    } answer;
+    int fds[2] = {-1, -1};
+    bool joined = false;
+    ssize_t bytes;
+    int kind;
+
+    if (send(fd, &hello, sizeof(hello), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(hello) || !readable(fd, ANSWER_MS)) {
+        es_log("the manager does not answer: %s", strerror(errno));
+        return false;
+    }
+    bytes = receive(fd, &answer, sizeof(answer), fds);
+    kind = bytes > 0 ? es_check_from_manager(&answer, (size_t)bytes) : ES_MALFORMED_SHORT;
+    if (kind == ES_WELCOME) {
+        joined = answer.welcome.version == ES_VERSION && accept_welcome(&answer.welcome, fds);
+        if (!joined)
+            es_alarm("the manager's WELCOME cannot be used: its version or its pages are wrong");
+    } else if (kind == ES_REFUSED) {
+        es_alarm("the manager refuses this process (reason %u): %.*s", answer.refused.reason, ES_TEXT_BYTES,
+                 answer.refused.text);
+    } else {
+        es_alarm("the manager sent no answer to HELLO that can be read: %s", es_malformed_text(kind));
+    }
+    for (int i = 0; i < 2; i++) {
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
+    }
+    return joined;
+}
+
+/* One try to connect. False when there is no manager now. */
+static bool try_to_join(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd, high;
+
+    if (!join_path(address.sun_path, sizeof(address.sun_path), "hook.sock")) {
+        es_alarm("%s is too long a path for a socket: %zu bytes are the most", directory(), sizeof(address.sun_path));
+        return false;
+    }
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return false;
+    high = fcntl(fd, F_DUPFD_CLOEXEC, FD_FROM);
+    if (high >= 0) {
+        (void)close(fd);
+        fd = high;
+    }
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0 || fstat(fd, &identity) != 0) {
+        (void)close(fd);
+        return false;
+    }
+    connection = fd;
+    if (greet(fd)) {
+        es_log("joined %s", address.sun_path);
+        es_memory_declare();
+        return true;
+    }
+    connection = -1;
+    (void)close(fd);
+    return false;
+}
+
+/* The page that a fork wipes. */
+static void mark_alive(void)
+{
+    process = getpid();
+    if (alive == NULL) {
+        void *page = mmap(NULL, ES_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        if (page == MAP_FAILED)
+            return;
+        if (madvise(page, ES_PAGE_BYTES, MADV_WIPEONFORK) != 0) {
+            (void)munmap(page, ES_PAGE_BYTES);
+            return;
+        }
+        alive = page;
+    }
+    *alive = 1;
+}
+
+bool es_session_forked(void)
+{
+    if (__atomic_load_n(&started, __ATOMIC_RELAXED) == 0)
+        return false;
+    return alive != NULL ? *alive == 0 : process != getpid();
+}
+
+static void begin(void)
+{
+    struct stat status;
+
+    mark_alive();
+    if (stat(directory(), &status) != 0 || !S_ISDIR(status.st_mode)) {
+        es_log("there is no %s: this process has no allocation, the hook stays out of its way", directory());
+        __atomic_store_n(&es_gate.mode, ES_OUT, __ATOMIC_RELEASE);
+        return;
+    }
+    read_config(&es_gate.config);
+    if (try_to_join())
+        return;
+    es_gate.away_since_ns = es_now_ns();
+    __atomic_store_n(&es_gate.mode, ES_AWAY, __ATOMIC_RELEASE);
+    es_log("there is no manager at %s yet; launches wait at most %u ms for it", directory(), es_gate.config.grace_ms);
+}
+
+void es_session_join(void)
+{
+    uint32_t nobody = 0;
+
+    if (__builtin_expect(__atomic_load_n(&started, __ATOMIC_ACQUIRE) == 2, 1))
+        return;
+    if (!__atomic_compare_exchange_n(&started, &nobody, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+        while (__atomic_load_n(&started, __ATOMIC_ACQUIRE) == 1)
+            es_sleep_on(&started, 1, 10 * ES_MS);
+        return;
+    }
+    begin();
+    __atomic_store_n(&started, 2, __ATOMIC_RELEASE);
+    es_wake_all(&started);
+}
+
+void es_session_join_anew(void)
+{
+    if (es_session_forked()) {
+        /* The parent's socket: closing this copy of it tells nobody anything. Its locks may have been held. */
+        if (ours())
+            (void)close(connection);
+        connection = -1;
+        memset(&es_gate, 0, sizeof(es_gate));
+        __atomic_store_n(&es_gate_word, &es_word_shut, __ATOMIC_RELEASE);
+        asking = (struct es_lock){0};
+        trying = false;
+        next_try_ns = 0;
+        es_slots_reset();
+        es_batches_reset();
+        es_contexts_reset();
+        es_memory_reset();
+        es_helper_reset();
+        __atomic_store_n(&started, 0, __ATOMIC_RELEASE);
+    }
+    es_session_join();
+}
+
+uint32_t es_session_number(void)
+{
+    uint32_t number;
+
+    do
+        number = __atomic_add_fetch(&last_number, 1, __ATOMIC_RELAXED);
+    while (number == 0);
+    return number;
+}
+
+/* Reads what is there. True when it is the answer that is waited for; gives the session up on garbage. */
+static bool read_answer(void *answer, uint16_t kind, uint32_t number, bool *more)
+{
+    union {
+        uint8_t bytes[ES_RECORD_BYTES_MAX];
+        struct es_header header;
+    } packet;
+    const ssize_t bytes = receive(connection, &packet, sizeof(packet), NULL);
+    int got;
+
+    *more = bytes > 0;
+    if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    got = bytes > 0 ? es_check_from_manager(&packet, (size_t)bytes) : ES_MALFORMED_SHORT;
+    if (bytes <= 0 || got < 0) {
+        es_lock_take(&es_gate.lock);
+        lose(bytes <= 0 ? "it closed the connection" : es_malformed_text(got));
+        es_lock_give(&es_gate.lock);
+        *more = false;
+        return false;
+    }
+    /* Else it answers a question that nobody waits for any more. */
+    if (answer == NULL || got != kind || packet.header.number != number)
+        return false;
+    memcpy(answer, &packet, (size_t)bytes);
+    return true;
+}
+
+bool es_session_ask(void *record, void *answer, uint16_t kind)
+{
+    const uint64_t give_up_ns = es_now_ns() + ANSWER_MS * ES_MS;
+    const uint32_t number = ((struct es_header *)record)->number;
+    bool answered = false, sent, more;
+
+    es_lock_take(&asking);
+    es_lock_take(&es_gate.lock);
+    sent = es_mode_now() == ES_JOINED && es_session_send(record);
+    es_lock_give(&es_gate.lock);
+    while (sent && !answered && es_mode_now() == ES_JOINED) {
+        const uint64_t now_ns = es_now_ns();
+
+        if (now_ns >= give_up_ns)
+            break;
+        if (readable(connection, (int)((give_up_ns - now_ns) / ES_MS) + 1))
+            answered = read_answer(answer, kind, number, &more);
+    }
+    es_lock_give(&asking);
+    if (sent && !answered)
+        es_log("the manager did not answer within %d ms", ANSWER_MS);
+    return answered;
+}
+
+void es_session_look(void)
+{
+    bool more = true;
+
+    if (es_mode_now() != ES_JOINED)
+        return;
+    if (__atomic_load_n(&es_gate.page->epoch, __ATOMIC_RELAXED) != es_gate.epoch) {
+        es_lock_take(&es_gate.lock);
+        lose("it discarded this client's page");
+        es_lock_give(&es_gate.lock);
+        return;
+    }
+    es_lock_take(&asking);
+    es_lock_take(&es_gate.lock);
+    if (!ours())
+        lose("its socket was closed by the program");
+    es_lock_give(&es_gate.lock);
+    while (more && es_mode_now() == ES_JOINED)
+        (void)read_answer(NULL, 0, 0, &more);
+    es_lock_give(&asking);
+}
+
+uint64_t es_session_away(void)
+{
+    const uint64_t now_ns = es_now_ns();
+    const uint64_t grace_end_ns = es_gate.away_since_ns + es_gate.config.grace_ms * ES_MS;
+    bool joined = false;
+
+    if (now_ns >= __atomic_load_n(&next_try_ns, __ATOMIC_RELAXED) &&
+        !__atomic_exchange_n(&trying, true, __ATOMIC_ACQUIRE)) {
+        joined = try_to_join();
+        __atomic_store_n(&next_try_ns, now_ns + (es_mode_now() == ES_UNSHARED ? UNSHARED_TRY_NS : AWAY_TRY_NS),
+                         __ATOMIC_RELAXED);
+        __atomic_store_n(&trying, false, __ATOMIC_RELEASE);
+    }
+    es_lock_take(&es_gate.lock);
+    if (!joined && es_mode_now() == ES_AWAY && now_ns >= grace_end_ns &&
+        es_gate.config.failure_policy == ES_FAIL_OPEN) {
+        __atomic_store_n(&es_gate_word, &es_word_open, __ATOMIC_RELEASE);
+        __atomic_store_n(&es_gate.mode, ES_UNSHARED, __ATOMIC_RELEASE);
+        es_log("no manager for %u ms: running on unshared until it is back", es_gate.config.grace_ms);
+    }
+    es_lock_give(&es_gate.lock);
+    if (es_mode_now() != ES_AWAY) {
+        __atomic_fetch_add(&es_gate.progress, 1, __ATOMIC_RELEASE);
+        es_wake_all(&es_gate.progress);
+        return 0;
+    }
+    return AWAY_TRY_NS;
+}

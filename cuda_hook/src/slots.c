@@ -1,0 +1,104 @@
+#include "slots.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+_Static_assert(ES_PASSES == 1 << (64 - 61), "es_slot_pass takes three bits");
+
+__thread struct es_slot *es_slot_self;
+
+static struct es_slot *slots; /* mapped at the first use, so that a process without CUDA has none of it */
+static size_t used;
+
+static struct es_slot *all(void)
+{
+    struct es_slot *known = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
+    struct es_slot *fresh;
+
+    if (known != NULL)
+        return known;
+    fresh = mmap(NULL, ES_SLOTS * sizeof(*fresh), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED)
+        return NULL;
+    if (__atomic_compare_exchange_n(&slots, &known, fresh, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return fresh;
+    (void)munmap(fresh, ES_SLOTS * sizeof(*fresh));
+    return known;
+}
+
+static bool take(struct es_slot *slot, pid_t from, pid_t thread)
+{
+    return __atomic_compare_exchange_n(&slot->thread, &from, thread, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* The first slot whose thread is no more. Threads leave without a word: their ends cannot be hooked without
+ * libpthread, and need not be while slots are plenty. */
+static struct es_slot *inherit(struct es_slot *first, pid_t thread)
+{
+    for (size_t i = 0; i < ES_SLOTS; i++) {
+        const pid_t owner = __atomic_load_n(&first[i].thread, __ATOMIC_RELAXED);
+
+        /* A thread of the same number without a slot of its own is a later one. */
+        if ((owner == thread || (syscall(SYS_tgkill, getpid(), owner, 0) != 0 && errno == ESRCH)) &&
+            first[i].batch.settled == first[i].launches && !first[i].marking && take(&first[i], owner, thread))
+            return &first[i];
+    }
+    return NULL;
+}
+
+struct es_slot *es_slot_mine(void)
+{
+    struct es_slot *first;
+    const pid_t thread = (pid_t)syscall(SYS_gettid);
+
+    if (es_slot_self != NULL)
+        return es_slot_self;
+    first = all();
+    if (first == NULL)
+        return NULL;
+    for (size_t i = 0; i < ES_SLOTS && es_slot_self == NULL; i++) {
+        if (take(&first[i], 0, thread)) {
+            size_t known = __atomic_load_n(&used, __ATOMIC_RELAXED);
+
+            es_slot_self = &first[i];
+            while (known < i + 1 &&
+                   !__atomic_compare_exchange_n(&used, &known, i + 1, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+                ;
+        }
+    }
+    if (es_slot_self == NULL)
+        es_slot_self = inherit(first, thread);
+    if (es_slot_self != NULL) {
+        es_slot_self->busy = 0;
+        es_slot_forget(es_slot_self);
+    }
+    return es_slot_self;
+}
+
+struct es_slot *es_slot_at(size_t index)
+{
+    return &slots[index];
+}
+
+size_t es_slots_used(void)
+{
+    return __atomic_load_n(&used, __ATOMIC_ACQUIRE);
+}
+
+void es_slot_forget(struct es_slot *slot)
+{
+    slot->left_ns = -1;
+    memset(slot->passes, 0, sizeof(slot->passes));
+}
+
+void es_slots_reset(void)
+{
+    if (slots != NULL)
+        memset(slots, 0, ES_SLOTS * sizeof(*slots));
+    used = 0;
+    es_slot_self = NULL;
+}

@@ -1,0 +1,74 @@
+#ifndef EDGESHARE_SLOTS_H
+#define EDGESHARE_SLOTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "driver_api.h"
+
+enum {
+    ES_SLOTS = 1024,   /* threads that submit; more than that take the slow path each time */
+    ES_PASSES = 8,     /* submissions that a thread remembers */
+    ES_STREAMS = 64,   /* streams told apart; a set of them is one word */
+};
+
+/* What a thread may submit without asking: one function in one stream, at this estimated cost. */
+struct es_pass {
+    uint64_t key; /* 0: none */
+    CUstream stream;
+    int64_t cost_ns;
+};
+
+/* A submission that is let go at once is one that follows another of its batch: a run of launches between two markers.
+ * What a thread has submitted since the last marker is its open batch. */
+struct es_batch_open {
+    uint64_t settled;   /* launches of the thread that are accounted for; the rest are this batch's */
+    uint64_t streams;   /* set of es_streams that it touched */
+    uint64_t drawn_ns;  /* of the queue's cap; 0 when no batch is open */
+    uint64_t opened_ns;
+    uint64_t key;       /* of its first launch */
+    CUevent start;      /* recorded before its first launch, or NULL */
+    int start_context;
+    bool shared;        /* launches of several keys */
+    bool alone;         /* the one launch is being timed: nothing may join it */
+    bool fresh;         /* the device was idle when it was opened, and no start was recorded */
+    bool last;          /* the launch that was just let go ends it */
+};
+
+/* One thread's. The first part is the thread's own, written without any synchronisation: others may read it (launches,
+ * busy, word), and write it only while the gate is shut and busy is 0. The second part is under the gate's lock. */
+struct es_slot {
+    uint32_t busy;    /* calls of the driver that submit, in progress */
+    uint32_t word;    /* the gate word under which the rest holds; 0: none */
+    int64_t left_ns;  /* what the open batch may still use; negative: nothing, ask */
+    uint64_t launches;
+    struct es_pass passes[ES_PASSES];
+
+    struct es_batch_open batch;
+    bool marking;     /* its markers are being recorded just now */
+    pid_t thread;     /* 0: the slot is free */
+} __attribute__((aligned(64)));
+
+extern __thread struct es_slot *es_slot_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* The calling thread's slot, taken at its first use; NULL when there is none left. */
+struct es_slot *es_slot_mine(void);
+
+/* All slots that were ever taken: 0 <= i < es_slots_used(). */
+struct es_slot *es_slot_at(size_t index);
+size_t es_slots_used(void);
+
+/* The thread forgets what it may submit without asking. */
+void es_slot_forget(struct es_slot *slot);
+
+/* In a forked child: the parent's threads are not here. */
+void es_slots_reset(void);
+
+static inline struct es_pass *es_slot_pass(struct es_slot *slot, uint64_t key)
+{
+    return &slot->passes[key * UINT64_C(0x9E3779B97F4A7C15) >> 61];
+}
+
+#endif

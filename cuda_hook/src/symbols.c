@@ -1,0 +1,95 @@
+#include "symbols.h"
+
+#include <string.h>
+
+#include "objects.h"
+#include "wrappers.h"
+
+void *es_driver[ES_SYMBOLS];
+
+static struct es_object driver_object;
+static bool found;
+
+/* All names in one string, so that the table needs no relocations. */
+static const char names[] =
+#define ES_PTSZ(kind, name, parameters, arguments, key, stream) #name "\0" #name "_ptsz\0"
+#define ES_PTDS(kind, name, parameters, arguments, key) #name "\0" #name "_ptds\0"
+#define ES_ONE(kind, name, parameters, arguments, key, stream) #name "\0"
+#define ES_OWN(name) #name "\0"
+#define ES_USED(name) #name "\0"
+#include "symbols.def"
+#undef ES_PTSZ
+#undef ES_PTDS
+#undef ES_ONE
+#undef ES_OWN
+#undef ES_USED
+    "";
+
+/* A switch and no table, again for the relocations: these addresses are computed. */
+void *es_wrapper(enum es_symbol symbol)
+{
+    switch (symbol) {
+#define ES_CASE(name)      \
+    case ES_SYMBOL_##name: \
+        return (void *)es_##name;
+#define ES_PTSZ(kind, name, parameters, arguments, key, stream) ES_CASE(name) ES_CASE(name##_ptsz)
+#define ES_PTDS(kind, name, parameters, arguments, key) ES_CASE(name) ES_CASE(name##_ptds)
+#define ES_ONE(kind, name, parameters, arguments, key, stream) ES_CASE(name)
+#define ES_OWN(name) ES_CASE(name)
+#define ES_USED(name)
+#include "symbols.def"
+#undef ES_PTSZ
+#undef ES_PTDS
+#undef ES_ONE
+#undef ES_OWN
+#undef ES_USED
+#undef ES_CASE
+    default:
+        return NULL;
+    }
+}
+
+bool es_driver_find_again(void)
+{
+    const char *name = names;
+
+    if (!es_object_named("libcuda.so", &driver_object))
+        return false;
+    for (int symbol = 0; symbol < ES_SYMBOLS; symbol++) {
+        es_driver[symbol] = es_object_symbol(&driver_object, name);
+        name += strlen(name) + 1;
+    }
+    __atomic_store_n(&found, true, __ATOMIC_RELEASE);
+    return true;
+}
+
+bool es_driver_find(void)
+{
+    return __atomic_load_n(&found, __ATOMIC_ACQUIRE) || es_driver_find_again();
+}
+
+bool es_driver_contains(const void *address)
+{
+    return __atomic_load_n(&found, __ATOMIC_ACQUIRE) && es_object_contains(&driver_object, address);
+}
+
+int es_symbol_named(const char *wanted)
+{
+    const char *name = names;
+
+    for (int symbol = 0; symbol < ES_SYMBOLS; symbol++) {
+        if (strcmp(name, wanted) == 0)
+            return es_wrapper((enum es_symbol)symbol) != NULL ? symbol : -1;
+        name += strlen(name) + 1;
+    }
+    return -1;
+}
+
+void *es_wrapper_of(const void *function)
+{
+    for (int symbol = 0; function != NULL && symbol < ES_SYMBOLS; symbol++) {
+        if (es_driver[symbol] == function)
+            return es_wrapper((enum es_symbol)symbol);
+    }
+    return NULL;
+}

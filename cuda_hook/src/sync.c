@@ -1,0 +1,167 @@
+#include "sync.h"
+
+#include <errno.h>
+
+#include "batches.h"
+#include "contexts.h"
+#include "gate.h"
+#include "helper.h"
+#include "symbols.h"
+#include "wrappers.h"
+
+/* The program waits for the device. Before: if the burst is one to be timed, its end is marked. After: what was waited
+ * for is done, which costs nothing to know. */
+
+static bool contended(const struct es_slot *slot)
+{
+    return (__atomic_load_n(&slot->word, __ATOMIC_RELAXED) & ES_GATE_CONTENDED) != 0;
+}
+
+/* A client that usually thinks for longer than it may keep its turn: the device is to go on as soon as this is done. */
+static bool leaves_after(const struct es_slot *slot)
+{
+    return contended(slot) && es_gate.think_ns > es_gate.anticipation_ns;
+}
+
+static void waiting(void)
+{
+    struct es_slot *slot = es_slot_self;
+    bool mark;
+
+    if (slot == NULL || slot->launches == slot->batch.settled)
+        return;
+    es_lock_take(&es_gate.lock);
+    mark = slot->batch.start != NULL || leaves_after(slot) ||
+           (int64_t)slot->batch.drawn_ns - slot->left_ns > (int64_t)ES_MS;
+    es_lock_give(&es_gate.lock);
+    if (mark)
+        es_batch_close(slot, false);
+    if (mark && leaves_after(slot))
+        es_helper_call();
+}
+
+static void waited(uint64_t streams)
+{
+    const int error = errno;
+    struct es_slot *slot = es_slot_self;
+
+    if (slot == NULL)
+        return;
+    es_batch_waited(slot, streams);
+    if (leaves_after(slot))
+        es_helper_call();
+    errno = error;
+}
+
+void es_sync_done(CUstream stream)
+{
+    if (es_slot_self != NULL)
+        waited(es_streams_like(stream));
+}
+
+/* An event says that part of a stream is done; the stream itself is asked whether that was all. */
+static void waited_for_event(void)
+{
+    struct es_slot *slot = es_slot_self;
+    struct es_quiet quiet;
+    uint64_t streams;
+    CUstream stream = NULL;
+
+    if (slot == NULL || slot->launches == slot->batch.settled)
+        return;
+    es_lock_take(&es_gate.lock);
+    streams = slot->batch.streams;
+    if (streams != 0)
+        stream = es_stream_handle(__builtin_ctzll(streams));
+    es_lock_give(&es_gate.lock);
+    if (streams == 0 || (streams & (streams - 1)) != 0 || ES_DRIVER(cuStreamQuery) == NULL)
+        return;
+    quiet = es_quiet_begin();
+    if (ES_DRIVER(cuStreamQuery)(stream) == CUDA_SUCCESS)
+        waited(streams);
+    es_quiet_end(quiet);
+}
+
+#define WAIT_FOR_STREAM(name, where)                 \
+    CUresult es_##name(CUstream hStream)             \
+    {                                                \
+        CUresult result;                             \
+                                                     \
+        ES_REAL_OR_RETURN(name);                        \
+        waiting();                                   \
+        result = ES_DRIVER(name)(hStream);           \
+        if (result == CUDA_SUCCESS)                  \
+            es_sync_done(where);                     \
+        return result;                               \
+    }                                                \
+    ES_EXPORT(name)
+
+/* A query that says "not ready" is asked again soon: nothing is marked for it. */
+#define QUERY_STREAM(name, where)                    \
+    CUresult es_##name(CUstream hStream)             \
+    {                                                \
+        CUresult result;                             \
+                                                     \
+        ES_REAL_OR_RETURN(name);                        \
+        result = ES_DRIVER(name)(hStream);           \
+        if (result == CUDA_SUCCESS)                  \
+            es_sync_done(where);                     \
+        return result;                               \
+    }                                                \
+    ES_EXPORT(name)
+
+WAIT_FOR_STREAM(cuStreamSynchronize, hStream);
+WAIT_FOR_STREAM(cuStreamSynchronize_ptsz, hStream == NULL ? CU_STREAM_PER_THREAD : hStream);
+QUERY_STREAM(cuStreamQuery, hStream);
+QUERY_STREAM(cuStreamQuery_ptsz, hStream == NULL ? CU_STREAM_PER_THREAD : hStream);
+
+CUresult es_cuCtxSynchronize(void)
+{
+    CUresult result;
+
+    ES_REAL_OR_RETURN(cuCtxSynchronize);
+    waiting();
+    result = ES_DRIVER(cuCtxSynchronize)();
+    if (result == CUDA_SUCCESS && es_slot_self != NULL)
+        waited(es_streams_of(NULL));
+    return result;
+}
+ES_EXPORT(cuCtxSynchronize);
+
+CUresult es_cuCtxSynchronize_v2(CUcontext ctx)
+{
+    CUresult result;
+
+    ES_REAL_OR_RETURN(cuCtxSynchronize_v2);
+    waiting();
+    result = ES_DRIVER(cuCtxSynchronize_v2)(ctx);
+    if (result == CUDA_SUCCESS && es_slot_self != NULL)
+        waited(es_streams_of(ctx));
+    return result;
+}
+ES_EXPORT(cuCtxSynchronize_v2);
+
+CUresult es_cuEventSynchronize(CUevent hEvent)
+{
+    CUresult result;
+
+    ES_REAL_OR_RETURN(cuEventSynchronize);
+    waiting();
+    result = ES_DRIVER(cuEventSynchronize)(hEvent);
+    if (result == CUDA_SUCCESS)
+        waited_for_event();
+    return result;
+}
+ES_EXPORT(cuEventSynchronize);
+
+CUresult es_cuEventQuery(CUevent hEvent)
+{
+    CUresult result;
+
+    ES_REAL_OR_RETURN(cuEventQuery);
+    result = ES_DRIVER(cuEventQuery)(hEvent);
+    if (result == CUDA_SUCCESS)
+        waited_for_event();
+    return result;
+}
+ES_EXPORT(cuEventQuery);
