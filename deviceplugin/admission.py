@@ -47,13 +47,9 @@ class Admission:
                 logger.warning("choosing units without the kubelet's list: %s", error)
                 held = {unit for allocation in self._holdings.ledger for unit in allocation.unit_ids}
             else:
-                held = {
-                    unit for containers in listing.values() for units in containers.values() for unit in units
-                }
+                held = {unit for containers in listing.values() for units in containers.values() for unit in units}
                 for allocation in self._holdings.ledger.touching(offered - held):
-                    logger.info(
-                        "the kubelet offers the units of %s (%s) again", allocation.id, allocation.owner
-                    )
+                    logger.info("the kubelet offers the units of %s (%s) again", allocation.id, allocation.owner)
                     self._holdings.drop(allocation)
             order = [device.id for device in self._devices.now]
             return choose_units(available, must_include, held, size, order)
@@ -78,9 +74,7 @@ class Admission:
 
     async def _hand_out(self, unit_ids: Collection[str]) -> tuple[tuple[Device, ...], Allocation]:
         live = [
-            allocation
-            for allocation in self._holdings.ledger.touching(unit_ids)
-            if await self._is_live(allocation)
+            allocation for allocation in self._holdings.ledger.touching(unit_ids) if await self._is_live(allocation)
         ]
         devices = check_units(unit_ids, self._devices.by_id(), live)
         same = self._holdings.ledger.exactly(unit_ids)

@@ -64,9 +64,7 @@ class Identity:
         known = allocation.owner
         if known is not None:
             containers = await self._listings.get(known.namespace, known.pod)
-            if containers is not None and (
-                not known.listed or containers.get(known.container) == allocation.unit_ids
-            ):
+            if containers is not None and (not known.listed or containers.get(known.container) == allocation.unit_ids):
                 return known
         found = find_owner(allocation.unit_ids, await self._listings.list())
         if found is not None and found.listed:

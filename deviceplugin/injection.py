@@ -51,9 +51,6 @@ def answer(devices: Iterable[Device], files: Injected, nodes: Iterable[str]) -> 
     )
     return api.ContainerAllocateResponse(
         envs={VISIBLE_DEVICES: ",".join(device.id for device in devices)},
-        mounts=[
-            api.Mount(container_path=inside, host_path=str(outside), read_only=True)
-            for inside, outside in mounts
-        ],
+        mounts=[api.Mount(container_path=inside, host_path=str(outside), read_only=True) for inside, outside in mounts],
         devices=[api.DeviceSpec(container_path=node, host_path=node, permissions="rw") for node in nodes],
     )

@@ -44,6 +44,9 @@ LISTED_TIMEOUT_S = 15
 STOP_GRACE_S = 2
 """For calls that are under way when a session ends; the kubelet repeats PreStartContainer anyway."""
 
+STEADY_S = 10
+"""After so long a time the next failure is the first again."""
+
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 5.0
 
@@ -62,33 +65,38 @@ class Lifecycle:
     """One resource's registration in one plugin folder."""
 
     def __init__(self, folder: Path, resource: str, make_service: Callable[[], Service]) -> None:
+        """Raises InvalidRequest where the folder's path leaves no room for a socket's name."""
+        if len(os.fsencode(_own_socket(folder))) > SOCKET_PATH_BYTES_MAX:
+            raise InvalidRequest(
+                f"a socket in {folder} would be longer than the {SOCKET_PATH_BYTES_MAX} bytes of a socket's path: "
+                "use a shorter --kubelet-dir"
+            )
         self._folder = folder
         self._resource = resource
         self._make_service = make_service
         self._watch = FolderWatch(folder)
 
     async def run(self, stop: asyncio.Event, registered: Callable[[], None]) -> None:
-        """Serves and registers, again and again, until ``stop``; calls ``registered`` each time that it is.
-
-        Raises InvalidRequest where the folder's path is too long for a socket.
-        """
+        """Serves and registers, again and again, until ``stop``; calls ``registered`` each time that it is."""
         self._clear_leftovers()
+        loop = asyncio.get_running_loop()
         failures = 0
         said = ""
         async with self._watch.running():
             while not stop.is_set():
                 change = self._watch.next_change()
+                began_s = loop.time()
                 try:
                     await self._session(stop, registered)
-                    failures = 0
                     said = ""
                 except Unavailable as error:
-                    failures += 1
                     if str(error) != said:
                         said = str(error)
                         logger.warning("not registered, trying again: %s", error)
-                    # What may have changed is that the kubelet's socket is there: no need to wait any longer.
-                    await first_of(stop, change, timeout_s=pause_s(failures, random.random()))
+                # A kubelet that registers us and at once lets go again is not to be kept busy with it.
+                failures = failures + 1 if loop.time() - began_s < STEADY_S else 1
+                # What may have changed is that the kubelet's socket is there: no need to wait any longer.
+                await first_of(stop, change, timeout_s=pause_s(failures, random.random()))
 
     async def _session(self, stop: asyncio.Event, registered: Callable[[], None]) -> None:
         kubelet_socket = self._folder / KUBELET_SOCKET
@@ -98,13 +106,11 @@ class Lifecycle:
         service = self._make_service()
         async with self._serving(service) as own_socket:
             await self._register(kubelet_socket, own_socket.name)
-            await first_of(service.listed, stop, timeout_s=LISTED_TIMEOUT_S)
+            await first_of(service.listed, service.unwatched, stop, timeout_s=LISTED_TIMEOUT_S)
             if stop.is_set():
                 return
             if not service.listed.is_set():
-                raise Unavailable(
-                    f"the kubelet registered us but asks for no list within {LISTED_TIMEOUT_S} s"
-                )
+                raise Unavailable("the kubelet registered us but takes no list: look into its log")
             logger.info("registered %s as %s", self._resource, own_socket.name)
             registered()
             while not (stop.is_set() or service.unwatched.is_set()):
@@ -118,12 +124,7 @@ class Lifecycle:
 
     @asynccontextmanager
     async def _serving(self, service: Service) -> AsyncIterator[Path]:
-        path = self._folder / f"{SOCKET_PREFIX}{uuid.uuid4().hex[:12]}.sock"
-        if len(os.fsencode(path)) > SOCKET_PATH_BYTES_MAX:
-            raise InvalidRequest(
-                f"{path} is longer than the {SOCKET_PATH_BYTES_MAX} bytes of a socket's path: "
-                "use a shorter --kubelet-dir"
-            )
+        path = _own_socket(self._folder)
         server = grpc.aio.server()
         add_DevicePluginServicer_to_server(service, server)
         try:
@@ -149,9 +150,7 @@ class Lifecycle:
             try:
                 await RegistrationStub(channel).Register(request, timeout=REGISTER_TIMEOUT_S)
             except grpc.aio.AioRpcError as error:
-                raise Unavailable(
-                    f"the kubelet at {kubelet_socket} does not register us: {error.details()}"
-                ) from error
+                raise Unavailable(f"the kubelet at {kubelet_socket} does not register us: {error.details()}") from error
 
     def _clear_leftovers(self) -> None:
         """Removes the sockets of plugins that were killed; one that still answers belongs to one that
@@ -160,6 +159,10 @@ class Lifecycle:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
                 if probe.connect_ex(str(path)) == errno.ECONNREFUSED:
                     path.unlink(missing_ok=True)
+
+
+def _own_socket(folder: Path) -> Path:
+    return folder / f"{SOCKET_PREFIX}{uuid.uuid4().hex[:12]}.sock"
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

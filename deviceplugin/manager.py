@@ -39,9 +39,7 @@ class Manager:
             limit_percent=terms.limit_percent,
             share_class=_SHARE_CLASSES[terms.share_class],
             memory_mib=terms.memory_mib,
-            owner=api.Owner(
-                namespace=owner.namespace, pod=owner.pod, pod_uid=owner.pod_uid, container=owner.container
-            ),
+            owner=api.Owner(namespace=owner.namespace, pod=owner.pod, pod_uid=owner.pod_uid, container=owner.container),
         )
         async with self._stub() as stub:
             await stub.AddAllocation(api.AddAllocationRequest(allocation=message), timeout=CALL_TIMEOUT_S)

@@ -39,10 +39,7 @@ class Node:
         node = await asyncio.to_thread(self._kube.node, self._name)
         status = (node or {}).get("status") or {}
         # A node that never had a GPU says nothing, and needs not say 0.
-        if (
-            _says(status.get("capacity")) != capacity_mib
-            or _says(status.get("allocatable")) != allocatable_mib
-        ):
+        if _says(status.get("capacity")) != capacity_mib or _says(status.get("allocatable")) != allocatable_mib:
             await asyncio.to_thread(
                 self._kube.patch_node_resources,
                 self._name,
@@ -62,9 +59,7 @@ class Node:
             about = {"apiVersion": "v1", "kind": "Node", "name": self._name, "uid": self._name}
             message = f"GPU {device.id} is {state}"
             try:
-                await asyncio.to_thread(
-                    self._kube.event, COMPONENT, about, not device.healthy, reason, message
-                )
+                await asyncio.to_thread(self._kube.event, COMPONENT, about, not device.healthy, reason, message)
             except Unavailable as error:
                 logger.warning("no event of the health of GPU %s: %s", device.id, error)
 

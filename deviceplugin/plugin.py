@@ -43,9 +43,7 @@ NODE_STATUS_S = 60
 class Plugin:
     """The device plugin of this node."""
 
-    def __init__(
-        self, config: Config, runtime_dir: Path, state_dir: Path, environment: Mapping[str, str]
-    ) -> None:
+    def __init__(self, config: Config, runtime_dir: Path, state_dir: Path, environment: Mapping[str, str]) -> None:
         """Raises InvalidRequest for a configuration that does not fit this place, Unavailable where a
         credential of the API server cannot be used."""
         self._config = config
@@ -58,9 +56,8 @@ class Plugin:
         listings = Listings(PodResources(socket, GPU_PERCENT))
         self._identity = Identity(listings, self._holdings.ledger, kube, node_name)
         self._admission = Admission(self._devices, self._holdings, listings)
-        self._starting = Starting(
-            self._devices, self._holdings, listings, self._identity, Manager(runtime_dir)
-        )
+        self._starting = Starting(self._devices, self._holdings, listings, self._identity, Manager(runtime_dir))
+        self._lifecycle = Lifecycle(config.kubelet_dir / "device-plugins", GPU_PERCENT, self._make_service)
         self._allocated = asyncio.Event()
         self._node_changed = asyncio.Event()
 
@@ -76,13 +73,11 @@ class Plugin:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         scan = Scan(self._devices, self._config.rescan_s)
-        folder = self._config.kubelet_dir / "device-plugins"
-        lifecycle = Lifecycle(folder, GPU_PERCENT, self._make_service)
 
         def registered() -> None:
             self._identity.kubelet_started()
             self._allocated.set()
-            ready(f"{len(self._devices.now)} GPUs registered as {GPU_PERCENT} at {folder}")
+            ready(f"{len(self._devices.now)} GPUs registered as {GPU_PERCENT}")
 
         # Before the kubelet asks: an empty list would make all that it has given out look lost.
         await scan.look(lambda before: self._node_changed.set())
@@ -90,7 +85,7 @@ class Plugin:
             tasks.create_task(scan.run(stop, lambda before: self._changed(before, tasks)))
             tasks.create_task(self._compare(stop))
             tasks.create_task(self._tell_node(stop))
-            tasks.create_task(lifecycle.run(stop, registered))
+            tasks.create_task(self._lifecycle.run(stop, registered))
 
     def _make_service(self) -> Service:
         return Service(self._devices, self._admission, self._starting, self._allocated)

@@ -30,9 +30,7 @@ def parse_terms(pod: dict[str, Any], container: str, units: int) -> Terms:
     if GPU_MEMORY_MIB in limits:
         memory_mib = whole_number(limits[GPU_MEMORY_MIB], GPU_MEMORY_MIB)
         if not 0 < memory_mib <= MAX_MEMORY_MIB:
-            raise InvalidRequest(
-                f"container {container}: {GPU_MEMORY_MIB} is {memory_mib}: ask for 1 or more"
-            )
+            raise InvalidRequest(f"container {container}: {GPU_MEMORY_MIB} is {memory_mib}: ask for 1 or more")
     annotations = pod.get("metadata", {}).get("annotations") or {}
     shared = request_percent < UNITS_PER_DEVICE
     return Terms(
@@ -84,9 +82,7 @@ def _limit(annotations: dict[str, str], request_percent: int) -> int:
     if text is None:
         return 0
     if not re.fullmatch(r"[0-9]{1,3}", text):
-        raise InvalidRequest(
-            f"annotation {GPU_PERCENT_LIMIT} is {text[:40]!r}: expected a number from 1 to 100"
-        )
+        raise InvalidRequest(f"annotation {GPU_PERCENT_LIMIT} is {text[:40]!r}: expected a number from 1 to 100")
     try:
         return check_limit_percent(int(text), request_percent)
     except InvalidRequest as error:
@@ -98,6 +94,4 @@ def _share_class(annotations: dict[str, str]) -> ShareClass:
     try:
         return SHARE_CLASSES[text]
     except KeyError:
-        raise InvalidRequest(
-            f"annotation {SHARE_CLASS} is {text[:40]!r}: expected latency or batch"
-        ) from None
+        raise InvalidRequest(f"annotation {SHARE_CLASS} is {text[:40]!r}: expected latency or batch") from None

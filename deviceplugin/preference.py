@@ -44,9 +44,7 @@ def choose_units(
     return _whole(candidates, free, bound, size)
 
 
-def _part(
-    candidates: list[str], free: UnitsOfDevices, required: set[str], bound: set[str], size: int
-) -> list[str]:
+def _part(candidates: list[str], free: UnitsOfDevices, required: set[str], bound: set[str], size: int) -> list[str]:
     fitting = [device_id for device_id in candidates if len(free[device_id]) >= size and bound <= {device_id}]
     if not fitting or len(required) > size or size < 1:
         return []

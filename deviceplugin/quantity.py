@@ -4,9 +4,7 @@ import re
 
 from edgeshare.errors import InvalidRequest
 
-QUANTITY = re.compile(
-    r"\+?(?P<digits>[0-9]{1,20})(?:(?P<suffix>k|Ki|[MGTPE]i?)|[eE]\+?(?P<exponent>[0-9]{1,2}))?"
-)
+QUANTITY = re.compile(r"\+?(?P<digits>[0-9]{1,20})(?:(?P<suffix>k|Ki|[MGTPE]i?)|[eE]\+?(?P<exponent>[0-9]{1,2}))?")
 """As the API server writes one (apimachinery, api/resource/quantity.go): no fraction where a smaller suffix,
 or none, can say the same."""
 

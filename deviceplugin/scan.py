@@ -55,9 +55,7 @@ class Scan:
         self._say(f"{len(found)} GPUs" if found else "the driver lists no GPU")
         seen = {device.id for device in found}
         gone = [device for device in self._devices.now if device.id not in seen]
-        return found + [
-            replace(device, healthy=False, cause="the driver no longer lists it") for device in gone
-        ]
+        return found + [replace(device, healthy=False, cause="the driver no longer lists it") for device in gone]
 
     def _say(self, text: str) -> None:
         if text != self._said:

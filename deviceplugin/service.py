@@ -25,9 +25,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class Service(DevicePluginServicer):
     """One for each socket: what the kubelet does with an old one must not be taken for the new one's."""
 
-    def __init__(
-        self, devices: Devices, admission: Admission, starting: Starting, changed: asyncio.Event
-    ) -> None:
+    def __init__(self, devices: Devices, admission: Admission, starting: Starting, changed: asyncio.Event) -> None:
         self._devices = devices
         self._admission = admission
         self._starting = starting
@@ -44,15 +42,11 @@ class Service(DevicePluginServicer):
         """Ends the streams."""
         self._closing.set()
 
-    async def GetDevicePluginOptions(  # noqa: N802
-        self, request: api.Empty, context: Context
-    ) -> api.DevicePluginOptions:
+    async def GetDevicePluginOptions(self, request: api.Empty, context: Context) -> api.DevicePluginOptions:
         """Both of the optional calls are wanted."""
         return api.DevicePluginOptions(pre_start_required=True, get_preferred_allocation_available=True)
 
-    async def ListAndWatch(  # noqa: N802
-        self, request: api.Empty, context: Context
-    ) -> AsyncIterator[api.ListAndWatchResponse]:
+    async def ListAndWatch(self, request: api.Empty, context: Context) -> AsyncIterator[api.ListAndWatchResponse]:
         """The whole list at once and after each change, to every stream."""
         self._streams += 1
         closing = asyncio.create_task(self._closing.wait())
@@ -72,7 +66,7 @@ class Service(DevicePluginServicer):
             if not self._streams:
                 self.unwatched.set()
 
-    async def GetPreferredAllocation(  # noqa: N802
+    async def GetPreferredAllocation(
         self, request: api.PreferredAllocationRequest, context: Context
     ) -> api.PreferredAllocationResponse:
         """A hint; an empty one where no choice would be right."""
@@ -87,9 +81,7 @@ class Service(DevicePluginServicer):
             response.container_responses.add(deviceIDs=chosen)
         return response
 
-    async def Allocate(  # noqa: N802
-        self, request: api.AllocateRequest, context: Context
-    ) -> api.AllocateResponse:
+    async def Allocate(self, request: api.AllocateRequest, context: Context) -> api.AllocateResponse:
         """Hands the units out, or refuses: the pod fails, and its controller makes another."""
         try:
             response = await self._admission.allocate(
@@ -100,7 +92,7 @@ class Service(DevicePluginServicer):
         self._changed.set()
         return response
 
-    async def PreStartContainer(  # noqa: N802
+    async def PreStartContainer(
         self, request: api.PreStartContainerRequest, context: Context
     ) -> api.PreStartContainerResponse:
         """Lets the container start, or refuses: the pod stays pending, and the kubelet asks again."""

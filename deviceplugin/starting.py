@@ -51,9 +51,7 @@ class Starting:
         async with self._one_at_a_time:
             allocation = self._holdings.ledger.exactly(unit_ids)
             if allocation is None:
-                raise NotFound(
-                    "these units were not handed out here, or the record of it is lost: make the pod anew"
-                )
+                raise NotFound("these units were not handed out here, or the record of it is lost: make the pod anew")
             identified = await self._identity.identify(allocation)
             self._check_memory(identified)
             self._holdings.library.check(identified.library)
@@ -129,9 +127,7 @@ class Starting:
         assert owner is not None
         units = listing.get((owner.namespace, owner.pod), {}).get(owner.container, frozenset())
         if units and self._holdings.ledger.exactly(units) is None:
-            logger.warning(
-                "the record of %s of %s was lost: made anew from the manager's", stranger.id, owner
-            )
+            logger.warning("the record of %s of %s was lost: made anew from the manager's", stranger.id, owner)
             self._holdings.put(replace(stranger, unit_ids=units, library=self._holdings.library.hash))
         elif await self._identity.is_over(owner):
             logger.info("%s of %s is over", stranger.id, owner)

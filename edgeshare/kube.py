@@ -32,9 +32,7 @@ class Kube:
         try:
             config.load_incluster_config(settings)  # type: ignore[no-untyped-call]
         except config.ConfigException as error:
-            raise Unavailable(
-                f"the pod's service account cannot be used: {error}: mount its token"
-            ) from error
+            raise Unavailable(f"the pod's service account cannot be used: {error}: mount its token") from error
         return cls(client.ApiClient(settings))
 
     @classmethod
@@ -114,9 +112,7 @@ class Kube:
         if response.status == 404:
             return None
         if not 200 <= response.status < 300:
-            raise Unavailable(
-                f"the API server refuses {method} {path}: {response.status} {_message(content)}"
-            )
+            raise Unavailable(f"the API server refuses {method} {path}: {response.status} {_message(content)}")
         return json.loads(content)
 
 

@@ -14,9 +14,7 @@ from edgeshare.names import RUNTIME_DIR, STATE_DIR
 
 
 @click.command("deviceplugin")
-@click.option(
-    "--config", "config_path", type=click.Path(path_type=Path), help="YAML file; defaults if absent."
-)
+@click.option("--config", "config_path", type=click.Path(path_type=Path), help="YAML file; defaults if absent.")
 @click.option(
     "--runtime-dir",
     type=click.Path(path_type=Path),

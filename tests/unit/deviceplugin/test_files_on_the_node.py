@@ -110,9 +110,7 @@ def test_parts_have_the_hook_and_whole_devices_only_with_a_cap(holdings: Holding
     assert holdings.files(whole).preload_file.read_text() == named
 
 
-def test_what_was_handed_out_survives_the_plugin(
-    holdings: Holdings, library: Library, tmp_path: Path
-) -> None:
+def test_what_was_handed_out_survives_the_plugin(holdings: Holdings, library: Library, tmp_path: Path) -> None:
     allocation = replace(
         holdings.mint(UNITS), owner=Owner("team", "trainer", "main", "u1"), terms=Terms(2, 50, "latency", 100)
     )

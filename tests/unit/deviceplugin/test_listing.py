@@ -20,10 +20,7 @@ def test_all_units_of_a_device_share_its_health() -> None:
 
 def test_a_numa_node_is_told_only_where_the_machine_says_one() -> None:
     known, unknown = Device("GPU-a", 0, "m", 1, numa_node=1), Device("GPU-b", 1, "m", 1)
-    nodes = {
-        unit.ID[:5]: [node.ID for node in unit.topology.nodes]
-        for unit in list_units([known, unknown]).devices
-    }
+    nodes = {unit.ID[:5]: [node.ID for node in unit.topology.nodes] for unit in list_units([known, unknown]).devices}
     assert nodes == {"GPU-a": [1], "GPU-b": []}
     assert not list_units([unknown]).devices[0].HasField("topology")
 

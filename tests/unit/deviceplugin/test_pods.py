@@ -74,9 +74,7 @@ def test_a_limit_says_nothing_of_whole_devices() -> None:
         ({"edge/gpu-percent": "30"}, {"edge/share-class": "Latency"}, "edge/share-class is 'Latency'"),
     ],
 )
-def test_a_wrong_value_is_refused_by_name(
-    limits: dict[str, str], annotations: dict[str, str], text: str
-) -> None:
+def test_a_wrong_value_is_refused_by_name(limits: dict[str, str], annotations: dict[str, str], text: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse_terms(pod(limits, annotations), "main", 30)
     assert text in str(caught.value)

@@ -1,0 +1,55 @@
+"""Nodes for the tests of this folder."""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from node_under_test import Node, node_at
+from scripted_api_server import ApiServer, serving
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    """A folder with a path that leaves room for a socket's name."""
+    path = Path(tempfile.mkdtemp(prefix="edgeshare-"))
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+async def node(root: Path) -> AsyncIterator[Node]:
+    """A node with a kubelet; no manager and no plugin yet."""
+    async with node_at(root) as node:
+        yield node
+
+
+@pytest.fixture
+async def ready(node: Node) -> Node:
+    """The same with a manager, and a plugin that is registered."""
+    await node.start_manager()
+    await node.start_plugin()
+    await node.kubelet.until(healthy=200)
+    return node
+
+
+@pytest.fixture
+def api(root: Path) -> Iterator[ApiServer]:
+    """An API server that knows node n1; its kubeconfig is root/kubeconfig."""
+    with serving(root) as (server, _):
+        server.nodes["n1"] = {"metadata": {"name": "n1"}, "status": {"capacity": {"cpu": "2"}}}
+        yield server
+
+
+@pytest.fixture
+async def in_cluster(node: Node, api: ApiServer) -> Node:
+    """``ready``, with the API server."""
+    await node.start_manager()
+    await node.start_plugin(kubeconfig=str(node.root / "kubeconfig"), node_name="n1")
+    await node.kubelet.until(healthy=200)
+    return node

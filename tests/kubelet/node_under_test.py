@@ -1,0 +1,135 @@
+"""One simulated node: its GPUs, its share manager and its device plugin as real processes, and a scripted kubelet."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import yaml
+from scripted_kubelet import ScriptedKubelet
+
+from edgeshare.v1.allocations_pb2 import Allocation, ListAllocationsRequest
+from edgeshare.v1.allocations_pb2_grpc import AllocationsStub
+from simgpu.create import create, destroy
+from simgpu.environment import variables
+from simgpu.machine import Machine
+
+UUIDS = ("GPU-00000000-0000-0000-0000-00000000000b", "GPU-00000000-0000-0000-0000-00000000000a")
+"""By index; not in the order of their names."""
+
+MEMORY_MIB = 16_000
+SAFETY_S = 30
+
+
+class Node:
+    """Everything lies below ``root``, whose path has to be short: sockets are in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.runtime_dir = root / "run"
+        self.state_dir = root / "state"
+        self.machine_dir = root / "machine"
+        self.kubelet = ScriptedKubelet(root / "kubelet")
+        self.plugin: asyncio.subprocess.Process | None = None
+        self.manager: asyncio.subprocess.Process | None = None
+        create(self.machine_dir, memory_mib=MEMORY_MIB, uuids=UUIDS)
+
+    @property
+    def machine(self) -> Machine:
+        """Where faults are injected."""
+        return Machine(self.machine_dir)
+
+    async def close(self) -> None:
+        """Ends what runs."""
+        for process in (self.plugin, self.manager):
+            if process is not None and process.returncode is None:
+                process.kill()
+                await process.wait()
+        await self.kubelet.stop()
+        destroy(self.machine_dir)
+
+    async def start_manager(self) -> None:
+        """Returns when it serves."""
+        command = ["sharemgr", "node", "--runtime-dir", str(self.runtime_dir), "--state-dir", str(self.root / "shares")]
+        with (self.root / "manager.log").open("ab") as log:
+            self.manager = await self._start(command, stdout=asyncio.subprocess.PIPE, stderr=log)
+        assert self.manager.stdout is not None
+        async with asyncio.timeout(SAFETY_S):
+            line = await self.manager.stdout.readline()
+        assert b"ready" in line, (self.root / "manager.log").read_text()
+
+    async def start_plugin(self, driver: bool = True, **config: Any) -> asyncio.subprocess.Process:
+        """Does not wait: the kubelet tells when it is there."""
+        path = self.root / "deviceplugin.yaml"
+        path.write_text(yaml.safe_dump({"rescan_s": 0.1, "compare_s": 0.2, **config}))
+        command = ["deviceplugin", "--config", str(path), "--kubelet-dir", str(self.root / "kubelet")]
+        command += ["--runtime-dir", str(self.runtime_dir), "--state-dir", str(self.state_dir)]
+        with self.plugin_log.open("ab") as log:
+            self.plugin = await self._start(command, driver, stdout=log, stderr=log)
+        return self.plugin
+
+    async def stop_plugin(self, number: signal.Signals) -> int:
+        """Ends the plugin; returns its exit status."""
+        assert self.plugin is not None
+        self.plugin.send_signal(number)
+        async with asyncio.timeout(SAFETY_S):
+            return await self.plugin.wait()
+
+    async def stop_manager(self) -> None:
+        """Ends the manager; what it knows lies on disk."""
+        assert self.manager is not None
+        self.manager.terminate()
+        async with asyncio.timeout(SAFETY_S):
+            await self.manager.wait()
+
+    @property
+    def plugin_log(self) -> Path:
+        """What the plugin said."""
+        return self.root / "deviceplugin.log"
+
+    def own_sockets(self) -> list[str]:
+        """The plugin's sockets in the kubelet's folder."""
+        return sorted(path.name for path in self.kubelet.folder.glob("edgeshare-*"))
+
+    async def allocations(self) -> dict[str, Allocation]:
+        """What the manager has, by pod and container."""
+        async with grpc.aio.insecure_channel(f"unix:{self.runtime_dir / 'allocations.sock'}") as channel:
+            answer = await AllocationsStub(channel).ListAllocations(ListAllocationsRequest(), timeout=SAFETY_S)
+        return {f"{each.owner.pod}/{each.owner.container}": each for each in answer.allocations}
+
+    async def until_allocations_are(self, *owners: str) -> dict[str, Allocation]:
+        """Waits until the manager has allocations of just these."""
+        async with asyncio.timeout(SAFETY_S):
+            while set(found := await self.allocations()) != set(owners):
+                await asyncio.sleep(0.05)
+        return found
+
+    async def until_said(self, text: str) -> None:
+        """Waits until the plugin has said so."""
+        async with asyncio.timeout(SAFETY_S):
+            while text not in self.plugin_log.read_text():
+                await asyncio.sleep(0.05)
+
+    async def _start(self, command: list[str], driver: bool = True, **streams: Any) -> asyncio.subprocess.Process:
+        environment = {**os.environ, **(variables(self.machine_dir) if driver else {})}
+        # A service account or a node of the machine that the tests run on is not meant.
+        for name in ("KUBERNETES_SERVICE_HOST", "NODE_NAME", "NVIDIA_VISIBLE_DEVICES"):
+            environment.pop(name, None)
+        arguments = ["-m", "edgeshare.cli", *command]
+        return await asyncio.create_subprocess_exec(sys.executable, *arguments, env=environment, **streams)
+
+
+@asynccontextmanager
+async def node_at(root: Path) -> AsyncIterator[Node]:
+    """A node with nothing running on it but its kubelet."""
+    node = Node(root)
+    try:
+        await node.kubelet.start()
+        yield node
+    finally:
+        await node.close()

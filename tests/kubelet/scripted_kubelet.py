@@ -1,0 +1,316 @@
+"""A kubelet as far as a device plugin can tell: real sockets, real gRPC, and the ways of Kubernetes 1.36 with
+both.
+
+It dials back inside Register, takes each list as the whole truth, offers what it holds to be free, keeps the
+answers of Allocate, frees what ended pods had only when it next looks, and deletes every socket in its folder
+when it starts.
+"""
+
+import asyncio
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+
+from edgeshare.kubelet.v1 import podresources_pb2 as resources_api
+from edgeshare.kubelet.v1.podresources_pb2_grpc import (
+    PodResourcesListerServicer,
+    add_PodResourcesListerServicer_to_server,
+)
+from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
+from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import (
+    DevicePluginStub,
+    RegistrationServicer,
+    add_RegistrationServicer_to_server,
+)
+
+RESOURCE = "edge/gpu-percent"
+SAFETY_S = 30
+
+
+class AdmissionError(Exception):
+    """A pod that failed at its admission, with what the plugin said."""
+
+
+class StartError(Exception):
+    """A container that was not started, with what the plugin said."""
+
+
+@dataclass
+class Pod:
+    """What a kubelet knows of a pod: units asked for by each container, in their order."""
+
+    name: str
+    containers: dict[str, int]
+    init: dict[str, int] = field(default_factory=dict)
+    namespace: str = "team"
+    uid: str = field(default_factory=lambda: f"{random.getrandbits(128):032x}")
+
+
+@dataclass
+class Connection:
+    """One registration of a plugin, and the list that its stream last sent."""
+
+    endpoint: str
+    stub: DevicePluginStub
+    options: api.DevicePluginOptions
+    stream: grpc.aio.UnaryStreamCall[api.Empty, api.ListAndWatchResponse]
+    units: dict[str, str] = field(default_factory=dict)
+    topology: dict[str, list[int]] = field(default_factory=dict)
+    lists: int = 0
+    connected: bool = True
+
+
+class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
+    """Between ``start`` and ``stop`` it runs; what it knows survives both, as a kubelet's checkpoint does."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = root / "device-plugins"
+        self.resources_socket = root / "pod-resources/kubelet.sock"
+        self.registrations: list[Connection] = []
+        self.pods: dict[str, Pod] = {}
+        """By uid: those that are not over."""
+        self.held: dict[tuple[str, str], frozenset[str]] = {}
+        """By pod's uid and container. Those of pods that are over, until it next looks."""
+        self.answers: dict[tuple[str, str], api.ContainerAllocateResponse] = {}
+        self.listed_while_allocating = 0
+        self.register_error: grpc.StatusCode | None = None
+        self._allocated: set[str] = set()
+        self._allocating = 0
+        self._servers: list[grpc.aio.Server] = []
+        self._streams: set[asyncio.Task[None]] = set()
+        self._channels: list[grpc.aio.Channel] = []
+        self._changed = asyncio.Condition()
+
+    # -- Its life
+    # ---------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Clears its plugin folder and serves."""
+        for folder in (self.folder, self.resources_socket.parent):
+            folder.mkdir(parents=True, exist_ok=True)
+            for path in folder.iterdir():
+                if path.is_socket():
+                    path.unlink()
+        self._allocated = {unit for units in self.held.values() for unit in units}
+        for path in (self.folder / "kubelet.sock", self.resources_socket):
+            server = grpc.aio.server()
+            if path == self.resources_socket:
+                add_PodResourcesListerServicer_to_server(self, server)
+            else:
+                add_RegistrationServicer_to_server(self, server)
+            server.add_insecure_port(f"unix:{path}")
+            await server.start()
+            self._servers.append(server)
+
+    async def stop(self) -> None:
+        """Its connections break."""
+        for task in self._streams:
+            task.cancel()
+        await asyncio.gather(*self._streams, return_exceptions=True)
+        for channel in self._channels:
+            await channel.close()
+        for server in self._servers:
+            await server.stop(None)
+        self._servers, self._channels, self.registrations = [], [], []
+
+    # -- What a test looks at
+    # ---------------------------------------------------------------------------------
+
+    @property
+    def plugin(self) -> Connection:
+        """The newest registration."""
+        return self.registrations[-1]
+
+    async def until(self, registrations: int = 0, healthy: int | None = None) -> Connection:
+        """Waits until there were so many registrations and the newest one's list has so many healthy
+        units."""
+
+        def reached() -> bool:
+            if len(self.registrations) < max(registrations, 1) or not self.plugin.connected:
+                return False
+            return self.plugin.lists > 0 and healthy in (None, len(self.healthy()))
+
+        async with asyncio.timeout(SAFETY_S), self._changed:
+            await self._changed.wait_for(reached)
+        return self.plugin
+
+    def healthy(self) -> set[str]:
+        """The units that can be handed out at all."""
+        return {unit for unit, health in self.plugin.units.items() if health == "Healthy"}
+
+    # -- What it does with pods
+    # -------------------------------------------------------------------------------
+
+    async def admit(self, pod: Pod) -> dict[str, frozenset[str]]:
+        """Admits a pod, container by container; returns the units of each. Raises AdmissionError."""
+        self.pods[pod.uid] = pod
+        reusable: set[str] = set()
+        try:
+            for name, size in [*pod.init.items(), *pod.containers.items()]:
+                if size:
+                    units = await self._allocate(pod, name, size, reusable)
+                    reusable = reusable | units if name in pod.init else reusable - units
+        except AdmissionError:
+            del self.pods[pod.uid]
+            raise
+        return {name: units for (uid, name), units in self.held.items() if uid == pod.uid}
+
+    async def start_container(self, pod: Pod, name: str) -> api.ContainerAllocateResponse:
+        """What precedes each start of a container; returns the stored answer. Raises StartError."""
+        try:
+            await self.plugin.stub.PreStartContainer(
+                api.PreStartContainerRequest(devices_ids=shuffled(self.held[pod.uid, name])), timeout=SAFETY_S
+            )
+        except grpc.aio.AioRpcError as error:
+            raise StartError(error.details()) from error
+        return self.answers[pod.uid, name]
+
+    async def run(self, pod: Pod) -> dict[str, api.ContainerAllocateResponse]:
+        """Admits a pod and starts its containers."""
+        await self.admit(pod)
+        names = [name for name, size in [*pod.init.items(), *pod.containers.items()] if size]
+        return {name: await self.start_container(pod, name) for name in names}
+
+    def end(self, pod: Pod) -> None:
+        """The pod is over. Its units come free when the kubelet next looks."""
+        del self.pods[pod.uid]
+
+    def forget(self, units: frozenset[str]) -> None:
+        """The kubelet's bug: it no longer knows that it is handing these out."""
+        self._allocated -= units
+
+    def free(self) -> set[str]:
+        """What it would offer."""
+        return self.healthy() - self._allocated
+
+    def look(self) -> None:
+        """Frees what pods had that are over."""
+        over = [key for key in self.held if key[0] not in self.pods]
+        if over:
+            for key in over:
+                del self.held[key]
+                del self.answers[key]
+            # What it is just handing out is not among what pods hold.
+            self._allocated = {unit for units in self.held.values() for unit in units}
+
+    async def _allocate(self, pod: Pod, name: str, size: int, reusable: set[str]) -> frozenset[str]:
+        self.look()
+        chosen = set(shuffled(reusable)[:size])
+        if len(chosen) < size:
+            chosen |= await self._choose(chosen, size)
+        self._allocated |= chosen
+        self._allocating += 1
+        request = api.AllocateRequest(container_requests=[api.ContainerAllocateRequest(devices_ids=shuffled(chosen))])
+        try:
+            answer = await self.plugin.stub.Allocate(request, timeout=SAFETY_S)
+        except grpc.aio.AioRpcError as error:
+            self._allocated = {unit for units in self.held.values() for unit in units}
+            raise AdmissionError(error.details()) from error
+        finally:
+            self._allocating -= 1
+        self.held[pod.uid, name] = frozenset(chosen)
+        self.answers[pod.uid, name] = answer.container_responses[0]
+        return frozenset(chosen)
+
+    async def _choose(self, chosen: set[str], size: int) -> set[str]:
+        free = self.free()
+        missing = size - len(chosen)
+        if len(free) < missing:
+            raise AdmissionError(f"{size} units asked for, {len(free)} are free")
+        preferred: list[str] = []
+        if missing < len(free):
+            request = api.ContainerPreferredAllocationRequest(
+                available_deviceIDs=shuffled(free | chosen),
+                must_include_deviceIDs=shuffled(chosen),
+                allocation_size=size,
+            )
+            try:
+                answer = await self.plugin.stub.GetPreferredAllocation(
+                    api.PreferredAllocationRequest(container_requests=[request]), timeout=SAFETY_S
+                )
+            except grpc.aio.AioRpcError as error:
+                raise AdmissionError(error.details()) from error
+            preferred = [unit for unit in answer.container_responses[0].deviceIDs if unit in free]
+        rest = shuffled(free - set(preferred))
+        return set([*preferred, *rest][:missing])
+
+    # -- What it serves
+    # ---------------------------------------------------------------------------------------
+
+    async def Register(self, request: api.RegisterRequest, context: grpc.aio.ServicerContext) -> api.Empty:  # noqa: N802
+        """Dials back before it answers."""
+        if self.register_error is not None:
+            await context.abort(self.register_error, "not now")
+        assert (request.version, request.resource_name) == ("v1beta1", RESOURCE)
+        assert request.endpoint not in [connection.endpoint for connection in self.registrations]
+        channel = grpc.aio.insecure_channel(f"unix:{self.folder / request.endpoint}")
+        self._channels.append(channel)
+        stub = DevicePluginStub(channel)
+        async with asyncio.timeout(10):
+            options = await stub.GetDevicePluginOptions(api.Empty(), wait_for_ready=True)
+        connection = Connection(request.endpoint, stub, options, stub.ListAndWatch(api.Empty()))
+        self.registrations.append(connection)
+        task = asyncio.create_task(self._watch(connection))
+        self._streams.add(task)
+        task.add_done_callback(self._streams.discard)
+        return api.Empty()
+
+    async def _watch(self, connection: Connection) -> None:
+        try:
+            async for message in connection.stream:
+                async with self._changed:
+                    connection.units = {device.ID: device.health for device in message.devices}
+                    connection.topology = {d.ID: [node.ID for node in d.topology.nodes] for d in message.devices}
+                    connection.lists += 1
+                    self._changed.notify_all()
+        except grpc.aio.AioRpcError:
+            pass  # as when a plugin is killed
+        except asyncio.CancelledError:
+            if not connection.stream.cancelled():
+                raise
+        async with self._changed:
+            connection.connected = False
+            connection.units = {}
+            self._changed.notify_all()
+        if connection is not self.plugin:
+            # Up to 1.36 the end of an old stream disconnects the newest plugin of the resource.
+            self.plugin.stream.cancel()
+
+    async def List(  # noqa: N802
+        self, request: resources_api.ListPodResourcesRequest, context: grpc.aio.ServicerContext
+    ) -> resources_api.ListPodResourcesResponse:
+        """Every pod that is not over. It frees what the others had, and forgets what it is just handing
+        out."""
+        self.listed_while_allocating += self._allocating
+        self.look()
+        return resources_api.ListPodResourcesResponse(pod_resources=[self._describe(pod) for pod in self.pods.values()])
+
+    async def Get(  # noqa: N802
+        self, request: resources_api.GetPodResourcesRequest, context: grpc.aio.ServicerContext
+    ) -> resources_api.GetPodResourcesResponse:
+        """One pod."""
+        for pod in self.pods.values():
+            if (pod.namespace, pod.name) == (request.pod_namespace, request.pod_name):
+                return resources_api.GetPodResourcesResponse(pod_resources=self._describe(pod))
+        # The kubelet's own words: an error of no code of its own.
+        await context.abort(
+            grpc.StatusCode.UNKNOWN, f"pod {request.pod_name} in namespace {request.pod_namespace} not found"
+        )
+        raise AssertionError("abort raises")
+
+    def _describe(self, pod: Pod) -> resources_api.PodResources:
+        def containers() -> Iterator[resources_api.ContainerResources]:
+            for name in pod.containers:
+                units = shuffled(self.held.get((pod.uid, name), frozenset()))
+                devices = [resources_api.ContainerDevices(resource_name=RESOURCE, device_ids=[unit]) for unit in units]
+                yield resources_api.ContainerResources(name=name, devices=devices)
+
+        return resources_api.PodResources(name=pod.name, namespace=pod.namespace, containers=containers())
+
+
+def shuffled(units: set[str] | frozenset[str]) -> list[str]:
+    """In no order, as a kubelet's sets are."""
+    return random.sample(sorted(units), len(units))

@@ -1,0 +1,159 @@
+"""Being registered, and staying so, whatever the kubelet does."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import grpc
+import pytest
+from node_under_test import UUIDS, Node
+from scripted_kubelet import Pod
+
+from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
+
+SAFETY_S = 30
+
+
+async def test_the_kubelet_is_told_of_a_hundred_units_a_gpu(ready: Node) -> None:
+    plugin = ready.kubelet.plugin
+    assert set(plugin.units) == {f"{uuid}::{unit:02}" for uuid in UUIDS for unit in range(100)}
+    assert plugin.options.pre_start_required
+    assert plugin.options.get_preferred_allocation_available
+
+
+async def test_a_kubelet_that_starts_anew_finds_the_plugin_under_a_new_name(ready: Node) -> None:
+    first = ready.kubelet.plugin.endpoint
+    bystander = ready.kubelet.folder / "kubelet_internal_checkpoint"
+    bystander.touch()
+    await ready.kubelet.stop()
+    await ready.kubelet.start()
+    again = await ready.kubelet.until(healthy=200)
+    assert again.endpoint != first
+    assert ready.own_sockets() == [again.endpoint]
+    assert bystander.exists()
+
+
+async def test_a_kubelet_that_starts_many_times_in_a_row_ends_up_with_the_plugin(ready: Node) -> None:
+    for _ in range(5):
+        await ready.kubelet.stop()
+        await ready.kubelet.start()
+    await ready.kubelet.until(healthy=200)
+    assert len(ready.own_sockets()) == 1
+
+
+async def test_a_plugin_whose_socket_is_taken_away_registers_again(ready: Node) -> None:
+    (ready.kubelet.folder / ready.kubelet.plugin.endpoint).unlink()
+    await ready.kubelet.until(registrations=2, healthy=200)
+
+
+async def test_a_kubelet_socket_that_was_made_anew_is_seen_as_a_new_kubelet(ready: Node) -> None:
+    path = ready.kubelet.folder / "kubelet.sock"
+    # The same inode: only the time of its change tells.
+    inode = path.stat().st_ino
+    path.rename(path.with_name("elsewhere"))
+    path.with_name("elsewhere").rename(path)
+    assert path.stat().st_ino == inode
+    await ready.kubelet.until(registrations=2, healthy=200)
+
+
+async def test_a_kubelet_that_stops_watching_is_asked_again(ready: Node) -> None:
+    ready.kubelet.plugin.stream.cancel()
+    await ready.kubelet.until(registrations=2, healthy=200)
+
+
+async def test_a_kubelet_that_comes_later_is_waited_for(node: Node) -> None:
+    await node.kubelet.stop()
+    node.kubelet.folder.rmdir()
+    await node.start_plugin()
+    await node.until_said("no kubelet listens at")
+    await node.kubelet.start()
+    await node.kubelet.until(healthy=200)
+
+
+async def test_a_kubelet_that_refuses_for_a_while_is_asked_again(node: Node) -> None:
+    node.kubelet.register_error = grpc.StatusCode.UNAVAILABLE
+    await node.start_plugin()
+    await node.until_said("does not register us: not now")
+    # Nothing of an attempt is left behind.
+    assert len(node.own_sockets()) <= 1
+    node.kubelet.register_error = None
+    await node.kubelet.until(healthy=200)
+
+
+async def test_every_stream_gets_every_change(ready: Node) -> None:
+    second = ready.kubelet.plugin.stub.ListAndWatch(api.Empty())
+    async with asyncio.timeout(SAFETY_S):
+        assert len((await second.read()).devices) == 200
+        ready.machine.inject_lost(0)
+        await ready.kubelet.until(healthy=100)
+        ill = {device.ID[: len(UUIDS[0])] for device in (await second.read()).devices if device.health == "Unhealthy"}
+    assert ill == {UUIDS[0]}
+    second.cancel()
+
+
+async def test_all_units_of_a_gpu_with_a_fault_are_unhealthy_and_no_others(ready: Node) -> None:
+    ready.machine.inject_xid(1, 79)
+    await ready.kubelet.until(healthy=100)
+    assert {unit[: len(UUIDS[0])] for unit in ready.kubelet.healthy()} == {UUIDS[0]}
+    assert len(ready.kubelet.plugin.units) == 200
+
+
+async def test_no_driver_is_normal_and_said_once(node: Node) -> None:
+    await node.start_plugin(driver=False)
+    await node.kubelet.until(healthy=0)
+    await node.until_said("ready, 0 GPUs")
+    await asyncio.sleep(0.5)  # some scans
+    assert node.plugin_log.read_text().count("no NVIDIA driver answers here") == 1
+    assert node.plugin is not None
+    assert node.plugin.returncode is None
+
+
+async def test_sigterm_ends_it_cleanly_and_at_once(ready: Node) -> None:
+    assert await ready.stop_plugin(signal.SIGTERM) == 0
+    assert ready.own_sockets() == []
+    assert "Traceback" not in ready.plugin_log.read_text()
+
+
+async def test_what_a_killed_plugin_left_is_cleared_away(ready: Node) -> None:
+    await ready.stop_plugin(signal.SIGKILL)
+    assert len(ready.own_sockets()) == 1
+    await ready.start_plugin()
+    await ready.kubelet.until(registrations=2, healthy=200)
+    assert ready.own_sockets() == [ready.kubelet.plugin.endpoint]
+
+
+async def test_containers_run_on_over_a_restart_of_plugin_and_kubelet(ready: Node) -> None:
+    pod = Pod("trainer", {"main": 50})
+    before = await ready.kubelet.run(pod)
+    await ready.stop_plugin(signal.SIGKILL)
+    await ready.kubelet.stop()
+    await ready.kubelet.start()
+    await ready.start_plugin()
+    await ready.kubelet.until(healthy=200)
+    assert {"main": await ready.kubelet.start_container(pod, "main")} == before
+    assert set(await ready.allocations()) == {"trainer/main"}
+
+
+@pytest.mark.parametrize(
+    ("config", "text"),
+    [
+        ("nodename: n1\n", "unknown key 'nodename': the keys are node_name, kubelet_dir"),
+        ("rescan_s: soon\n", "rescan_s: "),
+        ("- a list\n", "expected lines of the form"),
+        ("kubeconfig: /nowhere\nnode_name: n1\n", "/nowhere: cannot be used as a kubeconfig"),
+        ("kubeconfig: /nowhere\n", "the node's name is not known: set NODE_NAME"),
+        ("kubelet_dir: /" + "x" * 100 + "\n", "would be longer than the 107 bytes of a socket's path"),
+    ],
+)
+def test_a_wrong_configuration_is_one_line_and_nothing_is_started(root: Path, config: str, text: str) -> None:
+    path = root / "config.yaml"
+    path.write_text(config)
+    command = [sys.executable, "-m", "edgeshare.cli", "deviceplugin", "--config", str(path)]
+    command += ["--runtime-dir", str(root / "run"), "--state-dir", str(root / "state")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=SAFETY_S, check=False, env={"PATH": ""})
+    assert ended.returncode == 1
+    (line,) = ended.stderr.splitlines()
+    assert text in line
+    assert not (root / "run").exists()
