@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/driver.h"
+#include "driver/graph.h"
 
 enum { STACK_DEPTH = 64 };
 
@@ -68,6 +68,8 @@ CUresult context_end(struct CUctx_st *context) {
     CUresult result = queue_wait(context, load_u64(&context->shared->tail), false);
     /* Other threads' handles to it are stale from here on. */
     context->mark = 0;
+    capture_forget(context, NULL);
+    host_end(context);
     streams_end(context);
     events_end(context);
     modules_end(context);
@@ -263,12 +265,17 @@ EXPORT CUresult cuCtxGetCurrent(CUcontext *pctx) {
 
 EXPORT CUresult cuCtxSynchronize(void) {
     CURRENT(context);
+    CUresult result = capture_check_context(context);
+    if (result != CUDA_SUCCESS)
+        return result;
     return queue_wait(context, load_u64(&context->shared->tail), context->flags & CU_CTX_SCHED_BLOCKING_SYNC);
 }
 
 EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx) {
     CHECK_DRIVER();
     CUresult result = check_context(ctx);
+    if (result == CUDA_SUCCESS)
+        result = capture_check_context(ctx);
     if (result != CUDA_SUCCESS)
         return result;
     return queue_wait(ctx, load_u64(&ctx->shared->tail), ctx->flags & CU_CTX_SCHED_BLOCKING_SYNC);

@@ -43,8 +43,10 @@ static size_t extent(size_t pitch, size_t slice, const struct box *box) {
 
 static CUresult submit(struct CUstream_st *stream, uint32_t kind, uint64_t duration_ns, bool wait) {
     CUresult result;
+    if (stream->capture && wait)
+        return capture_break(stream);
     if (stream->capture)
-        return wait ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : capture_work(stream, kind, duration_ns, NULL);
+        return capture_work(stream, &(struct node_work){.kind = kind, .duration_ns = duration_ns});
     result = queue_push(stream, kind, duration_ns, NULL);
     if (result == CUDA_SUCCESS && wait)
         result = queue_wait(stream->context, stream_after(stream), stream->context->flags & CU_CTX_SCHED_BLOCKING_SYNC);
@@ -65,6 +67,8 @@ static CUresult copy(CUstream handle, const struct box *box, bool wait) {
         result = check_range(box->from, extent(box->from_pitch, box->from_slice, box), box->from_side, &from_device);
     if (result == CUDA_SUCCESS)
         result = queue_error(stream->context);
+    if (result == CUDA_SUCCESS)
+        result = capture_check_legacy(stream);
     if (result != CUDA_SUCCESS)
         return result;
     for (size_t plane = 0; plane < box->depth; plane++) {
@@ -248,6 +252,8 @@ static CUresult set(CUstream handle, CUdeviceptr to, size_t pitch, unsigned int 
     result = check_range((uintptr_t)to, (height - 1) * pitch + width * size, DEVICE, &device);
     if (result == CUDA_SUCCESS)
         result = queue_error(stream->context);
+    if (result == CUDA_SUCCESS)
+        result = capture_check_legacy(stream);
     if (result != CUDA_SUCCESS)
         return result;
     for (size_t row = 0; row < height; row++) {

@@ -59,6 +59,9 @@ extern struct driver driver;
 /* CUDA_SUCCESS, or why no call may pass: not initialised, forked, shut down. */
 CUresult driver_check(void);
 
+/* The CUDA version of the driver, also before cuInit and without a device. */
+int driver_cuda_version(void);
+
 #define CHECK_DRIVER()                       \
     do {                                     \
         CUresult driver_state = driver_check(); \
@@ -82,12 +85,8 @@ struct CUstream_st {
     int priority;
     uint32_t id;
     uint64_t after; /* the stream is done when its context has completed so many entries */
-    struct CUgraph_st *capture; /* being captured into */
-    CUstreamCaptureMode capture_mode;
-    bool capture_invalid;
-    bool capture_origin; /* the capture began here */
-    uint64_t capture_id;
-    pthread_t capture_thread;
+    struct capture *capture; /* NULL: work on it runs */
+    bool joined;             /* what it captured is before something that its capture's first stream does */
     struct CUstream_st *next; /* of its context */
 };
 
@@ -111,6 +110,7 @@ struct CUctx_st {
     uint32_t streams_made;
     struct CUstream_st legacy;
     struct CUstream_st *streams; /* made, and threads' own */
+    struct host_worker *host;    /* runs host functions; NULL: there were none */
     struct CUevent_st *events;
 };
 
@@ -160,7 +160,8 @@ struct CUevent_st {
     uint64_t after;
     uint64_t record_ns;
     uint64_t done_ns; /* 0: not known to be done */
-    struct CUgraph_st *capture; /* recorded in a stream that is being captured */
+    struct capture *capture; /* last recorded in a stream that is being captured */
+    struct CUstream_st *captured; /* in this one */
     struct CUevent_st *next;
 };
 
@@ -205,9 +206,12 @@ struct allocation {
 
 /* A copy of the allocation that holds the address. */
 bool find_allocation(uintptr_t address, struct allocation *found);
-CUresult allocate(struct CUctx_st *context, size_t size, enum allocation_kind kind, unsigned int flags, uintptr_t *made);
+CUresult allocate(struct CUctx_st *context, size_t size, enum allocation_kind kind, unsigned int flags,
+                  struct CUmemPoolHandle_st *pool, uintptr_t *made);
 CUresult release(uintptr_t begin, enum allocation_kind kind);
 void allocations_end(struct CUctx_st *context);
+/* Counts what a pool's allocations take; negative: give back. */
+void pool_count(struct CUmemPoolHandle_st *pool, int64_t bytes);
 
 /* ---- objects ---- */
 

@@ -1,5 +1,5 @@
 /* Events: an event is done when its context has completed the entries that were before it in its stream. */
-#include "driver/driver.h"
+#include "driver/graph.h"
 
 static struct object_pool pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -81,6 +81,12 @@ static CUresult do_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsi
     result = queue_error(stream->context);
     if (result != CUDA_SUCCESS)
         return result;
+    result = capture_check_legacy(stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (stream->capture)
+        return capture_record(stream, hEvent);
+    hEvent->capture = NULL;
     pthread_mutex_lock(&stream->context->lock);
     hEvent->after = stream_after(stream);
     hEvent->record_ns = clock_now_ns();
@@ -99,7 +105,11 @@ EXPORT_PTSZ(cuEventRecord, (CUevent hEvent, CUstream hStream), hEvent, hStream)
 
 EXPORT CUresult cuEventQuery(CUevent hEvent) {
     EVENT(hEvent);
-    CUresult result = queue_error(hEvent->context);
+    if (hEvent->capture)
+        return CUDA_ERROR_CAPTURED_EVENT;
+    CUresult result = capture_check_unsafe();
+    if (result == CUDA_SUCCESS)
+        result = queue_error(hEvent->context);
     if (result != CUDA_SUCCESS || !hEvent->recorded || load_u64(&hEvent->done_ns))
         return result;
     return queue_done(hEvent->context, hEvent->after) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -107,8 +117,11 @@ EXPORT CUresult cuEventQuery(CUevent hEvent) {
 
 EXPORT CUresult cuEventSynchronize(CUevent hEvent) {
     EVENT(hEvent);
-    if (!hEvent->recorded)
-        return CUDA_SUCCESS;
+    if (hEvent->capture)
+        return CUDA_ERROR_CAPTURED_EVENT;
+    CUresult result = capture_check_unsafe();
+    if (result != CUDA_SUCCESS || !hEvent->recorded)
+        return result;
     bool blocking = hEvent->flags & CU_EVENT_BLOCKING_SYNC || hEvent->context->flags & CU_CTX_SCHED_BLOCKING_SYNC;
     return queue_wait(hEvent->context, hEvent->after, blocking);
 }

@@ -71,14 +71,18 @@ EXPORT CUresult cuInit(unsigned int Flags) {
 /* What the driver says where there is no machine to ask. */
 #define VERSION_WITHOUT_MACHINE 12040
 
+int driver_cuda_version(void) {
+    pthread_mutex_lock(&driver.lock);
+    bool found = find_machine() == CUDA_SUCCESS;
+    int version = found ? (int)driver.machine.shared->cuda_version : VERSION_WITHOUT_MACHINE;
+    pthread_mutex_unlock(&driver.lock);
+    return version;
+}
+
 EXPORT CUresult cuDriverGetVersion(int *driverVersion) {
     if (!driverVersion)
         return CUDA_ERROR_INVALID_VALUE;
-    /* Answers before cuInit and without a device. */
-    pthread_mutex_lock(&driver.lock);
-    bool found = find_machine() == CUDA_SUCCESS;
-    *driverVersion = found ? (int)driver.machine.shared->cuda_version : VERSION_WITHOUT_MACHINE;
-    pthread_mutex_unlock(&driver.lock);
+    *driverVersion = driver_cuda_version();
     return CUDA_SUCCESS;
 }
 

@@ -81,8 +81,11 @@ static CUresult launch(CUfunction handle, const struct launch_shape *shape, CUst
     result = launch_duration(function, shape, params, extra, model->multiprocessors, &duration_ns);
     if (result != CUDA_SUCCESS)
         return result;
+    result = capture_check_legacy(stream);
+    if (result != CUDA_SUCCESS)
+        return result;
     if (stream->capture)
-        return capture_work(stream, SIMGPU_KERNEL, duration_ns, function);
+        return capture_work(stream, &(struct node_work){.kind = SIMGPU_KERNEL, .duration_ns = duration_ns});
     return queue_push(stream, SIMGPU_KERNEL, duration_ns, NULL);
 }
 

@@ -24,41 +24,55 @@ static const struct symbol SYMBOLS[] = {
 #undef PTSZ
 #undef PTDS
 
-static CUresult look_up(const char *name, void **function, int version, cuuint64_t flags, bool per_thread,
-                        CUdriverProcAddressQueryResult *status) {
-    const cuuint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-    if (!name || !function || (flags & ~known) || flags == known)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (flags)
-        per_thread = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-    const struct symbol *best = NULL;
-    bool named = false;
+/* The newest form of `name` that a program built for `version` knows; NULL: none, and `status` says why. Seen on driver
+ * 535: per-thread wins over legacy, and a program older than the per-thread form gets no other instead. */
+static void *look_up(const char *name, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status) {
+    bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    int newest = driver_cuda_version();
+    int found_version = 0;
+    void *found = NULL;
+    *status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     for (size_t index = 0; index < sizeof SYMBOLS / sizeof *SYMBOLS; index++) {
         const struct symbol *symbol = &SYMBOLS[index];
-        if (strcmp(symbol->name, name) != 0)
+        if (strcmp(symbol->name, name) != 0 || symbol->version > newest)
             continue;
-        named = true;
-        if (symbol->version <= version && (!best || symbol->version > best->version))
-            best = symbol;
+        bool thread_form = per_thread && symbol->thread_version;
+        int since = thread_form ? symbol->thread_version : symbol->version;
+        if (!found)
+            *status = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+        /* As an unsigned number: a version below zero is the newest. */
+        if ((unsigned int)since > (unsigned int)version || symbol->version < found_version)
+            continue;
+        found = thread_form ? symbol->thread_function : symbol->function;
+        found_version = symbol->version;
+        *status = CU_GET_PROC_ADDRESS_SUCCESS;
     }
-    *function = NULL;
-    if (best)
-        *function = per_thread && best->thread_version && best->thread_version <= version ? best->thread_function
-                                                                                          : best->function;
-    if (status)
-        *status = best    ? CU_GET_PROC_ADDRESS_SUCCESS
-                  : named ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
-                          : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    return best ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    return found;
 }
+
+#define KNOWN_FLAGS (CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
 
 EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags) {
-    return look_up(symbol, pfn, cudaVersion, flags, false, NULL);
+    CUdriverProcAddressQueryResult status;
+    if (!symbol || !pfn || (flags & ~(cuuint64_t)KNOWN_FLAGS))
+        return CUDA_ERROR_INVALID_VALUE;
+    void *found = look_up(symbol, cudaVersion, flags, &status);
+    if (!found)
+        return CUDA_ERROR_NOT_FOUND;
+    *pfn = found;
+    return CUDA_SUCCESS;
 }
 
+/* This form succeeds when there is nothing to be found, and says so in `symbolStatus`. */
 EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
                                     CUdriverProcAddressQueryResult *symbolStatus) {
-    return look_up(symbol, pfn, cudaVersion, flags, false, symbolStatus);
+    CUdriverProcAddressQueryResult status;
+    if (!symbol || !pfn || (flags & ~(cuuint64_t)KNOWN_FLAGS))
+        return CUDA_ERROR_INVALID_VALUE;
+    *pfn = look_up(symbol, cudaVersion, flags, &status);
+    if (symbolStatus)
+        *symbolStatus = status;
+    return CUDA_SUCCESS;
 }
 
 /* No table of the undocumented kind is here: callers that need one say so. */

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "driver/driver.h"
+#include "driver/graph.h"
 
 /* Allocations are aligned and counted in blocks of so much (a real driver: 256 or 512 bytes, from chunks of 2 MiB). */
 #define BLOCK 512u
@@ -90,16 +90,20 @@ static void give_back(const struct allocation *allocation) {
         munmap((void *)allocation->begin, allocation->mapped);
 }
 
-CUresult allocate(struct CUctx_st *context, size_t size, enum allocation_kind kind, unsigned int flags, uintptr_t *made) {
+CUresult allocate(struct CUctx_st *context, size_t size, enum allocation_kind kind, unsigned int flags,
+                  struct CUmemPoolHandle_st *pool, uintptr_t *made) {
     if (!size)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult error = queue_error(context);
+    /* Allocation in a stream's order is safe during a capture, any other is not. */
+    if (error == CUDA_SUCCESS && !pool)
+        error = capture_check_unsafe();
     if (error != CUDA_SUCCESS)
         return error;
     const struct simgpu_model *model = &driver.machine.shared->gpus[context->gpu].model;
     if (size > SIZE_MAX / 2)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    struct allocation allocation = {.size = size, .kind = kind, .flags = flags, .context = context};
+    struct allocation allocation = {.size = size, .kind = kind, .flags = flags, .context = context, .pool = pool};
     allocation.mapped = (size + PAGE - 1) / PAGE * PAGE;
     /* On an integrated GPU host allocations come out of the same memory. */
     if (on_device(kind) || model->integrated)
@@ -118,6 +122,8 @@ CUresult allocate(struct CUctx_st *context, size_t size, enum allocation_kind ki
         give_back(&allocation);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    if (pool)
+        pool_count(pool, (int64_t)allocation.charged);
     *made = allocation.begin;
     return CUDA_SUCCESS;
 }
@@ -126,6 +132,8 @@ CUresult release(uintptr_t begin, enum allocation_kind kind) {
     struct allocation allocation;
     if (!take_out(begin, kind, &allocation))
         return CUDA_ERROR_INVALID_VALUE;
+    if (allocation.pool)
+        pool_count(allocation.pool, -(int64_t)allocation.charged);
     give_back(&allocation);
     return CUDA_SUCCESS;
 }
@@ -164,7 +172,7 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     if (!dptr)
         return CUDA_ERROR_INVALID_VALUE;
     uintptr_t made;
-    CUresult result = allocate(context, bytesize, ALLOCATION_DEVICE, 0, &made);
+    CUresult result = allocate(context, bytesize, ALLOCATION_DEVICE, 0, NULL, &made);
     if (result == CUDA_SUCCESS)
         *dptr = made;
     return result;
@@ -180,7 +188,7 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t Wid
         return CUDA_ERROR_OUT_OF_MEMORY;
     size_t pitch = (WidthInBytes + BLOCK - 1) / BLOCK * BLOCK;
     uintptr_t made;
-    CUresult result = allocate(context, pitch * Height, ALLOCATION_DEVICE, 0, &made);
+    CUresult result = allocate(context, pitch * Height, ALLOCATION_DEVICE, 0, NULL, &made);
     if (result == CUDA_SUCCESS) {
         *dptr = made;
         *pPitch = pitch;
@@ -193,7 +201,7 @@ EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned i
     if (!dptr || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
         return CUDA_ERROR_INVALID_VALUE;
     uintptr_t made;
-    CUresult result = allocate(context, bytesize, ALLOCATION_MANAGED, flags, &made);
+    CUresult result = allocate(context, bytesize, ALLOCATION_MANAGED, flags, NULL, &made);
     if (result == CUDA_SUCCESS)
         *dptr = made;
     return result;
@@ -207,8 +215,10 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
     struct allocation allocation;
     if (!find_allocation((uintptr_t)dptr, &allocation))
         return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = capture_check_unsafe();
     /* As a real driver does: what is queued may still use it. */
-    CUresult result = queue_wait(allocation.context, load_u64(&allocation.context->shared->tail), false);
+    if (result == CUDA_SUCCESS)
+        result = queue_wait(allocation.context, load_u64(&allocation.context->shared->tail), false);
     return result == CUDA_SUCCESS ? release((uintptr_t)dptr, ALLOCATION_DEVICE) : result;
 }
 
@@ -233,7 +243,7 @@ static CUresult allocate_host(void **made, size_t size, unsigned int flags) {
     if (!made || (flags & ~known))
         return CUDA_ERROR_INVALID_VALUE;
     uintptr_t address;
-    CUresult result = allocate(context, size, ALLOCATION_HOST, flags, &address);
+    CUresult result = allocate(context, size, ALLOCATION_HOST, flags, NULL, &address);
     if (result == CUDA_SUCCESS)
         *made = (void *)address;
     return result;

@@ -258,7 +258,7 @@ static CUresult get_global(CUdeviceptr *dptr, size_t *bytes, struct CUmod_st *mo
             continue;
         /* Its memory is made when it is first asked for. */
         if (!module->addresses[index]) {
-            CUresult result = allocate(context, module->image.global[index].size, ALLOCATION_DEVICE, 0,
+            CUresult result = allocate(context, module->image.global[index].size, ALLOCATION_DEVICE, 0, NULL,
                                        &module->addresses[index]);
             if (result != CUDA_SUCCESS)
                 return result;

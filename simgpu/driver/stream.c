@@ -1,7 +1,7 @@
 /* Streams: made ones, the legacy default stream, and each thread's own default stream. */
 #include <stdlib.h>
 
-#include "driver/driver.h"
+#include "driver/graph.h"
 
 enum { THREAD_STREAMS = 8 };
 
@@ -102,6 +102,7 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream hStream) {
     if (!hStream || hStream == CU_STREAM_LEGACY || hStream == CU_STREAM_PER_THREAD || hStream->mark != MARK_STREAM)
         return CUDA_ERROR_INVALID_HANDLE;
     struct CUctx_st *context = hStream->context;
+    capture_forget(context, hStream);
     pthread_mutex_lock(&context->lock);
     for (struct CUstream_st **link = &context->streams; *link; link = &(*link)->next) {
         if (*link == hStream) {
@@ -171,7 +172,11 @@ EXPORT_PTSZ(cuStreamGetDevice, (CUstream hStream, CUdevice *device), hStream, de
 
 static CUresult do_cuStreamQuery(CUstream hStream) {
     STREAM(stream);
-    CUresult error = queue_error(stream->context);
+    if (stream->capture)
+        return capture_break(stream);
+    CUresult error = capture_check_legacy(stream);
+    if (error == CUDA_SUCCESS)
+        error = queue_error(stream->context);
     if (error != CUDA_SUCCESS)
         return error;
     return queue_done(stream->context, stream_after(stream)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -180,6 +185,11 @@ EXPORT_PTSZ(cuStreamQuery, (CUstream hStream), hStream)
 
 static CUresult do_cuStreamSynchronize(CUstream hStream) {
     STREAM(stream);
+    if (stream->capture)
+        return capture_break(stream);
+    CUresult error = capture_check_legacy(stream);
+    if (error != CUDA_SUCCESS)
+        return error;
     return queue_wait(stream->context, stream_after(stream), stream->context->flags & CU_CTX_SCHED_BLOCKING_SYNC);
 }
 EXPORT_PTSZ(cuStreamSynchronize, (CUstream hStream), hStream)
@@ -190,6 +200,11 @@ static CUresult do_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned 
         return CUDA_ERROR_INVALID_HANDLE;
     if (flags > 1)
         return CUDA_ERROR_INVALID_VALUE;
+    CUresult error = capture_check_legacy(stream);
+    if (error != CUDA_SUCCESS)
+        return error;
+    if (stream->capture || hEvent->capture)
+        return capture_wait(stream, hEvent);
     if (!hEvent->recorded)
         return CUDA_SUCCESS;
     if (hEvent->context != stream->context)

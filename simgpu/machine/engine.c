@@ -257,7 +257,7 @@ void engine_advance(struct simgpu_gpu *gpu, struct simgpu_process *processes, ui
 /* ---- prediction ---- */
 
 /* A host function may return at any time: look again so much later. */
-#define HOST_POLL_NS 20000u
+#define HOST_POLL_NS 200000u
 
 /* Nanoseconds of work that a context still has before entry `number`. */
 static uint64_t work_before_ns(const struct simgpu_gpu *gpu, uint32_t index, uint64_t number) {
