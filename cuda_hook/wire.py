@@ -8,6 +8,7 @@ members are named as the C structure's, so that one table says how each kind is 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from cuda_hook._core import ffi, lib
@@ -141,69 +142,95 @@ ClientRecord = Hello | Request | Release | Usage | Reserve | Commit | Cancel | F
 ManagerRecord = Welcome | Refused | Reserved | MemoryInfo
 Record = ClientRecord | ManagerRecord
 
-_CLIENT: dict[int, tuple[type[ClientRecord], str]] = {
-    lib.ES_HELLO: (Hello, "struct es_hello"),
-    lib.ES_REQUEST: (Request, "struct es_request"),
-    lib.ES_RELEASE: (Release, "struct es_release"),
-    lib.ES_USAGE: (Usage, "struct es_usage"),
-    lib.ES_RESERVE: (Reserve, "struct es_reserve"),
-    lib.ES_COMMIT: (Commit, "struct es_memory"),
-    lib.ES_CANCEL: (Cancel, "struct es_memory"),
-    lib.ES_FREED: (Freed, "struct es_memory"),
-    lib.ES_MEMORY_QUERY: (MemoryQuery, "struct es_memory_query"),
+_CLIENT: dict[int, type[ClientRecord]] = {
+    lib.ES_HELLO: Hello,
+    lib.ES_REQUEST: Request,
+    lib.ES_RELEASE: Release,
+    lib.ES_USAGE: Usage,
+    lib.ES_RESERVE: Reserve,
+    lib.ES_COMMIT: Commit,
+    lib.ES_CANCEL: Cancel,
+    lib.ES_FREED: Freed,
+    lib.ES_MEMORY_QUERY: MemoryQuery,
 }
-_MANAGER: dict[int, tuple[type[ManagerRecord], str]] = {
-    lib.ES_WELCOME: (Welcome, "struct es_welcome"),
-    lib.ES_REFUSED: (Refused, "struct es_refused"),
-    lib.ES_RESERVED: (Reserved, "struct es_reserved"),
-    lib.ES_MEMORY_INFO: (MemoryInfo, "struct es_memory_info"),
+_MANAGER: dict[int, type[ManagerRecord]] = {
+    lib.ES_WELCOME: Welcome,
+    lib.ES_REFUSED: Refused,
+    lib.ES_RESERVED: Reserved,
+    lib.ES_MEMORY_INFO: MemoryInfo,
 }
-_KINDS: dict[type[Record], tuple[int, str]] = {
-    record: (kind, struct) for table in (_CLIENT, _MANAGER) for kind, (record, struct) in table.items()
+_STRUCTS: dict[type, str] = {
+    Hello: "struct es_hello",
+    Request: "struct es_request",
+    Release: "struct es_release",
+    Usage: "struct es_usage",
+    Reserve: "struct es_reserve",
+    Commit: "struct es_memory",
+    Cancel: "struct es_memory",
+    Freed: "struct es_memory",
+    MemoryQuery: "struct es_memory_query",
+    Welcome: "struct es_welcome",
+    Refused: "struct es_refused",
+    Reserved: "struct es_reserved",
+    MemoryInfo: "struct es_memory_info",
+}
+_KINDS: dict[type[Record], int] = {
+    record: kind for table in (_CLIENT, _MANAGER) for kind, record in table.items()
 }
 _R = TypeVar("_R", bound=Record)
+_Reader = Callable[[Any], _R]
 _C_NAMES = {"size_bytes": "bytes", "follows": "flags"}
 
 
 def parse(packet: bytes) -> ClientRecord:
     """Reads one packet that a client sent; raises MalformedRecord."""
-    return _parse(packet, lib.es_check_from_client, _CLIENT)
+    return _parse(packet, lib.es_check_from_client, _CLIENT_READERS)
 
 
 def parse_answer(packet: bytes) -> ManagerRecord:
     """Reads one packet that the manager sent; raises MalformedRecord."""
-    return _parse(packet, lib.es_check_from_manager, _MANAGER)
+    return _parse(packet, lib.es_check_from_manager, _MANAGER_READERS)
 
 
 def encode(record: Record) -> bytes:
     """The packet of a record. Raises OverflowError for a number that its field cannot hold."""
-    kind, struct = _KINDS[type(record)]
+    struct = _STRUCTS[type(record)]
     size = ffi.sizeof(struct)
     values = {_C_NAMES.get(name, name): _to_c(value) for name, value in vars(record).items()}
-    header = {"kind": kind, "size": size, "number": values.pop("number", 0)}
+    header = {"kind": _KINDS[type(record)], "size": size, "number": values.pop("number", 0)}
     return bytes(ffi.buffer(ffi.new(f"{struct} *", {"header": header, **values})))
 
 
-def _parse(packet: bytes, check: Callable[[Any, int], int], table: dict[int, tuple[type[_R], str]]) -> _R:
-    kind = check(ffi.from_buffer(packet), len(packet))
+def _parse(packet: bytes, check: Callable[[Any, int], int], readers: dict[int, _Reader[_R]]) -> _R:
+    buffer = ffi.from_buffer(packet)
+    kind = check(buffer, len(packet))
     if kind < 0:
         why = bytes(ffi.string(lib.es_malformed_text(kind))).decode()
         raise MalformedRecord(f"malformed record of {len(packet)} bytes: {why}")
-    record_type, struct = table[kind]
-    record = ffi.new(f"{struct} *")
-    ffi.memmove(record, packet, len(packet))
-    values: dict[str, Any] = {
-        field.name: _from_c(record, field.name, field.type) for field in fields(record_type)
-    }
-    return record_type(**values)
+    return readers[kind](buffer)
 
 
-def _from_c(record: Any, name: str, target: Any) -> int | str:
-    """A member of a C record as the type that its dataclass declares (an int, a bool, an enum or a text)."""
-    value = record.header.number if name == "number" else getattr(record, _C_NAMES.get(name, name))
+def _reader(record_type: type[_R]) -> _Reader[_R]:
+    """What makes a record of a checked packet. All that can be looked up is looked up here, once: a RELEASE is read
+    while the device stands idle."""
+    pointer = ffi.typeof(f"{_STRUCTS[record_type]} *")
+    getters = tuple(_getter(field.name, field.type) for field in fields(record_type))
+
+    def read(buffer: Any) -> _R:
+        record = ffi.cast(pointer, buffer)
+        return record_type(*[get(record) for get in getters])
+
+    return read
+
+
+def _getter(name: str, target: Any) -> Callable[[Any], Any]:
+    """Reads a member of a C record as the type that its dataclass declares (an int, a bool, an enum or a text)."""
+    member = attrgetter("header.number" if name == "number" else _C_NAMES.get(name, name))
+    if target is int:
+        return member
     if target is str:
-        return bytes(ffi.string(value)).decode(errors="replace")
-    return int(value) if target is int else target(value)
+        return lambda record: bytes(ffi.string(member(record))).decode(errors="replace")
+    return lambda record: target(member(record))
 
 
 def _to_c(value: int | str) -> int | bytes:
@@ -211,3 +238,7 @@ def _to_c(value: int | str) -> int | bytes:
         # The last byte stays zero, and no character is cut in two.
         return value.encode()[: lib.ES_TEXT_BYTES - 1].decode(errors="ignore").encode()
     return int(value)
+
+
+_CLIENT_READERS = {kind: _reader(record) for kind, record in _CLIENT.items()}
+_MANAGER_READERS = {kind: _reader(record) for kind, record in _MANAGER.items()}
