@@ -105,14 +105,14 @@ class Node:
     async def until_allocations_are(self, *owners: str) -> dict[str, Allocation]:
         """Waits until the manager has allocations of just these."""
         async with asyncio.timeout(SAFETY_S):
-            while set(found := await self.allocations()) != set(owners):
+            while set(found := await self.allocations()) != set(owners):  # noqa: ASYNC110 - it tells of no change
                 await asyncio.sleep(0.05)
         return found
 
     async def until_said(self, text: str) -> None:
         """Waits until the plugin has said so."""
         async with asyncio.timeout(SAFETY_S):
-            while text not in self.plugin_log.read_text():
+            while text not in self.plugin_log.read_text():  # noqa: ASYNC110 - a log tells of no change
                 await asyncio.sleep(0.05)
 
     async def _start(self, command: list[str], driver: bool = True, **streams: Any) -> asyncio.subprocess.Process:

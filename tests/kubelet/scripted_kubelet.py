@@ -96,14 +96,7 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
                     path.unlink()
         self._allocated = {unit for units in self.held.values() for unit in units}
         for path in (self.folder / "kubelet.sock", self.resources_socket):
-            server = grpc.aio.server()
-            if path == self.resources_socket:
-                add_PodResourcesListerServicer_to_server(self, server)
-            else:
-                add_RegistrationServicer_to_server(self, server)
-            server.add_insecure_port(f"unix:{path}")
-            await server.start()
-            self._servers.append(server)
+            await self._serve(path)
 
     async def stop(self) -> None:
         """Its connections break."""
@@ -115,6 +108,24 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
         for server in self._servers:
             await server.stop(None)
         self._servers, self._channels, self.registrations = [], [], []
+
+    async def stop_listing(self) -> None:
+        """PodResources answers no more."""
+        await self._servers.pop().stop(None)
+
+    async def listen_again(self) -> None:
+        """PodResources answers again."""
+        await self._serve(self.resources_socket)
+
+    async def _serve(self, path: Path) -> None:
+        server = grpc.aio.server()
+        if path == self.resources_socket:
+            add_PodResourcesListerServicer_to_server(self, server)
+        else:
+            add_RegistrationServicer_to_server(self, server)
+        server.add_insecure_port(f"unix:{path}")
+        await server.start()
+        self._servers.append(server)
 
     # -- What a test looks at
     # ---------------------------------------------------------------------------------
@@ -160,13 +171,16 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
 
     async def start_container(self, pod: Pod, name: str) -> api.ContainerAllocateResponse:
         """What precedes each start of a container; returns the stored answer. Raises StartError."""
+        await self.pre_start(self.held[pod.uid, name])
+        return self.answers[pod.uid, name]
+
+    async def pre_start(self, units: frozenset[str]) -> None:
+        """The call itself. Raises StartError."""
+        request = api.PreStartContainerRequest(devices_ids=shuffled(units))
         try:
-            await self.plugin.stub.PreStartContainer(
-                api.PreStartContainerRequest(devices_ids=shuffled(self.held[pod.uid, name])), timeout=SAFETY_S
-            )
+            await self.plugin.stub.PreStartContainer(request, timeout=SAFETY_S)
         except grpc.aio.AioRpcError as error:
             raise StartError(error.details()) from error
-        return self.answers[pod.uid, name]
 
     async def run(self, pod: Pod) -> dict[str, api.ContainerAllocateResponse]:
         """Admits a pod and starts its containers."""

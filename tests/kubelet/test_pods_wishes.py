@@ -1,0 +1,195 @@
+"""What pods ask for reaches the manager, what is wrong is refused, and the node says what it has."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from node_under_test import MEMORY_MIB, UUIDS, Node
+from scripted_api_server import ApiServer
+from scripted_kubelet import Pod, StartError
+
+from deviceplugin.node import Node as NodeStatus
+from edgeshare.devices import Device
+from edgeshare.kube import Kube
+from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as kubelet_api
+from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY
+
+SAFETY_S = 30
+
+
+def put(api: ApiServer, pod: Pod, memory: str = "", **annotations: str) -> Pod:
+    """Tells the API server of a pod that the kubelet has."""
+
+    def limits(size: int) -> dict[str, str]:
+        return {"edge/gpu-percent": str(size)} | ({"edge/gpu-memory-mib": memory} if memory else {})
+
+    containers = {name: limits(size) for name, size in pod.containers.items()}
+    init = {name: limits(size) for name, size in pod.init.items()}
+    noted = {f"edge/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    api.put_pod(pod.name, pod.uid, containers, noted, init)
+    return pod
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(SAFETY_S):
+        while not condition():  # noqa: ASYNC110 - an API server of threads tells of no change
+            await asyncio.sleep(0.05)
+
+
+def preload_file(answer: kubelet_api.ContainerAllocateResponse) -> str:
+    (mount,) = [mount for mount in answer.mounts if mount.container_path == "/etc/ld.so.preload"]
+    with open(mount.host_path) as file:  # noqa: PTH123
+        return file.read()
+
+
+async def test_what_a_pod_asks_for_reaches_the_manager(in_cluster: Node, api: ApiServer) -> None:
+    pod = put(api, Pod("trainer", {"main": 30}), "2k", gpu_percent_limit="60", share_class="latency")
+    await in_cluster.kubelet.run(pod)
+    allocation = (await in_cluster.allocations())["trainer/main"]
+    assert (allocation.request_percent, allocation.limit_percent, allocation.memory_mib) == (30, 60, 2000)
+    assert allocation.share_class == SHARE_CLASS_LATENCY
+    assert allocation.owner.pod_uid == pod.uid
+
+
+async def test_edits_of_a_running_pod_change_nothing_when_its_container_starts_again(
+    in_cluster: Node, api: ApiServer
+) -> None:
+    pod = put(api, Pod("trainer", {"main": 30}), gpu_percent_limit="60")
+    await in_cluster.kubelet.run(pod)
+    before = await in_cluster.allocations()
+    put(api, pod, gpu_percent_limit="29", share_class="nonsense")
+    await in_cluster.kubelet.start_container(pod, "main")
+    assert await in_cluster.allocations() == before
+
+
+@pytest.mark.parametrize(
+    ("memory", "annotations", "text"),
+    [
+        ("", {"gpu_percent_limit": "20"}, "team/odd: annotation edge/gpu-percent-limit: a limit of 20 percent"),
+        ("", {"share_class": "fast"}, "annotation edge/share-class is 'fast': expected latency or batch"),
+        (str(MEMORY_MIB + 1), {}, f"edge/gpu-memory-mib is {MEMORY_MIB + 1}, but GPU {UUIDS[0]} has {MEMORY_MIB}"),
+        ("0", {}, "edge/gpu-memory-mib is 0: ask for 1 or more"),
+    ],
+)
+async def test_a_wrong_wish_keeps_the_container_from_starting_until_it_is_put_right(
+    in_cluster: Node, api: ApiServer, memory: str, annotations: dict[str, str], text: str
+) -> None:
+    pod = put(api, Pod("odd", {"main": 30}), memory, **annotations)
+    with pytest.raises(StartError) as caught:
+        await in_cluster.kubelet.run(pod)
+    assert text in str(caught.value)
+    assert await in_cluster.allocations() == {}
+    put(api, pod)
+    await in_cluster.kubelet.start_container(pod, "main")
+    assert set(await in_cluster.allocations()) == {"odd/main"}
+
+
+async def test_more_memory_than_is_left_is_refused_until_it_is_there(in_cluster: Node, api: ApiServer) -> None:
+    big = put(api, Pod("big", {"main": 10}), str(MEMORY_MIB - 100))
+    await in_cluster.kubelet.run(big)
+    late = put(api, Pod("late", {"main": 10}), "200")
+    with pytest.raises(StartError, match="MiB"):
+        await in_cluster.kubelet.run(late)
+    # Its units are of no use to the other: that it has ended is found out all the same.
+    in_cluster.kubelet.end(big)
+    del api.pods["team", "big"]
+    await in_cluster.kubelet.start_container(late, "main")
+    assert set(await in_cluster.allocations()) == {"late/main"}
+
+
+async def test_whole_gpus_have_the_hook_only_with_a_cap(in_cluster: Node, api: ApiServer) -> None:
+    plain = (await in_cluster.kubelet.run(put(api, Pod("plain", {"main": 100}))))["main"]
+    capped = (await in_cluster.kubelet.run(put(api, Pod("capped", {"main": 100}), "4096")))["main"]
+    assert preload_file(plain) == ""
+    assert preload_file(capped).strip() in {mount.container_path for mount in capped.mounts}
+    assert (await in_cluster.allocations())["capped/main"].memory_mib == 4096
+
+
+async def test_an_init_container_that_alone_has_units_is_found_by_its_pod(in_cluster: Node, api: ApiServer) -> None:
+    pod = put(api, Pod("staged", {"main": 0}, init={"fetch": 30}))
+    put(api, Pod("other", {"main": 30}))
+    await in_cluster.kubelet.run(pod)
+    assert set(await in_cluster.allocations()) == {"staged/fetch"}
+    # It lasts as long as its pod, though no list ever shows it.
+    await in_cluster.kubelet.start_container(pod, "fetch")
+    in_cluster.kubelet.end(pod)
+    del api.pods["team", "staged"]
+    await in_cluster.until_allocations_are()
+
+
+async def test_two_pods_that_cannot_be_told_apart_do_not_start_at_a_guess(in_cluster: Node, api: ApiServer) -> None:
+    pods = [put(api, Pod(name, {"main": 0}, init={"fetch": 30})) for name in ("a", "b")]
+    for pod in pods:
+        await in_cluster.kubelet.admit(pod)
+    with pytest.raises(StartError, match="may be of any of team/a/fetch, team/b/fetch"):
+        await in_cluster.kubelet.start_container(pods[0], "fetch")
+
+
+async def test_without_the_api_server_no_new_pod_starts_and_all_others_do(in_cluster: Node, api: ApiServer) -> None:
+    known, new = (put(api, Pod(name, {"main": 30})) for name in ("known", "new"))
+    await in_cluster.kubelet.run(known)
+    api.broken = True
+    with pytest.raises(StartError, match=r"API server refuses .*: 503 etcd is away"):
+        await in_cluster.kubelet.run(new)
+    await in_cluster.kubelet.start_container(known, "main")
+    api.broken = False
+    await in_cluster.kubelet.start_container(new, "main")
+
+
+async def test_the_end_of_a_pod_frees_its_share_without_another_pod_coming(in_cluster: Node, api: ApiServer) -> None:
+    pod = put(api, Pod("trainer", {"main": 30}))
+    await in_cluster.kubelet.run(pod)
+    in_cluster.kubelet.end(pod)
+    del api.pods["team", "trainer"]
+    await in_cluster.until_allocations_are()
+
+
+async def test_a_kubelet_that_knows_no_pods_yet_ends_none(in_cluster: Node, api: ApiServer) -> None:
+    pod = put(api, Pod("trainer", {"main": 30}))
+    await in_cluster.kubelet.run(pod)
+    del in_cluster.kubelet.pods[pod.uid]  # as a kubelet that started while the API server was away
+    api.broken = True
+    other = put(api, Pod("other", {"main": 0}))
+    await in_cluster.kubelet.admit(other)
+    await asyncio.sleep(1)  # several comparisons
+    assert set(await in_cluster.allocations()) == {"trainer/main"}
+
+
+async def test_the_node_says_how_much_memory_its_gpus_have(in_cluster: Node, api: ApiServer) -> None:
+    total = {"edge/gpu-memory-mib": str(2 * MEMORY_MIB)}
+    await until(lambda: api.nodes["n1"]["status"].get("allocatable") == total)
+    assert api.nodes["n1"]["status"]["capacity"] == {"cpu": "2", **total}
+
+
+async def test_a_gpu_that_fails_is_an_event_of_the_node_and_its_memory_is_not_allocatable(
+    in_cluster: Node, api: ApiServer
+) -> None:
+    in_cluster.machine.inject_xid(1, 62)
+    await until(lambda: api.events)
+    (event,) = api.events
+    assert (event["type"], event["reason"], event["involvedObject"]["name"]) == ("Warning", "GPUUnhealthy", "n1")
+    assert event["message"] == f"GPU {UUIDS[1]} is not healthy: XID 62"
+    less = {"edge/gpu-memory-mib": str(MEMORY_MIB)}
+    await until(lambda: api.nodes["n1"]["status"]["allocatable"] == less)
+    assert api.nodes["n1"]["status"]["capacity"]["edge/gpu-memory-mib"] == str(2 * MEMORY_MIB)
+
+
+async def test_the_node_is_patched_when_it_says_something_else_and_only_then(api: ApiServer, root: Path) -> None:
+    node = NodeStatus(Kube.from_kubeconfig(root / "kubeconfig"), "n1")
+    devices = [Device(uuid, index, "Simulated", MEMORY_MIB) for index, uuid in enumerate(UUIDS)]
+    await node.tell_memory(devices)
+    assert api.patches == 1
+    for field in ("capacity", "allocatable"):
+        api.nodes["n1"]["status"][field]["edge/gpu-memory-mib"] = "32k"  # the API server's own spelling
+    await node.tell_memory(devices)
+    assert api.patches == 1
+    api.nodes["n1"] = {"metadata": {"name": "n1"}, "status": {}}
+    await node.tell_memory(devices)
+    assert api.patches == 2
+
+
+async def test_a_missing_node_is_said_and_asked_for_again(node: Node, api: ApiServer) -> None:
+    await node.start_plugin(kubeconfig=str(node.root / "kubeconfig"), node_name="elsewhere")
+    await node.until_said("the API server has no node elsewhere")
+    await node.kubelet.until(healthy=200)
