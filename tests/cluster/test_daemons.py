@@ -47,9 +47,7 @@ def test_one_that_ignores_the_polite_signal_is_gone_all_the_same(daemons: Daemon
         os.kill(pid, 0)
 
 
-def test_a_process_that_got_the_number_of_one_that_is_gone_is_left_alone(
-    daemons: Daemons, tmp_path: Path
-) -> None:
+def test_a_process_that_got_the_number_of_one_that_is_gone_is_left_alone(daemons: Daemons, tmp_path: Path) -> None:
     daemons.start("it", ["/bin/sleep", "1000"])
     pid, ticks = (tmp_path / "pids/it").read_text().split()
     (tmp_path / "pids/it").write_text(f"{pid} {int(ticks) - 1}\n")

@@ -33,9 +33,7 @@ def client(node: Node, tmp_path_factory: pytest.TempPathFactory) -> str:
                 signal.pause()
             """)
     )
-    node.import_image(
-        client_image(folder, CLIENT, {"/client.py": script}, ["/usr/bin/python3", "/client.py"])
-    )
+    node.import_image(client_image(folder, CLIENT, {"/client.py": script}, ["/usr/bin/python3", "/client.py"]))
     return CLIENT
 
 
@@ -78,9 +76,7 @@ def test_a_pod_from_a_local_image_reaches_the_api_server_and_its_log_is_read(
     assert node.kubectl("logs", pod) == f"api server {API_SERVICE_ADDRESS} says ok\n"
 
 
-def test_a_kubelet_restart_keeps_a_pod_running_and_starts_another(
-    node: Node, start: Callable[..., str]
-) -> None:
+def test_a_kubelet_restart_keeps_a_pod_running_and_starts_another(node: Node, start: Callable[..., str]) -> None:
     pod = start("stay")
     node.kubectl("wait", "--for=condition=Ready", pod, WAIT)
     container = "jsonpath={.status.containerStatuses[0].containerID}"
@@ -95,9 +91,7 @@ def test_a_kubelet_restart_keeps_a_pod_running_and_starts_another(
     assert node.kubectl("exec", pod, "--", "cat", "/proc/1/comm") == "python3\n"
 
 
-def test_up_after_a_crash_starts_what_is_gone_and_keeps_the_pods(
-    node: Node, start: Callable[..., str]
-) -> None:
+def test_up_after_a_crash_starts_what_is_gone_and_keeps_the_pods(node: Node, start: Callable[..., str]) -> None:
     pod = start("stay")
     node.kubectl("wait", "--for=condition=Ready", pod, WAIT)
     container = "jsonpath={.status.containerStatuses[0].containerID}"

@@ -43,16 +43,11 @@ def write_image(
     with tarfile.open(path, "w") as archive:
         described = [_add_blob(archive, LAYER, layer) for layer in layers]
         config = {
-            "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(
-                os.uname().machine, os.uname().machine
-            ),
+            "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine),
             "os": "linux",
             "config": {
                 "Entrypoint": list(entrypoint),
-                "Env": [
-                    f"{key}={value}"
-                    for key, value in (env or {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}).items()
-                ],
+                "Env": [f"{key}={value}" for key, value in (env or {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}).items()],
             },
             # The digest of an uncompressed layer is its diff id too.
             "rootfs": {"type": "layers", "diff_ids": [layer["digest"] for layer in described]},

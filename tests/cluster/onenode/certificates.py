@@ -20,9 +20,7 @@ class Authority:
         if not self.certificate.exists():
             self._make("ca", "/CN=edgeshare-test-ca", ["basicConstraints=critical,CA:TRUE"], signed=False)
 
-    def issue(
-        self, name: str, user: str, *, group: str = "", hosts: tuple[str, ...] = ()
-    ) -> tuple[Path, Path]:
+    def issue(self, name: str, user: str, *, group: str = "", hosts: tuple[str, ...] = ()) -> tuple[Path, Path]:
         """Return the certificate and the key of `user`, in `group`, who serves at `hosts` (IP:… or DNS:…)."""
         certificate = self.folder / f"{name}.crt"
         if not certificate.exists():

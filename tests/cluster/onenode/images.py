@@ -22,6 +22,8 @@ PAUSE_SOURCE = Path(__file__).parent / "pause.c"
 SUITES = {(3, 11): "bookworm", (3, 12): "noble", (3, 13): "trixie"}
 PROJECT_REPOSITORY = "localhost/edgeshare"
 BASE_NAME = "localhost/edgeshare-test-base:1"
+# Wheels of C++ code, gRPC's among them, expect its library, which every image with a package manager has.
+BASE_PACKAGES = ("python3", "libstdc++6")
 PIP_WHEEL = (sys.executable, "-m", "pip", "wheel", "--quiet")
 # Documentation and translations are half of what a distribution adds to an interpreter.
 LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
@@ -41,14 +43,16 @@ def base_layer() -> Path:
     def make(path: Path) -> None:
         install(missing(IMAGE_PACKAGES))
         say(f"making the images' base, {suite} with Python (once; about a minute) …")
+        included = f"--include={','.join(BASE_PACKAGES)}"
         excluded = [f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT]
         run(
-            ["mmdebstrap", "--quiet", "--variant=essential", "--include=python3", *excluded, suite, path],
+            ["mmdebstrap", "--quiet", "--variant=essential", included, *excluded, suite, path],
             # A fixed time makes the layer the same wherever it is made.
             env={**os.environ, "PATH": SYSTEM_PATH, "SOURCE_DATE_EPOCH": "0"},
         )
 
-    return make_once(cache_dir() / f"base-{suite}-{os.uname().machine}.tar", make)
+    name = "-".join(("base", suite, *BASE_PACKAGES, os.uname().machine))
+    return make_once(cache_dir() / f"{name}.tar", make)
 
 
 def pause_image(folder: Path, name: str) -> Path:

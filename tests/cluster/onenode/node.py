@@ -136,9 +136,7 @@ class Node:
         if folder in owned:
             return
         if folder.exists() and any(folder.iterdir()):
-            raise NodeError(
-                f"{folder} holds files that are not the test node's: stop what uses them and remove it"
-            )
+            raise NodeError(f"{folder} holds files that are not the test node's: stop what uses them and remove it")
         self.layout.owned.write_text("".join(f"{each}\n" for each in (*owned, folder)))
 
     def _owned(self) -> list[Path]:

@@ -11,15 +11,11 @@ from onenode.images import PROJECT, project_image
 from onenode.node import Node
 
 NAME = "edgeshare"  # of the release and of its namespace
-MACHINE = Path(
-    "/dev/shm/edgeshare-test-node"
-)  # shared memory, so that the simulated GPUs' clock is in no file
+MACHINE = Path("/dev/shm/edgeshare-test-node")  # shared memory, so that the simulated GPUs' clock is in no file
 GPUS = 2
 # The host folders that the chart mounts: the sockets' and the state's.
 HOST_FOLDERS = (Path("/run/edgeshare"), Path("/var/lib/edgeshare"))
-PACKAGES = (
-    f"/opt/edgeshare/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"  # in the image
-)
+PACKAGES = f"/opt/edgeshare/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"  # in the image
 SIMULATED_LIBRARIES = f"{PACKAGES}/simgpu/lib"
 
 
@@ -35,8 +31,8 @@ def install(node: Node) -> str:
     if not MACHINE.exists():
         say(f"making a machine of {GPUS} simulated GPUs in {MACHINE} …")
         node.own(MACHINE)
-        edgeshare = Path(sys.executable).parent / "edgeshare"
-        run([edgeshare, "simgpu", "create", "--machine", MACHINE, f"--gpus={GPUS}"])
+        edgeshare = [sys.executable, "-m", "edgeshare.cli"]
+        run([*edgeshare, "simgpu", "create", "--machine", MACHINE, f"--gpus={GPUS}"], cwd=PROJECT)
     say("installing the chart …")
     where = [f"--kubeconfig={node.layout.kubeconfig}", f"--namespace={NAME}", "--create-namespace"]
     run(
@@ -48,9 +44,7 @@ def install(node: Node) -> str:
         # Helm's own --wait is content with a DaemonSet of which one pod may be unavailable; here one is all.
         node.kubectl("rollout", "status", *in_namespace, "--timeout=5m")
     except NodeError as error:
-        said = node.kubectl(
-            "logs", *in_namespace, "--all-containers", "--prefix", "--tail=10", "--ignore-errors"
-        )
+        said = node.kubectl("logs", *in_namespace, "--all-containers", "--prefix", "--tail=10", "--ignore-errors")
         raise NodeError(f"edgeshare does not become ready:\n{said}") from error
     return name
 
