@@ -62,14 +62,20 @@ class Identity:
 
     async def _owner(self, allocation: Allocation) -> Owner:
         known = allocation.owner
-        if known is not None:
-            containers = await self._listings.get(known.namespace, known.pod)
-            if containers is not None and (not known.listed or containers.get(known.container) == allocation.unit_ids):
-                return known
+        if known is not None and await self._still_has(known, allocation.unit_ids):
+            return known
         found = find_owner(allocation.unit_ids, await self._listings.list())
         if found is not None and found.listed:
             return found
         return await self._init_owner(allocation, found)
+
+    async def _still_has(self, owner: Owner, unit_ids: frozenset[str]) -> bool:
+        try:
+            containers = await self._listings.get(owner.namespace, owner.pod)
+        except Unavailable:
+            # A kubelet whose feature gate KubeletPodResourcesGet is off: the whole list says the same.
+            return False
+        return containers is not None and (not owner.listed or containers.get(owner.container) == unit_ids)
 
     async def _init_owner(self, allocation: Allocation, later: Owner | None) -> Owner:
         """The init container that has these units; ``later`` is of the same pod, if a later container takes

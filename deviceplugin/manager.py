@@ -50,8 +50,8 @@ class Manager:
             await stub.RemoveAllocation(api.RemoveAllocationRequest(id=allocation_id), timeout=CALL_TIMEOUT_S)
 
     async def list(self) -> list[Allocation]:
-        """The allocations that pods own, with their owners alone: the manager knows no units, and what was
-        asked for only with its defaults filled in."""
+        """The allocations that pods own, with no units, which the manager does not know, and with its defaults filled
+        in."""
         async with self._stub() as stub:
             answer = await stub.ListAllocations(api.ListAllocationsRequest(), timeout=CALL_TIMEOUT_S)
         return [_from_message(message) for message in answer.allocations if message.owner.pod]
@@ -82,4 +82,10 @@ def _from_message(message: api.Allocation) -> Allocation:
         unit_ids=frozenset(),
         library="",
         owner=Owner(owner.namespace, owner.pod, owner.container, owner.pod_uid),
+        terms=Terms(
+            request_percent=message.request_percent,
+            limit_percent=message.limit_percent,
+            share_class="latency" if message.share_class == api.SHARE_CLASS_LATENCY else "batch",
+            memory_mib=message.memory_mib,
+        ),
     )

@@ -12,13 +12,14 @@ from dataclasses import replace
 from deviceplugin.devices import Devices
 from deviceplugin.holdings import Holdings
 from deviceplugin.identity import Identity
-from deviceplugin.ledger import Allocation
+from deviceplugin.ledger import Allocation, Terms
 from deviceplugin.listings import Listings
 from deviceplugin.manager import Manager
 from deviceplugin.owners import Listing, attach_owners, missing
 from deviceplugin.preference import by_device
-from edgeshare.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound
+from edgeshare.errors import InvalidRequest, NoRoom, NotFound
 from edgeshare.names import GPU_MEMORY_MIB
+from edgeshare.units import UNITS_PER_DEVICE
 
 logger = logging.getLogger(__name__)
 
@@ -83,13 +84,7 @@ class Starting:
         owner, terms = allocation.owner, allocation.terms
         assert owner is not None
         assert terms is not None
-        device_ids = sorted(by_device(allocation.unit_ids))
-        try:
-            await self._manager.add(allocation.id, device_ids, owner, terms)
-        except AlreadyExists:
-            # Another container of the pod had it before: an init container, which has ended.
-            await self._manager.remove(allocation.id)
-            await self._manager.add(allocation.id, device_ids, owner, terms)
+        await self._manager.add(allocation.id, sorted(by_device(allocation.unit_ids)), owner, terms)
 
     def _check_memory(self, allocation: Allocation) -> None:
         assert allocation.terms is not None
@@ -128,10 +123,22 @@ class Starting:
         units = listing.get((owner.namespace, owner.pod), {}).get(owner.container, frozenset())
         if units and self._holdings.ledger.exactly(units) is None:
             logger.warning("the record of %s of %s was lost: made anew from the manager's", stranger.id, owner)
-            self._holdings.put(replace(stranger, unit_ids=units, library=self._holdings.library.hash))
+            library = self._holdings.library.hash
+            self._holdings.put(
+                replace(stranger, unit_ids=units, library=library, terms=self._hooked(stranger.terms, units))
+            )
         elif await self._identity.is_over(owner):
             logger.info("%s of %s is over", stranger.id, owner)
             self._holdings.leaving.add(stranger.id)
+
+    def _hooked(self, terms: Terms | None, units: frozenset[str]) -> Terms:
+        """The manager fills in a whole device's memory for a cap that was not asked for."""
+        assert terms is not None
+        devices = self._devices.by_id()
+        whole_mib = min(
+            (devices[device_id].memory_mib for device_id in by_device(units) if device_id in devices), default=0
+        )
+        return replace(terms, hooked=terms.request_percent < UNITS_PER_DEVICE or 0 < terms.memory_mib < whole_mib)
 
     async def _tell_leaving(self) -> None:
         for allocation_id in sorted(self._holdings.leaving):

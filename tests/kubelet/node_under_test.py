@@ -53,9 +53,12 @@ class Node:
         await self.kubelet.stop()
         destroy(self.machine_dir)
 
-    async def start_manager(self) -> None:
+    async def start_manager(self, **config: Any) -> None:
         """Returns when it serves."""
+        path = self.root / "sharemgr.yaml"
+        path.write_text(yaml.safe_dump(config))
         command = ["sharemgr", "node", "--runtime-dir", str(self.runtime_dir), "--state-dir", str(self.root / "shares")]
+        command += ["--config", str(path)]
         with (self.root / "manager.log").open("ab") as log:
             self.manager = await self._start(command, stdout=asyncio.subprocess.PIPE, stderr=log)
         assert self.manager.stdout is not None

@@ -77,6 +77,9 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
         self.answers: dict[tuple[str, str], api.ContainerAllocateResponse] = {}
         self.listed_while_allocating = 0
         self.register_error: grpc.StatusCode | None = None
+        self.refuse_lists = 0
+        """So many calls of List are one too many a second."""
+        self.get_is_off = False
         self._allocated: set[str] = set()
         self._allocating = 0
         self._servers: list[grpc.aio.Server] = []
@@ -298,6 +301,9 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
     ) -> resources_api.ListPodResourcesResponse:
         """Every pod that is not over. It frees what the others had, and forgets what it is just handing
         out."""
+        if self.refuse_lists:
+            self.refuse_lists -= 1
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "rejected by rate limit")
         self.listed_while_allocating += self._allocating
         self.look()
         return resources_api.ListPodResourcesResponse(pod_resources=[self._describe(pod) for pod in self.pods.values()])
@@ -306,6 +312,8 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
         self, request: resources_api.GetPodResourcesRequest, context: grpc.aio.ServicerContext
     ) -> resources_api.GetPodResourcesResponse:
         """One pod."""
+        if self.get_is_off:
+            await context.abort(grpc.StatusCode.UNKNOWN, "PodResources API Get method disabled")
         for pod in self.pods.values():
             if (pod.namespace, pod.name) == (request.pod_namespace, request.pod_name):
                 return resources_api.GetPodResourcesResponse(pod_resources=self._describe(pod))

@@ -10,7 +10,11 @@ import pytest
 from node_under_test import UUIDS, Node
 from scripted_kubelet import AdmissionError, Pod, StartError
 
+from deviceplugin.listings import Listings
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
+from edgeshare.podresources import PodResources
+
+SAFETY_S = 30
 
 
 def devices_of(units: frozenset[str]) -> set[str]:
@@ -238,6 +242,46 @@ async def test_a_start_after_a_restart_of_plugin_or_manager_finds_what_was_hande
     allocations = await ready.allocations()
     assert set(allocations) == {"admitted/main", "started/main"}
     assert allocations["started/main"].id == folder_of(answers["main"])
+
+
+async def test_a_manager_with_other_defaults_takes_a_container_that_starts_again(ready: Node) -> None:
+    pod = Pod("trainer", {"main": 30})
+    await ready.kubelet.run(pod)
+    before = await ready.allocations()
+    await ready.stop_manager()
+    await ready.start_manager(default_limit="request")
+    await ready.kubelet.start_container(pod, "main")
+    assert await ready.allocations() == before
+
+
+async def test_a_busy_kubelet_is_asked_again(ready: Node) -> None:
+    ready.kubelet.refuse_lists = 2
+    await ready.kubelet.run(Pod("trainer", {"main": 30}))
+    assert ready.kubelet.refuse_lists == 0
+
+
+async def test_a_kubelet_that_tells_of_no_single_pod_is_asked_for_all(ready: Node) -> None:
+    ready.kubelet.get_is_off = True
+    pod = Pod("trainer", {"main": 100})
+    await ready.kubelet.run(pod)
+    await ready.kubelet.start_container(pod, "main")
+    await ready.kubelet.run(Pod("other", {"main": 100}))
+    # With nothing else to go by, what was handed out counts as held.
+    ready.kubelet.end(pod)
+    with pytest.raises(AdmissionError, match="are held by team/trainer/main"):
+        await ready.kubelet.admit(Pod("next", {"main": 100}))
+
+
+async def test_no_list_is_asked_for_while_units_are_being_handed_out(node: Node) -> None:
+    listings = Listings(PodResources(node.kubelet.resources_socket, "edge/gpu-percent"))
+    with listings.allocating():
+        with listings.allocating():
+            listing = asyncio.create_task(listings.list())
+        done, _ = await asyncio.wait([listing], timeout=0.5)
+        assert not done
+        assert await listings.get("team", "nobody") is None
+    async with asyncio.timeout(SAFETY_S):
+        assert await listing == {}
 
 
 async def test_a_lost_state_is_made_anew_from_what_kubelet_and_manager_know(ready: Node) -> None:

@@ -1,6 +1,8 @@
 """What pods ask for reaches the manager, what is wrong is refused, and the node says what it has."""
 
 import asyncio
+import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +63,22 @@ async def test_edits_of_a_running_pod_change_nothing_when_its_container_starts_a
     put(api, pod, gpu_percent_limit="29", share_class="nonsense")
     await in_cluster.kubelet.start_container(pod, "main")
     assert await in_cluster.allocations() == before
+
+
+@pytest.mark.parametrize(("size", "memory"), [(30, "2000"), (100, ""), (100, "2000")])
+async def test_a_lost_record_is_made_anew_as_it_was(in_cluster: Node, api: ApiServer, size: int, memory: str) -> None:
+    pod = put(api, Pod("trainer", {"main": size}), memory)
+    hooked = preload_file((await in_cluster.kubelet.run(pod))["main"])
+    before = await in_cluster.allocations()
+    await in_cluster.stop_plugin(signal.SIGTERM)
+    shutil.rmtree(in_cluster.state_dir)
+    put(api, pod, share_class="latency")
+    await in_cluster.start_plugin(kubeconfig=str(in_cluster.root / "kubeconfig"), node_name="n1")
+    await in_cluster.until_said("was lost: made anew")
+    await in_cluster.kubelet.until(registrations=2, healthy=200)
+    answer = await in_cluster.kubelet.start_container(pod, "main")
+    assert await in_cluster.allocations() == before
+    assert preload_file(answer) == hooked
 
 
 @pytest.mark.parametrize(
