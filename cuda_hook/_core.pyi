@@ -22,6 +22,7 @@ class _Lib:
     ES_REFUSED: int
     ES_REQUEST: int
     ES_RELEASE: int
+    ES_DRAINING: int
     ES_USAGE: int
     ES_RESERVE: int
     ES_RESERVED: int

@@ -32,6 +32,7 @@ enum es_kind {
     ES_FREED = 11,        /* client → manager: es_memory: `bytes` were given back to the driver */
     ES_MEMORY_QUERY = 12, /* client → manager: es_memory_query */
     ES_MEMORY_INFO = 13,  /* manager → client: es_memory_info, repeats the query's number */
+    ES_DRAINING = 14,     /* client → manager: es_draining: grant `number` was called back, this is when it will drain */
 };
 
 enum es_accelerator {
@@ -124,6 +125,13 @@ struct es_release {
     uint64_t gpu_ns;         /* GPU time since the grant or the last USAGE */
     uint32_t flags;          /* es_release_flags */
     uint32_t reserved;
+};
+
+/* Not owed, and may come again with a better estimate: with it the manager can open the next gate in time. */
+struct es_draining {
+    struct es_header header; /* number: of the grant */
+    uint64_t ends_at_ns;     /* CLOCK_MONOTONIC: when what is queued is done, as far as the client can tell */
+    uint64_t launch_ns;      /* usual time from a grant's granted_at_ns to the first launch of a thread that waited for it */
 };
 
 struct es_usage {

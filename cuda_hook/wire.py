@@ -83,6 +83,13 @@ class Release:
 
 
 @dataclass(frozen=True)
+class Draining:
+    number: int
+    ends_at_ns: int
+    launch_ns: int
+
+
+@dataclass(frozen=True)
 class Usage:
     number: int
     gpu_ns: int
@@ -138,7 +145,7 @@ class MemoryInfo:
     used_bytes: int
 
 
-ClientRecord = Hello | Request | Release | Usage | Reserve | Commit | Cancel | Freed | MemoryQuery
+ClientRecord = Hello | Request | Release | Draining | Usage | Reserve | Commit | Cancel | Freed | MemoryQuery
 ManagerRecord = Welcome | Refused | Reserved | MemoryInfo
 Record = ClientRecord | ManagerRecord
 
@@ -146,6 +153,7 @@ _CLIENT: dict[int, type[ClientRecord]] = {
     lib.ES_HELLO: Hello,
     lib.ES_REQUEST: Request,
     lib.ES_RELEASE: Release,
+    lib.ES_DRAINING: Draining,
     lib.ES_USAGE: Usage,
     lib.ES_RESERVE: Reserve,
     lib.ES_COMMIT: Commit,
@@ -163,6 +171,7 @@ _STRUCTS: dict[type, str] = {
     Hello: "struct es_hello",
     Request: "struct es_request",
     Release: "struct es_release",
+    Draining: "struct es_draining",
     Usage: "struct es_usage",
     Reserve: "struct es_reserve",
     Commit: "struct es_memory",

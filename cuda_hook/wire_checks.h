@@ -15,6 +15,7 @@ _Static_assert(sizeof(struct es_welcome) == 40, "es_welcome");
 _Static_assert(sizeof(struct es_refused) == 112, "es_refused");
 _Static_assert(sizeof(struct es_request) == 8, "es_request");
 _Static_assert(sizeof(struct es_release) == 24, "es_release");
+_Static_assert(sizeof(struct es_draining) == 24, "es_draining");
 _Static_assert(sizeof(struct es_usage) == 16, "es_usage");
 _Static_assert(sizeof(struct es_reserve) == 24, "es_reserve");
 _Static_assert(sizeof(struct es_reserved) == 24, "es_reserved");

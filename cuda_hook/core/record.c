@@ -4,6 +4,8 @@
 
 /* No device has more memory than this (4 PiB): a larger figure is a lie or an overflow. */
 static const uint64_t MEMORY_BYTES_MAX = UINT64_C(1) << 52;
+/* 146 years after the boot; keeps sums of times within their type. */
+static const uint64_t CLOCK_NS_MAX = UINT64_C(1) << 62;
 /* A century: more GPU time than any grant can have lasted. */
 static const uint64_t GPU_NS_MAX = UINT64_C(3155760000) * UINT64_C(1000000000);
 
@@ -20,6 +22,8 @@ size_t es_record_bytes(unsigned int kind)
         return sizeof(struct es_request);
     case ES_RELEASE:
         return sizeof(struct es_release);
+    case ES_DRAINING:
+        return sizeof(struct es_draining);
     case ES_USAGE:
         return sizeof(struct es_usage);
     case ES_RESERVE:
@@ -41,8 +45,8 @@ size_t es_record_bytes(unsigned int kind)
 
 static int from_client(unsigned int kind)
 {
-    return kind == ES_HELLO || kind == ES_REQUEST || kind == ES_RELEASE || kind == ES_USAGE || kind == ES_RESERVE ||
-           kind == ES_COMMIT || kind == ES_CANCEL || kind == ES_FREED || kind == ES_MEMORY_QUERY;
+    return kind == ES_HELLO || kind == ES_REQUEST || kind == ES_RELEASE || kind == ES_DRAINING || kind == ES_USAGE ||
+           kind == ES_RESERVE || kind == ES_COMMIT || kind == ES_CANCEL || kind == ES_FREED || kind == ES_MEMORY_QUERY;
 }
 
 static int from_manager(unsigned int kind)
@@ -62,6 +66,7 @@ union any_record {
     struct es_welcome welcome;
     struct es_refused refused;
     struct es_release release;
+    struct es_draining draining;
     struct es_usage usage;
     struct es_reserve reserve;
     struct es_reserved reserved;
@@ -83,6 +88,8 @@ static int fields_ok(const union any_record *record)
         return memchr(record->refused.text, 0, ES_TEXT_BYTES) != NULL;
     case ES_RELEASE:
         return number != 0 && record->release.gpu_ns <= GPU_NS_MAX;
+    case ES_DRAINING:
+        return number != 0 && record->draining.ends_at_ns <= CLOCK_NS_MAX && record->draining.launch_ns <= GPU_NS_MAX;
     case ES_USAGE:
         return number != 0 && record->usage.gpu_ns <= GPU_NS_MAX;
     case ES_RESERVE:

@@ -12,6 +12,9 @@
 #include "session.h"
 #include "symbols.h"
 
+/* From a grant to a launch on an idle machine, about. */
+enum { LAUNCH_NS = 20 * 1000 };
+
 struct es_gate es_gate;
 const uint32_t es_word_shut = 0;
 const uint32_t es_word_open = ES_GATE_HELD;
@@ -86,7 +89,7 @@ static void request(uint64_t now_ns)
 }
 
 /* Waits at the manager's closed gate, some time at most; asks for a slice when nobody has yet. */
-static void wait_for_grant(void)
+static void wait_for_grant(struct es_slot *slot)
 {
     uint64_t now_ns;
     uint32_t word;
@@ -123,6 +126,8 @@ static void wait_for_grant(void)
     es_lock_give(&es_gate.lock);
     if (woken == ETIMEDOUT)
         es_session_look();
+    else if (slot != NULL && (es_gate_load(es_gate.page) & ES_GATE_HELD) != 0)
+        slot->granted_ns = __atomic_load_n(&es_gate.page->granted_at_ns, __ATOMIC_RELAXED);
 }
 
 /* The gate is shut, for one of several reasons; returns when that may have changed. */
@@ -135,7 +140,7 @@ static void wait_at_gate(struct es_slot *slot)
         if (__atomic_load_n(&es_gate.paused, __ATOMIC_ACQUIRE) != 0)
             es_sleep_on(&es_gate.paused, 1, ES_LOOK_NS);
         else
-            wait_for_grant();
+            wait_for_grant(slot);
         break;
     case ES_AWAY: {
         const uint32_t seen = __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE);
@@ -153,9 +158,8 @@ static void wait_at_gate(struct es_slot *slot)
 /* With the lock held: how much the thread may draw for a submission of this cost, or for how long it has to wait first
  * (then *wait_ns is not 0). The queue is refilled to its cap when half of it is gone, in one batch; a submission longer
  * than that half is let go as soon as the cap allows. */
-static uint64_t draw(uint64_t cost_ns, bool unknown, const struct es_cost *cost, uint64_t now_ns, uint64_t *wait_ns)
+static uint64_t draw(uint64_t cap_ns, uint64_t cost_ns, const struct es_cost *cost, uint64_t now_ns, uint64_t *wait_ns)
 {
-    const uint64_t cap_ns = es_gate.queue_cap_ns;
     const uint64_t backlog_ns = es_timeline_backlog_ns(&es_gate.timeline, now_ns);
     const uint64_t level_ns = cost_ns >= cap_ns / 2 ? cap_ns : cap_ns / 2;
     const uint64_t overdue_ns = es_timeline_overdue_ns(&es_gate.timeline, now_ns);
@@ -164,7 +168,7 @@ static uint64_t draw(uint64_t cost_ns, bool unknown, const struct es_cost *cost,
     /* The cap delays, it does not block: it is worth nothing when the estimates are. */
     if (overdue_ns > ES_OVERDUE_NS)
         return 0;
-    if (unknown && cost->pending_since_ns != 0 && now_ns < cost->pending_since_ns + ES_OVERDUE_NS)
+    if (cost->samples == 0 && cost->pending_since_ns != 0 && now_ns < cost->pending_since_ns + ES_OVERDUE_NS)
         *wait_ns = cost->pending_since_ns + ES_OVERDUE_NS - now_ns;
     else if (backlog_ns > level_ns)
         *wait_ns = overdue_ns > 0 ? ES_OVERDUE_NS - overdue_ns + 1 : backlog_ns - level_ns;
@@ -187,9 +191,10 @@ enum offer { TAKE, AGAIN };
 static enum offer offer(struct es_slot *slot, uint64_t key, CUstream stream, int index, uint32_t word)
 {
     const uint64_t bit = UINT64_C(1) << index;
-    const bool contended = (word & ES_GATE_CONTENDED) != 0;
+    const bool shared = word != es_word_open;
+    const uint64_t cap_ns = (word & ES_GATE_CONTENDED) != 0 ? es_gate.queue_cap_ns : ES_ALONE_CAP_NS;
     struct es_cost *cost;
-    uint64_t now_ns, drawn_ns = ES_UNCONTENDED_NS, wait_ns = 0, cost_ns;
+    uint64_t now_ns, drawn_ns = cap_ns, wait_ns = 0, cost_ns;
     bool unknown, open, alone, timed = false;
     uint32_t progress;
 
@@ -200,7 +205,7 @@ static enum offer offer(struct es_slot *slot, uint64_t key, CUstream stream, int
     cost_ns = unknown ? ES_GUESS_NS : cost->ns;
     open = slot->batch.opened_ns != 0;
     /* Now and then a function that always shares its batches is timed by itself. */
-    alone = unknown ? cost->pending_since_ns == 0 || contended : cost->shared > ES_COSTS_STALE;
+    alone = shared && (unknown || cost->shared > ES_COSTS_STALE);
     if (open && (slot->left_ns < 0 || alone) && slot->launches != slot->batch.settled && !slot->marking) {
         const bool full = es_batches_closed() + ES_STREAMS >= ES_BATCHES;
 
@@ -211,8 +216,8 @@ static enum offer offer(struct es_slot *slot, uint64_t key, CUstream stream, int
         }
     } else if (!open) {
         now_ns = es_now_ns();
-        if (contended) {
-            drawn_ns = draw(cost_ns, unknown, cost, now_ns, &wait_ns);
+        if (shared) {
+            drawn_ns = draw(cap_ns, cost_ns, cost, now_ns, &wait_ns);
             if (wait_ns > 0) {
                 hint(now_ns);
                 es_lock_give(&es_gate.lock);
@@ -326,6 +331,17 @@ struct es_slot *es_gate_admit(uint64_t key, CUstream stream)
     return slot;
 }
 
+/* Takes in the time from a grant to the first launch of a thread that waited for it. Long ones count little: the thread
+ * was put aside meanwhile, which says nothing of the next time. */
+static void learn_launch(uint64_t ns)
+{
+    es_lock_take(&es_gate.lock);
+    if (ns > 2 * es_gate.launch_ns + LAUNCH_NS)
+        ns = 2 * es_gate.launch_ns + LAUNCH_NS;
+    es_gate.launch_ns = (uint64_t)((int64_t)es_gate.launch_ns + ((int64_t)ns - (int64_t)es_gate.launch_ns) / 4);
+    es_lock_give(&es_gate.lock);
+}
+
 void es_gate_admitted(struct es_slot *slot)
 {
     const int error = errno;
@@ -333,6 +349,10 @@ void es_gate_admitted(struct es_slot *slot)
     if (slot == NULL)
         return;
     es_gate_passed(slot);
+    if (slot->granted_ns != 0) {
+        learn_launch(es_now_ns() - slot->granted_ns);
+        slot->granted_ns = 0;
+    }
     if (slot->batch.last)
         es_batch_close(slot, false);
     errno = error;

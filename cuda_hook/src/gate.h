@@ -25,7 +25,10 @@ enum es_mode {
 
 enum {
     ES_LOOK_NS = 100 * 1000 * 1000,       /* how often a waiter looks whether the manager still lives */
-    ES_UNCONTENDED_NS = 100 * 1000 * 1000, /* with no rival: a marker each 100 ms, and idle that long gives the grant back */
+    ES_IDLE_NS = 100 * 1000 * 1000,       /* with no rival: idle that long gives the grant back */
+    /* With no rival: what may be queued. A rival that comes waits that long once. It is as much as a driver takes of
+     * short kernels (1,024 launches of 50 us), so that programs that run ahead of the device still can. */
+    ES_ALONE_CAP_NS = 50 * 1000 * 1000,
     ES_OVERDUE_NS = 10 * 1000 * 1000,     /* a head marker so late: its estimate is worth nothing, launches pass singly */
     ES_GUESS_NS = 100 * 1000,             /* what a function counts for until its first time is known */
     ES_LONG_BURST_NS = 200 * 1000,        /* bursts of this length are timed each; of shorter ones, one in eight */
@@ -49,6 +52,7 @@ struct es_gate {
     bool introduced;      /* a REQUEST was sent in this session: the manager waits for the drains of such clients alone */
     bool requested;       /* REQUEST or FOLLOWS was sent for the next grant */
     uint64_t requested_ns;
+    uint64_t launch_ns;   /* usual time from a grant to the first launch of a thread that waited for it */
     uint32_t waiting;     /* threads at the closed gate; atomic reads */
     uint64_t away_since_ns;
 

@@ -18,6 +18,8 @@ enum {
     CONTENDED_LOOK_NS = 500 * 1000, /* with a rival waiting: how soon the end of a client's work is noticed */
     BUSY_LOOK_NS = 50 * 1000,      /* while a thread is within a submitting call of the driver */
     CALL_TRIES = 256,
+    FORETELL_NS = 50 * 1000,       /* a drain so near is not worth foretelling */
+    FORETELL_MOVED_NS = 10 * 1000, /* an estimate that moved by less is not worth correcting */
 };
 
 static bool started; /* atomic */
@@ -83,10 +85,26 @@ static bool release(uint32_t number)
     return true;
 }
 
+/* With the lock held, while what was queued drains: tells the manager when it will have, so that it can open the next
+ * gate in time. `told_ns` is what it was told last. */
+static void foretell(uint32_t number, uint64_t *told_ns)
+{
+    const uint64_t now_ns = es_now_ns();
+    const uint64_t end_ns = now_ns + es_timeline_backlog_ns(&es_gate.timeline, now_ns);
+    const uint64_t moved_ns = end_ns > *told_ns ? end_ns - *told_ns : *told_ns - end_ns;
+    struct es_draining record = {{ES_DRAINING, sizeof(record), number}, end_ns, es_gate.launch_ns};
+
+    /* Too near, and the manager would do for this what it has to do for the RELEASE. */
+    if (end_ns - now_ns > FORETELL_NS && moved_ns > FORETELL_MOVED_NS && es_session_send(&record))
+        *told_ns = end_ns;
+}
+
 /* The grant was called back: waits until all that was queued is done, then releases. Also returns when the manager did
  * not wait for that: it granted anew, or went away. */
 static void give_back(uint32_t number)
 {
+    uint64_t told_ns = 0;
+
     es_barrier_everywhere();
     while (es_mode_now() == ES_JOINED) {
         const bool all = close_all();
@@ -98,6 +116,8 @@ static void give_back(uint32_t number)
             es_lock_give(&es_gate.lock);
             return;
         }
+        if (all && !drained)
+            foretell(number, &told_ns);
         es_lock_give(&es_gate.lock);
         if (es_gate_number(es_gate_load(es_gate.page)) != number)
             return;
@@ -133,7 +153,7 @@ static uint64_t patience_ns(bool contended)
     const uint64_t most_ns = es_gate.anticipation_ns;
 
     if (!contended)
-        return ES_UNCONTENDED_NS;
+        return ES_IDLE_NS;
     if (es_gate.think_ns > most_ns)
         return 0;
     return es_gate.think_ns * 2 < most_ns ? es_gate.think_ns * 2 : most_ns;
@@ -160,7 +180,7 @@ static void report(struct look *look, uint32_t number, uint64_t now_ns)
 static uint64_t look_around(struct look *look, uint32_t word)
 {
     const bool contended = (word & ES_GATE_CONTENDED) != 0;
-    const uint64_t period_ns = contended ? CONTENDED_LOOK_NS : ES_UNCONTENDED_NS;
+    const uint64_t period_ns = contended ? CONTENDED_LOOK_NS : ES_IDLE_NS;
     const uint64_t now_ns = es_now_ns();
     const uint64_t launches = es_launches();
     uint64_t idle_end_ns;

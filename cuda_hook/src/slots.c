@@ -9,7 +9,7 @@
 
 _Static_assert(ES_PASSES == 1 << (64 - 61), "es_slot_pass takes three bits");
 
-__thread struct es_slot *es_slot_self;
+__thread struct es_slot *es_slot_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 static struct es_slot *slots; /* mapped at the first use, so that a process without CUDA has none of it */
 static size_t used;

@@ -45,6 +45,7 @@ struct es_slot {
     int64_t left_ns;  /* what the open batch may still use; negative: nothing, ask */
     uint64_t launches;
     struct es_pass passes[ES_PASSES];
+    uint64_t granted_ns; /* of the grant that it waited for and has not yet launched under; 0: of none */
 
     struct es_batch_open batch;
     bool marking;     /* its markers are being recorded just now */
