@@ -47,7 +47,7 @@ def kill_ns(laboratory: Laboratory) -> int | None:
         programs["holder"].signal(signal.SIGKILL)
 
     run = laboratory.saturate(clients(), RUN_S, kill)
-    ends_ns = [interval.end_ns for interval in run.intervals if interval.client == "holder"]
+    ends_ns = [interval.end_ns for interval in run.intervals if interval.name == "holder"]
     if not ends_ns or ends_ns[-1] < killed_ns[0]:
         return None
     return gap_after_last_ns(run.intervals, "holder")

@@ -2,15 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
-
-class Interval(NamedTuple):
-    """What a GPU ran for one client, without a break."""
-
-    client: str
-    begin_ns: int
-    end_ns: int
+from edgeshare.cli.demo_plan import Interval, executed_ns
 
 
 def percentile(values: Iterable[float], percent: float) -> float:
@@ -26,16 +19,6 @@ def median(values: Iterable[float]) -> float:
     return percentile(values, 50)
 
 
-def executed_ns(intervals: Iterable[Interval], begin_ns: int, end_ns: int) -> dict[str, int]:
-    """GPU time by client within [begin, end)."""
-    total: dict[str, int] = {}
-    for interval in intervals:
-        part_ns = min(interval.end_ns, end_ns) - max(interval.begin_ns, begin_ns)
-        if part_ns > 0:
-            total[interval.client] = total.get(interval.client, 0) + part_ns
-    return total
-
-
 def busy_percent(intervals: Iterable[Interval], begin_ns: int, end_ns: int) -> float:
     """How much of [begin, end) the GPU ran anything."""
     return 100 * sum(executed_ns(intervals, begin_ns, end_ns).values()) / (end_ns - begin_ns)
@@ -47,15 +30,13 @@ def hand_overs_ns(intervals: Sequence[Interval], begin_ns: int, end_ns: int) -> 
     ``intervals`` are in the order in which the GPU ran them.
     """
     inside = [i for i in intervals if i.begin_ns >= begin_ns and i.end_ns <= end_ns]
-    return [
-        after.begin_ns - before.end_ns for before, after in pairwise(inside) if before.client != after.client
-    ]
+    return [after.begin_ns - before.end_ns for before, after in pairwise(inside) if before.name != after.name]
 
 
 def gap_after_last_ns(intervals: Sequence[Interval], client: str) -> int | None:
     """From the end of the last that a client ran to the begin of what ran next; None where nothing did, or
     it ran nothing. ``intervals`` are in the order in which the GPU ran them."""
-    last = max((index for index, each in enumerate(intervals) if each.client == client), default=None)
+    last = max((index for index, each in enumerate(intervals) if each.name == client), default=None)
     if last is None or last + 1 == len(intervals):
         return None
     return intervals[last + 1].begin_ns - intervals[last].end_ns
@@ -82,7 +63,7 @@ def worst_share_error_percent(
         raise ValueError("a window must be a whole number of steps")
     up_to: dict[str, list[int]] = {}
     for interval in intervals:
-        steps = up_to.setdefault(interval.client, [0] * len(edges))
+        steps = up_to.setdefault(interval.name, [0] * len(edges))
         first = max(0, (interval.begin_ns - begin_ns) // step_ns)
         for index in range(first, len(edges) - 1):
             part_ns = min(interval.end_ns, edges[index + 1]) - max(interval.begin_ns, edges[index])

@@ -71,9 +71,7 @@ def measure(effort: Effort, scheduling: str, case: Case, control: bool, bench: B
     names = [f"client-{index}" for index in range(len(case.requests))]
     clients = [
         Saturating(name, kernel_us, None if control else request, limit)
-        for name, kernel_us, request, limit in zip(
-            names, case.kernels_us, case.requests, case.limits, strict=True
-        )
+        for name, kernel_us, request, limit in zip(names, case.kernels_us, case.requests, case.limits, strict=True)
     ]
     seconds = effort.control_s if control else effort.share_s
     window_s = effort.control_window_s if control else effort.share_window_s

@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count
 
-from bench.figures import Interval
 from bench.host import cpu_seconds
+from edgeshare.cli.demo_plan import Interval
 from edgeshare.cli.demo_programs import Program
 from edgeshare.cli.demo_stage import Stage
 from edgeshare.cli.run import environment, hook_library
@@ -102,9 +102,7 @@ class Laboratory:
             return program.log.read_text(encoding="utf-8").splitlines()[-1]
 
     @contextmanager
-    def program(
-        self, name: str, argv: Sequence[str], percent: int | None, limit_percent: int
-    ) -> Iterator[Program]:
+    def program(self, name: str, argv: Sequence[str], percent: int | None, limit_percent: int) -> Iterator[Program]:
         """A program on the machine, hooked where it has a request; ended on leaving."""
         more: dict[str, str] = {}
         with ExitStack() as stack:

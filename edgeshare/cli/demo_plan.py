@@ -1,9 +1,10 @@
 """What the demo runs, what each workload has to get by the rule, and whether it got it. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from edgeshare.errors import InvalidRequest, Unavailable
+from edgeshare.errors import InvalidRequest
 from edgeshare.units import NS_PER_S, UNITS_PER_DEVICE
 
 SETTLE_NS = 2 * NS_PER_S
@@ -62,8 +63,7 @@ def make_phases(seconds: int) -> tuple[Phase, ...]:
     third_ns = seconds * NS_PER_S // 3
     names = ("all submit", "one pauses", "all again")
     return tuple(
-        Phase(name, index * third_ns, (index + 1) * third_ns, paused=index == 1)
-        for index, name in enumerate(names)
+        Phase(name, index * third_ns, (index + 1) * third_ns, paused=index == 1) for index, name in enumerate(names)
     )
 
 
@@ -164,37 +164,56 @@ class Verdict:
         }
 
 
-@dataclass(frozen=True)
-class Sample:
-    """What each workload had executed in all by a moment of the demo."""
+class Interval(NamedTuple):
+    """What a GPU ran for one workload, without a break."""
 
-    time_ns: int
-    """Since its start."""
-    executed_ns: Mapping[str, int]
-    """GPU time by workload, as the (simulated) GPU itself counts it; one that is missing executed nothing."""
+    name: str
+    begin_ns: int
+    end_ns: int
 
 
-def executed_percents(first: Sample, last: Sample) -> dict[str, float]:
-    """What each workload executed between two moments, in percent of the time between them."""
-    span_ns = last.time_ns - first.time_ns
-    return {
-        name: 100 * (executed_ns - first.executed_ns.get(name, 0)) / span_ns
-        for name, executed_ns in last.executed_ns.items()
-    }
+def executed_ns(intervals: Iterable[Interval], begin_ns: int, end_ns: int) -> dict[str, int]:
+    """GPU time by workload within [begin, end)."""
+    total: dict[str, int] = {}
+    for interval in intervals:
+        part_ns = min(interval.end_ns, end_ns) - max(interval.begin_ns, begin_ns)
+        if part_ns > 0:
+            total[interval.name] = total.get(interval.name, 0) + part_ns
+    return total
 
 
-def judge_phase(workloads: Sequence[Workload], phase: Phase, samples: Sequence[Sample]) -> PhaseResult:
-    """Compares what each workload executed in the judged part of a phase with the rule.
+class Tally:
+    """Adds up what each workload executed: in the judged part of each phase, and lately."""
 
-    Raises Unavailable where the samples, in the order of their times, cover less than half of that part.
-    """
-    judged = [sample for sample in samples if phase.judged_from_ns <= sample.time_ns <= phase.end_ns]
-    covered_ns = judged[-1].time_ns - judged[0].time_ns if judged else 0
-    if 2 * covered_ns < phase.end_ns - phase.judged_from_ns:
-        raise Unavailable(
-            f"'{phase.name}' was looked at too seldom to judge it: this machine is too busy; "
-            "try again, or give it more --seconds"
-        )
+    def __init__(self, phases: Sequence[Phase], recent_window_ns: int) -> None:
+        self._totals_ns: dict[Phase, dict[str, int]] = {phase: {} for phase in phases}
+        self._recent_window_ns = recent_window_ns
+        self._recent: list[Interval] = []
+
+    def add(self, intervals: Sequence[Interval]) -> None:
+        """Takes in what was executed since the last call; times are since the start."""
+        for phase, totals_ns in self._totals_ns.items():
+            for name, part_ns in executed_ns(intervals, phase.judged_from_ns, phase.end_ns).items():
+                totals_ns[name] = totals_ns.get(name, 0) + part_ns
+        self._recent += intervals
+
+    def recent_percents(self, now_ns: int) -> dict[str, float]:
+        """What each executed within the window that ends now, in percent of it."""
+        begin_ns = now_ns - self._recent_window_ns
+        self._recent = [interval for interval in self._recent if interval.end_ns > begin_ns]
+        recent_ns = executed_ns(self._recent, begin_ns, now_ns)
+        return {name: 100 * part_ns / self._recent_window_ns for name, part_ns in recent_ns.items()}
+
+    def judge(self, workloads: Sequence[Workload]) -> Verdict:
+        """Compares with the rule. What was executed up to the end of the last phase has to be in."""
+        return Verdict(tuple(judge_phase(workloads, phase, totals_ns) for phase, totals_ns in self._totals_ns.items()))
+
+
+def judge_phase(workloads: Sequence[Workload], phase: Phase, totals_ns: Mapping[str, int]) -> PhaseResult:
+    """Compares what each workload executed in the judged part of a phase with the rule; one that is missing executed
+    nothing."""
     expected = expected_percents(workloads, phase)
-    executed = executed_percents(judged[0], judged[-1])
-    return PhaseResult(phase, tuple(Share(w, expected[w.name], executed.get(w.name, 0.0)) for w in workloads))
+    judged_ns = phase.end_ns - phase.judged_from_ns
+    return PhaseResult(
+        phase, tuple(Share(w, expected[w.name], 100 * totals_ns.get(w.name, 0) / judged_ns) for w in workloads)
+    )

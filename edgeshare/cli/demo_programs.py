@@ -54,17 +54,12 @@ class Program:
         """Raises Unavailable, with the end of its log, where it has ended."""
         status = self.status()
         if status is not None:
-            raise Unavailable(
-                f"{self.name} ended with status {status}: {self.log_tail()} (all of it: {self.log})"
-            )
+            raise Unavailable(f"{self.name} ended with status {status}: {self.log_tail()} (all of it: {self.log})")
 
     def log_tail(self) -> str:
         """The last lines of its log, as one."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")
-        return (
-            " | ".join([line.strip() for line in lines if line.strip()][-LOG_TAIL_LINES:])
-            or "it said nothing"
-        )
+        return " | ".join([line.strip() for line in lines if line.strip()][-LOG_TAIL_LINES:]) or "it said nothing"
 
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal to the program itself; does nothing where it has ended."""

@@ -4,16 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from edgeshare.cli.demo_plan import (
-    WORKLOADS,
-    Phase,
-    Sample,
-    Verdict,
-    Workload,
-    executed_percents,
-    expected_percents,
-    judge_phase,
-)
+from edgeshare.cli.demo_plan import WORKLOADS, Interval, Phase, Tally, Verdict, Workload, expected_percents
 from edgeshare.cli.demo_programs import EDGESHARE, Program
 from edgeshare.cli.demo_stage import Stage
 from edgeshare.cli.demo_view import Picture, Standing
@@ -31,8 +22,8 @@ gRPC, on machines of one core too."""
 TICK_NS = 250 * NS_PER_MS
 """Between two looks at the machine."""
 
-BEFORE_END_NS = 20 * NS_PER_MS
-"""How long before the end of a phase the last look at it is: a look is late rather than early."""
+LAST_LOOK_NS = 100 * NS_PER_MS
+"""How long after the end the last look at the machine is: what ran then has been logged."""
 
 SHOWN_WINDOW_NS = 2 * NS_PER_S
 """What the shares that are shown are of."""
@@ -51,14 +42,16 @@ def perform(stage: Stage, phases: Sequence[Phase], show: Callable[[Picture], Non
     programs += [start_workload(stage, workload, phases, begin_ns) for workload in WORKLOADS]
     reports = Reports(stage.client)
     reports.start()
-    samples: list[Sample] = []
-    for look_ns in look_times_ns(phases):
+    log = MachineLog(stage.machine)
+    tally = Tally(phases, SHOWN_WINDOW_NS)
+    for look_ns in range(-LEAD_NS, phases[-1].end_ns + LAST_LOOK_NS + TICK_NS, TICK_NS):
         time.sleep(max(0, begin_ns + look_ns - time.monotonic_ns()) / NS_PER_S)
         for program in programs:
             program.check()
-        samples.append(take_sample(stage.machine, begin_ns))
-        show(make_picture(phases, samples, reports.latest))
-    return Verdict(tuple(judge_phase(WORKLOADS, phase, samples) for phase in phases))
+        now_ns = time.monotonic_ns() - begin_ns
+        tally.add(log.read(begin_ns))
+        show(make_picture(phases, now_ns, tally, reports.latest))
+    return tally.judge(WORKLOADS)
 
 
 def start_workload(stage: Stage, workload: Workload, phases: Sequence[Phase], begin_ns: int) -> Program:
@@ -75,22 +68,27 @@ def start_workload(stage: Stage, workload: Workload, phases: Sequence[Phase], be
     return stage.start(workload.name, [*EDGESHARE, "run", *share, "--", *burn])
 
 
-def look_times_ns(phases: Sequence[Phase]) -> list[int]:
-    """When to look at the machine, since the start (negative: before it): every tick, and where the judged
-    part of a phase begins and ends."""
-    edges = {edge for phase in phases for edge in (phase.judged_from_ns, phase.end_ns - BEFORE_END_NS)}
-    return sorted(edges | set(range(-LEAD_NS, phases[-1].end_ns, TICK_NS)))
+class MachineLog:
+    """What the simulated GPUs have executed for the workloads, each on its own GPU."""
 
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._gpus = {workload.name: workload.gpu for workload in WORKLOADS}
+        self._cursors = dict.fromkeys(sorted(self._gpus.values()), 0)
 
-def take_sample(machine: Machine, begin_ns: int) -> Sample:
-    """What the simulated GPUs have executed by now for each workload, on its GPU."""
-    processes = machine.processes()
-    gpus = {workload.name: workload.gpu for workload in WORKLOADS}
-    executed_ns = dict.fromkeys(gpus, 0)
-    for process in processes:
-        if process.tag in gpus:
-            executed_ns[process.tag] += process.executed_ns[gpus[process.tag]]
-    return Sample(time.monotonic_ns() - begin_ns, executed_ns)
+    def read(self, begin_ns: int) -> list[Interval]:
+        """What was executed since the last call; times are since ``begin_ns``."""
+        read = []
+        for gpu, cursor in self._cursors.items():
+            logged, self._cursors[gpu] = self._machine.log(gpu, cursor)
+            # After the log: who is in it is then known.
+            tags = self._machine.tags() if logged else {}
+            read += [
+                Interval(tags[entry.process], entry.begin_ns - begin_ns, entry.end_ns - begin_ns)
+                for entry in logged
+                if self._gpus.get(tags[entry.process]) == gpu
+            ]
+        return read
 
 
 class Reports(threading.Thread):
@@ -110,17 +108,13 @@ class Reports(threading.Thread):
             return
 
 
-def make_picture(phases: Sequence[Phase], samples: Sequence[Sample], status: NodeStatus) -> Picture:
-    """The moment of the last sample; shares are of the samples of the last seconds."""
-    last = samples[-1]
-    phase = next((p for p in phases if p.begin_ns <= last.time_ns < p.end_ns), None)
-    # The machine's counters stand still before the start.
-    since_ns = max(0, last.time_ns - SHOWN_WINDOW_NS)
-    first = next(sample for sample in samples if sample.time_ns >= since_ns or sample is last)
-    executed = executed_percents(first, last) if first is not last else {}
+def make_picture(phases: Sequence[Phase], now_ns: int, tally: Tally, status: NodeStatus) -> Picture:
+    """This moment."""
+    phase = next((phase for phase in phases if phase.begin_ns <= now_ns < phase.end_ns), None)
+    executed = tally.recent_percents(now_ns)
     expected = expected_percents(WORKLOADS, phase) if phase else {}
     return Picture(
-        elapsed_ns=last.time_ns,
+        elapsed_ns=now_ns,
         total_ns=phases[-1].end_ns,
         phase=phase,
         standings=[

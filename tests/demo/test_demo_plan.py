@@ -5,16 +5,18 @@ import pytest
 from edgeshare.cli.demo_plan import (
     SETTLE_NS,
     WORKLOADS,
+    Interval,
     Phase,
-    Sample,
+    Tally,
     Verdict,
     Workload,
+    executed_ns,
     expected_percents,
     judge_phase,
     make_phases,
     rule_percents,
 )
-from edgeshare.errors import InvalidRequest, Unavailable
+from edgeshare.errors import InvalidRequest
 from edgeshare.units import NS_PER_S
 
 PHASES = make_phases(30)
@@ -82,11 +84,10 @@ def test_a_demo_too_short_to_judge_is_refused_in_one_line() -> None:
 
 def judged(red_ns: int, phase: Phase = PHASES[0]) -> Verdict:
     """The verdict on a phase whose judged part lasts 8 s, with all shares but one as the rule says."""
-    executed_ns = {"red": red_ns, "green": 2_400_000_000, "blue": 1_600_000_000, "alone": 8_000_000_000}
+    totals_ns = {"red": red_ns, "green": 2_400_000_000, "blue": 1_600_000_000, "alone": 8_000_000_000}
     if phase.paused:
-        executed_ns |= {"green": 4_800_000_000, "blue": 3_200_000_000}
-    samples = [Sample(phase.judged_from_ns, {}), Sample(phase.end_ns, executed_ns)]
-    return Verdict((judge_phase(WORKLOADS, phase, samples),))
+        totals_ns |= {"green": 4_800_000_000, "blue": 3_200_000_000}
+    return Verdict((judge_phase(WORKLOADS, phase, totals_ns),))
 
 
 @pytest.mark.parametrize("red_ns", [3_921_000_000, 4_000_000_000, 4_079_000_000])
@@ -116,25 +117,42 @@ def test_a_workload_that_executed_nothing_fails_unless_it_had_to() -> None:
     assert not judged(100_000_000, PHASES[1]).ok
 
 
-def test_only_the_judged_part_of_a_phase_counts() -> None:
-    phase = PHASES[1]
-    totals = {"red": 0, "green": 4_800_000_000, "blue": 3_200_000_000, "alone": 8_000_000_000}
-    wild = dict.fromkeys(totals, 10000000000)
-    samples = [
-        Sample(phase.begin_ns, dict.fromkeys(totals, -10000000000)),
-        Sample(phase.judged_from_ns, {}),
-        Sample(phase.end_ns, totals),
-        Sample(phase.end_ns + 1, wild),
-    ]
-    assert judge_phase(WORKLOADS, phase, samples).ok
+def test_executed_time_counts_only_what_lies_within_the_window() -> None:
+    ran = [Interval("a", 0, 10), Interval("b", 10, 30), Interval("a", 30, 40)]
+    assert executed_ns(ran, 5, 35) == {"a": 10, "b": 20}
 
 
-def test_a_phase_that_was_hardly_looked_at_is_not_judged() -> None:
-    with pytest.raises(Unavailable, match="too seldom to judge"):
-        judge_phase(WORKLOADS, PHASES[0], [Sample(PHASES[0].judged_from_ns, {})])
-    late_ns = PHASES[0].end_ns - NS_PER_S
-    with pytest.raises(Unavailable, match="too seldom to judge"):
-        judge_phase(WORKLOADS, PHASES[0], [Sample(late_ns, {}), Sample(PHASES[0].end_ns, {})])
+def test_only_the_judged_part_of_each_phase_counts() -> None:
+    tally = Tally(PHASES, recent_window_ns=NS_PER_S)
+    for phase in PHASES:
+        settled_ns, at_ns = phase.judged_from_ns, phase.begin_ns
+        judged_ns = phase.end_ns - settled_ns
+        # What is not judged: all to one. What is judged: as the rule says, one after the other.
+        tally.add([Interval("blue", at_ns, settled_ns)])
+        at_ns = settled_ns
+        for name, percent in expected_percents(WORKLOADS[:3], phase).items():
+            until_ns = at_ns + round(judged_ns * percent / 100)
+            tally.add([Interval(name, at_ns, until_ns)])
+            at_ns = until_ns
+    tally.add([Interval("alone", 0, PHASES[-1].end_ns), Interval("red", PHASES[-1].end_ns, 2 * PHASES[-1].end_ns)])
+    verdict = tally.judge(WORKLOADS)
+    assert verdict.ok, verdict.failures()
+    assert [result.phase for result in verdict.phases] == list(PHASES)
+
+
+def test_an_interval_across_the_end_of_a_phase_counts_in_both() -> None:
+    tally = Tally(PHASES[:1], recent_window_ns=NS_PER_S)
+    tally.add([Interval("red", PHASES[0].end_ns - NS_PER_S, PHASES[0].end_ns + NS_PER_S)])
+    (result,) = tally.judge(WORKLOADS).phases
+    assert result.shares[0].executed_percent == 12.5
+
+
+def test_what_is_shown_is_of_the_last_seconds_alone() -> None:
+    tally = Tally(PHASES, recent_window_ns=100)
+    tally.add([Interval("red", 0, 150), Interval("blue", 150, 180)])
+    assert tally.recent_percents(200) == {"red": 50.0, "blue": 30.0}
+    assert tally.recent_percents(270) == {"blue": 10.0}
+    assert tally.recent_percents(300) == {}
 
 
 def test_nothing_judged_is_not_ok() -> None:

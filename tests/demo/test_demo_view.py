@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console, RenderableType
 
-from edgeshare.cli.demo_plan import WORKLOADS, Sample, Verdict, judge_phase, make_phases
+from edgeshare.cli.demo_plan import WORKLOADS, Verdict, judge_phase, make_phases
 from edgeshare.cli.demo_view import (
     Picture,
     Standing,
@@ -32,9 +32,8 @@ PICTURE = Picture(12 * NS_PER_S, 30 * NS_PER_S, PHASES[1], [STANDING])
 def verdict_of(percents: dict[str, int]) -> Verdict:
     phase = PHASES[0]
     hundredth_ns = (phase.end_ns - phase.judged_from_ns) // 100
-    executed_ns = {name: percent * hundredth_ns for name, percent in percents.items()}
-    samples = [Sample(phase.judged_from_ns, {}), Sample(phase.end_ns, executed_ns)]
-    return Verdict((judge_phase(WORKLOADS, phase, samples),))
+    totals_ns = {name: percent * hundredth_ns for name, percent in percents.items()}
+    return Verdict((judge_phase(WORKLOADS, phase, totals_ns),))
 
 
 def text_of(view: RenderableType) -> str:

@@ -5,9 +5,7 @@ import json
 import pytest
 
 from bench.figures import (
-    Interval,
     busy_percent,
-    executed_ns,
     gap_after_last_ns,
     hand_overs_ns,
     median,
@@ -16,6 +14,7 @@ from bench.figures import (
 )
 from bench.host import cpu_model
 from bench.report import Row, Target
+from edgeshare.cli.demo_plan import Interval
 
 
 def turns(*parts: tuple[str, int, int]) -> list[Interval]:
@@ -30,10 +29,8 @@ def test_a_percentile_is_a_value_that_was_measured() -> None:
         percentile([], 50)
 
 
-def test_executed_time_counts_only_what_lies_within_the_window() -> None:
-    ran = turns(("a", 0, 10), ("b", 10, 30), ("a", 30, 40))
-    assert executed_ns(ran, 5, 35) == {"a": 10, "b": 20}
-    assert busy_percent(ran, 0, 50) == 80.0
+def test_busy_is_what_any_client_ran() -> None:
+    assert busy_percent(turns(("a", 0, 10), ("b", 10, 30), ("a", 30, 40)), 0, 50) == 80.0
 
 
 def test_a_hand_over_is_the_gap_between_two_clients_and_not_one_within_a_client() -> None:
@@ -47,7 +44,7 @@ def test_the_worst_window_is_found_wherever_it_lies() -> None:
     half = {"a": 50.0, "b": 50.0}
     assert worst_share_error_percent(even, half, 0, 400, window_ns=100, step_ns=20) == 0.0
     # From 200 to 260 only a runs: a window of 100 that holds it gives a 80 %.
-    uneven = [i._replace(client="a") if 200 <= i.begin_ns < 260 else i for i in even]
+    uneven = [i._replace(name="a") if 200 <= i.begin_ns < 260 else i for i in even]
     assert worst_share_error_percent(uneven, half, 0, 400, window_ns=100, step_ns=20) == 30.0
 
 
