@@ -68,9 +68,7 @@ def create(
         plan.uuids[index] = given.encode()
     error = library.simgpu_create(str(directory).encode(), plan)
     if error == errno.EEXIST:
-        raise AlreadyExists(
-            f"{directory} already holds a machine: destroy it first, or choose another directory"
-        )
+        raise AlreadyExists(f"{directory} already holds a machine: destroy it first, or choose another directory")
     if error:
         raise Unavailable(f"no machine can be made in {directory}: {os.strerror(error)}")
 

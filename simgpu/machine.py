@@ -218,9 +218,7 @@ class Machine:
         log_size = int(self._library.SIMGPU_LOG)
         count = int(self._shared.gpus[gpu].log_count)
         if since and since < count - log_size:
-            raise NotFound(
-                f"GPU {gpu}'s log has lost {count - log_size - since} intervals: read it more often"
-            )
+            raise NotFound(f"GPU {gpu}'s log has lost {count - log_size - since} intervals: read it more often")
         first = max(since, count - log_size)
         log = self._shared.gpus[gpu].log
         found = [self._interval(log[number % log_size]) for number in range(first, count)]
@@ -258,9 +256,7 @@ class Machine:
 
     def inject_ecc(self, gpu: int, double: bool = False) -> None:
         """An ECC error: single-bit ones are corrected, double-bit ones end all contexts. Raises NotFound."""
-        self._inject(
-            gpu, FAULT_ECC_DOUBLE if double else FAULT_ECC_SINGLE, 0, ECC_ERROR if double else 0, False
-        )
+        self._inject(gpu, FAULT_ECC_DOUBLE if double else FAULT_ECC_SINGLE, 0, ECC_ERROR if double else 0, False)
 
     def _inject(self, gpu: int, kind: int, xid: int, error: int, lost: bool) -> None:
         if not 0 <= gpu < self.gpu_count:

@@ -31,9 +31,7 @@ MODELS = {
         "Tesla V100-SXM2-16GB", "volta", 16384, (7, 0), 80, 2048, 1530, 877, 4096, 6144, 0x1DB110DE, 300, True
     ),
     "a2": Model("NVIDIA A2", "ampere", 15356, (8, 6), 10, 1536, 1770, 6251, 128, 2048, 0x25B610DE, 60, True),
-    "a10": Model(
-        "NVIDIA A10", "ampere", 23028, (8, 6), 72, 1536, 1695, 6251, 384, 6144, 0x223610DE, 150, True
-    ),
+    "a10": Model("NVIDIA A10", "ampere", 23028, (8, 6), 72, 1536, 1695, 6251, 384, 6144, 0x223610DE, 150, True),
     "a100": Model(
         "NVIDIA A100-SXM4-40GB",
         "ampere",
@@ -80,8 +78,6 @@ MODELS = {
         350,
         False,
     ),
-    "orin": Model(
-        "Orin (nvgpu)", "ampere", 30536, (8, 7), 16, 1536, 1300, 3200, 256, 4096, 0, 60, False, True
-    ),
+    "orin": Model("Orin (nvgpu)", "ampere", 30536, (8, 7), 16, 1536, 1300, 3200, 256, 4096, 0, 60, False, True),
 }
 """Short name → model. The integrated one shares its memory with the host, as a Jetson's does."""

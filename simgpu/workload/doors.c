@@ -34,26 +34,30 @@ static int asked(struct doors *doors, void *library) {
     return failed ? -1 : 0;
 }
 
-int find_doors(struct doors *doors, const char *door) {
-    memset(doors, 0, sizeof *doors);
+static int look(struct doors *doors, const char *door) {
     if (strcmp(door, "linked") == 0)
         return linked(doors);
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    int found = -1;
     if (!library)
-        fprintf(stderr, "burn: no driver: %s\n", dlerror());
-    else if (strcmp(door, "dlopen") == 0)
-        found = opened(doors, library);
-    else if (strcmp(door, "getproc") == 0)
-        found = asked(doors, library);
-    else
+        return -1;
+    return strcmp(door, "dlopen") == 0 ? opened(doors, library) : asked(doors, library);
+}
+
+int find_doors(struct doors *doors, const char *door) {
+    memset(doors, 0, sizeof *doors);
+    if (strcmp(door, "linked") != 0 && strcmp(door, "dlopen") != 0 && strcmp(door, "getproc") != 0) {
         fprintf(stderr, "burn: --door %s is not known: linked, dlopen or getproc\n", door);
+        return -1;
+    }
+    int found = look(doors, door);
 #define DOOR(member, symbol, name) \
-    if (found == 0 && !doors->member) \
+    if (!doors->member)            \
         found = -1;
     DOORS(DOOR)
 #undef DOOR
-    if (library && found != 0)
-        fprintf(stderr, "burn: the driver lacks a function that is needed through the door %s\n", door);
+    if (found != 0) {
+        const char *reason = dlerror();
+        fprintf(stderr, "burn: no driver through the door %s: %s\n", door, reason ? reason : "a function is not there");
+    }
     return found;
 }

@@ -1,0 +1,302 @@
+"""What the driver's calls return, by ctypes."""
+
+import pytest
+from simulated import MIB, Simulated
+
+
+def test_calls_before_init_say_so(simulated: Simulated) -> None:
+    script = """
+pointer = ctypes.c_void_p()
+result([cu.cuDeviceGetCount(ctypes.byref(pointer)), cu.cuCtxSynchronize(), cu.cuCtxGetCurrent(ctypes.byref(pointer)),
+        cu.cuMemFree_v2(0), cu.cuStreamSynchronize(None), cu.cuInit(1)])
+"""
+    assert simulated.python(script).result() == [3, 3, 3, 3, 3, 1]
+
+
+def test_calls_without_a_context_say_so(simulated: Simulated) -> None:
+    script = """
+cu.ok("cuInit", 0)
+place = ctypes.c_uint64()
+result([cu.cuCtxSynchronize(), cu.cuMemAlloc_v2(ctypes.byref(place), 1), cu.cuStreamCreate(ctypes.byref(place), 0),
+        cu.cuEventCreate(ctypes.byref(place), 0), cu.cuModuleLoadData(ctypes.byref(place), SPIN),
+        cu.cuCtxPopCurrent_v2(None), cu.cuStreamSynchronize(None)])
+"""
+    assert simulated.python(script).result() == [201] * 7
+
+
+def test_null_arguments_are_refused(simulated: Simulated) -> None:
+    script = """
+cu.start()
+result([cu.cuMemAlloc_v2(None, 1), cu.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), 0), cu.cuStreamCreate(None, 0),
+        cu.cuEventCreate(None, 0), cu.cuModuleLoadData(None, SPIN), cu.cuDeviceGetCount(None),
+        cu.cuMemGetInfo_v2(None, None), cu.cuModuleGetFunction(None, cu.module(), b"spin"),
+        cu.cuLaunchKernel(None, 1, 1, 1, 1, 1, 1, 0, None, None, None), cu.cuEventRecord(None, None)])
+"""
+    assert simulated.python(script).result() == [1, 1, 1, 1, 1, 1, 1, 1, 400, 400]
+
+
+def test_without_a_machine_there_is_no_device(simulated: Simulated) -> None:
+    program = simulated.python("result(cu.cuInit(0))", SIMGPU_MACHINE="/nonexistent")
+    assert program.result() == 100
+
+
+def test_devices_are_what_the_machine_says(simulated: Simulated) -> None:
+    script = """
+cu.ok("cuInit", 0)
+name = ctypes.create_string_buffer(64)
+cu.ok("cuDeviceGetName", name, 64, 1)
+uuid = ctypes.create_string_buffer(16)
+cu.ok("cuDeviceGetUuid_v2", uuid, 1)
+bus = ctypes.create_string_buffer(16)
+cu.ok("cuDeviceGetPCIBusId", bus, 16, 1)
+result({"count": cu.out("cuDeviceGetCount", ctypes.c_int).value, "name": name.value.decode(), "uuid": uuid.raw.hex(),
+        "total": cu.out("cuDeviceTotalMem_v2", ctypes.c_size_t, 1).value, "bus": bus.value.decode(),
+        "major": cu.out("cuDeviceGetAttribute", ctypes.c_int, 75, 1).value,
+        "by_bus": cu.out("cuDeviceGetByPCIBusId", ctypes.c_int, bus.value).value,
+        "none": cu.cuDeviceGet(ctypes.byref(ctypes.c_int()), 2)})
+"""
+    gpu = simulated.machine.gpus()[1]
+    assert simulated.python(script).result() == {
+        "count": 2,
+        "name": "Tesla T4",
+        "uuid": gpu.uuid.removeprefix("GPU-").replace("-", ""),
+        "total": 2048 * MIB,
+        "bus": "0000:20:00.0",
+        "major": 7,
+        "by_bus": 1,
+        "none": 101,
+    }
+
+
+@pytest.mark.parametrize(
+    ("variables", "seen"),
+    [
+        ({}, [0, 1, 2]),
+        ({"CUDA_VISIBLE_DEVICES": "2,0"}, [2, 0]),
+        ({"CUDA_VISIBLE_DEVICES": "1,7,0"}, [1]),
+        ({"CUDA_VISIBLE_DEVICES": ""}, []),
+        ({"CUDA_VISIBLE_DEVICES": "{1}"}, [1]),
+        ({"NVIDIA_VISIBLE_DEVICES": "2,1"}, [1, 2]),
+        ({"NVIDIA_VISIBLE_DEVICES": "{2},{0}"}, [0, 2]),
+        ({"NVIDIA_VISIBLE_DEVICES": "all"}, [0, 1, 2]),
+        ({"NVIDIA_VISIBLE_DEVICES": "void"}, []),
+        ({"NVIDIA_VISIBLE_DEVICES": "none"}, []),
+        ({"NVIDIA_VISIBLE_DEVICES": "1,2", "CUDA_VISIBLE_DEVICES": "1"}, [2]),
+    ],
+)
+def test_variables_choose_the_devices(simulate, variables: dict[str, str], seen: list[int]) -> None:
+    simulated = simulate(gpus=3)
+    uuids = [gpu.uuid for gpu in simulated.machine.gpus()]
+    given = {name: value.format(*uuids) for name, value in variables.items()}
+    script = """
+found = []
+if cu.cuInit(0) == SUCCESS:
+    for device in range(cu.out("cuDeviceGetCount", ctypes.c_int).value):
+        uuid = ctypes.create_string_buffer(16)
+        cu.ok("cuDeviceGetUuid_v2", uuid, device)
+        found.append(uuid.raw.hex())
+result(found)
+"""
+    found = simulated.python(script, **given).result()
+    assert found == [uuids[gpu].removeprefix("GPU-").replace("-", "") for gpu in seen]
+
+
+def test_an_initialised_parents_child_is_not_initialised(simulated: Simulated) -> None:
+    script = """
+cu.start()
+pid = os.fork()
+if pid == 0:
+    os._exit(10 * (cu.cuInit(0) == NOT_INITIALIZED) + (cu.cuCtxSynchronize() == NOT_INITIALIZED))
+_, status = os.waitpid(pid, 0)
+result([os.waitstatus_to_exitcode(status), cu.cuCtxSynchronize()])
+"""
+    assert simulated.python(script).result() == [11, 0]
+
+
+def test_a_child_forked_before_init_is_a_process_of_its_own(simulated: Simulated) -> None:
+    script = """
+pid = os.fork()
+cu.start()
+cu.launch(cu.function(), 2_000_000)
+cu.ok("cuCtxSynchronize")
+if pid == 0:
+    os._exit(0)
+os.waitpid(pid, 0)
+result(True)
+"""
+    assert simulated.python(script).result()
+    assert [each.executed_ns[0] for each in simulated.machine.processes()] == [2_000_000, 2_000_000]
+
+
+def test_the_context_stack_is_each_threads_own(simulated: Simulated) -> None:
+    script = """
+import threading
+first = cu.start()
+second = cu.out("cuCtxCreate_v2", ctypes.c_void_p, 0, 1)
+device = cu.out("cuCtxGetDevice", ctypes.c_int).value
+def other():
+    found.append(cu.out("cuCtxGetCurrent", ctypes.c_void_p).value)
+found = []
+thread = threading.Thread(target=other)
+thread.start()
+thread.join()
+popped = cu.out("cuCtxPopCurrent_v2", ctypes.c_void_p).value
+current = cu.out("cuCtxGetCurrent", ctypes.c_void_p).value
+cu.ok("cuCtxPushCurrent_v2", second)
+cu.ok("cuCtxDestroy_v2", second)
+after = cu.out("cuCtxGetCurrent", ctypes.c_void_p).value
+result([device, found, popped == second.value, current == first.value, after == first.value,
+        cu.cuCtxSetCurrent(second), cu.cuCtxDestroy_v2(first)])
+"""
+    assert simulated.python(script).result() == [1, [None], True, True, True, 709, 201]
+
+
+def test_the_primary_context_lives_while_it_is_retained(simulated: Simulated) -> None:
+    script = """
+def state():
+    flags, active = ctypes.c_uint(), ctypes.c_int()
+    cu.ok("cuDevicePrimaryCtxGetState", 0, ctypes.byref(flags), ctypes.byref(active))
+    return active.value
+cu.ok("cuInit", 0)
+states = [state()]
+context = cu.start()
+cu.start()
+states.append(state())
+cu.ok("cuDevicePrimaryCtxRelease_v2", 0)
+states.append(state())
+cu.ok("cuDevicePrimaryCtxRelease_v2", 0)
+states.append(state())
+result([states, cu.cuCtxSynchronize(), cu.cuDevicePrimaryCtxRelease_v2(0), cu.cuDevicePrimaryCtxReset_v2(0)])
+"""
+    assert simulated.python(script).result() == [[0, 1, 1, 0], 709, 201, 0]
+
+
+def test_modules_have_their_functions_and_globals(simulated: Simulated) -> None:
+    script = """
+cu.start()
+module = cu.module()
+place, size = ctypes.c_uint64(), ctypes.c_size_t()
+missing = cu.cuModuleGetFunction(ctypes.byref(place), module, b"nothing")
+cu.ok("cuModuleGetGlobal_v2", ctypes.byref(place), ctypes.byref(size), module, b"counters")
+blocks = cu.function(b"blocks", module)
+offset, length = ctypes.c_size_t(), ctypes.c_size_t()
+params = []
+while cu.cuFuncGetParamInfo(blocks, len(params), ctypes.byref(offset), ctypes.byref(length)) == 0:
+    params.append([offset.value, length.value])
+name = cu.out("cuFuncGetName", ctypes.c_char_p, blocks).value.decode()
+same = cu.function(b"blocks", module).value == blocks.value
+bad = [cu.cuModuleLoadData(ctypes.byref(place), text) for text in
+       (b"nonsense, and long enough", HEAD + b".entry k() {", HEAD + b".entry k() { // simgpu: duration_ns = x\\n }")]
+library = cu.out("cuLibraryLoadData", ctypes.c_void_p, SPIN, None, None, 0, None, None, 0)
+kernel = cu.out("cuLibraryGetKernel", ctypes.c_void_p, library, b"spin")
+launched = cu.launch(cu.out("cuKernelGetFunction", ctypes.c_void_p, kernel), 1000)
+launched += cu.launch(kernel, 1000)
+cu.ok("cuModuleUnload", module)
+result([missing, size.value, params, name, same, bad, launched, cu.launch(blocks, 1), cu.cuModuleUnload(module)])
+"""
+    assert simulated.python(script).result() == [
+        500,
+        64,
+        [[0, 4], [8, 8], [16, 24], [40, 4]],
+        "blocks",
+        True,
+        [200, 218, 218],
+        0,
+        400,
+        400,
+    ]
+
+
+def test_launches_that_cannot_be_are_refused(simulated: Simulated) -> None:
+    script = """
+cu.start()
+spin, silent = cu.function(), cu.function(b"silent")
+def launch(function, *shape):
+    return cu.cuLaunchKernel(function, *shape, None, None, None)
+result([launch(silent, 1, 1, 1, 1, 1, 1, 0), launch(silent, 0, 1, 1, 1, 1, 1, 0),
+        launch(silent, 1, 1, 1, 1025, 1, 1, 0), launch(silent, 1, 65536, 1, 1, 1, 1, 0), launch(silent, 1, 1, 1, 1, 1, 1, 1 << 20),
+        launch(spin, 1, 1, 1, 1, 1, 1, 0), launch(ctypes.byref(ctypes.create_string_buffer(64)), 1, 1, 1, 1, 1, 1, 0)])
+"""
+    assert simulated.python(script).result() == [0, 1, 1, 1, 1, 1, 400]
+
+
+def test_parameters_reach_the_kernel_by_pointers_and_packed(simulated: Simulated) -> None:
+    script = """
+cu.start()
+function = cu.function(b"blocks")
+class Packed(ctypes.Structure):
+    _fields_ = [("a", ctypes.c_uint32), ("b", ctypes.c_uint64), ("c", ctypes.c_char * 24), ("d", ctypes.c_float)]
+packed = Packed(1, 50_000, b"", 0)
+size = ctypes.c_size_t(ctypes.sizeof(packed))
+extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(packed), 2, ctypes.addressof(size), 0)
+pointers = (ctypes.c_void_p * 4)(*(ctypes.addressof(packed) + getattr(Packed, each).offset for each in "abcd"))
+cu.ok("cuLaunchKernel", function, 10, 2, 1, 32, 1, 1, 0, None, None, extra)
+cu.ok("cuLaunchKernel", function, 10, 2, 1, 32, 1, 1, 0, None, pointers, None)
+both = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, pointers, extra)
+cu.ok("cuCtxSynchronize")
+result(both)
+"""
+    assert simulated.python(script).result() == 1
+    lengths = [each.end_ns - each.begin_ns for each in simulated.log()]
+    assert lengths == [1000 + 2 * 20 * 32 + 50_000] * 2
+
+
+def test_errors_have_names_and_texts(simulated: Simulated) -> None:
+    script = """
+found = []
+for code in (0, 2, 100, 600, 999):
+    name, text = ctypes.c_char_p(), ctypes.c_char_p()
+    cu.ok("cuGetErrorName", code, ctypes.byref(name))
+    cu.ok("cuGetErrorString", code, ctypes.byref(text))
+    found.append([name.value.decode(), text.value.decode()])
+result([found, cu.cuGetErrorName(12345, ctypes.byref(ctypes.c_char_p()))])
+"""
+    assert simulated.python(script).result() == [
+        [
+            ["CUDA_SUCCESS", "no error"],
+            ["CUDA_ERROR_OUT_OF_MEMORY", "out of memory"],
+            ["CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"],
+            ["CUDA_ERROR_NOT_READY", "device not ready"],
+            ["CUDA_ERROR_UNKNOWN", "unknown error"],
+        ],
+        1,
+    ]
+
+
+def test_functions_are_found_by_name_version_and_stream_kind(simulated: Simulated) -> None:
+    script = """
+def find(name, version, flags=0):
+    place, status = ctypes.c_void_p(), ctypes.c_int()
+    code = cu.cuGetProcAddress_v2(name, ctypes.byref(place), version, ctypes.c_uint64(flags), ctypes.byref(status))
+    names = {ctypes.cast(getattr(cu.library, each), ctypes.c_void_p).value: each for each in
+             ("cuLaunchKernel", "cuLaunchKernel_ptsz", "cuMemAlloc_v2", "cuMemcpyHtoD_v2", "cuMemcpyHtoD_v2_ptds",
+              "cuStreamBeginCapture", "cuStreamBeginCapture_v2", "cuGetProcAddress", "cuGetProcAddress_v2",
+              "cuCtxCreate_v2", "cuCtxCreate_v3")}
+    return [code, status.value, names.get(place.value)]
+old = ctypes.c_void_p(7)
+result([find(b"cuLaunchKernel", 12000), find(b"cuLaunchKernel", 12000, 2), find(b"cuLaunchKernel", 5000, 2),
+        find(b"cuMemAlloc", 12000), find(b"cuMemcpyHtoD", 12000, 2), find(b"cuStreamBeginCapture", 10000),
+        find(b"cuStreamBeginCapture", 10010), find(b"cuGetProcAddress", 11030), find(b"cuGetProcAddress", 12000),
+        find(b"cuCtxCreate", 11030), find(b"cuCtxCreate", 13000), find(b"cuMemAlloc_v2", 12000), find(b"", 0),
+        find(b"cuLaunchKernelEx", 11050), find(b"cuLaunchKernel", 12000, 8)[0],
+        cu.cuGetProcAddress(b"nothing", ctypes.byref(old), 12000, ctypes.c_uint64(0)), old.value])
+"""
+    assert simulated.python(script).result() == [
+        [0, 0, "cuLaunchKernel"],
+        [0, 0, "cuLaunchKernel_ptsz"],
+        [0, 2, None],
+        [0, 0, "cuMemAlloc_v2"],
+        [0, 0, "cuMemcpyHtoD_v2_ptds"],
+        [0, 0, "cuStreamBeginCapture"],
+        [0, 0, "cuStreamBeginCapture_v2"],
+        [0, 0, "cuGetProcAddress"],
+        [0, 0, "cuGetProcAddress_v2"],
+        [0, 0, "cuCtxCreate_v2"],
+        [0, 0, "cuCtxCreate_v3"],
+        [0, 1, None],
+        [0, 1, None],
+        [0, 2, None],
+        1,
+        500,
+        7,
+    ]

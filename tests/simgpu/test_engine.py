@@ -1,0 +1,51 @@
+"""The engine and the PTX reader, in C, with the sanitizers watching."""
+
+import os
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FLAGS = "-std=c11 -D_GNU_SOURCE -g -O1 -Wall -Wextra -Werror -pthread -fsanitize=address,undefined"
+Build = Callable[[str, list[str]], Path]
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Compiles a program of these tests, once."""
+    folder = tmp_path_factory.mktemp("c")
+
+    def compile_program(name: str, sources: list[str]) -> Path:
+        program = folder / name
+        if not program.exists():
+            compiler = shlex.split(os.environ.get("CC", "cc"))
+            paths = [str(ROOT / "tests/simgpu/c" / f"{name}.c"), *(str(ROOT / "simgpu" / each) for each in sources)]
+            include = [f"-I{ROOT / folder}" for folder in ("simgpu", "cuda_hook")]
+            flags = [*shlex.split(FLAGS), "-fno-sanitize-recover=all", *include]
+            subprocess.run([*compiler, *flags, "-o", str(program), *paths], check=True)
+        return program
+
+    return compile_program
+
+
+def names(file: str) -> list[str]:
+    """The properties that a C file tests, from its table."""
+    text = (Path(__file__).parent / "c" / file).read_text()
+    return [line.split("TEST(")[1].split(")")[0] for line in text.splitlines() if line.startswith("    TEST(")]
+
+
+@pytest.mark.parametrize("name", names("engine_test.c"))
+def test_engine(build: Build, name: str) -> None:
+    program = build("engine_test", ["machine/engine.c"])
+    done = subprocess.run([program, name], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", names("ptx_test.c"))
+def test_ptx(build: Build, name: str) -> None:
+    program = build("ptx_test", ["driver/ptx.c"])
+    done = subprocess.run([program, name], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr

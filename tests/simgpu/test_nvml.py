@@ -1,0 +1,186 @@
+"""nvidia-ml-py, unchanged, on the simulated library."""
+
+from collections.abc import Callable
+
+from simulated import MIB, Simulated
+
+HEAD = """
+import pynvml as nv
+def failure(call, *arguments):
+    try:
+        call(*arguments)
+    except nv.NVMLError as error:
+        return error.value
+nv.nvmlInit()
+"""
+
+
+def test_devices_are_what_the_machine_says(simulated: Simulated) -> None:
+    script = """
+one = nv.nvmlDeviceGetHandleByIndex(1)
+pci = nv.nvmlDeviceGetPciInfo(one)
+uuid = nv.nvmlDeviceGetUUID(one)
+plain, versioned = nv.nvmlDeviceGetMemoryInfo(one), nv.nvmlDeviceGetMemoryInfo(one, nv.nvmlMemory_v2)
+result({"count": nv.nvmlDeviceGetCount(), "driver": nv.nvmlSystemGetDriverVersion(),
+        "cuda": nv.nvmlSystemGetCudaDriverVersion_v2(), "name": nv.nvmlDeviceGetName(one), "uuid": uuid,
+        "index": nv.nvmlDeviceGetIndex(nv.nvmlDeviceGetHandleByUUID(uuid)), "bus": pci.busId,
+        "by_bus": nv.nvmlDeviceGetIndex(nv.nvmlDeviceGetHandleByPciBusId(pci.busId)),
+        "minor": nv.nvmlDeviceGetMinorNumber(one), "capability": nv.nvmlDeviceGetCudaComputeCapability(one),
+        "architecture": nv.nvmlDeviceGetArchitecture(one), "memory": [plain.total, plain.used, plain.free],
+        "memory_v2": [versioned.total, versioned.reserved, versioned.used, versioned.free],
+        "mig": failure(nv.nvmlDeviceGetMigMode, one), "beyond": failure(nv.nvmlDeviceGetHandleByIndex, 2),
+        "no_uuid": failure(nv.nvmlDeviceGetHandleByUUID, "GPU-1"), "ecc": nv.nvmlDeviceGetEccMode(one)})
+"""
+    gpu = simulated.machine.gpus()[1]
+    assert simulated.python(HEAD + script).result() == {
+        "count": 2,
+        "driver": "550.163.01",
+        "cuda": 12040,
+        "name": "Tesla T4",
+        "uuid": gpu.uuid,
+        "index": 1,
+        "bus": "00000000:20:00.0",
+        "by_bus": 1,
+        "minor": 1,
+        "capability": [7, 5],
+        "architecture": 6,
+        "memory": [2048 * MIB, 0, 2048 * MIB],
+        "memory_v2": [2048 * MIB, 0, 0, 2048 * MIB],
+        "mig": 3,
+        "beyond": 2,
+        "no_uuid": 6,
+        "ecc": [1, 1],
+    }
+
+
+def test_processes_are_listed_with_their_memory(simulated: Simulated) -> None:
+    holder = simulated.python('cu.start(); cu.alloc(100 << 20); print("holds", flush=True); time.sleep(60)')
+    assert holder.line() == "holds"
+    script = """
+zero = nv.nvmlDeviceGetHandleByIndex(0)
+def users(call):
+    return [[each.pid, each.usedGpuMemory] for each in call(zero)]
+result([users(nv.nvmlDeviceGetComputeRunningProcesses), users(nv.nvmlDeviceGetComputeRunningProcesses_v2),
+        nv.nvmlDeviceGetComputeRunningProcesses(nv.nvmlDeviceGetHandleByIndex(1)),
+        nv.nvmlDeviceGetGraphicsRunningProcesses(zero), nv.nvmlDeviceGetMemoryInfo(zero).used])
+"""
+    used = 356 * MIB
+    expected = [[holder.process.pid, used]]
+    assert simulated.python(HEAD + script).result() == [expected, expected, [], [], used]
+    holder.kill()
+    assert simulated.python(HEAD + script).result() == [[], [], [], [], 0]
+
+
+def test_a_process_finds_itself_in_the_list(simulated: Simulated) -> None:
+    """The management library and the driver in one process: neither takes the other for dead."""
+    script = """
+cu.start()
+zero = nv.nvmlDeviceGetHandleByIndex(0)
+found = [each.pid for each in nv.nvmlDeviceGetComputeRunningProcesses(zero)]
+nv.nvmlShutdown()
+uninitialised = failure(nv.nvmlDeviceGetCount)
+nv.nvmlInit()
+cu.ok("cuCtxSynchronize")
+again = [each.pid for each in nv.nvmlDeviceGetComputeRunningProcesses(zero)]
+result([found == [os.getpid()], again == [os.getpid()], uninitialised])
+"""
+    assert simulated.python(HEAD + script).result() == [True, True, 1]
+
+
+def test_load_is_that_of_the_last_second(simulated: Simulated) -> None:
+    load = simulated.burn("load", "--seconds", 3, "--mode", "think", "--kernel-us", 1000, "--think-us", 1000)
+    script = """
+zero, one = nv.nvmlDeviceGetHandleByIndex(0), nv.nvmlDeviceGetHandleByIndex(1)
+time.sleep(1.2)
+result([nv.nvmlDeviceGetUtilizationRates(zero).gpu, nv.nvmlDeviceGetUtilizationRates(one).gpu,
+        [[each.pid, each.smUtil] for each in nv.nvmlDeviceGetProcessUtilization(zero, 0)],
+        failure(nv.nvmlDeviceGetProcessUtilization, one, 0),
+        nv.nvmlDeviceGetTemperature(zero, 0) > nv.nvmlDeviceGetTemperature(one, 0),
+        nv.nvmlDeviceGetPowerUsage(zero) > nv.nvmlDeviceGetPowerUsage(one) > 0])
+"""
+    busy, idle, processes, none, hotter, stronger = simulated.python(HEAD + script).result()
+    # A kernel of 1 ms and a pause of at least 1 ms.
+    assert 5 <= busy <= 50
+    assert idle == 0
+    assert [pid for pid, _ in processes] == [load.process.pid]
+    assert none == 6
+    assert hotter
+    assert stronger
+
+
+def test_faults_are_events(simulated: Simulated) -> None:
+    script = """
+zero, one = nv.nvmlDeviceGetHandleByIndex(0), nv.nvmlDeviceGetHandleByIndex(1)
+events = nv.nvmlEventSetCreate()
+nv.nvmlDeviceRegisterEvents(one, nv.nvmlDeviceGetSupportedEventTypes(one), events)
+print("listens", flush=True)
+found = []
+for _ in range(4):
+    event = nv.nvmlEventSetWait_v2(events, 60_000)
+    found.append([event.eventType, event.eventData])
+    last = event.device
+lost = [failure(nv.nvmlEventSetWait_v2, events, 60_000), failure(nv.nvmlDeviceGetHandleByIndex, 1),
+        failure(nv.nvmlDeviceGetName, one), nv.nvmlDeviceGetName(zero)]
+nv.nvmlEventSetFree(events)
+result([found, lost, nv.nvmlDeviceGetCount()])
+"""
+    simulated.machine.inject_xid(1, 31)
+    listener = simulated.python(HEAD + script)
+    assert listener.line() == "listens"
+    simulated.machine.inject_xid(0, 13)
+    simulated.machine.inject_xid(1, 43)
+    simulated.machine.inject_ecc(1)
+    simulated.machine.inject_ecc(1, double=True)
+    simulated.machine.inject_lost(1)
+    # What was before the listener is not told, nor what happens to another GPU.
+    assert listener.result() == [[[8, 43], [1, 0], [2, 0], [8, 79]], [15, 15, 15, "Tesla T4"], 2]
+
+
+def test_waiting_for_an_event_ends_with_its_time(simulated: Simulated) -> None:
+    script = """
+events = nv.nvmlEventSetCreate()
+zero = nv.nvmlDeviceGetHandleByIndex(0)
+nv.nvmlDeviceRegisterEvents(zero, nv.nvmlEventTypeXidCriticalError, events)
+begin = time.monotonic()
+timeout = failure(nv.nvmlEventSetWait_v2, events, 50)
+result([timeout, time.monotonic() - begin >= 0.05, failure(nv.nvmlDeviceRegisterEvents, zero, 0x10, events)])
+"""
+    assert simulated.python(HEAD + script).result() == [10, True, 3]
+
+
+def test_ecc_errors_are_counted(simulated: Simulated) -> None:
+    for _ in range(3):
+        simulated.machine.inject_ecc(0)
+    simulated.machine.inject_ecc(0, double=True)
+    script = """
+zero = nv.nvmlDeviceGetHandleByIndex(0)
+result([nv.nvmlDeviceGetTotalEccErrors(zero, kind, 0) for kind in (0, 1)])
+"""
+    assert simulated.python(HEAD + script).result() == [3, 1]
+
+
+def test_a_card_without_ecc_says_so(simulate: Callable[..., Simulated]) -> None:
+    simulated = simulate(gpus=1, model="rtx3090")
+    script = """
+zero = nv.nvmlDeviceGetHandleByIndex(0)
+result([failure(nv.nvmlDeviceGetEccMode, zero), failure(nv.nvmlDeviceGetTotalEccErrors, zero, 0, 0),
+        nv.nvmlDeviceGetSupportedEventTypes(zero)])
+"""
+    assert simulated.python(HEAD + script).result() == [3, 3, 8]
+
+
+def test_the_container_sees_its_own_gpus(simulate: Callable[..., Simulated]) -> None:
+    simulated = simulate(gpus=3)
+    uuids = [gpu.uuid for gpu in simulated.machine.gpus()]
+    script = """
+result([nv.nvmlDeviceGetUUID(nv.nvmlDeviceGetHandleByIndex(index)) for index in range(nv.nvmlDeviceGetCount())])
+"""
+    shown = f"{uuids[2]},{uuids[1]}"
+    assert simulated.python(HEAD + script, NVIDIA_VISIBLE_DEVICES=shown).result() == uuids[1:]
+    assert simulated.python(HEAD + script, CUDA_VISIBLE_DEVICES="1").result() == uuids
+    assert simulated.python(HEAD + script, NVIDIA_VISIBLE_DEVICES="none").result() == []
+
+
+def test_without_a_machine_no_driver_is_loaded(simulated: Simulated) -> None:
+    script = HEAD.replace("nv.nvmlInit()\n", "") + "result(failure(nv.nvmlInit))"
+    assert simulated.python(script, SIMGPU_MACHINE="/nonexistent").result() == 9
