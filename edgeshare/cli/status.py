@@ -11,6 +11,9 @@ from edgeshare.client import ManagerClient
 from edgeshare.names import RUNTIME_DIR
 from edgeshare.units import NS_PER_S
 
+COLUMNS_UNSEEN = 400
+"""Where nobody's terminal sets the width (a pipe, kubectl exec), nothing is cut to fit."""
+
 
 @click.command("status")
 @click.option(
@@ -31,10 +34,12 @@ def command(runtime_dir: Path, as_json: bool) -> None:
         click.echo(MessageToJson(status, always_print_fields_with_no_presence=True))
         return
     console = Console()
-    console.print(device_table(status), soft_wrap=not console.is_terminal)
+    if not console.is_terminal:
+        console.width = COLUMNS_UNSEEN
+    console.print(device_table(status))
     console.print()
     if status.allocations:
-        console.print(share_table(status), soft_wrap=not console.is_terminal)
+        console.print(share_table(status))
         console.print(f"shares of the last {status.window_ns / NS_PER_S:g} s")
     else:
         console.print("no allocations")
