@@ -19,6 +19,7 @@ from edgeshare.errors import AlreadyExists, NotFound
 from sharemgr.node.commands import Command, Contend, Grant, Revoke
 from sharemgr.node.contender import (
     DRAINING,
+    ENDING,
     HOLDING,
     IDLE,
     OVERLAPPING,
@@ -50,6 +51,7 @@ _STATES = {
     WAITING: State.WAITING,
     HOLDING: State.HOLDING,
     DRAINING: State.DRAINING,
+    ENDING: State.DRAINING,
     OVERLAPPING: State.DRAINING,
 }
 
@@ -173,6 +175,23 @@ class Arbiter:
         self._slices.released(contender, returns=True)
         return self._slices.take()
 
+    def draining(
+        self, allocation_id: str, client_id: int, number: int, ends_at_ns: int, launch_ns: int, now_ns: int
+    ) -> list[Command]:
+        """The client says when what it queued under a grant that was called back will have drained, and how long it
+        takes from a grant to its first launch."""
+        contender = self._contenders.get(allocation_id)
+        client = contender.clients.get(client_id) if contender is not None else None
+        if contender is None or client is None or not _is_current(contender, client, number):
+            return []
+        if contender.phase is not DRAINING:
+            # Foretold of a grant that goes on, it would be wrong by the time of the revoke.
+            return []
+        self._slices.settle(now_ns)
+        contender.expect(client, ends_at_ns, launch_ns, self._settings)
+        self._slices.foresee(contender)
+        return self._slices.take()
+
     def usage(
         self, allocation_id: str, client_id: int, number: int, gpu_ns: int, now_ns: int
     ) -> list[Command]:
@@ -215,9 +234,6 @@ class Arbiter:
     def _take_out(self, contender: Contender, client_id: int, now_ns: int) -> None:
         client = contender.clients.pop(client_id)
         contender.unwant(client)
-        if contender.latency and not contender.clients:
-            self._slices.latency_present -= 1
-            self._slices.signal()
         if client.opened:
             # It can report no more. What it did since it last did counts in full: dying is no way round a limit.
             contender.report(client, now_ns - client.reported_ns, now_ns)
@@ -228,6 +244,9 @@ class Arbiter:
                 self._slices.sleep(contender)
         elif contender.phase in (WAITING, THROTTLED) and not contender.wanting_clients:
             self._slices.sleep(contender)
+        if contender.latency and not contender.clients:
+            self._slices.latency_present -= 1
+            self._slices.signal()
 
     def _known(self, allocation_id: str) -> Contender:
         contender = self._contenders.get(allocation_id)

@@ -21,18 +21,20 @@ class Phase(Enum):
     """Its gates are open."""
     DRAINING = "draining"
     """Revoked; what its clients queued still runs."""
+    ENDING = "ending"
+    """Revoked and about to drain; the next one is granted already."""
     OVERLAPPING = "overlapping"
     """Revoked, not drained in time and no longer waited for."""
 
 
 # Python 3.11 takes 0.1 µs to find a member through its class; a hand-over does that twenty times.
-IDLE, THROTTLED, THINKING, WAITING, HOLDING, DRAINING, OVERLAPPING = Phase
+IDLE, THROTTLED, THINKING, WAITING, HOLDING, DRAINING, ENDING, OVERLAPPING = Phase
 
 
 class Client:
     """One client. `opened` is the number of the grant for which it owes a release, 0 while there is none."""
 
-    __slots__ = ("asked", "opened", "reported_ns", "seen", "wants")
+    __slots__ = ("asked", "ends_at_ns", "opened", "reported_ns", "seen", "wants")
 
     def __init__(self) -> None:
         self.seen = False  # it has asked at least once
@@ -40,6 +42,7 @@ class Client:
         self.opened = 0
         self.asked = False  # its gate is open because it asked, not because another client did
         self.reported_ns = 0
+        self.ends_at_ns = 0  # when it expects to have drained; 0: it did not say
 
 
 class Contender(Standing):
@@ -54,6 +57,7 @@ class Contender(Standing):
         "grants",
         "held_from_ns",
         "id",
+        "launch_ns",
         "lease_end_ns",
         "number",
         "open_clients",
@@ -80,6 +84,7 @@ class Contender(Standing):
         self.held_from_ns = 0  # what was held before is in the window already
         self.revoked_ns = 0
         self.lease_end_ns = 0
+        self.launch_ns = 0  # usual time from its grant to its first launch
         self.usual_drain_ns = 0
         self.timer_ns = -1  # when a tick must look at it again; what for, its phase says
         self.drained_ns = -1  # since when it has been thinking, until it comes back
@@ -111,6 +116,7 @@ class Contender(Standing):
         for client in self.clients.values():
             if client.seen and not client.opened:
                 client.opened = number
+                client.ends_at_ns = 0
                 client.reported_ns = now_ns
                 self.open_clients += 1
                 if client.wants:
@@ -124,6 +130,21 @@ class Contender(Standing):
         if client.asked:
             client.asked = False
             self.asking_clients -= 1
+
+    def expect(self, client: Client, ends_at_ns: int, launch_ns: int, settings: Settings) -> None:
+        """Takes in what a client foresees."""
+        client.ends_at_ns = ends_at_ns
+        self.launch_ns += (min(launch_ns, settings.lead_most_ns) - self.launch_ns) >> 1
+
+    def drained_at_ns(self) -> int:
+        """When all its clients expect to have drained; 0 while one has not said so."""
+        at_ns = 0
+        for client in self.clients.values():
+            if client.opened:
+                if not client.ends_at_ns:
+                    return 0
+                at_ns = max(at_ns, client.ends_at_ns)
+        return at_ns
 
     def report(self, client: Client, gpu_ns: int, now_ns: int) -> None:
         """Takes in the GPU time that a client says it used; together they never used more than the grant lasted."""

@@ -68,6 +68,13 @@ class DeviceArbiter:
         commands = self._arbiter.release(allocation_id, client_id, number, gpu_ns, follows, now_ns)
         self._perform(commands, now_ns)
 
+    def draining(
+        self, allocation_id: str, client_id: int, number: int, ends_at_ns: int, launch_ns: int, now_ns: int
+    ) -> None:
+        """A client says when its part of grant ``number``, which was called back, will have drained."""
+        commands = self._arbiter.draining(allocation_id, client_id, number, ends_at_ns, launch_ns, now_ns)
+        self._perform(commands, now_ns)
+
     def usage(self, allocation_id: str, client_id: int, number: int, gpu_ns: int, now_ns: int) -> None:
         """GPU time that a client used under grant ``number`` so far."""
         self._perform(self._arbiter.usage(allocation_id, client_id, number, gpu_ns, now_ns), now_ns)

@@ -5,6 +5,7 @@ from heapq import heappop, heappush
 from sharemgr.node.commands import Command, Contend, Grant, Revoke
 from sharemgr.node.contender import (
     DRAINING,
+    ENDING,
     HOLDING,
     IDLE,
     OVERLAPPING,
@@ -33,7 +34,10 @@ class Slices:
         self._waiting = 0  # how many of these are WAITING
         self._busy = 0  # how many are not IDLE
         self._occupant: Contender | None = None  # has the device: HOLDING, DRAINING, or THINKING and waited for
+        self._ending: Contender | None = None  # about to drain: the device is still its, the occupant is next
         self._overlapping: list[Contender] = []
+        self._early_ns = 0  # when the occupant's successor is due to be granted; 0: when the occupant has drained
+        self._late_ns = 0  # how late such a grant usually is
         self._contended = False  # as the holder was told
         self._turn: Contender | None = None  # whose turn the last slice is
         self._slice_end_ns = 0
@@ -50,8 +54,9 @@ class Slices:
         if elapsed_ns <= 0:
             return
         self._now_ns = now_ns
-        if self._occupant is not None:
-            self.competition.charge(self._occupant, elapsed_ns)
+        charged = self._ending or self._occupant
+        if charged is not None:
+            self.competition.charge(charged, elapsed_ns)
         for contender in self._overlapping:
             self.competition.charge(contender, elapsed_ns)
             self.competition.cap_debt(contender)
@@ -106,8 +111,10 @@ class Slices:
                     self._revoke(contender)
             return
         now_ns = self._now_ns
-        contender.note_held(now_ns)
-        if contender.phase is OVERLAPPING:
+        self.note_held(contender)
+        if contender is self._ending:
+            self._end()
+        elif contender.phase is OVERLAPPING:
             self._overlapping.remove(contender)
         else:
             self._occupant = None
@@ -127,7 +134,7 @@ class Slices:
     def sleep(self, contender: Contender) -> None:
         """It has no work and is not expected to have any in a moment."""
         if self._occupant is contender:
-            contender.note_held(self._now_ns)
+            self.note_held(contender)
             self._occupant = None
         contender.wait_from_ns = -1
         self._move(contender, IDLE)
@@ -147,13 +154,18 @@ class Slices:
 
     def note_held(self, contender: Contender) -> None:
         """Brings its window up to date."""
-        if self._occupant is contender or contender.phase is OVERLAPPING:
+        if (self._ending or self._occupant) is contender or contender.phase is OVERLAPPING:
             contender.note_held(self._now_ns)
 
     def close(self, contender: Contender) -> None:
         """Calls its grant back, if it has one, without waiting for it."""
         if contender.phase is HOLDING:
             self._out.append(Revoke(contender.id, contender.number))
+
+    def foresee(self, contender: Contender) -> None:
+        """A client of a draining allocation said when it will have drained."""
+        if contender is self._occupant:
+            self._grant_early()
 
     def tick(self) -> None:
         """Does what is due: slices that end, drains that take too long, thinking and throttling that is over."""
@@ -166,6 +178,10 @@ class Slices:
                     self.sleep(contender)
                 else:
                     self.ready(contender)
+        ending = self._ending
+        if ending is not None and now_ns >= ending.lease_end_ns:
+            self._end()
+            self._overlap(ending)
         occupant = self._occupant
         if occupant is None:
             return
@@ -177,10 +193,15 @@ class Slices:
                     self._revoke(occupant)
             else:
                 self.signal()
-        elif occupant.phase is DRAINING and now_ns >= occupant.lease_end_ns:
-            occupant.phase = OVERLAPPING
-            self._overlapping.append(occupant)
-            self._occupant = None
+        elif occupant.phase is DRAINING:
+            if now_ns >= occupant.lease_end_ns:
+                self._occupant = None
+                self._overlap(occupant)
+            else:
+                if self._early_ns and now_ns >= self._early_ns:
+                    late_ns = min(now_ns - self._early_ns, self._settings.lead_most_ns)
+                    self._late_ns += (late_ns - self._late_ns) >> 2
+                self._grant_early()
 
     def signal(self) -> None:
         """Tells the holder when it gets company, and when it has long been alone."""
@@ -196,12 +217,17 @@ class Slices:
         while self._timers and self._timers[0][2].timer_ns != self._timers[0][0]:
             heappop(self._timers)
         next_ns = self._timers[0][0] if self._timers else None
+        ending = self._ending
+        if ending is not None and (next_ns is None or ending.lease_end_ns < next_ns):
+            next_ns = ending.lease_end_ns
         occupant = self._occupant
         if occupant is None:
             return next_ns
         at_ns: int | None = None
         if occupant.phase is DRAINING:
-            at_ns = occupant.lease_end_ns
+            early_ns = self._early_at_ns(occupant)
+            self._early_ns = early_ns if early_ns is not None and early_ns > self._now_ns else 0
+            at_ns = self._early_ns or occupant.lease_end_ns
         elif occupant.phase is THINKING:
             if self._turn is occupant and self._slice_end_ns > self._now_ns:
                 at_ns = self._slice_end_ns
@@ -222,7 +248,7 @@ class Slices:
         best = self._pick() if self._waiting else None
         if best is not occupant:
             if occupant is not None:
-                occupant.note_held(self._now_ns)
+                self.note_held(occupant)
             if best is not None:
                 best.held_from_ns = self._now_ns
             self._occupant = best
@@ -264,6 +290,43 @@ class Slices:
         contender.open(self._next_number(), now_ns)
         self._contended = self._is_contended(contender)
         self._out.append(Grant(contender.id, contender.number, self._contended))
+
+    def _early_at_ns(self, occupant: Contender) -> int | None:
+        """When to grant the one after a draining occupant, so that its first launch arrives just as the device falls
+        free; None: not before the occupant has drained."""
+        if self._ending is not None or not self._waiting:
+            return None
+        drained_at_ns = occupant.drained_at_ns()
+        if not drained_at_ns or self._renews(occupant):
+            return None
+        best = self._pick()
+        if best is None or best.phase is not WAITING:
+            return None
+        return drained_at_ns - min(best.launch_ns + self._late_ns, self._settings.lead_most_ns)
+
+    def _grant_early(self) -> None:
+        """Takes the device from a draining occupant that has foreseen its end, when it is time for that."""
+        occupant = self._occupant
+        if occupant is None or occupant.phase is not DRAINING:
+            return
+        early_ns = self._early_at_ns(occupant)
+        if early_ns is not None and self._now_ns >= early_ns:
+            self.note_held(occupant)
+            occupant.phase = ENDING
+            self._ending = occupant
+            self._occupant = None
+
+    def _end(self) -> None:
+        """The one that was about to drain has drained, or took too long: the device is the occupant's."""
+        self._ending = None
+        if self._occupant is not None:
+            self._occupant.held_from_ns = self._now_ns
+            # What it says it used is held against the time that it had.
+            self._occupant.granted_ns = self._now_ns
+
+    def _overlap(self, contender: Contender) -> None:
+        contender.phase = OVERLAPPING
+        self._overlapping.append(contender)
 
     def _begin_turn(self, contender: Contender) -> None:
         if self._turn is not None:
