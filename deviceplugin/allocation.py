@@ -22,14 +22,14 @@ def check_units(
     """
     if len(set(unit_ids)) != len(unit_ids):
         raise InvalidRequest("the kubelet named a unit twice: restart the kubelet")
-    count, units_each = parse_request_percent(len(unit_ids))
+    _, units_each = parse_request_percent(len(unit_ids))
     chosen = by_device(unit_ids)
     for device_id in sorted(chosen):
         if device_id not in devices:
             raise NotFound(f"this node has no GPU {device_id} (any more): make the pod anew")
         if not devices[device_id].healthy:
             raise Unavailable(f"GPU {device_id} is not healthy: {devices[device_id].cause}")
-    if len(chosen) != count or any(len(units) != units_each for units in chosen.values()):
+    if any(len(units) != units_each for units in chosen.values()):
         raise NoRoom(_spread(len(unit_ids), {device_id: len(units) for device_id, units in chosen.items()}))
     for allocation in live:
         common = sorted(allocation.unit_ids & set(unit_ids))

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import shutil
 import signal
+from pathlib import Path
 
 import grpc
 import pytest
@@ -129,6 +130,27 @@ async def test_all_that_is_left_may_be_what_an_ended_pod_had(ready: Node) -> Non
     ready.kubelet.end(old)
     await ready.kubelet.run(Pod("new", {"main": 100}))
     assert set(await ready.allocations()) == {"other/main", "new/main"}
+
+
+async def test_what_a_pod_got_that_failed_at_its_admission_leaves_nothing_behind(ready: Node) -> None:
+    with pytest.raises(AdmissionError, match="130 percent"):
+        await ready.kubelet.admit(Pod("odd", {"one": 30, "two": 130}))
+    (record,) = (ready.state_dir / "deviceplugin").iterdir()
+    await ready.kubelet.run(Pod("next", {"main": 50}))
+    assert not record.exists()
+    assert len(list((ready.state_dir / "deviceplugin").iterdir())) == 1
+
+
+async def test_files_that_went_missing_are_there_again_when_a_container_starts(ready: Node) -> None:
+    pod = Pod("trainer", {"main": 50})
+    answer = (await ready.kubelet.run(pod))["main"]
+    files = [Path(mount.host_path) for mount in answer.mounts if mount.container_path != "/run/edgeshare"]
+    before = [file.read_bytes() for file in files]
+    for file in files:
+        file.unlink()
+        file.mkdir()  # as a container runtime does
+    await ready.kubelet.start_container(pod, "main")
+    assert [file.read_bytes() for file in files] == before
 
 
 async def test_a_pod_of_the_same_name_gets_an_allocation_of_its_own(ready: Node) -> None:

@@ -34,8 +34,8 @@ mount -t tmpfs tmpfs /run
 """A container's own layer over what it must not change on this machine."""
 
 
-def container_script(answer: api.ContainerAllocateResponse, command: list[str]) -> str:
-    """A shell script that runs a command as any user, without capabilities, with the answer's mounts."""
+def container_script(answer: api.ContainerAllocateResponse, command: list[str], user: int) -> str:
+    """A shell script that runs a command as this user, without capabilities, with the answer's mounts."""
     script = NAMESPACE
     # The preload file last: a runtime starts no program between two mounts, this does.
     for mount in sorted(answer.mounts, key=lambda mount: mount.container_path == "/etc/ld.so.preload"):
@@ -44,7 +44,7 @@ def container_script(answer: api.ContainerAllocateResponse, command: list[str]) 
         script += f"{make} {inside}; mount --bind {outside} {inside}\n"
         if mount.read_only:
             script += f"mount -o remount,bind,ro {inside}\n"
-    drop = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--bounding-set=-all"]
+    drop = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--bounding-set=-all"]
     return script + f"exec {shlex.join([*drop, *command])}\n"
 
 
@@ -58,13 +58,13 @@ def mounts() -> None:
 
 @asynccontextmanager
 async def container(
-    node: Node, answer: api.ContainerAllocateResponse, command: list[str]
+    node: Node, answer: api.ContainerAllocateResponse, command: list[str], user: int = NOBODY
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """Runs a command as in a container of the node. Like this folder's other programs it may take its time."""
     for path in [node.root, node.machine_dir, *node.machine_dir.rglob("*")]:
         path.chmod(0o777)
     process = await asyncio.create_subprocess_exec(
-        *["unshare", "--mount", "sh", "-c", container_script(answer, command)],
+        *["unshare", "--mount", "sh", "-c", container_script(answer, command, user)],
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env={"PATH": os.defpath, "EDGESHARE_HOOK_LOG": "info", **answer.envs},
@@ -117,14 +117,15 @@ async def test_every_program_of_a_shared_container_loads_the_library_and_no_othe
     assert (b"/usr/lib/edgeshare/" in out) == loaded
 
 
-async def test_a_container_cannot_change_what_was_mounted_into_it(ready: Node) -> None:
+async def test_a_container_whose_user_is_root_cannot_change_what_was_mounted_into_it(ready: Node) -> None:
     answer = (await ready.kubelet.run(Pod("trainer", {"main": 50})))["main"]
     library = next(m.container_path for m in answer.mounts if m.container_path.startswith("/usr/lib"))
-    attempts = (
-        f"for file in /etc/ld.so.preload {library} /run/edgeshare/x; do ! (echo x >$file) 2>/dev/null || exit 1; done"
-    )
-    async with container(
-        ready, answer, ["sh", "-c", f"{attempts}; ! rm -f /run/edgeshare/hook.sock 2>/dev/null"]
-    ) as process:
+    attempts = f"""
+for file in /etc/ld.so.preload {library} /run/edgeshare/hook.conf; do
+    ! (echo x >>$file) 2>/dev/null || exit 1
+done
+! rm -f /run/edgeshare/hook.sock 2>/dev/null
+"""
+    async with container(ready, answer, ["sh", "-c", attempts], user=0) as process:
         await process.communicate()
     assert process.returncode == 0

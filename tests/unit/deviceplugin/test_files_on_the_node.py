@@ -157,6 +157,14 @@ def test_of_two_records_of_the_same_units_the_younger_is_live(tmp_path: Path, li
     assert holdings.leaving == {"gpu-old"}
 
 
+def test_a_preload_file_that_others_cannot_read_is_put_right(holdings: Holdings) -> None:
+    allocation = holdings.mint(UNITS)
+    file = holdings.files(allocation).preload_file
+    file.chmod(0o600)
+    holdings.put(allocation)
+    assert mode(file) == 0o644
+
+
 def test_a_preload_file_that_became_a_folder_is_put_right(holdings: Holdings) -> None:
     allocation = holdings.mint(UNITS)
     file = holdings.files(allocation).preload_file
