@@ -8,7 +8,7 @@ from edgeshare.devices import Device
 from edgeshare.errors import EdgeshareError, InvalidRequest, NoRoom, NotFound, Unavailable
 from edgeshare.units import unit_id
 
-DEVICES = {name: Device(name, index, "Simulated", 8192) for index, name in enumerate(["GPU-b", "GPU-a"])}
+DEVICES = {name: Device(name, index, "Simulated", 8192) for index, name in enumerate(["GPU-b", "GPU-a", "GPU-c"])}
 
 
 def units(device: str, count: int, first: int = 0) -> list[str]:
@@ -39,6 +39,11 @@ REFUSALS: dict[str, tuple[list[str], type[EdgeshareError], str]] = {
         units("GPU-a", 60, first=40) + units("GPU-b", 40),
         NoRoom,
         r"100 units are 1 whole GPUs, but fewer are wholly free",
+    ),
+    "one whole device of two": (
+        units("GPU-a", 100) + units("GPU-b", 60) + units("GPU-c", 40),
+        NoRoom,
+        r"200 units are 2 whole GPUs, but fewer are wholly free",
     ),
     "another node's device": (units("GPU-z", 10), NotFound, "no GPU GPU-z"),
     "a unit twice": (["GPU-a::50", "GPU-a::50"], InvalidRequest, "twice"),
