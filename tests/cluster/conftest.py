@@ -1,4 +1,4 @@
-"""The node that the tests of this folder share."""
+"""The node that the tests of this folder share, and edgeshare on it."""
 
 import subprocess
 import sys
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from simgpu.machine import Machine
 
 # For a test itself; making the node ready may include building Kubernetes.
 TEST_TIMEOUT_S = 300
@@ -15,6 +17,8 @@ sys.path.insert(0, str(HERE))
 
 from onenode.layout import KUBELET_ROOT, default_layout  # noqa: E402
 from onenode.node import Node  # noqa: E402
+from onenode.pods import Pods  # noqa: E402
+from onenode.release import MACHINE  # noqa: E402
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -29,13 +33,31 @@ def node() -> Iterator[Node]:
     """The node of this machine, Ready. One that was up before (`make cluster`) is used and left up."""
     shared = Node(default_layout())
     found_up = shared.is_up
-    # The script that people use; what it prints, builds included, is shown with the first test.
-    started = subprocess.run([sys.executable, HERE / "up.py"], check=False)
-    if started.returncode != 0:
-        pytest.fail("the node did not come up: see what up.py said", pytrace=False)
+    start()
     yield shared
     if not found_up:
         take_down_after_a_crash(shared)
+
+
+@pytest.fixture(scope="session")
+def edgeshare(node: Node) -> Machine:
+    """This tree's edgeshare on the node, ready, and the simulated machine that it shares."""
+    start("--with-edgeshare")
+    return Machine(MACHINE)
+
+
+@pytest.fixture
+def pods(node: Node, edgeshare: Machine) -> Iterator[Pods]:
+    """Starts pods with shares; all are deleted at the end."""
+    started = Pods(node)
+    yield started
+    started.delete_all()
+
+
+def start(*options: str) -> None:
+    """Run the script that people use; what it prints, builds included, is shown with the first test."""
+    if subprocess.run([sys.executable, HERE / "up.py", *options], check=False).returncode != 0:
+        pytest.fail("the node did not come up: see what up.py said", pytrace=False)
 
 
 def take_down_after_a_crash(node: Node) -> None:

@@ -1,4 +1,4 @@
-"""Start the one-node Kubernetes, or what of it does not run, and print where its kubeconfig is.
+"""Start the one-node Kubernetes, or what of it does not run, and say how it is used.
 
 With --with-edgeshare, install this tree's edgeshare on it too.
 """
@@ -7,11 +7,24 @@ import argparse
 import os
 import time
 
+from onenode.binaries import KUBERNETES, program
 from onenode.command import say
 from onenode.layout import default_layout
 from onenode.node import Node
 from onenode.release import install
 from onenode.script import main
+from onenode.workload import EXAMPLE
+
+ENVIRONMENT = "export KUBECONFIG={kubeconfig} PATH={programs}:$PATH"
+NEXT = """
+In a shell of yours, from this folder:
+
+  {environment}
+  kubectl describe node                      # edge/gpu-percent: 200, two simulated GPUs
+  kubectl apply -f {example}
+  kubectl --namespace edgeshare exec -it daemonset/edgeshare -- edgeshare status   # or: top
+
+The node stays up until `make cluster-down`, which removes it and all that is on it."""
 
 
 def up() -> None:
@@ -24,9 +37,14 @@ def up() -> None:
     kubeconfig = node.up()
     if owner := os.environ.get("SUDO_UID"):
         os.chown(kubeconfig, int(owner), -1)
-    say(f"the node is Ready after {time.monotonic() - started_s:.1f} s; export KUBECONFIG={kubeconfig}")
-    if wanted.with_edgeshare:
-        install(node)
+    environment = ENVIRONMENT.format(kubeconfig=kubeconfig, programs=program(KUBERNETES, "kubectl").parent)
+    say(f"the node is Ready after {time.monotonic() - started_s:.1f} s")
+    if not wanted.with_edgeshare:
+        say(environment)
+        return
+    install(node)
+    say(f"edgeshare is ready after {time.monotonic() - started_s:.1f} s")
+    say(NEXT.format(environment=environment, example=os.path.relpath(EXAMPLE)))
 
 
 if __name__ == "__main__":

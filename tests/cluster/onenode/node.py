@@ -114,6 +114,13 @@ class Node:
             self._daemons.stop("kubelet", STOP_S)
             self._start_kubelet(Worker(self.layout, Authority(self.layout.pki)))
 
+    def kill_container(self, container: str) -> None:
+        """Kill all processes of a running container, as a machine that is out of memory does.
+
+        It is named as a pod's status does, `containerd://ID`.
+        """
+        run([*CTR, "tasks", "kill", "--all", "--signal", "SIGKILL", container.removeprefix("containerd://")])
+
     def crash(self) -> None:
         """Kill everything but the pods, without a word, to see that `up` and `down` get over it."""
         self._daemons.crash()

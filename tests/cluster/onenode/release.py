@@ -2,17 +2,21 @@
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 
 from onenode.binaries import HELM, program
 from onenode.command import run, say
 from onenode.errors import NodeError
 from onenode.images import PROJECT, project_image
+from onenode.layout import NODE_NAME
 from onenode.node import Node
+from onenode.workload import workload_image
 
 NAME = "edgeshare"  # of the release and of its namespace
 MACHINE = Path("/dev/shm/edgeshare-test-node")  # shared memory, so that the simulated GPUs' clock is in no file
 GPUS = 2
+TIMEOUT = "--timeout=3m"  # a safety limit for a loaded machine; it takes some ten seconds
 # The host folders that the chart mounts: the sockets' and the state's.
 HOST_FOLDERS = (Path("/run/edgeshare"), Path("/var/lib/edgeshare"))
 PACKAGES = f"/opt/edgeshare/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"  # in the image
@@ -26,6 +30,8 @@ def install(node: Node) -> str:
     """
     name, archive = project_image()
     node.import_image(archive)
+    with tempfile.TemporaryDirectory() as scratch:
+        node.import_image(workload_image(Path(scratch)))
     for folder in HOST_FOLDERS:
         node.own(folder)
     if not MACHINE.exists():
@@ -42,10 +48,13 @@ def install(node: Node) -> str:
     in_namespace = (f"--namespace={NAME}", f"daemonset/{NAME}")
     try:
         # Helm's own --wait is content with a DaemonSet of which one pod may be unavailable; here one is all.
-        node.kubectl("rollout", "status", *in_namespace, "--timeout=5m")
+        node.kubectl("rollout", "status", *in_namespace, TIMEOUT)
     except NodeError as error:
         said = node.kubectl("logs", *in_namespace, "--all-containers", "--prefix", "--tail=10", "--ignore-errors")
         raise NodeError(f"edgeshare does not become ready:\n{said}") from error
+    # Told by the kubelet and by the plugin, each in its own time.
+    for resource in (f"gpu-percent}}={GPUS * 100}", "gpu-memory-mib}"):
+        node.kubectl("wait", f"--for=jsonpath={{.status.allocatable.edge/{resource}", f"node/{NODE_NAME}", TIMEOUT)
     return name
 
 

@@ -1,0 +1,48 @@
+"""What the simulated GPUs executed, and for whom."""
+
+import time
+
+from onenode.errors import NodeError
+from simgpu.machine import Machine
+
+BEGIN_S = 60  # a safety limit
+LOOK_S = 0.05  # between two looks at the machine, which tells nobody when something begins
+Percents = dict[str, float]
+"""Name of a process (SIMGPU_TAG) → percent of a stretch of time."""
+
+
+def wait_until_executing(machine: Machine, *names: str) -> None:
+    """Return when live processes of all these names have executed something. Raises NodeError."""
+    deadline_s = time.monotonic() + BEGIN_S
+    while missing := set(names) - {each.tag for each in machine.processes() if each.alive and any(each.executed_ns)}:
+        if time.monotonic() > deadline_s:
+            raise NodeError(f"{', '.join(sorted(missing))}: nothing was executed within {BEGIN_S} s")
+        time.sleep(LOOK_S)
+
+
+def execute_for(machine: Machine, seconds: float) -> list[Percents]:
+    """Let the programs run for so long from now, and return what `executed_percents` says of that time."""
+    begin_ns = machine.look()
+    time.sleep(seconds)
+    return executed_percents(machine, begin_ns, machine.look())
+
+
+def executed_percents(machine: Machine, begin_ns: int, end_ns: int) -> list[Percents]:
+    """Who used how much of each GPU between two times on CLOCK_MONOTONIC, by the machine's own log.
+
+    The log of a GPU reaches back 131,072 executions. Raises ValueError when that is not far enough.
+    """
+    tags = machine.tags()
+    found = []
+    for gpu in range(machine.gpu_count):
+        intervals, cursor = machine.log(gpu)
+        if cursor > len(intervals) and intervals[0].begin_ns > begin_ns:
+            raise ValueError(f"the log of GPU {gpu} begins {intervals[0].begin_ns - begin_ns} ns too late")
+        percents: Percents = {}
+        for each in intervals:
+            used_ns = min(each.end_ns, end_ns) - max(each.begin_ns, begin_ns)
+            if used_ns > 0:
+                tag = tags[each.process]
+                percents[tag] = percents.get(tag, 0.0) + 100 * used_ns / (end_ns - begin_ns)
+        found.append(percents)
+    return found

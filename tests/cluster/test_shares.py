@@ -1,0 +1,43 @@
+"""Pods get the shares that they ask for, as the simulated GPUs executed them."""
+
+import json
+import time
+
+import pytest
+from onenode.executed import Percents, executed_percents
+from onenode.pods import Pods
+
+from simgpu.machine import Machine
+
+SHARES = {"share-50": 50, "share-30": 30, "share-20": 20}
+SUCCEEDED = "jsonpath={.status.phase}=Succeeded"
+NS_PER_S = 1_000_000_000
+LEAD_NS = 8 * NS_PER_S  # from making the first pod to the moment when all begin; those that are late begin at once
+SETTLED_NS = 2 * NS_PER_S
+TOLERANCE_PERCENT = 1.0
+
+
+def run_together(pods: Pods, machine: Machine, seconds: int, resource: str | None) -> list[Percents]:
+    """Run the three for some seconds. What each GPU executed for each of them, while all three ran."""
+    begin_ns = time.monotonic_ns() + LEAD_NS
+    for name, percent in SHARES.items():
+        limits = {resource: percent} if resource else {}
+        pods.start(name, "--seconds", str(seconds), "--start-at-ns", str(begin_ns), "--json", limits=limits)
+    pods.wait(SUCCEEDED, *SHARES)
+    begun_ns = [json.loads(pods.log(name))["begin_ns"] for name in SHARES]
+    judged_from_ns, judged_to_ns = max(begun_ns) + SETTLED_NS, min(begun_ns) + seconds * NS_PER_S
+    assert judged_to_ns - judged_from_ns > (seconds * NS_PER_S - SETTLED_NS) / 2, "they did not run together"
+    return executed_percents(machine, judged_from_ns, judged_to_ns)
+
+
+def test_three_pods_get_their_shares_of_one_gpu(edgeshare: Machine, pods: Pods) -> None:
+    executed = run_together(pods, edgeshare, 20, "edge/gpu-percent")
+    # The other GPU executed nothing.
+    assert sorted(executed, key=len) == [{}, pytest.approx(SHARES, abs=TOLERANCE_PERCENT)]
+
+
+def test_pods_without_a_share_do_not_happen_to_use_as_much(edgeshare: Machine, pods: Pods) -> None:
+    executed = run_together(pods, edgeshare, 6, None)
+    used = next(percents for percents in executed if percents)
+    assert used.keys() == SHARES.keys()
+    assert used != pytest.approx(SHARES, abs=5 * TOLERANCE_PERCENT)
