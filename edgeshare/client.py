@@ -96,9 +96,7 @@ def _translate(code: grpc.StatusCode, text: str, socket: Path) -> EdgeshareError
     if code is not grpc.StatusCode.UNAVAILABLE:
         return error_from(code, text)
     if socket.exists() and not os.access(socket, os.W_OK):
-        return Unavailable(
-            f"{socket} is open to root and the manager's own user only: run this as one of them"
-        )
+        return Unavailable(f"{socket} is open to root and the manager's own user only: run this as one of them")
     return Unavailable(
         f"no share manager answers at {socket}: start one with "
         f"'edgeshare sharemgr node --runtime-dir {socket.parent}', or name another --runtime-dir"

@@ -28,9 +28,7 @@ def read_config(path: Path | None, model: type[Model]) -> Model:
     if content is None:
         return model()
     if not isinstance(content, dict):
-        raise InvalidRequest(
-            f"{path}: expected lines of the form 'key: value', found a {type(content).__name__}"
-        )
+        raise InvalidRequest(f"{path}: expected lines of the form 'key: value', found a {type(content).__name__}")
     try:
         return model.model_validate(content)
     except ValidationError as error:

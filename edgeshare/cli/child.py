@@ -8,9 +8,7 @@ import signal
 from contextlib import suppress
 from typing import NoReturn
 
-FORWARDED = frozenset(
-    {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2}
-)
+FORWARDED = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2})
 """Signals that are meant for the command when they reach us."""
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h

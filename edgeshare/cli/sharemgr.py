@@ -5,11 +5,11 @@ import logging
 from pathlib import Path
 
 import click
-from sharemgr.node.manager import Manager
 
 from edgeshare.config import read_config
 from edgeshare.names import RUNTIME_DIR, STATE_DIR
 from sharemgr.node.config import Config
+from sharemgr.node.manager import Manager
 
 
 @click.group("sharemgr")
@@ -32,9 +32,7 @@ def command() -> None:
     show_default=True,
     help="Where the allocations are kept across restarts.",
 )
-@click.option(
-    "--config", "config_path", type=click.Path(path_type=Path), help="YAML file; defaults if absent."
-)
+@click.option("--config", "config_path", type=click.Path(path_type=Path), help="YAML file; defaults if absent.")
 def node(runtime_dir: Path, state_dir: Path, config_path: Path | None) -> None:
     """Shares this node's GPUs among the clients of its allocations, until SIGTERM or SIGINT."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")

@@ -23,9 +23,7 @@ COLUMNS_UNSEEN = 400
     show_default=True,
     help="Where the share manager has its sockets.",
 )
-@click.option(
-    "--json", "as_json", is_flag=True, help="GetNodeStatus in protobuf's JSON, every field printed."
-)
+@click.option("--json", "as_json", is_flag=True, help="GetNodeStatus in protobuf's JSON, every field printed.")
 def command(runtime_dir: Path, as_json: bool) -> None:
     """Shows who has which share of this node's devices."""
     with ManagerClient(runtime_dir.absolute()) as client:

@@ -135,9 +135,7 @@ class Client:
             case wire.Release(number, gpu_ns, follows):
                 terms.device.release(terms.allocation_id, self.client_id, number, gpu_ns, follows, now_ns)
             case wire.Draining(number, ends_at_ns, launch_ns):
-                terms.device.draining(
-                    terms.allocation_id, self.client_id, number, ends_at_ns, launch_ns, now_ns
-                )
+                terms.device.draining(terms.allocation_id, self.client_id, number, ends_at_ns, launch_ns, now_ns)
             case wire.Request():
                 terms.device.request(terms.allocation_id, self.client_id, now_ns)
             case wire.Usage(number, gpu_ns):

@@ -43,10 +43,9 @@ class Config(BaseModel):
     """Processes of one allocation that may be joined at a time; each costs the manager two pages and two
     descriptors."""
 
-    max_records_per_s: Annotated[int, Field(ge=100, le=1_000_000)] = 5_000
-    """Records of one client that are read in a second. A client that sends more is read no faster: it
-    slows itself down and nobody else. A client with 5 ms slices and no uncounted memory needs about
-    600."""
+    max_records_per_s: Annotated[int, Field(ge=100, le=1_000_000)] = 50_000
+    """Records of one client that are read in a second. A client that sends more is read no faster: it slows itself
+    down and nobody else. A loop that waits for each of its short kernels needs up to 30,000."""
 
     @property
     def slice_ns(self) -> int:

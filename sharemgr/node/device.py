@@ -61,9 +61,7 @@ class DeviceArbiter:
         """A launch of a client waits at its closed gate."""
         self._perform(self._arbiter.request(allocation_id, client_id, now_ns), now_ns)
 
-    def release(
-        self, allocation_id: str, client_id: int, number: int, gpu_ns: int, follows: bool, now_ns: int
-    ) -> None:
+    def release(self, allocation_id: str, client_id: int, number: int, gpu_ns: int, follows: bool, now_ns: int) -> None:
         """A client drained its part of grant ``number``."""
         commands = self._arbiter.release(allocation_id, client_id, number, gpu_ns, follows, now_ns)
         self._perform(commands, now_ns)

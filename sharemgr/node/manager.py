@@ -65,9 +65,7 @@ class Manager:
             stack.callback(node.close)
             node.restore()
             await stack.enter_async_context(serving(await serve_status(status_path, node), status_path))
-            await stack.enter_async_context(
-                serving(await serve_allocations(allocations_path, node), allocations_path)
-            )
+            await stack.enter_async_context(serving(await serve_allocations(allocations_path, node), allocations_path))
             watching = asyncio.create_task(watch(inventory, devices, node.observe))
             stack.push_async_callback(_cancelled, watching)
             # If looking at the devices ever fails, that must end the manager, not pass unseen.

@@ -125,8 +125,7 @@ class Node:
                 await self._save(undo)
             elif wanted.id in self._held or not same(present, wanted):
                 raise AlreadyExists(
-                    f"allocation {wanted.id!r} is there already and is another: "
-                    "choose another id, or remove it first"
+                    f"allocation {wanted.id!r} is there already and is another: choose another id, or remove it first"
                 )
             return message_from(self._book.get(wanted.id)), self._servers[wanted.id].socket_path
 
@@ -207,14 +206,12 @@ class Node:
             server.sweep(monotonic_ns())
         known = {pid for server in self._servers.values() for pid in server.pids()}
         unmanaged = {
-            device.id: unmanaged_pids(device, self._book.all(), observation, known)
-            for device in observation.devices
+            device.id: unmanaged_pids(device, self._book.all(), observation, known) for device in observation.devices
         }
         # A process joins a moment before or after the driver lists it: one look is not enough to say that
         # it did not.
         self._unmanaged = {
-            device_id: pids & self._unmanaged_before.get(device_id, set())
-            for device_id, pids in unmanaged.items()
+            device_id: pids & self._unmanaged_before.get(device_id, set()) for device_id, pids in unmanaged.items()
         }
         self._unmanaged_before = unmanaged
         self._observation = observation

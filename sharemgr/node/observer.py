@@ -49,9 +49,7 @@ def observe(inventory: NvmlInventory, last: tuple[Device, ...]) -> Observation:
     )
 
 
-async def watch(
-    inventory: NvmlInventory, devices: tuple[Device, ...], deliver: Callable[[Observation], None]
-) -> None:
+async def watch(inventory: NvmlInventory, devices: tuple[Device, ...], deliver: Callable[[Observation], None]) -> None:
     """Delivers an observation every second, until it is cancelled.
 
     The driver may take milliseconds to answer, and longer when a GPU hangs: a thread of its own waits for

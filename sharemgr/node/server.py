@@ -118,9 +118,7 @@ class AllocationServer:
 
     def pids(self) -> list[int]:
         """The processes of its clients, and of those whose memory the driver has not freed yet."""
-        return [client.peer.pid for client in self.clients.values()] + [
-            pid for pid, _ in self._dying.values()
-        ]
+        return [client.peer.pid for client in self.clients.values()] + [pid for pid, _ in self._dying.values()]
 
     def dying_pid(self, client_id: int) -> int:
         """The process that a client was which the ledger calls dying."""

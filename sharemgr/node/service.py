@@ -34,9 +34,7 @@ class StatusService(ShareStatusServicer):
     def __init__(self, node: Node) -> None:
         self._node = node
 
-    async def GetNodeStatus(
-        self, request: status.GetNodeStatusRequest, context: ServicerContext
-    ) -> status.NodeStatus:
+    async def GetNodeStatus(self, request: status.GetNodeStatusRequest, context: ServicerContext) -> status.NodeStatus:
         return self._node.status()
 
     async def WatchShares(

@@ -61,9 +61,7 @@ class Store:
         be written."""
         content = {
             "version": VERSION,
-            "allocations": [
-                MessageToDict(allocation, preserving_proto_field_name=True) for allocation in allocations
-            ],
+            "allocations": [MessageToDict(allocation, preserving_proto_field_name=True) for allocation in allocations],
         }
         fresh = self.path.with_name(f"{FILE_NAME}.new")
         try:

@@ -58,9 +58,7 @@ def test_a_write_that_was_cut_off_leaves_what_was_there(tmp_path: Path) -> None:
         b'{"version": 1, "allocations": [7]}',
     ],
 )
-def test_a_damaged_file_is_set_aside_and_said(
-    tmp_path: Path, text: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_damaged_file_is_set_aside_and_said(tmp_path: Path, text: bytes, caplog: pytest.LogCaptureFixture) -> None:
     store = Store(tmp_path)
     for number in (1, 2):
         store.path.write_bytes(text)
