@@ -162,7 +162,7 @@ class Machine:
         memory = self._memory()
         found = [
             self._process(slot, memory)
-            for slot in range(self._library.SIMGPU_PROCESSES)
+            for slot in range(self._shared.slots)
             if self._shared.processes[slot].state != 0
         ]
         return sorted(found, key=lambda process: process.id)

@@ -8,11 +8,13 @@
  * machine's idle core. A real driver spins or yields all the time by default; with blocking sync it sleeps. */
 #define AWAKE_NS 60000u
 #define AWAKE_BLOCKING_NS 20000u
-/* A sleep is never longer, so that a fault or another's death is seen soon. */
+/* A sleep is never longer, so that a fault or another's death is seen soon; beside others an eighth of the wait, but
+ * never shorter than the second: many waiters would do nothing but wake. */
 #define NAP_NS 10000000u
 #define NAP_BESIDE_OTHERS_NS 1000000u
-/* A launch that found the queue full waits until so many entries are free, or a nap is over. */
+/* A launch that found the queue full waits until so many entries are free, or so long. */
 #define FREE_ENTRIES 16
+#define FREE_NS 1000000u
 
 CUresult queue_error(const struct CUctx_st *context) {
     if (__atomic_load_n(&context->shared->id, __ATOMIC_RELAXED) != context->id ||
@@ -65,8 +67,9 @@ static void wait_for(uint64_t end_ns, uint64_t deadline_ns, bool blocking, bool 
     if (end_ns > deadline_ns)
         end_ns = deadline_ns;
     if (end_ns > now_ns + awake_ns) {
-        uint64_t nap_ns = now_ns + (others ? NAP_BESIDE_OTHERS_NS : NAP_NS);
-        nap_until(nap_ns < end_ns - awake_ns ? nap_ns : end_ns - awake_ns);
+        uint64_t nap_ns = others ? (end_ns - now_ns) / 8 : NAP_NS;
+        nap_ns = nap_ns < NAP_BESIDE_OTHERS_NS ? NAP_BESIDE_OTHERS_NS : nap_ns > NAP_NS ? NAP_NS : nap_ns;
+        nap_until(now_ns + nap_ns < end_ns - awake_ns ? now_ns + nap_ns : end_ns - awake_ns);
         return;
     }
     while (clock_now_ns() < end_ns) {
@@ -106,7 +109,7 @@ static CUresult wait_for_room(struct CUctx_st *context) {
         pthread_mutex_unlock(&context->lock);
         result = wait_until(context, first + 1, UINT64_MAX, false);
         if (result == CUDA_SUCCESS) {
-            CUresult more = wait_until(context, first + FREE_ENTRIES, clock_now_ns() + NAP_BESIDE_OTHERS_NS, true);
+            CUresult more = wait_until(context, first + FREE_ENTRIES, clock_now_ns() + FREE_NS, true);
             result = more == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : more;
         }
         pthread_mutex_lock(&context->lock);

@@ -81,8 +81,11 @@ static void apply(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint
         struct simgpu_context *context = &gpu->contexts[step->context];
         struct simgpu_process *process = &processes[context->process];
         struct simgpu_entry *entry = &gpu->rings[step->context].entries[step->ring_number % SIMGPU_RING];
-        entry->begin_ns = step->begin_ns;
-        entry->end_ns = step->end_ns;
+        /* Only while the engine has it: before and after it is the owner's to write. */
+        if (step->writes_entry) {
+            entry->begin_ns = step->begin_ns;
+            entry->end_ns = step->end_ns;
+        }
         context->head_done_ns = step->head_done_ns;
         context->completed_ns = step->completed_ns;
         context->turn = step->turn;
@@ -138,15 +141,12 @@ static struct simgpu_step unchanged(const struct simgpu_gpu *gpu, const struct s
     if (index >= 0) {
         const struct simgpu_context *context = &gpu->contexts[index];
         const struct simgpu_process *process = &processes[context->process];
-        const struct simgpu_entry *head = entry_of(gpu, (uint32_t)index, context->completed);
         step.completed = context->completed;
         step.head_done_ns = context->head_done_ns;
         step.completed_ns = context->completed_ns;
         step.turn = context->turn;
         step.limit = context->limit;
         step.ring_number = context->completed;
-        step.begin_ns = head->begin_ns;
-        step.end_ns = head->end_ns;
         step.executed_ns = process->executed_ns[gpu_index];
         step.entries = process->entries[gpu_index];
     }
@@ -189,6 +189,9 @@ static void run_head(struct simgpu_gpu *gpu, struct simgpu_process *processes, u
     const struct simgpu_context *context = &gpu->contexts[gpu->running];
     struct simgpu_step step = unchanged(gpu, processes, gpu_index, gpu->running);
     const struct simgpu_entry *head = entry_of(gpu, (uint32_t)gpu->running, step.completed);
+    step.writes_entry = 1;
+    step.begin_ns = head->begin_ns;
+    step.end_ns = head->end_ns;
     uint64_t left_ns = head->duration_ns - step.head_done_ns;
     uint64_t stop_ns = step.time_ns + left_ns;
     bool done = true;

@@ -93,6 +93,8 @@ struct simgpu_step {
     uint32_t valid;
     int32_t context; /* whose values follow; -1: none */
     int32_t running;
+    uint32_t writes_entry; /* 1: the entry ring_number gets begin_ns and end_ns */
+    uint32_t unused;
     uint32_t free_context; /* 1: the context is over */
     uint64_t time_ns;
     uint64_t turn_end_ns;
@@ -159,7 +161,7 @@ struct simgpu_gpu {
     uint32_t unused;
     struct simgpu_step step;
     uint64_t live[4]; /* a bit for each context that is not free (and perhaps a few more) */
-    uint64_t padding3[5];
+    uint64_t padding3[4];
     struct simgpu_context contexts[256];
     struct simgpu_ring rings[256];
     struct simgpu_log_entry log[131072];
@@ -179,7 +181,7 @@ struct simgpu_machine {
     uint64_t last_id;      /* of processes and contexts */
     uint64_t last_reap_ns; /* when somebody last looked for dead processes */
     uint32_t faults;       /* injected in all GPUs: a futex that waiters for events sleep on */
-    uint32_t unused;
+    uint32_t slots;        /* of `processes`, ever used */
     uint64_t padding[3];
     struct simgpu_process processes[1024];
     struct simgpu_gpu gpus[];

@@ -40,8 +40,10 @@ static uint32_t holder_of(struct machine *machine) {
             holder = number + 1;
     }
     /* With every number taken (4,096 processes) the last one is shared: a death under it is seen too late, no more. */
-    store_u32(&machine->holder, holder ? holder : SIMGPU_HOLDERS);
-    return machine->holder;
+    if (!holder)
+        holder = SIMGPU_HOLDERS;
+    store_u32(&machine->holder, holder);
+    return holder;
 }
 
 void futex_wait_for(uint32_t *word, uint32_t value, uint64_t timeout_ns) {

@@ -10,7 +10,7 @@
 #include "machine/machine.h"
 
 /* A death is looked for at most so often, by all processes together. */
-#define REAP_PERIOD_NS 500000u
+#define REAP_PERIOD_NS 1000000u
 
 bool machine_alive(const struct machine *machine, uint32_t slot, int32_t *pid) {
     return record_held(machine->lock_fd, slot, pid);
@@ -58,6 +58,8 @@ enum machine_status machine_join(struct machine *machine) {
         process->id = next_id(machine);
         snprintf(process->tag, sizeof process->tag, "%s", tag ? tag : "");
         process_name(process->name, sizeof process->name);
+        if ((uint32_t)slot >= shared->slots)
+            store_u32(&shared->slots, (uint32_t)slot + 1);
         store_u32(&process->state, SIMGPU_PROCESS_LIVE);
         machine->slot = slot;
     }
@@ -81,7 +83,7 @@ static void condemn_contexts(struct machine *machine, uint32_t slot) {
 void machine_reap_now(struct machine *machine) {
     struct simgpu_machine *shared = machine->shared;
     store_u64(&shared->last_reap_ns, clock_now_ns());
-    for (uint32_t slot = 0; slot < SIMGPU_PROCESSES; slot++) {
+    for (uint32_t slot = 0; slot < load_u32(&shared->slots); slot++) {
         struct simgpu_process *process = &shared->processes[slot];
         if (load_u32(&process->state) != SIMGPU_PROCESS_LIVE || machine_alive(machine, slot, NULL))
             continue;

@@ -214,7 +214,8 @@ spin, silent = cu.function(), cu.function(b"silent")
 def launch(function, *shape):
     return cu.cuLaunchKernel(function, *shape, None, None, None)
 result([launch(silent, 1, 1, 1, 1, 1, 1, 0), launch(silent, 0, 1, 1, 1, 1, 1, 0),
-        launch(silent, 1, 1, 1, 1025, 1, 1, 0), launch(silent, 1, 65536, 1, 1, 1, 1, 0), launch(silent, 1, 1, 1, 1, 1, 1, 1 << 20),
+        launch(silent, 1, 1, 1, 1025, 1, 1, 0), launch(silent, 1, 65536, 1, 1, 1, 1, 0),
+        launch(silent, 1, 1, 1, 1, 1, 1, 1 << 20),
         launch(spin, 1, 1, 1, 1, 1, 1, 0), launch(ctypes.byref(ctypes.create_string_buffer(64)), 1, 1, 1, 1, 1, 1, 0)])
 """
     assert simulated.python(script).result() == [0, 1, 1, 1, 1, 1, 400]

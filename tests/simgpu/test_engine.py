@@ -1,16 +1,18 @@
-"""The engine and the PTX reader, in C, with the sanitizers watching."""
+"""The C parts under the sanitizers: the engine and the PTX reader by themselves, the driver under many threads."""
 
 import os
 import shlex
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FLAGS = "-std=c11 -D_GNU_SOURCE -g -O1 -Wall -Wextra -Werror -pthread -fsanitize=address,undefined"
-Build = Callable[[str, list[str]], Path]
+FLAGS = "-std=c11 -D_GNU_SOURCE -g -O1 -Wall -Wextra -Werror -pthread -fno-sanitize-recover=all"
+MEMORY = "address,undefined"
+Build = Callable[[str, list[str], str], Path]
 
 
 @pytest.fixture(scope="module")
@@ -18,13 +20,16 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
     """Compiles a program of these tests, once."""
     folder = tmp_path_factory.mktemp("c")
 
-    def compile_program(name: str, sources: list[str]) -> Path:
-        program = folder / name
+    def compile_program(name: str, sources: list[str], sanitizers: str) -> Path:
+        program = folder / f"{name}-{sanitizers}"
         if not program.exists():
             compiler = shlex.split(os.environ.get("CC", "cc"))
-            paths = [str(ROOT / "tests/simgpu/c" / f"{name}.c"), *(str(ROOT / "simgpu" / each) for each in sources)]
+            paths = [
+                str(ROOT / "tests/simgpu/c" / f"{name}.c"),
+                *(str(each) for source in sources for each in (ROOT / "simgpu").glob(source)),
+            ]
             include = [f"-I{ROOT / folder}" for folder in ("simgpu", "cuda_hook")]
-            flags = [*shlex.split(FLAGS), "-fno-sanitize-recover=all", *include]
+            flags = [*shlex.split(FLAGS), f"-fsanitize={sanitizers}", *include]
             subprocess.run([*compiler, *flags, "-o", str(program), *paths], check=True)
         return program
 
@@ -39,13 +44,21 @@ def names(file: str) -> list[str]:
 
 @pytest.mark.parametrize("name", names("engine_test.c"))
 def test_engine(build: Build, name: str) -> None:
-    program = build("engine_test", ["machine/engine.c"])
+    program = build("engine_test", ["machine/engine.c"], MEMORY)
     done = subprocess.run([program, name], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("name", names("ptx_test.c"))
 def test_ptx(build: Build, name: str) -> None:
-    program = build("ptx_test", ["driver/ptx.c"])
+    program = build("ptx_test", ["driver/ptx.c"], MEMORY)
     done = subprocess.run([program, name], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("sanitizers", [MEMORY, "thread"])
+def test_driver_under_many_threads(build: Build, sanitizers: str) -> None:
+    program = build("driver_test", ["driver/*.c", "machine/*.c"], sanitizers)
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        done = subprocess.run([program, directory], capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
