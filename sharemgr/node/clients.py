@@ -178,6 +178,7 @@ class Client:
         finally:
             pages.close_fds()
         self.pages = pages
+        self._terms.ledger.join(self.client_id)
         self._terms.device.join(self._terms.allocation_id, self.client_id, now_ns)
 
     def _send(self, record: wire.ManagerRecord) -> None:

@@ -61,6 +61,10 @@ class Ledger:
         self._used = [0] * devices
         self._entries: dict[int, _Entry] = {}
 
+    def join(self, client_id: int) -> None:
+        """A client came: also one that never reserves is measured, for what the driver takes for its context."""
+        self._entry(client_id)
+
     def reserve(self, client_id: int, number: int, device: int, size_bytes: int) -> Verdict:
         """May a client take this much? If granted, the reservation stays open under its number until it is committed or
         cancelled."""
@@ -151,11 +155,7 @@ class Ledger:
 
     def dying(self) -> dict[int, int]:
         """The clients that are gone and whose memory the driver has not freed yet, and how many bytes each had."""
-        return {
-            client_id: self.client_bytes(client_id)
-            for client_id, entry in self._entries.items()
-            if entry.dying
-        }
+        return {client_id: self.client_bytes(client_id) for client_id, entry in self._entries.items() if entry.dying}
 
     def _entry(self, client_id: int) -> _Entry:
         entry = self._entries.get(client_id)

@@ -106,6 +106,17 @@ def test_a_client_that_is_gone_or_unknown_is_not_measured() -> None:
     assert ledger.info(0).used_bytes == 10
 
 
+def test_a_client_that_never_reserves_is_measured_from_when_it_joined() -> None:
+    ledger = Ledger(100)
+    ledger.join(1)
+    ledger.reconcile(1, 0, 30)
+    assert ledger.info(0).used_bytes == 30
+    ledger.client_gone(1)
+    assert ledger.dying() == {1: 30}
+    ledger.driver_freed(1)
+    assert ledger.info(0).used_bytes == 0
+
+
 @pytest.mark.parametrize(
     ("say", "words"),
     [
@@ -120,9 +131,7 @@ def test_a_client_that_is_gone_or_unknown_is_not_measured() -> None:
         (lambda ledger: ledger.info(7), "device 7"),
     ],
 )
-def test_what_a_client_cannot_mean_is_refused_and_changes_nothing(
-    say: Callable[[Ledger], object], words: str
-) -> None:
+def test_what_a_client_cannot_mean_is_refused_and_changes_nothing(say: Callable[[Ledger], object], words: str) -> None:
     ledger = Ledger(100)
     ledger.reserve(1, 1, 0, 10)
     with pytest.raises(InvalidRequest, match=words):
