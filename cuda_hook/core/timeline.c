@@ -39,7 +39,9 @@ void es_timeline_close(struct es_timeline *timeline, uint64_t drawn_ns, uint64_t
     es_timeline_drop(timeline, drawn_ns);
     if (head) {
         timeline->head_ns = used_ns;
-        timeline->head_since_ns = opened_ns;
+        /* Opened while another one ran, it began when that one ended. */
+        if (opened_ns > timeline->head_since_ns)
+            timeline->head_since_ns = opened_ns;
     }
     timeline->closed_ns += used_ns;
 }

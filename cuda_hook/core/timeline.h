@@ -25,7 +25,8 @@ void es_timeline_open(struct es_timeline *timeline, uint64_t drawn_ns, uint64_t 
 /* An open batch is given up: nothing of it is queued. */
 void es_timeline_drop(struct es_timeline *timeline, uint64_t drawn_ns);
 
-/* An open batch is closed, having used `used_ns`. With nothing closed before it (`head`), it runs since opened_ns. */
+/* An open batch is closed, having used `used_ns`. With nothing closed before it (`head`), it runs since
+ * opened_ns or since the end of the one before it, whichever is later. */
 void es_timeline_close(struct es_timeline *timeline, uint64_t drawn_ns, uint64_t used_ns, uint64_t opened_ns, int head);
 
 /* The head ended; next_ns is the estimate of the batch that is the head now, 0 when there is none. */

@@ -27,17 +27,33 @@ static int spent_context; /* … and it would have gone back to the pool of this
 static CUevent latest;
 static int latest_context = -1;
 
+void es_batches_return(void)
+{
+    const uint64_t most_ns = 4 * es_gate.anticipation_ns; /* one long pause must not count for many short ones */
+    uint64_t think_ns;
+
+    es_lock_take(&es_gate.lock);
+    if (es_gate.idle_since_ns == 0) {
+        es_lock_give(&es_gate.lock);
+        return;
+    }
+    think_ns = es_now_ns() - es_gate.idle_since_ns;
+    if (think_ns > most_ns)
+        think_ns = most_ns;
+    if (es_gate.thoughts == 0)
+        es_gate.think_ns = think_ns;
+    es_gate.thoughts += es_gate.thoughts < UINT32_MAX;
+    es_gate.think_ns = (uint64_t)((int64_t)es_gate.think_ns + ((int64_t)think_ns - (int64_t)es_gate.think_ns) / 4);
+    es_gate.idle_since_ns = 0;
+    es_lock_give(&es_gate.lock);
+}
+
 bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, bool unknown)
 {
     const bool idle = es_batches_drained();
     bool timed = false;
 
     if (idle) {
-        if (es_gate.idle_since_ns != 0) {
-            const int64_t think_ns = (int64_t)(now_ns - es_gate.idle_since_ns);
-
-            es_gate.think_ns = (uint64_t)((int64_t)es_gate.think_ns + (think_ns - (int64_t)es_gate.think_ns) / 4);
-        }
         timed = unknown || es_gate.burst_ns >= ES_LONG_BURST_NS || es_gate.bursts++ % ES_TIMED_BURSTS == 0;
     }
     es_gate.idle_since_ns = 0;

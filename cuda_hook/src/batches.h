@@ -16,6 +16,9 @@ enum { ES_BATCHES = 256 };
  * (without the lock) and stores it in the batch. */
 bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, bool unknown);
 
+/* A submission is on its way: if the device stood idle until now, that was a think time of the program. */
+void es_batches_return(void);
+
 /* Closes a thread's open batch by markers in all streams that it touched. The caller is that thread, or the helper while
  * the gate is shut and the slot is not busy (foreign). */
 void es_batch_close(struct es_slot *slot, bool foreign);

@@ -87,7 +87,7 @@ static void *substitute(void *found, const char *name, int symbol)
     if (!es_driver_find() && found == es_wrapper((enum es_symbol)symbol))
         return in_global_scope(name);
     wrapper = es_wrapper_of(found);
-    if (wrapper == NULL && found != NULL && found != es_wrapper((enum es_symbol)symbol) && es_driver_find_again())
+    if (wrapper == NULL && found != NULL && es_driver_find_again())
         wrapper = es_wrapper_of(found);
     return wrapper != NULL ? wrapper : found;
 }
@@ -108,12 +108,10 @@ struct choice es_choose_dlsym(void *handle, const char *name, const void *caller
 
     if (symbol < 0)
         return (struct choice){NULL, next_dlsym()};
-    if (handle == HANDLE_NEXT)
-        return next(symbol, next_dlsym());
-    if (handle == HANDLE_DEFAULT)
-        found = in_global_scope(name);
-    else
+    if (handle != HANDLE_DEFAULT && handle != HANDLE_NEXT)
         found = ((dlsym_function)next_dlsym())(handle, name);
+    else if ((found = in_global_scope(name)) != NULL && handle == HANDLE_NEXT)
+        return next(symbol, next_dlsym());
     return (struct choice){substitute(found, name, symbol), NULL};
 }
 
@@ -124,11 +122,9 @@ struct choice es_choose_dlvsym(void *handle, const char *name, const char *versi
 
     if (symbol < 0)
         return (struct choice){NULL, next_dlvsym()};
-    if (handle == HANDLE_NEXT)
-        return next(symbol, next_dlvsym());
-    if (handle == HANDLE_DEFAULT)
-        found = versioned_in_global_scope(name, version);
-    else
+    if (handle != HANDLE_DEFAULT && handle != HANDLE_NEXT)
         found = ((dlvsym_function)next_dlvsym())(handle, name, version);
+    else if ((found = versioned_in_global_scope(name, version)) != NULL && handle == HANDLE_NEXT)
+        return next(symbol, next_dlvsym());
     return (struct choice){substitute(found, name, symbol), NULL};
 }

@@ -165,13 +165,20 @@ static uint64_t draw(uint64_t cap_ns, uint64_t cost_ns, const struct es_cost *co
     const uint64_t overdue_ns = es_timeline_overdue_ns(&es_gate.timeline, now_ns);
 
     *wait_ns = 0;
-    /* The cap delays, it does not block: it is worth nothing when the estimates are. */
-    if (overdue_ns > ES_OVERDUE_NS)
-        return 0;
-    if (cost->samples == 0 && cost->pending_since_ns != 0 && now_ns < cost->pending_since_ns + ES_OVERDUE_NS)
-        *wait_ns = cost->pending_since_ns + ES_OVERDUE_NS - now_ns;
-    else if (backlog_ns > level_ns)
+    if (cost->samples == 0 && cost->pending_since_ns != 0 && now_ns < cost->pending_since_ns + ES_UNKNOWN_NS) {
+        *wait_ns = cost->pending_since_ns + ES_UNKNOWN_NS - now_ns;
+    } else if (backlog_ns > level_ns && overdue_ns <= ES_OVERDUE_NS) {
         *wait_ns = overdue_ns > 0 ? ES_OVERDUE_NS - overdue_ns + 1 : backlog_ns - level_ns;
+    } else if (backlog_ns > level_ns) {
+        /* The cap delays, it does not block: what runs may wait for what comes. */
+        const uint64_t next_ns = es_gate.overdue_pass_ns + ES_OVERDUE_STEP_NS;
+
+        if (now_ns < next_ns)
+            *wait_ns = next_ns - now_ns;
+        else
+            es_gate.overdue_pass_ns = now_ns;
+        return 0;
+    }
     return backlog_ns < cap_ns ? cap_ns - backlog_ns : 0;
 }
 
@@ -278,19 +285,8 @@ static void renew(struct es_slot *slot, uint32_t word)
         es_helper_start();
 }
 
-static struct es_slot *admit(uint64_t key, CUstream stream)
+static struct es_slot *admit(struct es_slot *slot, uint64_t key, CUstream stream)
 {
-    struct es_slot *slot;
-
-    if (es_mode_now() == ES_OUT || !es_driver_find())
-        return NULL;
-    es_session_join();
-    if (es_mode_now() == ES_OUT || es_session_forked())
-        return NULL;
-    slot = es_slot_mine();
-    /* A call from within the driver, or from a handler that interrupted one. */
-    if (slot != NULL && slot->busy != 0)
-        return NULL;
     for (;;) {
         const uint32_t word = word_now();
         int index;
@@ -325,8 +321,21 @@ static struct es_slot *admit(uint64_t key, CUstream stream)
 struct es_slot *es_gate_admit(uint64_t key, CUstream stream)
 {
     const int error = errno;
-    struct es_slot *slot = admit(key, stream);
+    struct es_slot *slot;
 
+    if (es_mode_now() == ES_OUT || !es_driver_find())
+        return NULL;
+    es_session_join();
+    if (es_mode_now() == ES_OUT || es_session_forked())
+        return NULL;
+    slot = es_slot_mine();
+    /* A call from within the driver, or from a handler that interrupted one. */
+    if (slot != NULL && slot->busy != 0)
+        return NULL;
+    __atomic_fetch_add(&es_gate.arriving, 1, __ATOMIC_SEQ_CST);
+    es_batches_return();
+    slot = admit(slot, key, stream);
+    __atomic_fetch_sub(&es_gate.arriving, 1, __ATOMIC_SEQ_CST);
     errno = error;
     return slot;
 }

@@ -29,7 +29,9 @@ enum {
     /* With no rival: what may be queued. A rival that comes waits that long once. It is as much as a driver takes of
      * short kernels (1,024 launches of 50 us), so that programs that run ahead of the device still can. */
     ES_ALONE_CAP_NS = 50 * 1000 * 1000,
-    ES_OVERDUE_NS = 10 * 1000 * 1000,     /* a head marker so late: its estimate is worth nothing, launches pass singly */
+    ES_OVERDUE_NS = 10 * 1000 * 1000,     /* a head marker so late: its estimate is worth nothing, launches pass singly … */
+    ES_OVERDUE_STEP_NS = 1000 * 1000,     /* … at this distance */
+    ES_UNKNOWN_NS = 100 * 1000 * 1000,    /* how long a function's second launch waits for the time of the first */
     ES_GUESS_NS = 100 * 1000,             /* what a function counts for until its first time is known */
     ES_LONG_BURST_NS = 200 * 1000,        /* bursts of this length are timed each; of shorter ones, one in eight */
     ES_TIMED_BURSTS = 8,
@@ -53,7 +55,8 @@ struct es_gate {
     bool requested;       /* REQUEST or FOLLOWS was sent for the next grant */
     uint64_t requested_ns;
     uint64_t launch_ns;   /* usual time from a grant to the first launch of a thread that waited for it */
-    uint32_t waiting;     /* threads at the closed gate; atomic reads */
+    uint32_t waiting;     /* threads at the closed gate */
+    uint32_t arriving;    /* threads on the slow path, those at the gate among them: they submit as soon as they may; atomic */
     uint64_t away_since_ns;
 
     /* pauses of the hook's own: the gate is shut for some microseconds while the helper looks */
@@ -62,11 +65,13 @@ struct es_gate {
     /* queued work */
     uint32_t progress;        /* futex, private: counts batches that ended */
     uint32_t backlog_waiters; /* threads that wait for that */
+    uint64_t overdue_pass_ns; /* when a launch last passed because the head was overdue */
     struct es_timeline timeline;
     struct es_costs costs;
     uint64_t gpu_ns;   /* not yet told to the manager */
     uint64_t idle_since_ns; /* when the device was last seen drained; 0: it is not, or nobody knows */
     uint64_t think_ns; /* usual time from there to the next launch */
+    uint32_t thoughts; /* how many such times were seen */
     uint64_t burst_ns; /* usual time from an idle device to a wait */
     uint32_t bursts;
 };

@@ -19,11 +19,13 @@ enum {
     BUSY_LOOK_NS = 50 * 1000,      /* while a thread is within a submitting call of the driver */
     CALL_TRIES = 256,
     FORETELL_NS = 50 * 1000,       /* a drain so near is not worth foretelling */
+    FORETELL_ERROR_NS = 200 * 1000, /* most that an estimate is corrected by */
     FORETELL_MOVED_NS = 10 * 1000, /* an estimate that moved by less is not worth correcting */
 };
 
 static bool started; /* atomic */
 static bool parked;  /* atomic: asleep on the gate's word, or about to be */
+static int64_t foretell_error_ns; /* usual; the helper's own */
 static bool called;  /* atomic: is to look again before it sleeps */
 
 /* What the helper remembers from one look to the next. */
@@ -73,7 +75,8 @@ static bool close_all(void)
 /* With the lock held: gives the grant back. False when the record did not go out. */
 static bool release(uint32_t number)
 {
-    const uint32_t follows = es_gate.waiting > 0 ? ES_RELEASE_FOLLOWS : 0;
+    /* Who is on its way will wait at the gate. */
+    const uint32_t follows = __atomic_load_n(&es_gate.arriving, __ATOMIC_SEQ_CST) > 0 ? ES_RELEASE_FOLLOWS : 0;
     struct es_release record = {{ES_RELEASE, sizeof(record), number}, es_gate.gpu_ns, follows, 0};
 
     if (!es_session_send(&record))
@@ -90,13 +93,28 @@ static bool release(uint32_t number)
 static void foretell(uint32_t number, uint64_t *told_ns)
 {
     const uint64_t now_ns = es_now_ns();
-    const uint64_t end_ns = now_ns + es_timeline_backlog_ns(&es_gate.timeline, now_ns);
+    const uint64_t end_ns = now_ns + es_timeline_backlog_ns(&es_gate.timeline, now_ns) + (uint64_t)foretell_error_ns;
     const uint64_t moved_ns = end_ns > *told_ns ? end_ns - *told_ns : *told_ns - end_ns;
     struct es_draining record = {{ES_DRAINING, sizeof(record), number}, end_ns, es_gate.launch_ns};
 
     /* Too near, and the manager would do for this what it has to do for the RELEASE. */
-    if (end_ns - now_ns > FORETELL_NS && moved_ns > FORETELL_MOVED_NS && es_session_send(&record))
+    if (end_ns > now_ns + FORETELL_NS && moved_ns > FORETELL_MOVED_NS && es_session_send(&record))
         *told_ns = end_ns;
+}
+
+/* What was foretold has come: learns how far off the estimates are, which is the same each time (the device was not yet
+ * free when a burst began, say). A large error is another matter: something unexpected ran. */
+static void learn_end(uint64_t told_ns, uint64_t now_ns)
+{
+    const int64_t error_ns = (int64_t)(now_ns - told_ns);
+
+    if (told_ns == 0 || error_ns > FORETELL_ERROR_NS || error_ns < -FORETELL_ERROR_NS)
+        return;
+    foretell_error_ns += error_ns / 4;
+    if (foretell_error_ns > FORETELL_ERROR_NS)
+        foretell_error_ns = FORETELL_ERROR_NS;
+    else if (foretell_error_ns < -FORETELL_ERROR_NS)
+        foretell_error_ns = -FORETELL_ERROR_NS;
 }
 
 /* The grant was called back: waits until all that was queued is done, then releases. Also returns when the manager did
@@ -112,6 +130,8 @@ static void give_back(uint32_t number)
 
         es_lock_take(&es_gate.lock);
         drained = all && es_batches_drained();
+        if (drained)
+            learn_end(told_ns, es_now_ns());
         if (drained && (release(number) || es_mode_now() != ES_JOINED)) {
             es_lock_give(&es_gate.lock);
             return;
@@ -135,7 +155,7 @@ static void give_back_idle(uint32_t number)
     if (!es_gate_pause())
         return;
     es_lock_take(&es_gate.lock);
-    if (es_batches_drained() && es_gate_number(es_gate_load(es_gate.page)) == number)
+    if (__atomic_load_n(&es_gate.arriving, __ATOMIC_SEQ_CST) == 0 && es_batches_drained() && es_gate_number(es_gate_load(es_gate.page)) == number)
         gone = release(number);
     /* Until the next grant opens it again, the gate stays shut: the manager's word may say "held" a little longer. */
     if (gone)
@@ -154,6 +174,8 @@ static uint64_t patience_ns(bool contended)
 
     if (!contended)
         return ES_IDLE_NS;
+    if (es_gate.thoughts == 0)
+        return most_ns;
     if (es_gate.think_ns > most_ns)
         return 0;
     return es_gate.think_ns * 2 < most_ns ? es_gate.think_ns * 2 : most_ns;
@@ -185,14 +207,16 @@ static uint64_t look_around(struct look *look, uint32_t word)
     const uint64_t launches = es_launches();
     uint64_t idle_end_ns;
     uint32_t closed;
-    bool drained, open = false;
+    bool drained, arriving, open = false;
 
     report(look, es_gate_number(word), now_ns);
     if (__atomic_load_n(&es_gate.backlog_waiters, __ATOMIC_SEQ_CST) != 0 && es_batches_await())
         return 0;
     es_lock_take(&es_gate.lock);
+    /* Who is on its way to submit will: it neither thinks nor is it done. */
     drained = es_batches_drained();
-    if (drained && es_gate.idle_since_ns == 0)
+    arriving = __atomic_load_n(&es_gate.arriving, __ATOMIC_SEQ_CST) != 0;
+    if (drained && !arriving && es_gate.idle_since_ns == 0)
         es_gate.idle_since_ns = now_ns;
     idle_end_ns = es_gate.idle_since_ns + patience_ns(contended);
     closed = es_batches_closed();
@@ -200,9 +224,10 @@ static uint64_t look_around(struct look *look, uint32_t word)
         open = es_slot_at(i)->launches != es_slot_at(i)->batch.settled;
     es_lock_give(&es_gate.lock);
     if (drained) {
-        if (now_ns < idle_end_ns)
+        if (!arriving && now_ns < idle_end_ns)
             return idle_end_ns - now_ns;
-        give_back_idle(es_gate_number(word));
+        if (!arriving)
+            give_back_idle(es_gate_number(word));
         return period_ns;
     }
     /* All that is queued ends at a marker: nothing more may come, so its end is the end. */
@@ -228,7 +253,7 @@ static uint64_t look_around(struct look *look, uint32_t word)
 
 static void *run(void *nothing)
 {
-    struct look look = {0};
+    struct look look = {.session_ns = es_now_ns()};
 
     (void)nothing;
     (void)prctl(PR_SET_NAME, "edgeshare", 0, 0, 0);

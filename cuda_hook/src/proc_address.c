@@ -13,7 +13,7 @@ static void substitute(const char *symbol, void **function)
     wrapper = es_wrapper_of(*function);
     if (wrapper != NULL)
         *function = wrapper;
-    else if (symbol != NULL && es_symbol_named(symbol) >= 0 && es_wrapper(es_symbol_named(symbol)) != *function)
+    else if (symbol != NULL && es_symbol_named(symbol) >= 0)
         es_log("cuGetProcAddress gave a version of %s that is not known here; it is left alone", symbol);
 }
 

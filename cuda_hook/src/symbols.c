@@ -88,8 +88,10 @@ int es_symbol_named(const char *wanted)
 void *es_wrapper_of(const void *function)
 {
     for (int symbol = 0; function != NULL && symbol < ES_SYMBOLS; symbol++) {
-        if (es_driver[symbol] == function)
-            return es_wrapper((enum es_symbol)symbol);
+        void *wrapper = es_wrapper((enum es_symbol)symbol);
+
+        if (es_driver[symbol] == function || wrapper == function)
+            return wrapper;
     }
     return NULL;
 }

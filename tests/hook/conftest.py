@@ -1,0 +1,38 @@
+"""A stage for client programs: machine, hook and driver; the manager is each test's own."""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from manager import ScriptedManager
+from programs import LINK_DRIVER, Stage, compile_program
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The compiled client, linked to the driver and not."""
+    folder = tmp_path_factory.mktemp("programs")
+    compile_program(folder / "linked", "client.c", "-DLINKED", *LINK_DRIVER)
+    compile_program(folder / "opened", "client.c")
+    return folder
+
+
+@pytest.fixture
+def stage(programs: Path) -> Iterator[Stage]:
+    folder = Path(tempfile.mkdtemp(prefix="hook-", dir="/dev/shm"))
+    stage = Stage(folder, programs)
+    yield stage
+    stage.end()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def manager(stage: Stage) -> Iterator[ScriptedManager]:
+    with ScriptedManager(stage.directory) as manager:
+        yield manager

@@ -1,0 +1,190 @@
+"""The manager's side of the wire, moved by a test: it grants and revokes what the test says, when it says so."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from cuda_hook import wire
+from cuda_hook.gate import GatePages
+
+PATIENCE_S = 60
+"""No test waits longer for anything; what is awaited takes milliseconds."""
+MIB = 1 << 20
+MS = 1_000_000
+
+WELCOME = wire.Welcome(
+    version=wire.VERSION,
+    failure_policy=wire.FailurePolicy.OPEN,
+    grace_ms=5000,
+    epoch=1,
+    queue_cap_ns=500_000,
+    anticipation_ns=300_000,
+    memory_cap_bytes=1024 * MIB,
+)
+
+R = TypeVar("R", bound=wire.ClientRecord)
+
+
+@dataclass
+class Connection:
+    """One client, and all that it has said."""
+
+    socket: socket.socket
+    pages: GatePages | None = None
+    records: list[wire.ClientRecord] = field(default_factory=list)
+    ended: bool = False
+
+
+class ScriptedManager:
+    """Listens at ``directory``/hook.sock. Memory is counted as the real manager counts it, per manager."""
+
+    def __init__(self, directory: Path, welcome: wire.Welcome = WELCOME, config: str | None = "") -> None:
+        """``config`` is the text of hook.conf; None: there is none."""
+        self.directory = directory
+        self.welcome = welcome
+        self.connections: list[Connection] = []
+        self.used_bytes = 0
+        self.answer: Callable[[Connection, wire.ClientRecord], bytes | None] = self._answer
+        """What is sent for a record; a test may put garbage here."""
+        self._reserved: dict[int, int] = {}
+        self._changed = threading.Condition()
+        self._number = 0
+        directory.mkdir(exist_ok=True)
+        if config is not None:
+            (directory / "hook.conf").write_text(config)
+        (directory / "hook.sock").unlink(missing_ok=True)
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._listener.bind(str(directory / "hook.sock"))
+        self._listener.listen(16)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.die()
+
+    def die(self) -> None:
+        """Ends as a killed manager does: nobody's page is discarded, all sockets close."""
+        (self.directory / "hook.sock").unlink(missing_ok=True)
+        self._listener.close()
+        with self._changed:
+            for connection in self.connections:
+                connection.socket.close() if connection.ended else connection.socket.shutdown(socket.SHUT_RDWR)
+
+    def client(self, index: int = 0) -> Connection:
+        """The n-th process that joined."""
+        self._until(lambda: len(self._joined()) > index, f"no client {index} joined")
+        return self._joined()[index]
+
+    def grant(self, index: int = 0, contended: bool = True) -> int:
+        """Opens a client's gate; returns the grant's number."""
+        self._number += 1
+        self._pages(index).open(self._number, contended, time.monotonic_ns())
+        return self._number
+
+    def contend(self, index: int = 0, contended: bool = True) -> None:
+        """Changes the bit of the last grant, which goes on."""
+        self._pages(index).open(self._number, contended, time.monotonic_ns())
+
+    def revoke(self, index: int = 0) -> None:
+        """Closes a client's gate."""
+        self._pages(index).close()
+
+    def said(self, kind: type[R], index: int = 0) -> list[R]:
+        """All records of this kind that a client has sent so far."""
+        return [record for record in self.client(index).records if isinstance(record, kind)]
+
+    def hears(self, kind: type[R], count: int = 1, index: int = 0) -> R:
+        """Waits until a client has sent so many records of this kind; returns the last of these."""
+        self._until(lambda: len(self.said(kind, index)) >= count, f"client {index} sent no {kind.__name__}")
+        return self.said(kind, index)[count - 1]
+
+    def hears_release(self, number: int, index: int = 0) -> wire.Release:
+        """Waits for the RELEASE of a grant."""
+
+        def of_number() -> list[wire.Release]:
+            return [release for release in self.said(wire.Release, index) if release.number == number]
+
+        self._until(lambda: bool(of_number()), f"client {index} did not release grant {number}")
+        return of_number()[0]
+
+    def sees_end(self, index: int = 0) -> None:
+        """Waits until a client's connection has ended."""
+        self._until(lambda: self._joined()[index].ended, f"client {index} is still there")
+
+    def _joined(self) -> list[Connection]:
+        return [connection for connection in self.connections if connection.pages is not None]
+
+    def _pages(self, index: int) -> GatePages:
+        pages = self.client(index).pages
+        assert pages is not None
+        return pages
+
+    def _until(self, true: Callable[[], bool], otherwise: str) -> None:
+        with self._changed:
+            assert self._changed.wait_for(true, PATIENCE_S), otherwise
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                peer, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(Connection(peer),), daemon=True).start()
+
+    def _serve(self, connection: Connection) -> None:
+        with self._changed:
+            self.connections.append(connection)
+        while True:
+            try:
+                packet = connection.socket.recv(wire.RECORD_BYTES_MAX + 1)
+            except OSError:
+                packet = b""
+            if not packet:
+                break
+            record = wire.parse(packet)
+            if isinstance(record, wire.Hello):
+                self._welcome(connection)
+            with self._changed:
+                connection.records.append(record)
+                answer = self.answer(connection, record)
+                self._changed.notify_all()
+            if answer is not None:
+                connection.socket.send(answer)
+        with self._changed:
+            connection.ended = True
+            connection.socket.close()
+            self._changed.notify_all()
+
+    def _welcome(self, connection: Connection) -> None:
+        pages = GatePages.create(self.welcome.epoch)
+        socket.send_fds(connection.socket, [wire.encode(self.welcome)], pages.fds)
+        pages.close_fds()
+        connection.pages = pages
+
+    def _answer(self, connection: Connection, record: wire.ClientRecord) -> bytes | None:
+        cap = self.welcome.memory_cap_bytes
+        match record:
+            case wire.Reserve(number, size):
+                free = cap - self.used_bytes
+                if size <= free:
+                    self.used_bytes += size
+                    self._reserved[number] = size
+                return wire.encode(wire.Reserved(number, max(free, 0), size <= free))
+            case wire.Commit(number, size):
+                self.used_bytes += size - self._reserved.pop(number)
+            case wire.Cancel(number):
+                self.used_bytes -= self._reserved.pop(number)
+            case wire.Freed(size):
+                self.used_bytes -= size
+            case wire.MemoryQuery(number):
+                return wire.encode(wire.MemoryInfo(number, cap, self.used_bytes))
+        return None

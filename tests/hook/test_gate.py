@@ -1,0 +1,286 @@
+"""Slices: what runs under a grant, what after it was called back, and when it is given back."""
+
+import pytest
+from manager import MS, ScriptedManager
+from programs import SUCCESS, Stage
+
+from cuda_hook import wire
+
+
+def test_nothing_runs_after_the_release(stage: Stage, manager: ScriptedManager) -> None:
+    client = stage.client().ready().start()
+    client.tell("launch 500 2000")
+    manager.hears(wire.Request)
+    for count in range(1, 6):
+        number = manager.grant()
+        # Some work under this grant: otherwise the revoke may come before the first launch.
+        while len(stage.executed()) < count * 4:
+            pass
+        manager.revoke()
+        release = manager.hears_release(number)
+        assert release.follows
+        executed = stage.executed()
+        assert stage.machine.gpus()[0].queued == 0
+        assert client.idle()
+        assert stage.executed() == executed
+
+
+def test_the_queue_stays_short_while_contended(stage: Stage, manager: ScriptedManager) -> None:
+    """Revoked, the device drains within the cap and one kernel."""
+    client = stage.client().ready().start()
+    client.tell("launch 1000 2000")
+    manager.hears(wire.Request)
+    manager.grant(contended=True)
+    seen = 0
+    while len(stage.executed()) < 200:
+        seen = max(seen, stage.machine.gpus()[0].queued)
+    # One that runs, one behind it; and at the start one of unknown length.
+    assert 1 <= seen <= 2
+
+
+def test_of_an_unknown_function_one_is_queued(stage: Stage, manager: ScriptedManager) -> None:
+    client = stage.client().ready().start()
+    client.tell("launch 20000 3")
+    manager.hears(wire.Request)
+    manager.grant(contended=True)
+    while not stage.executed():
+        assert stage.machine.gpus()[0].queued <= 1
+    assert client.answer() == [SUCCESS]
+
+
+def test_the_device_is_kept_busy_while_contended(stage: Stage, manager: ScriptedManager) -> None:
+    client = stage.client().ready().start()
+    client.tell("launch 1000 400")
+    manager.hears(wire.Request)
+    manager.grant(contended=True)
+    assert client.answer() == [SUCCESS]
+    assert client.do("sync") == SUCCESS
+    executed = stage.executed()
+    span_ns = executed[-1].end_ns - executed[0].begin_ns
+    busy_ns = sum(interval.end_ns - interval.begin_ns for interval in executed)
+    # Half is what one gets who waits for each kernel on a busy machine; the cap loses next to nothing.
+    assert busy_ns > 0.75 * span_ns
+
+
+def test_an_idle_client_gives_its_slice_back(stage: Stage, manager: ScriptedManager) -> None:
+    """It was never told to."""
+    client = stage.client().ready().start()
+    client.tell("launch 1000 3")
+    manager.hears(wire.Request)
+    number = manager.grant(contended=True)
+    assert client.answer() == [SUCCESS]
+    assert client.do("sync") == SUCCESS
+    assert not manager.hears_release(number).follows
+    # And asks for it when it has work again.
+    client.tell("launch 1000")
+    manager.hears(wire.Request, 2)
+    assert client.idle()
+    manager.revoke()
+    manager.grant()
+    assert client.answer() == [SUCCESS]
+
+
+def test_an_idle_client_that_never_waits_gives_its_slice_back(stage: Stage, manager: ScriptedManager) -> None:
+    client = stage.client().ready().start()
+    client.tell("launch 1000 3")
+    manager.hears(wire.Request)
+    number = manager.grant(contended=True)
+    manager.hears_release(number)
+    assert len(stage.executed()) == 3
+
+
+def test_a_lone_client_keeps_its_slice_over_short_pauses(stage: Stage, manager: ScriptedManager) -> None:
+    client = stage.client().ready().start()
+    client.tell("loop 1000 50")
+    manager.hears(wire.Request)
+    number = manager.grant(contended=False)
+    assert client.answer() == [SUCCESS]
+    assert manager.said(wire.Release) == []
+    # And gives it back when it has been idle for long.
+    assert not manager.hears_release(number).follows
+
+
+def test_a_loop_of_launch_and_wait_keeps_its_turn(stage: Stage, manager: ScriptedManager) -> None:
+    client = stage.client().ready().start()
+    client.tell("loop 1000 200")
+    manager.hears(wire.Request)
+    manager.grant(contended=True)
+    # A loaded machine may hold the loop up for longer than a think time; then the slice is rightly given back.
+    while client.idle():
+        if len(manager.said(wire.Release)) == len(manager.said(wire.Request)):
+            continue
+        if len(manager.said(wire.Request)) > 1 and manager.said(wire.Release):
+            manager.revoke()
+            manager.grant(contended=True)
+    assert client.answer() == [SUCCESS]
+    assert len(manager.said(wire.Release)) < 100
+
+
+def test_gpu_time_is_reported_as_it_was_executed(stage: Stage, manager: ScriptedManager) -> None:
+    client = stage.client().ready().start()
+    client.tell("launch 1000 300")
+    manager.hears(wire.Request)
+    number = manager.grant(contended=False)
+    assert client.answer() == [SUCCESS]
+    assert client.do("sync") == SUCCESS
+    manager.revoke()
+    manager.hears_release(number)
+    reported_ns = sum(usage.gpu_ns for usage in manager.said(wire.Usage))
+    reported_ns += sum(release.gpu_ns for release in manager.said(wire.Release))
+    executed_ns = sum(interval.end_ns - interval.begin_ns for interval in stage.executed())
+    assert executed_ns == 300 * MS
+    assert reported_ns == pytest.approx(executed_ns, rel=0.05)
+
+
+def test_gpu_time_of_short_bursts_is_reported_in_the_mean(stage: Stage, manager: ScriptedManager) -> None:
+    client = stage.client().ready().start()
+    client.tell("loop 100 2000")
+    manager.hears(wire.Request)
+    number = manager.grant(contended=False)
+    assert client.answer() == [SUCCESS]
+    manager.revoke()
+    manager.hears_release(number)
+    reported_ns = sum(usage.gpu_ns for usage in manager.said(wire.Usage))
+    reported_ns += sum(release.gpu_ns for release in manager.said(wire.Release))
+    assert reported_ns == pytest.approx(200 * MS, rel=0.1)
+
+
+def test_all_streams_and_threads_are_one_client(stage: Stage, manager: ScriptedManager) -> None:
+    client = stage.client().ready().start()
+    for _ in range(3):
+        assert client.do("stream 1") == SUCCESS
+    client.tell("threads 4 500 100")
+    manager.hears(wire.Request)
+    for _ in range(4):
+        number = manager.grant(contended=True)
+        before = len(stage.executed())
+        while len(stage.executed()) < before + 20:
+            pass
+        manager.revoke()
+        manager.hears_release(number)
+        executed = len(stage.executed())
+        assert stage.machine.gpus()[0].queued == 0
+        assert client.idle()
+        assert len(stage.executed()) == executed
+    assert len(manager.said(wire.Request)) == 1
+    manager.grant(contended=False)
+    assert client.answer() == [SUCCESS]
+    assert client.do("sync") == SUCCESS
+    assert len(stage.executed()) == 400
+
+
+def test_default_streams_of_threads_are_drained_too(stage: Stage, manager: ScriptedManager) -> None:
+    client = stage.client("getproc_ptsz").ready().start()
+    client.tell("threads 3 500 60")
+    manager.hears(wire.Request)
+    number = manager.grant(contended=True)
+    while len(stage.executed()) < 20:
+        pass
+    manager.revoke()
+    manager.hears_release(number)
+    assert stage.machine.gpus()[0].queued == 0
+    manager.grant(contended=False)
+    assert client.answer() == [SUCCESS]
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2], ids=["global", "thread-local", "relaxed"])
+def test_a_capture_is_not_gated_and_not_broken(mode: int, stage: Stage, manager: ScriptedManager) -> None:
+    client = stage.client().ready().start()
+    assert client.do("stream 1") == SUCCESS
+    assert client.do(f"capture 1 {mode}") == SUCCESS
+    assert client.do("launch 1000 3 1") == SUCCESS
+    assert client.do("endcapture 1") == SUCCESS
+    assert manager.said(wire.Request) == []
+    client.tell("graph 0 1")
+    manager.hears(wire.Request)
+    assert client.idle()
+    assert stage.executed() == []
+    manager.grant()
+    assert client.answer() == [SUCCESS]
+    assert client.do("sync") == SUCCESS
+    assert sum(i.end_ns - i.begin_ns for i in stage.executed()) == 3 * MS
+
+
+def test_a_capture_survives_a_slice_that_ends_meanwhile(stage: Stage, manager: ScriptedManager) -> None:
+    client = stage.client().ready().start()
+    assert client.do("stream 1") == SUCCESS
+    client.tell("launch 1000 3 1")
+    manager.hears(wire.Request)
+    number = manager.grant(contended=True)
+    assert client.answer() == [SUCCESS]
+    assert client.do("capture 1 0") == SUCCESS
+    assert client.do("launch 1000 1 1") == SUCCESS
+    manager.revoke()
+    manager.hears_release(number)
+    assert client.do("launch 1000 1 1") == SUCCESS
+    assert client.do("endcapture 1") == SUCCESS
+
+
+def test_a_stream_that_ends_takes_nothing_with_it(stage: Stage, manager: ScriptedManager) -> None:
+    client = stage.client().ready().start()
+    assert client.do("stream 1") == SUCCESS
+    client.tell("launch 1000 5 1")
+    manager.hears(wire.Request)
+    number = manager.grant(contended=False)
+    assert client.answer() == [SUCCESS]
+    assert client.do("endstream 1") == SUCCESS
+    manager.revoke()
+    manager.hears_release(number)
+    assert len(stage.executed()) == 5
+    assert stage.machine.gpus()[0].queued == 0
+
+
+def test_contexts_come_and_go(stage: Stage, manager: ScriptedManager) -> None:
+    client = stage.client().ready()
+    assert client.do("init") == SUCCESS
+    granted = False
+    for _ in range(20):
+        assert client.do("create") == SUCCESS
+        client.tell("launch 200 10")
+        if not granted:
+            manager.hears(wire.Request)
+            manager.grant(contended=True)
+            granted = True
+        while client.idle():
+            if manager.said(wire.Release):
+                manager.said(wire.Release)
+                manager.revoke()
+                manager.grant(contended=True)
+        assert client.answer() == [SUCCESS]
+        assert client.do("destroy") == SUCCESS
+    assert len(stage.executed()) == 200
+
+
+@pytest.mark.parametrize("wait", ["sync", "streamsync 0", "eventsync"])
+def test_after_a_wait_the_slice_is_given_back_at_once(wait: str, stage: Stage, manager: ScriptedManager) -> None:
+    client = stage.client().ready().start()
+    client.tell("launch 1000 3")
+    manager.hears(wire.Request)
+    number = manager.grant(contended=True)
+    assert client.answer() == [SUCCESS]
+    assert client.do(wait) == SUCCESS
+    manager.hears_release(number)
+
+
+def test_a_client_that_was_stopped_launches_nothing_on_an_old_grant(
+    stage: Stage, manager: ScriptedManager
+) -> None:
+    import os
+    import signal
+
+    client = stage.client().ready().start()
+    client.tell("launch 1000 200")
+    manager.hears(wire.Request)
+    number = manager.grant(contended=True)
+    while len(stage.executed()) < 10:
+        pass
+    os.kill(client.process.pid, signal.SIGSTOP)
+    manager.revoke()
+    while stage.machine.gpus()[0].queued:
+        pass
+    executed = len(stage.executed())
+    os.kill(client.process.pid, signal.SIGCONT)
+    manager.hears_release(number)
+    # At most one launch was already past the gate.
+    assert len(stage.executed()) <= executed + 1
+    assert client.idle()
