@@ -37,10 +37,10 @@ class Holdings:
                 self.drop(older)
             self.ledger.put(allocation)
 
-    def mint(self, unit_ids: frozenset[str]) -> Allocation:
+    def mint(self, unit_ids: frozenset[str], memory_mib: int = 0) -> Allocation:
         """A new allocation of these units, with its socket folder; raises Unavailable where it cannot be
         made."""
-        allocation = Allocation(f"gpu-{uuid.uuid4().hex}", unit_ids, self.library.hash)
+        allocation = Allocation(f"gpu-{uuid.uuid4().hex}", unit_ids, self.library.hash, memory_mib=memory_mib)
         self.put(allocation)
         return allocation
 

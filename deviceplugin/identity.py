@@ -119,7 +119,7 @@ class Identity:
         if self._kube is None:
             _, units_each = parse_request_percent(size)
             terms = Terms(request_percent=units_each, hooked=units_each < UNITS_PER_DEVICE)
-            return replace(allocation, owner=owner, terms=terms)
+            return replace(allocation, owner=owner, terms=terms, memory_mib=0)
         pod: dict[str, Any] | None = await asyncio.to_thread(self._kube.pod, owner.namespace, owner.pod)
         if pod is None:
             raise NotFound(f"pod {owner.namespace}/{owner.pod} is not there any more")
@@ -128,4 +128,4 @@ class Identity:
             terms = parse_terms(pod, owner.container, size)
         except InvalidRequest as error:
             raise InvalidRequest(f"pod {owner.namespace}/{owner.pod}: {error}") from error
-        return replace(allocation, owner=owner, terms=terms)
+        return replace(allocation, owner=owner, terms=terms, memory_mib=terms.memory_mib)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import cuda_hook
 from deviceplugin.admission import Admission
+from deviceplugin.applicants import Applicants
 from deviceplugin.config import Config
 from deviceplugin.devices import Devices
 from deviceplugin.holdings import Holdings
@@ -55,7 +56,7 @@ class Plugin:
         self._holdings = Holdings(Records(state_dir / "deviceplugin"), library, runtime_dir)
         listings = Listings(PodResources(socket, GPU_PERCENT))
         self._identity = Identity(listings, self._holdings.ledger, kube, node_name)
-        self._admission = Admission(self._devices, self._holdings, listings)
+        self._admission = Admission(self._devices, self._holdings, listings, Applicants(kube))
         self._starting = Starting(self._devices, self._holdings, listings, self._identity, Manager(runtime_dir))
         self._lifecycle = Lifecycle(config.kubelet_dir / "device-plugins", GPU_PERCENT, self._make_service)
         self._allocated = asyncio.Event()

@@ -1,6 +1,7 @@
 """What a pod asks for, parsed strictly from its plain JSON: a wrong value is refused, never guessed at."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from deviceplugin.ledger import SHARE_CLASSES, ShareClass, Terms
@@ -50,6 +51,19 @@ def init_container(pod: dict[str, Any], units: int) -> str | None:
     return None
 
 
+def asks_at_all(pod: dict[str, Any]) -> bool:
+    """Whether any container asks for units."""
+    return any(_percent(container) for container in _containers(pod))
+
+
+def waiting_container(pod: dict[str, Any], held: Mapping[str, frozenset[str]], units: int) -> str | None:
+    """The pod's first container that asks for just as many units and holds none."""
+    for container in _containers(pod):
+        if _percent(container) == units and not held.get(container["name"]):
+            return str(container["name"])
+    return None
+
+
 def asks_later(pod: dict[str, Any]) -> bool:
     """Whether any container that PodResources lists (sidecars too) asks for units."""
     spec = pod.get("spec", {})
@@ -65,11 +79,15 @@ def is_over(pod: dict[str, Any] | None, pod_uid: str) -> bool:
 
 
 def _limits(pod: dict[str, Any], name: str) -> dict[str, str]:
-    spec = pod.get("spec", {})
-    for container in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]:
+    for container in _containers(pod):
         if container.get("name") == name:
             return dict((container.get("resources") or {}).get("limits") or {})
     raise InvalidRequest(f"the pod has no container {name}: make the pod anew")
+
+
+def _containers(pod: dict[str, Any]) -> list[dict[str, Any]]:
+    spec = pod.get("spec", {})
+    return [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
 
 
 def _percent(container: dict[str, Any]) -> int:

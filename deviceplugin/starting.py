@@ -125,7 +125,13 @@ class Starting:
             logger.warning("the record of %s of %s was lost: made anew from the manager's", stranger.id, owner)
             library = self._holdings.library.hash
             self._holdings.put(
-                replace(stranger, unit_ids=units, library=library, terms=self._hooked(stranger.terms, units))
+                replace(
+                    stranger,
+                    unit_ids=units,
+                    library=library,
+                    terms=self._hooked(stranger.terms, units),
+                    memory_mib=stranger.terms.memory_mib if stranger.terms else 0,
+                )
             )
         elif await self._identity.is_over(owner):
             logger.info("%s of %s is over", stranger.id, owner)

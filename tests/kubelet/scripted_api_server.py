@@ -19,6 +19,7 @@ class ApiServer:
         self.pods: dict[tuple[str, str], dict[str, Any]] = {}
         self.nodes: dict[str, dict[str, Any]] = {}
         self.events: list[dict[str, Any]] = []
+        self.reads = 0
         self.patches = 0
         self.broken = False
 
@@ -53,6 +54,7 @@ class ApiServer:
                 assert parse_qs(address.query) == {"fieldSelector": ["spec.nodeName=n1"]}
                 return 200, {"items": list(self.pods.values())}
             case ("GET", ["namespaces", namespace, "pods", name]):
+                self.reads += 1
                 return found(self.pods.get((namespace, name)))
             case ("GET", ["nodes", name]):
                 return found(self.nodes.get(name))

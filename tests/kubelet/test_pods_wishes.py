@@ -1,6 +1,7 @@
 """What pods ask for reaches the manager, what is wrong is refused, and the node says what it has."""
 
 import asyncio
+import re
 import shutil
 import signal
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from node_under_test import MEMORY_MIB, UUIDS, Node
 from scripted_api_server import ApiServer
-from scripted_kubelet import Pod, StartError
+from scripted_kubelet import AdmissionError, Pod, StartError
 
 from deviceplugin.node import Node as NodeStatus
 from edgeshare.devices import Device
@@ -86,7 +87,6 @@ async def test_a_lost_record_is_made_anew_as_it_was(in_cluster: Node, api: ApiSe
     [
         ("", {"gpu_percent_limit": "20"}, "team/odd: annotation edge/gpu-percent-limit: a limit of 20 percent"),
         ("", {"share_class": "fast"}, "annotation edge/share-class is 'fast': expected latency or batch"),
-        (str(MEMORY_MIB + 1), {}, f"edge/gpu-memory-mib is {MEMORY_MIB + 1}, but GPU {UUIDS[0]} has {MEMORY_MIB}"),
         ("0", {}, "edge/gpu-memory-mib is 0: ask for 1 or more"),
     ],
 )
@@ -103,12 +103,62 @@ async def test_a_wrong_wish_keeps_the_container_from_starting_until_it_is_put_ri
     assert set(await in_cluster.allocations()) == {"odd/main"}
 
 
-async def test_more_memory_than_is_left_is_refused_until_it_is_there(in_cluster: Node, api: ApiServer) -> None:
-    big = put(api, Pod("big", {"main": 10}), str(MEMORY_MIB - 100))
+async def test_a_pod_gets_a_gpu_that_has_the_memory_it_asks_for(in_cluster: Node, api: ApiServer) -> None:
+    # By units alone, all three would go to one GPU.
+    for name, size, memory in (("large", 10, "15000"), ("half", 50, ""), ("small", 10, "1000")):
+        await in_cluster.kubelet.run(put(api, Pod(name, {"main": size}), memory))
+    devices = {name: each.device_ids[0] for name, each in (await in_cluster.allocations()).items()}
+    assert devices == {"large/main": UUIDS[0], "half/main": UUIDS[1], "small/main": UUIDS[1]}
+
+
+async def test_more_memory_than_any_gpu_has_left_is_refused_at_the_admission(in_cluster: Node, api: ApiServer) -> None:
+    for name in ("one", "two"):
+        await in_cluster.kubelet.run(put(api, Pod(name, {"main": 10}), "15000"))
+    text = f"no GPU has 10 units and 2000 MiB free (free: 1000 MiB of {UUIDS[0]}, 1000 MiB of {UUIDS[1]})"
+    with pytest.raises(AdmissionError, match=re.escape(text)):
+        await in_cluster.kubelet.admit(put(api, Pod("three", {"main": 10}), "2000"))
+    with pytest.raises(AdmissionError, match="no GPU has 10 units and the same part of the memory free"):
+        await in_cluster.kubelet.admit(put(api, Pod("four", {"main": 10})))
+    await in_cluster.kubelet.run(put(api, Pod("five", {"main": 10}), "1000"))
+
+
+async def test_more_memory_than_a_gpu_has_is_refused_when_nobody_was_asked_for_a_preference(
+    in_cluster: Node, api: ApiServer
+) -> None:
+    text = f"edge/gpu-memory-mib is {MEMORY_MIB + 1}, but GPU {UUIDS[0]} has {MEMORY_MIB}: ask for at most that"
+    with pytest.raises(StartError, match=text):
+        await in_cluster.kubelet.run(put(api, Pod("odd", {"main": 200}), str(MEMORY_MIB + 1)))
+
+
+async def test_a_pod_with_the_name_of_one_that_asked_for_nothing_is_known_all_the_same(
+    in_cluster: Node, api: ApiServer
+) -> None:
+    await in_cluster.kubelet.admit(put(api, Pod("web-0", {"main": 0})))
+    await in_cluster.kubelet.run(put(api, Pod("one", {"main": 10}), "15000"))
+    before = next(pod for pod in in_cluster.kubelet.pods.values() if pod.name == "web-0")
+    in_cluster.kubelet.end(before)
+    await in_cluster.kubelet.run(put(api, Pod("web-0", {"main": 10}), "15000"))
+    assert (await in_cluster.allocations())["web-0/main"].device_ids == [UUIDS[1]]
+
+
+async def test_pods_that_ask_for_nothing_are_read_once(in_cluster: Node, api: ApiServer) -> None:
+    for number in range(5):
+        await in_cluster.kubelet.admit(put(api, Pod(f"plain-{number}", {"main": 0})))
+    await in_cluster.kubelet.run(put(api, Pod("one", {"main": 10})))
+    reads = api.reads
+    await in_cluster.kubelet.admit(put(api, Pod("two", {"main": 10})))
+    assert api.reads == reads + 1
+
+
+async def test_memory_that_was_not_there_is_found_when_another_pod_has_ended(in_cluster: Node, api: ApiServer) -> None:
+    big, late = put(api, Pod("big", {"main": 10}), "15900"), put(api, Pod("late", {"main": 10}), "200")
     await in_cluster.kubelet.run(big)
-    late = put(api, Pod("late", {"main": 10}), "200")
+    # Without the API server nobody can tell at the admission how much memory is asked for.
+    api.broken = True
+    await in_cluster.kubelet.admit(late)
+    api.broken = False
     with pytest.raises(StartError, match="MiB"):
-        await in_cluster.kubelet.run(late)
+        await in_cluster.kubelet.start_container(late, "main")
     # Its units are of no use to the other: that it has ended is found out all the same.
     in_cluster.kubelet.end(big)
     del api.pods["team", "big"]
