@@ -21,6 +21,8 @@ class Hint(NamedTuple):
     backlog_ns: int
     launches: int
     waiting_threads: int
+    launch_ns: int
+    ends_at_ns: int
 
 
 class GatePages:
@@ -79,7 +81,8 @@ class GatePages:
 
     def hint(self) -> Hint:
         """What the client wrote last."""
-        return Hint(self._hint.backlog_ns, self._hint.launches, self._hint.waiting_threads)
+        hint = self._hint
+        return Hint(hint.backlog_ns, hint.launches, hint.waiting_threads, hint.launch_ns, hint.ends_at_ns)
 
 
 def _page(name: str) -> tuple[int, mmap.mmap]:

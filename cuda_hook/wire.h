@@ -80,7 +80,8 @@ struct es_hint_page {
     uint64_t backlog_ns;      /* GPU time that the client thinks it has queued */
     uint64_t launches;        /* submissions so far */
     uint32_t waiting_threads; /* threads at the closed gate */
-    uint32_t reserved;
+    uint32_t launch_ns;       /* usual time from a grant's granted_at_ns to the first launch of a thread that waited for it */
+    uint64_t ends_at_ns;      /* CLOCK_MONOTONIC: when what is queued is done, as far as the client can tell; 0: unknown */
 };
 
 struct es_header {
@@ -127,11 +128,11 @@ struct es_release {
     uint32_t reserved;
 };
 
-/* Not owed, and may come again with a better estimate: with it the manager can open the next gate in time. */
+/* Not owed: corrects what the hint page said at the revoke. With it the manager can open the next gate in time. */
 struct es_draining {
     struct es_header header; /* number: of the grant */
-    uint64_t ends_at_ns;     /* CLOCK_MONOTONIC: when what is queued is done, as far as the client can tell */
-    uint64_t launch_ns;      /* usual time from a grant's granted_at_ns to the first launch of a thread that waited for it */
+    uint64_t ends_at_ns;     /* as in the hint page */
+    uint64_t launch_ns;
 };
 
 struct es_usage {

@@ -167,6 +167,7 @@ void es_batch_close(struct es_slot *slot, bool foreign)
     slot->batch.settled += launches;
     slot->marking = false;
     clear(slot);
+    es_gate_hint(es_now_ns());
     es_lock_give(&es_gate.lock);
 }
 
@@ -231,6 +232,7 @@ static void account(struct batch *batch, int64_t ns, bool measured, uint64_t now
     first = (first + 1) % ES_BATCHES;
     count--;
     es_timeline_end(&es_gate.timeline, count > 0 ? queue[first].cost_ns : 0, now_ns);
+    es_gate_hint(now_ns);
 }
 
 void es_batches_collect(void)

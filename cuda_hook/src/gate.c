@@ -69,11 +69,16 @@ void es_gate_resume(void)
 }
 
 /* With the lock held: what the manager should know of this client. */
-static void hint(uint64_t now_ns)
+void es_gate_hint(uint64_t now_ns)
 {
+    uint64_t backlog_ns;
+
     if (es_gate.hint == NULL)
         return;
-    __atomic_store_n(&es_gate.hint->backlog_ns, es_timeline_backlog_ns(&es_gate.timeline, now_ns), __ATOMIC_RELAXED);
+    backlog_ns = es_timeline_backlog_ns(&es_gate.timeline, now_ns);
+    __atomic_store_n(&es_gate.hint->backlog_ns, backlog_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&es_gate.hint->ends_at_ns, now_ns + backlog_ns + (uint64_t)es_gate.end_error_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&es_gate.hint->launch_ns, (uint32_t)es_gate.launch_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&es_gate.hint->launches, es_launches(), __ATOMIC_RELAXED);
     __atomic_store_n(&es_gate.hint->waiting_threads, es_gate.waiting, __ATOMIC_RELAXED);
 }
@@ -116,7 +121,7 @@ static void wait_for_grant(struct es_slot *slot)
     /* Asked anew each second: cheap, and no lost record can hang a program. */
     if (!owed && (!es_gate.requested || now_ns - es_gate.requested_ns > 1000 * ES_MS))
         request(now_ns);
-    hint(now_ns);
+    es_gate_hint(now_ns);
     es_lock_give(&es_gate.lock);
     if (owed)
         es_helper_call();
@@ -226,7 +231,7 @@ static enum offer offer(struct es_slot *slot, uint64_t key, CUstream stream, int
         if (shared) {
             drawn_ns = draw(cap_ns, cost_ns, cost, now_ns, &wait_ns);
             if (wait_ns > 0) {
-                hint(now_ns);
+                es_gate_hint(now_ns);
                 es_lock_give(&es_gate.lock);
                 wait_for_progress(progress, wait_ns);
                 es_batches_collect();
@@ -235,7 +240,7 @@ static enum offer offer(struct es_slot *slot, uint64_t key, CUstream stream, int
         }
         timed = es_batch_open(slot, drawn_ns, now_ns, unknown);
         slot->batch.key = key;
-        hint(now_ns);
+        es_gate_hint(now_ns);
     }
     if (alone) {
         slot->batch.alone = true;

@@ -54,6 +54,7 @@ struct es_gate {
     bool introduced;      /* a REQUEST was sent in this session: the manager waits for the drains of such clients alone */
     bool requested;       /* REQUEST or FOLLOWS was sent for the next grant */
     uint64_t requested_ns;
+    int64_t end_error_ns; /* how much later than estimated a drain usually ends */
     uint64_t launch_ns;   /* usual time from a grant to the first launch of a thread that waited for it */
     uint32_t waiting;     /* threads at the closed gate */
     uint32_t arriving;    /* threads on the slow path, those at the gate among them: they submit as soon as they may; atomic */
@@ -136,6 +137,9 @@ struct es_slot *es_gate_admit(uint64_t key, CUstream stream);
 
 /* After a submission that es_gate_admit let go; takes its NULL too. */
 void es_gate_admitted(struct es_slot *slot);
+
+/* What the manager should know of this client, into the hint page. With the lock held. */
+void es_gate_hint(uint64_t now_ns);
 
 /* Every thread asks anew at its next submission. With the lock held. */
 void es_gate_forget_all(void);

@@ -25,7 +25,6 @@ enum {
 
 static bool started; /* atomic */
 static bool parked;  /* atomic: asleep on the gate's word, or about to be */
-static int64_t foretell_error_ns; /* usual; the helper's own */
 static bool called;  /* atomic: is to look again before it sleeps */
 
 /* What the helper remembers from one look to the next. */
@@ -93,7 +92,8 @@ static bool release(uint32_t number)
 static void foretell(uint32_t number, uint64_t *told_ns)
 {
     const uint64_t now_ns = es_now_ns();
-    const uint64_t end_ns = now_ns + es_timeline_backlog_ns(&es_gate.timeline, now_ns) + (uint64_t)foretell_error_ns;
+    const uint64_t backlog_ns = es_timeline_backlog_ns(&es_gate.timeline, now_ns);
+    const uint64_t end_ns = now_ns + backlog_ns + (uint64_t)es_gate.end_error_ns;
     const uint64_t moved_ns = end_ns > *told_ns ? end_ns - *told_ns : *told_ns - end_ns;
     struct es_draining record = {{ES_DRAINING, sizeof(record), number}, end_ns, es_gate.launch_ns};
 
@@ -110,18 +110,18 @@ static void learn_end(uint64_t told_ns, uint64_t now_ns)
 
     if (told_ns == 0 || error_ns > FORETELL_ERROR_NS || error_ns < -FORETELL_ERROR_NS)
         return;
-    foretell_error_ns += error_ns / 4;
-    if (foretell_error_ns > FORETELL_ERROR_NS)
-        foretell_error_ns = FORETELL_ERROR_NS;
-    else if (foretell_error_ns < -FORETELL_ERROR_NS)
-        foretell_error_ns = -FORETELL_ERROR_NS;
+    es_gate.end_error_ns += error_ns / 4;
+    if (es_gate.end_error_ns > FORETELL_ERROR_NS)
+        es_gate.end_error_ns = FORETELL_ERROR_NS;
+    else if (es_gate.end_error_ns < -FORETELL_ERROR_NS)
+        es_gate.end_error_ns = -FORETELL_ERROR_NS;
 }
 
 /* The grant was called back: waits until all that was queued is done, then releases. Also returns when the manager did
  * not wait for that: it granted anew, or went away. */
 static void give_back(uint32_t number)
 {
-    uint64_t told_ns = 0;
+    uint64_t told_ns = es_gate.hint == NULL ? 0 : __atomic_load_n(&es_gate.hint->ends_at_ns, __ATOMIC_RELAXED);
 
     es_barrier_everywhere();
     while (es_mode_now() == ES_JOINED) {

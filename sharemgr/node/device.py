@@ -18,6 +18,10 @@ class Gates(Protocol):
     def close_gates(self) -> None:
         """Calls the grant back."""
 
+    def foretold(self) -> Iterable[tuple[int, int, int]]:
+        """Of each client that says so: its id, when it thinks it will have drained, how long after a grant it
+        launches."""
+
 
 class DeviceArbiter:
     """Grants the slices of one device. Every method takes the time of its event on the monotonic clock.
@@ -91,7 +95,9 @@ class DeviceArbiter:
             match command:
                 case Grant(_, number, contended) | Contend(_, number, contended):
                     gates.open_gates(number, contended, now_ns)
-                case Revoke():
+                case Revoke(allocation_id, number):
                     gates.close_gates()
+                    for client_id, ends_at_ns, launch_ns in gates.foretold():
+                        self.draining(allocation_id, client_id, number, ends_at_ns, launch_ns, now_ns)
         # After the gates: the timer's system call delays nobody then.
         self._timer.arm(self._arbiter.deadline_ns())

@@ -105,6 +105,15 @@ class AllocationServer:
             if client.pages is not None:
                 client.pages.close()
 
+    def foretold(self) -> Iterator[tuple[int, int, int]]:
+        """Of each client that says so: its id, when it thinks it will have drained, and how long after a grant it
+        launches."""
+        for client in self.clients.values():
+            if client.pages is not None:
+                hint = client.pages.hint()
+                if hint.ends_at_ns:
+                    yield client.client_id, hint.ends_at_ns, hint.launch_ns
+
     def sweep(self, now_ns: int) -> None:
         """What has to be looked at now and then: who never said HELLO, who died on a kernel without
         pidfds."""
