@@ -23,7 +23,6 @@ CALL_TIMEOUT_S = 10
 CHANNEL_OPTIONS = (
     # A manager that comes back is found again within half a second instead of gRPC's two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 500),
 )
 
