@@ -50,7 +50,8 @@ def perform(stage: Stage, phases: Sequence[Phase], show: Callable[[Picture], Non
             program.check()
         now_ns = time.monotonic_ns() - begin_ns
         tally.add(log.read(begin_ns))
-        show(make_picture(phases, now_ns, tally, reports.latest))
+        if now_ns < phases[-1].end_ns:
+            show(make_picture(phases, now_ns, tally, reports.latest))
     return tally.judge(WORKLOADS)
 
 

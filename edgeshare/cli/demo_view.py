@@ -61,7 +61,7 @@ def picture_view(picture: Picture, window_ns: int) -> RenderableType:
 def heading(picture: Picture) -> str:
     """Where the demo is."""
     if picture.phase is None:
-        return "starting" if picture.elapsed_ns < 0 else "ending"
+        return "starting"
     return f"{picture.elapsed_ns / NS_PER_S:4.1f} of {picture.total_ns // NS_PER_S} s   {picture.phase.name}"
 
 
