@@ -1,4 +1,5 @@
-"""The C parts under the sanitizers: the engine and the PTX reader by themselves, the driver under many threads."""
+"""The C parts under the sanitizers: the engine, the machine and the PTX reader by themselves, the driver under
+many threads."""
 
 import os
 import shlex
@@ -53,6 +54,14 @@ def test_engine(build: Build, name: str) -> None:
 def test_ptx(build: Build, name: str) -> None:
     program = build("ptx_test", ["driver/ptx.c"], MEMORY)
     done = subprocess.run([program, name], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", names("machine_test.c"))
+def test_machine(build: Build, name: str) -> None:
+    program = build("machine_test", ["machine/*.c"], MEMORY)
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        done = subprocess.run([program, name, directory], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
 
 

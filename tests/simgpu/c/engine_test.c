@@ -118,11 +118,11 @@ static void kernels_of_no_length_end(void) {
 static void fifo_runs_what_was_queued_first_to_its_end(void) {
     struct bench *bench = make(SIMGPU_FIFO, 3);
     push(bench, 2, START + 1, 5 * MS);
-    push(bench, 0, START + 2, 1 * MS);
-    push(bench, 1, START + 3, 2 * MS);
+    push(bench, 1, START + 2, 1 * MS);
+    push(bench, 0, START + 3, 2 * MS);
     push(bench, 2, START + 4, 1 * MS);
     advance(bench, START + 20 * MS);
-    static const uint32_t ORDER[] = {2, 0, 1, 2};
+    static const uint32_t ORDER[] = {2, 1, 0, 2};
     REQUIRE(bench->gpu.log_count == 4);
     for (uint64_t index = 0; index < 4; index++)
         REQUIRE(logged(bench, index)->context == ORDER[index]);
