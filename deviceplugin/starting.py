@@ -89,7 +89,7 @@ class Starting:
     def _check_memory(self, allocation: Allocation) -> None:
         assert allocation.terms is not None
         devices = self._devices.by_id()
-        for device_id in by_device(allocation.unit_ids):
+        for device_id in sorted(by_device(allocation.unit_ids)):
             if device_id not in devices:
                 raise NotFound(f"this node has no GPU {device_id} (any more): make the pod anew")
             memory_mib = devices[device_id].memory_mib

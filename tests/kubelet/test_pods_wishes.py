@@ -125,7 +125,7 @@ async def test_more_memory_than_any_gpu_has_left_is_refused_at_the_admission(in_
 async def test_more_memory_than_a_gpu_has_is_refused_when_nobody_was_asked_for_a_preference(
     in_cluster: Node, api: ApiServer
 ) -> None:
-    text = f"edge/gpu-memory-mib is {MEMORY_MIB + 1}, but GPU {UUIDS[0]} has {MEMORY_MIB}: ask for at most that"
+    text = f"edge/gpu-memory-mib is {MEMORY_MIB + 1}, but GPU {min(UUIDS)} has {MEMORY_MIB}: ask for at most that"
     with pytest.raises(StartError, match=text):
         await in_cluster.kubelet.run(put(api, Pod("odd", {"main": 200}), str(MEMORY_MIB + 1)))
 
