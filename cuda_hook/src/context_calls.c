@@ -39,7 +39,8 @@ CUresult es_cuCtxDestroy_v2(CUcontext ctx)
     CUresult result;
 
     ES_REAL_OR_RETURN(cuCtxDestroy_v2);
-    es_context_end(ctx);
+    if (!es_session_forked())
+        es_context_end(ctx);
     result = ES_DRIVER(cuCtxDestroy_v2)(ctx);
     if (result == CUDA_SUCCESS)
         es_memory_context_ended(ctx);
@@ -77,7 +78,7 @@ static CUcontext ending(CUdevice dev, bool reset)
 {
     CUcontext context = NULL;
 
-    if (dev < 0 || dev >= DEVICES)
+    if (dev < 0 || dev >= DEVICES || es_session_forked())
         return NULL;
     es_lock_take(&es_gate.lock);
     if (primaries[dev].retained > 0 && (reset || --primaries[dev].retained == 0)) {
@@ -96,7 +97,8 @@ static CUcontext ending(CUdevice dev, bool reset)
                                                           \
         ES_REAL_OR_RETURN(name);                          \
         context = ending(dev, reset);                     \
-        es_context_end(context);                          \
+        if (context != NULL)                              \
+            es_context_end(context);                      \
         result = ES_DRIVER(name)(dev);                    \
         if (result == CUDA_SUCCESS)                       \
             es_memory_context_ended(context);             \

@@ -1,6 +1,7 @@
 #include "batches.h"
 #include "contexts.h"
 #include "gate.h"
+#include "session.h"
 #include "symbols.h"
 #include "wrappers.h"
 
@@ -9,7 +10,7 @@ static void mark_before(void)
 {
     struct es_slot *slot = es_slot_self;
 
-    if (slot != NULL && slot->launches != slot->batch.settled)
+    if (slot != NULL && !es_session_forked() && slot->launches != slot->batch.settled)
         es_batch_close(slot, false);
 }
 
@@ -17,7 +18,7 @@ CUresult es_cuStreamDestroy_v2(CUstream hStream)
 {
     ES_REAL_OR_RETURN(cuStreamDestroy_v2);
     mark_before();
-    if (es_slot_self != NULL)
+    if (!es_session_forked())
         es_stream_end(hStream);
     return ES_DRIVER(cuStreamDestroy_v2)(hStream);
 }
@@ -26,6 +27,8 @@ ES_EXPORT(cuStreamDestroy_v2);
 /* Threads ask again before they submit to it: only then is it seen that it captures. */
 static void ask_again(void)
 {
+    if (es_session_forked())
+        return;
     es_lock_take(&es_gate.lock);
     es_gate_forget_all();
     es_lock_give(&es_gate.lock);

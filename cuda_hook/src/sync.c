@@ -6,11 +6,18 @@
 #include "contexts.h"
 #include "gate.h"
 #include "helper.h"
+#include "session.h"
 #include "symbols.h"
 #include "wrappers.h"
 
 /* The program waits for the device. Before: if the burst is one to be timed, its end is marked. After: what was waited
  * for is done, which costs nothing to know. */
+
+/* The thread's slot. In a forked child that has not joined there is none: its locks are the parent's, maybe taken. */
+static struct es_slot *slot_here(void)
+{
+    return es_slot_self != NULL && !es_session_forked() ? es_slot_self : NULL;
+}
 
 static bool contended(const struct es_slot *slot)
 {
@@ -25,7 +32,7 @@ static bool leaves_after(const struct es_slot *slot)
 
 static void waiting(void)
 {
-    struct es_slot *slot = es_slot_self;
+    struct es_slot *slot = slot_here();
     bool mark;
 
     if (slot == NULL || slot->launches == slot->batch.settled)
@@ -43,7 +50,7 @@ static void waiting(void)
 static void waited(uint64_t streams)
 {
     const int error = errno;
-    struct es_slot *slot = es_slot_self;
+    struct es_slot *slot = slot_here();
 
     if (slot == NULL)
         return;
@@ -55,14 +62,14 @@ static void waited(uint64_t streams)
 
 void es_sync_done(CUstream stream)
 {
-    if (es_slot_self != NULL)
+    if (slot_here() != NULL)
         waited(es_streams_like(stream));
 }
 
 /* An event says that part of a stream is done; the stream itself is asked whether that was all. */
 static void waited_for_event(void)
 {
-    struct es_slot *slot = es_slot_self;
+    struct es_slot *slot = slot_here();
     struct es_quiet quiet;
     uint64_t streams;
     CUstream stream = NULL;
@@ -122,7 +129,7 @@ CUresult es_cuCtxSynchronize(void)
     ES_REAL_OR_RETURN(cuCtxSynchronize);
     waiting();
     result = ES_DRIVER(cuCtxSynchronize)();
-    if (result == CUDA_SUCCESS && es_slot_self != NULL)
+    if (result == CUDA_SUCCESS && slot_here() != NULL)
         waited(es_streams_of(NULL));
     return result;
 }
@@ -135,7 +142,7 @@ CUresult es_cuCtxSynchronize_v2(CUcontext ctx)
     ES_REAL_OR_RETURN(cuCtxSynchronize_v2);
     waiting();
     result = ES_DRIVER(cuCtxSynchronize_v2)(ctx);
-    if (result == CUDA_SUCCESS && es_slot_self != NULL)
+    if (result == CUDA_SUCCESS && slot_here() != NULL)
         waited(es_streams_of(ctx));
     return result;
 }

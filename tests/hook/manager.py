@@ -98,6 +98,22 @@ class ScriptedManager:
         """Closes a client's gate."""
         self._pages(index).close()
 
+    def serve(self, contended: bool) -> None:
+        """From now on a client that asks is granted at once, until it gives the slice back."""
+        usual = self.answer
+
+        def grant(connection: Connection, record: wire.ClientRecord) -> bytes | None:
+            pages = connection.pages
+            assert pages is not None
+            if isinstance(record, wire.Release):
+                pages.close()
+            if isinstance(record, wire.Request) or (isinstance(record, wire.Release) and record.follows):
+                self._number += 1
+                pages.open(self._number, contended, time.monotonic_ns())
+            return usual(connection, record)
+
+        self.answer = grant
+
     def said(self, kind: type[R], index: int = 0) -> list[R]:
         """All records of this kind that a client has sent so far."""
         return [record for record in self.client(index).records if isinstance(record, kind)]

@@ -88,6 +88,14 @@ class Client:
         """Whether there is no answer to read now."""
         return not self._selector.select(0)
 
+    def says_within(self, seconds: float) -> bool:
+        """Whether there is an answer within that time. For what must not happen only."""
+        return bool(self._selector.select(seconds))
+
+    def threads(self) -> int:
+        """How many threads it has."""
+        return len(list(Path(f"/proc/{self.process.pid}/task").iterdir()))
+
     def errors(self) -> str:
         """What it wrote to stderr; once it has ended."""
         assert self.process.stderr is not None
