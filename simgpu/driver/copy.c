@@ -9,6 +9,7 @@
 #define COPY_START_NS 1000u
 #define BUS_BYTES_NS 12u
 #define DEVICE_BYTES_NS 400u
+#define MOST_BYTES ((size_t)1 << 47)
 
 enum side { HOST, DEVICE, EITHER };
 
@@ -37,8 +38,13 @@ struct box {
     size_t width, height, depth;
 };
 
+/* Bytes from the first to the last; SIZE_MAX / 2: more than there can be. */
 static size_t extent(size_t pitch, size_t slice, const struct box *box) {
-    return (box->depth - 1) * slice + (box->height - 1) * pitch + box->width;
+    size_t planes, rows;
+    if (__builtin_mul_overflow(box->depth - 1, slice, &planes) || __builtin_mul_overflow(box->height - 1, pitch, &rows) ||
+        planes > MOST_BYTES || rows > MOST_BYTES)
+        return SIZE_MAX / 2;
+    return planes + rows + box->width;
 }
 
 static CUresult submit(struct CUstream_st *stream, uint32_t kind, uint64_t duration_ns, bool wait) {
@@ -58,9 +64,13 @@ static CUresult copy(CUstream handle, const struct box *box, bool wait) {
     CUresult result = find_stream(handle, &stream);
     if (result != CUDA_SUCCESS)
         return result;
-    size_t bytes = box->width * box->height * box->depth;
-    if (!bytes)
+    if (!box->width || !box->height || !box->depth)
         return CUDA_SUCCESS;
+    /* No address space holds more; sums of sizes stay far from their end. */
+    if (box->width > MOST_BYTES || box->height > MOST_BYTES / box->width ||
+        box->depth > MOST_BYTES / box->width / box->height)
+        return CUDA_ERROR_INVALID_VALUE;
+    size_t bytes = box->width * box->height * box->depth;
     bool to_device, from_device;
     result = check_range(box->to, extent(box->to_pitch, box->to_slice, box), box->to_side, &to_device);
     if (result == CUDA_SUCCESS)

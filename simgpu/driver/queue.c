@@ -42,8 +42,7 @@ static void nap_until(uint64_t time_ns) {
 static uint64_t look(struct CUctx_st *context, uint64_t completed, bool *others) {
     struct simgpu_machine *shared = driver.machine.shared;
     struct simgpu_gpu *gpu = gpu_of(context);
-    gpu_lock(&driver.machine, gpu);
-    engine_advance(gpu, shared->processes, context->gpu, shared->scheduling, clock_now_ns());
+    machine_advance_and_lock(&driver.machine, context->gpu);
     uint64_t end_ns = engine_earliest_end_ns(gpu, shared->scheduling, context->index, completed - 1);
     *others = engine_others_queued(gpu, context->index);
     gpu_unlock(gpu);

@@ -35,6 +35,12 @@ static int open_in(const char *directory, const char *name, int flags) {
     return fd;
 }
 
+static bool exists_in(const char *directory, const char *name) {
+    char path[4096];
+    int length = snprintf(path, sizeof path, "%s/%s", directory, name);
+    return length > 0 && (size_t)length < sizeof path && access(path, F_OK) == 0;
+}
+
 static void describe(struct simgpu_machine *shared, const struct simgpu_plan *plan) {
     shared->version = SIMGPU_VERSION;
     shared->gpu_count = plan->gpu_count;
@@ -60,6 +66,9 @@ int machine_create(const char *directory, const struct simgpu_plan *plan) {
         return EINVAL;
     if (mkdir(directory, 0755) != 0 && errno != EEXIST)
         return errno;
+    /* Before the file of locks is touched: closing it would drop what this very process may hold in it. */
+    if (exists_in(directory, "machine"))
+        return EEXIST;
     int locks = open_in(directory, "locks", O_RDWR | O_CREAT);
     if (locks < 0)
         return errno;
@@ -133,12 +142,16 @@ void gpu_unlock(struct simgpu_gpu *gpu) { word_unlock(&gpu->lock); }
 /* A GPU that nobody looked at for so long may hold the work of processes that died meanwhile: ask first. */
 #define STALE_NS 1000000u
 
-void machine_advance(struct machine *machine, uint32_t index) {
+void machine_advance_and_lock(struct machine *machine, uint32_t index) {
     struct simgpu_gpu *gpu = &machine->shared->gpus[index];
     uint64_t now_ns = clock_now_ns();
     if (now_ns > load_u64(&gpu->time_ns) + STALE_NS)
         machine_reap(machine, now_ns);
     gpu_lock(machine, gpu);
     engine_advance(gpu, machine->shared->processes, index, machine->shared->scheduling, clock_now_ns());
-    gpu_unlock(gpu);
+}
+
+void machine_advance(struct machine *machine, uint32_t index) {
+    machine_advance_and_lock(machine, index);
+    gpu_unlock(&machine->shared->gpus[index]);
 }

@@ -53,6 +53,8 @@ void machine_reap_now(struct machine *machine);
 
 /* Brings a GPU's simulation up to now. The caller does not hold its lock. */
 void machine_advance(struct machine *machine, uint32_t gpu);
+/* The same, and keeps the lock. */
+void machine_advance_and_lock(struct machine *machine, uint32_t gpu);
 
 /* A GPU's lock, safe against the death of its holder: what a dead one left half done is repaired first. */
 void gpu_lock(struct machine *machine, struct simgpu_gpu *gpu);

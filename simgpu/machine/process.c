@@ -156,11 +156,9 @@ int machine_context_create(struct machine *machine, uint32_t gpu_index, bool *fu
 }
 
 void machine_context_destroy(struct machine *machine, uint32_t gpu_index, uint32_t context) {
-    struct simgpu_gpu *gpu = &machine->shared->gpus[gpu_index];
-    gpu_lock(machine, gpu);
-    engine_advance(gpu, machine->shared->processes, gpu_index, machine->shared->scheduling, clock_now_ns());
-    engine_condemn(gpu, context);
-    gpu_unlock(gpu);
+    machine_advance_and_lock(machine, gpu_index);
+    engine_condemn(&machine->shared->gpus[gpu_index], context);
+    gpu_unlock(&machine->shared->gpus[gpu_index]);
 }
 
 bool machine_take_memory(struct machine *machine, uint32_t gpu_index, uint32_t context, uint64_t bytes) {
