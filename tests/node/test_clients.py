@@ -1,0 +1,305 @@
+"""What clients may say, what it gets them, and what happens when they are gone."""
+
+import mmap
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pytest
+from testbed import MIB, Manager, Testbed, WireClient, share
+
+from cuda_hook import wire
+from edgeshare.client import ManagerClient
+from edgeshare.v1.allocations_pb2 import Allocation
+
+MS = 1_000_000
+DRAIN_GRACE_NS = 100 * MS
+"""How long the manager waits for one that does not drain."""
+
+
+@pytest.fixture
+def calls(testbed: Testbed, manager: Manager) -> Iterator[ManagerClient]:
+    with testbed.calls() as calls:
+        yield calls
+
+
+@pytest.fixture
+def two(testbed: Testbed, calls: ManagerClient) -> Iterator[tuple[str, str]]:
+    """Two allocations of one GPU, half of it each, with 100 MiB."""
+    held = []
+    for allocation_id in ("one", "two"):
+        wanted = Allocation(id=allocation_id, device_ids=testbed.uuids[:1], request_percent=50, memory_mib=100)
+        answers = calls.hold(wanted, wait_for_manager=False)
+        next(answers)
+        held.append(answers)
+    yield "one", "two"
+    for answers in held:
+        answers.close()  # type: ignore[attr-defined]
+
+
+def in_child(act: Callable[[], object]) -> int:
+    """Forks a process that does something, keeps what comes of it and waits to be killed; returns its pid when it
+    has done it."""
+    read_fd, write_fd = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            kept = act()
+            os.write(write_fd, b"done")
+            while kept is not None:
+                signal.pause()
+        finally:
+            os._exit(1)
+    os.close(write_fd)
+    with os.fdopen(read_fd, "rb") as pipe:
+        assert pipe.read(4) == b"done"
+    return pid
+
+
+def reap(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def test_two_allocations_take_turns_and_their_numbers_rise(testbed: Testbed, two: tuple[str, str]) -> None:
+    one, other = (testbed.join(name) for name in two)
+    one.request()
+    first = one.granted()
+    assert one.held
+    assert not other.held
+    other.request()
+    one.contended()
+    one.revoked()
+    one.release(first, gpu_ns=MS, follows=True)
+    second = other.granted()
+    assert second > first
+    other.revoked()
+    other.release(second)
+    assert one.granted() > second
+    status = testbed.status()
+    assert share(status, "one").grants == 2
+    assert share(status, "two").grants == 1
+    assert share(status, "one").gpu_percent > 0
+    assert share(status, "two").gpu_percent == 0
+
+
+def test_every_client_of_an_allocation_is_granted_together(testbed: Testbed, two: tuple[str, str]) -> None:
+    one, twin = testbed.join("one"), testbed.join("one")
+    one.request()
+    one.granted()
+    twin.request()
+    twin.granted()
+    other = testbed.join("two")
+    other.request()
+    one.revoked()
+    twin.revoked()
+    one.release(one.granted())
+    assert not other.held
+    twin.release(twin.granted())
+    other.granted()
+
+
+GARBAGE = {
+    "nothing but zeros": bytes(8),
+    "a byte": b"\x01",
+    "too long": bytes(4096),
+    "a kind that does not exist": wire.encode(wire.Request()).replace(b"\x04", b"\x63", 1),
+    "a size that is not the packet's": wire.encode(wire.Request()) + b"\0",
+    "an answer": wire.encode(wire.Reserved(1, 0, True)),
+    "a second HELLO": wire.encode(wire.Hello(1, 1, wire.Accelerator.GPU)),
+    "a commit of nothing": wire.encode(wire.Commit(7, MIB, 0, wire.MemoryKind.PLAIN)),
+    "a device that it has not": wire.encode(wire.Reserve(1, MIB, 3, wire.MemoryKind.PLAIN)),
+    "more freed than it has": wire.encode(wire.Freed(MIB, 0, wire.MemoryKind.PLAIN)),
+}
+
+
+@pytest.mark.parametrize("packet", GARBAGE.values(), ids=GARBAGE)
+def test_garbage_costs_its_sender_the_connection_and_nobody_else(
+    testbed: Testbed, manager: Manager, two: tuple[str, str], packet: bytes
+) -> None:
+    wrong, right, other = testbed.join("one"), testbed.join("one"), testbed.join("two")
+    right.request()
+    number = right.granted()
+    wrong.socket.send(packet)
+    assert wrong.ended()
+    assert wrong.epoch == 0
+    assert right.held
+    other.request()
+    right.revoked()
+    right.release(number)
+    other.granted()
+    said = [line for line in manager.log().splitlines() if "its connection is closed" in line]
+    assert len(said) == 1
+    assert f"allocation one, pid {os.getpid()}:" in said[0]
+
+
+def test_a_connection_that_begins_with_anything_but_hello_is_closed(testbed: Testbed, two: tuple[str, str]) -> None:
+    client = testbed.connect("one")
+    client.send(wire.Request())
+    assert client.ended()
+
+
+@pytest.mark.parametrize(
+    ("hello", "reason"),
+    [
+        (wire.Hello(2, 9, wire.Accelerator.GPU), wire.Refusal.VERSION),
+        (wire.Hello(3, 3, wire.Accelerator.GPU), wire.Refusal.VERSION),
+        (wire.Hello(1, 1, wire.Accelerator.EDGETPU), wire.Refusal.ACCELERATOR),
+    ],
+)
+def test_one_that_does_not_fit_is_told_why(
+    testbed: Testbed, two: tuple[str, str], hello: wire.Hello, reason: wire.Refusal
+) -> None:
+    client = testbed.connect("one")
+    answer = client.ask(hello)
+    assert isinstance(answer, wire.Refused)
+    assert answer.reason == reason
+    assert answer.text
+    assert client.ended()
+
+
+def test_an_allocation_has_a_bounded_number_of_clients(testbed: Testbed) -> None:
+    testbed.manager("max_clients: 2\n")
+    with testbed.calls() as calls:
+        wanted = Allocation(id="full", device_ids=testbed.uuids[:1], request_percent=50)
+        answers = calls.hold(wanted, wait_for_manager=False)
+        next(answers)
+        first, _ = testbed.join("full"), testbed.join("full")
+        for _ in range(100):
+            refused = testbed.connect("full")
+            answer = refused.answer()
+            assert isinstance(answer, wire.Refused)
+            assert answer.reason == wire.Refusal.FULL
+            assert refused.ended()
+            refused.close()
+        first.close()
+        testbed.until(lambda status: len(share(status, "full").clients) == 1)
+        testbed.join("full")
+
+
+def sent_until_full(client: WireClient) -> int:
+    """Sends as fast as it can until the socket takes no more; returns how many records that were."""
+    client.socket.setblocking(False)
+    packet = wire.encode(wire.Usage(1, 1))
+    sent = 0
+    with suppress(BlockingIOError):
+        while True:
+            client.socket.send(packet)
+            sent += 1
+    return sent
+
+
+def test_a_flood_is_slowed_and_the_neighbour_is_served(testbed: Testbed) -> None:
+    testbed.manager("max_records_per_s: 100\n")
+    with testbed.calls() as calls:
+        held = []
+        for allocation_id in ("flood", "calm"):
+            wanted = Allocation(id=allocation_id, device_ids=testbed.uuids[:1], request_percent=50)
+            held.append(calls.hold(wanted, wait_for_manager=False))
+            next(held[-1])
+        flood, calm = testbed.join("flood"), testbed.join("calm")
+        # Its own socket fills up: nothing is kept for it.
+        assert sent_until_full(flood) < 100_000
+        for _ in range(20):
+            calm.request()
+            calm.release(calm.granted())
+
+
+def test_one_that_never_says_hello_is_sent_away(testbed: Testbed, two: tuple[str, str]) -> None:
+    silent, joined = testbed.connect("one"), testbed.join("one")
+    assert silent.ended()
+    joined.request()
+    joined.granted()
+
+
+def test_a_killed_client_frees_its_slice_at_once_and_a_stopped_one_loses_it(
+    testbed: Testbed, two: tuple[str, str]
+) -> None:
+    def hold() -> WireClient:
+        client = WireClient(testbed.folder("one") / "hook.sock")
+        client.join()
+        client.request()
+        client.granted()
+        return client
+
+    waits_ns = {}
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        holder = in_child(hold)
+        with testbed.join("two") as other:
+            other.request()
+            sent_ns = time.monotonic_ns()
+            os.kill(holder, number)
+            other.granted()
+            waits_ns[number] = time.monotonic_ns() - sent_ns
+        reap(holder)
+        testbed.until(lambda status: not share(status, "one").clients and not share(status, "two").clients)
+    assert waits_ns[signal.SIGKILL] < DRAIN_GRACE_NS <= waits_ns[signal.SIGSTOP]
+
+
+def test_a_dead_client_is_noticed_though_its_child_has_the_socket(testbed: Testbed, two: tuple[str, str]) -> None:
+    def hold_and_fork() -> WireClient:
+        client = WireClient(testbed.folder("one") / "hook.sock")
+        client.join()
+        client.request()
+        client.granted()
+        (testbed.root / "heir").write_text(str(in_child(lambda: client)))
+        return client
+
+    pid = in_child(hold_and_fork)
+    heir = int((testbed.root / "heir").read_text())
+    other = testbed.join("two")
+    other.request()
+    reap(pid)
+    other.granted()
+    status = testbed.until(lambda status: not share(status, "one").clients)
+    assert share(status, "two").clients[0].pid == os.getpid()
+    os.kill(heir, signal.SIGKILL)
+
+
+def test_memory_is_counted_under_the_cap_for_all_clients_together(testbed: Testbed, two: tuple[str, str]) -> None:
+    one, twin = testbed.join("one"), testbed.join("one")
+    plain = wire.MemoryKind.PLAIN
+    assert one.ask(wire.Reserve(1, 60 * MIB, 0, plain)) == wire.Reserved(1, 100 * MIB, True)
+    assert twin.ask(wire.Reserve(1, 60 * MIB, 0, plain)) == wire.Reserved(1, 40 * MIB, False)
+    one.send(wire.Commit(1, 50 * MIB, 0, plain))
+    assert one.ask(wire.MemoryQuery(2, 0)) == wire.MemoryInfo(2, 100 * MIB, 50 * MIB)
+    assert twin.ask(wire.Reserve(2, 50 * MIB, 0, plain)) == wire.Reserved(2, 50 * MIB, True)
+    twin.send(wire.Cancel(2, 0, plain))
+    one.send(wire.Freed(20 * MIB, 0, plain))
+    assert one.ask(wire.MemoryQuery(3, 0)) == wire.MemoryInfo(3, 100 * MIB, 30 * MIB)
+    assert share(testbed.status(), "one").memory_used_bytes == 30 * MIB
+    assert share(testbed.status(), "two").memory_used_bytes == 0
+
+
+def test_memory_of_a_client_that_left_is_free_when_the_driver_lists_it_no_more(
+    testbed: Testbed, two: tuple[str, str]
+) -> None:
+    one = testbed.join("one")
+    one.ask(wire.Reserve(1, 60 * MIB, 0, wire.MemoryKind.PLAIN))
+    one.send(wire.Commit(1, 60 * MIB, 0, wire.MemoryKind.PLAIN))
+    one.close()
+    testbed.until(lambda status: share(status, "one").memory_used_bytes == 0)
+    twin = testbed.join("one")
+    assert twin.ask(wire.Reserve(1, 100 * MIB, 0, wire.MemoryKind.PLAIN)) == wire.Reserved(1, 100 * MIB, True)
+
+
+def test_what_a_client_hints_is_told_whatever_it_is(testbed: Testbed, two: tuple[str, str]) -> None:
+    one, twin = testbed.join("one"), testbed.join("one")
+    one.hint(1_500_000)
+    assert share(testbed.status(), "one").queued_ns == 1_500_000
+    twin.hint((1 << 64) - 1)
+    assert share(testbed.status(), "one").queued_ns == (1 << 63) - 1
+
+
+def test_a_page_is_not_the_clients_to_write(testbed: Testbed, two: tuple[str, str]) -> None:
+    client = WireClient(testbed.folder("one") / "hook.sock")
+    client.send(wire.Hello(1, 1, wire.Accelerator.GPU))
+    _, fds, _, _ = socket.recv_fds(client.socket, wire.RECORD_BYTES_MAX, 2)
+    with pytest.raises(PermissionError):
+        mmap.mmap(fds[0], 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    for fd in fds:
+        os.close(fd)
+    client.close()

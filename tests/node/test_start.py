@@ -1,0 +1,122 @@
+"""How the manager starts, refuses to start, and ends."""
+
+import os
+import signal
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+from testbed import PATIENCE_S, Manager, Testbed
+
+from edgeshare.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
+
+
+def refused(testbed: Testbed, *said: str, config: str = "", **changes: str) -> None:
+    """Asserts that no manager starts, that one line says why, and that nothing is left of it."""
+    before = listing(testbed.root)
+    result = testbed.edgeshare(*testbed.manager_arguments(config), **changes)
+    assert result.returncode == 1
+    assert result.stdout == ""
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    for words in said:
+        assert words in lines[0]
+    left = listing(testbed.root) - before
+    assert not [path for path in left if path.is_socket() or path.suffix == ".json"]
+
+
+def listing(root: Path) -> set[Path]:
+    return set(root.rglob("*"))
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_one_line_says_that_it_is_ready(testbed: Testbed, manager: Manager) -> None:
+    assert manager.ready == (f"edgeshare sharemgr node: ready, 2 devices, 0 allocations, {testbed.runtime_dir}")
+
+
+def test_only_the_status_is_open_to_everybody(testbed: Testbed, manager: Manager) -> None:
+    assert mode(testbed.runtime_dir / STATUS_SOCKET) == 0o666
+    assert mode(testbed.runtime_dir / ALLOCATIONS_SOCKET) == 0o600
+    assert mode(testbed.runtime_dir / "clients") == 0o700
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_another_user_may_read_the_status_and_nothing_else(testbed: Testbed, manager: Manager) -> None:
+    nobody = 65534
+
+    def reach(name: str) -> int:
+        pid = os.fork()
+        if pid == 0:
+            os.setuid(nobody)
+            with socket.socket(socket.AF_UNIX) as client:
+                os._exit(client.connect_ex(str(testbed.runtime_dir / name)) % 128)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    assert reach(STATUS_SOCKET) == 0
+    assert reach(ALLOCATIONS_SOCKET) != 0
+
+
+def test_a_second_manager_is_refused_and_the_first_goes_on(testbed: Testbed, manager: Manager) -> None:
+    refused(testbed, f"another share manager (pid {manager.process.pid}) serves {testbed.runtime_dir}")
+    assert len(testbed.status().devices) == 2
+
+
+@pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGINT"])
+def test_a_signal_ends_it_cleanly(testbed: Testbed, manager: Manager, signal_name: str) -> None:
+    manager.process.send_signal(signal.Signals[signal_name])
+    assert manager.process.wait(PATIENCE_S) == 0
+    assert not [path for path in listing(testbed.runtime_dir) if path.is_socket()]
+
+
+def test_what_a_killed_manager_left_is_no_obstacle(testbed: Testbed, manager: Manager) -> None:
+    manager.kill()
+    assert (testbed.runtime_dir / STATUS_SOCKET).is_socket()
+    testbed.manager()
+    assert len(testbed.status().devices) == 2
+
+
+@pytest.mark.parametrize("name", [STATUS_SOCKET, ALLOCATIONS_SOCKET])
+def test_a_socket_that_somebody_listens_on_is_refused(testbed: Testbed, name: str) -> None:
+    testbed.runtime_dir.mkdir()
+    path = testbed.runtime_dir / name
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+        other.listen()
+        refused(testbed, f"{path} is in use by another program", "--runtime-dir")
+        assert path.is_socket()
+    testbed.manager()
+
+
+def test_a_file_in_a_sockets_place_is_refused_and_kept(testbed: Testbed) -> None:
+    testbed.runtime_dir.mkdir()
+    path = testbed.runtime_dir / STATUS_SOCKET
+    path.write_text("precious")
+    refused(testbed, f"{path} is there and is no socket")
+    assert path.read_text() == "precious"
+
+
+def test_a_missing_driver_is_said(testbed: Testbed) -> None:
+    refused(testbed, "no NVIDIA driver", "libnvidia-ml.so.1", LD_LIBRARY_PATH="")
+
+
+def test_an_unknown_key_is_said_with_its_file(testbed: Testbed) -> None:
+    refused(testbed, "manager.yaml: unknown key 'slice_ns'", "slice_ms", config="slice_ns: 5\n")
+
+
+def test_a_runtime_directory_that_is_too_long_is_refused(testbed: Testbed) -> None:
+    testbed.runtime_dir = testbed.root / ("long" * 30)
+    refused(testbed, "longer than the 107 bytes", "--runtime-dir")
+
+
+def test_a_directory_that_cannot_be_made_is_said(testbed: Testbed) -> None:
+    testbed.state_dir = Path("/proc/edgeshare")
+    refused(testbed, "/proc/edgeshare cannot be made")
+
+
+def test_it_starts_after_it_was_refused(testbed: Testbed) -> None:
+    refused(testbed, "unknown key", config="colour: red\n")
+    testbed.manager()

@@ -1,0 +1,264 @@
+"""A manager of the test's own on a simulated machine, and clients of it that do as the test says."""
+
+import mmap
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from cuda_hook import wire
+from cuda_hook._core import ffi, lib
+from edgeshare.client import ManagerClient
+from edgeshare.v1.status_pb2 import AllocationStatus, NodeStatus
+from simgpu.create import create
+from simgpu.environment import variables
+from simgpu.machine import Machine
+
+PATIENCE_S = 60
+"""No test waits longer for anything; what is awaited takes milliseconds."""
+
+EDGESHARE = str(Path(sys.executable).with_name("edgeshare"))
+GPU_MEMORY_MIB = 8192
+MIB = 1 << 20
+
+
+class Manager:
+    """A running ``edgeshare sharemgr node``."""
+
+    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
+        self.process = process
+        self._log = log
+        assert process.stdout is not None
+        self.ready = process.stdout.readline().strip()
+        """What it printed when it was ready; empty where it never was."""
+
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def end(self) -> int:
+        """Ends it as an orchestrator does; returns its exit status."""
+        self.process.terminate()
+        return self.process.wait(PATIENCE_S)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(PATIENCE_S)
+
+
+class Testbed:
+    """A simulated machine of two GPUs, and directories for a manager."""
+
+    __test__ = False
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.runtime_dir = root / "run"
+        self.state_dir = root / "state"
+        create(root / "machine", gpus=2, memory_mib=GPU_MEMORY_MIB)
+        self.machine = Machine(root / "machine")
+        self.uuids = [gpu.uuid for gpu in self.machine.gpus()]
+        self.environment = {**os.environ, **variables(root / "machine")}
+        self._processes: list[subprocess.Popen[str]] = []
+        self._clients: list[WireClient] = []
+
+    def manager(self, config: str = "") -> Manager:
+        """A manager that is ready."""
+        log = self.root / "manager.log"
+        with log.open("a") as stderr:
+            manager = Manager(self.popen(*self.manager_arguments(config), stderr=stderr), log)
+        assert manager.ready, manager.log()
+        return manager
+
+    def manager_arguments(self, config: str = "") -> list[str]:
+        path = self.root / "manager.yaml"
+        path.write_text(config)
+        return [
+            *("sharemgr", "node", "--config", str(path)),
+            *("--runtime-dir", str(self.runtime_dir), "--state-dir", str(self.state_dir)),
+        ]
+
+    def popen(self, *arguments: str, stderr: object = subprocess.PIPE) -> subprocess.Popen[str]:
+        """Starts an ``edgeshare`` command on the machine."""
+        process = subprocess.Popen(
+            [EDGESHARE, *arguments],
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,  # type: ignore[call-overload]
+            text=True,
+        )
+        self._processes.append(process)
+        return process
+
+    def edgeshare(self, *arguments: str, **changes: str) -> "subprocess.CompletedProcess[str]":
+        """Runs an ``edgeshare`` command to its end; ``changes`` are of its environment."""
+        return subprocess.run(
+            [EDGESHARE, *arguments],
+            env={**self.environment, **changes},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+
+    def run_arguments(self, *arguments: str) -> tuple[str, ...]:
+        """Those of ``edgeshare run`` against this manager."""
+        return ("run", "--runtime-dir", str(self.runtime_dir), *arguments)
+
+    def calls(self) -> ManagerClient:
+        """A client of the manager's gRPC services."""
+        return ManagerClient(self.runtime_dir)
+
+    def status(self) -> NodeStatus:
+        with self.calls() as client:
+            return client.status()
+
+    def until(self, holds: Callable[[NodeStatus], bool]) -> NodeStatus:
+        """The first status for which something holds."""
+        deadline_s = time.monotonic() + PATIENCE_S
+        with self.calls() as client:
+            for status in client.watch(100_000_000):
+                if holds(status):
+                    return status
+                assert time.monotonic() < deadline_s, status
+        raise AssertionError("the manager ended")
+
+    def folder(self, allocation_id: str) -> Path:
+        return self.runtime_dir / "clients" / allocation_id
+
+    def join(self, allocation_id: str) -> "WireClient":
+        """A client that has joined the allocation."""
+        client = WireClient(self.folder(allocation_id) / "hook.sock")
+        self._clients.append(client)
+        client.join()
+        return client
+
+    def connect(self, allocation_id: str) -> "WireClient":
+        """A connection that has not said anything."""
+        client = WireClient(self.folder(allocation_id) / "hook.sock")
+        self._clients.append(client)
+        return client
+
+    def close(self) -> None:
+        for client in self._clients:
+            client.close()
+        for process in self._processes:
+            if process.poll() is None:
+                process.kill()
+            process.communicate(timeout=PATIENCE_S)
+
+
+class WireClient:
+    """A client of the protocol, in the test's own process unless it is forked."""
+
+    def __init__(self, path: Path) -> None:
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(PATIENCE_S)
+        self.socket.connect(str(path))
+        self.welcome: wire.Welcome | None = None
+        self._map: mmap.mmap | None = None
+        self._released = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def join(self) -> None:
+        """Says HELLO and takes the pages that come with the answer."""
+        self.send(wire.Hello(wire.VERSION, wire.VERSION, wire.Accelerator.GPU))
+        packet, fds, _, _ = socket.recv_fds(self.socket, wire.RECORD_BYTES_MAX, 2)
+        answer = wire.parse_answer(packet)
+        assert isinstance(answer, wire.Welcome), answer
+        self.welcome = answer
+        self._map = mmap.mmap(fds[0], lib.ES_PAGE_BYTES, prot=mmap.PROT_READ)
+        self._hints = mmap.mmap(fds[1], lib.ES_PAGE_BYTES)
+        for fd in fds:
+            os.close(fd)
+
+    def send(self, record: wire.ClientRecord) -> None:
+        self.socket.send(wire.encode(record))
+
+    def answer(self) -> wire.ManagerRecord:
+        return wire.parse_answer(self.socket.recv(wire.RECORD_BYTES_MAX))
+
+    def ask(self, record: wire.ClientRecord) -> wire.ManagerRecord:
+        self.send(record)
+        return self.answer()
+
+    def hint(self, backlog_ns: int) -> None:
+        """Writes into the hint page what is queued."""
+        self._hints[:8] = backlog_ns.to_bytes(8, "little")
+
+    @property
+    def word(self) -> int:
+        assert self._map is not None
+        return int(lib.es_gate_load(ffi.cast("struct es_gate_page *", ffi.from_buffer(self._map))))
+
+    @property
+    def epoch(self) -> int:
+        assert self._map is not None
+        return int.from_bytes(self._map[4:8], "little")
+
+    @property
+    def held(self) -> bool:
+        return bool(self.word & lib.ES_GATE_HELD)
+
+    def request(self) -> None:
+        self.send(wire.Request())
+
+    def granted(self) -> int:
+        """Waits for a grant after the one released last; returns its number, also when it was called back already."""
+        word = self._wait(lambda word: word >> lib.ES_GATE_NUMBER_SHIFT > self._released)
+        return word >> lib.ES_GATE_NUMBER_SHIFT
+
+    def revoked(self) -> None:
+        """Waits until the gate is closed."""
+        self._wait(lambda word: not word & lib.ES_GATE_HELD)
+
+    def contended(self) -> None:
+        """Waits until the gate says that others have work."""
+        self._wait(lambda word: bool(word & lib.ES_GATE_CONTENDED))
+
+    def release(self, number: int, gpu_ns: int = 0, follows: bool = False) -> None:
+        self._released = number
+        self.send(wire.Release(number, gpu_ns, follows))
+
+    def ended(self) -> bool:
+        """Waits until the manager closes the connection; False where it sends something instead."""
+        try:
+            return self.socket.recv(wire.RECORD_BYTES_MAX) == b""
+        except ConnectionResetError:
+            return True
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def _wait(self, holds: Callable[[int], bool]) -> int:
+        assert self._map is not None
+        page = ffi.cast("struct es_gate_page *", ffi.from_buffer(self._map))
+        deadline_s = time.monotonic() + PATIENCE_S
+        while not holds(word := int(lib.es_gate_load(page))):
+            lib.es_gate_wait(page, word, 1_000_000_000)
+            assert time.monotonic() < deadline_s, f"the gate stays at {word:#x}"
+        return word
+
+
+def share(status: NodeStatus, allocation_id: str) -> AllocationStatus:
+    """One allocation of a status."""
+    (found,) = (each for each in status.allocations if each.allocation.id == allocation_id)
+    return found
+
+
+def ids(status: NodeStatus) -> Iterator[str]:
+    """The allocations of a status."""
+    return (each.allocation.id for each in status.allocations)
