@@ -1,4 +1,4 @@
-/* Modules, libraries and the functions in them. A library is a module of no context, its kernels are functions of none. */
+/* Modules and the functions in them. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static bool is_opaque(const void *image) {
     return magic == 0x464c457f || magic == 0xba55ed50 || magic == 0x466243b1;
 }
 
-static CUresult load(struct CUmod_st **made, struct CUctx_st *context, const void *image) {
+CUresult module_load(struct CUmod_st **made, struct CUctx_st *context, const void *image) {
     struct CUmod_st *module = object_make(&module_pool, sizeof *module);
     if (!module)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -59,7 +59,7 @@ static CUresult load(struct CUmod_st **made, struct CUctx_st *context, const voi
     return CUDA_SUCCESS;
 }
 
-static CUresult load_file(struct CUmod_st **made, struct CUctx_st *context, const char *path) {
+CUresult module_load_file(struct CUmod_st **made, struct CUctx_st *context, const char *path) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat status;
     if (fd < 0)
@@ -69,7 +69,7 @@ static CUresult load_file(struct CUmod_st **made, struct CUctx_st *context, cons
     ssize_t got = image ? read(fd, image, (size_t)status.st_size) : -1;
     close(fd);
     if (got >= 0)
-        result = load(made, context, image);
+        result = module_load(made, context, image);
     free(image);
     return result;
 }
@@ -117,19 +117,12 @@ void modules_end(struct CUctx_st *context) {
     }
 }
 
-#define MODULE(module)                              \
-    do {                                            \
-        CHECK_DRIVER();                             \
-        if (!(module) || (module)->mark != MARK_MODULE) \
-            return CUDA_ERROR_INVALID_HANDLE;       \
-    } while (0)
-
 /* The entry points never call each other: a library in front of this one would see calls that nobody made. */
 static CUresult load_data(CUmodule *module, const void *image) {
     CURRENT(context);
     if (!module || !image)
         return CUDA_ERROR_INVALID_VALUE;
-    return load(module, context, image);
+    return module_load(module, context, image);
 }
 
 EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image) { return load_data(module, image); }
@@ -147,10 +140,10 @@ EXPORT CUresult cuModuleLoad(CUmodule *module, const char *fname) {
     CURRENT(context);
     if (!module || !fname)
         return CUDA_ERROR_INVALID_VALUE;
-    return load_file(module, context, fname);
+    return module_load_file(module, context, fname);
 }
 
-static CUresult unload_checked(struct CUmod_st *module) {
+CUresult module_unload(struct CUmod_st *module) {
     MODULE(module);
     pthread_mutex_lock(&driver.lock);
     unlink_module(module);
@@ -159,7 +152,7 @@ static CUresult unload_checked(struct CUmod_st *module) {
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuModuleUnload(CUmodule hmod) { return unload_checked(hmod); }
+EXPORT CUresult cuModuleUnload(CUmodule hmod) { return module_unload(hmod); }
 
 EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode) {
     if (!mode)
@@ -178,7 +171,7 @@ static const struct kernel *opaque_kernel(const char *name) {
     return kernel;
 }
 
-static CUresult get_function(struct CUfunc_st **made, struct CUmod_st *module, struct CUctx_st *context,
+CUresult module_function(struct CUfunc_st **made, struct CUmod_st *module, struct CUctx_st *context,
                              const char *name) {
     const struct kernel *kernel = NULL;
     CUresult result = CUDA_SUCCESS;
@@ -221,13 +214,13 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char
     if (!hfunc || !name)
         return CUDA_ERROR_INVALID_VALUE;
     struct CUfunc_st *function;
-    CUresult result = get_function(&function, hmod, hmod->context, name);
+    CUresult result = module_function(&function, hmod, hmod->context, name);
     if (result == CUDA_SUCCESS)
         *hfunc = function;
     return result;
 }
 
-static CUresult count_kernels(unsigned int *count, struct CUmod_st *module) {
+CUresult module_count(unsigned int *count, struct CUmod_st *module) {
     MODULE(module);
     if (!count)
         return CUDA_ERROR_INVALID_VALUE;
@@ -235,23 +228,23 @@ static CUresult count_kernels(unsigned int *count, struct CUmod_st *module) {
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod) { return count_kernels(count, mod); }
+EXPORT CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod) { return module_count(count, mod); }
 
-static CUresult enumerate(CUfunction *functions, unsigned int count, CUmodule module) {
+CUresult module_enumerate(CUfunction *functions, unsigned int count, CUmodule module) {
     MODULE(module);
     if (!functions)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = CUDA_SUCCESS;
     for (unsigned int index = 0; result == CUDA_SUCCESS && index < count && index < module->image.kernels; index++)
-        result = get_function(&functions[index], module, module->context, module->image.kernel[index].name);
+        result = module_function(&functions[index], module, module->context, module->image.kernel[index].name);
     return result;
 }
 
 EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions, CUmodule mod) {
-    return enumerate(functions, numFunctions, mod);
+    return module_enumerate(functions, numFunctions, mod);
 }
 
-static CUresult get_global(CUdeviceptr *dptr, size_t *bytes, struct CUmod_st *module, struct CUctx_st *context,
+CUresult module_global(CUdeviceptr *dptr, size_t *bytes, struct CUmod_st *module, struct CUctx_st *context,
                            const char *name) {
     for (uint32_t index = 0; index < module->image.globals; index++) {
         if (strcmp(module->image.global[index].name, name) != 0)
@@ -274,75 +267,5 @@ static CUresult get_global(CUdeviceptr *dptr, size_t *bytes, struct CUmod_st *mo
 
 EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name) {
     MODULE(hmod);
-    return name ? get_global(dptr, bytes, hmod, hmod->context, name) : CUDA_ERROR_INVALID_VALUE;
-}
-
-/* ---- libraries ---- */
-
-EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues,
-                                  unsigned int numJitOptions, CUlibraryOption *libraryOptions,
-                                  void **libraryOptionValues, unsigned int numLibraryOptions) {
-    CHECK_DRIVER();
-    (void)libraryOptionValues;
-    if (!library || !code || (numJitOptions && (!jitOptions || !jitOptionsValues)) ||
-        (numLibraryOptions && !libraryOptions))
-        return CUDA_ERROR_INVALID_VALUE;
-    return load((struct CUmod_st **)library, NULL, code);
-}
-
-EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
-                                      void **jitOptionsValues, unsigned int numJitOptions,
-                                      CUlibraryOption *libraryOptions, void **libraryOptionValues,
-                                      unsigned int numLibraryOptions) {
-    CHECK_DRIVER();
-    (void)libraryOptionValues;
-    if (!library || !fileName || (numJitOptions && (!jitOptions || !jitOptionsValues)) ||
-        (numLibraryOptions && !libraryOptions))
-        return CUDA_ERROR_INVALID_VALUE;
-    return load_file((struct CUmod_st **)library, NULL, fileName);
-}
-
-EXPORT CUresult cuLibraryUnload(CUlibrary library) { return unload_checked((CUmodule)library); }
-
-EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name) {
-    MODULE((CUmodule)library);
-    if (!pKernel || !name)
-        return CUDA_ERROR_INVALID_VALUE;
-    return get_function((struct CUfunc_st **)pKernel, (CUmodule)library, NULL, name);
-}
-
-EXPORT CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib) {
-    return count_kernels(count, (CUmodule)lib);
-}
-
-EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib) {
-    return enumerate((CUfunction *)kernels, numKernels, (CUmodule)lib);
-}
-
-/* In every context a library is the same module here. */
-EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library) {
-    CURRENT(context);
-    (void)context;
-    MODULE((CUmodule)library);
-    if (!pMod)
-        return CUDA_ERROR_INVALID_VALUE;
-    *pMod = (CUmodule)library;
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name) {
-    CURRENT(context);
-    MODULE((CUmodule)library);
-    return name ? get_global(dptr, bytes, (CUmodule)library, context, name) : CUDA_ERROR_INVALID_VALUE;
-}
-
-EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) {
-    CURRENT(context);
-    struct CUfunc_st *found;
-    CUresult result = find_function((CUfunction)kernel, &found);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!pFunc)
-        return CUDA_ERROR_INVALID_VALUE;
-    return get_function(pFunc, found->module, context, found->kernel->name);
+    return name ? module_global(dptr, bytes, hmod, hmod->context, name) : CUDA_ERROR_INVALID_VALUE;
 }

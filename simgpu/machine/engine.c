@@ -6,44 +6,7 @@
  * Owners queue without the GPU's lock, so a look at a queue may come later than what was queued: the result is the same
  * whenever it is looked at, since an entry never starts before it was queued. */
 #include "machine/engine.h"
-
-#define NEVER UINT64_MAX
-
-/* The index of the first live context at or after `index`; SIMGPU_CONTEXTS: no more. */
-static uint32_t live_from(const struct simgpu_gpu *gpu, uint32_t index) {
-    while (index < SIMGPU_CONTEXTS) {
-        uint64_t rest = gpu->live[index / 64] >> (index % 64);
-        if (rest)
-            return index + (uint32_t)__builtin_ctzll(rest);
-        index = (index / 64 + 1) * 64;
-    }
-    return SIMGPU_CONTEXTS;
-}
-
-#define FOR_LIVE(gpu, index) \
-    for (uint32_t index = live_from(gpu, 0); index < SIMGPU_CONTEXTS; index = live_from(gpu, index + 1))
-
-static const struct simgpu_entry *entry_of(const struct simgpu_gpu *gpu, uint32_t context, uint64_t number) {
-    return &gpu->rings[context].entries[number % SIMGPU_RING];
-}
-
-/* One past the last entry that the context will run. */
-static uint64_t end_of_queue(const struct simgpu_context *context) {
-    if (context->state == SIMGPU_CONTEXT_DYING)
-        return context->limit;
-    return context->state == SIMGPU_CONTEXT_LIVE ? load_u64(&context->tail) : context->completed;
-}
-
-/* When the entry at the head of the queue can start; NEVER when there is none or a host function holds it. */
-static uint64_t ready_ns(const struct simgpu_gpu *gpu, uint32_t index) {
-    const struct simgpu_context *context = &gpu->contexts[index];
-    if (context->completed >= end_of_queue(context))
-        return NEVER;
-    const struct simgpu_entry *head = entry_of(gpu, index, context->completed);
-    if (head->kind == SIMGPU_HOST && context->state == SIMGPU_CONTEXT_LIVE)
-        return load_u64(&context->host_done) > context->completed ? context->host_done_ns : NEVER;
-    return head->begin_ns ? head->begin_ns : head->enqueue_ns + ENGINE_LAUNCH_LATENCY_NS;
-}
+#include "machine/queue.h"
 
 static uint64_t rank(const struct simgpu_gpu *gpu, uint32_t scheduling, uint32_t index) {
     if (scheduling == SIMGPU_TIMESLICE)
@@ -255,71 +218,6 @@ void engine_advance(struct simgpu_gpu *gpu, struct simgpu_process *processes, ui
         }
         commit(gpu, processes, gpu_index, &step);
     }
-}
-
-/* ---- prediction ---- */
-
-/* A host function may return at any time: look again so much later. */
-#define HOST_POLL_NS 200000u
-
-/* Nanoseconds of work that a context still has before entry `number`. */
-static uint64_t work_before_ns(const struct simgpu_gpu *gpu, uint32_t index, uint64_t number) {
-    const struct simgpu_context *context = &gpu->contexts[index];
-    if (number <= context->completed)
-        return 0;
-    return entry_of(gpu, index, number - 1)->queued_ns - context->completed_ns - context->head_done_ns;
-}
-
-/* The first entry of a context that was queued after `time_ns`; entries are in the order of that time. */
-static uint64_t first_after(const struct simgpu_gpu *gpu, uint32_t index, uint64_t time_ns) {
-    uint64_t low = gpu->contexts[index].completed, high = end_of_queue(&gpu->contexts[index]);
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (entry_of(gpu, index, middle)->enqueue_ns <= time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* When the context's head can start in fifo, if all that others queued before `entry` goes first. */
-static uint64_t fifo_start_ns(const struct simgpu_gpu *gpu, uint32_t own, uint64_t entry) {
-    uint64_t queued_ns = entry_of(gpu, own, entry)->enqueue_ns;
-    uint64_t start_ns = gpu->time_ns;
-    FOR_LIVE(gpu, other) {
-        if (other != own)
-            start_ns += work_before_ns(gpu, other, first_after(gpu, other, queued_ns));
-    }
-    return start_ns;
-}
-
-/* When the context's next turn can start. */
-static uint64_t timeslice_start_ns(const struct simgpu_gpu *gpu, uint32_t own) {
-    uint64_t start_ns = gpu->time_ns;
-    if (gpu->running == (int32_t)own)
-        return start_ns;
-    FOR_LIVE(gpu, other) {
-        const struct simgpu_context *context = &gpu->contexts[other];
-        bool runs = gpu->running == (int32_t)other;
-        if (other == own || ready_ns(gpu, other) > gpu->time_ns || (!runs && context->turn > gpu->contexts[own].turn))
-            continue;
-        uint64_t turn_ns = runs ? gpu->turn_end_ns - gpu->time_ns : ENGINE_TURN_NS;
-        uint64_t work_ns = work_before_ns(gpu, other, end_of_queue(context));
-        start_ns += work_ns < turn_ns ? work_ns : turn_ns;
-    }
-    return start_ns;
-}
-
-uint64_t engine_earliest_end_ns(const struct simgpu_gpu *gpu, uint32_t scheduling, uint32_t index, uint64_t entry) {
-    if (gpu->contexts[index].completed > entry)
-        return gpu->time_ns;
-    uint64_t ready = ready_ns(gpu, index);
-    if (ready == NEVER)
-        return gpu->time_ns + HOST_POLL_NS;
-    uint64_t start_ns = scheduling == SIMGPU_TIMESLICE ? timeslice_start_ns(gpu, index)
-                                                       : fifo_start_ns(gpu, index, entry);
-    return (start_ns < ready ? ready : start_ns) + work_before_ns(gpu, index, entry + 1);
 }
 
 bool engine_others_queued(const struct simgpu_gpu *gpu, uint32_t index) {

@@ -45,7 +45,7 @@ def names(file: str) -> list[str]:
 
 @pytest.mark.parametrize("name", names("engine_test.c"))
 def test_engine(build: Build, name: str) -> None:
-    program = build("engine_test", ["machine/engine.c"], MEMORY)
+    program = build("engine_test", ["machine/engine.c", "machine/foretell.c"], MEMORY)
     done = subprocess.run([program, name], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
 
