@@ -61,7 +61,7 @@ void gpu_lock(struct machine *machine, struct simgpu_gpu *gpu);
 void gpu_unlock(struct simgpu_gpu *gpu);
 
 /* Contexts, under no lock of the caller's. Returns the index or -1 when there is no room in memory (`full` false) or
- * in the table (`full` true). */
+ * none can be made at all (`full` true): the table is full, the GPU lost. */
 int machine_context_create(struct machine *machine, uint32_t gpu, bool *full);
 void machine_context_destroy(struct machine *machine, uint32_t gpu, uint32_t context);
 

@@ -129,7 +129,7 @@ int machine_context_create(struct machine *machine, uint32_t gpu_index, bool *fu
     machine_reap(machine, clock_now_ns());
     gpu_lock(machine, gpu);
     uint64_t overhead = gpu->model.context_overhead_bytes;
-    for (int index = 0; index < SIMGPU_CONTEXTS && created < 0; index++) {
+    for (int index = 0; index < SIMGPU_CONTEXTS && created < 0 && !gpu->lost; index++) {
         struct simgpu_context *context = &gpu->contexts[index];
         if (context->state != SIMGPU_CONTEXT_FREE)
             continue;
@@ -141,7 +141,7 @@ int machine_context_create(struct machine *machine, uint32_t gpu_index, bool *fu
         context->process = (uint32_t)machine->slot;
         context->id = next_id(machine);
         context->overhead_bytes = overhead;
-        context->error = gpu->lost;
+        context->error = 0;
         context->head_done_ns = 0;
         context->completed_ns = 0;
         context->host_done = 0;
@@ -193,12 +193,13 @@ void machine_fault(struct machine *machine, uint32_t gpu_index, uint32_t kind, u
         gpu->ecc_single++;
     if (kind == SIMGPU_FAULT_ECC_DOUBLE)
         gpu->ecc_double++;
+    /* Before the contexts are told: who knows of the error must not find the GPU well. */
+    if (lost)
+        store_u32(&gpu->lost, error);
     for (uint32_t context = 0; error && context < SIMGPU_CONTEXTS; context++) {
         if (gpu->contexts[context].state == SIMGPU_CONTEXT_LIVE)
             store_u32(&gpu->contexts[context].error, error);
     }
-    if (lost)
-        store_u32(&gpu->lost, error);
     store_u64(&gpu->fault_count, gpu->fault_count + 1);
     gpu_unlock(gpu);
     __atomic_add_fetch(&machine->shared->faults, 1, __ATOMIC_RELEASE);
