@@ -81,3 +81,16 @@ def worst_share_error_percent(
             got_percent = 100 * (steps[index + width] - steps[index]) / window_ns
             worst = max(worst, abs(got_percent - expected_percent.get(client, 0.0)))
     return worst
+
+
+def division_error_percent(got_ns: Mapping[str, int], expected_percent: Mapping[str, float]) -> float:
+    """The largest distance of any client from its part of what was executed, in points: what is off about who got it,
+    whatever was lost on the way. ValueError where nothing was executed."""
+    total_ns = sum(got_ns.values())
+    if total_ns == 0:
+        raise ValueError("nothing was executed")
+    whole_percent = sum(expected_percent.values())
+    return max(
+        abs(whole_percent * got_ns.get(client, 0) / total_ns - expected_percent.get(client, 0.0))
+        for client in expected_percent.keys() | got_ns.keys()
+    )

@@ -6,6 +6,7 @@ import pytest
 
 from bench.figures import (
     busy_percent,
+    division_error_percent,
     gap_after_last_ns,
     hand_overs_ns,
     median,
@@ -109,3 +110,11 @@ def test_the_gap_after_a_clients_last_is_to_whatever_ran_next() -> None:
     assert gap_after_last_ns(ran, "a") == 7
     assert gap_after_last_ns(ran, "b") is None
     assert gap_after_last_ns(ran, "c") is None
+
+
+def test_lost_time_is_no_error_of_the_division() -> None:
+    assert division_error_percent({"a": 60, "b": 20}, {"a": 75.0, "b": 25.0}) == 0.0
+    assert division_error_percent({"a": 50, "b": 50}, {"a": 70.0, "b": 30.0}) == 20.0
+    assert division_error_percent({"a": 30, "b": 30}, {"a": 25.0, "b": 25.0}) == 0.0
+    with pytest.raises(ValueError, match="nothing was executed"):
+        division_error_percent({}, {"a": 100.0})
