@@ -107,6 +107,11 @@ class Testbed:
             check=False,
         )
 
+    def fault(self, *arguments: str) -> None:
+        """Breaks a GPU."""
+        result = self.edgeshare("simgpu", "fault", *arguments)
+        assert result.returncode == 0, result.stderr
+
     def run_arguments(self, *arguments: str) -> tuple[str, ...]:
         """Those of ``edgeshare run`` against this manager."""
         return ("run", "--runtime-dir", str(self.runtime_dir), *arguments)

@@ -1,0 +1,122 @@
+"""The GPUs as NVML lists them, with a simulated library in the real one's place."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from testbed import GPU_MEMORY_MIB, PATIENCE_S, Testbed
+
+from simgpu.native import BURN
+
+LOOKS = """
+import dataclasses, json, sys
+from edgeshare.inventory.nvml import NvmlInventory
+for round in range(2):
+    with NvmlInventory() as inventory:
+        for line in iter(sys.stdin.readline, "again\\n"):
+            devices = inventory.devices()
+            print(json.dumps([dataclasses.asdict(device) | {
+                "used_mib": inventory.memory_used_mib(device.id),
+                "pids": [process.pid for process in inventory.processes(device.id)],
+            } for device in devices]), flush=True)
+"""
+"""Looks once for each line that it gets, and opens the inventory again where the line says so."""
+
+
+class Looker:
+    """A process with an open inventory."""
+
+    def __init__(self, testbed: Testbed) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", LOOKS],
+            env=testbed.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def look(self, line: str = "look") -> list[dict[str, Any]]:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(line, file=self.process.stdin, flush=True)
+        found = json.loads(self.process.stdout.readline())
+        assert isinstance(found, list)
+        return found
+
+    def open_again(self) -> None:
+        print("again", file=self.process.stdin, flush=True)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate(timeout=PATIENCE_S)
+
+
+@pytest.fixture
+def looker(testbed: Testbed) -> Any:
+    looker = Looker(testbed)
+    yield looker
+    looker.close()
+
+
+def test_every_gpu_is_listed_with_what_a_share_needs(testbed: Testbed, looker: Looker) -> None:
+    devices = looker.look()
+    assert [device["id"] for device in devices] == testbed.uuids
+    assert [device["index"] for device in devices] == [0, 1]
+    for device in devices:
+        assert device["model"] == "Tesla T4"
+        assert device["memory_mib"] == GPU_MEMORY_MIB
+        assert (device["healthy"], device["cause"]) == (True, "")
+        assert (device["used_mib"], device["pids"]) == (0, [])
+
+
+def test_a_process_is_listed_on_its_gpu(testbed: Testbed, looker: Looker) -> None:
+    program = subprocess.Popen(
+        [BURN, "--seconds", "600", "--device", "1"], env=testbed.environment, stdout=subprocess.DEVNULL
+    )
+    try:
+        while not (devices := looker.look())[1]["pids"]:
+            assert program.poll() is None
+        assert devices[1]["pids"] == [program.pid]
+        assert devices[1]["used_mib"] > 0
+        assert (devices[0]["pids"], devices[0]["used_mib"]) == ([], 0)
+    finally:
+        program.kill()
+        program.wait(PATIENCE_S)
+
+
+@pytest.mark.parametrize("xid", ["13", "31", "43"])
+def test_a_programs_own_mistake_leaves_the_gpu_healthy(testbed: Testbed, looker: Looker, xid: str) -> None:
+    looker.look()
+    testbed.fault("xid", xid)
+    assert [device["healthy"] for device in looker.look()] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause"),
+    [
+        (("xid", "48", "--gpu", "1"), "XID 48"),
+        (("xid", "62", "--gpu", "1"), "XID 62"),
+        (("ecc", "--double", "--gpu", "1"), "uncorrectable memory error (double-bit ECC)"),
+        (("lost", "--gpu", "1"), "the driver cannot read it: GPU is lost"),
+    ],
+)
+def test_a_fault_stays_with_its_gpu_and_its_cause(
+    testbed: Testbed, looker: Looker, fault: tuple[str, ...], cause: str
+) -> None:
+    before = looker.look()
+    testbed.fault(*fault)
+    for _ in range(2):
+        sound, faulty = looker.look()
+        assert sound == before[0]
+        assert (faulty["healthy"], faulty["cause"]) == (False, cause)
+        assert (faulty["id"], faulty["memory_mib"]) == (before[1]["id"], before[1]["memory_mib"])
+
+
+def test_an_inventory_can_be_opened_again(testbed: Testbed, looker: Looker) -> None:
+    before = looker.look()
+    testbed.fault("xid", "48")
+    assert not looker.look()[0]["healthy"]
+    looker.open_again()
+    assert looker.look() == before

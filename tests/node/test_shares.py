@@ -1,0 +1,181 @@
+"""Programs with shares, as the simulated GPU executed them; and how that is shown."""
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+
+import pytest
+from testbed import EDGESHARE, MIB, PATIENCE_S, Manager, Testbed
+
+from edgeshare.v1.status_pb2 import NodeStatus
+from simgpu.machine import Machine
+from simgpu.native import BURN
+
+SETTLE_S = 1.0
+MEASURE_S = 4.0
+"""At 5 ms slices the rule's bound is 2 q / W: below half a percentage point of this."""
+
+CONTEXT_MIB = 256
+"""What a bare context takes on the simulated machine."""
+
+
+def burn(testbed: Testbed, name: str, *arguments: str, percent: int, limit: int = 100) -> "subprocess.Popen[str]":
+    """A program that keeps GPU 0 busy under a share."""
+    options = ("--gpu", "0", "--percent", str(percent), "--limit", str(limit))
+    command = ("env", f"SIMGPU_TAG={name}", str(BURN), "--seconds", "600", *arguments)
+    return testbed.popen(*testbed.run_arguments(*options, "--", *command))
+
+
+def executed_percents(machine: Machine, seconds: float) -> dict[str, float]:
+    """What the GPU executed for each program in the next seconds, in percent of that time."""
+    before, from_ns = machine.executed_ns(0), machine.look()
+    time.sleep(seconds)
+    after, to_ns = machine.executed_ns(0), machine.look()
+    return {name: 100 * (after[name] - before.get(name, 0)) / (to_ns - from_ns) for name in after}
+
+
+def all_granted(count: int) -> Callable[[NodeStatus], bool]:
+    def holds(status: NodeStatus) -> bool:
+        return sum(each.grants > 0 for each in status.allocations) == count
+
+    return holds
+
+
+@pytest.fixture
+def three(testbed: Testbed, manager: Manager) -> Testbed:
+    """Three programs that would each take all of the GPU, at 50, 30 and 20 percent."""
+    for percent in (50, 30, 20):
+        burn(testbed, str(percent), "--kernel-us", "1000", percent=percent)
+    testbed.until(all_granted(3))
+    return testbed
+
+
+def test_each_gets_its_request(three: Testbed) -> None:
+    time.sleep(SETTLE_S)
+    executed = executed_percents(three.machine, MEASURE_S)
+    total = sum(executed.values())
+    for percent in (50, 30, 20):
+        assert 100 * executed[str(percent)] / total == pytest.approx(percent, abs=1.0)
+
+
+def test_a_limit_holds_when_nobody_else_wants_the_gpu(testbed: Testbed, manager: Manager) -> None:
+    burn(testbed, "limited", "--kernel-us", "1000", percent=20, limit=40)
+    testbed.until(all_granted(1))
+    time.sleep(SETTLE_S)
+    executed = executed_percents(testbed.machine, MEASURE_S)
+    assert executed["limited"] == pytest.approx(40, abs=3.0)
+
+
+def test_what_a_killed_program_had_goes_to_the_others(three: Testbed) -> None:
+    (largest,) = (each for each in three.status().allocations if each.allocation.request_percent == 50)
+    os.kill(largest.clients[0].pid, 9)
+    three.until(lambda status: len(status.allocations) == 2)
+    executed = executed_percents(three.machine, MEASURE_S)
+    assert executed["50"] == 0
+    assert 100 * executed["30"] / (executed["30"] + executed["20"]) == pytest.approx(60, abs=1.0)
+
+
+def test_status_tells_what_was_executed(three: Testbed) -> None:
+    time.sleep(SETTLE_S)
+    executed = executed_percents(three.machine, MEASURE_S)
+    for each in three.status().allocations:
+        # Its own window begins a little earlier than ours: a look at the order of size, not at the rule.
+        name = str(each.allocation.request_percent)
+        assert each.gpu_percent == pytest.approx(executed[name], abs=5)
+        assert each.held_percent == pytest.approx(each.allocation.request_percent, abs=5)
+        assert each.longest_wait_ns > 0
+
+
+def test_a_context_counts_against_the_cap(three: Testbed) -> None:
+    def counted(status: NodeStatus) -> bool:
+        return all(each.memory_used_bytes >= CONTEXT_MIB * MIB for each in status.allocations)
+
+    status = three.until(counted)
+    assert status.devices[0].memory_used_mib == 3 * CONTEXT_MIB
+    for each in status.allocations:
+        assert each.clients[0].memory_used_bytes == each.memory_used_bytes
+
+
+def test_a_process_that_no_hook_joined_is_told_as_unmanaged(testbed: Testbed, manager: Manager) -> None:
+    burn(testbed, "joined", percent=20)
+    stranger = subprocess.Popen([BURN, "--seconds", "600"], env=testbed.environment, stdout=subprocess.DEVNULL)
+    try:
+        status = testbed.until(lambda status: bool(status.devices[0].unmanaged_processes))
+        (found,) = status.devices[0].unmanaged_processes
+        assert (found.pid, found.memory_mib) == (stranger.pid, CONTEXT_MIB)
+        assert not status.devices[1].unmanaged_processes
+    finally:
+        stranger.kill()
+        stranger.wait(PATIENCE_S)
+    testbed.until(lambda status: not status.devices[0].unmanaged_processes)
+
+
+def test_a_lost_gpu_is_told_with_its_cause(testbed: Testbed, manager: Manager) -> None:
+    testbed.fault("lost", "--gpu", "1")
+    status = testbed.until(lambda status: not status.devices[1].healthy)
+    assert "GPU is lost" in status.devices[1].cause
+    assert status.devices[0].healthy
+    assert "GPU 1" in manager.log()
+
+
+def test_status_prints_every_field_as_json(three: Testbed) -> None:
+    result = three.edgeshare("status", "--runtime-dir", str(three.runtime_dir), "--json")
+    assert result.returncode == 0
+    status = json.loads(result.stdout)
+    assert [device["index"] for device in status["devices"]] == [0, 1]
+    assert status["devices"][1]["unmanagedProcesses"] == []
+    assert sorted(each["allocation"]["requestPercent"] for each in status["allocations"]) == [20, 30, 50]
+    assert all(each["waitingNs"].isdigit() for each in status["allocations"])
+
+
+def test_status_is_a_plain_table_where_no_terminal_is(three: Testbed) -> None:
+    result = three.edgeshare("status", "--runtime-dir", str(three.runtime_dir))
+    assert result.returncode == 0
+    assert "\x1b" not in result.stdout
+    for device_id in three.uuids:
+        assert device_id in result.stdout
+    for each in three.status().allocations:
+        (line,) = (line for line in result.stdout.splitlines() if line.startswith(each.allocation.id))
+        assert f"{each.allocation.request_percent} %" in line
+        assert f"of {each.allocation.memory_mib} MiB" in line
+
+
+def test_status_without_a_manager_is_one_line(testbed: Testbed) -> None:
+    for command in ("status", "top"):
+        result = testbed.edgeshare(command, "--runtime-dir", str(testbed.runtime_dir))
+        assert result.returncode == 1
+        assert "no share manager answers at" in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+
+
+def test_top_prints_a_line_for_each_share_where_no_terminal_is(three: Testbed) -> None:
+    top = three.popen("top", "--runtime-dir", str(three.runtime_dir))
+    assert top.stdout is not None
+    lines = [top.stdout.readline() for _ in range(6)]
+    shares = {each.allocation.id for each in three.status().allocations}
+    for line in lines:
+        assert any(f"allocation: {allocation_id}  " in line for allocation_id in shares)
+        assert "longest wait: " in line
+    # Twice each: it goes on.
+    assert len({line.split()[1] for line in lines}) == 3
+
+
+def test_top_redraws_in_place_on_a_terminal(three: Testbed) -> None:
+    primary, secondary = os.openpty()
+    top = subprocess.Popen(
+        [EDGESHARE, "top", "--runtime-dir", str(three.runtime_dir)],
+        env={**three.environment, "TERM": "xterm", "COLUMNS": "200"},
+        stdin=secondary,
+        stdout=secondary,
+        stderr=secondary,
+    )
+    os.close(secondary)
+    seen = b""
+    while seen.count(b"longest wait") < 2:
+        seen += os.read(primary, 65536)
+    top.send_signal(2)
+    assert top.wait(PATIENCE_S) == 0
+    os.close(primary)
+    assert b"\x1b[?1049h" in seen
