@@ -40,7 +40,7 @@ x r(c)/Σr, once for each rival; q(c) follows the measured cost so that this sta
 A kernel longer than K breaks the bound once; what it cost is owed and paid back, up to one window. Latency turns may
 begin with lag < 0 and lower the bound of the others by up to 2 r × 50 ms. Somebody who leaves with lag x and does not
 come back moves each other lag by its part of x, which is physical: that time has been given already.
-**Limit.** Whoever is granted has TAT ≤ now + 50 ms, so in any W the GPU time is at most limit × (W + 50 ms) + L + Q + K.
+**Limit.** Whoever is granted has TAT ≤ now + 50 ms, so the GPU time in any W is at most limit (W + 50 ms) + L + Q + K.
 
 A bad choice where a device can be partitioned in space (its neighbours could run at the same time), or where kernels
 are much longer than the wait that users accept: nothing here can interrupt a kernel.
@@ -167,7 +167,10 @@ class Standing:
     def renew_budget(self, now_ns: int, settings: Settings) -> None:
         """On waking: begins a new period where what is left would last beyond this one at the rate r, as the
         constant-bandwidth server does."""
-        if self.urgent(now_ns, settings) and self.budget_ns * 100 > (self.period_end_ns - now_ns) * self.request_percent:
+        if (
+            self.urgent(now_ns, settings)
+            and self.budget_ns * 100 > (self.period_end_ns - now_ns) * self.request_percent
+        ):
             self.budget_ns = self.request_percent * settings.budget_period_ns // 100
             self.period_end_ns = now_ns + settings.budget_period_ns
 

@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 from grpc.aio import Server, ServicerContext
@@ -28,17 +29,21 @@ STATUS_CALLS_MAX = 64
 """Calls at a time on the status socket, which anybody on the node may reach; more are refused."""
 
 
+Context = ServicerContext[Any, Any]
+"""A call, whatever goes and comes in it."""
+
+
 class StatusService(ShareStatusServicer):
     """Who has what; read only."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
 
-    async def GetNodeStatus(self, request: status.GetNodeStatusRequest, context: ServicerContext) -> status.NodeStatus:
+    async def GetNodeStatus(self, request: status.GetNodeStatusRequest, context: Context) -> status.NodeStatus:
         return self._node.status()
 
     async def WatchShares(
-        self, request: status.WatchSharesRequest, context: ServicerContext
+        self, request: status.WatchSharesRequest, context: Context
     ) -> AsyncIterator[status.NodeStatus]:
         interval_ns = request.interval_ns or WATCH_INTERVAL_NS
         async with errors_told(context):
@@ -62,33 +67,33 @@ class AllocationsService(AllocationsServicer):
         self._node = node
 
     async def AddAllocation(
-        self, request: allocations.AddAllocationRequest, context: ServicerContext
+        self, request: allocations.AddAllocationRequest, context: Context
     ) -> allocations.AddAllocationResponse:
         async with errors_told(context):
             added, socket_path = await self._node.add(request.allocation)
         return allocations.AddAllocationResponse(allocation=added, socket_path=str(socket_path))
 
     async def UpdateAllocation(
-        self, request: allocations.UpdateAllocationRequest, context: ServicerContext
+        self, request: allocations.UpdateAllocationRequest, context: Context
     ) -> allocations.UpdateAllocationResponse:
         async with errors_told(context):
             updated = await self._node.update(request)
         return allocations.UpdateAllocationResponse(allocation=updated)
 
     async def RemoveAllocation(
-        self, request: allocations.RemoveAllocationRequest, context: ServicerContext
+        self, request: allocations.RemoveAllocationRequest, context: Context
     ) -> allocations.RemoveAllocationResponse:
         async with errors_told(context):
             await self._node.remove(request.id)
         return allocations.RemoveAllocationResponse()
 
     async def ListAllocations(
-        self, request: allocations.ListAllocationsRequest, context: ServicerContext
+        self, request: allocations.ListAllocationsRequest, context: Context
     ) -> allocations.ListAllocationsResponse:
         return allocations.ListAllocationsResponse(allocations=self._node.allocations())
 
     async def HoldAllocation(
-        self, request: allocations.HoldAllocationRequest, context: ServicerContext
+        self, request: allocations.HoldAllocationRequest, context: Context
     ) -> AsyncIterator[allocations.HoldAllocationResponse]:
         async with errors_told(context):
             held, socket_path, removed = self._node.hold(request.allocation)
@@ -103,7 +108,7 @@ class AllocationsService(AllocationsServicer):
 
 
 @asynccontextmanager
-async def errors_told(context: ServicerContext) -> AsyncIterator[None]:
+async def errors_told(context: Context) -> AsyncIterator[None]:
     """Ends the call with our error's code and text."""
     try:
         yield

@@ -170,14 +170,7 @@ class Slices:
     def tick(self) -> None:
         """Does what is due: slices that end, drains that take too long, thinking and throttling that is over."""
         now_ns = self._now_ns
-        while self._timers and self._timers[0][0] <= now_ns:
-            at_ns, _, contender = heappop(self._timers)
-            if contender.timer_ns == at_ns:
-                contender.timer_ns = -1
-                if contender.phase is THINKING:
-                    self.sleep(contender)
-                else:
-                    self.ready(contender)
+        self._wake(now_ns)
         ending = self._ending
         if ending is not None and now_ns >= ending.lease_end_ns:
             self._end()
@@ -198,10 +191,18 @@ class Slices:
                 self._occupant = None
                 self._overlap(occupant)
             else:
-                if self._early_ns and now_ns >= self._early_ns:
-                    late_ns = min(now_ns - self._early_ns, self._settings.lead_most_ns)
-                    self._late_ns += (late_ns - self._late_ns) >> 2
                 self._grant_early()
+
+    def _wake(self, now_ns: int) -> None:
+        """Thinking and throttling that are over."""
+        while self._timers and self._timers[0][0] <= now_ns:
+            at_ns, _, contender = heappop(self._timers)
+            if contender.timer_ns == at_ns:
+                contender.timer_ns = -1
+                if contender.phase is THINKING:
+                    self.sleep(contender)
+                else:
+                    self.ready(contender)
 
     def signal(self) -> None:
         """Tells the holder when it gets company, and when it has long been alone."""
@@ -311,6 +312,9 @@ class Slices:
             return
         early_ns = self._early_at_ns(occupant)
         if early_ns is not None and self._now_ns >= early_ns:
+            if self._early_ns and self._now_ns >= self._early_ns:
+                late_ns = min(self._now_ns - self._early_ns, self._settings.lead_most_ns)
+                self._late_ns += (late_ns - self._late_ns) >> 2
             self.note_held(occupant)
             occupant.phase = ENDING
             self._ending = occupant
