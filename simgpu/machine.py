@@ -161,9 +161,7 @@ class Machine:
         self.look()
         memory = self._memory()
         found = [
-            self._process(slot, memory)
-            for slot in range(self._shared.slots)
-            if self._shared.processes[slot].state != 0
+            self._process(slot, memory) for slot in range(self._shared.slots) if self._shared.processes[slot].state != 0
         ]
         return sorted(found, key=lambda process: process.id)
 
