@@ -66,9 +66,7 @@ class Book:
         devices = [self._device(device_id, where) for device_id in allocation.device_ids]
         request_percent = allocation.request_percent
         if not 1 <= len(devices) <= MAX_DEVICES_PER_ALLOCATION:
-            raise InvalidRequest(
-                f"{where} names {len(devices)} devices: name 1 to {MAX_DEVICES_PER_ALLOCATION}"
-            )
+            raise InvalidRequest(f"{where} names {len(devices)} devices: name 1 to {MAX_DEVICES_PER_ALLOCATION}")
         if len(set(allocation.device_ids)) < len(devices):
             raise InvalidRequest(f"{where} names a device twice: name each once")
         if not 1 <= request_percent <= UNITS_PER_DEVICE:

@@ -192,9 +192,7 @@ class Arbiter:
         self._slices.foresee(contender)
         return self._slices.take()
 
-    def usage(
-        self, allocation_id: str, client_id: int, number: int, gpu_ns: int, now_ns: int
-    ) -> list[Command]:
+    def usage(self, allocation_id: str, client_id: int, number: int, gpu_ns: int, now_ns: int) -> list[Command]:
         """GPU time of the client since its last report, while its grant lasts."""
         contender = self._contenders.get(allocation_id)
         client = contender.clients.get(client_id) if contender is not None else None

@@ -82,9 +82,7 @@ class Program:
 
     def _requested(self, now_ns: int) -> None:
         if not self.dead:
-            self.simulation.perform(
-                self.simulation.arbiter.request(self.allocation_id, self.client_id, now_ns), now_ns
-            )
+            self.simulation.perform(self.simulation.arbiter.request(self.allocation_id, self.client_id, now_ns), now_ns)
 
     def _released(self, now_ns: int, number: int, gpu_ns: int, follows: bool) -> None:
         if not self.dead:
@@ -298,9 +296,7 @@ class Simulation:
         self._events_set = 0
         self._timer_ns: int | None = None
 
-    def add(
-        self, allocation_id: str, request_percent: int, limit_percent: int = 100, latency: bool = False
-    ) -> None:
+    def add(self, allocation_id: str, request_percent: int, limit_percent: int = 100, latency: bool = False) -> None:
         """Adds an allocation."""
         share = Share(request_percent, limit_percent, latency)
         self.shares[allocation_id] = share
@@ -310,9 +306,7 @@ class Simulation:
     def start(self, program: Program) -> None:
         """Joins a program and lets it begin."""
         self.programs[program.allocation_id].append(program)
-        self.perform(
-            self.arbiter.join(program.allocation_id, program.client_id, self.now_ns), self.now_ns
-        )
+        self.perform(self.arbiter.join(program.allocation_id, program.client_id, self.now_ns), self.now_ns)
         program.begin(self.now_ns)
 
     def kill(self, program: Program) -> None:
@@ -367,7 +361,10 @@ class Simulation:
     def _tick(self, now_ns: int) -> None:
         if self._timer_ns is not None and now_ns >= self._timer_ns:
             self._timer_ns = None
-            self.perform(self.arbiter.tick(now_ns), now_ns)
+            commands = self.arbiter.tick(now_ns)
+            deadline_ns = self.arbiter.deadline_ns()
+            assert deadline_ns is None or deadline_ns > now_ns, "a tick must do what is due"
+            self.perform(commands, now_ns)
 
     # What came of it.
 

@@ -37,9 +37,7 @@ def bound_percent(kernel_ns: int) -> float:
     return 100 * 2 * turn_ns(kernel_ns) / WINDOW_NS
 
 
-def saturated(
-    requests: list[int], kernels: list[Times | int], *, seconds: int = 30, seed: int = 1
-) -> Simulation:
+def saturated(requests: list[int], kernels: list[Times | int], *, seconds: int = 30, seed: int = 1) -> Simulation:
     simulation = Simulation(seed=seed)
     for index, request_percent in enumerate(requests):
         simulation.add(f"a{index}", request_percent)
@@ -111,9 +109,7 @@ def test_a_limit_holds_for_one_alone_from_the_first_moment_on(kernel_ns: int) ->
 def test_the_limit_of_a_loop_counts_what_it_executes_and_not_what_it_holds() -> None:
     simulation = Simulation()
     simulation.add("a", 20, 25)
-    simulation.start(
-        Loop(simulation, "a", 1, kernel=constant(100 * US), think=constant(30 * US), idle_ns=300 * US)
-    )
+    simulation.start(Loop(simulation, "a", 1, kernel=constant(100 * US), think=constant(30 * US), idle_ns=300 * US))
     simulation.run(20 * S)
     assert simulation.worst_error_percent({"a": 25}, of_wall=True) <= 0.1
 
@@ -171,9 +167,7 @@ def loops(requests: list[int], settings: Settings, **program: int | Times) -> Si
 def test_launch_and_sync_loops_get_their_shares_of_held_time(
     requests: list[int], idle_ns: int, kernel_ns: int, think_ns: int
 ) -> None:
-    simulation = loops(
-        requests, SETTINGS, kernel=constant(kernel_ns), think=constant(think_ns), idle_ns=idle_ns
-    )
+    simulation = loops(requests, SETTINGS, kernel=constant(kernel_ns), think=constant(think_ns), idle_ns=idle_ns)
     assert worst_held_error_percent(simulation, expected(requests), 13) <= bound_percent(kernel_ns)
 
 
@@ -187,25 +181,24 @@ def test_a_loop_does_not_make_a_saturating_neighbour_pay_for_its_gaps() -> None:
     simulation = Simulation()
     for name in ("loop", "full"):
         simulation.add(name, 50)
-    simulation.start(
-        Loop(simulation, "loop", 1, kernel=constant(100 * US), think=constant(50 * US), idle_ns=300 * US)
-    )
+    simulation.start(Loop(simulation, "loop", 1, kernel=constant(100 * US), think=constant(50 * US), idle_ns=300 * US))
     simulation.start(Saturating(simulation, "full", 1, kernel=MS))
     assert worst_held_error_percent(simulation, {"loop": 50, "full": 50}, 14) <= bound_percent(MS)
     assert simulation.executed_ns("full", 4 * S, 14 * S) >= 0.5 * 0.995 * 10 * S - turn_ns(MS)
 
 
+@pytest.mark.parametrize("rivals", [1, 3])
 @pytest.mark.parametrize("batch_ns", [1 * MS, 10 * MS])
 @pytest.mark.parametrize("period_ns", [47 * MS, 50 * MS, 53 * MS])
-def test_a_latency_client_waits_for_one_batch_kernel_at_most(batch_ns: int, period_ns: int) -> None:
+def test_a_latency_client_waits_for_one_batch_kernel_at_most(batch_ns: int, period_ns: int, rivals: int) -> None:
     def answers_ns(latency: bool, *, alone: bool = False) -> list[int]:
         simulation = Simulation()
         simulation.add("served", 30, 100, latency)
-        simulation.add("batch", 70)
         served = Bursts(simulation, "served", 1, kernel_ns=MS, kernels=8, period_ns=period_ns)
         simulation.start(served)
-        if not alone:
-            simulation.start(Saturating(simulation, "batch", 1, kernel=batch_ns))
+        for index in range(0 if alone else rivals):
+            simulation.add(f"batch{index}", 70 // rivals)
+            simulation.start(Saturating(simulation, f"batch{index}", 1, kernel=batch_ns))
         simulation.run(30 * S)
         if not alone:
             assert simulation.busy_percent() >= 99.5

@@ -76,9 +76,7 @@ def test_credit_is_small_and_short_lived(held_by_rival_ns: int, away_ns: int, la
         (10 * MS, 3600 * S, 0),  # and no credit from it
     ],
 )
-def test_debt_is_kept_but_for_what_staying_would_have_earned(
-    held_ns: int, away_ns: int, lag_ns: int
-) -> None:
+def test_debt_is_kept_but_for_what_staying_would_have_earned(held_ns: int, away_ns: int, lag_ns: int) -> None:
     a, b = standing(50), standing(50)
     race = competition(a, b)
     race.charge(a, held_ns)
@@ -194,9 +192,7 @@ def test_one_long_pause_among_many_short_ones_does_not_end_the_anticipation() ->
         (1, 5 * MS, 450 * MS),
     ],
 )
-def test_a_limit_lets_run_ahead_by_its_burst(
-    limit_percent: int, gpu_ns: int, throttled_until_ns: int
-) -> None:
+def test_a_limit_lets_run_ahead_by_its_burst(limit_percent: int, gpu_ns: int, throttled_until_ns: int) -> None:
     each = standing(1, limit_percent=limit_percent)
     each.charge_limit(gpu_ns)
     assert each.throttled_until_ns(SETTINGS) == throttled_until_ns
