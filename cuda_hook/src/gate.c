@@ -124,7 +124,7 @@ static void wait_for_grant(struct es_slot *slot)
     es_gate_hint(now_ns);
     es_lock_give(&es_gate.lock);
     if (owed)
-        es_helper_call();
+        es_helper_call(es_gate_number(word));
     woken = es_gate_wait(es_gate.page, word, ES_LOOK_NS);
     es_lock_take(&es_gate.lock);
     es_gate.waiting--;
@@ -191,7 +191,7 @@ static uint64_t draw(uint64_t cap_ns, uint64_t cost_ns, const struct es_cost *co
 static void wait_for_progress(uint32_t seen, uint64_t wait_ns)
 {
     __atomic_fetch_add(&es_gate.backlog_waiters, 1, __ATOMIC_SEQ_CST);
-    es_helper_call();
+    es_helper_call(0);
     es_sleep_on(&es_gate.progress, seen, wait_ns);
     __atomic_fetch_sub(&es_gate.backlog_waiters, 1, __ATOMIC_RELAXED);
 }
@@ -211,7 +211,7 @@ static enum offer offer(struct es_slot *slot, uint64_t key, CUstream stream, int
     uint32_t progress;
 
     es_lock_take(&es_gate.lock);
-    progress = es_gate.progress;
+    progress = __atomic_load_n(&es_gate.progress, __ATOMIC_RELAXED);
     cost = es_costs_find(&es_gate.costs, key);
     unknown = cost->samples == 0;
     cost_ns = unknown ? ES_GUESS_NS : cost->ns;

@@ -1,6 +1,6 @@
 #include "helper.h"
 
-#include <limits.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -15,6 +15,7 @@
 
 enum {
     STACK_BYTES = 512 * 1024,      /* the driver's calls want some; only what is touched is there */
+    LARGE_STACK_BYTES = 16 * 1024 * 1024,
     CONTENDED_LOOK_NS = 500 * 1000, /* with a rival waiting: how soon the end of a client's work is noticed */
     BUSY_LOOK_NS = 50 * 1000,      /* while a thread is within a submitting call of the driver */
     CALL_TRIES = 256,
@@ -33,18 +34,6 @@ struct look {
     uint64_t at_ns;
     uint64_t session_ns; /* when it looked after the manager, and reported */
 };
-
-void es_helper_call(void)
-{
-    __atomic_store_n(&called, true, __ATOMIC_SEQ_CST);
-    /* It may be between its last look and its sleep: then there is nobody to wake yet. */
-    for (int i = 0; i < CALL_TRIES && __atomic_load_n(&parked, __ATOMIC_SEQ_CST) &&
-                    __atomic_load_n(&called, __ATOMIC_SEQ_CST);
-         i++) {
-        if (es_gate_call(es_gate.page) > 0)
-            return;
-    }
-}
 
 static void park(uint32_t seen, uint64_t timeout_ns)
 {
@@ -118,8 +107,9 @@ static void learn_end(uint64_t told_ns, uint64_t now_ns)
 }
 
 /* The grant was called back: waits until all that was queued is done, then releases. Also returns when the manager did
- * not wait for that: it granted anew, or went away. */
-static void give_back(uint32_t number)
+ * not wait for that: it granted anew, or went away. `sleeps`: in the driver, until a marker is done; only the hook's own
+ * thread does, whose current context is nobody's business. */
+static void give_back(uint32_t number, bool sleeps)
 {
     uint64_t told_ns = es_gate.hint == NULL ? 0 : __atomic_load_n(&es_gate.hint->ends_at_ns, __ATOMIC_RELAXED);
 
@@ -141,8 +131,27 @@ static void give_back(uint32_t number)
         es_lock_give(&es_gate.lock);
         if (es_gate_number(es_gate_load(es_gate.page)) != number)
             return;
-        if (drained || !es_batches_await())
+        if (drained || !sleeps || !es_batches_await()) {
+            es_batches_collect();
             es_sleep_on(&es_gate.progress, __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE), BUSY_LOOK_NS);
+        }
+    }
+}
+
+void es_helper_call(uint32_t owed)
+{
+    if (!__atomic_load_n(&started, __ATOMIC_ACQUIRE)) {
+        if (owed != 0)
+            give_back(owed, false);
+        return;
+    }
+    __atomic_store_n(&called, true, __ATOMIC_SEQ_CST);
+    /* It may be between its last look and its sleep: then there is nobody to wake yet. */
+    for (int i = 0; i < CALL_TRIES && __atomic_load_n(&parked, __ATOMIC_SEQ_CST) &&
+                    __atomic_load_n(&called, __ATOMIC_SEQ_CST);
+         i++) {
+        if (es_gate_call(es_gate.page) > 0)
+            return;
     }
 }
 
@@ -267,7 +276,7 @@ static void *run(void *nothing)
         if (es_mode_now() == ES_JOINED && number != 0 &&
             number != __atomic_load_n(&es_gate.released, __ATOMIC_RELAXED)) {
             if ((word & ES_GATE_HELD) == 0) {
-                give_back(number);
+                give_back(number, true);
                 continue;
             }
             sleep_ns = look_around(&look, word);
@@ -305,8 +314,12 @@ void es_helper_start(void)
     (void)sigprocmask(SIG_BLOCK, &all, &before);
     if (create != NULL && attr_init != NULL && set_stack != NULL && set_detached != NULL &&
         attr_init(&attributes) == 0 && set_stack(&attributes, STACK_BYTES) == 0 &&
-        set_detached(&attributes, PTHREAD_CREATE_DETACHED) == 0)
+        set_detached(&attributes, PTHREAD_CREATE_DETACHED) == 0) {
         error = create(&thread, &attributes, run, NULL);
+        /* The thread-local data of all libraries stands on that stack too, and may be larger than this. */
+        if (error == EINVAL && set_stack(&attributes, LARGE_STACK_BYTES) == 0)
+            error = create(&thread, &attributes, run, NULL);
+    }
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     if (error != 0) {
         __atomic_store_n(&started, false, __ATOMIC_RELEASE);

@@ -1,38 +1,31 @@
 #include "objects.h"
 
 #include <elf.h>
-#include <string.h>
+#include <stddef.h>
+#include <sys/auxv.h>
+
+#include "text.h"
 
 #ifndef STB_GNU_UNIQUE
 #define STB_GNU_UNIQUE 10
 #endif
 
+extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden"))); /* the hook's own; the linker makes it */
+
 /* glibc has made these absolute already; musl and the kernel's vdso have not. */
-static const void *address_of(const struct dl_phdr_info *info, ElfW(Addr) value)
+static const void *address_of(ElfW(Addr) base, ElfW(Addr) value)
 {
-    return (const void *)(value < info->dlpi_addr ? info->dlpi_addr + value : value);
+    return (const void *)(value < base ? base + value : value);
 }
 
-static bool open_object(const struct dl_phdr_info *info, struct es_object *object)
+/* Fills in all but where the object's segments lie. */
+static bool read_dynamic(ElfW(Addr) base, const ElfW(Dyn) *dynamic, struct es_object *object)
 {
-    const ElfW(Dyn) *dynamic = NULL;
-
-    *object = (struct es_object){.base = info->dlpi_addr, .low = UINTPTR_MAX};
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        const ElfW(Addr) start = info->dlpi_addr + segment->p_vaddr;
-
-        if (segment->p_type == PT_DYNAMIC) {
-            dynamic = (const ElfW(Dyn) *)start;
-        } else if (segment->p_type == PT_LOAD) {
-            object->low = start < object->low ? start : object->low;
-            object->high = start + segment->p_memsz > object->high ? start + segment->p_memsz : object->high;
-        }
-    }
+    *object = (struct es_object){.base = base};
     if (dynamic == NULL)
         return false;
     for (; dynamic->d_tag != DT_NULL; dynamic++) {
-        const void *address = address_of(info, dynamic->d_un.d_ptr);
+        const void *address = address_of(base, dynamic->d_un.d_ptr);
 
         switch (dynamic->d_tag) {
         case DT_SYMTAB:
@@ -58,6 +51,29 @@ static bool open_object(const struct dl_phdr_info *info, struct es_object *objec
            (object->gnu_hash != NULL || object->sysv_hash != NULL);
 }
 
+static bool open_object(const struct dl_phdr_info *info, struct es_object *object)
+{
+    const ElfW(Dyn) *dynamic = NULL;
+    ElfW(Addr) low = UINTPTR_MAX, high = 0;
+
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        const ElfW(Addr) start = info->dlpi_addr + segment->p_vaddr;
+
+        if (segment->p_type == PT_DYNAMIC) {
+            dynamic = (const ElfW(Dyn) *)start;
+        } else if (segment->p_type == PT_LOAD) {
+            low = start < low ? start : low;
+            high = start + segment->p_memsz > high ? start + segment->p_memsz : high;
+        }
+    }
+    if (!read_dynamic(info->dlpi_addr, dynamic, object))
+        return false;
+    object->low = low;
+    object->high = high;
+    return true;
+}
+
 /* Is the symbol at this index one that others may link to, by this name? */
 static void *match(const struct es_object *object, uint32_t index, const char *name)
 {
@@ -74,7 +90,7 @@ static void *match(const struct es_object *object, uint32_t index, const char *n
     /* The upper bit marks a version that is there for programs linked long ago. */
     if (object->versions != NULL && (object->versions[index] & 0x8000) != 0)
         return NULL;
-    if (strcmp(object->strings + symbol->st_name, name) != 0)
+    if (!es_text_same(object->strings + symbol->st_name, name))
         return NULL;
     return (void *)(object->base + symbol->st_value);
 }
@@ -150,11 +166,12 @@ static int visit_by_name(struct dl_phdr_info *info, size_t size, void *data)
 {
     const struct by_name *wanted = data;
     const char *path = info->dlpi_name != NULL ? info->dlpi_name : "";
-    const char *slash = strrchr(path, '/');
-    const char *file = slash != NULL ? slash + 1 : path;
+    const char *file = path;
 
     (void)size;
-    return strncmp(file, wanted->prefix, strlen(wanted->prefix)) == 0 && open_object(info, wanted->object);
+    for (; *path != '\0'; path++)
+        file = *path == '/' ? path + 1 : file;
+    return es_text_begins(file, wanted->prefix) && open_object(info, wanted->object);
 }
 
 bool es_object_named(const char *prefix, struct es_object *object)
@@ -164,35 +181,49 @@ bool es_object_named(const char *prefix, struct es_object *object)
     return dl_iterate_phdr(visit_by_name, &wanted) != 0;
 }
 
-struct next {
-    const char *name;
-    bool passed; /* the hook itself */
-    void *before, *after;
-};
-
-static int visit_next(struct dl_phdr_info *info, size_t size, void *data)
+/* The loader's list of objects, in the order in which names are looked up. It is found where debuggers find it. Not by
+ * dl_iterate_phdr, which a sanitizer stands in front of: it may be the one who asks, and not be ready. The objects that
+ * matter here are there from the start of the program and stay, so that nothing need be locked. */
+static const struct link_map *loaded(void)
 {
-    struct next *next = data;
-    struct es_object object;
+    const ElfW(Phdr) *segments = (const ElfW(Phdr) *)getauxval(AT_PHDR);
+    const unsigned long count = getauxval(AT_PHNUM);
+    const ElfW(Dyn) *dynamic = NULL;
+    ElfW(Addr) base = 0;
 
-    (void)size;
-    if (!open_object(info, &object))
-        return 0;
-    if (es_object_contains(&object, (const void *)visit_next)) {
-        next->passed = true;
-        return 0;
+    for (unsigned long i = 0; segments != NULL && i < count; i++) {
+        if (segments[i].p_type == PT_PHDR)
+            base = (ElfW(Addr))segments - segments[i].p_vaddr;
     }
-    if (next->passed)
-        next->after = es_object_symbol(&object, next->name);
-    else if (next->before == NULL)
-        next->before = es_object_symbol(&object, next->name);
-    return next->after != NULL;
+    for (unsigned long i = 0; segments != NULL && i < count; i++) {
+        if (segments[i].p_type == PT_DYNAMIC)
+            dynamic = (const ElfW(Dyn) *)(base + segments[i].p_vaddr);
+    }
+    for (; dynamic != NULL && dynamic->d_tag != DT_NULL; dynamic++) {
+        if (dynamic->d_tag == DT_DEBUG && dynamic->d_un.d_ptr != 0)
+            return ((const struct r_debug *)dynamic->d_un.d_ptr)->r_map;
+    }
+    return NULL;
 }
 
 void *es_next_symbol(const char *name)
 {
-    struct next next = {.name = name};
+    void *before = NULL;
+    bool passed = false; /* the hook itself */
 
-    (void)dl_iterate_phdr(visit_next, &next);
-    return next.after != NULL ? next.after : next.before;
+    for (const struct link_map *map = loaded(); map != NULL; map = map->l_next) {
+        struct es_object object;
+        void *found;
+
+        if (map->l_ld == _DYNAMIC) {
+            passed = true;
+            continue;
+        }
+        found = read_dynamic(map->l_addr, map->l_ld, &object) ? es_object_symbol(&object, name) : NULL;
+        if (found != NULL && passed)
+            return found;
+        if (before == NULL)
+            before = found;
+    }
+    return before;
 }

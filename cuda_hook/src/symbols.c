@@ -1,8 +1,7 @@
 #include "symbols.h"
 
-#include <string.h>
-
 #include "objects.h"
+#include "text.h"
 #include "wrappers.h"
 
 void *es_driver[ES_SYMBOLS];
@@ -57,7 +56,7 @@ bool es_driver_find_again(void)
         return false;
     for (int symbol = 0; symbol < ES_SYMBOLS; symbol++) {
         es_driver[symbol] = es_object_symbol(&driver_object, name);
-        name += strlen(name) + 1;
+        name = es_text_next(name);
     }
     __atomic_store_n(&found, true, __ATOMIC_RELEASE);
     return true;
@@ -78,9 +77,9 @@ int es_symbol_named(const char *wanted)
     const char *name = names;
 
     for (int symbol = 0; symbol < ES_SYMBOLS; symbol++) {
-        if (strcmp(name, wanted) == 0)
+        if (es_text_same(name, wanted))
             return es_wrapper((enum es_symbol)symbol) != NULL ? symbol : -1;
-        name += strlen(name) + 1;
+        name = es_text_next(name);
     }
     return -1;
 }

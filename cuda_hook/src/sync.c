@@ -44,7 +44,7 @@ static void waiting(void)
     if (mark)
         es_batch_close(slot, false);
     if (mark && leaves_after(slot))
-        es_helper_call();
+        es_helper_call(0);
 }
 
 static void waited(uint64_t streams)
@@ -56,7 +56,7 @@ static void waited(uint64_t streams)
         return;
     es_batch_waited(slot, streams);
     if (leaves_after(slot))
-        es_helper_call();
+        es_helper_call(0);
     errno = error;
 }
 
