@@ -42,9 +42,7 @@ def command() -> None:
 @click.option("--model", type=click.Choice(list(MODELS)), default="t4", show_default=True)
 @click.option("--memory-mib", type=int, help="Memory of each GPU.  [default: the model's]")
 @click.option("--scheduling", type=click.Choice(SCHEDULING), default="fifo", show_default=True)
-@click.option(
-    "--cuda", type=click.Choice(list(DRIVERS)), default="12.4", show_default=True, help="CUDA version."
-)
+@click.option("--cuda", type=click.Choice(list(DRIVERS)), default="12.4", show_default=True, help="CUDA version.")
 def create_command(directory: Path, cuda: str, **plan: Any) -> None:
     """Makes a machine. Its processes find it with the variables that `edgeshare simgpu env` prints."""
     create(directory.absolute(), cuda_version=cuda, **plan)
@@ -98,15 +96,11 @@ def state_command(directory: Path, as_json: bool) -> None:
         }
         click.echo(json.dumps(state))
         return
-    table = Table(
-        "GPU", "UUID", "model", "memory MiB", "queued", "busy s", "health", title=machine.scheduling
-    )
+    table = Table("GPU", "UUID", "model", "memory MiB", "queued", "busy s", "health", title=machine.scheduling)
     for gpu in gpus:
         health = "lost" if gpu.lost else f"XID {gpu.xids[-1]}" if gpu.xids else "ok"
         memory = f"{gpu.used_bytes // MIB} / {gpu.memory_bytes // MIB}"
-        table.add_row(
-            str(gpu.index), gpu.uuid, gpu.name, memory, str(gpu.queued), f"{gpu.busy_ns / 1e9:.3f}", health
-        )
+        table.add_row(str(gpu.index), gpu.uuid, gpu.name, memory, str(gpu.queued), f"{gpu.busy_ns / 1e9:.3f}", health)
     console = Console()
     console.print(table)
     table = Table("pid", "tag", "name", "alive", "GPU", "executed s", "entries", "memory MiB")
@@ -144,9 +138,7 @@ def log_command(directory: Path, gpu: int, since: int, as_json: bool) -> None:
         return
     for each in intervals:
         length = (each.end_ns - each.begin_ns) / 1000
-        click.echo(
-            f"{each.begin_ns} {length:10.1f} µs {each.kind} {tags.get(each.process, '')} #{each.entry}"
-        )
+        click.echo(f"{each.begin_ns} {length:10.1f} µs {each.kind} {tags.get(each.process, '')} #{each.entry}")
 
 
 @command.group("fault")
