@@ -170,6 +170,7 @@ class AllocationServer:
         except (PeerGoneError, OSError):
             connection.close()
             return
+        self._superseded(peer.pid)
         client_id = next(self._client_ids)
         self.clients[client_id] = Client(
             client_id=client_id,
@@ -185,8 +186,17 @@ class AllocationServer:
         del self.clients[client_id]
         ledger = self.terms.ledger
         ledger.client_gone(client_id)
+        pid = client.peer.pid
         if client_id in ledger.dying():
-            self._dying[client_id] = (client.peer.pid, monotonic_ns())
+            self._dying[client_id] = (pid, monotonic_ns())
+            if any(other.peer.pid == pid for other in self.clients.values()):
+                self._superseded(pid)
+
+    def _superseded(self, pid: int) -> None:
+        """A process that lost its connection is back with another one, on which it declares again what it has."""
+        for client_id in [client_id for client_id, (was, _) in self._dying.items() if was == pid]:
+            self.terms.ledger.driver_freed(client_id)
+            del self._dying[client_id]
 
     def _write_config(self) -> None:
         welcome = self.terms.welcome

@@ -286,6 +286,14 @@ def test_memory_of_a_client_that_left_is_free_when_the_driver_lists_it_no_more(
     assert twin.ask(wire.Reserve(1, 100 * MIB, 0, wire.MemoryKind.PLAIN)) == wire.Reserved(1, 100 * MIB, True)
 
 
+def test_a_process_that_is_back_is_not_charged_for_its_last_connection(testbed: Testbed, two: tuple[str, str]) -> None:
+    for _ in range(20):
+        one = testbed.join("one")
+        assert one.ask(wire.Reserve(1, 60 * MIB, 0, wire.MemoryKind.PLAIN)) == wire.Reserved(1, 100 * MIB, True)
+        one.send(wire.Commit(1, 60 * MIB, 0, wire.MemoryKind.PLAIN))
+        one.close()
+
+
 def test_what_a_client_hints_is_told_whatever_it_is(testbed: Testbed, two: tuple[str, str]) -> None:
     one, twin = testbed.join("one"), testbed.join("one")
     one.hint(1_500_000)
