@@ -17,6 +17,9 @@ from simgpu.native import BURN
 
 MODEL = "l4"
 
+HIDING_VARIABLES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+"""They say which of this machine's own GPUs programs may see; here they would hide simulated ones."""
+
 READY_S = 30.0
 """How long the manager may take until it answers; more, and something must be wrong."""
 
@@ -50,7 +53,8 @@ def open_stage(folder: Path, logs: Path, scheduling: str = "fifo", gpus: int = 2
         raise Unavailable(f"{BURN} is not there: build it with 'make build', or install the wheel")
     create(folder / "machine", gpus=gpus, model=MODEL, scheduling=scheduling)
     machine = Machine(folder / "machine")
-    environment = os.environ | variables(machine.directory)
+    ours = {name: value for name, value in os.environ.items() if name not in HIDING_VARIABLES}
+    environment = ours | variables(machine.directory)
     runtime_dir = folder / "run"
     argv = [
         *EDGESHARE,

@@ -34,7 +34,7 @@ def demo(*arguments: str, logs: Path) -> Iterator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | {"TMPDIR": str(logs)},
+        env=os.environ | {"TMPDIR": str(logs), "CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"},
     )
     try:
         yield process
@@ -67,7 +67,7 @@ def left_behind(process: subprocess.Popen[str], logs: Path) -> list[Path]:
 
 
 def test_every_workload_gets_what_the_rule_says(tmp_path: Path) -> None:
-    with demo("--seconds", "12", "--json", logs=tmp_path) as process:
+    with demo("--seconds", "18", "--json", logs=tmp_path) as process:
         out, err = process.communicate(timeout=SAFETY_S)
         assert process.returncode == 0, (out, err)
         assert left_behind(process, tmp_path) == []
