@@ -96,7 +96,7 @@ class Arbiter:
         contender = self._known(allocation_id)
         self._slices.settle(now_ns)
         if contender.clients:
-            self._slices.latency_present += share.latency - contender.latency
+            self._slices.rivals.latency_present += share.latency - contender.latency
         contender.latency = share.latency
         contender.change_limit(share.limit_percent, now_ns)
         self._slices.competition.change_request(contender, share.request_percent)
@@ -124,7 +124,7 @@ class Arbiter:
             raise AlreadyExists(f"client {client_id} of allocation {allocation_id} is here already")
         self._slices.settle(now_ns)
         if contender.latency and not contender.clients:
-            self._slices.latency_present += 1
+            self._slices.rivals.latency_present += 1
         contender.clients[client_id] = Client()
         self._slices.signal()
         return self._slices.take()
@@ -243,7 +243,7 @@ class Arbiter:
         elif contender.phase in (WAITING, THROTTLED) and not contender.wanting_clients:
             self._slices.sleep(contender)
         if contender.latency and not contender.clients:
-            self._slices.latency_present -= 1
+            self._slices.rivals.latency_present -= 1
             self._slices.signal()
 
     def _known(self, allocation_id: str) -> Contender:

@@ -1,7 +1,5 @@
 """The slices of one device: who has it, who gets it next, and when that must be looked at again."""
 
-from heapq import heappop, heappush
-
 from sharemgr.node.commands import Command, Contend, Grant, Revoke
 from sharemgr.node.contender import (
     DRAINING,
@@ -16,6 +14,8 @@ from sharemgr.node.contender import (
     Phase,
 )
 from sharemgr.node.policy import Competition, Settings
+from sharemgr.node.rivals import Rivals
+from sharemgr.node.timers import Timers
 
 MAX_NUMBER = (1 << 30) - 1
 """The gate's word is 32 bits, two of which are flags (cuda_hook/wire.h); after this the numbers begin again at 1."""
@@ -26,13 +26,12 @@ class Slices:
 
     def __init__(self, settings: Settings) -> None:
         self.competition = Competition(settings)
-        self.latency_present = 0  # how many allocations of the latency class have clients
+        self.rivals = Rivals(settings)
         self._settings = settings
         self._now_ns = 0
         self._out: list[Command] = []
         self._contenders: dict[Contender, None] = {}  # WAITING or THINKING, in the order of their coming
         self._waiting = 0  # how many of these are WAITING
-        self._busy = 0  # how many are not IDLE
         self._occupant: Contender | None = None  # has the device: HOLDING, DRAINING, or THINKING and waited for
         self._ending: Contender | None = None  # about to drain: the device is still its, the occupant is next
         self._overlapping: list[Contender] = []
@@ -42,11 +41,7 @@ class Slices:
         self._turn: Contender | None = None  # whose turn the last slice is
         self._slice_end_ns = 0
         self._number = 0
-        self._timers: list[tuple[int, int, Contender]] = []  # a heap, from which nothing is taken before its time
-        self._timers_set = 0
-        self._slept: Contender | None = None  # who became idle last
-        self._slept_ns = -1
-        self._slept_before_ns = -1  # when another than that one did
+        self._timers = Timers()
 
     def settle(self, now_ns: int) -> None:
         """Charges the time since the last event, before anything is decided by it."""
@@ -77,7 +72,7 @@ class Slices:
         throttled_until_ns = contender.throttled_until_ns(self._settings)
         if throttled_until_ns > now_ns:
             self._move(contender, THROTTLED)
-            self._set_timer(contender, throttled_until_ns)
+            self._timers.set(contender, throttled_until_ns)
             self.signal()
             return
         first = self._waiting == 0
@@ -85,7 +80,7 @@ class Slices:
         self.signal()
         urgent = contender.urgent(now_ns, self._settings)
         if contender.latency and not urgent:
-            self._set_timer(contender, contender.period_end_ns)
+            self._timers.set(contender, contender.period_end_ns)
         occupant = self._occupant
         if occupant is not None and occupant.phase is HOLDING:
             # Nobody looked at the end of a slice while nobody waited.
@@ -127,7 +122,7 @@ class Slices:
         anticipation_ns = contender.anticipation_ns(self._settings) if returns else 0
         if anticipation_ns and contender.throttled_until_ns(self._settings) <= now_ns:
             self._move(contender, THINKING)
-            self._set_timer(contender, now_ns + anticipation_ns)
+            self._timers.set(contender, now_ns + anticipation_ns)
         else:
             self.sleep(contender)
 
@@ -138,19 +133,13 @@ class Slices:
             self._occupant = None
         contender.wait_from_ns = -1
         self._move(contender, IDLE)
-        if self._slept is not contender:
-            self._slept = contender
-            self._slept_before_ns = self._slept_ns
-        self._slept_ns = self._now_ns
         self.signal()
 
     def forget(self, contender: Contender) -> None:
         """It was removed, and sleeps for ever."""
         if self._turn is contender:
             self._turn = None
-        if self._slept is contender:
-            self._slept = None
-            self._slept_ns = self._slept_before_ns
+        self.rivals.forget(contender)
 
     def note_held(self, contender: Contender) -> None:
         """Brings its window up to date."""
@@ -170,7 +159,11 @@ class Slices:
     def tick(self) -> None:
         """Does what is due: slices that end, drains that take too long, thinking and throttling that is over."""
         now_ns = self._now_ns
-        self._wake(now_ns)
+        for contender in self._timers.due(now_ns):
+            if contender.phase is THINKING:
+                self.sleep(contender)
+            else:
+                self.ready(contender)
         ending = self._ending
         if ending is not None and now_ns >= ending.lease_end_ns:
             self._end()
@@ -180,44 +173,27 @@ class Slices:
             return
         if occupant.phase is HOLDING:
             if now_ns >= self._slice_end_ns and (self._waiting or occupant.limit_percent < 100):
-                if self._renews(occupant):
-                    self._begin_turn(occupant)
-                else:
-                    self._revoke(occupant)
+                self._end_slice(occupant)
             else:
                 self.signal()
-        elif occupant.phase is DRAINING:
-            if now_ns >= occupant.lease_end_ns:
-                self._occupant = None
-                self._overlap(occupant)
-            else:
-                self._grant_early()
-
-    def _wake(self, now_ns: int) -> None:
-        """Thinking and throttling that are over."""
-        while self._timers and self._timers[0][0] <= now_ns:
-            at_ns, _, contender = heappop(self._timers)
-            if contender.timer_ns == at_ns:
-                contender.timer_ns = -1
-                if contender.phase is THINKING:
-                    self.sleep(contender)
-                else:
-                    self.ready(contender)
+        elif occupant.phase is DRAINING and now_ns >= occupant.lease_end_ns:
+            self._occupant = None
+            self._overlap(occupant)
+        else:
+            self._grant_early()
 
     def signal(self) -> None:
         """Tells the holder when it gets company, and when it has long been alone."""
         occupant = self._occupant
         if occupant is not None and occupant.phase is HOLDING:
-            contended = self._is_contended(occupant)
+            contended = self.rivals.contend(occupant, self._now_ns)
             if contended != self._contended:
                 self._contended = contended
                 self._out.append(Contend(occupant.id, occupant.number, contended))
 
     def deadline_ns(self) -> int | None:
         """When tick must be called at the latest; None: never."""
-        while self._timers and self._timers[0][2].timer_ns != self._timers[0][0]:
-            heappop(self._timers)
-        next_ns = self._timers[0][0] if self._timers else None
+        next_ns = self._timers.next_ns()
         ending = self._ending
         if ending is not None and (next_ns is None or ending.lease_end_ns < next_ns):
             next_ns = ending.lease_end_ns
@@ -234,8 +210,8 @@ class Slices:
                 at_ns = self._slice_end_ns
         elif self._waiting or occupant.limit_percent < 100:
             at_ns = self._slice_end_ns
-        elif self._contended and self._busy == 1 and not self._latency_rivals(occupant):
-            at_ns = self._rival_slept_ns(occupant) + self._settings.lone_after_ns
+        elif self._contended:
+            at_ns = self.rivals.contend_until_ns(occupant)
         if at_ns is None or (next_ns is not None and next_ns < at_ns):
             return next_ns
         return at_ns
@@ -257,7 +233,7 @@ class Slices:
             self._grant(best)
 
     def _pick(self) -> Contender | None:
-        if self.latency_present:
+        if self.rivals.latency_present:
             urgent = self.competition.pick_urgent(self._contenders, self._now_ns)
             if urgent is not None:
                 return urgent
@@ -271,7 +247,7 @@ class Slices:
         if occupant.limit_percent < 100:
             return False
         candidates = (occupant, *self._contenders)
-        if self.latency_present:
+        if self.rivals.latency_present:
             urgent = self.competition.pick_urgent(candidates, self._now_ns)
             if urgent is not None:
                 return urgent is occupant
@@ -289,7 +265,7 @@ class Slices:
         contender.tat_ns = max(contender.tat_ns, now_ns)
         contender.grants += 1
         contender.open(self._next_number(), now_ns)
-        self._contended = self._is_contended(contender)
+        self._contended = self.rivals.contend(contender, now_ns)
         self._out.append(Grant(contender.id, contender.number, self._contended))
 
     def _early_at_ns(self, occupant: Contender) -> int | None:
@@ -332,6 +308,12 @@ class Slices:
         contender.phase = OVERLAPPING
         self._overlapping.append(contender)
 
+    def _end_slice(self, occupant: Contender) -> None:
+        if self._renews(occupant):
+            self._begin_turn(occupant)
+        else:
+            self._revoke(occupant)
+
     def _begin_turn(self, contender: Contender) -> None:
         if self._turn is not None:
             self.competition.end_turn(self._turn)
@@ -360,34 +342,16 @@ class Slices:
         if old is WAITING:
             self._waiting -= 1
         elif old is IDLE:
-            self._busy += 1
+            self.rivals.wake()
         if phase is WAITING or phase is THINKING:
             self._contenders[contender] = None
             self._waiting += phase is WAITING
         else:
             self._contenders.pop(contender, None)
-            self._busy -= phase is IDLE
+            if phase is IDLE:
+                self.rivals.sleep(contender, self._now_ns)
         competes = phase is not IDLE and phase is not THROTTLED
         if competes and not contender.active:
             self.competition.enter(contender, self._now_ns)
         elif contender.active and not competes:
             self.competition.leave(contender, self._now_ns)
-
-    def _set_timer(self, contender: Contender, at_ns: int) -> None:
-        contender.timer_ns = at_ns
-        self._timers_set += 1
-        heappush(self._timers, (at_ns, self._timers_set, contender))
-
-    def _is_contended(self, holder: Contender) -> bool:
-        """Whether the holder must keep its queue short: others have or lately had work, one of the latency class may
-        come at any time, or its own limit is to be kept."""
-        if self._busy > 1 or holder.limit_percent < 100 or self._latency_rivals(holder):
-            return True
-        slept_ns = self._rival_slept_ns(holder)
-        return slept_ns >= 0 and self._now_ns < slept_ns + self._settings.lone_after_ns
-
-    def _latency_rivals(self, holder: Contender) -> bool:
-        return self.latency_present > (1 if holder.latency else 0)
-
-    def _rival_slept_ns(self, holder: Contender) -> int:
-        return self._slept_before_ns if self._slept is holder else self._slept_ns

@@ -102,9 +102,11 @@ class Saturating(Program):
         *,
         kernel: Times | int,
         pauses: Sequence[tuple[int, int]] = (),
+        foretells: bool = False,
     ) -> None:
         super().__init__(simulation, allocation_id, client_id)
         self.kernel = kernel
+        self.foretells = foretells  # whether it says when it will have drained
         self.pauses = pauses
         self.pausing = False
         self.busy_from_ns = 0
@@ -120,7 +122,8 @@ class Saturating(Program):
             number, self.number = self.number, 0
             self.release(now_ns, number, follows=False)
         else:
-            self.busy_from_ns = now_ns
+            # It may have been let in while the one before still runs what it has queued.
+            self.busy_from_ns = max(now_ns, self.simulation.busy_until_ns)
 
     def closed(self, now_ns: int, number: int) -> None:
         self._drain(now_ns, number, follows=True)
@@ -135,7 +138,15 @@ class Saturating(Program):
             while end_ns <= now_ns + queue_ns:
                 end_ns += self.kernel(self.random)
         begin_ns = self.busy_from_ns
+        self.simulation.busy_until_ns = end_ns
+        if self.foretells:
+            self.simulation.at(now_ns + MESSAGE_NS, lambda at_ns: self._foretold(at_ns, number, end_ns))
         self.simulation.at(end_ns, lambda at_ns: self._drained(begin_ns, at_ns, number, follows))
+
+    def _foretold(self, now_ns: int, number: int, end_ns: int) -> None:
+        arbiter = self.simulation.arbiter
+        commands = arbiter.draining(self.allocation_id, self.client_id, number, end_ns, MESSAGE_NS, now_ns)
+        self.simulation.perform(commands, now_ns)
 
     def _drained(self, begin_ns: int, now_ns: int, number: int, follows: bool) -> None:
         self.executed(begin_ns, now_ns)
@@ -289,6 +300,7 @@ class Simulation:
     def __post_init__(self) -> None:
         self.arbiter = Arbiter(self.settings)
         self.now_ns = 0
+        self.busy_until_ns = 0
         self.programs: dict[str, list[Program]] = {}
         self.shares: dict[str, Share] = {}
         self.commands = 0

@@ -37,12 +37,19 @@ def bound_percent(kernel_ns: int) -> float:
     return 100 * 2 * turn_ns(kernel_ns) / WINDOW_NS
 
 
-def saturated(requests: list[int], kernels: list[Times | int], *, seconds: int = 30, seed: int = 1) -> Simulation:
+def saturated(
+    requests: list[int],
+    kernels: list[Times | int],
+    *,
+    seconds: int = 30,
+    seed: int = 1,
+    foretells: bool = False,
+) -> Simulation:
     simulation = Simulation(seed=seed)
     for index, request_percent in enumerate(requests):
         simulation.add(f"a{index}", request_percent)
     for index, kernel in enumerate(kernels):
-        simulation.start(Saturating(simulation, f"a{index}", 1, kernel=kernel))
+        simulation.start(Saturating(simulation, f"a{index}", 1, kernel=kernel, foretells=foretells))
     simulation.run(seconds * S)
     return simulation
 
@@ -79,6 +86,15 @@ def test_uneven_kernels_do_not_move_the_shares(
     simulation = saturated(requests, kernels)
     assert simulation.worst_error_percent(expected(requests)) <= bound_percent(longest_ns)
     assert simulation.busy_percent() >= 99.5
+
+
+@pytest.mark.parametrize("kernel_ns", [100 * US, 1 * MS])
+@pytest.mark.parametrize("requests", [[50, 50], [70, 30], [60, 30, 10]])
+def test_foretold_drains_shorten_the_hand_over_and_leave_the_shares_alone(requests: list[int], kernel_ns: int) -> None:
+    bare = saturated(requests, [kernel_ns] * len(requests))
+    foretold = saturated(requests, [kernel_ns] * len(requests), foretells=True)
+    assert foretold.worst_error_percent(expected(requests)) <= bound_percent(kernel_ns)
+    assert 100 - foretold.busy_percent() < 0.7 * (100 - bare.busy_percent())
 
 
 @pytest.mark.parametrize("kernel_ns", [100 * US, 1 * MS, 10 * MS])
