@@ -7,7 +7,7 @@ fraction; the requests of a device add up to at most 1. A *turn* is one slice of
 is made of.
 
     L       length of a slice
-    q(c)    what a turn of c usually costs, at least L and at most 4 L
+    q(c)    what a turn of c costs: the most of late (an excess fades by an eighth a turn), at least L, at most 4 L
     V       Σ r·v / Σ r over the competing allocations; the last value while there is none
     enter   v such that c's lag r (V − v), itself counted in V, is what it took along when it left:
             credit: at most L (1 − r), and only after less than 4 L away
@@ -35,7 +35,7 @@ by one whose deadline was above D, at virtual time V0. At V0 nobody eligible had
 had v > V0. Since then only they were served, and each of them, but for c, at most up to v = D, its turns costing no
 more than its q; so Σr (V − V0) ≤ q + (Σr − r(c)) (D − V0) + r(c) (v(c) − V0), hence Σr (V − D) ≤ q − q(c), hence
 lag(c) = r(c) (V − v(c)) ≤ q(c) + (q − q(c)) r(c)/Σr ≤ q. A turn that costs x more than its q(c) adds at most
-x r(c)/Σr, once for each rival; q(c) follows the measured cost so that this stays small.
+x r(c)/Σr, once for each rival; q(c) follows the most that turns cost, and not their mean, so that this stays small.
 
 A kernel longer than K breaks the bound once; what it cost is owed and paid back, up to one window. Latency turns may
 begin with lag < 0 and lower the bound of the others by up to 2 r × 50 ms. Somebody who leaves with lag x and does not
