@@ -215,7 +215,7 @@ static void account(struct batch *batch, int64_t ns, bool measured, uint64_t now
         es_gate.gpu_ns += batch->cost_ns;
     else if (ns > 0)
         es_gate.gpu_ns += (uint64_t)ns;
-    if (batch->key != 0 && measured && ns > 0)
+    if (batch->key != 0 && measured && ns >= 0)
         es_costs_learn(&es_gate.costs, batch->key, (uint64_t)ns / batch->launches);
     else if (batch->key != 0)
         es_costs_find(&es_gate.costs, batch->key)->pending_since_ns = 0;

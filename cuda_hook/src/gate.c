@@ -160,6 +160,17 @@ static void wait_at_gate(struct es_slot *slot)
     }
 }
 
+/* With the lock held: launches pass singly. For how long one of this cost has to wait before it is its turn; 0: it is. */
+static uint64_t wait_for_turn_ns(uint64_t cost_ns, uint64_t now_ns)
+{
+    const uint64_t next_ns = es_gate.overdue_pass_ns + ES_OVERDUE_STEP_NS + ES_OVERDUE_STEP_COSTS * cost_ns;
+
+    if (now_ns < next_ns)
+        return next_ns - now_ns;
+    es_gate.overdue_pass_ns = now_ns;
+    return 0;
+}
+
 /* With the lock held: how much the thread may draw for a submission of this cost, or for how long it has to wait first
  * (then *wait_ns is not 0). The queue is refilled to its cap when half of it is gone, in one batch; a submission longer
  * than that half is let go as soon as the cap allows. */
@@ -176,12 +187,7 @@ static uint64_t draw(uint64_t cap_ns, uint64_t cost_ns, const struct es_cost *co
         *wait_ns = overdue_ns > 0 ? ES_OVERDUE_NS - overdue_ns + 1 : backlog_ns - level_ns;
     } else if (backlog_ns > level_ns) {
         /* The cap delays, it does not block: what runs may wait for what comes. */
-        const uint64_t next_ns = es_gate.overdue_pass_ns + ES_OVERDUE_STEP_NS;
-
-        if (now_ns < next_ns)
-            *wait_ns = next_ns - now_ns;
-        else
-            es_gate.overdue_pass_ns = now_ns;
+        *wait_ns = wait_for_turn_ns(cost_ns, now_ns);
         return 0;
     }
     return backlog_ns < cap_ns ? cap_ns - backlog_ns : 0;
@@ -206,7 +212,7 @@ static enum offer offer(struct es_slot *slot, uint64_t key, CUstream stream, int
     const bool shared = word != es_word_open;
     const uint64_t cap_ns = (word & ES_GATE_CONTENDED) != 0 ? es_gate.queue_cap_ns : ES_ALONE_CAP_NS;
     struct es_cost *cost;
-    uint64_t now_ns, drawn_ns = cap_ns, wait_ns = 0, cost_ns;
+    uint64_t now_ns = 0, drawn_ns = 0, wait_ns = 0, cost_ns;
     bool unknown, open, alone, timed = false;
     uint32_t progress;
 
@@ -226,18 +232,20 @@ static enum offer offer(struct es_slot *slot, uint64_t key, CUstream stream, int
             es_batch_close(slot, false);
             return AGAIN;
         }
+        wait_ns = wait_for_turn_ns(cost_ns, es_now_ns());
     } else if (!open) {
         now_ns = es_now_ns();
-        if (shared) {
-            drawn_ns = draw(cap_ns, cost_ns, cost, now_ns, &wait_ns);
-            if (wait_ns > 0) {
-                es_gate_hint(now_ns);
-                es_lock_give(&es_gate.lock);
-                wait_for_progress(progress, wait_ns);
-                es_batches_collect();
-                return AGAIN;
-            }
-        }
+        /* Also while nobody shares: a manager that comes back finds no more queued than it would have let be. */
+        drawn_ns = draw(cap_ns, cost_ns, cost, now_ns, &wait_ns);
+    }
+    if (wait_ns > 0) {
+        es_gate_hint(es_now_ns());
+        es_lock_give(&es_gate.lock);
+        wait_for_progress(progress, wait_ns);
+        es_batches_collect();
+        return AGAIN;
+    }
+    if (!open) {
         timed = es_batch_open(slot, drawn_ns, now_ns, unknown);
         slot->batch.key = key;
         es_gate_hint(now_ns);

@@ -29,8 +29,11 @@ enum {
     /* With no rival: what may be queued. A rival that comes waits that long once. It is as much as a driver takes of
      * short kernels (1,024 launches of 50 us), so that programs that run ahead of the device still can. */
     ES_ALONE_CAP_NS = 50 * 1000 * 1000,
-    ES_OVERDUE_NS = 10 * 1000 * 1000,     /* a head marker so late: its estimate is worth nothing, launches pass singly … */
-    ES_OVERDUE_STEP_NS = 1000 * 1000,     /* … at this distance */
+    ES_OVERDUE_NS = 10 * 1000 * 1000,     /* a head marker so late: its estimate is worth nothing, launches pass singly, … */
+    /* … at this distance, and so many times their own length: where others have queued much, what passes must not keep
+     * the queue from ever draining. */
+    ES_OVERDUE_STEP_NS = 10 * 1000 * 1000,
+    ES_OVERDUE_STEP_COSTS = 3,
     ES_UNKNOWN_NS = 100 * 1000 * 1000,    /* how long a function's second launch waits for the time of the first */
     ES_GUESS_NS = 100 * 1000,             /* what a function counts for until its first time is known */
     ES_LONG_BURST_NS = 200 * 1000,        /* bursts of this length are timed each; of shorter ones, one in eight */
@@ -54,7 +57,7 @@ struct es_gate {
     bool introduced;      /* a REQUEST was sent in this session: the manager waits for the drains of such clients alone */
     bool requested;       /* REQUEST or FOLLOWS was sent for the next grant */
     uint64_t requested_ns;
-    int64_t end_error_ns; /* how much later than estimated a drain usually ends */
+    int64_t end_error_ns; /* how much later than estimated a drain usually ends: 0 or less */
     uint64_t launch_ns;   /* usual time from a grant to the first launch of a thread that waited for it */
     uint32_t waiting;     /* threads at the closed gate */
     uint32_t arriving;    /* threads on the slow path, those at the gate among them: they submit as soon as they may; atomic */

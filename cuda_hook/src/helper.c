@@ -54,7 +54,7 @@ static bool close_all(void)
 
         if (__atomic_load_n(&slot->busy, __ATOMIC_RELAXED) != 0)
             all = false;
-        else if (slot->batch.opened_ns != 0)
+        else
             es_batch_close(slot, true);
     }
     return all;
@@ -91,18 +91,20 @@ static void foretell(uint32_t number, uint64_t *told_ns)
         *told_ns = end_ns;
 }
 
-/* What was foretold has come: learns how far off the estimates are, which is the same each time (the device was not yet
- * free when a burst began, say). A large error is another matter: something unexpected ran. */
+/* What was foretold has come. A drain that ends before its time does so each time (a burst was timed while the device was
+ * still another's, say), so the next one is foretold earlier. That one is seen late says nothing: this thread may have
+ * been late itself; then the correction fades. */
 static void learn_end(uint64_t told_ns, uint64_t now_ns)
 {
     const int64_t error_ns = (int64_t)(now_ns - told_ns);
 
-    if (told_ns == 0 || error_ns > FORETELL_ERROR_NS || error_ns < -FORETELL_ERROR_NS)
+    if (told_ns == 0 || error_ns < -FORETELL_ERROR_NS)
         return;
-    es_gate.end_error_ns += error_ns / 4;
-    if (es_gate.end_error_ns > FORETELL_ERROR_NS)
-        es_gate.end_error_ns = FORETELL_ERROR_NS;
-    else if (es_gate.end_error_ns < -FORETELL_ERROR_NS)
+    if (error_ns < 0)
+        es_gate.end_error_ns += error_ns / 4;
+    else
+        es_gate.end_error_ns -= es_gate.end_error_ns / 8;
+    if (es_gate.end_error_ns < -FORETELL_ERROR_NS)
         es_gate.end_error_ns = -FORETELL_ERROR_NS;
 }
 
@@ -306,10 +308,10 @@ void es_helper_start(void)
 
     if (__atomic_load_n(&started, __ATOMIC_RELAXED) || __atomic_exchange_n(&started, true, __ATOMIC_ACQ_REL))
         return;
-    create = (create_function)es_next_symbol("pthread_create");
-    attr_init = (attr_init_function)es_next_symbol("pthread_attr_init");
-    set_stack = (attr_set_size_function)es_next_symbol("pthread_attr_setstacksize");
-    set_detached = (attr_set_int_function)es_next_symbol("pthread_attr_setdetachstate");
+    create = (create_function)es_global_symbol("pthread_create");
+    attr_init = (attr_init_function)es_global_symbol("pthread_attr_init");
+    set_stack = (attr_set_size_function)es_global_symbol("pthread_attr_setstacksize");
+    set_detached = (attr_set_int_function)es_global_symbol("pthread_attr_setdetachstate");
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_BLOCK, &all, &before);
     if (create != NULL && attr_init != NULL && set_stack != NULL && set_detached != NULL &&

@@ -206,10 +206,11 @@ static const struct link_map *loaded(void)
     return NULL;
 }
 
-void *es_next_symbol(const char *name)
+/* Looks through all objects but the hook, those after it first if `behind`. */
+static void *find(const char *name, bool behind)
 {
     void *before = NULL;
-    bool passed = false; /* the hook itself */
+    bool passed = !behind;
 
     for (const struct link_map *map = loaded(); map != NULL; map = map->l_next) {
         struct es_object object;
@@ -226,4 +227,14 @@ void *es_next_symbol(const char *name)
             before = found;
     }
     return before;
+}
+
+void *es_global_symbol(const char *name)
+{
+    return find(name, false);
+}
+
+void *es_next_symbol(const char *name)
+{
+    return find(name, true);
 }

@@ -25,8 +25,11 @@ void *es_object_symbol(const struct es_object *object, const char *name);
 
 bool es_object_contains(const struct es_object *object, const void *address);
 
-/* What the program would reach by this name if the hook were not there: the first object after the hook that exports
- * it, then those before. NULL when there is none. */
+/* What the program reaches by this name, the hook's own left out: the first object that exports it. NULL when there is
+ * none. */
+void *es_global_symbol(const char *name);
+
+/* What stands behind the hook by this name: the first object after it; if none does, one before it. */
 void *es_next_symbol(const char *name);
 
 #endif

@@ -73,7 +73,7 @@ struct es_slot *es_slot_mine(void)
     if (es_slot_self == NULL)
         es_slot_self = inherit(first, thread);
     if (es_slot_self != NULL) {
-        es_slot_self->busy = 0;
+        __atomic_store_n(&es_slot_self->busy, 0, __ATOMIC_RELAXED);
         es_slot_forget(es_slot_self);
     }
     return es_slot_self;
