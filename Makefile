@@ -4,7 +4,7 @@ VENV ?= .venv
 PYTHON_IN_VENV = $(VENV)/bin/python
 NATIVE = $(wildcard cuda_hook/*.h cuda_hook/*/*.[chS] cuda_hook/*/*.def cuda_hook/build_core.py simgpu/*.h simgpu/*/*.[ch] simgpu/*/*.def setup.py)
 
-.PHONY: help setup build demo test check format proto bench cluster cluster-down wheel clean
+.PHONY: help setup build demo test check format proto manifest bench cluster cluster-down wheel clean
 
 help:
 	@echo "make demo          four programs share two simulated GPUs, for 30 seconds"
@@ -13,6 +13,7 @@ help:
 	@echo "make bench         the figures, as JSON"
 	@echo "make cluster       a one-node Kubernetes with edgeshare on it; make cluster-down stops it"
 	@echo "make build         the C parts, in place    make proto   the generated gRPC code"
+	@echo "make manifest      deploy/edgeshare.yaml and the chart's schema"
 	@echo "make wheel         a wheel in dist/         make format  the code's format"
 
 # `make -s` and a stamp, so that a second call costs nothing.
@@ -48,6 +49,9 @@ bench: build
 
 proto: setup
 	PATH="$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) proto/generate.py
+
+manifest: setup
+	$(PYTHON_IN_VENV) deploy/render.py --helm "$$(PYTHONPATH=tests/cluster $(PYTHON_IN_VENV) -c 'from onenode.binaries import HELM, program; print(program(HELM, "helm"))')"
 
 format: setup
 	$(VENV)/bin/ruff format -q .
