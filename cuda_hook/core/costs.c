@@ -25,6 +25,8 @@ void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns)
     struct es_cost *entry = es_costs_find(costs, key);
     const int64_t weight = entry->samples < ES_COSTS_WEIGHT ? (int64_t)entry->samples + 1 : ES_COSTS_WEIGHT;
 
+    if (ns < ES_COSTS_LEAST_NS)
+        ns = ES_COSTS_LEAST_NS;
     entry->ns = (uint64_t)((int64_t)entry->ns + ((int64_t)ns - (int64_t)entry->ns) / weight);
     entry->samples += entry->samples < UINT32_MAX;
     entry->shared = 0;

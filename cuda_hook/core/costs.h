@@ -11,6 +11,7 @@ enum {
     ES_COSTS = 4096,       /* entries; a program has some hundreds of kernels */
     ES_COSTS_PROBES = 8,   /* places where a key may stand; the least used one gives way */
     ES_COSTS_WEIGHT = 8,   /* a new time counts 1/8, the first ones more: settled after some ten, follows within some twenty */
+    ES_COSTS_LEAST_NS = 500, /* events resolve no less (CUDA Driver API, cuEventElapsedTime); and nothing costs nothing */
     ES_COSTS_STALE = 64,   /* batches shared with other functions after which a function is timed alone once more */
 };
 

@@ -1,0 +1,254 @@
+/* Tests of the hook's pure parts (cuda_hook/core), to be run under sanitizers. Prints what failed; exits 1 then. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/blocks.h"
+#include "core/config.h"
+#include "core/costs.h"
+#include "core/gate_page.h"
+#include "core/lock.h"
+#include "core/record.h"
+#include "core/timeline.h"
+
+static int failures;
+
+#define CHECK(what)                                                    \
+    do {                                                               \
+        if (!(what)) {                                                 \
+            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #what);  \
+            failures++;                                                \
+        }                                                              \
+    } while (0)
+
+/* A packet in memory of exactly its size, so that a sanitizer sees a read beyond it. */
+static int check_exactly(const void *packet, size_t bytes, int (*check)(const void *, size_t))
+{
+    unsigned char *copy = malloc(bytes != 0 ? bytes : 1);
+    int kind;
+
+    memcpy(copy, packet, bytes);
+    kind = check(copy, bytes);
+    free(copy);
+    return kind;
+}
+
+static void records_are_checked(void)
+{
+    unsigned char packet[256] = {0};
+    uint32_t state = 1;
+
+    for (unsigned int kind = 0; kind < 256; kind++) {
+        for (size_t bytes = 0; bytes <= sizeof(packet); bytes++) {
+            const struct es_header header = {(uint16_t)kind, (uint16_t)bytes, 1};
+            int from_client, from_manager;
+
+            memcpy(packet, &header, sizeof(header));
+            from_client = check_exactly(packet, bytes, es_check_from_client);
+            from_manager = check_exactly(packet, bytes, es_check_from_manager);
+            CHECK(from_client < 0 || from_manager < 0);
+            CHECK(from_client < 0 || bytes == es_record_bytes(kind));
+            CHECK(from_manager < 0 || bytes == es_record_bytes(kind));
+        }
+    }
+    for (int i = 0; i < 200000; i++) {
+        size_t bytes;
+
+        for (size_t at = 0; at < sizeof(packet); at++)
+            packet[at] = (unsigned char)((state = state * 1664525 + 1013904223) >> 24);
+        packet[0] %= 16;
+        packet[1] = 0;
+        bytes = es_record_bytes(packet[0]) != 0 ? es_record_bytes(packet[0]) : 7;
+        packet[2] = (unsigned char)bytes;
+        packet[3] = 0;
+        (void)check_exactly(packet, bytes, es_check_from_client);
+        (void)check_exactly(packet, bytes, es_check_from_manager);
+    }
+    for (int malformed = -6; malformed <= 0; malformed++)
+        CHECK(es_malformed_text(malformed) != NULL);
+}
+
+static void fields_are_checked(void)
+{
+    struct es_reserve reserve = {{ES_RESERVE, sizeof(reserve), 1}, 4096, 0, ES_MEMORY_PLAIN};
+    struct es_welcome welcome = {{ES_WELCOME, sizeof(welcome), 0}, 1, ES_FAIL_CLOSED, 5000, 7, 1, 1, 0, 1};
+    struct es_refused refused = {.header = {ES_REFUSED, sizeof(refused), 0}, .reason = 1};
+    struct es_release release = {{ES_RELEASE, sizeof(release), 1}, 1, 0, 0};
+
+    CHECK(es_check_from_client(&reserve, sizeof(reserve)) == ES_RESERVE);
+    CHECK(es_check_from_manager(&reserve, sizeof(reserve)) == ES_MALFORMED_SENDER);
+    reserve.bytes = UINT64_MAX;
+    CHECK(es_check_from_client(&reserve, sizeof(reserve)) == ES_MALFORMED_FIELD);
+    reserve.bytes = 0;
+    reserve.kind = 9;
+    CHECK(es_check_from_client(&reserve, sizeof(reserve)) == ES_MALFORMED_FIELD);
+    CHECK(es_check_from_manager(&welcome, sizeof(welcome)) == ES_WELCOME);
+    welcome.epoch = 0;
+    CHECK(es_check_from_manager(&welcome, sizeof(welcome)) == ES_MALFORMED_FIELD);
+    memset(refused.text, 'x', sizeof(refused.text));
+    CHECK(es_check_from_manager(&refused, sizeof(refused)) == ES_MALFORMED_FIELD);
+    CHECK(es_check_from_client(&release, sizeof(release)) == ES_RELEASE);
+    release.header.number = 0;
+    CHECK(es_check_from_client(&release, sizeof(release)) == ES_MALFORMED_FIELD);
+}
+
+static void words_carry_what_was_put_in(void)
+{
+    struct es_gate_page page = {.epoch = 3};
+
+    es_gate_open(&page, (1u << 30) - 1, 1, 5);
+    CHECK(es_gate_number(es_gate_load(&page)) == (1u << 30) - 1);
+    CHECK((es_gate_load(&page) & (ES_GATE_HELD | ES_GATE_CONTENDED)) == (ES_GATE_HELD | ES_GATE_CONTENDED));
+    es_gate_open(&page, 9, 0, 6);
+    CHECK(es_gate_load(&page) == es_gate_open_word(9, 0) && page.granted_at_ns == 6);
+    es_gate_close(&page);
+    CHECK((es_gate_load(&page) & ES_GATE_HELD) == 0 && es_gate_number(es_gate_load(&page)) == 9);
+    CHECK(es_gate_wait(&page, 12345, 1000000000) == 0); /* it is another one already */
+    CHECK(es_gate_wait(&page, es_gate_load(&page), 1000) != 0);
+    CHECK(es_gate_call(&page) == 0);
+    es_gate_discard(&page);
+    CHECK(page.epoch == 0);
+}
+
+static struct es_costs costs;
+
+static void costs_are_learnt(void)
+{
+    struct es_cost *entry = es_costs_find(&costs, 77);
+
+    CHECK(entry->samples == 0 && es_costs_find(&costs, 77) == entry);
+    es_costs_learn(&costs, 77, 1000);
+    CHECK(entry->ns == 1000 && entry->samples == 1);
+    for (int i = 0; i < 100; i++)
+        es_costs_learn(&costs, 77, 3000);
+    CHECK(entry->ns > 2900 && entry->ns <= 3000);
+    for (int i = 0; i < 100; i++)
+        es_costs_learn(&costs, 77, 0);
+    CHECK(entry->ns >= ES_COSTS_LEAST_NS && entry->ns < 600);
+    /* More keys than places: the table stays a table, and what is used most stays in it. */
+    for (uint64_t key = 1000; key < 1000 + 4 * ES_COSTS; key++)
+        CHECK(es_costs_find(&costs, key)->key == key);
+    CHECK(es_costs_find(&costs, 77)->samples > 100);
+}
+
+static void a_timeline_counts_down(void)
+{
+    struct es_timeline line = {0};
+
+    CHECK(es_timeline_backlog_ns(&line, 100) == 0);
+    es_timeline_open(&line, 500, 100);
+    CHECK(es_timeline_backlog_ns(&line, 100) == 500 && es_timeline_backlog_ns(&line, 300) == 300);
+    CHECK(es_timeline_backlog_ns(&line, 100000) == 0 && es_timeline_overdue_ns(&line, 100000) == 0);
+    es_timeline_close(&line, 500, 200, 100, 1);
+    CHECK(es_timeline_backlog_ns(&line, 100) == 200 && es_timeline_backlog_ns(&line, 350) == 0);
+    CHECK(es_timeline_overdue_ns(&line, 350) == 50);
+    es_timeline_open(&line, 1000, 350);
+    es_timeline_close(&line, 1000, 1000, 350, 0);
+    /* What stands behind an overdue head keeps its length. */
+    CHECK(es_timeline_backlog_ns(&line, 5000) == 1000);
+    es_timeline_end(&line, 1000, 5000);
+    CHECK(es_timeline_backlog_ns(&line, 5000) == 1000 && es_timeline_backlog_ns(&line, 5400) == 600);
+    es_timeline_end(&line, 0, 6000);
+    CHECK(es_timeline_backlog_ns(&line, 6000) == 0 && es_timeline_overdue_ns(&line, 9000) == 0);
+    es_timeline_open(&line, 70, 6000);
+    es_timeline_drop(&line, 70);
+    es_timeline_drop(&line, 70);
+    CHECK(es_timeline_backlog_ns(&line, 6000) == 0);
+}
+
+static void blocks_are_found_again(void)
+{
+    static unsigned char there[4096];
+    struct es_blocks blocks = {0};
+    uint32_t state = 7;
+    size_t count = 0, place = 0;
+
+    CHECK(es_blocks_remove(&blocks, 5).address == 0);
+    CHECK(!es_blocks_add(&blocks, (struct es_block){0}));
+    for (int i = 0; i < 100000; i++) {
+        const uint32_t which = (state = state * 1664525 + 1013904223) >> 20;
+        const uint64_t address = ((uint64_t)which + 1) << 9;
+
+        if (there[which]) {
+            const struct es_block block = es_blocks_remove(&blocks, address);
+
+            CHECK(block.address == address && block.bytes == which);
+            count--;
+        } else {
+            CHECK(es_blocks_remove(&blocks, address).address == 0);
+            CHECK(es_blocks_add(&blocks, (struct es_block){address, which, 0, 1, which % 2 ? &blocks : NULL}));
+            count++;
+        }
+        there[which] = !there[which];
+        CHECK(blocks.count == count);
+    }
+    for (size_t which = 1; which < sizeof(there); which += 2)
+        count -= there[which];
+    while (es_blocks_remove_owned(&blocks, &blocks, &place).address != 0)
+        ;
+    CHECK(blocks.count == count);
+    es_blocks_clear(&blocks);
+    CHECK(blocks.count == 0);
+}
+
+static int parsed(const char *text, struct es_config *config)
+{
+    const size_t bytes = strlen(text);
+    char *copy = malloc(bytes + 1);
+    int odd;
+
+    memcpy(copy, text, bytes); /* and no zero at the end */
+    odd = es_config_parse(copy, bytes, config);
+    free(copy);
+    return odd;
+}
+
+static void configs_are_read(void)
+{
+    struct es_config config;
+
+    CHECK(parsed("", &config) == 0 && config.failure_policy == ES_FAIL_OPEN && config.grace_ms == ES_CONFIG_GRACE_MS);
+    CHECK(parsed("failure-policy=closed\n grace-ms = 250 \r\nmemory-cap-bytes=1073741824", &config) == 0);
+    CHECK(config.failure_policy == ES_FAIL_CLOSED && config.grace_ms == 250 && config.memory_cap_bytes == 1 << 30);
+    CHECK(parsed("failure-policy=perhaps\ngrace-ms=-1\nmemory-cap-bytes=99999999999999999999\nx\n=\n\n", &config) == 5);
+    CHECK(config.failure_policy == ES_FAIL_OPEN && config.memory_cap_bytes == 0);
+}
+
+static struct es_lock lock;
+static long counter;
+
+static void *count_up(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < 100000; i++) {
+        es_lock_take(&lock);
+        counter++;
+        es_lock_give(&lock);
+    }
+    return NULL;
+}
+
+static void a_lock_excludes(void)
+{
+    pthread_t threads[4];
+
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, count_up, NULL);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    CHECK(counter == 400000);
+}
+
+int main(void)
+{
+    records_are_checked();
+    fields_are_checked();
+    words_carry_what_was_put_in();
+    costs_are_learnt();
+    a_timeline_counts_down();
+    blocks_are_found_again();
+    configs_are_read();
+    a_lock_excludes();
+    return failures != 0;
+}

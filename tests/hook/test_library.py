@@ -1,0 +1,158 @@
+"""The library as a file: what it exports and needs, what loading it costs, and its run under sanitizers."""
+
+import os
+import re
+import statistics
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from manager import MIB, ScriptedManager
+from programs import FLAGS, HOOK, ROOT, SUCCESS, Stage, compile_program
+
+from simgpu.native import LIBRARIES
+
+GLIBC_OLDEST = (2, 17)
+MUSL_HAS_NOT = re.compile(r"dlvsym|_chk$|__libc_|gnu_|secure_getenv|_dl_")
+"""Names that only glibc has: a library that needs one ends every process of a container with musl."""
+
+SANITIZERS = {
+    "address,undefined": "libasan.so",
+    "thread": "libtsan.so",
+}
+NOT_SANITIZED = ("doors.c", "objects.c", "symbols.c", "doors.S")
+"""What the sanitizer itself calls while it starts."""
+
+
+def output(*command: object) -> str:
+    return subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True).stdout
+
+
+def symbols(library: Path, which: str) -> list[str]:
+    """Names of a library's dynamic symbols, with their versions."""
+    return [line.split()[-1] for line in output("nm", "-D", which, library).splitlines()]
+
+
+def test_exactly_the_intended_symbols_are_exported(tmp_path: Path) -> None:
+    exported = symbols(HOOK, "--defined-only")
+    intended = output(compile_program(tmp_path / "names", "names.c")).split()
+    assert sorted(exported) == sorted(intended)
+    # What only orders must never be held up.
+    assert not [name for name in exported if re.search(r"EventRecord|WaitEvent|HostFunc|AddCallback", name)]
+
+
+def test_all_that_the_driver_submits_by_is_wrapped() -> None:
+    """As far as the simulated driver goes: launches, copies and sets."""
+    driver = symbols(LIBRARIES / "libcuda.so.1", "--defined-only")
+    submits = {name for name in driver if re.match(r"cu(Launch(?!Host)|Memcpy|Memset|GraphLaunch)", name)}
+    assert len(submits) > 40
+    assert submits <= set(symbols(HOOK, "--defined-only"))
+
+
+def test_nothing_is_needed_that_an_old_or_another_c_library_has_not() -> None:
+    needed = re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-d", HOOK))
+    assert needed == ["libc.so.6"]
+    imported = [name for name in symbols(HOOK, "--undefined-only") if "@" in name]
+    assert imported
+    for name in imported:
+        plain, _, version = name.partition("@")
+        assert not MUSL_HAS_NOT.search(plain), name
+        # They live in libpthread and libdl on older systems.
+        assert not plain.startswith(("pthread_", "dlopen", "dlsym")), name
+        number = re.search(r"GLIBC_(\d+)\.(\d+)", version)
+        assert number, name
+        assert tuple(int(part) for part in number.groups()) <= GLIBC_OLDEST, name
+
+
+def test_no_constructor_and_hardly_a_relocation() -> None:
+    relocations = output("readelf", "-rW", HOOK)
+    absolute = [line for line in relocations.splitlines() if "_RELATIVE" in line or "_64 " in line]
+    assert len(absolute) < 20
+    sections = output("readelf", "-SW", HOOK)
+    # One entry of 8 bytes: the compiler's own frame_dummy.
+    sizes = re.findall(r"\.init_array\s+INIT_ARRAY\s+\w+\s+\w+\s+(\w+)", sections)
+    assert [int(size, 16) for size in sizes] == [8]
+
+
+def test_loading_it_costs_little_more_than_an_empty_library(tmp_path: Path) -> None:
+    """Printed, and held against nothing: the machine is shared."""
+    (tmp_path / "empty.c").write_text("")
+    empty = tmp_path / "empty.so"
+    output("gcc", "-shared", "-fPIC", "-o", empty, tmp_path / "empty.c")
+    times: dict[str, list[float]] = {"": [], str(empty): [], str(HOOK): []}
+    for _ in range(200):
+        for preload, took in times.items():
+            before = time.perf_counter()
+            subprocess.run(["/bin/true"], env={"LD_PRELOAD": preload}, check=True)
+            took.append(time.perf_counter() - before)
+    bare, with_empty, with_hook = (statistics.median(took) * 1e6 for took in times.values())
+    print(f"/bin/true: {bare:.0f} µs, empty library {with_empty - bare:+.0f}, hook {with_hook - bare:+.0f}")
+    assert with_hook > 0
+
+
+def test_the_pure_parts_hold_under_sanitizers(tmp_path: Path) -> None:
+    core = [str(path) for path in sorted((ROOT / "cuda_hook" / "core").glob("*.c"))]
+    program = compile_program(
+        tmp_path / "core_test", "core_test.c", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", *core
+    )
+    result = subprocess.run([program], check=False, capture_output=True, text=True)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def build_sanitized(folder: Path, kind: str) -> Path:
+    """The hook with a sanitizer in all that does not run while the sanitizer itself starts."""
+    objects = []
+    for source in sorted((ROOT / "cuda_hook").glob("src/*.[cS]")) + sorted((ROOT / "cuda_hook").glob("core/*.c")):
+        objects.append(folder / f"{source.name}.o")
+        flags = [] if source.name in NOT_SANITIZED else [f"-fsanitize={kind}", "-fno-omit-frame-pointer"]
+        hook_flags = ["-fPIC", "-fvisibility=hidden", f"-I{ROOT / 'cuda_hook'}"]
+        output("gcc", *FLAGS, *hook_flags, *flags, "-c", source, "-o", objects[-1])
+    output("gcc", "-shared", f"-fsanitize={kind}", "-o", folder / "hook.so", *objects, "-ldl")
+    return folder / "hook.so"
+
+
+@pytest.mark.parametrize("kind", SANITIZERS)
+def test_the_library_holds_under_sanitizers(
+    kind: str, tmp_path: Path, stage: Stage, manager: ScriptedManager
+) -> None:
+    runtime = Path(output("gcc", f"-print-file-name={SANITIZERS[kind]}").strip())
+    if not runtime.is_absolute():
+        pytest.skip(f"the compiler has no {SANITIZERS[kind]}")
+    library = build_sanitized(tmp_path, kind)
+    client = stage.client(
+        LD_PRELOAD=f"{runtime}{os.pathsep}{library}",
+        ASAN_OPTIONS="detect_leaks=0",
+        UBSAN_OPTIONS="halt_on_error=1",
+        TSAN_OPTIONS="exitcode=66",
+    )
+    manager.serve(contended=True)
+    client.ready().start()
+    for command in (
+        "stream 1",
+        "stream 1",
+        "threads 4 100 100",
+        "loop 100 100",
+        "eventsync",
+        "capture 1 0",
+        "launch 100 2 1",
+        "endcapture 1",
+        "graph 0 1",
+        "sync",
+        f"alloc plain {MIB}",
+        f"alloc pitch {MIB}",
+        "set",
+        "fetch",
+        "free 0",
+        "create",
+        "launch 100 50",
+        f"alloc plain {MIB}",
+        "destroy",
+        "endstream 1",
+    ):
+        if command == "destroy":
+            client.tell("info")
+            client.answer()
+        assert client.do(command) == SUCCESS, command
+    status, errors = client.end()
+    assert (status, errors) == (0, "")
