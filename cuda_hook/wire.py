@@ -183,9 +183,7 @@ _STRUCTS: dict[type, str] = {
     Reserved: "struct es_reserved",
     MemoryInfo: "struct es_memory_info",
 }
-_KINDS: dict[type[Record], int] = {
-    record: kind for table in (_CLIENT, _MANAGER) for kind, record in table.items()
-}
+_KINDS: dict[type[Record], int] = {record: kind for table in (_CLIENT, _MANAGER) for kind, record in table.items()}
 _R = TypeVar("_R", bound=Record)
 _Reader = Callable[[Any], _R]
 _C_NAMES = {"size_bytes": "bytes", "follows": "flags"}

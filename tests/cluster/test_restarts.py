@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from onenode.executed import Percents, execute_for, executed_percents, wait_until_executing
+from onenode.errors import NodeError
+from onenode.executed import Percents, execute_for, executed_percents, have_shares, wait_until_executing
 from onenode.layout import KUBELET_ROOT, NODE_NAME
 from onenode.node import Node
 from onenode.pods import WAIT, Pods
@@ -20,7 +21,6 @@ from edgeshare.podresources import PodResources
 from simgpu.machine import Machine
 
 SHARES = {"half": 50, "third": 30, "fifth": 20}  # the example's
-TOLERANCE_PERCENT = 1.0
 SETTLE_S = 2
 JUDGED_S = 8
 LONG = ("--seconds", "600")
@@ -61,7 +61,10 @@ def until(true: Callable[[], bool], what: str) -> None:
 def registrations(node: Node) -> int:
     """How often the plugin's container that runs now has registered with the kubelet."""
     words = ("--namespace=edgeshare", "daemonset/edgeshare", "--container=device-plugin")
-    return node.kubectl("logs", *words).count("registered edge/gpu-percent")
+    try:
+        return node.kubectl("logs", *words).count("registered edge/gpu-percent")
+    except NodeError:  # A kubelet that has just started does not know its pods yet.
+        return 0
 
 
 def kill(node: Node, container: str) -> None:
@@ -92,7 +95,7 @@ def units() -> dict[str, frozenset[str]]:
 
 def test_example_shares_the_gpu_as_it_says(edgeshare: Machine, example: None) -> None:
     time.sleep(SETTLE_S)
-    assert shares_of(execute_for(edgeshare, JUDGED_S)) == pytest.approx(SHARES, abs=TOLERANCE_PERCENT)
+    assert have_shares(shares_of(execute_for(edgeshare, JUDGED_S)), SHARES)
 
 
 def test_kubelet_restart_leaves_shares_and_brings_the_units_back(
@@ -107,9 +110,7 @@ def test_kubelet_restart_leaves_shares_and_brings_the_units_back(
     pods.start("after", *LONG, limits={"edge/gpu-percent": 100})
     wait_until_executing(edgeshare, "after")
 
-    assert shares_of(executed_percents(edgeshare, begin_ns, edgeshare.look())) == pytest.approx(
-        SHARES, abs=TOLERANCE_PERCENT
-    )
+    assert have_shares(shares_of(executed_percents(edgeshare, begin_ns, edgeshare.look())), SHARES)
     assert example_containers(node) == containers
     assert units().items() >= held.items()
 
@@ -121,7 +122,7 @@ def test_killed_manager_comes_back_to_its_clients(node: Node, edgeshare: Machine
     until(lambda: clients() == dict.fromkeys(SHARES, 1), "the pods' programs have joined the new manager")
 
     time.sleep(SETTLE_S)
-    assert shares_of(execute_for(edgeshare, JUDGED_S)) == pytest.approx(SHARES, abs=TOLERANCE_PERCENT)
+    assert have_shares(shares_of(execute_for(edgeshare, JUDGED_S)), SHARES)
     assert example_containers(node) == containers
 
 

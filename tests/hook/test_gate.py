@@ -1,5 +1,8 @@
 """Slices: what runs under a grant, what after it was called back, and when it is given back."""
 
+import os
+import signal
+
 import pytest
 from manager import MS, ScriptedManager
 from programs import SUCCESS, Stage
@@ -245,12 +248,7 @@ def test_after_a_wait_the_slice_is_given_back_at_once(wait: str, stage: Stage, m
     manager.hears_release(number)
 
 
-def test_a_client_that_was_stopped_launches_nothing_on_an_old_grant(
-    stage: Stage, manager: ScriptedManager
-) -> None:
-    import os
-    import signal
-
+def test_a_client_that_was_stopped_launches_nothing_on_an_old_grant(stage: Stage, manager: ScriptedManager) -> None:
     client = stage.client().ready().start()
     client.tell("launch 1000 200")
     manager.hears(wire.Request)

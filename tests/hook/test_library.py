@@ -113,9 +113,7 @@ def build_sanitized(folder: Path, kind: str) -> Path:
 
 
 @pytest.mark.parametrize("kind", SANITIZERS)
-def test_the_library_holds_under_sanitizers(
-    kind: str, tmp_path: Path, stage: Stage, manager: ScriptedManager
-) -> None:
+def test_the_library_holds_under_sanitizers(kind: str, tmp_path: Path, stage: Stage, manager: ScriptedManager) -> None:
     runtime = Path(output("gcc", f"-print-file-name={SANITIZERS[kind]}").strip())
     if not runtime.is_absolute():
         pytest.skip(f"the compiler has no {SANITIZERS[kind]}")

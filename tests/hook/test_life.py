@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from manager import MIB, WELCOME, ScriptedManager
@@ -71,9 +72,7 @@ def test_a_client_that_ran_unshared_joins_a_manager_that_comes(stage: Stage) -> 
 
 
 @pytest.mark.parametrize("contended", [False, True])
-def test_a_manager_that_dies_in_a_slice_stops_launches_for_the_grace_time(
-    contended: bool, stage: Stage
-) -> None:
+def test_a_manager_that_dies_in_a_slice_stops_launches_for_the_grace_time(contended: bool, stage: Stage) -> None:
     welcome = replace(WELCOME, grace_ms=1000)
     manager = ScriptedManager(stage.directory, welcome)
     client = stage.client().ready().start()
@@ -88,7 +87,7 @@ def test_a_manager_that_dies_in_a_slice_stops_launches_for_the_grace_time(
     assert client.do("sync") == SUCCESS
     intervals = stage.executed()
     assert len(intervals) == 2000
-    pauses_ns = [after.begin_ns - before.end_ns for before, after in zip(intervals, intervals[1:], strict=False)]
+    pauses_ns = [after.begin_ns - before.end_ns for before, after in pairwise(intervals)]
     assert max(pauses_ns) > 500_000_000
     assert time.monotonic() - died > 1.0
     assert client.end() == (0, "")
@@ -159,9 +158,7 @@ def test_an_answer_to_an_old_question_is_passed_over(stage: Stage, manager: Scri
     assert manager.used_bytes == 100 * MIB
 
 
-def test_a_manager_that_does_not_answer_holds_nobody_up_for_long(
-    stage: Stage, manager: ScriptedManager
-) -> None:
+def test_a_manager_that_does_not_answer_holds_nobody_up_for_long(stage: Stage, manager: ScriptedManager) -> None:
     client = stage.client().ready().start()
     manager.answer = lambda connection, record: None
     assert client.do(f"alloc plain {100 * MIB}") == SUCCESS

@@ -82,9 +82,7 @@ def test_a_refusal_of_the_driver_gives_the_reservation_back(stage: Stage) -> Non
 
 
 @pytest.mark.parametrize(("make", "end"), [("context", "release"), ("create", "destroy")])
-def test_a_context_that_ends_gives_its_memory_back(
-    make: str, end: str, stage: Stage, manager: ScriptedManager
-) -> None:
+def test_a_context_that_ends_gives_its_memory_back(make: str, end: str, stage: Stage, manager: ScriptedManager) -> None:
     client = stage.client().ready()
     assert client.do("init") == SUCCESS
     assert client.do(make) == SUCCESS
@@ -132,5 +130,3 @@ def test_a_new_manager_hears_what_a_client_has(stage: Stage) -> None:
         assert client.do("free 0") == SUCCESS
         successor.hears(wire.Freed)
         assert successor.used_bytes == 0
-
-

@@ -201,11 +201,12 @@ def test_a_flood_is_slowed_and_the_neighbour_is_served(testbed: Testbed) -> None
             held.append(calls.hold(wanted, wait_for_manager=False))
             next(held[-1])
         flood, calm = testbed.join("flood"), testbed.join("calm")
-        # Its own socket fills up: nothing is kept for it.
-        assert sent_until_full(flood) < 100_000
+        room = sent_until_full(flood)
         for _ in range(20):
             calm.request()
             calm.release(calm.granted())
+        # Its own socket is still full: the manager read next to nothing of it, and keeps nothing for it.
+        assert sent_until_full(flood) < room // 2
 
 
 def test_one_that_never_says_hello_is_sent_away(testbed: Testbed, two: tuple[str, str]) -> None:

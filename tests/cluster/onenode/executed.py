@@ -10,6 +10,9 @@ LOOK_S = 0.05  # between two looks at the machine, which tells nobody when somet
 Percents = dict[str, float]
 """Name of a process (SIMGPU_TAG) → percent of a stretch of time."""
 
+TOLERANCE_PERCENT = 1.0
+BUSY_PERCENT = 90  # where the processors have other work too, a GPU has to wait for its next kernel now and then
+
 
 def wait_until_executing(machine: Machine, *names: str) -> None:
     """Return when live processes of all these names have executed something. Raises NodeError."""
@@ -46,3 +49,14 @@ def executed_percents(machine: Machine, begin_ns: int, end_ns: int) -> list[Perc
                 percents[tag] = percents.get(tag, 0.0) + 100 * used_ns / (end_ns - begin_ns)
         found.append(percents)
     return found
+
+
+def have_shares(executed: Percents, shares: Percents) -> bool:
+    """Whether a GPU was kept busy, by these processes alone, and each had its share of what it executed."""
+    busy_percent = sum(executed.values())
+    print(f"executed: {executed}, together {busy_percent:.2f} %")
+    return (
+        executed.keys() == shares.keys()
+        and busy_percent > BUSY_PERCENT
+        and all(abs(100 * executed[name] / busy_percent - shares[name]) <= TOLERANCE_PERCENT for name in shares)
+    )
