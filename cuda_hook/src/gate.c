@@ -367,15 +367,18 @@ static void learn_launch(uint64_t ns)
 void es_gate_admitted(struct es_slot *slot)
 {
     const int error = errno;
+    bool last;
 
     if (slot == NULL)
         return;
+    /* Once it is not busy any more, the batch may be taken from it. */
+    last = slot->batch.last;
     es_gate_passed(slot);
     if (slot->granted_ns != 0) {
         learn_launch(es_now_ns() - slot->granted_ns);
         slot->granted_ns = 0;
     }
-    if (slot->batch.last)
+    if (last)
         es_batch_close(slot, false);
     errno = error;
 }

@@ -114,12 +114,12 @@ static inline __attribute__((always_inline)) struct es_slot *es_gate_pass(uint64
     __atomic_store_n(&slot->busy, slot->busy + 1, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     pass = es_slot_pass(slot, key);
-    left_ns = slot->left_ns - pass->cost_ns;
+    left_ns = __atomic_load_n(&slot->left_ns, __ATOMIC_RELAXED) - pass->cost_ns;
     if (__builtin_expect(__atomic_load_n(__atomic_load_n(&es_gate_word, __ATOMIC_RELAXED), __ATOMIC_RELAXED) ==
                                  __atomic_load_n(&slot->word, __ATOMIC_RELAXED) &&
-                             pass->key == key && pass->stream == stream && left_ns >= 0,
+                             __atomic_load_n(&pass->key, __ATOMIC_RELAXED) == key && pass->stream == stream && left_ns >= 0,
                          1)) {
-        slot->left_ns = left_ns;
+        __atomic_store_n(&slot->left_ns, left_ns, __ATOMIC_RELAXED);
         __atomic_store_n(&slot->launches, slot->launches + 1, __ATOMIC_RELAXED);
         return slot;
     }
@@ -130,8 +130,7 @@ static inline __attribute__((always_inline)) struct es_slot *es_gate_pass(uint64
 /* The submission has returned from the driver. */
 static inline __attribute__((always_inline)) void es_gate_passed(struct es_slot *slot)
 {
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    __atomic_store_n(&slot->busy, slot->busy - 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->busy, slot->busy - 1, __ATOMIC_RELEASE);
 }
 
 /* The slow path: returns when the submission may go. NULL: it is none of the hook's business (no allocation, a
