@@ -113,7 +113,7 @@ void es_batch_close(struct es_slot *slot, bool foreign)
     if (slot->marking || slot->batch.opened_ns == 0 || count + ES_STREAMS >= ES_BATCHES) {
         /* Nothing to close; or so much is closed and not done that this batch had better stay open: its thread asks
          * before each launch. */
-        slot->left_ns = -1;
+        __atomic_store_n(&slot->left_ns, -1, __ATOMIC_RELAXED);
         es_lock_give(&es_gate.lock);
         return;
     }
@@ -342,7 +342,7 @@ bool es_batches_drained(void)
     for (size_t i = 0; i < es_slots_used(); i++) {
         const struct es_slot *slot = es_slot_at(i);
 
-        if (slot->marking || __atomic_load_n(&slot->busy, __ATOMIC_RELAXED) != 0 ||
+        if (slot->marking || __atomic_load_n(&slot->busy, __ATOMIC_ACQUIRE) != 0 ||
             __atomic_load_n(&slot->launches, __ATOMIC_RELAXED) != slot->batch.settled)
             return false;
     }

@@ -52,7 +52,7 @@ static bool close_all(void)
     for (size_t i = 0; i < es_slots_used(); i++) {
         struct es_slot *slot = es_slot_at(i);
 
-        if (__atomic_load_n(&slot->busy, __ATOMIC_RELAXED) != 0)
+        if (__atomic_load_n(&slot->busy, __ATOMIC_ACQUIRE) != 0)
             all = false;
         else
             es_batch_close(slot, true);
@@ -232,7 +232,7 @@ static uint64_t look_around(struct look *look, uint32_t word)
     idle_end_ns = es_gate.idle_since_ns + patience_ns(contended);
     closed = es_batches_closed();
     for (size_t i = 0; i < es_slots_used() && !open; i++)
-        open = es_slot_at(i)->launches != es_slot_at(i)->batch.settled;
+        open = __atomic_load_n(&es_slot_at(i)->launches, __ATOMIC_RELAXED) != es_slot_at(i)->batch.settled;
     es_lock_give(&es_gate.lock);
     if (drained) {
         if (!arriving && now_ns < idle_end_ns)

@@ -91,8 +91,9 @@ size_t es_slots_used(void)
 
 void es_slot_forget(struct es_slot *slot)
 {
-    slot->left_ns = -1;
-    memset(slot->passes, 0, sizeof(slot->passes));
+    __atomic_store_n(&slot->left_ns, -1, __ATOMIC_RELAXED);
+    for (int i = 0; i < ES_PASSES; i++)
+        __atomic_store_n(&slot->passes[i].key, 0, __ATOMIC_RELAXED);
 }
 
 void es_slots_reset(void)
