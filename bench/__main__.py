@@ -14,6 +14,7 @@ from bench import faults, floors, launch, memory, shares, slices
 from bench.host import describe_host
 from bench.measurement import FULL, QUICK, Bench, Measurement
 from bench.report import Row, as_table
+from edgeshare.cli.demo_load import OtherLoad
 from edgeshare.errors import EdgeshareError
 
 NOTE = (
@@ -46,8 +47,10 @@ def main(quick: bool, figures: tuple[str, ...]) -> None:
         for measurement in measurements(effort)
     ]
     host = describe_host()
+    load = OtherLoad()
     with tempfile.TemporaryDirectory(prefix="edgeshare-bench-") as folder, Bench(Path(folder)) as bench:
         rows = measure(planned, bench, console)
+    host["others_cpu_percent"] = round(load.percent(), 1)
     if console.is_terminal:
         console.print(as_table(rows))
     report = {"machine": host, "note": NOTE, "quick": quick, "rows": [row.as_json() for row in rows]}

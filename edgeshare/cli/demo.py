@@ -15,6 +15,7 @@ import click
 from rich.console import Console
 from rich.live import Live
 
+from edgeshare.cli.demo_load import OtherLoad
 from edgeshare.cli.demo_plan import Phase, Verdict, make_phases
 from edgeshare.cli.demo_run import SHOWN_WINDOW_NS, perform
 from edgeshare.cli.demo_stage import open_stage
@@ -43,14 +44,19 @@ def command(seconds: int, as_json: bool) -> None:
     """
     phases = make_phases(seconds)
     with ended_by_signals(), scratch_folder() as folder, log_folder() as logs:
+        load = OtherLoad()
         verdict = run(phases, folder, logs, as_json)
+        others_percent = load.percent()
         if as_json:
             click.echo(json.dumps(verdict.as_json()))
         else:
             Console().print(verdict_table(verdict))
             click.echo("\n".join(verdict_lines(verdict)))
         if not verdict.ok:
-            raise EdgeshareError(f"not every share was what the rule says; the logs are in {logs}")
+            raise EdgeshareError(
+                f"not every share was what the rule says; other programs kept this machine's processors "
+                f"{others_percent:.0f} % busy meanwhile; the logs are in {logs}"
+            )
 
 
 def run(phases: tuple[Phase, ...], folder: Path, logs: Path, as_json: bool) -> Verdict:
