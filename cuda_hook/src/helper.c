@@ -273,7 +273,8 @@ static void *run(void *nothing)
     for (;;) {
         const uint32_t word = es_gate_load(es_gate.page);
         const uint32_t number = es_gate_number(word);
-        uint64_t sleep_ns = 10 * ES_LOOK_NS;
+        /* The page of a manager that comes back takes this one's place, and wakes nobody who sleeps on this one. */
+        uint64_t sleep_ns = es_mode_now() == ES_JOINED ? 10 * ES_LOOK_NS : ES_LOOK_NS;
 
         if (es_mode_now() == ES_JOINED && number != 0 &&
             number != __atomic_load_n(&es_gate.released, __ATOMIC_RELAXED)) {
