@@ -71,7 +71,7 @@ class Client:
         self._paid_until_ns = 0
         loop.add_reader(connection.fileno(), self._readable)
         if peer.pidfd >= 0:
-            pass
+            loop.add_reader(peer.pidfd, self.end)
 
     @property
     def joined(self) -> bool:
