@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "contexts.h"
 #include "gate.h"
 #include "memory.h"
@@ -21,7 +23,7 @@ ES_EXPORT(cuInit);
     CUresult es_##name parameters                 \
     {                                             \
         ES_REAL_OR_RETURN(name);                  \
-        es_session_join_anew();                   \
+        (void)es_session_join_anew();             \
         return ES_DRIVER(name) arguments;         \
     }                                             \
     ES_EXPORT(name)
@@ -61,7 +63,8 @@ CUresult es_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
     CUresult result;
 
     ES_REAL_OR_RETURN(cuDevicePrimaryCtxRetain);
-    es_session_join_anew();
+    if (es_session_join_anew())
+        memset(primaries, 0, sizeof(primaries));
     result = ES_DRIVER(cuDevicePrimaryCtxRetain)(pctx, dev);
     if (result == CUDA_SUCCESS && dev >= 0 && dev < DEVICES) {
         es_lock_take(&es_gate.lock);

@@ -4,6 +4,7 @@
 
 #include "batches.h"
 #include "gate.h"
+#include "log.h"
 #include "slots.h"
 #include "symbols.h"
 
@@ -109,11 +110,29 @@ static int find_stream(CUstream handle, CUcontext context)
     return -1;
 }
 
+/* With the lock held: a place for a stream that is not noted yet; -1 when all are in use. */
+static int note_stream(CUstream handle, CUcontext context)
+{
+    uint64_t free_places = ~streams_used;
+    int owner, index;
+
+    if (free_places == 0)
+        free_places = ~streams_touched();
+    if (free_places == 0)
+        return -1;
+    owner = context_index(context);
+    if (owner < 0)
+        return -1;
+    index = __builtin_ctzll(free_places);
+    streams[index] = (struct stream){handle, owner};
+    streams_used |= UINT64_C(1) << index;
+    return index;
+}
+
 int es_stream_index(CUstream stream)
 {
     const CUstream handle = normal(stream);
     CUcontext context = is_default(handle) ? current() : NULL;
-    uint64_t free_places;
     int index;
 
     if (capturing(handle))
@@ -128,25 +147,18 @@ int es_stream_index(CUstream stream)
         context = current();
     if (context == NULL)
         return -1;
-    es_lock_take(&es_gate.lock);
-    index = find_stream(handle, context);
-    if (index < 0) {
-        const int owner = context_index(context);
-
-        free_places = ~streams_used;
-        if (free_places == 0) {
-            free_places = ~streams_touched();
-            /* A program that has more streams than this busy at once: the first stands for the rest. */
-            if (free_places == 0)
-                free_places = 1;
-        }
-        if (owner >= 0) {
-            index = __builtin_ctzll(free_places);
-            streams[index] = (struct stream){handle, owner};
-            streams_used |= UINT64_C(1) << index;
-        }
+    for (int tries = 0; index < 0 && tries < 2; tries++) {
+        es_lock_take(&es_gate.lock);
+        index = find_stream(handle, context);
+        if (index < 0)
+            index = note_stream(handle, context);
+        es_lock_give(&es_gate.lock);
+        /* All are touched: this thread's are free once they are marked. */
+        if (index < 0 && es_slot_self != NULL)
+            es_batch_close(es_slot_self, false);
     }
-    es_lock_give(&es_gate.lock);
+    if (index < 0)
+        es_log("more streams are busy at once than are told apart (%d): a launch is not counted", ES_STREAMS);
     return index;
 }
 

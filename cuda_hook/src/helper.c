@@ -18,7 +18,7 @@ enum {
     LARGE_STACK_BYTES = 16 * 1024 * 1024,
     CONTENDED_LOOK_NS = 500 * 1000, /* with a rival waiting: how soon the end of a client's work is noticed */
     BUSY_LOOK_NS = 50 * 1000,      /* while a thread is within a submitting call of the driver */
-    CALL_TRIES = 256,
+    CALL_TRIES = 8, /* the window between its last look and its sleep is some instructions long */
     FORETELL_NS = 50 * 1000,       /* a drain so near is not worth foretelling */
     FORETELL_ERROR_NS = 200 * 1000, /* most that an estimate is corrected by */
     FORETELL_MOVED_NS = 10 * 1000, /* an estimate that moved by less is not worth correcting */

@@ -329,9 +329,11 @@ void es_session_join(void)
     es_wake_all(&started);
 }
 
-void es_session_join_anew(void)
+bool es_session_join_anew(void)
 {
-    if (es_session_forked()) {
+    const bool forked = es_session_forked();
+
+    if (forked) {
         /* The parent's socket: closing this copy of it tells nobody anything. Its locks may have been held. */
         if (ours())
             (void)close(connection);
@@ -349,6 +351,7 @@ void es_session_join_anew(void)
         __atomic_store_n(&started, 0, __ATOMIC_RELEASE);
     }
     es_session_join();
+    return forked;
 }
 
 uint32_t es_session_number(void)

@@ -12,8 +12,9 @@
  * (cuInit, a context, a first submission); short and bounded. In a forked child it does nothing. */
 void es_session_join(void);
 
-/* In a forked child that makes a context of its own: forget the parent's session, and join. */
-void es_session_join_anew(void);
+/* In a forked child that makes a context of its own: forgets the parent's session, joins, and returns true. Elsewhere it
+ * is es_session_join. */
+bool es_session_join_anew(void);
 
 /* Sends a record without waiting; with the gate's lock held, so that records leave in the order of the states that they
  * tell. False when the manager is gone or takes nothing. */

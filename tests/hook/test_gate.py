@@ -165,6 +165,30 @@ def test_all_streams_and_threads_are_one_client(stage: Stage, manager: ScriptedM
     assert len(stage.executed()) == 400
 
 
+@pytest.mark.parametrize("contended", [True, False])
+def test_more_streams_than_can_be_told_apart_are_drained(
+    contended: bool, stage: Stage, manager: ScriptedManager
+) -> None:
+    client = stage.client().ready().start()
+    for _ in range(150):
+        assert client.do("stream 1") == SUCCESS
+    client.tell("spread 50 2000")
+    manager.hears(wire.Request)
+    for _ in range(3):
+        number = manager.grant(contended=contended)
+        before = len(stage.executed())
+        while len(stage.executed()) < before + 200:
+            pass
+        manager.revoke()
+        manager.hears_release(number)
+        executed = len(stage.executed())
+        assert stage.machine.gpus()[0].queued == 0
+        assert client.idle()
+        assert len(stage.executed()) == executed
+    manager.grant(contended=False)
+    assert client.answer() == [SUCCESS]
+
+
 def test_default_streams_of_threads_are_drained_too(stage: Stage, manager: ScriptedManager) -> None:
     client = stage.client("getproc_ptsz").ready().start()
     client.tell("threads 3 500 60")

@@ -241,6 +241,10 @@ static int run(char *line)
         sscanf(line, "%*s %llu %llu %lld %31s", &a, &b, &c, word);
         for (unsigned long long i = 0; i < b && result == CUDA_SUCCESS; i++)
             result = launch(a, (int)c, word);
+    } else if (IS("spread")) {
+        sscanf(line, "%*s %llu %llu", &a, &b);
+        for (unsigned long long i = 0; i < b && result == CUDA_SUCCESS; i++)
+            result = launch(a, (int)(i % (unsigned long long)stream_count), "");
     } else if (IS("loop")) {
         sscanf(line, "%*s %llu %llu", &a, &b);
         for (unsigned long long i = 0; i < b && result == CUDA_SUCCESS; i++) {
