@@ -1,7 +1,7 @@
 """Generates the gRPC code from proto/ into the packages, or says which of it is out of date.
 
-    python proto/generate.py           write it
-    python proto/generate.py --check   exit 1 and name the files that differ from what is generated now
+python proto/generate.py           write it
+python proto/generate.py --check   exit 1 and name the files that differ from what is generated now
 """
 
 import sys
