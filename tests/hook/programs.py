@@ -44,6 +44,7 @@ class Client:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self._unread = b""
         self._selector = selectors.DefaultSelector()
         assert self.process.stdout is not None
         self._selector.register(self.process.stdout, selectors.EVENT_READ)
@@ -78,19 +79,22 @@ class Client:
 
     def line(self) -> str:
         """The next line of its output; fails when it ends or says nothing."""
-        assert self._selector.select(8), "the client says nothing"
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line, f"the client ended: {self.process.wait(PATIENCE_S)} {self.errors()}"
-        return line.rstrip("\n")
+        while b"\n" not in self._unread:
+            assert self._selector.select(PATIENCE_S), "the client says nothing"
+            assert self.process.stdout is not None
+            more = os.read(self.process.stdout.fileno(), 65536)
+            assert more, f"the client ended: {self.process.wait(PATIENCE_S)} {self.errors()}"
+            self._unread += more
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line.decode()
 
     def idle(self) -> bool:
         """Whether there is no answer to read now."""
-        return not self._selector.select(0)
+        return not self.says_within(0)
 
     def says_within(self, seconds: float) -> bool:
         """Whether there is an answer within that time. For what must not happen only."""
-        return bool(self._selector.select(seconds))
+        return b"\n" in self._unread or bool(self._selector.select(seconds))
 
     def threads(self) -> int:
         """How many threads it has."""
