@@ -59,9 +59,45 @@ def in_child(act: Callable[[], object]) -> int:
     return pid
 
 
-def reap(pid: int) -> None:
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
+class Holders:
+    """Processes that hold a slice of an allocation, each in a process group of its own."""
+
+    def __init__(self, testbed: Testbed) -> None:
+        self._testbed = testbed
+        self._pids: list[int] = []
+
+    def begin(self, allocation_id: str, with_heir: bool = False) -> int:
+        """Starts one; ``with_heir``: it has a child that inherited its socket. Returns its pid."""
+
+        def hold() -> tuple[WireClient, int]:
+            os.setpgid(0, 0)
+            client = WireClient(self._testbed.folder(allocation_id) / "hook.sock")
+            client.join()
+            client.request()
+            client.granted()
+            return client, in_child(lambda: client) if with_heir else 0
+
+        self._pids.append(in_child(hold))
+        return self._pids[-1]
+
+    def kill(self, pid: int) -> None:
+        """Kills one, but not its heir."""
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+    def close(self) -> None:
+        for pid in self._pids:
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+
+
+@pytest.fixture
+def holders(testbed: Testbed) -> Iterator[Holders]:
+    holders = Holders(testbed)
+    yield holders
+    holders.close()
 
 
 def test_two_allocations_take_turns_and_their_numbers_rise(testbed: Testbed, two: tuple[str, str]) -> None:
@@ -205,7 +241,9 @@ def test_a_flood_is_slowed_and_the_neighbour_is_served(testbed: Testbed) -> None
         for _ in range(20):
             calm.request()
             calm.release(calm.granted())
-        # Its own socket is still full: the manager read next to nothing of it, and keeps nothing for it.
+        for _ in zip(range(5), calls.watch(100 * MS), strict=False):
+            pass
+        # Half a second later its own socket is still rather full: the manager reads no faster, and keeps nothing.
         assert sent_until_full(flood) < room // 2
 
 
@@ -217,47 +255,32 @@ def test_one_that_never_says_hello_is_sent_away(testbed: Testbed, two: tuple[str
 
 
 def test_a_killed_client_frees_its_slice_at_once_and_a_stopped_one_loses_it(
-    testbed: Testbed, two: tuple[str, str]
+    testbed: Testbed, two: tuple[str, str], holders: Holders
 ) -> None:
-    def hold() -> WireClient:
-        client = WireClient(testbed.folder("one") / "hook.sock")
-        client.join()
-        client.request()
-        client.granted()
-        return client
-
     waits_ns = {}
     for number in (signal.SIGSTOP, signal.SIGKILL):
-        holder = in_child(hold)
+        holder = holders.begin("one")
         with testbed.join("two") as other:
             other.request()
             sent_ns = time.monotonic_ns()
             os.kill(holder, number)
             other.granted()
             waits_ns[number] = time.monotonic_ns() - sent_ns
-        reap(holder)
+        holders.kill(holder)
         testbed.until(lambda status: not share(status, "one").clients and not share(status, "two").clients)
     assert waits_ns[signal.SIGKILL] < DRAIN_GRACE_NS <= waits_ns[signal.SIGSTOP]
 
 
-def test_a_dead_client_is_noticed_though_its_child_has_the_socket(testbed: Testbed, two: tuple[str, str]) -> None:
-    def hold_and_fork() -> WireClient:
-        client = WireClient(testbed.folder("one") / "hook.sock")
-        client.join()
-        client.request()
-        client.granted()
-        (testbed.root / "heir").write_text(str(in_child(lambda: client)))
-        return client
-
-    pid = in_child(hold_and_fork)
-    heir = int((testbed.root / "heir").read_text())
+def test_a_dead_client_is_noticed_though_its_child_has_the_socket(
+    testbed: Testbed, two: tuple[str, str], holders: Holders
+) -> None:
+    holder = holders.begin("one", with_heir=True)
     other = testbed.join("two")
     other.request()
-    reap(pid)
+    holders.kill(holder)
     other.granted()
     status = testbed.until(lambda status: not share(status, "one").clients)
     assert share(status, "two").clients[0].pid == os.getpid()
-    os.kill(heir, signal.SIGKILL)
 
 
 def test_memory_is_counted_under_the_cap_for_all_clients_together(testbed: Testbed, two: tuple[str, str]) -> None:
