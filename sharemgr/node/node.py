@@ -33,6 +33,9 @@ logger = logging.getLogger(__name__)
 
 POLICIES = {"open": wire.FailurePolicy.OPEN, "closed": wire.FailurePolicy.CLOSED}
 
+STATUS_STRIDE = 8
+"""Allocations that are told of without a pause: a fifth of a millisecond's work."""
+
 
 class Node:
     """The allocations and their clients. Calls that must reach the disk are coroutines, all others are
@@ -179,14 +182,17 @@ class Node:
         """All allocations, also those that fit this machine no more."""
         return [message_from(allocation) for allocation in self._book.all()] + list(self._stranded.values())
 
-    def status(self) -> NodeStatus:
+    async def status(self) -> NodeStatus:
         """Who has what, now."""
-        now_ns = monotonic_ns()
         window_ns = self._config.window_ns
-        known = [
-            allocation_status(allocation, self._servers[allocation.id], window_ns, now_ns)
-            for allocation in self._book.all()
-        ]
+        known = []
+        for index, (allocation_id, server) in enumerate(list(self._servers.items())):
+            if index % STATUS_STRIDE == 0:
+                # Grants first: telling of all allocations at once would hold them up for milliseconds.
+                await asyncio.sleep(0)
+            allocation = self._book.find(allocation_id)
+            if allocation is not None:
+                known.append(allocation_status(allocation, server, window_ns, monotonic_ns()))
         stranded = [AllocationStatus(allocation=message) for message in self._stranded.values()]
         devices = self._observation.devices if self._observation else self._devices
         return NodeStatus(

@@ -40,7 +40,7 @@ class StatusService(ShareStatusServicer):
         self._node = node
 
     async def GetNodeStatus(self, request: status.GetNodeStatusRequest, context: Context) -> status.NodeStatus:
-        return self._node.status()
+        return await self._node.status()
 
     async def WatchShares(
         self, request: status.WatchSharesRequest, context: Context
@@ -54,7 +54,7 @@ class StatusService(ShareStatusServicer):
         loop = asyncio.get_running_loop()
         next_s = loop.time()
         while True:
-            yield self._node.status()
+            yield await self._node.status()
             # From the time it was due, not from now: so that the interval holds on average.
             next_s = max(next_s + interval_ns / NS_PER_S, loop.time())
             await asyncio.sleep(next_s - loop.time())
