@@ -113,6 +113,7 @@ class Node:
         Unavailable.
         """
         async with self._saving:
+            self._check_open()
             wanted = allocation_from(message)
             present = self._book.find(wanted.id)
             if present is None:
@@ -135,6 +136,7 @@ class Node:
     def hold(self, message: messages.Allocation) -> tuple[messages.Allocation, Path, asyncio.Event]:
         """Adds an allocation that stays until ``let_go``; the event says that it was removed before.
         Raises as add."""
+        self._check_open()
         wanted = self._book.completed(allocation_from(message))
         if self._book.find(wanted.id) is not None:
             raise AlreadyExists(f"allocation {wanted.id!r} is there already: choose another id")
@@ -150,6 +152,7 @@ class Node:
     async def update(self, request: messages.UpdateAllocationRequest) -> messages.Allocation:
         """Changes limit, class or owner of an allocation. Raises InvalidRequest, NotFound, Unavailable."""
         async with self._saving:
+            self._check_open()
             before = self._book.get(request.id)
             after = self._book.update(
                 request.id,
@@ -170,6 +173,7 @@ class Node:
     async def remove(self, allocation_id: str) -> None:
         """Removes an allocation, its folder, and its clients' connections; nothing where it is not there."""
         async with self._saving:
+            self._check_open()
             removed = self._held.pop(allocation_id, None)
             if removed is not None:
                 removed.set()
@@ -221,6 +225,11 @@ class Node:
         }
         self._unmanaged_before = unmanaged
         self._observation = observation
+
+    def _check_open(self) -> None:
+        # A call may come in between the end of the clients and that of the server.
+        if self._closed:
+            raise Unavailable("the share manager is ending: try again when it is back")
 
     def _open(self, allocation: Allocation) -> None:
         """Enters an allocation and listens for its clients; on an error nothing is left of it."""

@@ -49,6 +49,7 @@ class AllocationServer:
         self._loop = loop
         self._listener: socket.socket | None = None
         self._granted = (0, 0)
+        self._warned = False
         self._dying: dict[int, tuple[int, int]] = {}
 
     def open(self) -> None:
@@ -170,6 +171,13 @@ class AllocationServer:
         except (PeerGoneError, OSError):
             connection.close()
             return
+        if peer.pid == 0 and not self._warned:
+            self._warned = True
+            logger.warning(
+                "allocation %s: its processes are in a pid namespace that this manager does not see: "
+                "it cannot tell their memory, nor notice all of their deaths; run it in the host's (hostPID)",
+                self.terms.allocation_id,
+            )
         self._superseded(peer.pid)
         client_id = next(self._client_ids)
         self.clients[client_id] = Client(
