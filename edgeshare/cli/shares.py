@@ -21,9 +21,8 @@ STATES = {
 }
 
 SHARE_COLUMNS = (
-    "allocation",
-    "gpu",
     "owner",
+    "gpu",
     "request",
     "limit",
     "class",
@@ -36,6 +35,7 @@ SHARE_COLUMNS = (
     "longest wait",
     "memory",
     "clients",
+    "allocation",
 )
 """What is shown of an allocation, in this order."""
 
@@ -60,7 +60,10 @@ def device_table(status: NodeStatus) -> Table:
 
 def share_table(status: NodeStatus) -> Table:
     """One row an allocation; shares are of the status's window."""
-    table = Table(*SHARE_COLUMNS, box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    for name in SHARE_COLUMNS:
+        # Where a terminal is too narrow, its id is what an allocation can do without first.
+        table.add_column(name, no_wrap=True, min_width=0 if name == "allocation" else len(name))
     for share in status.allocations:
         table.add_row(*share_cells(status, share))
     return table
@@ -71,9 +74,8 @@ def share_cells(status: NodeStatus, share: AllocationStatus) -> tuple[str, ...]:
     allocation = share.allocation
     indices = {device.id: str(device.index) for device in status.devices}
     return (
-        allocation.id,
-        ",".join(indices.get(device_id, device_id) for device_id in allocation.device_ids),
         owner_text(allocation),
+        ",".join(indices.get(device_id, device_id) for device_id in allocation.device_ids),
         f"{allocation.request_percent} %",
         f"{allocation.limit_percent} %",
         "latency" if allocation.share_class == SHARE_CLASS_LATENCY else "batch",
@@ -86,6 +88,7 @@ def share_cells(status: NodeStatus, share: AllocationStatus) -> tuple[str, ...]:
         _ms(share.longest_wait_ns),
         f"{share.memory_used_bytes // MIB} of {allocation.memory_mib} MiB",
         str(sum(not client.dying for client in share.clients)),
+        allocation.id,
     )
 
 

@@ -11,8 +11,8 @@ from edgeshare.client import ManagerClient
 from edgeshare.names import RUNTIME_DIR
 from edgeshare.units import NS_PER_S
 
-COLUMNS_UNSEEN = 400
-"""Where nobody's terminal sets the width (a pipe, kubectl exec), nothing is cut to fit."""
+COLUMNS = 400
+"""Nothing is cut to fit a terminal: whoever asks once wants to read it, or gives it to another program."""
 
 
 @click.command("status")
@@ -31,9 +31,7 @@ def command(runtime_dir: Path, as_json: bool) -> None:
     if as_json:
         click.echo(MessageToJson(status, always_print_fields_with_no_presence=True))
         return
-    console = Console()
-    if not console.is_terminal:
-        console.width = COLUMNS_UNSEEN
+    console = Console(width=COLUMNS)
     console.print(device_table(status))
     console.print()
     if status.allocations:
