@@ -27,25 +27,20 @@ class Node:
         self._name = name
 
     async def tell_memory(self, devices: Iterable[Device]) -> None:
-        """Sees to it that the node's status says how much memory its GPUs have: one number, because one unit
+        """Sees to it that the node's status says how much memory its healthy GPUs have: one number, because one unit
         a MiB would overrun the kubelet's 4 MiB message. What it says survives kubelets, but not the node's
         deletion.
 
         Raises Unavailable where the API server cannot be asked, or has no such node.
         """
-        listed = list(devices)
-        capacity_mib = sum(device.memory_mib for device in listed)
-        allocatable_mib = sum(device.memory_mib for device in listed if device.healthy)
+        memory_mib = sum(device.memory_mib for device in devices if device.healthy)
         node = await asyncio.to_thread(self._kube.node, self._name)
         status = (node or {}).get("status") or {}
+        # Never one without the other: the kubelet makes allocatable of capacity anew, each time that it looks at them.
         # A node that never had a GPU says nothing, and needs not say 0.
-        if _says(status.get("capacity")) != capacity_mib or _says(status.get("allocatable")) != allocatable_mib:
-            await asyncio.to_thread(
-                self._kube.patch_node_resources,
-                self._name,
-                {GPU_MEMORY_MIB: str(capacity_mib)},
-                {GPU_MEMORY_MIB: str(allocatable_mib)},
-            )
+        if any(_says(status.get(field)) != memory_mib for field in ("capacity", "allocatable")):
+            told = {GPU_MEMORY_MIB: str(memory_mib)}
+            await asyncio.to_thread(self._kube.patch_node_resources, self._name, told, told)
 
     async def tell_health(self, before: Iterable[Device], now: Iterable[Device]) -> None:
         """Writes an event for each GPU whose health changed; says so in the log where that cannot be done."""
