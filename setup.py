@@ -37,7 +37,8 @@ PLAIN = [
         "simgpu/lib/libcuda.so.1",
         sources("simgpu/driver", "simgpu/machine"),
         ["cuda_hook", "simgpu"],
-        ["-shared", "-Wl,-soname,libcuda.so.1", "-lrt"],
+        # As the real driver, which reaches its own functions whoever stands in front of them.
+        ["-shared", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic", "-lrt"],
     ),
     Plain(
         "simgpu/lib/libnvidia-ml.so.1",

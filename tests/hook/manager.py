@@ -123,6 +123,10 @@ class ScriptedManager:
         self._until(lambda: len(self.said(kind, index)) >= count, f"client {index} sent no {kind.__name__}")
         return self.said(kind, index)[count - 1]
 
+    def released(self, number: int, index: int = 0) -> bool:
+        """Whether a client has given this grant back."""
+        return any(release.number == number for release in self.said(wire.Release, index))
+
     def hears_release(self, number: int, index: int = 0) -> wire.Release:
         """Waits for the RELEASE of a grant."""
 

@@ -96,6 +96,12 @@ class Client:
         """Whether there is an answer within that time. For what must not happen only."""
         return b"\n" in self._unread or bool(self._selector.select(seconds))
 
+    def stops(self) -> None:
+        """Waits until it has stopped itself."""
+        pid, status = os.waitpid(self.process.pid, os.WUNTRACED)
+        assert pid == self.process.pid
+        assert os.WIFSTOPPED(status)
+
     def threads(self) -> int:
         """How many threads it has."""
         return len(list(Path(f"/proc/{self.process.pid}/task").iterdir()))

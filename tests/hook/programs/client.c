@@ -2,10 +2,12 @@
  * the driver's result first). argv[1] says through which door it finds the driver's functions. */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "driver_api.h"
@@ -241,6 +243,24 @@ static int run(char *line)
         sscanf(line, "%*s %llu %llu %lld %31s", &a, &b, &c, word);
         for (unsigned long long i = 0; i < b && result == CUDA_SUCCESS; i++)
             result = launch(a, (int)c, word);
+    } else if (IS("paced")) {
+        sscanf(line, "%*s %llu %llu %lld", &a, &b, &c);
+        for (unsigned long long i = 0; i < b && result == CUDA_SUCCESS; i++) {
+            result = launch(a, 0, "");
+            usleep((useconds_t)c);
+        }
+    } else if (IS("brisk")) {
+        /* Stops itself after each c launches, between two of them: outside of the driver. */
+        sscanf(line, "%*s %llu %llu %lld", &a, &b, &c);
+        for (unsigned long long i = 1; i <= b && result == CUDA_SUCCESS; i++) {
+            const clock_t end = clock() + 5;
+
+            result = launch(a, 0, "");
+            while (clock() < end)
+                ;
+            if (i % (unsigned long long)c == 0)
+                raise(SIGSTOP);
+        }
     } else if (IS("spread")) {
         sscanf(line, "%*s %llu %llu", &a, &b);
         for (unsigned long long i = 0; i < b && result == CUDA_SUCCESS; i++)
