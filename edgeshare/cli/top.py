@@ -1,5 +1,6 @@
 """``edgeshare top``: the shares, live."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -10,6 +11,7 @@ from edgeshare.cli.shares import SHARE_COLUMNS, device_table, share_cells, share
 from edgeshare.client import ManagerClient
 from edgeshare.names import RUNTIME_DIR
 from edgeshare.units import NS_PER_S
+from edgeshare.v1.status_pb2 import NodeStatus
 
 
 @click.command("top")
@@ -22,19 +24,22 @@ from edgeshare.units import NS_PER_S
 )
 def command(runtime_dir: Path) -> None:
     """Shows the shares live, until it is interrupted; plain lines once a second where there is no terminal."""
-    console = Console()
-    with ManagerClient(runtime_dir.absolute()) as client:
-        statuses = client.watch(NS_PER_S)
-        try:
-            if console.is_terminal:
-                with Live(console=console, screen=True, auto_refresh=False) as live:
-                    for status in statuses:
-                        live.update(Group(device_table(status), "", share_table(status)), refresh=True)
-            else:
-                for status in statuses:
-                    for share in status.allocations:
-                        cells = zip(SHARE_COLUMNS, share_cells(status, share), strict=True)
-                        click.echo("  ".join(f"{name}: {cell}" for name, cell in cells))
-        except KeyboardInterrupt:
-            # The way to end it.
-            return
+    try:
+        with ManagerClient(runtime_dir.absolute()) as client:
+            show(client.watch(NS_PER_S), Console())
+    except KeyboardInterrupt:
+        # The way to end it.
+        return
+
+
+def show(statuses: Iterator[NodeStatus], console: Console) -> None:
+    """Draws each status as it comes: in place on a terminal, else as lines."""
+    if console.is_terminal:
+        with Live(console=console, screen=True, auto_refresh=False) as live:
+            for status in statuses:
+                live.update(Group(device_table(status), "", share_table(status)), refresh=True)
+        return
+    for status in statuses:
+        for share in status.allocations:
+            cells = zip(SHARE_COLUMNS, share_cells(status, share), strict=True)
+            click.echo("  ".join(f"{name}: {cell}" for name, cell in cells))
