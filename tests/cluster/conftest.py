@@ -64,7 +64,7 @@ def take_down_after_a_crash(node: Node) -> None:
     """Kill everything at once, and hold `down` to leaving nothing of it."""
     node.crash()
     subprocess.run([sys.executable, HERE / "down.py"], check=True)
-    assert [path.name for path in node.layout.state.iterdir()] == ["logs"]
+    assert list(node.layout.state.iterdir()) == [node.layout.logs]
     assert not KUBELET_ROOT.exists()
     assert not list(Path("/sys/fs/cgroup").glob("**/kubepods"))
     left = [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if "kubelet" in line]

@@ -7,11 +7,13 @@ import subprocess
 from onenode.binaries import GRPCURL, program
 from onenode.layout import NODE_NAME
 from onenode.node import Node
-from onenode.pods import Pods
+from onenode.pods import WAIT, Pods
 from onenode.release import HOST_FOLDERS
 
 from simgpu.machine import Machine
 
+HALTED_XID = 62  # NVIDIA's for a micro-controller of the GPU that has halted
+MIB = 1 << 20
 STATUS_SOCKET = HOST_FOLDERS[0] / "status.sock"
 
 
@@ -21,17 +23,22 @@ def grpcurl(*words: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def test_describe_node_shows_the_units_and_the_memory(node: Node, edgeshare: Machine) -> None:
+def resources(node: Node) -> dict[str, dict[str, int]]:
+    """What `kubectl describe node` shows of ours, under each title."""
     described = node.kubectl("describe", "node", NODE_NAME)
-    memory_mib = sum(gpu.memory_bytes for gpu in edgeshare.gpus()) >> 20
+    shown = {}
     for title in ("Capacity", "Allocatable"):
         section = re.search(rf"^{title}:\n((?: .*\n)+)", described, re.MULTILINE)
         assert section, described
         told = dict(line.split(":") for line in section[1].split("\n") if line)
-        assert {name.strip(): int(told[name]) for name in told if "edge/" in name} == {
-            "edge/gpu-percent": 200,
-            "edge/gpu-memory-mib": memory_mib,
-        }
+        shown[title] = {name.strip(): int(told[name]) for name in told if "edge/" in name}
+    return shown
+
+
+def test_describe_node_shows_the_units_and_the_memory(node: Node, edgeshare: Machine) -> None:
+    memory_mib = sum(gpu.memory_bytes for gpu in edgeshare.gpus()) // MIB
+    of_all = {"edge/gpu-percent": 200, "edge/gpu-memory-mib": memory_mib}
+    assert resources(node) == {"Capacity": of_all, "Allocatable": of_all}
 
 
 def test_grpcurl_finds_the_services_and_asks_for_the_status(edgeshare: Machine) -> None:
@@ -53,3 +60,20 @@ def test_status_through_kubectl_names_the_pod_and_its_share(node: Node, pods: Po
     assert [(each["owner"]["pod"], each["requestPercent"], each["memoryMib"]) for each in told] == [
         ("shown", 40, "1000")
     ]
+
+
+def test_gpu_that_fails_is_told_and_not_given_out_until_the_parts_start_anew(node: Node, edgeshare: Machine) -> None:
+    first, second = edgeshare.gpus()
+    edgeshare.inject_xid(second.index, HALTED_XID)
+    try:
+        node.kubectl("wait", "--for=jsonpath={.status.allocatable.edge/gpu-percent}=100", f"node/{NODE_NAME}", WAIT)
+        memory = f"edge/gpu-memory-mib}}={first.memory_bytes // MIB}"
+        node.kubectl("wait", f"--for=jsonpath={{.status.allocatable.{memory}", f"node/{NODE_NAME}", WAIT)
+        node.kubectl("wait", f"--for=jsonpath={{.status.capacity.{memory}", f"node/{NODE_NAME}", WAIT)
+        described = node.kubectl("describe", "node", NODE_NAME)
+        assert f"GPU {second.uuid} is not healthy: XID {HALTED_XID}" in described
+    finally:
+        daemonset = ("--namespace=edgeshare", "daemonset/edgeshare")
+        node.kubectl("rollout", "restart", *daemonset)
+        node.kubectl("rollout", "status", *daemonset, WAIT)
+    node.kubectl("wait", "--for=jsonpath={.status.allocatable.edge/gpu-percent}=200", f"node/{NODE_NAME}", WAIT)

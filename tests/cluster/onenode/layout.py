@@ -63,6 +63,11 @@ class Layout:
         return self.state / "owned"
 
     @property
+    def logs(self) -> Path:
+        """What the daemons wrote; it outlives the node."""
+        return self.state / "logs"
+
+    @property
     def pod_logs(self) -> Path:
         """What containers wrote."""
         return self.state / "pod-logs"

@@ -164,7 +164,7 @@ class Node:
         )
 
     def _state_folders(self) -> list[Path]:
-        return [path for path in self.layout.state.iterdir() if path.is_dir() and path.name != "logs"]
+        return [path for path in self.layout.state.iterdir() if path.is_dir() and path != self.layout.logs]
 
     def _wait_for_node(self) -> None:
         timeout = f"--timeout={READY_S}s"
