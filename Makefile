@@ -41,8 +41,10 @@ check: build
 	$(VENV)/bin/lint-imports --no-logo
 	$(PYTHON_IN_VENV) -m pytest -q tests/unit
 
+# Two runs: what measures shares should not have a Kubernetes beside it.
 test: check
-	$(PYTHON_IN_VENV) -m pytest -q tests --ignore=tests/unit --ignore=tests/gpu
+	$(PYTHON_IN_VENV) -m pytest -q tests/demo tests/hook tests/kubelet tests/model tests/node tests/sim tests/simgpu
+	$(PYTHON_IN_VENV) -m pytest -q tests/deploy tests/cluster
 
 bench: build
 	@$(PYTHON_IN_VENV) -m bench
