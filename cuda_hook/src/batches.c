@@ -94,6 +94,20 @@ static uint64_t used_ns(const struct es_slot *slot)
     return slot->batch.opened_ns == 0 ? 0 : (uint64_t)((int64_t)slot->batch.drawn_ns - slot->left_ns);
 }
 
+bool es_batch_full(const struct es_slot *slot, uint64_t cap_ns)
+{
+    return slot->batch.alone || used_ns(slot) >= cap_ns / 2;
+}
+
+void es_batch_extend(struct es_slot *slot, uint64_t drawn_ns)
+{
+    const uint64_t grown_ns = used_ns(slot) + drawn_ns - slot->batch.drawn_ns;
+
+    slot->batch.drawn_ns += grown_ns;
+    __atomic_store_n(&slot->left_ns, (int64_t)drawn_ns, __ATOMIC_RELAXED);
+    es_gate.timeline.open_ns += grown_ns;
+}
+
 /* With the lock held. */
 static void push(struct batch batch)
 {

@@ -16,6 +16,13 @@ enum { ES_BATCHES = 256 };
  * (without the lock) and stores it in the batch. */
 bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, bool unknown);
 
+/* The open batch may use drawn_ns more, beyond what it has used. With the lock held. */
+void es_batch_extend(struct es_slot *slot, uint64_t drawn_ns);
+
+/* Is the open batch long enough to be closed: half of the queue's cap? A marker costs the device about a microsecond.
+ * With the lock held. */
+bool es_batch_full(const struct es_slot *slot, uint64_t cap_ns);
+
 /* A submission is on its way: if the device stood idle until now, that was a think time of the program. */
 void es_batches_return(void);
 

@@ -172,12 +172,12 @@ static uint64_t wait_for_turn_ns(uint64_t cost_ns, uint64_t now_ns)
 }
 
 /* With the lock held: how much the thread may draw for a submission of this cost, or for how long it has to wait first
- * (then *wait_ns is not 0). The queue is refilled to its cap when half of it is gone, in one batch; a submission longer
- * than that half is let go as soon as the cap allows. */
+ * (then *wait_ns is not 0). The queue is refilled to its cap when a quarter of it is gone, so that a thread that wakes late
+ * comes in time; a submission longer than that quarter is let go as soon as the cap allows. */
 static uint64_t draw(uint64_t cap_ns, uint64_t cost_ns, const struct es_cost *cost, uint64_t now_ns, uint64_t *wait_ns)
 {
     const uint64_t backlog_ns = es_timeline_backlog_ns(&es_gate.timeline, now_ns);
-    const uint64_t level_ns = cost_ns >= cap_ns / 2 ? cap_ns : cap_ns / 2;
+    const uint64_t level_ns = cost_ns >= cap_ns / 4 ? cap_ns : cap_ns - cap_ns / 4;
     const uint64_t overdue_ns = es_timeline_overdue_ns(&es_gate.timeline, now_ns);
 
     *wait_ns = 0;
@@ -213,7 +213,7 @@ static enum offer offer(struct es_slot *slot, uint64_t key, CUstream stream, int
     const uint64_t cap_ns = (word & ES_GATE_CONTENDED) != 0 ? es_gate.queue_cap_ns : ES_ALONE_CAP_NS;
     struct es_cost *cost;
     uint64_t now_ns = 0, drawn_ns = 0, wait_ns = 0, cost_ns;
-    bool unknown, open, alone, timed = false;
+    bool unknown, open, alone, more, timed = false;
     uint32_t progress;
 
     es_lock_take(&es_gate.lock);
@@ -224,7 +224,12 @@ static enum offer offer(struct es_slot *slot, uint64_t key, CUstream stream, int
     open = slot->batch.opened_ns != 0;
     /* Now and then a function that always shares its batches is timed by itself. */
     alone = shared && (unknown || cost->shared > ES_COSTS_STALE);
-    if (open && (slot->left_ns < 0 || alone) && slot->launches != slot->batch.settled && !slot->marking) {
+    more = open && slot->left_ns < 0 && !alone && !es_batch_full(slot, cap_ns);
+    if (more || !open) {
+        now_ns = es_now_ns();
+        /* Also while nobody shares: a manager that comes back finds no more queued than it would have let be. */
+        drawn_ns = draw(cap_ns, cost_ns, cost, now_ns, &wait_ns);
+    } else if ((slot->left_ns < 0 || alone) && slot->launches != slot->batch.settled && !slot->marking) {
         const bool full = es_batches_closed() + ES_STREAMS >= ES_BATCHES;
 
         if (!full) {
@@ -233,10 +238,6 @@ static enum offer offer(struct es_slot *slot, uint64_t key, CUstream stream, int
             return AGAIN;
         }
         wait_ns = wait_for_turn_ns(cost_ns, es_now_ns());
-    } else if (!open) {
-        now_ns = es_now_ns();
-        /* Also while nobody shares: a manager that comes back finds no more queued than it would have let be. */
-        drawn_ns = draw(cap_ns, cost_ns, cost, now_ns, &wait_ns);
     }
     if (wait_ns > 0) {
         es_gate_hint(es_now_ns());
@@ -248,6 +249,9 @@ static enum offer offer(struct es_slot *slot, uint64_t key, CUstream stream, int
     if (!open) {
         timed = es_batch_open(slot, drawn_ns, now_ns, unknown);
         slot->batch.key = key;
+        es_gate_hint(now_ns);
+    } else if (more) {
+        es_batch_extend(slot, drawn_ns);
         es_gate_hint(now_ns);
     }
     if (alone) {
@@ -261,9 +265,9 @@ static enum offer offer(struct es_slot *slot, uint64_t key, CUstream stream, int
         es_costs_find(&es_gate.costs, key)->shared++;
     slot->batch.streams |= bit;
     slot->left_ns -= (int64_t)cost_ns;
-    slot->batch.last = alone || slot->left_ns < 0;
+    slot->batch.last = alone || (slot->left_ns < 0 && es_batch_full(slot, cap_ns));
     /* Where a handle does not say which context is meant, every submission asks. */
-    if (!slot->batch.last && !(es_contexts_many() && (uintptr_t)stream <= (uintptr_t)CU_STREAM_PER_THREAD))
+    if (slot->left_ns >= 0 && !slot->batch.last && !(es_contexts_many() && (uintptr_t)stream <= (uintptr_t)CU_STREAM_PER_THREAD))
         *es_slot_pass(slot, key) = (struct es_pass){key, stream, (int64_t)cost_ns};
     es_lock_give(&es_gate.lock);
     if (timed) {

@@ -191,7 +191,7 @@ def test_more_streams_than_can_be_told_apart_are_drained(
     client = stage.client().ready().start()
     for _ in range(150):
         assert client.do("stream 1") == SUCCESS
-    client.tell("spread 50 2000")
+    client.tell("spread 50 20000")
     manager.hears(wire.Request)
     for _ in range(3):
         number = manager.grant(contended=contended)
@@ -204,8 +204,6 @@ def test_more_streams_than_can_be_told_apart_are_drained(
         assert stage.machine.gpus()[0].queued == 0
         assert client.idle()
         assert len(stage.executed()) == executed
-    manager.grant(contended=False)
-    assert client.answer() == [SUCCESS]
 
 
 def test_default_streams_of_threads_are_drained_too(stage: Stage, manager: ScriptedManager) -> None:
