@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from pathlib import Path
 
 from onenode.binaries import GRPCURL, program
 from onenode.layout import NODE_NAME
@@ -19,7 +20,7 @@ STATUS_SOCKET = HOST_FOLDERS[0] / "status.sock"
 
 def grpcurl(*words: str) -> str:
     """What grpcurl prints when it asks the manager's status socket, with what reflection tells it."""
-    command = [program(GRPCURL, "grpcurl"), "-plaintext", "-unix", STATUS_SOCKET, *words]
+    command: list[str | Path] = [program(GRPCURL, "grpcurl"), "-plaintext", "-unix", STATUS_SOCKET, *words]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

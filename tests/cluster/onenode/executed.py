@@ -1,6 +1,7 @@
 """What the simulated GPUs executed, and for whom."""
 
 import time
+from collections.abc import Mapping
 
 from onenode.errors import NodeError
 from simgpu.machine import Machine
@@ -51,7 +52,7 @@ def executed_percents(machine: Machine, begin_ns: int, end_ns: int) -> list[Perc
     return found
 
 
-def have_shares(executed: Percents, shares: Percents) -> bool:
+def have_shares(executed: Percents, shares: Mapping[str, float]) -> bool:
     """Whether a GPU was kept busy, by these processes alone, and each had its share of what it executed."""
     busy_percent = sum(executed.values())
     print(f"executed: {executed}, together {busy_percent:.2f} %")
