@@ -17,6 +17,12 @@ SETTLE_S = 1.0
 MEASURE_S = 4.0
 """At 5 ms slices the rule's bound is 2 q / W: below half a percentage point of this."""
 
+UNSHARED_KERNEL_US = 10_000
+"""So long that what the driver would take of them takes ten seconds to drain."""
+
+UNSHARED_S = 3.0
+"""A multiple of the grace time: the programs run on unshared."""
+
 CONTEXT_MIB = 256
 """What a bare context takes on the simulated machine."""
 
@@ -75,6 +81,21 @@ def test_what_a_killed_program_had_goes_to_the_others(three: Testbed) -> None:
     executed = executed_percents(three.machine, MEASURE_S)
     assert executed["50"] == 0
     assert 100 * executed["30"] / (executed["30"] + executed["20"]) == pytest.approx(60, abs=1.0)
+
+
+def test_shares_are_back_with_the_manager_however_long_it_was_away(testbed: Testbed) -> None:
+    config = "grace_s: 0.5\n"
+    away = testbed.manager(config)
+    for percent in (70, 30):
+        burn(testbed, str(percent), "--kernel-us", str(UNSHARED_KERNEL_US), percent=percent)
+    testbed.until(all_granted(2))
+    away.kill()
+    time.sleep(UNSHARED_S)
+    testbed.manager(config)
+    testbed.until(all_granted(2))
+    time.sleep(SETTLE_S)
+    executed = executed_percents(testbed.machine, MEASURE_S)
+    assert 100 * executed["70"] / (executed["70"] + executed["30"]) == pytest.approx(70, abs=1.5)
 
 
 def test_status_tells_what_was_executed(three: Testbed) -> None:
