@@ -3,6 +3,7 @@
 
 #include "objects.h"
 #include "symbols.h"
+#include "text.h"
 
 /* dlfcn.h is not included: it would declare the very functions that doors.S defines. */
 #define HANDLE_DEFAULT ((void *)0)
@@ -55,7 +56,7 @@ static void *next_dlvsym(void)
 /* Is this look-up one that the hook may answer? */
 static int wrapped(const char *name, const void *caller)
 {
-    if (name == NULL || name[0] != 'c' || name[1] != 'u')
+    if (name == NULL || !(es_text_begins(name, "cu") || es_text_begins(name, "nvml")))
         return -1;
     /* The driver finds its own functions, and must not find the hook's. */
     return es_driver_contains(caller) ? -1 : es_symbol_named(name);
@@ -83,7 +84,7 @@ static void *substitute(void *found, const char *name, int symbol)
     void *wrapper;
 
     /* The hook itself, found by the handle of the whole program: without a driver there is nothing behind it. */
-    if (!es_driver_find() && found == es_wrapper((enum es_symbol)symbol))
+    if (!es_library_find((enum es_symbol)symbol) && found == es_wrapper((enum es_symbol)symbol))
         return in_global_scope(name);
     wrapper = es_wrapper_of(found);
     if (wrapper == NULL && found != NULL && es_driver_find_again())
@@ -95,7 +96,7 @@ static void *substitute(void *found, const char *name, int symbol)
  * wrapper is right for both, as it calls the driver itself and nobody in between. */
 static struct choice next(int symbol, void *forward)
 {
-    if (es_driver_find() && es_driver[symbol] != NULL)
+    if (es_library_find((enum es_symbol)symbol) && es_driver[symbol] != NULL)
         return (struct choice){es_wrapper((enum es_symbol)symbol), NULL};
     return (struct choice){NULL, forward};
 }

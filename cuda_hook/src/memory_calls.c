@@ -258,28 +258,35 @@ FREE(cuMemFree_v2, (CUdeviceptr dptr), (dptr));
 FREE(cuMemFreeAsync, (CUdeviceptr dptr, CUstream hStream), (dptr, hStream));
 FREE(cuMemFreeAsync_ptsz, (CUdeviceptr dptr, CUstream hStream), (dptr, hStream));
 
+bool es_memory_used(uint32_t device, unsigned long long *bytes)
+{
+    struct es_memory_query record = {{ES_MEMORY_QUERY, sizeof(record), es_session_number()}, device, 0};
+    struct es_memory_info info;
+
+    if (!counting() || device >= DEVICES)
+        return false;
+    if (es_mode_now() == ES_JOINED && es_session_ask(&record, &info, ES_MEMORY_INFO)) {
+        *bytes = info.used_bytes;
+        return true;
+    }
+    es_lock_take(&lock);
+    *bytes = totals[device];
+    es_lock_give(&lock);
+    return true;
+}
+
 CUresult es_cuMemGetInfo_v2(size_t *free, size_t *total)
 {
     const uint64_t cap = es_gate.config.memory_cap_bytes;
-    struct es_memory_query record = {{ES_MEMORY_QUERY, sizeof(record), es_session_number()}, 0, 0};
-    struct es_memory_info info;
-    uint64_t used;
+    unsigned long long used;
     CUdevice device;
     CUresult result;
 
     ES_REAL_OR_RETURN(cuMemGetInfo_v2);
     result = ES_DRIVER(cuMemGetInfo_v2)(free, total);
-    if (result != CUDA_SUCCESS || free == NULL || total == NULL || cap == 0 || !counting() ||
-        ES_DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS || device < 0 || device >= DEVICES)
+    if (result != CUDA_SUCCESS || free == NULL || total == NULL || cap == 0 ||
+        ES_DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS || device < 0 || !es_memory_used((uint32_t)device, &used))
         return result;
-    record.device = (uint32_t)device;
-    if (es_mode_now() == ES_JOINED && es_session_ask(&record, &info, ES_MEMORY_INFO)) {
-        used = info.used_bytes;
-    } else {
-        es_lock_take(&lock);
-        used = totals[device];
-        es_lock_give(&lock);
-    }
     if (*total > cap)
         *total = cap;
     if (used > cap)

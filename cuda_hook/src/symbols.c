@@ -8,6 +8,9 @@ void *es_driver[ES_SYMBOLS];
 
 static struct es_object driver_object;
 static bool found;
+static bool nvml_found;
+
+enum { FIRST_OF_NVML = ES_SYMBOL_nvmlDeviceGetMemoryInfo };
 
 /* All names in one string, so that the table needs no relocations. */
 static const char names[] =
@@ -16,12 +19,16 @@ static const char names[] =
 #define ES_ONE(kind, name, parameters, arguments, key, stream) #name "\0"
 #define ES_OWN(name) #name "\0"
 #define ES_USED(name) #name "\0"
+#define ES_NVML(name) #name "\0"
+#define ES_NVML_USED(name) #name "\0"
 #include "symbols.def"
 #undef ES_PTSZ
 #undef ES_PTDS
 #undef ES_ONE
 #undef ES_OWN
 #undef ES_USED
+#undef ES_NVML
+#undef ES_NVML_USED
     "";
 
 /* A switch and no table, again for the relocations: these addresses are computed. */
@@ -36,28 +43,41 @@ void *es_wrapper(enum es_symbol symbol)
 #define ES_ONE(kind, name, parameters, arguments, key, stream) ES_CASE(name)
 #define ES_OWN(name) ES_CASE(name)
 #define ES_USED(name)
+#define ES_NVML(name) ES_CASE(name)
+#define ES_NVML_USED(name)
 #include "symbols.def"
 #undef ES_PTSZ
 #undef ES_PTDS
 #undef ES_ONE
 #undef ES_OWN
 #undef ES_USED
+#undef ES_NVML
+#undef ES_NVML_USED
 #undef ES_CASE
     default:
         return NULL;
     }
 }
 
-bool es_driver_find_again(void)
+/* The symbols from `first` up to `end` from the object whose file is called so. */
+static bool fill(const char *file, struct es_object *object, int first, int end)
 {
     const char *name = names;
 
-    if (!es_object_named("libcuda.so", &driver_object))
+    if (!es_object_named(file, object))
         return false;
-    for (int symbol = 0; symbol < ES_SYMBOLS; symbol++) {
-        es_driver[symbol] = es_object_symbol(&driver_object, name);
+    for (int symbol = 0; symbol < end; symbol++) {
+        if (symbol >= first)
+            es_driver[symbol] = es_object_symbol(object, name);
         name = es_text_next(name);
     }
+    return true;
+}
+
+bool es_driver_find_again(void)
+{
+    if (!fill("libcuda.so", &driver_object, 0, FIRST_OF_NVML))
+        return false;
     __atomic_store_n(&found, true, __ATOMIC_RELEASE);
     return true;
 }
@@ -65,6 +85,23 @@ bool es_driver_find_again(void)
 bool es_driver_find(void)
 {
     return __atomic_load_n(&found, __ATOMIC_ACQUIRE) || es_driver_find_again();
+}
+
+bool es_nvml_find(void)
+{
+    struct es_object object;
+
+    if (!__atomic_load_n(&nvml_found, __ATOMIC_ACQUIRE)) {
+        if (!fill("libnvidia-ml.so", &object, FIRST_OF_NVML, ES_SYMBOLS))
+            return false;
+        __atomic_store_n(&nvml_found, true, __ATOMIC_RELEASE);
+    }
+    return true;
+}
+
+bool es_library_find(enum es_symbol symbol)
+{
+    return (int)symbol < FIRST_OF_NVML ? es_driver_find() : es_nvml_find();
 }
 
 bool es_driver_contains(const void *address)

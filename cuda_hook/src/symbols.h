@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "driver_api.h"
+#include "nvml_api.h"
 
 /* One number for each symbol of symbols.def. */
 enum es_symbol {
@@ -13,20 +14,27 @@ enum es_symbol {
 #define ES_ONE(kind, name, parameters, arguments, key, stream) ES_SYMBOL_##name,
 #define ES_OWN(name) ES_SYMBOL_##name,
 #define ES_USED(name) ES_SYMBOL_##name,
+#define ES_NVML(name) ES_SYMBOL_##name,
+#define ES_NVML_USED(name) ES_SYMBOL_##name,
 #include "symbols.def"
 #undef ES_PTSZ
 #undef ES_PTDS
 #undef ES_ONE
 #undef ES_OWN
 #undef ES_USED
+#undef ES_NVML
+#undef ES_NVML_USED
     ES_SYMBOLS,
 };
 
-/* The driver's own functions, by es_symbol: NULL where the driver has none, or is not loaded yet. */
+/* The driver's (and NVML's) own functions, by es_symbol: NULL where it has none, or is not loaded yet. */
 extern void *es_driver[ES_SYMBOLS];
 
 /* The driver's own function of this name. */
 #define ES_DRIVER(name) ((__typeof__(&name))es_driver[ES_SYMBOL_##name])
+
+/* The same of NVML. */
+#define ES_NVML_LIBRARY(name) ES_DRIVER(name)
 
 /* Exports a wrapper that is called es_<name> here as <name>. */
 #define ES_EXPORT(name) extern __typeof__(name) name __attribute__((alias("es_" #name), visibility("default")))
@@ -45,6 +53,12 @@ extern void *es_driver[ES_SYMBOLS];
 
 /* Fills es_driver when the driver is loaded and that was not done yet; true when it is filled. */
 bool es_driver_find(void);
+
+/* es_driver_find or es_nvml_find, whichever the symbol is of. */
+bool es_library_find(enum es_symbol symbol);
+
+/* The same for NVML's part of it. */
+bool es_nvml_find(void);
 
 /* Fills es_driver anew: the driver may have been unloaded and loaded at another address. */
 bool es_driver_find_again(void);

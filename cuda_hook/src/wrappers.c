@@ -45,4 +45,6 @@ static inline CUstream own(CUstream stream)
 #define ES_ONE(kind, name, parameters, arguments, key, stream) ES_SUBMIT(kind, name, parameters, arguments, key, stream)
 #define ES_OWN(name)
 #define ES_USED(name)
+#define ES_NVML(name)
+#define ES_NVML_USED(name)
 #include "symbols.def"

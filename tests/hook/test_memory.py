@@ -1,5 +1,7 @@
 """The cap on memory: exact, told as it is, and kept when the manager is away."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -55,6 +57,25 @@ def test_the_total_is_known_before_there_is_a_context(stage: Stage, manager: Scr
     assert client.do("init") == SUCCESS
     client.tell("total")
     assert client.answer() == [SUCCESS, 1024 * MIB]
+
+
+def test_nvml_agrees_with_the_cap(stage: Stage, manager: ScriptedManager) -> None:
+    """Asked by a process that has nothing to do with CUDA."""
+    script = (
+        "import json, pynvml\n"
+        "pynvml.nvmlInit()\n"
+        "device = pynvml.nvmlDeviceGetHandleByIndex(0)\n"
+        "for ask in (None, pynvml.nvmlMemory_v2):\n"
+        "    memory = pynvml.nvmlDeviceGetMemoryInfo(device, version=ask)\n"
+        "    print(memory.total, memory.free, memory.used)\n"
+    )
+    client = stage.client().ready().start()
+    assert client.do(f"alloc plain {300 * MIB}") == SUCCESS
+    result = subprocess.run(
+        [sys.executable, "-c", script], env=stage.environment(), text=True, capture_output=True, check=True
+    )
+    assert result.stdout.splitlines() == [f"{1024 * MIB} {724 * MIB} {300 * MIB}"] * 2
+    assert result.stderr == ""
 
 
 def test_free_is_never_more_than_the_device_has(stage: Stage) -> None:

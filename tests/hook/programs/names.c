@@ -6,6 +6,8 @@
 #define ES_ONE(kind, name, parameters, arguments, key, stream) #name "\n"
 #define ES_OWN(name) #name "\n"
 #define ES_USED(name)
+#define ES_NVML(name) #name "\n"
+#define ES_NVML_USED(name)
 
 int main(void)
 {
