@@ -95,10 +95,10 @@ def project_image() -> tuple[str, Path]:
 def _dependencies() -> Path:
     """A folder with the wheels of pip and of what the project depends on."""
     constraints = PROJECT / "constraints.txt"
-    key = _digest([constraints, PROJECT / "pyproject.toml"], sys.implementation.cache_tag)
+    required = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["dependencies"]
+    key = _digest([constraints], f"{sys.implementation.cache_tag} {required}")
 
     def make(wheels: Path) -> None:
-        required = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["dependencies"]
         run([*PIP_WHEEL, "--constraint", constraints, "--wheel-dir", wheels, "pip", *required])
 
     return make_once(cache_dir() / f"wheels-{key}", make)
