@@ -147,7 +147,7 @@ void es_gate_hint(uint64_t now_ns);
 void es_gate_forget_all(void);
 
 /* Shuts the gate for this process alone, so that the helper can look; after it, submissions in progress are exactly
- * those whose slot is busy. False when the gate is not open. Then either es_gate_resume, or es_gate_settle_release. */
+ * those whose slot is busy. False when the gate is not open. es_gate_resume opens it again. */
 bool es_gate_pause(void);
 void es_gate_resume(void);
 

@@ -1,19 +1,13 @@
 #include "session.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "allocation.h"
 #include "batches.h"
+#include "channel.h"
 #include "contexts.h"
 #include "gate.h"
 #include "helper.h"
@@ -21,17 +15,14 @@
 #include "memory.h"
 #include "slots.h"
 
-#define DIRECTORY "/run/edgeshare"
-
 enum {
     ANSWER_MS = 1000,       /* the manager answers within microseconds; after this it is taken for hung */
     AWAY_TRY_NS = 100 * 1000 * 1000,
     UNSHARED_TRY_NS = 1000 * 1000 * 1000,
-    FD_FROM = 700,          /* out of the way of what programs close or expect low */
+    PAGE_DISTANCE = 64 * 1024, /* the largest page that a kernel of these machines has: mappings begin at multiples of it */
+    SOCKET_PATH_BYTES = 108, /* unix(7), with the zero at its end */
 };
 
-static int connection = -1;
-static struct stat identity;   /* of our socket, which the program may have closed and its number given to another */
 static uint32_t started;       /* futex: 0 nobody joined yet, 1 somebody is at it, 2 done */
 static struct es_lock asking;  /* one question at a time; held while waiting for the answer */
 static uint32_t last_number;
@@ -41,60 +32,12 @@ static uint8_t *alive;         /* a page that is zero in a forked child (Linux 4
 static pid_t process;          /* where it is not */
 static uint8_t *pages;         /* two, where the gate's and the hint's are mapped */
 
-static const char *directory(void)
-{
-    const char *named = getenv("EDGESHARE_HOOK_DIR");
-
-    return named != NULL && named[0] != '\0' ? named : DIRECTORY;
-}
-
-static bool join_path(char *path, size_t size, const char *file)
-{
-    const int length = snprintf(path, size, "%s/%s", directory(), file);
-
-    return length > 0 && (size_t)length < size;
-}
-
-static void read_config(struct es_config *config)
-{
-    char path[512], text[ES_CONFIG_BYTES_MAX];
-    ssize_t bytes = 0;
-    int fd;
-
-    if (join_path(path, sizeof(path), "hook.conf")) {
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        if (fd >= 0) {
-            bytes = read(fd, text, sizeof(text));
-            (void)close(fd);
-        }
-    }
-    if (es_config_parse(text, bytes > 0 ? (size_t)bytes : 0, config) > 0)
-        es_log("%s/hook.conf: some lines mean nothing to this hook and are ignored", directory());
-}
-
-/* The kernel's own call: the C library's name for it is young (glibc 2.33), and the structure is the same on 64 bits. */
-static bool status_of(int fd, struct stat *status)
-{
-    return syscall(SYS_fstat, fd, status) == 0;
-}
-
-/* Is the descriptor still our socket? */
-static bool ours(void)
-{
-    struct stat now;
-
-    return connection >= 0 && status_of(connection, &now) && now.st_ino == identity.st_ino &&
-           now.st_dev == identity.st_dev;
-}
-
 /* With the gate's lock held. */
 static void lose(const char *why)
 {
     if (es_mode_now() != ES_JOINED)
         return;
-    if (ours())
-        (void)close(connection);
-    connection = -1;
+    es_channel_close();
     __atomic_store_n(&es_gate_word, &es_word_shut, __ATOMIC_RELEASE);
     __atomic_store_n(&es_gate.mode, ES_AWAY, __ATOMIC_RELEASE);
     es_gate.away_since_ns = es_now_ns();
@@ -104,68 +47,20 @@ static void lose(const char *why)
 
 bool es_session_send(void *record)
 {
-    const struct es_header *header = record;
-    const bool there = ours();
+    const int error = es_channel_send(record, ((const struct es_header *)record)->size);
 
-    if (there && send(connection, record, header->size, MSG_DONTWAIT | MSG_NOSIGNAL) == header->size)
-        return true;
-    /* It reads too slowly just now: the caller tries again later. */
-    if (there && (errno == EAGAIN || errno == EINTR))
-        return false;
-    lose(there ? strerror(errno) : "its socket was closed by the program");
-    return false;
-}
-
-/* Receives one packet with at most two descriptors. Its size; 0 at the end of the connection, negative for none. */
-static ssize_t receive(int fd, void *packet, size_t size, int fds[2])
-{
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(2 * sizeof(int))];
-    } control = {.bytes = {0}};
-    struct iovec part = {packet, size};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
-    const ssize_t bytes = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-
-    for (struct cmsghdr *c = bytes > 0 ? CMSG_FIRSTHDR(&message) : NULL; c != NULL; c = CMSG_NXTHDR(&message, c)) {
-        int got[2] = {-1, -1};
-        const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-            continue;
-        memcpy(got, CMSG_DATA(c), (count < 2 ? count : 2) * sizeof(int));
-        for (int i = 0; i < 2; i++) {
-            if (fds != NULL && fds[i] < 0)
-                fds[i] = got[i];
-            else if (got[i] >= 0)
-                (void)close(got[i]);
-        }
-    }
-    return (message.msg_flags & MSG_TRUNC) != 0 ? (ssize_t)size + 1 : bytes;
-}
-
-static bool readable(int fd, int timeout_ms)
-{
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    int ready;
-
-    do
-        ready = poll(&wait, 1, timeout_ms);
-    while (ready < 0 && errno == EINTR);
-    return ready > 0;
+    /* EAGAIN: it reads too slowly just now, the caller tries again later. */
+    if (error != 0 && error != EAGAIN)
+        lose(error == EBADF ? "its socket was closed by the program" : strerror(error));
+    return error == 0;
 }
 
 /* A page's file must be a whole page and stay one, or reading it could end the process. */
 static bool map_page(int fd, size_t index, int protection)
 {
-    struct stat status;
-    const int seals = fcntl(fd, F_GET_SEALS);
-
-    if (fd < 0 || !status_of(fd, &status) || status.st_size < ES_PAGE_BYTES ||
-        (seals >= 0 && (seals & F_SEAL_SHRINK) == 0))
+    if (!es_channel_file_holds(fd, ES_PAGE_BYTES))
         return false;
-    return mmap(pages + index * ES_PAGE_BYTES, ES_PAGE_BYTES, protection, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
+    return mmap(pages + index * PAGE_DISTANCE, ES_PAGE_BYTES, protection, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
 }
 
 /* Takes the WELCOME's pages and terms; the mode changes to ES_JOINED. */
@@ -173,7 +68,7 @@ static bool accept_welcome(const struct es_welcome *welcome, const int fds[2])
 {
     if (pages == NULL) {
         uint8_t *fresh =
-            mmap(NULL, 2 * ES_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            mmap(NULL, 2 * PAGE_DISTANCE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
         if (fresh == MAP_FAILED)
             return false;
@@ -183,7 +78,7 @@ static bool accept_welcome(const struct es_welcome *welcome, const int fds[2])
         return false;
     es_lock_take(&es_gate.lock);
     es_gate.page = (struct es_gate_page *)pages;
-    es_gate.hint = (struct es_hint_page *)(pages + ES_PAGE_BYTES);
+    es_gate.hint = (struct es_hint_page *)(pages + PAGE_DISTANCE);
     es_gate.config = (struct es_config){welcome->failure_policy, welcome->grace_ms, welcome->memory_cap_bytes};
     es_gate.epoch = welcome->epoch;
     es_gate.queue_cap_ns = welcome->queue_cap_ns;
@@ -200,7 +95,7 @@ static bool accept_welcome(const struct es_welcome *welcome, const int fds[2])
 }
 
 /* HELLO and its answer over a fresh connection. */
-static bool greet(int fd)
+static bool greet(void)
 {
     struct es_hello hello = {{ES_HELLO, sizeof(hello), 0}, ES_VERSION, ES_VERSION, ES_ACCELERATOR_GPU, 0};
     union {
@@ -213,11 +108,11 @@ static bool greet(int fd)
     ssize_t bytes;
     int kind;
 
-    if (send(fd, &hello, sizeof(hello), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(hello) || !readable(fd, ANSWER_MS)) {
+    if (es_channel_send(&hello, sizeof(hello)) != 0 || !es_channel_readable(ANSWER_MS)) {
         es_log("the manager does not answer: %s", strerror(errno));
         return false;
     }
-    bytes = receive(fd, &answer, sizeof(answer), fds);
+    bytes = es_channel_receive(&answer, sizeof(answer), fds);
     kind = bytes > 0 ? es_check_from_manager(&answer, (size_t)bytes) : ES_MALFORMED_SHORT;
     if (kind == ES_WELCOME) {
         joined = answer.welcome.version == ES_VERSION && accept_welcome(&answer.welcome, fds);
@@ -239,34 +134,22 @@ static bool greet(int fd)
 /* One try to connect. False when there is no manager now. */
 static bool try_to_join(void)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd, high;
+    char path[SOCKET_PATH_BYTES];
 
-    if (!join_path(address.sun_path, sizeof(address.sun_path), "hook.sock")) {
-        es_alarm("%s is too long a path for a socket: %zu bytes are the most", directory(), sizeof(address.sun_path));
+    if (!es_allocation_path(path, sizeof(path), "hook.sock")) {
+        es_alarm("%s is too long a path for a socket: %d bytes are the most", es_allocation_folder(),
+                 SOCKET_PATH_BYTES);
         return false;
     }
-    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
+    if (!es_channel_open(path))
         return false;
-    high = fcntl(fd, F_DUPFD_CLOEXEC, FD_FROM);
-    if (high >= 0) {
-        (void)close(fd);
-        fd = high;
-    }
-    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0 || !status_of(fd, &identity)) {
-        (void)close(fd);
+    if (!greet()) {
+        es_channel_close();
         return false;
     }
-    connection = fd;
-    if (greet(fd)) {
-        es_log("joined %s", address.sun_path);
-        es_memory_declare();
-        return true;
-    }
-    connection = -1;
-    (void)close(fd);
-    return false;
+    es_log("joined %s", path);
+    es_memory_declare();
+    return true;
 }
 
 /* The page that a fork wipes. */
@@ -296,21 +179,18 @@ bool es_session_forked(void)
 
 static void begin(void)
 {
-    const int fd = open(directory(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-
     mark_alive();
-    if (fd < 0) {
-        es_log("there is no %s: this process has no allocation, the hook stays out of its way", directory());
+    if (!es_allocation_exists()) {
+        es_log("there is no %s: this process has no allocation, the hook stays out of its way", es_allocation_folder());
         __atomic_store_n(&es_gate.mode, ES_OUT, __ATOMIC_RELEASE);
         return;
     }
-    (void)close(fd);
-    read_config(&es_gate.config);
+    es_allocation_config(&es_gate.config);
     if (try_to_join())
         return;
     es_gate.away_since_ns = es_now_ns();
     __atomic_store_n(&es_gate.mode, ES_AWAY, __ATOMIC_RELEASE);
-    es_log("there is no manager at %s yet; launches wait at most %u ms for it", directory(), es_gate.config.grace_ms);
+    es_log("there is no manager at %s yet; launches wait at most %u ms for it", es_allocation_folder(), es_gate.config.grace_ms);
 }
 
 void es_session_join(void)
@@ -335,9 +215,7 @@ bool es_session_join_anew(void)
 
     if (forked) {
         /* The parent's socket: closing this copy of it tells nobody anything. Its locks may have been held. */
-        if (ours())
-            (void)close(connection);
-        connection = -1;
+        es_channel_close();
         memset(&es_gate, 0, sizeof(es_gate));
         __atomic_store_n(&es_gate_word, &es_word_shut, __ATOMIC_RELEASE);
         asking = (struct es_lock){0};
@@ -371,7 +249,7 @@ static bool read_answer(void *answer, uint16_t kind, uint32_t number, bool *more
         uint8_t bytes[ES_RECORD_BYTES_MAX];
         struct es_header header;
     } packet;
-    const ssize_t bytes = receive(connection, &packet, sizeof(packet), NULL);
+    const ssize_t bytes = es_channel_receive(&packet, sizeof(packet), NULL);
     int got;
 
     *more = bytes > 0;
@@ -407,7 +285,7 @@ bool es_session_ask(void *record, void *answer, uint16_t kind)
 
         if (now_ns >= give_up_ns)
             break;
-        if (readable(connection, (int)((give_up_ns - now_ns) / ES_MS) + 1))
+        if (es_channel_readable((int)((give_up_ns - now_ns) / ES_MS) + 1))
             answered = read_answer(answer, kind, number, &more);
     }
     es_lock_give(&asking);
@@ -430,7 +308,7 @@ void es_session_look(void)
     }
     es_lock_take(&asking);
     es_lock_take(&es_gate.lock);
-    if (!ours())
+    if (!es_channel_there())
         lose("its socket was closed by the program");
     es_lock_give(&es_gate.lock);
     while (more && es_mode_now() == ES_JOINED)

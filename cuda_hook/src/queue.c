@@ -1,0 +1,128 @@
+#include "queue.h"
+
+#include "batches.h"
+#include "contexts.h"
+#include "gate.h"
+#include "helper.h"
+
+/* With the lock held: launches pass singly. For how long one of this cost has to wait before it is its turn; 0: it is. */
+static uint64_t wait_for_turn_ns(uint64_t cost_ns, uint64_t now_ns)
+{
+    const uint64_t next_ns = es_gate.overdue_pass_ns + ES_OVERDUE_STEP_NS + ES_OVERDUE_STEP_COSTS * cost_ns;
+
+    if (now_ns < next_ns)
+        return next_ns - now_ns;
+    es_gate.overdue_pass_ns = now_ns;
+    return 0;
+}
+
+/* With the lock held: how much the thread may draw for a submission of this cost, or for how long it has to wait first
+ * (then *wait_ns is not 0). The queue is refilled to its cap when a quarter of it is gone, so that a thread that wakes late
+ * comes in time; a submission longer than that quarter is let go as soon as the cap allows. */
+static uint64_t draw(uint64_t cap_ns, uint64_t cost_ns, const struct es_cost *cost, uint64_t now_ns, uint64_t *wait_ns)
+{
+    const uint64_t backlog_ns = es_timeline_backlog_ns(&es_gate.timeline, now_ns);
+    const uint64_t level_ns = cost_ns >= cap_ns / 4 ? cap_ns : cap_ns - cap_ns / 4;
+    const uint64_t overdue_ns = es_timeline_overdue_ns(&es_gate.timeline, now_ns);
+
+    *wait_ns = 0;
+    if (cost->samples == 0 && cost->pending_since_ns != 0 && now_ns < cost->pending_since_ns + ES_UNKNOWN_NS) {
+        *wait_ns = cost->pending_since_ns + ES_UNKNOWN_NS - now_ns;
+    } else if (backlog_ns > level_ns && overdue_ns <= ES_OVERDUE_NS) {
+        *wait_ns = overdue_ns > 0 ? ES_OVERDUE_NS - overdue_ns + 1 : backlog_ns - level_ns;
+    } else if (backlog_ns > level_ns) {
+        /* The cap delays, it does not block: what runs may wait for what comes. */
+        *wait_ns = wait_for_turn_ns(cost_ns, now_ns);
+        return 0;
+    }
+    return backlog_ns < cap_ns ? cap_ns - backlog_ns : 0;
+}
+
+/* Waits for a closed batch to end, at most wait_ns; `seen` was read under the lock. */
+static void wait_for_progress(uint32_t seen, uint64_t wait_ns)
+{
+    __atomic_fetch_add(&es_gate.backlog_waiters, 1, __ATOMIC_SEQ_CST);
+    es_helper_call(0);
+    es_sleep_on(&es_gate.progress, seen, wait_ns);
+    __atomic_fetch_sub(&es_gate.backlog_waiters, 1, __ATOMIC_RELAXED);
+}
+
+bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int index, uint32_t word)
+{
+    const uint64_t bit = UINT64_C(1) << index;
+    const bool shared = word != es_word_open;
+    const uint64_t cap_ns = (word & ES_GATE_CONTENDED) != 0 ? es_gate.queue_cap_ns : ES_ALONE_CAP_NS;
+    struct es_cost *cost;
+    uint64_t now_ns = 0, drawn_ns = 0, wait_ns = 0, cost_ns;
+    bool unknown, open, alone, more, timed = false;
+    uint32_t progress;
+
+    es_lock_take(&es_gate.lock);
+    progress = __atomic_load_n(&es_gate.progress, __ATOMIC_RELAXED);
+    cost = es_costs_find(&es_gate.costs, key);
+    unknown = cost->samples == 0;
+    cost_ns = unknown ? ES_GUESS_NS : cost->ns;
+    open = slot->batch.opened_ns != 0;
+    /* Now and then a function that always shares its batches is timed by itself. */
+    alone = shared && (unknown || cost->shared > ES_COSTS_STALE);
+    more = open && slot->left_ns < 0 && !alone && !es_batch_full(slot, cap_ns);
+    if (more || !open) {
+        now_ns = es_now_ns();
+        /* Also while nobody shares: a manager that comes back finds no more queued than it would have let be. */
+        drawn_ns = draw(cap_ns, cost_ns, cost, now_ns, &wait_ns);
+    } else if ((slot->left_ns < 0 || alone) && slot->launches != slot->batch.settled && !slot->marking) {
+        const bool full = es_batches_closed() + ES_STREAMS >= ES_BATCHES;
+
+        if (!full) {
+            es_lock_give(&es_gate.lock);
+            es_batch_close(slot, false);
+            return false;
+        }
+        wait_ns = wait_for_turn_ns(cost_ns, es_now_ns());
+    }
+    if (wait_ns > 0) {
+        es_gate_hint(es_now_ns());
+        es_lock_give(&es_gate.lock);
+        wait_for_progress(progress, wait_ns);
+        es_batches_collect();
+        return false;
+    }
+    if (!open) {
+        timed = es_batch_open(slot, drawn_ns, now_ns, unknown);
+        slot->batch.key = key;
+        es_gate_hint(now_ns);
+    } else if (more) {
+        es_batch_extend(slot, drawn_ns);
+        es_gate_hint(now_ns);
+    }
+    if (alone) {
+        slot->batch.alone = true;
+        cost->pending_since_ns = slot->batch.opened_ns;
+    } else if (slot->batch.key != key && !slot->batch.shared) {
+        slot->batch.shared = true;
+        es_costs_find(&es_gate.costs, slot->batch.key)->shared++;
+    }
+    if (slot->batch.shared)
+        es_costs_find(&es_gate.costs, key)->shared++;
+    slot->batch.streams |= bit;
+    slot->left_ns -= (int64_t)cost_ns;
+    slot->batch.last = alone || (slot->left_ns < 0 && es_batch_full(slot, cap_ns));
+    /* Where a handle does not say which context is meant, every submission asks. */
+    if (slot->left_ns >= 0 && !slot->batch.last && !(es_contexts_many() && (uintptr_t)stream <= (uintptr_t)CU_STREAM_PER_THREAD))
+        *es_slot_pass(slot, key) = (struct es_pass){key, stream, (int64_t)cost_ns};
+    es_lock_give(&es_gate.lock);
+    if (timed) {
+        CUevent start = es_marker_record(index, false);
+
+        es_lock_take(&es_gate.lock);
+        if (slot->batch.opened_ns != 0 && slot->batch.start == NULL && start != NULL) {
+            slot->batch.start = start;
+            slot->batch.start_context = es_stream_context(index);
+        } else {
+            slot->batch.fresh = start == NULL;
+            es_marker_give(es_stream_context(index), start);
+        }
+        es_lock_give(&es_gate.lock);
+    }
+    return true;
+}
