@@ -5,6 +5,7 @@
  *                                                   each prints how long every one it caught was under way (ns)
  *   floor relay FD FD                               passes each packet on to the other descriptor, until one ends
  *   floor futex SAMPLES PAUSE_US                    the same between two processes and one futex
+ *   floor wake SAMPLES                              sleeps 1 ms at a time; prints how late each awakening was (ns)
  */
 #include <linux/futex.h>
 #include <poll.h>
@@ -109,11 +110,24 @@ static int futex(long samples, long us) {
     return waitpid(child, NULL, 0) == child ? 0 : 1;
 }
 
+static int wake(long samples) {
+    prctl(PR_SET_TIMERSLACK, 1);
+    for (long i = 0; i < samples; i++) {
+        uint64_t due_ns = now_ns() + 1000000;
+        struct timespec due = {(time_t)(due_ns / 1000000000u), (long)(due_ns % 1000000000u)};
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL) != 0) {
+        }
+        printf("%llu\n", (unsigned long long)(now_ns() - due_ns));
+    }
+    return 0;
+}
+
 int main(int count, char **words) {
     if (count == 6 && strcmp(words[1], "client") == 0)
         return client(atoi(words[2]), atol(words[3]), atol(words[4]), strcmp(words[5], "first") == 0);
     if (count == 4 && strcmp(words[1], "relay") == 0) return relay(atoi(words[2]), atoi(words[3]));
     if (count == 4 && strcmp(words[1], "futex") == 0) return futex(atol(words[2]), atol(words[3]));
-    fprintf(stderr, "floor: expected client, relay or futex; see the head of floor.c\n");
+    if (count == 3 && strcmp(words[1], "wake") == 0) return wake(atol(words[2]));
+    fprintf(stderr, "floor: expected client, relay, futex or wake; see the head of floor.c\n");
     return 2;
 }

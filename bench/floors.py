@@ -12,11 +12,14 @@ from bench.compiler import compile_program
 from bench.figures import percentile
 from bench.measurement import Bench, Effort, Measurement
 from bench.report import Row
-from edgeshare.units import NS_PER_US
+from edgeshare.units import NS_PER_MS, NS_PER_US
 
 PAUSES_US = {"back to back": 0, "after 2.5 ms of sleep": 2_500}
 """How long each side sleeps before it passes the word on. Of two clients with slices of 5 ms each waits for
 milliseconds at a time, so the second is nearer to a hand-over than the first."""
+
+WAKES_PER_SAMPLE = 5
+"""They are cheap, and the late ones rare."""
 
 STALLED_S = 60
 """Longer than any of these can take; only to end a bench that hangs."""
@@ -28,6 +31,11 @@ class Floor:
     def __init__(self, folder: Path) -> None:
         """Compiles it into ``folder``; raises Unavailable where that cannot be done."""
         self._program = compile_program(Path(__file__).with_name("floor.c"), folder)
+
+    def wake_ns(self, samples: int) -> list[int]:
+        """How late each of so many awakenings was, 1 ms apart."""
+        command = [str(self._program), "wake", str(samples)]
+        return self._numbers(subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=STALLED_S).stdout)
 
     def futex_ns(self, samples: int, pause_us: int) -> list[int]:
         """How long a futex's wake-up took, each."""
@@ -79,10 +87,25 @@ def measurements(effort: Effort) -> list[Measurement]:
         "two-hop relay in Python": partial(Floor.relay_ns, python=True),
     }
     return [
-        Measurement(f"floor: {name}, {pause}", partial(measure, effort, name, take, pause))
-        for pause in PAUSES_US
-        for name, take in ways.items()
+        Measurement("floor: awakenings", partial(measure_wakes, effort)),
+        *(
+            Measurement(f"floor: {name}, {pause}", partial(measure, effort, name, take, pause))
+            for pause in PAUSES_US
+            for name, take in ways.items()
+        ),
     ]
+
+
+def measure_wakes(effort: Effort, bench: Bench) -> list[Row]:
+    """How late the machine wakes who sleeps: nothing on it can hand over faster, or lose less time."""
+    floor = Floor(bench.folder)
+    runs = [floor.wake_ns(WAKES_PER_SAMPLE * effort.floor_samples) for _ in range(effort.floor_runs)]
+    rows = [
+        Row(f"floor: late awakening, p{percent}", "us", [percentile(run, percent) / NS_PER_US for run in runs])
+        for percent in (50, 99)
+    ]
+    lost = [100 * sum(late for late in run if late > NS_PER_MS) / (len(run) * NS_PER_MS + sum(run)) for run in runs]
+    return [*rows, Row("floor: time lost in awakenings over 1 ms late", "%", lost)]
 
 
 def measure(
