@@ -27,6 +27,7 @@ class Effort:
     pair_s: float
     """Length of a run of two saturating clients."""
     alone_s: float
+    share_runs: int
     share_s: float
     """Length of a run that shares are judged over, from its third second on."""
     share_window_s: float
@@ -45,6 +46,7 @@ FULL = Effort(
     pair_runs=3,
     pair_s=3,
     alone_s=2,
+    share_runs=3,
     share_s=13,
     share_window_s=10,
     control_s=6,
@@ -59,6 +61,7 @@ QUICK = Effort(
     pair_runs=1,
     pair_s=2,
     alone_s=1.5,
+    share_runs=1,
     share_s=5,
     share_window_s=2,
     control_s=4,
