@@ -13,11 +13,23 @@
 /* A timing batch fits into an empty queue of any driver (1,024 launches), so that no launch in it waits. */
 #define TIMED_BATCH 256
 
+/* A shorter think time is spent awake, as a program's own work is: a sleep may last 50 us longer than it was told to. */
+#define AWAKE_THINK_NS 200000u
+
+/* One function a length, as in real programs: what a launch takes can be known from what is launched. */
+static const char SPINS_PTX[] = SPIN_HEAD SPIN_ENTRY("spin0") SPIN_ENTRY("spin1") SPIN_ENTRY("spin2") SPIN_ENTRY("spin3")
+    SPIN_ENTRY("spin4") SPIN_ENTRY("spin5") SPIN_ENTRY("spin6") SPIN_ENTRY("spin7");
+_Static_assert(KERNELS == 8, "one function for each length");
+
 struct burn {
     struct options options;
     struct doors cu;
-    CUfunction spin;
+    CUfunction spin[KERNELS];
     CUstream streams[STREAMS];
+    CUgraphExec graph;
+    uint64_t graph_ns;
+    uint64_t *request_ns; /* how long each request took */
+    size_t requests, requests_most;
     uint64_t launches, synchronizations, kernel_ns, random;
     uint64_t begin_ns, end_ns;
     uint64_t launch_ns; /* median, in timing mode */
@@ -32,6 +44,14 @@ static uint64_t now_ns(void) {
 static void sleep_until(uint64_t time_ns) {
     struct timespec until = {.tv_sec = (time_t)(time_ns / 1000000000u), .tv_nsec = (long)(time_ns % 1000000000u)};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
+    }
+}
+
+static void think(uint64_t think_ns) {
+    uint64_t until_ns = now_ns() + think_ns;
+    if (think_ns > AWAKE_THINK_NS)
+        sleep_until(until_ns);
+    while (now_ns() < until_ns) {
     }
 }
 
@@ -60,8 +80,12 @@ static int set_up(struct burn *burn) {
     TRY(burn, burn->cu.device_get(&device, burn->options.device), "cuDeviceGet");
     TRY(burn, burn->cu.retain(&context, device), "cuDevicePrimaryCtxRetain");
     TRY(burn, burn->cu.set_current(context), "cuCtxSetCurrent");
-    TRY(burn, burn->cu.load(&module, SPIN_PTX), "cuModuleLoadData");
-    TRY(burn, burn->cu.get_function(&burn->spin, module, "spin"), "cuModuleGetFunction");
+    TRY(burn, burn->cu.load(&module, SPINS_PTX), "cuModuleLoadData");
+    for (int index = 0; index < burn->options.kernels; index++) {
+        char name[] = "spin0";
+        name[4] = (char)('0' + index);
+        TRY(burn, burn->cu.get_function(&burn->spin[index], module, name), "cuModuleGetFunction");
+    }
     for (int index = 0; index < burn->options.streams; index++)
         TRY(burn, burn->cu.stream_create(&burn->streams[index], CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     if (burn->options.alloc_bytes)
@@ -69,11 +93,11 @@ static int set_up(struct burn *burn) {
     return 0;
 }
 
-/* The length of the next kernel: drawn by weight, the same sequence in every run. */
-static uint64_t next_length(struct burn *burn) {
+/* Which kernel is next: drawn by weight, the same sequence in every run. */
+static int next_kernel(struct burn *burn) {
     const struct options *options = &burn->options;
     if (options->kernels == 1)
-        return options->kernel_ns[0];
+        return 0;
     unsigned int sum = 0;
     for (int index = 0; index < options->kernels; index++)
         sum += options->weight[index];
@@ -85,39 +109,102 @@ static uint64_t next_length(struct burn *burn) {
     int index = 0;
     while (draw >= options->weight[index])
         draw -= options->weight[index++];
-    return options->kernel_ns[index];
+    return index;
+}
+
+static int launch_kernel(struct burn *burn, CUstream stream, uint64_t *length_ns) {
+    int index = next_kernel(burn);
+    *length_ns = burn->options.kernel_ns[index];
+    void *params[] = {length_ns};
+    TRY(burn, burn->cu.launch(burn->spin[index], burn->options.grid, 1, 1, 32, 1, 1, 0, stream, params, NULL),
+        "cuLaunchKernel");
+    return 0;
+}
+
+static int make_graph(struct burn *burn) {
+    CUstream stream;
+    CUgraph graph;
+    TRY(burn, burn->cu.stream_create(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    TRY(burn, burn->cu.begin_capture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), "cuStreamBeginCapture");
+    for (int index = 0; index < burn->options.graph; index++) {
+        uint64_t length_ns;
+        if (launch_kernel(burn, stream, &length_ns) != 0)
+            return -1;
+        burn->graph_ns += length_ns;
+    }
+    TRY(burn, burn->cu.end_capture(stream, &graph), "cuStreamEndCapture");
+    TRY(burn, burn->cu.instantiate(&burn->graph, graph, 0), "cuGraphInstantiateWithFlags");
+    return 0;
 }
 
 static int launch(struct burn *burn, CUstream *used) {
-    uint64_t length_ns = next_length(burn);
-    void *params[] = {&length_ns};
+    uint64_t length_ns = burn->graph_ns;
     CUstream stream = NULL;
     if (burn->options.streams)
         stream = burn->streams[burn->launches % (uint64_t)burn->options.streams];
     if (used)
         *used = stream;
-    TRY(burn, burn->cu.launch(burn->spin, burn->options.grid, 1, 1, 32, 1, 1, 0, stream, params, NULL),
-        "cuLaunchKernel");
+    if (burn->graph)
+        TRY(burn, burn->cu.graph_launch(burn->graph, stream), "cuGraphLaunch");
+    else if (launch_kernel(burn, stream, &length_ns) != 0)
+        return -1;
     burn->launches++;
     burn->kernel_ns += length_ns;
     return 0;
 }
 
+/* Launches some and waits for the last, that is for all of them: streams that take turns are one queue to burn. */
+static int burst(struct burn *burn) {
+    uint64_t count = burn->options.sync_every ? burn->options.sync_every : 1;
+    CUstream stream = NULL;
+    for (uint64_t index = 0; index < count; index++) {
+        if (launch(burn, &stream) != 0)
+            return -1;
+    }
+    if (burn->options.streams > 1)
+        TRY(burn, burn->cu.synchronize(), "cuCtxSynchronize");
+    else
+        TRY(burn, burn->cu.stream_synchronize(stream), "cuStreamSynchronize");
+    burn->synchronizations++;
+    return 0;
+}
+
+/* A request that comes late because the one before took long has waited since it was due. */
+static int request(struct burn *burn, uint64_t due_ns) {
+    if (burst(burn) != 0)
+        return -1;
+    if (burn->requests == burn->requests_most) {
+        size_t most = burn->requests_most ? 2 * burn->requests_most : 1024;
+        uint64_t *longer = realloc(burn->request_ns, most * sizeof *longer);
+        if (!longer) {
+            fprintf(stderr, "burn: no memory for the times of %zu requests\n", most);
+            return -1;
+        }
+        burn->request_ns = longer;
+        burn->requests_most = most;
+    }
+    burn->request_ns[burn->requests++] = now_ns() - due_ns;
+    return 0;
+}
+
 static int step(struct burn *burn) {
     const struct options *options = &burn->options;
-    CUstream stream;
-    if (launch(burn, &stream) != 0)
-        return -1;
     if (options->mode == MODE_ASYNC) {
+        if (launch(burn, NULL) != 0)
+            return -1;
         if (!options->sync_every || burn->launches % options->sync_every)
             return 0;
         TRY(burn, burn->cu.synchronize(), "cuCtxSynchronize");
-    } else {
-        TRY(burn, burn->cu.stream_synchronize(stream), "cuStreamSynchronize");
+        burn->synchronizations++;
+    } else if (options->mode == MODE_REQUEST) {
+        uint64_t due_ns = burn->begin_ns + burn->requests * options->period_ns;
+        sleep_until(due_ns);
+        return request(burn, due_ns);
+    } else if (burst(burn) != 0) {
+        return -1;
     }
-    burn->synchronizations++;
     if (options->mode == MODE_THINK)
-        sleep_until(now_ns() + options->think_ns);
+        think(options->think_ns);
     return 0;
 }
 
@@ -179,6 +266,12 @@ static void report(const struct burn *burn, size_t free_bytes, size_t total_byte
            (unsigned long long)burn->end_ns, wall, free_bytes, total_bytes);
     if (burn->options.launches)
         printf(", \"median_launch_ns\": %.1f", (double)burn->launch_ns / 1000);
+    if (burn->options.mode == MODE_REQUEST) {
+        printf(", \"request_ns\": [");
+        for (size_t index = 0; index < burn->requests; index++)
+            printf("%s%llu", index ? ", " : "", (unsigned long long)burn->request_ns[index]);
+        printf("]");
+    }
     printf("}\n");
 }
 
@@ -188,7 +281,8 @@ int main(int argc, char **argv) {
     int status = read_options(argc, argv, &burn.options, &done);
     if (done)
         return status;
-    if (find_doors(&burn.cu, burn.options.door) != 0 || set_up(&burn) != 0)
+    if (find_doors(&burn.cu, burn.options.door, burn.options.graph > 0) != 0 || set_up(&burn) != 0 ||
+        (burn.options.graph && make_graph(&burn) != 0))
         return 1;
     if (burn.options.start_ns)
         sleep_until(burn.options.start_ns);

@@ -2,6 +2,8 @@
 #ifndef SIMGPU_DOORS_H
 #define SIMGPU_DOORS_H
 
+#include <stdbool.h>
+
 #include "driver_api.h"
 
 /* DOOR(member, symbol, name for cuGetProcAddress) */
@@ -20,13 +22,22 @@
     DOOR(mem_info, cuMemGetInfo_v2, cuMemGetInfo)                        \
     DOOR(error_name, cuGetErrorName, cuGetErrorName)
 
+/* For graphs alone, and looked for only then: drivers have the newest since CUDA 11.4. */
+#define GRAPH_DOORS(DOOR)                                                            \
+    DOOR(begin_capture, cuStreamBeginCapture_v2, cuStreamBeginCapture)               \
+    DOOR(end_capture, cuStreamEndCapture, cuStreamEndCapture)                        \
+    DOOR(instantiate, cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags)      \
+    DOOR(graph_launch, cuGraphLaunch, cuGraphLaunch)
+
 struct doors {
 #define DOOR(member, symbol, name) __typeof__(&symbol) member;
     DOORS(DOOR)
+    GRAPH_DOORS(DOOR)
 #undef DOOR
 };
 
-/* `door`: "linked" (the loader), "dlopen" (dlsym) or "getproc" (cuGetProcAddress). 0, or -1 with one line on stderr. */
-int find_doors(struct doors *doors, const char *door);
+/* `door`: "linked" (the loader), "dlopen" (dlsym) or "getproc" (cuGetProcAddress). Those for graphs are NULL unless
+ * `graphs`. 0, or -1 with one line on stderr. */
+int find_doors(struct doors *doors, const char *door, bool graphs);
 
 #endif

@@ -8,12 +8,15 @@
 static const char HELP[] =
     "burn: runs kernels of a given length on a GPU and says what it ran.\n"
     "  --seconds S            how long (default 5)\n"
-    "  --kernel-us U[:W],...  lengths of kernels, each with a weight (default 1000)\n"
+    "  --kernel-us U[:W],...  lengths of kernels, each with a weight (default 1000) and a function of its own\n"
+    "  --graph N              launches graphs of N such kernels\n"
     "  --mode async           keeps the queue full, the driver's bound holds it back (default)\n"
     "         sync            launches one kernel and waits for it\n"
     "         think           the same, and then thinks\n"
-    "  --think-us T           how long (default 100)\n"
-    "  --sync-every N         in mode async: waits for all after N launches (default: never)\n"
+    "         request         the same, and begins the next at a fixed time; prints how long each took\n"
+    "  --think-us T           how long it thinks (default 100)\n"
+    "  --period-us T          a request begins each T (default 50000), or when the one before is done\n"
+    "  --sync-every N         waits after N launches (default: in mode async never, else 1)\n"
     "  --streams N            spreads launches over N streams (default 0: the default stream)\n"
     "  --grid N               blocks of a launch (default 1)\n"
     "  --alloc-mib M          allocates so much first\n"
@@ -25,7 +28,7 @@ static const char HELP[] =
     "  --json                 the summary as JSON\n";
 
 enum name {
-    SECONDS = 1, KERNEL_US, MODE, THINK_US, SYNC_EVERY, STREAM_COUNT, GRID, ALLOC_MIB, DEVICE, START_AT_NS, IDLE_FROM,
+    SECONDS = 1, KERNEL_US, MODE, THINK_US, PERIOD_US, GRAPH, SYNC_EVERY, STREAM_COUNT, GRID, ALLOC_MIB, DEVICE, START_AT_NS, IDLE_FROM,
     IDLE_UNTIL, DOOR, LAUNCHES, JSON, HELP_ME
 };
 
@@ -34,6 +37,8 @@ static const struct option NAMES[] = {
     {"kernel-us", required_argument, NULL, KERNEL_US},
     {"mode", required_argument, NULL, MODE},
     {"think-us", required_argument, NULL, THINK_US},
+    {"period-us", required_argument, NULL, PERIOD_US},
+    {"graph", required_argument, NULL, GRAPH},
     {"sync-every", required_argument, NULL, SYNC_EVERY},
     {"streams", required_argument, NULL, STREAM_COUNT},
     {"grid", required_argument, NULL, GRID},
@@ -80,8 +85,8 @@ static bool read_kernels(const char *text, struct options *options) {
 }
 
 static bool read_mode(const char *text, enum mode *mode) {
-    static const char *const MODES[] = {"async", "sync", "think"};
-    for (int index = 0; index < 3; index++) {
+    static const char *const MODES[] = {"async", "sync", "think", "request"};
+    for (int index = 0; index < 4; index++) {
         if (strcmp(text, MODES[index]) == 0) {
             *mode = (enum mode)index;
             return true;
@@ -98,6 +103,8 @@ static bool read_option(int name, const char *text, struct options *options) {
     case KERNEL_US: return read_kernels(text, options);
     case MODE: return read_mode(text, &options->mode);
     case THINK_US: options->think_ns = (uint64_t)((value = number(text, 1e9, &end)) * 1000); break;
+    case PERIOD_US: options->period_ns = (uint64_t)((value = number(text, 1e9, &end)) * 1000); break;
+    case GRAPH: options->graph = (int)(value = number(text, GRAPH_KERNELS, &end)); break;
     case SYNC_EVERY: options->sync_every = (uint64_t)(value = number(text, 1e9, &end)); break;
     case STREAM_COUNT: options->streams = (int)(value = number(text, STREAMS, &end)); break;
     case GRID: options->grid = (unsigned int)(value = number(text, 1e9, &end)); break;
@@ -120,7 +127,7 @@ static bool read_option(int name, const char *text, struct options *options) {
 
 int read_options(int argc, char **argv, struct options *options, bool *done) {
     *options = (struct options){.seconds = 5, .kernels = 1, .kernel_ns = {1000000}, .weight = {1}, .think_ns = 100000,
-                                .door = "linked", .grid = 1};
+                                .period_ns = 50000000, .door = "linked", .grid = 1};
     *done = true;
     for (;;) {
         int place = 0;

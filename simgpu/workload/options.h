@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum mode { MODE_ASYNC, MODE_SYNC, MODE_THINK };
+enum mode { MODE_ASYNC, MODE_SYNC, MODE_THINK, MODE_REQUEST };
 
-enum { KERNELS = 8, STREAMS = 64 };
+enum { KERNELS = 8, STREAMS = 64, GRAPH_KERNELS = 1000 };
 
 struct options {
     double seconds;
@@ -16,6 +16,7 @@ struct options {
     unsigned int weight[KERNELS];
     enum mode mode;
     uint64_t think_ns;
+    uint64_t period_ns;
     uint64_t alloc_bytes;
     int streams;
     int device;
@@ -23,7 +24,8 @@ struct options {
     double idle_from, idle_until; /* seconds after the start: submits nothing */
     const char *door;
     uint64_t launches; /* timing mode, 0: none */
-    uint64_t sync_every;
+    uint64_t sync_every; /* 0: never in mode async, else each */
+    int graph; /* kernels of the graph that stands for a kernel; 0: none */
     unsigned int grid;
     bool json;
 };
