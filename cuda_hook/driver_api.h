@@ -19,6 +19,7 @@
 typedef uint32_t cuuint32_t;
 typedef uint64_t cuuint64_t;
 typedef unsigned long long CUdeviceptr;
+typedef unsigned int CUdeviceptr_v1; /* before CUDA 3.2 */
 typedef int CUdevice;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUmod_st *CUmodule;
@@ -379,6 +380,38 @@ typedef enum CUgraphNodeType_enum {
     CU_GRAPH_NODE_TYPE_EVENT_RECORD = 7
 } CUgraphNodeType;
 
+typedef enum CUgraphInstantiate_flags_enum {
+    CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH = 1,
+    CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD = 2,
+    CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH = 4,
+    CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8
+} CUgraphInstantiate_flags;
+
+typedef enum CUgraphInstantiateResult_enum {
+    CUDA_GRAPH_INSTANTIATE_SUCCESS = 0,
+    CUDA_GRAPH_INSTANTIATE_ERROR = 1
+} CUgraphInstantiateResult;
+
+typedef enum CUmemcpySrcAccessOrder_enum {
+    CU_MEMCPY_SRC_ACCESS_ORDER_INVALID = 0x0,
+    CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 0x1,
+    CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL = 0x2,
+    CU_MEMCPY_SRC_ACCESS_ORDER_ANY = 0x3,
+    CU_MEMCPY_SRC_ACCESS_ORDER_MAX = 0x7FFFFFFF
+} CUmemcpySrcAccessOrder;
+
+typedef enum CUmemcpy3DOperandType_enum {
+    CU_MEMCPY_OPERAND_TYPE_POINTER = 0x1,
+    CU_MEMCPY_OPERAND_TYPE_ARRAY = 0x2,
+    CU_MEMCPY_OPERAND_TYPE_MAX = 0x7FFFFFFF
+} CUmemcpy3DOperandType;
+
+typedef enum CUmemDecompressAlgorithm_enum {
+    CU_MEM_DECOMPRESS_UNSUPPORTED = 0,
+    CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE = 1,
+    CU_MEM_DECOMPRESS_ALGORITHM_SNAPPY = 2
+} CUmemDecompressAlgorithm;
+
 typedef enum CUlaunchAttributeID_enum {
     CU_LAUNCH_ATTRIBUTE_IGNORE = 0,
     CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
@@ -443,6 +476,41 @@ typedef struct CUDA_MEMCPY2D_st {
     size_t WidthInBytes, Height;
 } CUDA_MEMCPY2D;
 
+/* The forms before CUDA 3.2, which drivers still export. */
+typedef struct CUDA_MEMCPY2D_v1_st {
+    unsigned int srcXInBytes, srcY;
+    CUmemorytype srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr_v1 srcDevice;
+    CUarray srcArray;
+    unsigned int srcPitch;
+    unsigned int dstXInBytes, dstY;
+    CUmemorytype dstMemoryType;
+    void *dstHost;
+    CUdeviceptr_v1 dstDevice;
+    CUarray dstArray;
+    unsigned int dstPitch;
+    unsigned int WidthInBytes, Height;
+} CUDA_MEMCPY2D_v1;
+
+typedef struct CUDA_MEMCPY3D_v1_st {
+    unsigned int srcXInBytes, srcY, srcZ, srcLOD;
+    CUmemorytype srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr_v1 srcDevice;
+    CUarray srcArray;
+    void *reserved0;
+    unsigned int srcPitch, srcHeight;
+    unsigned int dstXInBytes, dstY, dstZ, dstLOD;
+    CUmemorytype dstMemoryType;
+    void *dstHost;
+    CUdeviceptr_v1 dstDevice;
+    CUarray dstArray;
+    void *reserved1;
+    unsigned int dstPitch, dstHeight;
+    unsigned int WidthInBytes, Height, Depth;
+} CUDA_MEMCPY3D_v1;
+
 typedef struct CUDA_MEMCPY3D_st {
     size_t srcXInBytes, srcY, srcZ, srcLOD;
     CUmemorytype srcMemoryType;
@@ -484,6 +552,55 @@ typedef struct CUmemLocation_st {
     int id;
 } CUmemLocation;
 
+typedef struct CUmemcpyAttributes_st {
+    CUmemcpySrcAccessOrder srcAccessOrder;
+    CUmemLocation srcLocHint;
+    CUmemLocation dstLocHint;
+    unsigned int flags;
+} CUmemcpyAttributes;
+
+typedef struct CUoffset3D_st {
+    size_t x, y, z;
+} CUoffset3D;
+
+typedef struct CUextent3D_st {
+    size_t width, height, depth;
+} CUextent3D;
+
+typedef struct CUmemcpy3DOperand_st {
+    CUmemcpy3DOperandType type;
+    union {
+        struct {
+            CUdeviceptr ptr;
+            size_t rowLength, layerHeight; /* in elements; 0: as the extent */
+            CUmemLocation locHint;
+        } ptr;
+        struct {
+            CUarray array;
+            CUoffset3D offset;
+        } array;
+    } op;
+} CUmemcpy3DOperand;
+
+typedef struct CUDA_MEMCPY3D_BATCH_OP_st {
+    CUmemcpy3DOperand src;
+    CUmemcpy3DOperand dst;
+    CUextent3D extent; /* in elements where an array takes part, else in bytes */
+    CUmemcpySrcAccessOrder srcAccessOrder;
+    unsigned int flags;
+} CUDA_MEMCPY3D_BATCH_OP;
+
+typedef struct CUmemDecompressParams_st {
+    size_t srcNumBytes, dstNumBytes;
+    cuuint32_t *dstActBytes;
+    const void *src;
+    void *dst;
+    CUmemDecompressAlgorithm algo;
+    unsigned char padding[20];
+} CUmemDecompressParams;
+
+typedef struct CUDA_FABRIC_COPY_BATCH_OP_st CUDA_FABRIC_COPY_BATCH_OP;
+
 typedef struct CUmemAccessDesc_st {
     CUmemLocation location;
     CUmemAccess_flags flags;
@@ -522,6 +639,27 @@ typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st {
     CUkernel kern;
     CUcontext ctx;
 } CUDA_KERNEL_NODE_PARAMS_v2;
+
+typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st {
+    cuuint64_t flags;
+    CUstream hUploadStream;
+    CUgraphNode hErrNode_out;
+    CUgraphInstantiateResult result_out;
+} CUDA_GRAPH_INSTANTIATE_PARAMS;
+
+typedef struct CUgraphEdgeData_st {
+    unsigned char from_port;
+    unsigned char to_port;
+    unsigned char type;
+    unsigned char reserved[5];
+} CUgraphEdgeData;
+
+/* Only passed through. */
+typedef struct CUgraphNodeParams_st CUgraphNodeParams;
+typedef int CUgraphRecaptureStatus;
+typedef CUresult (*CUgraphRecaptureCallback)(void *data, CUgraphNode node, const CUgraphNodeParams *originalParams,
+                                             const CUgraphNodeParams *recaptureParams, CUgraphRecaptureStatus status);
+typedef struct CUstreamCigCaptureParams_st CUstreamCigCaptureParams;
 
 typedef struct CUexecAffinityParam_st CUexecAffinityParam;
 typedef struct CUctxCigParam_st CUctxCigParam;
@@ -585,7 +723,12 @@ CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev);
 CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
                         CUdevice dev);
 CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev);
+CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev);
 CUresult cuCtxDestroy_v2(CUcontext ctx);
+CUresult cuCtxDestroy(CUcontext ctx);
+CUresult cuCtxDetach(CUcontext ctx);
+CUresult cuGreenCtxDestroy(CUgreenCtx hCtx);
+CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx);
 CUresult cuCtxPushCurrent_v2(CUcontext ctx);
 CUresult cuCtxPopCurrent_v2(CUcontext *pctx);
 CUresult cuCtxSetCurrent(CUcontext ctx);
@@ -682,6 +825,8 @@ EDGESHARE_PTSZ(cuLaunchHostFunc, (CUstream hStream, CUhostFn fn, void *userData)
 /* Streams. */
 CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags);
 CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority);
+CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority);
+CUresult cuStreamDestroy(CUstream hStream);
 CUresult cuStreamDestroy_v2(CUstream hStream);
 EDGESHARE_PTSZ(cuStreamGetPriority, (CUstream hStream, int *priority));
 EDGESHARE_PTSZ(cuStreamGetFlags, (CUstream hStream, unsigned int *flags));
@@ -696,6 +841,16 @@ EDGESHARE_PTSZ(cuStreamSynchronize, (CUstream hStream));
 EDGESHARE_PTSZ(cuStreamAttachMemAsync, (CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags));
 EDGESHARE_PTSZ(cuStreamBeginCapture, (CUstream hStream));
 EDGESHARE_PTSZ(cuStreamBeginCapture_v2, (CUstream hStream, CUstreamCaptureMode mode));
+EDGESHARE_PTSZ(cuStreamBeginCaptureToGraph,
+               (CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
+                const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode));
+#if !defined(CUDA_VERSION) || CUDA_VERSION >= 13010
+EDGESHARE_PTSZ(cuStreamBeginCaptureToCig, (CUstream hStream, CUstreamCigCaptureParams *streamCigCaptureParams));
+#endif
+#if !defined(CUDA_VERSION) || CUDA_VERSION >= 13030
+EDGESHARE_PTSZ(cuStreamBeginRecaptureToGraph, (CUstream hStream, CUstreamCaptureMode mode, CUgraph hGraph,
+                                               CUgraphRecaptureCallback callbackFunc, void *userData));
+#endif
 EDGESHARE_PTSZ(cuStreamEndCapture, (CUstream hStream, CUgraph *phGraph));
 EDGESHARE_PTSZ(cuStreamIsCapturing, (CUstream hStream, CUstreamCaptureStatus *captureStatus));
 EDGESHARE_PTSZ(cuStreamGetCaptureInfo,
@@ -725,6 +880,8 @@ CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUg
 CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes);
 CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags);
+EDGESHARE_PTSZ(cuGraphInstantiateWithParams,
+               (CUgraphExec * phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams));
 EDGESHARE_PTSZ(cuGraphUpload, (CUgraphExec hGraphExec, CUstream hStream));
 EDGESHARE_PTSZ(cuGraphLaunch, (CUgraphExec hGraphExec, CUstream hStream));
 CUresult cuGraphExecDestroy(CUgraphExec hGraphExec);
@@ -820,5 +977,72 @@ EDGESHARE_PTSZ(cuMemsetD2D16Async, (CUdeviceptr dstDevice, size_t dstPitch, unsi
                                     size_t Height, CUstream hStream));
 EDGESHARE_PTSZ(cuMemsetD2D32Async, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
                                     size_t Height, CUstream hStream));
+
+EDGESHARE_PTSZ(cuMemcpyBatchAsync,
+               (CUdeviceptr * dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
+                size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream));
+EDGESHARE_PTSZ(cuMemcpyBatchAsync_v2,
+               (CUdeviceptr * dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
+                size_t *attrsIdxs, size_t numAttrs, CUstream hStream));
+EDGESHARE_PTSZ(cuMemcpy3DBatchAsync, (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
+                                      unsigned long long flags, CUstream hStream));
+EDGESHARE_PTSZ(cuMemcpy3DBatchAsync_v2,
+               (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream));
+EDGESHARE_PTSZ(cuMemcpyWithAttributesAsync,
+               (CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr, CUstream hStream));
+EDGESHARE_PTSZ(cuMemcpy3DWithAttributesAsync,
+               (CUDA_MEMCPY3D_BATCH_OP * op, unsigned long long flags, CUstream hStream));
+#if !defined(CUDA_VERSION) || CUDA_VERSION >= 13050
+EDGESHARE_PTSZ(cuFabricCpyBatchAsync, (size_t numOps, CUDA_FABRIC_COPY_BATCH_OP *opList, unsigned long long flags,
+                                       CUstream hStream));
+#endif
+EDGESHARE_PTSZ(cuMemBatchDecompressAsync, (CUmemDecompressParams * paramsArray, size_t count, unsigned int flags,
+                                           size_t *errorIndex, CUstream stream));
+
+/* Memory: where managed memory lies. */
+EDGESHARE_PTSZ(cuMemPrefetchAsync, (CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream));
+EDGESHARE_PTSZ(cuMemPrefetchAsync_v2,
+               (CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream));
+EDGESHARE_PTSZ(cuMemPrefetchBatchAsync,
+               (CUdeviceptr * dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+                size_t numPrefetchLocs, unsigned long long flags, CUstream hStream));
+EDGESHARE_PTSZ(cuMemDiscardBatchAsync, (CUdeviceptr * dptrs, size_t *sizes, size_t count, unsigned long long flags,
+                                        CUstream hStream));
+EDGESHARE_PTSZ(cuMemDiscardAndPrefetchBatchAsync,
+               (CUdeviceptr * dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+                size_t numPrefetchLocs, unsigned long long flags, CUstream hStream));
+
+/* Memory: copies and sets as they were before CUDA 3.2. */
+CUresult cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount);
+CUresult cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
+CUresult cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
+CUresult cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
+CUresult cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
+CUresult cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount);
+CUresult cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
+CUresult cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray srcArray, unsigned int srcOffset,
+                      unsigned int ByteCount);
+CUresult cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy);
+CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy);
+CUresult cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy);
+CUresult cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount, CUstream hStream);
+CUresult cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream);
+CUresult cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount,
+                           CUstream hStream);
+CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount,
+                           CUstream hStream);
+CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount,
+                           CUstream hStream);
+CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream);
+CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream);
+CUresult cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N);
+CUresult cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N);
+CUresult cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N);
+CUresult cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned char uc, unsigned int Width,
+                      unsigned int Height);
+CUresult cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned short us, unsigned int Width,
+                       unsigned int Height);
+CUresult cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned int ui, unsigned int Width,
+                       unsigned int Height);
 
 #endif

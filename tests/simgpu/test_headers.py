@@ -46,7 +46,9 @@ def layouts(path: Path) -> dict[str, list[str]]:
     found = {}
     for body, name in re.findall(r"typedef (?:struct|union) \w+ \{(.*?)\n\} (\w+);", without_comments(path), re.DOTALL):
         # Members of members have other offsets, and are checked by the size of what holds them.
-        flat = re.sub(r"\{[^{}]*\}", "", body)
+        flat = body
+        while "{" in flat:
+            flat = re.sub(r"\{[^{}]*\}", "", flat)
         members = re.findall(r"(\w+)(?:\[[^\]]*\])*\s*[,;]", flat)
         # What is reserved shrinks from version to version.
         found[name] = [member for member in members if not member.startswith("reserved")]
