@@ -209,26 +209,27 @@ static struct es_slot *admit(struct es_slot *slot, uint64_t key, CUstream stream
     }
 }
 
-struct es_slot *es_gate_admit(uint64_t key, CUstream stream)
+uintptr_t es_gate_ask(void)
 {
+    const struct es_pass asked = es_asked;
     const int error = errno;
     struct es_slot *slot;
 
     if (es_mode_now() == ES_OUT || !es_driver_find())
-        return NULL;
+        return ES_ASKED;
     es_session_join();
     if (es_mode_now() == ES_OUT || es_session_forked())
-        return NULL;
+        return ES_ASKED;
     slot = es_slot_mine();
     /* A call from within the driver, or from a handler that interrupted one. */
     if (slot != NULL && slot->busy != 0)
-        return NULL;
+        return ES_ASKED;
     __atomic_fetch_add(&es_gate.arriving, 1, __ATOMIC_SEQ_CST);
     es_batches_return();
-    slot = admit(slot, key, stream);
+    slot = admit(slot, asked.key, asked.stream);
     __atomic_fetch_sub(&es_gate.arriving, 1, __ATOMIC_SEQ_CST);
     errno = error;
-    return slot;
+    return (uintptr_t)slot | ES_ASKED;
 }
 
 /* Takes in the time from a grant to the first launch of a thread that waited for it. Long ones count little: the thread
@@ -242,8 +243,9 @@ static void learn_launch(uint64_t ns)
     es_lock_give(&es_gate.lock);
 }
 
-void es_gate_admitted(struct es_slot *slot)
+void es_gate_answered(uintptr_t passed)
 {
+    struct es_slot *slot = (struct es_slot *)(passed & ~(uintptr_t)ES_ASKED);
     const int error = errno;
     bool last;
 
@@ -251,7 +253,7 @@ void es_gate_admitted(struct es_slot *slot)
         return;
     /* Once it is not busy any more, the batch may be taken from it. */
     last = slot->batch.last;
-    es_gate_passed(slot);
+    es_gate_passed((uintptr_t)slot);
     if (slot->granted_ns != 0) {
         learn_launch(es_now_ns() - slot->granted_ns);
         slot->granted_ns = 0;

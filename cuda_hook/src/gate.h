@@ -100,17 +100,22 @@ static inline uint32_t es_mode_now(void)
     return __atomic_load_n(&es_gate.mode, __ATOMIC_ACQUIRE);
 }
 
-/* The launch path: the slot when the submission may go at once, else NULL and es_gate_admit must be asked. One word is
- * read; nothing shared is written; no fence, no clock. `busy` tells the helper, after it has shut the gate and made
- * every core pass a barrier (membarrier), which threads may still be about to submit under the old word. */
-static inline __attribute__((always_inline)) struct es_slot *es_gate_pass(uint64_t key, CUstream stream)
+/* How a submission was let go: its slot's address, with ES_ASKED added where the gate was asked; ES_ASK when it must be. */
+enum { ES_ASK = 0, ES_ASKED = 1 };
+
+/* The launch path: when the submission may go at once, its slot; else ES_ASK. One word is read; nothing shared is
+ * written; no fence, no clock. `busy` tells the helper, after it has shut the gate and made every core pass a barrier
+ * (membarrier), which threads may still be about to submit under the old word. */
+static inline __attribute__((always_inline)) uintptr_t es_gate_pass(uint64_t key, CUstream stream)
 {
     struct es_slot *slot = es_slot_self;
     struct es_pass *pass;
     int64_t left_ns;
 
-    if (__builtin_expect(slot == NULL, 0))
-        return NULL;
+    if (__builtin_expect(slot == NULL, 0)) {
+        es_asked = (struct es_pass){.key = key, .stream = stream};
+        return ES_ASK;
+    }
     __atomic_store_n(&slot->busy, slot->busy + 1, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     pass = es_slot_pass(slot, key);
@@ -121,24 +126,30 @@ static inline __attribute__((always_inline)) struct es_slot *es_gate_pass(uint64
                          1)) {
         __atomic_store_n(&slot->left_ns, left_ns, __ATOMIC_RELAXED);
         __atomic_store_n(&slot->launches, slot->launches + 1, __ATOMIC_RELAXED);
-        return slot;
+        return (uintptr_t)slot;
     }
     __atomic_store_n(&slot->busy, slot->busy - 1, __ATOMIC_RELAXED);
-    return NULL;
+    es_asked = (struct es_pass){.key = key, .stream = stream};
+    return ES_ASK;
 }
+
+/* The slow path: returns when the submission in es_asked may go. ES_ASKED alone: it is none of the hook's business (no allocation, a
+ * capture, a call from within the driver). Keeps errno. */
+uintptr_t es_gate_ask(void) __attribute__((cold));
+
+/* What follows a submission that was asked for. Keeps errno. */
+void es_gate_answered(uintptr_t passed) __attribute__((cold));
 
 /* The submission has returned from the driver. */
-static inline __attribute__((always_inline)) void es_gate_passed(struct es_slot *slot)
+static inline __attribute__((always_inline)) void es_gate_passed(uintptr_t passed)
 {
-    __atomic_store_n(&slot->busy, slot->busy - 1, __ATOMIC_RELEASE);
+    struct es_slot *slot = (struct es_slot *)passed;
+
+    if (__builtin_expect((passed & ES_ASKED) != 0, 0))
+        es_gate_answered(passed);
+    else
+        __atomic_store_n(&slot->busy, slot->busy - 1, __ATOMIC_RELEASE);
 }
-
-/* The slow path: returns when the submission may go. NULL: it is none of the hook's business (no allocation, a
- * capture, a call from within the driver). Keeps errno. */
-struct es_slot *es_gate_admit(uint64_t key, CUstream stream);
-
-/* After a submission that es_gate_admit let go; takes its NULL too. */
-void es_gate_admitted(struct es_slot *slot);
 
 /* What the manager should know of this client, into the hint page. With the lock held. */
 void es_gate_hint(uint64_t now_ns);

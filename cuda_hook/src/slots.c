@@ -7,9 +7,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-_Static_assert(ES_PASSES == 1 << (64 - 61), "es_slot_pass takes three bits");
+_Static_assert(ES_PASSES * sizeof(struct es_pass) == 1 << (64 - 56), "es_slot_pass takes the upper eight bits");
 
 __thread struct es_slot *es_slot_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+__thread struct es_pass es_asked __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 static struct es_slot *slots; /* mapped at the first use, so that a process without CUDA has none of it */
 static size_t used;

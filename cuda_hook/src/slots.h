@@ -19,7 +19,7 @@ struct es_pass {
     uint64_t key; /* 0: none */
     CUstream stream;
     int64_t cost_ns;
-};
+} __attribute__((aligned(32)));
 
 /* A submission that is let go at once is one that follows another of its batch: a run of launches between two markers.
  * What a thread has submitted since the last marker is its open batch. */
@@ -44,8 +44,8 @@ struct es_slot {
     uint32_t word;    /* the gate word under which the rest holds; 0: none */
     int64_t left_ns;  /* what the open batch may still use; negative: nothing, ask */
     uint64_t launches;
-    struct es_pass passes[ES_PASSES];
     uint64_t granted_ns; /* of the grant that it waited for and has not yet launched under; 0: of none */
+    struct es_pass passes[ES_PASSES];
 
     struct es_batch_open batch;
     bool marking;     /* its markers are being recorded just now */
@@ -53,6 +53,9 @@ struct es_slot {
 } __attribute__((aligned(64)));
 
 extern __thread struct es_slot *es_slot_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* What the thread's last submission that could not go at once was; it costs nothing. */
+extern __thread struct es_pass es_asked __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* The calling thread's slot, taken at its first use; NULL when there is none left. */
 struct es_slot *es_slot_mine(void);
@@ -69,7 +72,10 @@ void es_slots_reset(void);
 
 static inline struct es_pass *es_slot_pass(struct es_slot *slot, uint64_t key)
 {
-    return &slot->passes[key * UINT64_C(0x9E3779B97F4A7C15) >> 61];
+    /* Fibonacci hashing (costs.c); the product's upper three bits, already times the size of a pass. */
+    const uint64_t offset = key * UINT64_C(0x9E3779B97F4A7C15) >> 56 & (ES_PASSES - 1) * sizeof(struct es_pass);
+
+    return (struct es_pass *)((char *)slot->passes + offset);
 }
 
 #endif

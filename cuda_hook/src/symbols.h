@@ -28,7 +28,7 @@ enum es_symbol {
 };
 
 /* The driver's (and NVML's) own functions, by es_symbol: NULL where it has none, or is not loaded yet. */
-extern void *es_driver[ES_SYMBOLS];
+extern void *es_driver[ES_SYMBOLS] __attribute__((visibility("hidden")));
 
 /* The driver's own function of this name. */
 #define ES_DRIVER(name) ((__typeof__(&name))es_driver[ES_SYMBOL_##name])

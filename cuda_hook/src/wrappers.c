@@ -15,25 +15,22 @@ static inline CUstream own(CUstream stream)
 #define ES_DONE_LAUNCH(stream)
 #define ES_DONE_FETCH(stream) es_sync_done(stream);
 
-#define ES_SUBMIT(kind, name, parameters, arguments, key, stream)    \
-    CUresult es_##name parameters                                    \
-    {                                                                \
-        const uint64_t what = key;                                   \
-        const CUstream where = stream;                               \
-        struct es_slot *slot = es_gate_pass(what, where);            \
-        CUresult result;                                             \
-                                                                     \
-        if (__builtin_expect(slot != NULL, 1)) {                     \
-            result = ES_DRIVER(name) arguments;                      \
-            es_gate_passed(slot);                                    \
-        } else {                                                     \
-            ES_REAL_OR_RETURN(name);                                 \
-            slot = es_gate_admit(what, where);                       \
-            result = ES_DRIVER(name) arguments;                      \
-            es_gate_admitted(slot);                                  \
-        }                                                            \
-        ES_DONE_##kind(where) return result;                         \
-    }                                                                \
+/* One call of the driver for both ways to it, and what is asked for passed on in memory: else the compiler would keep some
+ * of a launch's eleven arguments, and the key, in registers that it has to save first. */
+#define ES_SUBMIT(kind, name, parameters, arguments, key, stream) \
+    CUresult es_##name parameters                                 \
+    {                                                             \
+        uintptr_t passed = es_gate_pass(key, stream);             \
+        CUresult result;                                          \
+                                                                  \
+        if (__builtin_expect(passed == ES_ASK, 0)) {              \
+            ES_REAL_OR_RETURN(name);                              \
+            passed = es_gate_ask();                               \
+        }                                                         \
+        result = ES_DRIVER(name) arguments;                       \
+        es_gate_passed(passed);                                   \
+        ES_DONE_##kind(stream) return result;                     \
+    }                                                             \
     ES_EXPORT(name);
 
 #define ES_PTSZ(kind, name, parameters, arguments, key, stream)       \
