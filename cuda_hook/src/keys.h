@@ -8,7 +8,17 @@
  * Pointers of user space have their upper 16 bits zero (x86-64 with 4 levels, aarch64 with 48 bits); where they have
  * not, two keys may coincide, which costs accuracy and nothing else. */
 
-enum es_copy_kind { ES_COPY_ANY, ES_COPY_IN, ES_COPY_OUT, ES_COPY_WITHIN, ES_COPY_PEER, ES_SET };
+enum es_copy_kind {
+    ES_COPY_ANY,
+    ES_COPY_IN,
+    ES_COPY_OUT,
+    ES_COPY_WITHIN,
+    ES_COPY_PEER,
+    ES_SET,
+    ES_PREFETCH,
+    ES_DISCARD,
+    ES_DECOMPRESS,
+};
 
 static inline uint64_t es_magnitude(uint64_t size)
 {
@@ -84,6 +94,70 @@ static inline uint64_t es_key_copy_3d_peer(const CUDA_MEMCPY3D_PEER *copy)
 {
     return copy == NULL ? es_key_copy(ES_COPY_PEER, 0)
                         : es_key_copy(ES_COPY_PEER, copy->WidthInBytes * copy->Height * copy->Depth);
+}
+
+/* As before CUDA 3.2, with 32 bits for all that is counted. */
+static inline uint64_t es_key_copy_2d_v1(const CUDA_MEMCPY2D_v1 *copy)
+{
+    return copy == NULL ? es_key_copy(ES_COPY_ANY, 0)
+                        : es_key_copy(es_direction(copy->srcMemoryType, copy->dstMemoryType),
+                                      (uint64_t)copy->WidthInBytes * copy->Height);
+}
+
+static inline uint64_t es_key_copy_3d_v1(const CUDA_MEMCPY3D_v1 *copy)
+{
+    return copy == NULL ? es_key_copy(ES_COPY_ANY, 0)
+                        : es_key_copy(es_direction(copy->srcMemoryType, copy->dstMemoryType),
+                                      (uint64_t)copy->WidthInBytes * copy->Height * copy->Depth);
+}
+
+/* Several copies in one call: their time goes with their number, too. */
+static inline uint64_t es_key_many(enum es_copy_kind kind, uint64_t bytes, size_t count)
+{
+    return es_key_copy(kind, bytes) | es_magnitude(count) << 16;
+}
+
+/* Of a long batch the first copies are looked at, so that the launch path stays short; the rest is taken to be alike. */
+enum { ES_BATCH_LOOK = 32 };
+
+static inline size_t es_batch_look(size_t count)
+{
+    return count < ES_BATCH_LOOK ? count : ES_BATCH_LOOK;
+}
+
+static inline uint64_t es_key_batch(enum es_copy_kind kind, const size_t *sizes, size_t count)
+{
+    const size_t look = sizes == NULL ? 0 : es_batch_look(count);
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < look; i++)
+        bytes += sizes[i];
+    return es_key_many(kind, bytes, count);
+}
+
+static inline uint64_t es_key_batch_3d(const CUDA_MEMCPY3D_BATCH_OP *copies, size_t count)
+{
+    const size_t look = copies == NULL ? 0 : es_batch_look(count);
+    uint64_t elements = 0;
+
+    for (size_t i = 0; i < look; i++)
+        elements += copies[i].extent.width * copies[i].extent.height * copies[i].extent.depth;
+    return es_key_many(ES_COPY_ANY, elements, count);
+}
+
+static inline uint64_t es_key_decompress(const CUmemDecompressParams *parts, size_t count)
+{
+    const size_t look = parts == NULL ? 0 : es_batch_look(count);
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < look; i++)
+        bytes += parts[i].dstNumBytes;
+    return es_key_many(ES_DECOMPRESS, bytes, count);
+}
+
+static inline uint64_t es_key_instantiation(CUgraph graph)
+{
+    return (uint64_t)(uintptr_t)graph ^ UINT64_C(0x7C) << 56;
 }
 
 #endif

@@ -14,15 +14,19 @@ static void mark_before(void)
         es_batch_close(slot, false);
 }
 
-CUresult es_cuStreamDestroy_v2(CUstream hStream)
-{
-    ES_REAL_OR_RETURN(cuStreamDestroy_v2);
-    mark_before();
-    if (!es_session_forked())
-        es_stream_end(hStream);
-    return ES_DRIVER(cuStreamDestroy_v2)(hStream);
-}
-ES_EXPORT(cuStreamDestroy_v2);
+#define END_STREAM(name)                     \
+    CUresult es_##name(CUstream hStream)     \
+    {                                        \
+        ES_REAL_OR_RETURN(name);             \
+        mark_before();                       \
+        if (!es_session_forked())            \
+            es_stream_end(hStream);          \
+        return ES_DRIVER(name)(hStream);     \
+    }                                        \
+    ES_EXPORT(name)
+
+END_STREAM(cuStreamDestroy);
+END_STREAM(cuStreamDestroy_v2);
 
 /* Threads ask again before they submit to it: only then is it seen that it captures. */
 static void ask_again(void)
@@ -47,7 +51,19 @@ static void ask_again(void)
     }                                              \
     ES_EXPORT(name)
 
-BEGIN_CAPTURE(cuStreamBeginCapture, (CUstream hStream), (hStream));
-BEGIN_CAPTURE(cuStreamBeginCapture_ptsz, (CUstream hStream), (hStream));
-BEGIN_CAPTURE(cuStreamBeginCapture_v2, (CUstream hStream, CUstreamCaptureMode mode), (hStream, mode));
-BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz, (CUstream hStream, CUstreamCaptureMode mode), (hStream, mode));
+#define BEGIN_CAPTURES(name, parameters, arguments) \
+    BEGIN_CAPTURE(name, parameters, arguments);     \
+    BEGIN_CAPTURE(name##_ptsz, parameters, arguments)
+
+BEGIN_CAPTURES(cuStreamBeginCapture, (CUstream hStream), (hStream));
+BEGIN_CAPTURES(cuStreamBeginCapture_v2, (CUstream hStream, CUstreamCaptureMode mode), (hStream, mode));
+BEGIN_CAPTURES(cuStreamBeginCaptureToGraph,
+               (CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
+                const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode),
+               (hStream, hGraph, dependencies, dependencyData, numDependencies, mode));
+BEGIN_CAPTURES(cuStreamBeginCaptureToCig, (CUstream hStream, CUstreamCigCaptureParams *streamCigCaptureParams),
+               (hStream, streamCigCaptureParams));
+BEGIN_CAPTURES(cuStreamBeginRecaptureToGraph,
+               (CUstream hStream, CUstreamCaptureMode mode, CUgraph hGraph, CUgraphRecaptureCallback callbackFunc,
+                void *userData),
+               (hStream, mode, hGraph, callbackFunc, userData));
