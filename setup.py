@@ -17,13 +17,15 @@ CFLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-fvisibility=hidden", "-
 
 @dataclass
 class Plain:
-    """A shared library or program with no Python in it. ``link`` holds the linker's flags and libraries."""
+    """A shared library or program with no Python in it. ``link`` holds the linker's flags and libraries, ``alias``
+    the name without a version that some programs look for."""
 
     path: str
     sources: list[str]
     include: list[str]
     link: list[str] = field(default_factory=list)
     program: bool = False
+    alias: str | None = None
 
 
 def sources(*folders: str) -> list[str]:
@@ -39,12 +41,14 @@ PLAIN = [
         ["cuda_hook", "simgpu"],
         # As the real driver, which reaches its own functions whoever stands in front of them.
         ["-shared", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic", "-lrt"],
+        alias="libcuda.so",
     ),
     Plain(
         "simgpu/lib/libnvidia-ml.so.1",
         sources("simgpu/nvml", "simgpu/machine"),
         ["cuda_hook", "simgpu"],
         ["-shared", "-Wl,-soname,libnvidia-ml.so.1", "-lrt"],
+        alias="libnvidia-ml.so",
     ),
     Plain(
         "simgpu/lib/libsimgpu.so",
@@ -79,6 +83,12 @@ class BuildNative(build_ext):
     def build_plain(self, plain: Plain) -> None:
         target = Path(plain.path) if self.inplace else Path(self.build_lib) / plain.path
         library_dir = Path("simgpu/lib") if self.inplace else Path(self.build_lib) / "simgpu/lib"
+        if plain.alias and self.inplace:
+            # Only here: a wheel has no symbolic links, and a copy would be a second driver in one process.
+            target.parent.mkdir(parents=True, exist_ok=True)
+            link_path = target.with_name(plain.alias)
+            link_path.unlink(missing_ok=True)
+            link_path.symlink_to(target.name)
         parts = [path for folder in plain.include for path in Path(folder).rglob("*") if path.suffix in SOURCES]
         if not newer_group([str(path) for path in [*parts, ROOT / "setup.py"]], str(target)):
             return
