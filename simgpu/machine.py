@@ -138,7 +138,8 @@ class Machine:
             uuid=self._text(gpu.uuid),
             name=self._text(gpu.model.name),
             memory_bytes=int(gpu.model.memory_bytes),
-            used_bytes=int(gpu.model.reserved_bytes) + sum(int(context.memory_bytes) for context in contexts),
+            used_bytes=int(gpu.model.reserved_bytes + gpu.detached_bytes)
+            + sum(int(context.memory_bytes) for context in contexts),
             busy_ns=int(gpu.busy_ns),
             queued=sum(int(context.tail - context.completed) for context in contexts if context.state == 1),
             lost=bool(gpu.lost),
@@ -186,6 +187,14 @@ class Machine:
     def _memory(self) -> dict[tuple[int, int], int]:
         """(slot, GPU) → bytes."""
         memory: dict[tuple[int, int], int] = {}
+        for slot in range(self._shared.slots):
+            own = self._shared.processes[slot].memory_bytes
+            memory.update({(slot, gpu): int(own[gpu]) for gpu in range(self.gpu_count)})
+        for index in range(self._shared.export_slots):
+            entry = self._shared.exports[index]
+            if entry.kind == self._library.SIMGPU_EXPORT_MEMORY:
+                key = int(entry.charged), int(entry.gpu)
+                memory[key] = memory.get(key, 0) + int(entry.bytes)
         for gpu in range(self.gpu_count):
             for index in self._contexts(gpu):
                 context = self._shared.gpus[gpu].contexts[index]

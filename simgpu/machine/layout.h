@@ -4,7 +4,7 @@
  * Every time is CLOCK_MONOTONIC in nanoseconds, which all containers of a machine share. */
 
 enum simgpu_limits {
-    SIMGPU_VERSION = 1,
+    SIMGPU_VERSION = 2,
     SIMGPU_GPUS = 16,        /* GPUs of one machine at most */
     SIMGPU_PROCESSES = 1024, /* slots; a dead process keeps its slot until no other is free */
     SIMGPU_CONTEXTS = 256,   /* contexts of one GPU at a time */
@@ -12,13 +12,16 @@ enum simgpu_limits {
     SIMGPU_RING = 4096,      /* entries kept, so that an event can ask when its entry ended */
     SIMGPU_LOG = 131072,     /* executed intervals kept for each GPU */
     SIMGPU_FAULTS = 64,      /* faults kept for each GPU */
-    SIMGPU_HOLDERS = 4096    /* processes that may hold a lock at a time */
+    SIMGPU_HOLDERS = 4096,   /* processes that may hold a lock at a time */
+    SIMGPU_EXPORTS = 1024,   /* things that processes have exported to others, at a time */
+    SIMGPU_IMPORTERS = 32    /* processes that hold one of those, the exporter included */
 };
 
 enum simgpu_scheduling { SIMGPU_FIFO = 0, SIMGPU_TIMESLICE = 1 };
 enum simgpu_process_state { SIMGPU_PROCESS_FREE = 0, SIMGPU_PROCESS_LIVE = 1, SIMGPU_PROCESS_DEAD = 2 };
 enum simgpu_context_state { SIMGPU_CONTEXT_FREE = 0, SIMGPU_CONTEXT_LIVE = 1, SIMGPU_CONTEXT_DYING = 2 };
 enum simgpu_kind { SIMGPU_KERNEL = 1, SIMGPU_COPY = 2, SIMGPU_SET = 3, SIMGPU_HOST = 4 };
+enum simgpu_export_kind { SIMGPU_EXPORT_NONE = 0, SIMGPU_EXPORT_MEMORY = 1, SIMGPU_EXPORT_EVENT = 2 };
 enum simgpu_fault_kind { SIMGPU_FAULT_XID = 1, SIMGPU_FAULT_ECC_SINGLE = 2, SIMGPU_FAULT_ECC_DOUBLE = 3 };
 
 /* One piece of queued work. The owner writes the first part and then publishes it; the engine writes the rest. */
@@ -67,6 +70,25 @@ struct simgpu_process {
     char name[64];
     uint64_t executed_ns[16]; /* for each GPU */
     uint64_t entries[16];     /* finished, for each GPU */
+    uint64_t memory_bytes[16]; /* of each GPU: what belongs to no context, and no export */
+};
+
+struct simgpu_holder {
+    uint32_t process; /* slot */
+    uint32_t count;   /* 0: nobody */
+};
+
+/* What one process made and others may hold too; it is over when nobody holds it. */
+struct simgpu_export {
+    uint32_t kind;
+    uint32_t gpu;
+    uint64_t id;         /* never the same again on this machine */
+    uint64_t bytes;      /* of the GPU's memory */
+    uint32_t charged;    /* slot of the process that they count for: the maker, and once that is gone another holder */
+    uint32_t context;    /* an event: recorded in this one, */
+    uint64_t context_id;
+    uint64_t after;      /* done when that has completed so many entries; 0: not recorded */
+    struct simgpu_holder holders[32];
 };
 
 struct simgpu_log_entry {
@@ -150,7 +172,8 @@ struct simgpu_gpu {
     uint64_t padding1[2];
     uint32_t lock;
     uint32_t recoveries; /* times that a dead holder's lock was taken over */
-    uint64_t padding2[7];
+    uint64_t detached_bytes; /* memory of processes and exports on this GPU */
+    uint64_t padding2[6];
     uint64_t time_ns; /* the simulation has come this far */
     uint64_t turn_end_ns;
     uint64_t segment_begin_ns; /* of the interval that runs now */
@@ -182,8 +205,11 @@ struct simgpu_machine {
     uint64_t last_reap_ns; /* when somebody last looked for dead processes */
     uint32_t faults;       /* injected in all GPUs: a futex that waiters for events sleep on */
     uint32_t slots;        /* of `processes`, ever used */
-    uint64_t padding[3];
+    uint32_t export_slots; /* of `exports` */
+    uint32_t unused;
+    uint64_t padding[2];
     struct simgpu_process processes[1024];
+    struct simgpu_export exports[1024]; /* under `lock`; what they take of a GPU's memory under that GPU's too */
     struct simgpu_gpu gpus[];
 };
 

@@ -130,9 +130,18 @@ static uint32_t index_of(const struct machine *machine, const struct simgpu_gpu 
     return (uint32_t)(gpu - machine->shared->gpus);
 }
 
+/* The sum may be of before or after what the dead one was about to write. */
+static void recount(struct machine *machine, struct simgpu_gpu *gpu) {
+    uint64_t bytes = 0;
+    for (uint32_t slot = 0; slot < load_u32(&machine->shared->slots); slot++)
+        bytes += machine_detached_bytes(machine, index_of(machine, gpu), slot);
+    store_u64(&gpu->detached_bytes, bytes);
+}
+
 void gpu_lock(struct machine *machine, struct simgpu_gpu *gpu) {
     if (word_lock(machine, &gpu->lock)) {
         engine_recover(gpu, machine->shared->processes, index_of(machine, gpu));
+        recount(machine, gpu);
         gpu->recoveries++;
     }
 }

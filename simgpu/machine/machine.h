@@ -72,6 +72,12 @@ uint64_t gpu_used_bytes(const struct simgpu_gpu *gpu);
 bool machine_take_memory(struct machine *machine, uint32_t gpu, uint32_t context, uint64_t bytes);
 void machine_give_memory(struct machine *machine, uint32_t gpu, uint32_t context, uint64_t bytes);
 
+/* The same for this process itself, outside every context. */
+bool machine_take_own_memory(struct machine *machine, uint32_t gpu, uint64_t bytes);
+void machine_give_own_memory(struct machine *machine, uint32_t gpu, uint64_t bytes);
+/* What a process has of a GPU's memory outside its contexts. */
+uint64_t machine_detached_bytes(const struct machine *machine, uint32_t gpu, uint32_t slot);
+
 /* Sleeps while the word has this value, at most so long; wakes all who do. */
 void futex_wait_for(uint32_t *word, uint32_t value, uint64_t timeout_ns);
 void futex_wake_all(uint32_t *word);

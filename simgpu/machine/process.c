@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "machine/engine.h"
+#include "machine/export.h"
 #include "machine/lock.h"
 #include "machine/machine.h"
 
@@ -76,6 +77,9 @@ static void condemn_contexts(struct machine *machine, uint32_t slot) {
             if (gpu->contexts[context].state == SIMGPU_CONTEXT_LIVE && gpu->contexts[context].process == slot)
                 engine_condemn(gpu, context);
         }
+        uint64_t *own_bytes = &machine->shared->processes[slot].memory_bytes[index];
+        gpu->detached_bytes -= *own_bytes;
+        store_u64(own_bytes, 0);
         gpu_unlock(gpu);
     }
 }
@@ -91,6 +95,7 @@ void machine_reap_now(struct machine *machine) {
         /* Contexts first: if this process dies here, the next one finds the slot still to be done. */
         if (process->state == SIMGPU_PROCESS_LIVE && !machine_alive(machine, slot, NULL)) {
             condemn_contexts(machine, slot);
+            exports_forget(machine, slot);
             process->end_ns = clock_now_ns();
             store_u32(&process->state, SIMGPU_PROCESS_DEAD);
         }
@@ -109,7 +114,7 @@ void machine_reap(struct machine *machine, uint64_t now_ns) {
 uint64_t gpu_total_bytes(const struct simgpu_gpu *gpu) { return gpu->model.memory_bytes - gpu->model.reserved_bytes; }
 
 uint64_t gpu_used_bytes(const struct simgpu_gpu *gpu) {
-    uint64_t used = 0;
+    uint64_t used = load_u64(&gpu->detached_bytes);
     for (uint32_t word = 0; word < SIMGPU_CONTEXTS / 64; word++) {
         for (uint64_t rest = gpu->live[word]; rest; rest &= rest - 1)
             used += load_u64(&gpu->contexts[word * 64 + (uint32_t)__builtin_ctzll(rest)].memory_bytes);
@@ -182,6 +187,44 @@ void machine_give_memory(struct machine *machine, uint32_t gpu_index, uint32_t c
     gpu_lock(machine, gpu);
     store_u64(&gpu->contexts[context].memory_bytes, gpu->contexts[context].memory_bytes - bytes);
     gpu_unlock(gpu);
+}
+
+bool machine_take_own_memory(struct machine *machine, uint32_t gpu_index, uint64_t bytes) {
+    struct simgpu_gpu *gpu = &machine->shared->gpus[gpu_index];
+    uint64_t *own_bytes = &machine->shared->processes[machine->slot].memory_bytes[gpu_index];
+    for (int attempt = 0; attempt < 2; attempt++) {
+        gpu_lock(machine, gpu);
+        bool room = has_room(gpu, bytes);
+        if (room) {
+            store_u64(own_bytes, *own_bytes + bytes);
+            store_u64(&gpu->detached_bytes, gpu->detached_bytes + bytes);
+        }
+        gpu_unlock(gpu);
+        if (room)
+            return true;
+        machine_reap_now(machine);
+    }
+    return false;
+}
+
+void machine_give_own_memory(struct machine *machine, uint32_t gpu_index, uint64_t bytes) {
+    struct simgpu_gpu *gpu = &machine->shared->gpus[gpu_index];
+    uint64_t *own_bytes = &machine->shared->processes[machine->slot].memory_bytes[gpu_index];
+    gpu_lock(machine, gpu);
+    store_u64(own_bytes, *own_bytes - bytes);
+    store_u64(&gpu->detached_bytes, gpu->detached_bytes - bytes);
+    gpu_unlock(gpu);
+}
+
+uint64_t machine_detached_bytes(const struct machine *machine, uint32_t gpu, uint32_t slot) {
+    const struct simgpu_machine *shared = machine->shared;
+    uint64_t bytes = load_u64(&shared->processes[slot].memory_bytes[gpu]);
+    for (uint32_t index = 0; index < load_u32(&shared->export_slots); index++) {
+        const struct simgpu_export *entry = &shared->exports[index];
+        if (load_u32(&entry->kind) != SIMGPU_EXPORT_NONE && entry->gpu == gpu && load_u32(&entry->charged) == slot)
+            bytes += entry->bytes;
+    }
+    return bytes;
 }
 
 void machine_fault(struct machine *machine, uint32_t gpu_index, uint32_t kind, uint32_t xid, uint32_t error, bool lost) {

@@ -7,30 +7,43 @@
 /* MIG instances that a process is not in. */
 #define NO_INSTANCE 0xffffffffu
 
+enum { MOST_USERS = SIMGPU_CONTEXTS };
+
 struct user {
     uint32_t slot;
     uint32_t pid;
     uint64_t memory_bytes;
 };
 
-/* Processes with a context on the GPU, whose pids can be seen from here. */
+/* Adds what a process uses, where its pid can be seen from here. Returns how many users there are then. */
+static unsigned int add_user(struct user *users, unsigned int count, uint32_t slot, uint64_t memory_bytes) {
+    unsigned int user = 0;
+    int32_t pid;
+    while (user < count && users[user].slot != slot)
+        user++;
+    if (user == count) {
+        if (count == MOST_USERS || !machine_alive(&library.machine, slot, &pid) || pid <= 0)
+            return count;
+        users[count++] = (struct user){.slot = slot, .pid = (uint32_t)pid};
+    }
+    users[user].memory_bytes += memory_bytes;
+    return count;
+}
+
+/* Processes with a context on the GPU, or memory with no context. */
 static unsigned int find_users(const struct simgpu_gpu *gpu, struct user *users) {
+    const struct simgpu_machine *shared = library.machine.shared;
     unsigned int count = 0;
     machine_reap_now(&library.machine);
     for (uint32_t index = 0; index < SIMGPU_CONTEXTS; index++) {
         const struct simgpu_context *context = &gpu->contexts[index];
-        unsigned int user = 0;
-        if (load_u32(&context->state) != SIMGPU_CONTEXT_LIVE)
-            continue;
-        while (user < count && users[user].slot != context->process)
-            user++;
-        if (user == count) {
-            int32_t pid;
-            if (!machine_alive(&library.machine, context->process, &pid) || pid <= 0)
-                continue;
-            users[count++] = (struct user){.slot = context->process, .pid = (uint32_t)pid};
-        }
-        users[user].memory_bytes += load_u64(&context->memory_bytes);
+        if (load_u32(&context->state) == SIMGPU_CONTEXT_LIVE)
+            count = add_user(users, count, context->process, load_u64(&context->memory_bytes));
+    }
+    for (uint32_t slot = 0; load_u64(&gpu->detached_bytes) && slot < load_u32(&shared->slots); slot++) {
+        uint64_t bytes = machine_detached_bytes(&library.machine, (uint32_t)(gpu - shared->gpus), slot);
+        if (bytes)
+            count = add_user(users, count, slot, bytes);
     }
     return count;
 }
@@ -46,7 +59,7 @@ static nvmlReturn_t list_users(nvmlDevice_t device, unsigned int *count, const v
 }
 
 static nvmlReturn_t running(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v2_t *infos) {
-    struct user users[SIMGPU_CONTEXTS];
+    struct user users[MOST_USERS];
     nvmlReturn_t result = list_users(device, count, infos, users);
     for (unsigned int index = 0; result == NVML_SUCCESS && index < *count; index++) {
         infos[index] = (nvmlProcessInfo_v2_t){
@@ -61,7 +74,7 @@ static nvmlReturn_t running(nvmlDevice_t device, unsigned int *count, nvmlProces
 
 EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *infoCount,
                                                          nvmlProcessInfo_v1_t *infos) {
-    struct user users[SIMGPU_CONTEXTS];
+    struct user users[MOST_USERS];
     nvmlReturn_t result = list_users(device, infoCount, infos, users);
     for (unsigned int index = 0; result == NVML_SUCCESS && index < *infoCount; index++)
         infos[index] = (nvmlProcessInfo_v1_t){.pid = users[index].pid, .usedGpuMemory = users[index].memory_bytes};
@@ -107,7 +120,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t devi
 EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization,
                                                     unsigned int *processSamplesCount,
                                                     unsigned long long lastSeenTimeStamp) {
-    struct user users[SIMGPU_CONTEXTS];
+    struct user users[MOST_USERS];
     unsigned int active = 0;
     DEVICE(gpu, device, processSamplesCount);
     machine_advance(&library.machine, device->gpu);
