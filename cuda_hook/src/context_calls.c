@@ -28,6 +28,7 @@ ES_EXPORT(cuInit);
     }                                             \
     ES_EXPORT(name)
 
+MAKE_CONTEXT(cuCtxCreate, (CUcontext * pctx, unsigned int flags, CUdevice dev), (pctx, flags, dev));
 MAKE_CONTEXT(cuCtxCreate_v2, (CUcontext * pctx, unsigned int flags, CUdevice dev), (pctx, flags, dev));
 MAKE_CONTEXT(cuCtxCreate_v3,
              (CUcontext * pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev),
@@ -36,19 +37,34 @@ MAKE_CONTEXT(cuCtxCreate_v4,
              (CUcontext * pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev),
              (pctx, ctxCreateParams, flags, dev));
 
-CUresult es_cuCtxDestroy_v2(CUcontext ctx)
-{
-    CUresult result;
+/* `ended` says whether a call that succeeded was the end: a context that goes on is noted anew at its next launch. */
+#define END_CONTEXT(name, ended)               \
+    CUresult es_##name(CUcontext ctx)          \
+    {                                          \
+        CUresult result;                       \
+                                               \
+        ES_REAL_OR_RETURN(name);               \
+        if (!es_session_forked())              \
+            es_context_end(ctx);               \
+        result = ES_DRIVER(name)(ctx);         \
+        if (result == CUDA_SUCCESS && (ended)) \
+            es_memory_context_ended(ctx);      \
+        return result;                         \
+    }                                          \
+    ES_EXPORT(name)
 
-    ES_REAL_OR_RETURN(cuCtxDestroy_v2);
-    if (!es_session_forked())
-        es_context_end(ctx);
-    result = ES_DRIVER(cuCtxDestroy_v2)(ctx);
-    if (result == CUDA_SUCCESS)
-        es_memory_context_ended(ctx);
-    return result;
+/* What is detached was current, and stays so unless that was its last use. */
+static bool current_is(CUcontext context)
+{
+    CUcontext current = NULL;
+
+    return ES_DRIVER(cuCtxGetCurrent) != NULL && ES_DRIVER(cuCtxGetCurrent)(&current) == CUDA_SUCCESS &&
+           current == context;
 }
-ES_EXPORT(cuCtxDestroy_v2);
+
+END_CONTEXT(cuCtxDestroy, true);
+END_CONTEXT(cuCtxDestroy_v2, true);
+END_CONTEXT(cuCtxDetach, !current_is(ctx));
 
 /* A primary context ends when it was released as often as it was retained. */
 enum { DEVICES = 64 };
@@ -91,6 +107,58 @@ static CUcontext ending(CUdevice dev, bool reset)
     es_lock_give(&es_gate.lock);
     return context;
 }
+
+/* A green context is part of a primary one, which it retains. */
+CUresult es_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
+{
+    CUresult result;
+
+    ES_REAL_OR_RETURN(cuGreenCtxCreate);
+    if (es_session_join_anew())
+        memset(primaries, 0, sizeof(primaries));
+    result = ES_DRIVER(cuGreenCtxCreate)(phCtx, desc, dev, flags);
+    if (result == CUDA_SUCCESS && dev >= 0 && dev < DEVICES) {
+        es_lock_take(&es_gate.lock);
+        primaries[dev].retained++;
+        es_lock_give(&es_gate.lock);
+    }
+    return result;
+}
+ES_EXPORT(cuGreenCtxCreate);
+
+/* The handle under which programs submit to a green context, and the device it is on; -1: unknown. */
+static CUdevice green_context(CUgreenCtx green, CUcontext *context)
+{
+    CUcontext ignored;
+    CUdevice device = -1;
+
+    *context = NULL;
+    if (ES_DRIVER(cuCtxFromGreenCtx) == NULL || ES_DRIVER(cuCtxFromGreenCtx)(context, green) != CUDA_SUCCESS ||
+        ES_DRIVER(cuCtxPushCurrent_v2)(*context) != CUDA_SUCCESS)
+        return -1;
+    if (ES_DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
+        device = -1;
+    (void)ES_DRIVER(cuCtxPopCurrent_v2)(&ignored);
+    return device;
+}
+
+CUresult es_cuGreenCtxDestroy(CUgreenCtx hCtx)
+{
+    CUcontext primary, context = NULL;
+    CUresult result;
+
+    ES_REAL_OR_RETURN(cuGreenCtxDestroy);
+    primary = es_session_forked() ? NULL : ending(green_context(hCtx, &context), false);
+    if (context != NULL)
+        es_context_end(context);
+    if (primary != NULL)
+        es_context_end(primary);
+    result = ES_DRIVER(cuGreenCtxDestroy)(hCtx);
+    if (result == CUDA_SUCCESS)
+        es_memory_context_ended(primary);
+    return result;
+}
+ES_EXPORT(cuGreenCtxDestroy);
 
 #define END_PRIMARY(name, reset)                          \
     CUresult es_##name(CUdevice dev)                      \

@@ -129,6 +129,15 @@ static int note_stream(CUstream handle, CUcontext context)
     return index;
 }
 
+/* A green context's stream has none that the older form of the question could answer with. */
+static bool context_of(CUstream stream, CUcontext *context)
+{
+    CUgreenCtx green;
+
+    return (ES_DRIVER(cuStreamGetCtx) != NULL && ES_DRIVER(cuStreamGetCtx)(stream, context) == CUDA_SUCCESS) ||
+           (ES_DRIVER(cuStreamGetCtx_v2) != NULL && ES_DRIVER(cuStreamGetCtx_v2)(stream, context, &green) == CUDA_SUCCESS);
+}
+
 int es_stream_index(CUstream stream)
 {
     const CUstream handle = normal(stream);
@@ -142,8 +151,7 @@ int es_stream_index(CUstream stream)
     es_lock_give(&es_gate.lock);
     if (index >= 0)
         return index;
-    if (!is_default(handle) &&
-        (ES_DRIVER(cuStreamGetCtx) == NULL || ES_DRIVER(cuStreamGetCtx)(handle, &context) != CUDA_SUCCESS))
+    if (!is_default(handle) && !context_of(handle, &context))
         context = current();
     if (context == NULL)
         return -1;
