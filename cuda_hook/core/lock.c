@@ -1,5 +1,6 @@
 #include "lock.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <stddef.h>
@@ -7,20 +8,35 @@
 #include <time.h>
 #include <unistd.h>
 
+__thread uint32_t es_locks_held __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+static void futex(const uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
+{
+    const int error = errno;
+
+    (void)syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
+    errno = error;
+}
+
+/* `held` is for handlers in the same thread, so the order of its writes need only be kept from the compiler. */
 void es_lock_take(struct es_lock *lock)
 {
     uint32_t state = 0;
 
+    es_locks_held++;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (__atomic_compare_exchange_n(&lock->state, &state, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return;
     while (__atomic_exchange_n(&lock->state, 2, __ATOMIC_ACQUIRE) != 0)
-        (void)syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
+        futex(&lock->state, FUTEX_WAIT, 2, NULL);
 }
 
 void es_lock_give(struct es_lock *lock)
 {
     if (__atomic_exchange_n(&lock->state, 0, __ATOMIC_RELEASE) == 2)
-        (void)syscall(SYS_futex, &lock->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+        futex(&lock->state, FUTEX_WAKE, 1, NULL);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    es_locks_held--;
 }
 
 void es_sleep_on(const uint32_t *word, uint32_t seen, uint64_t timeout_ns)
@@ -30,10 +46,10 @@ void es_sleep_on(const uint32_t *word, uint32_t seen, uint64_t timeout_ns)
         .tv_nsec = (long)(timeout_ns % 1000000000),
     };
 
-    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &timeout, NULL, 0);
+    futex(word, FUTEX_WAIT, seen, &timeout);
 }
 
 void es_wake_all(const uint32_t *word)
 {
-    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    futex(word, FUTEX_WAKE, INT_MAX, NULL);
 }

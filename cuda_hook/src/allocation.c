@@ -1,29 +1,29 @@
 #include "allocation.h"
 
-#include <fcntl.h>
+#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
+#include "kernel.h"
 #include "log.h"
+#include "settings.h"
 
 #define DEFAULT_FOLDER "/run/edgeshare"
 
 const char *es_allocation_folder(void)
 {
-    const char *named = getenv("EDGESHARE_HOOK_DIR");
+    const char *named = es_setting_folder();
 
-    return named != NULL && named[0] != '\0' ? named : DEFAULT_FOLDER;
+    return named[0] != '\0' ? named : DEFAULT_FOLDER;
 }
 
 bool es_allocation_exists(void)
 {
-    const int fd = open(es_allocation_folder(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    char path[ES_SETTING_BYTES + 2];
 
-    if (fd < 0)
-        return false;
-    (void)close(fd);
-    return true;
+    /* The dot says that it is a folder. Only a sure "no" lets the process out of its share for ever: not a sandbox that
+     * refuses the question. */
+    return es_allocation_path(path, sizeof(path), ".") &&
+           (es_kernel_access(path) == 0 || (errno != ENOENT && errno != ENOTDIR && errno != EACCES));
 }
 
 bool es_allocation_path(char *path, size_t size, const char *file)
@@ -35,15 +35,15 @@ bool es_allocation_path(char *path, size_t size, const char *file)
 
 void es_allocation_config(struct es_config *config)
 {
-    char path[512], text[ES_CONFIG_BYTES_MAX];
+    static char path[ES_SETTING_BYTES + 16], text[ES_CONFIG_BYTES_MAX]; /* stacks may be small; one thread begins */
     ssize_t bytes = 0;
     int fd;
 
     if (es_allocation_path(path, sizeof(path), "hook.conf")) {
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        fd = es_kernel_open(path, O_RDONLY | O_NONBLOCK, 0);
         if (fd >= 0) {
-            bytes = read(fd, text, sizeof(text));
-            (void)close(fd);
+            bytes = es_kernel_read(fd, text, sizeof(text));
+            (void)es_kernel_close(fd);
         }
     }
     if (es_config_parse(text, bytes > 0 ? (size_t)bytes : 0, config) > 0)

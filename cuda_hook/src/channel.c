@@ -1,25 +1,15 @@
 #include "channel.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
-#include <unistd.h>
+
+#include "kernel.h"
 
 enum { FD_FROM = 700 }; /* out of the way of what programs close or expect low */
 
 static int connection = -1;
 static struct stat identity;
-
-/* The kernel's own call: the C library's name for it is young (glibc 2.33), and the structure is the same on 64 bits. */
-static bool status_of(int fd, struct stat *status)
-{
-    return syscall(SYS_fstat, fd, status) == 0;
-}
 
 bool es_channel_open(const char *path)
 {
@@ -29,16 +19,16 @@ bool es_channel_open(const char *path)
     if (strlen(path) >= sizeof(address.sun_path))
         return false;
     memcpy(address.sun_path, path, strlen(path) + 1);
-    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    fd = es_kernel_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
         return false;
-    high = fcntl(fd, F_DUPFD_CLOEXEC, FD_FROM);
+    high = es_kernel_control(fd, F_DUPFD_CLOEXEC, FD_FROM);
     if (high >= 0) {
-        (void)close(fd);
+        (void)es_kernel_close(fd);
         fd = high;
     }
-    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0 || !status_of(fd, &identity)) {
-        (void)close(fd);
+    if (es_kernel_connect(fd, &address, sizeof(address)) != 0 || es_kernel_stat(fd, &identity) != 0) {
+        (void)es_kernel_close(fd);
         return false;
     }
     connection = fd;
@@ -49,14 +39,14 @@ bool es_channel_there(void)
 {
     struct stat now;
 
-    return connection >= 0 && status_of(connection, &now) && now.st_ino == identity.st_ino &&
+    return connection >= 0 && es_kernel_stat(connection, &now) == 0 && now.st_ino == identity.st_ino &&
            now.st_dev == identity.st_dev;
 }
 
 void es_channel_close(void)
 {
     if (es_channel_there())
-        (void)close(connection);
+        (void)es_kernel_close(connection);
     connection = -1;
 }
 
@@ -64,7 +54,7 @@ int es_channel_send(const void *record, size_t bytes)
 {
     if (!es_channel_there())
         return EBADF;
-    if (send(connection, record, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes)
+    if (es_kernel_send(connection, record, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes)
         return 0;
     return errno == EINTR ? EAGAIN : errno;
 }
@@ -78,7 +68,7 @@ ssize_t es_channel_receive(void *packet, size_t size, int fds[2])
     struct iovec part = {packet, size};
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
-    const ssize_t bytes = recvmsg(connection, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const ssize_t bytes = es_kernel_receive(connection, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
     for (struct cmsghdr *c = bytes > 0 ? CMSG_FIRSTHDR(&message) : NULL; c != NULL; c = CMSG_NXTHDR(&message, c)) {
         int got[2] = {-1, -1};
@@ -91,7 +81,7 @@ ssize_t es_channel_receive(void *packet, size_t size, int fds[2])
             if (fds != NULL && fds[i] < 0)
                 fds[i] = got[i];
             else if (got[i] >= 0)
-                (void)close(got[i]);
+                (void)es_kernel_close(got[i]);
         }
     }
     return (message.msg_flags & MSG_TRUNC) != 0 ? (ssize_t)size + 1 : bytes;
@@ -100,10 +90,12 @@ ssize_t es_channel_receive(void *packet, size_t size, int fds[2])
 bool es_channel_readable(int timeout_ms)
 {
     struct pollfd wait = {.fd = connection, .events = POLLIN};
+    struct timespec left = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
     int ready;
 
+    /* What is left of the time is kept by the kernel, so that signals, however many, do not make it longer. */
     do
-        ready = poll(&wait, 1, timeout_ms);
+        ready = es_kernel_poll(&wait, &left);
     while (ready < 0 && errno == EINTR);
     return ready > 0;
 }
@@ -111,8 +103,8 @@ bool es_channel_readable(int timeout_ms)
 bool es_channel_file_holds(int fd, size_t bytes)
 {
     struct stat status;
-    const int seals = fd < 0 ? -1 : fcntl(fd, F_GET_SEALS);
+    const int seals = fd < 0 ? -1 : es_kernel_control(fd, F_GET_SEALS, 0);
 
-    return fd >= 0 && status_of(fd, &status) && (size_t)status.st_size >= bytes &&
+    return fd >= 0 && es_kernel_stat(fd, &status) == 0 && (size_t)status.st_size >= bytes &&
            (seals < 0 || (seals & F_SEAL_SHRINK) != 0);
 }

@@ -2,6 +2,7 @@
 
 #include "contexts.h"
 #include "gate.h"
+#include "life.h"
 #include "memory.h"
 #include "session.h"
 #include "symbols.h"
@@ -44,7 +45,7 @@ MAKE_CONTEXT(cuCtxCreate_v4,
         CUresult result;                       \
                                                \
         ES_REAL_OR_RETURN(name);               \
-        if (!es_session_forked())              \
+        if (!es_life_apart())                  \
             es_context_end(ctx);               \
         result = ES_DRIVER(name)(ctx);         \
         if (result == CUDA_SUCCESS && (ended)) \
@@ -97,7 +98,7 @@ static CUcontext ending(CUdevice dev, bool reset)
 {
     CUcontext context = NULL;
 
-    if (dev < 0 || dev >= DEVICES || es_session_forked())
+    if (dev < 0 || dev >= DEVICES || es_life_apart())
         return NULL;
     es_lock_take(&es_gate.lock);
     if (primaries[dev].retained > 0 && (reset || --primaries[dev].retained == 0)) {
@@ -148,7 +149,7 @@ CUresult es_cuGreenCtxDestroy(CUgreenCtx hCtx)
     CUresult result;
 
     ES_REAL_OR_RETURN(cuGreenCtxDestroy);
-    primary = es_session_forked() ? NULL : ending(green_context(hCtx, &context), false);
+    primary = es_life_apart() ? NULL : ending(green_context(hCtx, &context), false);
     if (context != NULL)
         es_context_end(context);
     if (primary != NULL)

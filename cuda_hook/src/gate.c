@@ -8,6 +8,7 @@
 #include "batches.h"
 #include "contexts.h"
 #include "helper.h"
+#include "life.h"
 #include "queue.h"
 #include "session.h"
 #include "symbols.h"
@@ -218,7 +219,7 @@ uintptr_t es_gate_ask(void)
     if (es_mode_now() == ES_OUT || !es_driver_find())
         return ES_ASKED;
     es_session_join();
-    if (es_mode_now() == ES_OUT || es_session_forked())
+    if (es_mode_now() == ES_OUT || es_life_apart())
         return ES_ASKED;
     slot = es_slot_mine();
     /* A call from within the driver, or from a handler that interrupted one. */

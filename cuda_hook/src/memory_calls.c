@@ -2,6 +2,7 @@
 
 #include "core/blocks.h"
 #include "gate.h"
+#include "life.h"
 #include "log.h"
 #include "memory.h"
 #include "session.h"
@@ -31,7 +32,7 @@ struct reservation {
 
 static bool counting(void)
 {
-    return es_mode_now() != ES_OUT && es_mode_now() != ES_NEW && !es_session_forked();
+    return es_mode_now() != ES_OUT && es_mode_now() != ES_NEW && !es_life_apart();
 }
 
 /* With the lock held. A record that the manager does not take is tried again: its ledger would be wrong for ever. */

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "allocation.h"
 #include "batches.h"
@@ -11,6 +10,8 @@
 #include "contexts.h"
 #include "gate.h"
 #include "helper.h"
+#include "kernel.h"
+#include "life.h"
 #include "log.h"
 #include "memory.h"
 #include "slots.h"
@@ -23,13 +24,10 @@ enum {
     SOCKET_PATH_BYTES = 108, /* unix(7), with the zero at its end */
 };
 
-static uint32_t started;       /* futex: 0 nobody joined yet, 1 somebody is at it, 2 done */
 static struct es_lock asking;  /* one question at a time; held while waiting for the answer */
 static uint32_t last_number;
 static bool trying;            /* atomic: one thread at a time tries to join again */
 static uint64_t next_try_ns;
-static uint8_t *alive;         /* a page that is zero in a forked child (Linux 4.14) */
-static pid_t process;          /* where it is not */
 static uint8_t *pages;         /* two, where the gate's and the hint's are mapped */
 
 /* With the gate's lock held. */
@@ -47,11 +45,13 @@ static void lose(const char *why)
 
 bool es_session_send(void *record)
 {
+    const int before = errno;
     const int error = es_channel_send(record, ((const struct es_header *)record)->size);
 
     /* EAGAIN: it reads too slowly just now, the caller tries again later. */
     if (error != 0 && error != EAGAIN)
-        lose(error == EBADF ? "its socket was closed by the program" : strerror(error));
+        lose(error == EBADF ? "its socket was closed by the program" : "nothing can be sent to it");
+    errno = before;
     return error == 0;
 }
 
@@ -109,7 +109,7 @@ static bool greet(void)
     int kind;
 
     if (es_channel_send(&hello, sizeof(hello)) != 0 || !es_channel_readable(ANSWER_MS)) {
-        es_log("the manager does not answer: %s", strerror(errno));
+        es_log("the manager does not answer");
         return false;
     }
     bytes = es_channel_receive(&answer, sizeof(answer), fds);
@@ -126,7 +126,7 @@ static bool greet(void)
     }
     for (int i = 0; i < 2; i++) {
         if (fds[i] >= 0)
-            (void)close(fds[i]);
+            (void)es_kernel_close(fds[i]);
     }
     return joined;
 }
@@ -152,34 +152,8 @@ static bool try_to_join(void)
     return true;
 }
 
-/* The page that a fork wipes. */
-static void mark_alive(void)
-{
-    process = getpid();
-    if (alive == NULL) {
-        void *page = mmap(NULL, ES_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-        if (page == MAP_FAILED)
-            return;
-        if (madvise(page, ES_PAGE_BYTES, MADV_WIPEONFORK) != 0) {
-            (void)munmap(page, ES_PAGE_BYTES);
-            return;
-        }
-        alive = page;
-    }
-    *alive = 1;
-}
-
-bool es_session_forked(void)
-{
-    if (__atomic_load_n(&started, __ATOMIC_RELAXED) == 0)
-        return false;
-    return alive != NULL ? *alive == 0 : process != getpid();
-}
-
 static void begin(void)
 {
-    mark_alive();
     if (!es_allocation_exists()) {
         es_log("there is no %s: this process has no allocation, the hook stays out of its way", es_allocation_folder());
         __atomic_store_n(&es_gate.mode, ES_OUT, __ATOMIC_RELEASE);
@@ -195,25 +169,21 @@ static void begin(void)
 
 void es_session_join(void)
 {
-    uint32_t nobody = 0;
+    const int error = errno;
 
-    if (__builtin_expect(__atomic_load_n(&started, __ATOMIC_ACQUIRE) == 2, 1))
-        return;
-    if (!__atomic_compare_exchange_n(&started, &nobody, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-        while (__atomic_load_n(&started, __ATOMIC_ACQUIRE) == 1)
-            es_sleep_on(&started, 1, 10 * ES_MS);
-        return;
+    if (es_life_begin()) {
+        begin();
+        es_life_begun();
     }
-    begin();
-    __atomic_store_n(&started, 2, __ATOMIC_RELEASE);
-    es_wake_all(&started);
+    errno = error;
 }
 
 bool es_session_join_anew(void)
 {
-    const bool forked = es_session_forked();
+    const int error = errno;
+    const bool anew = es_life_forget();
 
-    if (forked) {
+    if (anew) {
         /* The parent's socket: closing this copy of it tells nobody anything. Its locks may have been held. */
         es_channel_close();
         memset(&es_gate, 0, sizeof(es_gate));
@@ -226,10 +196,11 @@ bool es_session_join_anew(void)
         es_contexts_reset();
         es_memory_reset();
         es_helper_reset();
-        __atomic_store_n(&started, 0, __ATOMIC_RELEASE);
+        es_life_forgotten();
     }
+    errno = error;
     es_session_join();
-    return forked;
+    return anew;
 }
 
 uint32_t es_session_number(void)
@@ -274,6 +245,7 @@ bool es_session_ask(void *record, void *answer, uint16_t kind)
 {
     const uint64_t give_up_ns = es_now_ns() + ANSWER_MS * ES_MS;
     const uint32_t number = ((struct es_header *)record)->number;
+    const int error = errno;
     bool answered = false, sent, more;
 
     es_lock_take(&asking);
@@ -291,6 +263,7 @@ bool es_session_ask(void *record, void *answer, uint16_t kind)
     es_lock_give(&asking);
     if (sent && !answered)
         es_log("the manager did not answer within %d ms", ANSWER_MS);
+    errno = error;
     return answered;
 }
 

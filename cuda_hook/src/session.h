@@ -34,7 +34,4 @@ void es_session_look(void);
  * says. Returns how long to sleep before the next try. */
 uint64_t es_session_away(void);
 
-/* Is this a child that was forked from a process that had joined, and has not joined itself? */
-bool es_session_forked(void);
-
 #endif

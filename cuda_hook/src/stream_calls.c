@@ -1,7 +1,7 @@
 #include "batches.h"
 #include "contexts.h"
 #include "gate.h"
-#include "session.h"
+#include "life.h"
 #include "symbols.h"
 #include "wrappers.h"
 
@@ -10,7 +10,7 @@ static void mark_before(void)
 {
     struct es_slot *slot = es_slot_self;
 
-    if (slot != NULL && !es_session_forked() && slot->launches != slot->batch.settled)
+    if (slot != NULL && !es_life_apart() && slot->launches != slot->batch.settled)
         es_batch_close(slot, false);
 }
 
@@ -19,7 +19,7 @@ static void mark_before(void)
     {                                        \
         ES_REAL_OR_RETURN(name);             \
         mark_before();                       \
-        if (!es_session_forked())            \
+        if (!es_life_apart())                \
             es_stream_end(hStream);          \
         return ES_DRIVER(name)(hStream);     \
     }                                        \
@@ -31,7 +31,7 @@ END_STREAM(cuStreamDestroy_v2);
 /* Threads ask again before they submit to it: only then is it seen that it captures. */
 static void ask_again(void)
 {
-    if (es_session_forked())
+    if (es_life_apart())
         return;
     es_lock_take(&es_gate.lock);
     es_gate_forget_all();

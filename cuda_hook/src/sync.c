@@ -6,7 +6,7 @@
 #include "contexts.h"
 #include "gate.h"
 #include "helper.h"
-#include "session.h"
+#include "life.h"
 #include "symbols.h"
 #include "wrappers.h"
 
@@ -16,7 +16,7 @@
 /* The thread's slot. In a forked child that has not joined there is none: its locks are the parent's, maybe taken. */
 static struct es_slot *slot_here(void)
 {
-    return es_slot_self != NULL && !es_session_forked() ? es_slot_self : NULL;
+    return es_slot_self != NULL && !es_life_apart() ? es_slot_self : NULL;
 }
 
 static bool contended(const struct es_slot *slot)

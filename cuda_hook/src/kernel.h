@@ -1,0 +1,81 @@
+#ifndef EDGESHARE_KERNEL_H
+#define EDGESHARE_KERNEL_H
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Descriptors by the kernel's own calls. The C library's functions of these names are points where a thread can be
+ * cancelled, which would leave the hook's locks taken; and programs and other preloaded libraries put their own in front
+ * of them. As theirs, these return -1 and set errno. Names and structures are those that x86-64 and aarch64 share. */
+
+static inline int es_kernel_open(const char *path, int flags, mode_t mode)
+{
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC | O_NOCTTY, mode);
+}
+
+static inline int es_kernel_close(int fd)
+{
+    return (int)syscall(SYS_close, fd);
+}
+
+static inline ssize_t es_kernel_read(int fd, void *bytes, size_t size)
+{
+    return syscall(SYS_read, fd, bytes, size);
+}
+
+static inline ssize_t es_kernel_write(int fd, const void *bytes, size_t size)
+{
+    return syscall(SYS_write, fd, bytes, size);
+}
+
+/* Is there something by this name? */
+static inline int es_kernel_access(const char *path)
+{
+    return (int)syscall(SYS_faccessat, AT_FDCWD, path, F_OK);
+}
+
+/* The C library's fstat is young as a symbol (glibc 2.33). */
+static inline int es_kernel_stat(int fd, struct stat *status)
+{
+    return (int)syscall(SYS_fstat, fd, status);
+}
+
+static inline int es_kernel_control(int fd, int command, long argument)
+{
+    return (int)syscall(SYS_fcntl, fd, command, argument);
+}
+
+/* The kernel keeps in *timeout what is left of it. */
+static inline int es_kernel_poll(struct pollfd *wait, struct timespec *timeout)
+{
+    return (int)syscall(SYS_ppoll, wait, 1, timeout, NULL, 0);
+}
+
+static inline int es_kernel_socket(int domain, int type)
+{
+    return (int)syscall(SYS_socket, domain, type, 0);
+}
+
+static inline int es_kernel_connect(int fd, const void *address, size_t size)
+{
+    return (int)syscall(SYS_connect, fd, address, size);
+}
+
+static inline ssize_t es_kernel_send(int fd, const void *bytes, size_t size, int flags)
+{
+    return syscall(SYS_sendto, fd, bytes, size, flags, NULL, 0);
+}
+
+static inline ssize_t es_kernel_receive(int fd, struct msghdr *message, int flags)
+{
+    return syscall(SYS_recvmsg, fd, message, flags);
+}
+
+#endif
