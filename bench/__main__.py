@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import faults, floors, launch, memory, shares, slices
+from bench import crowd, drains, faults, floors, latency, launch, memory, shares, slices, usage
 from bench.host import describe_host
 from bench.measurement import FULL, QUICK, Bench, Measurement
 from bench.report import Row, as_table
@@ -26,9 +26,13 @@ FIGURES = {
     "floors": floors.measurements,
     "launch": launch.measurements,
     "slices": slices.measurements,
+    "drains": drains.measurements,
     "shares": shares.measurements,
     "faults": faults.measurements,
+    "latency": latency.measurements,
     "memory": memory.measurements,
+    "usage": usage.measurements,
+    "crowd": crowd.measurements,
 }
 
 

@@ -42,16 +42,58 @@ def gap_after_last_ns(intervals: Sequence[Interval], client: str) -> int | None:
     return intervals[last + 1].begin_ns - intervals[last].end_ns
 
 
+def longest_gap_ns(intervals: Iterable[Interval], client: str, begin_ns: int, end_ns: int) -> int:
+    """The longest time within [begin, end) in which a client ran nothing. ``intervals`` are in the order in which the
+    GPU ran them."""
+    longest_ns, last_ns = 0, begin_ns
+    for interval in intervals:
+        if interval.name == client and interval.end_ns > begin_ns:
+            longest_ns = max(longest_ns, min(interval.begin_ns, end_ns) - last_ns)
+            last_ns = max(last_ns, interval.end_ns)
+    return max(longest_ns, end_ns - last_ns)
+
+
+def held_turns(intervals: Iterable[Interval], most_gap_ns: int) -> list[Interval]:
+    """Each client's turns, from the begin of its first to the end of its last: what it ran without another between,
+    gaps of up to ``most_gap_ns`` included. ``intervals`` are in the order in which the GPU ran them."""
+    turns: list[Interval] = []
+    for interval in intervals:
+        last = turns[-1] if turns else None
+        if last and last.name == interval.name and interval.begin_ns - last.end_ns <= most_gap_ns:
+            turns[-1] = last._replace(end_ns=interval.end_ns)
+        else:
+            turns.append(interval)
+    return turns
+
+
+def running_at(intervals: Iterable[Interval], time_ns: int) -> str | None:
+    """The client that ran then, or last before; None where nobody had. ``intervals`` are in the order in which the GPU
+    ran them."""
+    last = None
+    for interval in intervals:
+        if interval.begin_ns > time_ns:
+            break
+        last = interval.name
+    return last
+
+
+def next_begin_ns(intervals: Iterable[Interval], client: str, after_ns: int) -> int | None:
+    """When a client began to run something for the first time after then; None where it did not."""
+    return min((each.begin_ns for each in intervals if each.name == client and each.begin_ns >= after_ns), default=None)
+
+
 def worst_share_error_percent(
-    intervals: Sequence[Interval],
+    intervals: Iterable[Interval],
     expected_percent: Mapping[str, float],
     begin_ns: int,
     end_ns: int,
     *,
     window_ns: int,
     step_ns: int,
+    of_executed: bool = False,
 ) -> float:
-    """The largest distance of any client from its share, over all windows within [begin, end), in points.
+    """The largest distance of any client from its share, over all windows within [begin, end), in points: of the
+    window, or of what was executed in it (where the shares are of all there is to have).
 
     A client that is not expected must get nothing. ValueError where not one window fits.
     """
@@ -61,7 +103,7 @@ def worst_share_error_percent(
     edges = list(range(begin_ns, end_ns + 1, step_ns))
     if window_ns % step_ns:
         raise ValueError("a window must be a whole number of steps")
-    up_to: dict[str, list[int]] = {}
+    up_to: dict[str, list[int]] = {client: [0] * len(edges) for client in expected_percent}
     for interval in intervals:
         steps = up_to.setdefault(interval.name, [0] * len(edges))
         first = max(0, (interval.begin_ns - begin_ns) // step_ns)
@@ -75,22 +117,9 @@ def worst_share_error_percent(
             steps[index] += steps[index - 1]
     width = window_ns // step_ns
     worst = 0.0
-    for client in expected_percent.keys() | up_to.keys():
-        steps = up_to.get(client, [0] * len(edges))
-        for index in range(len(edges) - width):
-            got_percent = 100 * (steps[index + width] - steps[index]) / window_ns
-            worst = max(worst, abs(got_percent - expected_percent.get(client, 0.0)))
+    for index in range(len(edges) - width):
+        got_ns = {client: steps[index + width] - steps[index] for client, steps in up_to.items()}
+        whole_ns = max(1, sum(got_ns.values())) if of_executed else window_ns
+        for client, part_ns in got_ns.items():
+            worst = max(worst, abs(100 * part_ns / whole_ns - expected_percent.get(client, 0.0)))
     return worst
-
-
-def division_error_percent(got_ns: Mapping[str, int], expected_percent: Mapping[str, float]) -> float:
-    """The largest distance of any client from its part of what was executed, in points: what is off about who got it,
-    whatever was lost on the way. ValueError where nothing was executed."""
-    total_ns = sum(got_ns.values())
-    if total_ns == 0:
-        raise ValueError("nothing was executed")
-    whole_percent = sum(expected_percent.values())
-    return max(
-        abs(whole_percent * got_ns.get(client, 0) / total_ns - expected_percent.get(client, 0.0))
-        for client in expected_percent.keys() | got_ns.keys()
-    )

@@ -22,7 +22,9 @@ class Effort:
     floor_runs: int
     floor_samples: int
     launch_runs: int
-    launches: int
+    launch_pairs: int
+    """Batches through the hook in one process, each with one past it."""
+    allocation_runs: int
     pair_runs: int
     pair_s: float
     """Length of a run of two saturating clients."""
@@ -35,48 +37,73 @@ class Effort:
     """The same for a control, which misses by far."""
     control_window_s: float
     fault_runs: int
-    """How often a holder is killed, and how often one goes idle."""
+    """How often a holder is killed, how often one is stopped, and how often one goes idle."""
+    drain_runs: int
+    drains: int
+    """How often a client is called back in one run."""
+    latency_runs: int
+    latency_s: float
+    """Length of a run of the latency client: alone, and beside the other."""
+    usage_s: float
+    crowd_runs: int
+    crowd_s: float
 
 
 FULL = Effort(
     floor_runs=3,
     floor_samples=400,
-    launch_runs=15,
-    launches=200_000,
+    launch_runs=5,
+    launch_pairs=2_000,
+    allocation_runs=5,
     pair_runs=3,
-    pair_s=3,
-    alone_s=2,
+    pair_s=4,
+    alone_s=1.5,
     share_runs=3,
-    share_s=13,
+    share_s=12.5,
     share_window_s=10,
-    control_s=6,
-    control_window_s=4,
-    fault_runs=6,
+    control_s=5,
+    control_window_s=2,
+    fault_runs=5,
+    drain_runs=3,
+    drains=150,
+    latency_runs=3,
+    latency_s=6,
+    usage_s=4,
+    crowd_runs=3,
+    crowd_s=8,
 )
 QUICK = Effort(
     floor_runs=1,
     floor_samples=100,
-    launch_runs=5,
-    launches=100_000,
+    launch_runs=2,
+    launch_pairs=500,
+    allocation_runs=2,
     pair_runs=1,
-    pair_s=2,
-    alone_s=1.5,
+    pair_s=3.5,
+    alone_s=1,
     share_runs=1,
-    share_s=5,
+    share_s=4.1,
     share_window_s=2,
-    control_s=4,
-    control_window_s=2,
-    fault_runs=2,
+    control_s=3.5,
+    control_window_s=1,
+    fault_runs=3,
+    drain_runs=1,
+    drains=30,
+    latency_runs=1,
+    latency_s=3,
+    usage_s=2,
+    crowd_runs=1,
+    crowd_s=4,
 )
 
 
 class Bench:
-    """Where measurements happen: one machine for each scheduling, made when it is first asked for."""
+    """Where measurements happen: machines, each made when it is first asked for."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._stack = ExitStack()
-        self._laboratories: dict[str, Laboratory] = {}
+        self._laboratories: dict[tuple[str, int], Laboratory] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -86,15 +113,16 @@ class Bench:
     ) -> None:
         self._stack.close()
 
-    def laboratory(self, scheduling: str) -> Laboratory:
-        """The simulated machine of this scheduling, with its manager."""
-        if scheduling not in self._laboratories:
-            folder = self.folder / scheduling
+    def laboratory(self, scheduling: str, gpus: int = 1) -> Laboratory:
+        """The simulated machine of this scheduling and so many GPUs, with its manager."""
+        key = (scheduling, gpus)
+        if key not in self._laboratories:
+            folder = self.folder / f"{scheduling}-{gpus}"
             logs = folder / "logs"
             logs.mkdir(parents=True)
-            stage = self._stack.enter_context(open_stage(folder, logs, scheduling))
-            self._laboratories[scheduling] = Laboratory(stage)
-        return self._laboratories[scheduling]
+            stage = self._stack.enter_context(open_stage(folder, logs, scheduling, gpus))
+            self._laboratories[key] = Laboratory(stage)
+        return self._laboratories[key]
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,11 @@ from pathlib import Path
 import cuda_hook
 from bench.compiler import compile_program
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
-from bench.report import Row
+from bench.report import Row, Target
 from edgeshare.units import MIB
 from simgpu.native import LIBRARIES
+
+TARGET = Target(1)
 
 PAIRS = 5_000
 BYTES = MIB
@@ -27,16 +29,17 @@ def measure(effort: Effort, bench: Bench) -> list[Row]:
     laboratory = bench.laboratory(SCHEDULINGS[0])
     argv = [str(program), str(PAIRS), str(BYTES)]
     hooked_ns, bare_ns = [], []
-    for _ in range(effort.launch_runs):
-        bare_ns.append(float(laboratory.last_line("bare", argv, None)))
-        hooked_ns.append(float(laboratory.last_line("hooked", argv, 50)))
+    for _ in range(effort.allocation_runs):
+        bare_ns.append(float(laboratory.lines("bare", argv, None)[-1]))
+        hooked_ns.append(float(laboratory.lines("hooked", argv, 50)[-1]))
     return [
         Row(
-            "added time per allocation and free",
+            "time added to one allocation and its free",
             "us",
             [(with_hook - bare) / 1000 for with_hook, bare in zip(hooked_ns, bare_ns, strict=True)],
             {"bytes": BYTES},
             with_edgeshare=[value / 1000 for value in hooked_ns],
             without_edgeshare=[value / 1000 for value in bare_ns],
+            target=TARGET,
         )
     ]

@@ -1,102 +1,158 @@
 """How far shares are from the rule, in the worst of all windows of a run."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from bench.figures import division_error_percent, median, worst_share_error_percent
+from bench.figures import held_turns, median, worst_share_error_percent
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
-from bench.stage import Saturating
-from edgeshare.cli.demo_plan import executed_ns
-from edgeshare.units import NS_PER_MS, NS_PER_S
+from bench.stage import Client, Run
+from edgeshare.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
-TARGET = Target(1.0)
+TARGET = Target(0.5)
 SETTLE_NS = 2 * NS_PER_S
 STEP_NS = 100 * NS_PER_MS
 """Windows begin so far apart."""
 
-KERNEL_US = 1_000
+RULE_WINDOW_S = 10
+"""What the target is for; over less a share is off by more."""
+
+TURN_GAP_NS = 400 * NS_PER_US
+"""Within a client's turn the device may wait for it so long: 300 µs of anticipation, and a wake-up."""
+
+LARGE_GRID = 4_096
+"""Blocks: some 70 for each multiprocessor of the simulated L4."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Clients that all have work, and what each has to get of the GPU."""
+    """Clients that all have work, what each submits, and what each has to get of the GPU."""
 
     requests: tuple[int, ...]
-    limits: tuple[int, ...]
-    expected_percent: tuple[float, ...]
-    kernels_us: tuple[int, ...]
-    control: bool = False
-    """Whether to show also what they get with no edgeshare. For shares that differ: that has to miss."""
+    kernels: tuple[str, ...]
+    """As burn's --kernel-us has them: one for all, or one for each client."""
+    what: str
+    """What they submit, for people."""
+    limits: tuple[int, ...] = ()
+    """One for each client; none given: all of it."""
+    arguments: tuple[str, ...] = ()
+    by_held_time: bool = False
+    """Whether gaps within a turn count as its client's: it is what the rule charges."""
+    side_by_side: bool = True
+    """Whether the machine is large enough to measure both schedulings at a time."""
 
     @property
     def name(self) -> str:
-        text = "/".join(map(str, self.requests))
-        if any(limit < 100 for limit in self.limits):
-            text += " with limits " + "/".join(map(str, self.limits))
-        if len(set(self.kernels_us)) > 1:
-            text += " with kernels of " + "/".join(f"{us / 1000:g}" for us in self.kernels_us) + " ms"
-        return text
+        counted: list[str] = []
+        for request in dict.fromkeys(self.requests):
+            count = self.requests.count(request)
+            counted.append(f"{count} x {request}" if count > 2 else "/".join([str(request)] * count))
+        text = " + ".join(counted) if any("x" in part for part in counted) else "/".join(counted)
+        return f"{text}, limits {'/'.join(map(str, self.limits))}" if self.limits else text
+
+    @property
+    def lent(self) -> bool:
+        """Whether all of the GPU is somebody's."""
+        return not self.limits
+
+    @property
+    def even(self) -> bool:
+        """Whether a GPU with no edgeshare might divide itself like this."""
+        return self.lent and len(set(self.requests)) == 1 and len(set(self.kernels)) == 1
+
+    def clients(self, hooked: bool) -> list[Client]:
+        count = len(self.requests)
+        kernels = self.kernels * count if len(self.kernels) == 1 else self.kernels
+        limits = self.limits or (100,) * count
+        return [
+            Client(f"client-{index}", of_one, request if hooked else None, limit, self.arguments)
+            for index, (request, of_one, limit) in enumerate(zip(self.requests, kernels, limits, strict=False))
+        ]
+
+    def error_percent(self, run: Run, window_s: float, of_executed: bool) -> float:
+        """The worst client of the worst window."""
+        return worst_share_error_percent(
+            held_turns(run.intervals, TURN_GAP_NS) if self.by_held_time else run.intervals,
+            {f"client-{index}": float(request) for index, request in enumerate(self.requests)},
+            run.begin_ns + SETTLE_NS,
+            run.end_ns,
+            window_ns=round(window_s * NS_PER_S),
+            step_ns=STEP_NS,
+            of_executed=of_executed,
+        )
 
 
-def lent(*requests: int, control: bool) -> Case:
-    """A case in which requests of 100 % in all are what each gets."""
-    count = len(requests)
-    return Case(requests, (100,) * count, tuple(map(float, requests)), (KERNEL_US,) * count, control)
-
+LENGTHS = {"100": "100 us", "1000": "1 ms", "10000": "10 ms"}
+MIXED = ("20:95,5000:5",)
 
 CASES = (
-    lent(50, 50, control=False),
-    lent(70, 30, control=True),
-    lent(60, 30, 10, control=True),
-    Case((50, 50), (100, 100), (50.0, 50.0), (100, 10_000)),
-    Case((25, 25), (25, 25), (25.0, 25.0), (KERNEL_US, KERNEL_US)),
+    *(
+        Case(requests, (kernel,), f"kernels of {text}", limits)
+        for kernel, text in LENGTHS.items()
+        for requests, limits in (
+            ((50, 50), ()),
+            ((70, 30), ()),
+            ((60, 30, 10), ()),
+            ((25, 25, 25, 25), ()),
+            ((25, 25), (25, 25)),
+        )
+    ),
+    Case((70, 30), ("1000",), "kernels of 1 ms, large grids", arguments=("--grid", str(LARGE_GRID))),
+    Case((70, 30), ("100",), "launch, wait: kernels of 100 us", arguments=("--mode", "sync"), by_held_time=True),
+    Case(
+        (70, 30),
+        ("1000",),
+        "launch, wait, think 50 us: kernels of 1 ms",
+        arguments=("--mode", "think", "--think-us", "50"),
+        by_held_time=True,
+    ),
+    Case((70, 30), ("100",), "graphs of 20 kernels of 100 us", arguments=("--graph", "20")),
+    Case((50, 50), ("100", "10000"), "kernels of 100 us beside 10 ms"),
+    Case((70, 30), MIXED, "95 % of 20 us, 5 % of 5 ms"),
+    Case((36, *(1,) * 64), ("1000",), "kernels of 1 ms", side_by_side=False),
 )
 
 
 def measurements(effort: Effort) -> list[Measurement]:
-    """One for each scheduling and case, and for its control."""
+    """One for each case, and one for its control."""
     return [
         Measurement(
-            f"shares {case.name}, {scheduling}{', no hook' if control else ''}",
-            partial(measure, effort, scheduling, case, control),
+            f"shares {case.name}: {case.what}{', no hook' if control else ''}", partial(measure, effort, case, control)
         )
-        for scheduling in SCHEDULINGS
         for case in CASES
-        for control in ((False, True) if case.control else (False,))
+        for control in ((False,) if case.even else (False, True))
     ]
 
 
-def measure(effort: Effort, scheduling: str, case: Case, control: bool, bench: Bench) -> list[Row]:
-    """Runs a case several times (a control, which misses by far, once); of each the worst client of its worst window.
-    A machine that stops for some milliseconds takes GPU time from everybody: what is off about who got what was
-    executed stands beside it."""
-    names = [f"client-{index}" for index in range(len(case.requests))]
-    clients = [
-        Saturating(name, kernel_us, None if control else request, limit)
-        for name, kernel_us, request, limit in zip(names, case.kernels_us, case.requests, case.limits, strict=True)
+def measure(effort: Effort, case: Case, control: bool, bench: Bench) -> list[Row]:
+    """Runs a case several times (a control, which misses by far, once), in all schedulings: side by side, each on a
+    machine with a manager of its own, where two cores suffice for that."""
+    laboratories = [bench.laboratory(scheduling) for scheduling in SCHEDULINGS]
+    clients = case.clients(hooked=not control)
+    seconds = effort.control_s if control else effort.share_s
+    runs: list[list[Run]] = []
+    with ThreadPoolExecutor(max_workers=len(laboratories) if case.side_by_side else 1) as pool:
+        for _ in range(1 if control else effort.share_runs):
+            runs.append(list(pool.map(lambda laboratory: laboratory.run(clients, seconds), laboratories)))
+    return [
+        row(effort, scheduling, case, control, of_one)
+        for scheduling, of_one in zip(SCHEDULINGS, zip(*runs, strict=True), strict=True)
     ]
-    expected = dict(zip(names, case.expected_percent, strict=True))
+
+
+def row(effort: Effort, scheduling: str, case: Case, control: bool, runs: tuple[Run, ...]) -> Row:
+    """A share is what the rule divides: of what was executed (or held) where all of the GPU is somebody's, of the
+    window's time where limits leave some of it idle. What it is of the window's time, time that nobody used
+    included, stands beside it."""
     window_s = effort.control_window_s if control else effort.share_window_s
-    errors, divisions = [], []
-    for _ in range(1 if control else effort.share_runs):
-        run = bench.laboratory(scheduling).saturate(clients, effort.control_s if control else effort.share_s)
-        errors.append(
-            worst_share_error_percent(
-                run.intervals,
-                expected,
-                run.begin_ns + SETTLE_NS,
-                run.end_ns,
-                window_ns=round(window_s * NS_PER_S),
-                step_ns=STEP_NS,
-            )
-        )
-        executed = executed_ns(run.intervals, run.begin_ns + SETTLE_NS, run.end_ns)
-        divisions.append(division_error_percent(executed, expected))
-    settings: dict[str, str | float] = {"scheduling": scheduling, "shares": case.name, "window_s": window_s}
+    errors = [case.error_percent(run, window_s, of_executed=case.lent) for run in runs]
+    of_window = median(case.error_percent(run, window_s, of_executed=False) for run in runs)
+    settings: dict[str, str | float] = {"shares": case.name, "work": case.what, "scheduling": scheduling}
     if control:
         settings["control"] = "no hook"
-    note = (
-        f"of what was executed, the parts are off by {median(divisions):.3f} points: the rest is time that nobody used"
-    )
-    return [Row("share error", "points", errors, settings, target=TARGET, must_miss=control, note=note)]
+    if window_s != RULE_WINDOW_S:
+        settings["window"] = f"{window_s:g} s"
+    judged = "held time" if case.by_held_time else "GPU time"
+    note = f"by {judged}; {of_window:.3f} points of the window's whole time" if case.lent else f"by {judged}"
+    return Row("share error", "points", errors, settings, target=TARGET, must_miss=control, note=note)

@@ -1,10 +1,12 @@
 """Where things are measured: a simulated machine, its manager, and clients with and without the hook."""
 
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 from bench.host import cpu_seconds
 from edgeshare.cli.demo_plan import Interval
@@ -12,12 +14,14 @@ from edgeshare.cli.demo_programs import Program
 from edgeshare.cli.demo_stage import Stage
 from edgeshare.cli.run import environment, hook_library
 from edgeshare.errors import Unavailable
-from edgeshare.units import NS_PER_S
-from edgeshare.v1.allocations_pb2 import Allocation, Owner
+from edgeshare.units import MIB, NS_PER_MS, NS_PER_S
+from edgeshare.v1.allocations_pb2 import SHARE_CLASS_BATCH, SHARE_CLASS_LATENCY, Allocation, Owner
 from simgpu.native import BURN
 
 LEAD_NS = NS_PER_S // 2
-"""From the start of a run's first client to the moment when all begin: each is a C program."""
+LEAD_PER_CLIENT_NS = 15 * NS_PER_MS
+"""From the start of a run's first client to the moment when all begin: each is a C program, of which two cores start
+some hundred a second."""
 
 SPARE_S = 30
 """How much longer than its run a client would go on: it is ended, it does not end."""
@@ -26,57 +30,79 @@ END_S = 120.0
 """Longer than any program that ends by itself takes; only to end a bench that hangs."""
 
 MEMORY_MIB = 1024
+"""Cap on a client's memory, where that many fit."""
 
 
 @dataclass(frozen=True)
-class Saturating:
-    """A client that submits kernels as fast as it is let."""
+class Client:
+    """A program that submits kernels; as fast as it is let, unless its arguments say otherwise."""
 
     name: str
-    kernel_us: int
+    kernels: str
+    """Their lengths, as burn's --kernel-us has them."""
     percent: int | None = None
     """Its request; None: with no hook and no manager."""
     limit_percent: int = 100
     arguments: tuple[str, ...] = ()
     """More for burn."""
+    latency: bool = False
+    gpu: int = 0
+
+    def argv(self, begin_ns: int, seconds: float) -> list[str]:
+        """burn, to begin at a time of the monotonic clock and to go on for so long."""
+        timing = ["--start-at-ns", str(begin_ns), "--seconds", str(seconds)]
+        return [str(BURN), "--kernel-us", self.kernels, *timing, "--json", *self.arguments]
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a GPU executed while some clients ran."""
+    """What the GPUs executed while some clients ran."""
 
     begin_ns: int
     end_ns: int
-    intervals: list[Interval]
+    executed: tuple[list[Interval], ...]
+    """For each GPU, in the order in which it ran them."""
     manager_cpu_s: float
     """Processor time that the manager used meanwhile."""
 
+    @property
+    def intervals(self) -> list[Interval]:
+        """What the first GPU executed."""
+        return self.executed[0]
+
+    @property
+    def manager_cpu_percent(self) -> float:
+        """Of one core."""
+        return 100 * self.manager_cpu_s * NS_PER_S / (self.end_ns - self.begin_ns)
+
 
 class Laboratory:
-    """Runs clients on a stage, GPU 0 alone."""
+    """Runs clients on a stage."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
         self._numbers = count(1)
 
-    def saturate(
+    def run(
         self,
-        clients: Sequence[Saturating],
+        clients: Sequence[Client],
         seconds: float,
         meanwhile: Callable[[dict[str, Program], int], None] | None = None,
     ) -> Run:
         """Runs these side by side. ``meanwhile`` gets the programs and the time when they begin."""
-        begin_ns = time.monotonic_ns() + LEAD_NS
+        begin_ns = time.monotonic_ns() + LEAD_NS + LEAD_PER_CLIENT_NS * len(clients)
         end_ns = begin_ns + round(seconds * NS_PER_S)
-        cursor = self.stage.machine.cursor(0)
+        machine = self.stage.machine
+        cursors = [machine.cursor(gpu) for gpu in range(machine.gpu_count)]
         with ExitStack() as stack:
-            programs = {}
-            for client in clients:
-                arguments = ["--kernel-us", str(client.kernel_us), "--start-at-ns", str(begin_ns)]
-                arguments += ["--seconds", str(seconds + SPARE_S), *client.arguments]
-                programs[client.name] = stack.enter_context(
-                    self.program(client.name, [str(BURN), *arguments], client.percent, client.limit_percent)
+            programs = {
+                client.name: stack.enter_context(
+                    self.client(client, client.argv(begin_ns, seconds + SPARE_S), len(clients))
                 )
+                for client in clients
+            }
+            if time.monotonic_ns() > begin_ns:
+                raise Unavailable(f"this machine is too busy: {len(clients)} clients took too long to start")
             sleep_until_ns(begin_ns)
             cpu_s = cpu_seconds(self.stage.manager.pid)
             if meanwhile is not None:
@@ -86,35 +112,54 @@ class Laboratory:
                 for program in programs.values():
                     program.check()
             manager_cpu_s = cpu_seconds(self.stage.manager.pid) - cpu_s
-            intervals = self.intervals(cursor)
+            executed = tuple(self.executed(gpu, cursor) for gpu, cursor in enumerate(cursors))
             self.stage.manager.check()
             self.stage.programs.end(list(programs.values()))
-        return Run(begin_ns, end_ns, intervals, manager_cpu_s)
+        return Run(begin_ns, end_ns, executed, manager_cpu_s)
 
-    def last_line(self, name: str, argv: Sequence[str], percent: int | None) -> str:
-        """What a program that ends by itself prints last; raises Unavailable where it fails."""
-        with self.program(name, argv, percent, 100) as program:
-            status = program.status(wait_s=END_S)
-            if status is None:
-                raise Unavailable(f"{name} did not end within {END_S:.0f} s; its log: {program.log}")
-            if status != 0:
-                program.check()
-            return program.log.read_text(encoding="utf-8").splitlines()[-1]
+    def lines(self, name: str, argv: Sequence[str], percent: int | None) -> list[str]:
+        """What a program that ends by itself prints; raises Unavailable where it fails."""
+        with self.program(name, argv, self.allocation(name, percent) if percent else None) as program:
+            return lines(program)
 
     @contextmanager
-    def program(self, name: str, argv: Sequence[str], percent: int | None, limit_percent: int) -> Iterator[Program]:
-        """A program on the machine, hooked where it has a request; ended on leaving."""
+    def client(self, client: Client, argv: Sequence[str], clients: int = 1) -> Iterator[Program]:
+        """A program on the machine, hooked where it has a request, one of so many; ended on leaving."""
+        allocation = None
+        if client.percent is not None:
+            allocation = self.allocation(
+                client.name, client.percent, client.limit_percent, client.latency, client.gpu, clients
+            )
+        with self.program(client.name, argv, allocation) as program:
+            yield program
+
+    def allocation(
+        self,
+        name: str,
+        percent: int,
+        limit_percent: int = 100,
+        latency: bool = False,
+        gpu: int = 0,
+        clients: int = 1,
+    ) -> Allocation:
+        """A part of a GPU, one of so many on the machine."""
+        device = self.stage.machine.gpus()[gpu]
+        return Allocation(
+            id=f"bench-{next(self._numbers)}",
+            device_ids=[device.uuid],
+            request_percent=percent,
+            limit_percent=limit_percent,
+            share_class=SHARE_CLASS_LATENCY if latency else SHARE_CLASS_BATCH,
+            memory_mib=min(MEMORY_MIB, device.memory_bytes // MIB // clients),
+            owner=Owner(command=name),
+        )
+
+    @contextmanager
+    def program(self, name: str, argv: Sequence[str], allocation: Allocation | None) -> Iterator[Program]:
+        """A program on the machine, hooked where it has an allocation; ended on leaving."""
         more: dict[str, str] = {}
         with ExitStack() as stack:
-            if percent is not None:
-                allocation = Allocation(
-                    id=f"bench-{next(self._numbers)}",
-                    device_ids=[self.stage.machine.gpus()[0].uuid],
-                    request_percent=percent,
-                    limit_percent=limit_percent,
-                    memory_mib=MEMORY_MIB,
-                    owner=Owner(command=name),
-                )
+            if allocation is not None:
                 answers = self.stage.client.hold(allocation, wait_for_manager=False)
                 stack.callback(answers.close)  # type: ignore[attr-defined]  # a generator
                 more = environment(self.stage.environment, next(answers), hook_library())
@@ -122,11 +167,26 @@ class Laboratory:
             stack.callback(self.stage.programs.end, [program])
             yield program
 
-    def intervals(self, cursor: int) -> list[Interval]:
-        """What GPU 0 has executed since then."""
-        logged, _ = self.stage.machine.log(0, cursor)
+    def executed(self, gpu: int, cursor: int) -> list[Interval]:
+        """What a GPU has executed since then."""
+        logged, _ = self.stage.machine.log(gpu, cursor)
         tags = self.stage.machine.tags()
         return [Interval(tags[entry.process], entry.begin_ns, entry.end_ns) for entry in logged]
+
+
+def lines(program: Program) -> list[str]:
+    """What a program prints that ends by itself; raises Unavailable where it does not, or fails."""
+    status = program.status(wait_s=END_S)
+    if status is None:
+        raise Unavailable(f"{program.name} did not end within {END_S:.0f} s; its log: {program.log}")
+    if status != 0:
+        program.check()
+    return program.log.read_text(encoding="utf-8").splitlines()
+
+
+def result(program: Program) -> Any:
+    """The JSON that a program prints last, once it has ended by itself. Raises as lines does."""
+    return json.loads(lines(program)[-1])
 
 
 def sleep_until_ns(time_ns: int) -> None:

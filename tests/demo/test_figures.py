@@ -4,17 +4,22 @@ import json
 
 import pytest
 
+from bench.drains import drained_ms
 from bench.figures import (
     busy_percent,
-    division_error_percent,
     gap_after_last_ns,
     hand_overs_ns,
+    held_turns,
+    longest_gap_ns,
     median,
+    next_begin_ns,
     percentile,
+    running_at,
     worst_share_error_percent,
 )
 from bench.host import cpu_model
 from bench.report import Row, Target
+from bench.shares import CASES, Case
 from edgeshare.cli.demo_plan import Interval
 
 
@@ -112,9 +117,47 @@ def test_the_gap_after_a_clients_last_is_to_whatever_ran_next() -> None:
     assert gap_after_last_ns(ran, "c") is None
 
 
-def test_lost_time_is_no_error_of_the_division() -> None:
-    assert division_error_percent({"a": 60, "b": 20}, {"a": 75.0, "b": 25.0}) == 0.0
-    assert division_error_percent({"a": 50, "b": 50}, {"a": 70.0, "b": 30.0}) == 20.0
-    assert division_error_percent({"a": 30, "b": 30}, {"a": 25.0, "b": 25.0}) == 0.0
-    with pytest.raises(ValueError, match="nothing was executed"):
-        division_error_percent({}, {"a": 100.0})
+def test_time_that_nobody_used_is_an_error_of_the_window_and_none_of_what_was_executed() -> None:
+    ran = turns(*((("a", "a", "a", "b")[i % 4], i * 10, i * 10 + 8) for i in range(40)))
+    expected = {"a": 75.0, "b": 25.0}
+    assert worst_share_error_percent(ran, expected, 0, 400, window_ns=200, step_ns=40, of_executed=True) == 0.0
+    assert worst_share_error_percent(ran, expected, 0, 400, window_ns=200, step_ns=40) == pytest.approx(15.0)
+    # One that got nothing lacks all of its share, also where nobody got anything.
+    assert worst_share_error_percent([], expected, 0, 400, window_ns=200, step_ns=40, of_executed=True) == 75.0
+
+
+def test_the_longest_wait_is_found_at_the_begin_between_and_at_the_end() -> None:
+    ran = turns(("a", 0, 10), ("b", 10, 40), ("a", 40, 50), ("b", 50, 90), ("a", 90, 95))
+    assert longest_gap_ns(ran, "a", 0, 100) == 40
+    assert longest_gap_ns(ran, "b", 0, 100) == 10
+    assert longest_gap_ns(ran, "a", 0, 200) == 105
+    assert longest_gap_ns(ran, "a", 45, 85) == 35
+    assert longest_gap_ns(ran, "c", 0, 100) == 100
+
+
+def test_a_turn_holds_its_gaps_but_not_a_pause_and_not_another_client() -> None:
+    ran = turns(("a", 0, 10), ("a", 12, 20), ("b", 21, 30), ("b", 50, 60), ("a", 61, 70))
+    assert held_turns(ran, 5) == turns(("a", 0, 20), ("b", 21, 30), ("b", 50, 60), ("a", 61, 70))
+
+
+def test_who_runs_at_a_time_is_the_last_that_began() -> None:
+    ran = turns(("a", 0, 10), ("b", 20, 30))
+    assert [running_at(ran, time_ns) for time_ns in (-1, 5, 15, 20, 99)] == [None, "a", "a", "b", "b"]
+    assert next_begin_ns(ran, "b", 5) == 20
+    assert next_begin_ns(ran, "a", 5) is None
+
+
+def test_a_drain_lasts_to_the_end_of_what_began_before_the_release() -> None:
+    ms = 1_000_000
+    ran = turns(("a", 0, 3 * ms), ("a", 3 * ms, 7 * ms), ("a", 20 * ms, 22 * ms))
+    # Revoked at 5 and released at 8; revoked when nothing ran any more.
+    assert drained_ms([(5 * ms, 8 * ms), (23 * ms, 24 * ms)], ran) == [2.0, 0.0]
+
+
+def test_a_case_says_what_it_is_and_every_uneven_one_has_a_control() -> None:
+    names = [case.name for case in CASES]
+    assert {"50/50", "70/30", "60/30/10", "4 x 25", "25/25, limits 25/25", "36 + 64 x 1"} <= set(names)
+    assert all(case.even == (case.name in ("50/50", "4 x 25") and len(case.kernels) == 1) for case in CASES)
+    one_length = Case((70, 30), ("1000",), "")
+    assert [(each.kernels, each.percent) for each in one_length.clients(hooked=True)] == [("1000", 70), ("1000", 30)]
+    assert [each.percent for each in one_length.clients(hooked=False)] == [None, None]

@@ -1,0 +1,131 @@
+/* What stands between a program and the driver's cuLaunchKernel:  launch PAIRS
+ *
+ * Prints one line for each pair: the mean time of a launch in a batch through whatever the loader put in front of the
+ * driver, and in a batch that goes to the driver's own function, in ns. Both are in one process, on one core, a fraction
+ * of a millisecond apart, and called through a pointer alike; which goes first changes with each pair. With `launch PAIRS
+ * none` both batches are the same: the error of the method.
+ *
+ *   launch count BATCHES front|driver   launches and prints nothing, for who counts what counted_launches executes */
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "driver_api.h"
+
+/* Fits into an empty queue (1,024), so that no launch waits; so long that the clock's 25 ns count for 0.05 ns. */
+#define BATCH 512
+#define WARM_UP 50
+
+#define CHECK(call)                                                              \
+    do {                                                                         \
+        CUresult result = (call);                                                \
+        if (result != CUDA_SUCCESS) {                                            \
+            fprintf(stderr, "launch: %s: CUDA error %d\n", #call, (int)result);  \
+            exit(1);                                                             \
+        }                                                                        \
+    } while (0)
+
+/* Takes no time to speak of on the device: what is timed is the call. */
+static const char PTX[] = ".version 6.0\n.target sm_50\n.address_size 64\n"
+                          ".visible .entry brief() { // simgpu: duration_ns = 100\n ret; }\n";
+
+typedef __typeof__(&cuLaunchKernel) launch_function;
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* The driver's own function, whoever stands in front of it: looked up in the library's symbols. */
+static void *in_driver(const char *name) {
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    struct link_map *map;
+    const ElfW(Sym) *symbols = NULL;
+    const char *names = NULL;
+    if (!library || dlinfo(library, RTLD_DI_LINKMAP, &map) != 0)
+        return NULL;
+    for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag == DT_SYMTAB)
+            symbols = (const ElfW(Sym) *)entry->d_un.d_ptr;
+        else if (entry->d_tag == DT_STRTAB)
+            names = (const char *)entry->d_un.d_ptr;
+    }
+    /* Linkers put the names right behind the symbols. */
+    for (const ElfW(Sym) *symbol = symbols; symbol && (const char *)symbol < names; symbol++) {
+        if (symbol->st_shndx != SHN_UNDEF && strcmp(names + symbol->st_name, name) == 0)
+            return (char *)map->l_addr + symbol->st_value;
+    }
+    return NULL;
+}
+
+static CUfunction function;
+
+static void set_up(void) {
+    CUdevice device;
+    CUcontext context;
+    CUmodule module;
+    CHECK(cuInit(0));
+    CHECK(cuDeviceGet(&device, 0));
+    CHECK(cuDevicePrimaryCtxRetain(&context, device));
+    CHECK(cuCtxSetCurrent(context));
+    CHECK(cuModuleLoadData(&module, PTX));
+    CHECK(cuModuleGetFunction(&function, module, "brief"));
+}
+
+static inline void launches(launch_function launch) {
+    for (int i = 0; i < BATCH; i++)
+        CHECK(launch(function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL));
+}
+
+static double batch(launch_function launch) {
+    uint64_t begin_ns = now_ns();
+    launches(launch);
+    uint64_t end_ns = now_ns();
+    CHECK(cuCtxSynchronize());
+    return (double)(end_ns - begin_ns) / BATCH;
+}
+
+/* By this name callgrind knows what to count. */
+__attribute__((noinline)) void counted_launches(launch_function launch) {
+    launches(launch);
+}
+
+static int count_launches(launch_function launch, long batches) {
+    for (long i = -WARM_UP; i < batches; i++) {
+        if (i < 0)
+            launches(launch);
+        else
+            counted_launches(launch);
+        CHECK(cuCtxSynchronize());
+    }
+    return 0;
+}
+
+int main(int count, char **words) {
+    launch_function front = cuLaunchKernel, driver;
+    *(void **)&driver = in_driver("cuLaunchKernel");
+    if (count < 2 || !driver) {
+        fprintf(stderr, "launch: %s\n", driver ? "see the head of launch.c" : "no cuLaunchKernel in the driver");
+        return 2;
+    }
+    set_up();
+    if (strcmp(words[1], "count") == 0)
+        return count == 4 ? count_launches(strcmp(words[3], "front") == 0 ? front : driver, atol(words[2])) : 2;
+    launch_function first = count > 2 ? driver : front;
+    for (long pair = -WARM_UP; pair < atol(words[1]); pair++) {
+        double ns[2];
+        for (int i = 0; i < 2; i++) {
+            int which = (int)(pair & 1) ^ i;
+            ns[which] = batch(which ? driver : first);
+        }
+        if (pair >= 0)
+            printf("%.2f %.2f\n", ns[0], ns[1]);
+    }
+    return 0;
+}

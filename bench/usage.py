@@ -1,0 +1,108 @@
+"""The GPU time that the manager reports, against what was executed."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
+from bench.report import Row, Target
+from bench.stage import LEAD_NS, SPARE_S, Client, Laboratory, sleep_until_ns
+from edgeshare.units import NS_PER_MS, NS_PER_S
+
+TARGET = Target(2)
+
+REPORTED_WITHIN_NS = 500 * NS_PER_MS
+"""After the end of its work: a hook reports each 100 ms, and when it gives a slice back."""
+
+HALF = 50
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the measured client does."""
+
+    text: str
+    kernels: str
+    arguments: tuple[str, ...] = ()
+
+
+def bursts(text: str, kernel_us: int, count: int, think_us: int, *more: str) -> Work:
+    """So many kernels, a wait for them, and a pause."""
+    arguments = ("--mode", "think", "--sync-every", str(count), "--think-us", str(think_us), *more)
+    return Work(text, str(kernel_us), arguments)
+
+
+WORKS = (
+    bursts("bursts of 1 ms (1 kernel)", 1_000, 1, 3_000),
+    bursts("bursts of 1 ms (10 kernels)", 100, 10, 3_000),
+    bursts("bursts of 10 ms", 1_000, 10, 20_000),
+    bursts("bursts of 100 ms", 1_000, 100, 50_000),
+    bursts("bursts of 1 s", 10_000, 100, 100_000),
+    bursts("graphs of 20 kernels of 100 us", 100, 1, 1_000, "--graph", "20"),
+    bursts("kernels of 20 us, each waited for", 20, 1, 100),
+    bursts("kernels of 100 us, each waited for", 100, 1, 0),
+    bursts("bursts of 300 us (3 kernels)", 100, 3, 1_000),
+    Work("kernels of 1 ms without a pause", "1000"),
+    Work("95 % of 20 us, 5 % of 5 ms, without a pause", "20:95,5000:5"),
+)
+
+RIVAL = Client("rival", "1000", percent=HALF)
+
+
+def measurements(effort: Effort) -> list[Measurement]:
+    """Each alone, where scheduling is all one, and beside another."""
+    return [Measurement(f"GPU time, {work.text}", partial(measure, effort, work)) for work in WORKS]
+
+
+def measure(effort: Effort, work: Work, bench: Bench) -> list[Row]:
+    """The client runs for a while and stops; what is reported of it then is compared."""
+    laboratories = [bench.laboratory(scheduling) for scheduling in SCHEDULINGS]
+    rows = [row(work, {"beside": "nobody"}, usage_ns(effort, work, False, laboratories[0]))]
+    with ThreadPoolExecutor(max_workers=len(laboratories)) as pool:
+        beside = list(pool.map(partial(usage_ns, effort, work, True), laboratories))
+    for scheduling, taken in zip(SCHEDULINGS, beside, strict=True):
+        rows.append(row(work, {"beside": "1 ms kernels", "scheduling": scheduling}, taken))
+    return rows
+
+
+def row(work: Work, settings: dict[str, str | float], taken: tuple[float, float]) -> Row:
+    reported_ns, executed_ns = taken
+    return Row(
+        "GPU time reported, off what was executed",
+        "%",
+        [abs(100 * (reported_ns - executed_ns) / executed_ns)],
+        {"work": work.text, **settings},
+        with_edgeshare=[reported_ns / NS_PER_MS],
+        without_edgeshare=[executed_ns / NS_PER_MS],
+        target=TARGET,
+        note="with: ms reported; without: ms executed",
+    )
+
+
+def usage_ns(effort: Effort, work: Work, beside: bool, laboratory: Laboratory) -> tuple[float, float]:
+    """(Reported, executed) of one run."""
+    machine = laboratory.stage.machine
+    begin_ns = time.monotonic_ns() + LEAD_NS
+    pause = ("--idle-from", str(effort.usage_s), "--idle-until", str(effort.usage_s + SPARE_S))
+    measured = Client("measured", work.kernels, percent=HALF, arguments=(*work.arguments, *pause))
+    seconds = effort.usage_s + SPARE_S
+    allocation = laboratory.allocation(measured.name, HALF)
+    cursor = machine.cursor(0)
+    with ExitStack() as stack:
+        if beside:
+            stack.enter_context(laboratory.client(RIVAL, RIVAL.argv(begin_ns, seconds)))
+        opened_ns = time.monotonic_ns()
+        program = stack.enter_context(laboratory.program(measured.name, measured.argv(begin_ns, seconds), allocation))
+        opened_ns = (opened_ns + time.monotonic_ns()) // 2
+        sleep_until_ns(begin_ns + round(effort.usage_s * NS_PER_S) + REPORTED_WITHIN_NS)
+        status = laboratory.stage.client.status()
+        age_ns = time.monotonic_ns() - opened_ns
+        program.check()
+        executed_ns = sum(
+            each.end_ns - each.begin_ns for each in laboratory.executed(0, cursor) if each.name == measured.name
+        )
+    mine = next(each for each in status.allocations if each.allocation.id == allocation.id)
+    # A percentage is of the window, or of the allocation's life where that is shorter.
+    return mine.gpu_percent / 100 * min(status.window_ns, age_ns), executed_ns
