@@ -15,7 +15,7 @@
 
 #define DEFAULT_DIRECTORY "/dev/shm/simgpu"
 
-static const char MAGIC[8] = "SIMGPU\r\n";
+static const char MAGIC[8] = {'S', 'I', 'M', 'G', 'P', 'U', '\r', '\n'};
 
 static uint64_t file_size(uint32_t gpus) {
     return sizeof(struct simgpu_machine) + (uint64_t)gpus * sizeof(struct simgpu_gpu);
