@@ -4,7 +4,7 @@ VENV ?= .venv
 PYTHON_IN_VENV = $(VENV)/bin/python
 NATIVE = $(wildcard cuda_hook/*.h cuda_hook/*/*.[chS] cuda_hook/*/*.def cuda_hook/build_core.py simgpu/*.h simgpu/*/*.[ch] simgpu/*/*.def setup.py)
 
-.PHONY: help setup build demo test check format proto manifest bench cluster cluster-down wheel clean
+.PHONY: help setup build portable demo test check format proto manifest bench cluster cluster-down wheel clean
 
 help:
 	@echo "make demo          four programs share two simulated GPUs, for 30 seconds"
@@ -13,6 +13,7 @@ help:
 	@echo "make bench         the figures, as JSON"
 	@echo "make cluster       a one-node Kubernetes with edgeshare on it; make cluster-down stops it"
 	@echo "make build         the C parts, in place    make proto   the generated gRPC code"
+	@echo "make portable      the hook for glibc 2.17 and later, x86-64 and aarch64, in build/portable"
 	@echo "make manifest      deploy/edgeshare.yaml and the chart's schema"
 	@echo "make wheel         a wheel in dist/         make format  the code's format"
 
@@ -29,6 +30,12 @@ $(VENV)/.built: $(VENV)/.ready $(NATIVE)
 	@touch $@
 
 build: $(VENV)/.built
+
+# As a wheel has it, and for the other processor; the simulated driver too, for the tests.
+portable: setup
+	@for processor in x86_64 aarch64; do \
+	    $(PYTHON_IN_VENV) setup.py -q build_portable --target $$processor-linux-gnu.2.17 || exit 1; \
+	done
 
 demo: build
 	@$(VENV)/bin/edgeshare demo

@@ -1,18 +1,24 @@
 """Builds what is written in C: the hook, its Python face, and the simulated driver. All else is in pyproject.toml."""
 
+import importlib.util
 import os
+import platform
 import shlex
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
-from setuptools import setup
+from setuptools import Command, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.modified import newer_group
 
 ROOT = Path(__file__).parent
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 SOURCES = {".c", ".h", ".S", ".def"}
-CFLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread", *WARNINGS]
+CFLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-fvisibility=hidden", *WARNINGS]
+HERE_BUT_OLDER = f"{platform.machine()}-linux-gnu.2.17"
+"""This processor, with the oldest C library that the hook is loaded by: CentOS 7's, and the first that aarch64 had."""
 
 
 @dataclass
@@ -24,8 +30,9 @@ class Plain:
     sources: list[str]
     include: list[str]
     link: list[str] = field(default_factory=list)
-    program: bool = False
     alias: str | None = None
+    link_with_gcc: list[str] = field(default_factory=list)
+    """What zig's linker does by itself, and has no flags for."""
 
 
 def sources(*folders: str) -> list[str]:
@@ -40,73 +47,112 @@ PLAIN = [
         sources("simgpu/driver", "simgpu/machine"),
         ["cuda_hook", "simgpu"],
         # As the real driver, which reaches its own functions whoever stands in front of them.
-        ["-shared", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic", "-lrt"],
+        ["-shared", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic", "-pthread", "-lrt"],
         alias="libcuda.so",
     ),
     Plain(
         "simgpu/lib/libnvidia-ml.so.1",
         sources("simgpu/nvml", "simgpu/machine"),
         ["cuda_hook", "simgpu"],
-        ["-shared", "-Wl,-soname,libnvidia-ml.so.1", "-lrt"],
+        ["-shared", "-Wl,-soname,libnvidia-ml.so.1", "-pthread", "-lrt"],
         alias="libnvidia-ml.so",
     ),
     Plain(
         "simgpu/lib/libsimgpu.so",
         sources("simgpu/observer", "simgpu/machine"),
         ["simgpu"],
-        ["-shared", "-Wl,-soname,libsimgpu.so", "-lrt"],
+        ["-shared", "-Wl,-soname,libsimgpu.so", "-pthread", "-lrt"],
     ),
     Plain(
         "simgpu/bin/burn",
         sources("simgpu/workload"),
         ["cuda_hook", "simgpu"],
-        ["-Lsimgpu/lib", "-l:libcuda.so.1", "-ldl", "-lrt"],
-        program=True,
+        ["-Lsimgpu/lib", "-l:libcuda.so.1", "-pthread", "-ldl", "-lrt"],
     ),
-    Plain(
+    HOOK := Plain(
         "cuda_hook/libedgeshare_cuda.so",
         sources("cuda_hook/src", "cuda_hook/core"),
         ["cuda_hook"],
-        ["-shared", "-Wl,-soname,libedgeshare_cuda.so", "-Wl,-z,relro", "-ldl"],
+        # Every process of a container loads it. Nothing but the C library is linked; a program that has it by dlopen
+        # and closes it keeps it, for its thread's sake.
+        ["-shared", "-Wl,-soname,libedgeshare_cuda.so", "-Wl,-z,nodelete", "-Wl,-z,lazy"],
+        # No start-up code (the hook has no constructor), and as few mappings as can be: each costs microseconds.
+        link_with_gcc=["-nostartfiles", "-Wl,-z,norelro", "-Wl,-z,noseparate-code", "-Wl,--hash-style=gnu"],
     ),
 ]
 
 
+def zig(target: str) -> list[str] | None:
+    """The cross-compiler of PyPI's ``ziglang`` for this target; None where it is not installed."""
+    if importlib.util.find_spec("ziglang") is None:
+        return None
+    return [sys.executable, "-m", "ziglang", "cc", "-target", target, "-g0"]
+
+
+def compile_plain(command: Command, plain: Plain, target: Path, library_dir: Path, zig: list[str] | None) -> None:
+    """Builds one of them at ``target``, with zig or the usual C compiler, unless it is newer than all it is made of."""
+    parts = [path for folder in plain.include for path in Path(folder).rglob("*") if path.suffix in SOURCES]
+    if not newer_group([str(path) for path in [*parts, ROOT / "setup.py"]], str(target)):
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    compiler = zig or shlex.split(os.environ.get("CC", "cc"))
+    link = [f"-L{library_dir}" if flag == "-Lsimgpu/lib" else flag for flag in plain.link]
+    if zig is None:
+        link += plain.link_with_gcc
+    include = [f"-I{folder}" for folder in plain.include]
+    extra = shlex.split(os.environ.get("CFLAGS", ""))
+    fresh = target.with_name(target.name + ".new")
+    command.spawn([*compiler, *CFLAGS, *extra, *include, "-o", str(fresh), *plain.sources, *link])
+    # A rename leaves a library that some process has mapped as it was.
+    fresh.replace(target)
+
+
 class BuildNative(build_ext):
-    """Builds the extension modules, then the plain libraries, whose folders are package data."""
+    """Builds the extension modules, then the plain libraries, whose folders are package data.
+
+    A wheel goes to other machines, so its hook is built for the oldest C library, where ``ziglang`` is installed.
+    """
 
     def run(self) -> None:
         super().run()
+        root = Path() if self.inplace else Path(self.build_lib)
         for plain in PLAIN:
-            self.build_plain(plain)
-
-    def build_plain(self, plain: Plain) -> None:
-        target = Path(plain.path) if self.inplace else Path(self.build_lib) / plain.path
-        library_dir = Path("simgpu/lib") if self.inplace else Path(self.build_lib) / "simgpu/lib"
-        if plain.alias and self.inplace:
-            # Only here: a wheel has no symbolic links, and a copy would be a second driver in one process.
-            target.parent.mkdir(parents=True, exist_ok=True)
-            link_path = target.with_name(plain.alias)
-            link_path.unlink(missing_ok=True)
-            link_path.symlink_to(target.name)
-        parts = [path for folder in plain.include for path in Path(folder).rglob("*") if path.suffix in SOURCES]
-        if not newer_group([str(path) for path in [*parts, ROOT / "setup.py"]], str(target)):
-            return
-        target.parent.mkdir(parents=True, exist_ok=True)
-        link = [f"-L{library_dir}" if flag == "-Lsimgpu/lib" else flag for flag in plain.link]
-        include = [f"-I{folder}" for folder in plain.include]
-        compiler = shlex.split(os.environ.get("CC", "cc"))
-        extra = shlex.split(os.environ.get("CFLAGS", ""))
-        fresh = target.with_name(target.name + ".new")
-        self.spawn([*compiler, *CFLAGS, *extra, *include, "-o", str(fresh), *plain.sources, *link])
-        # A rename leaves a library that some process has mapped as it was.
-        fresh.replace(target)
+            portable = zig(HERE_BUT_OLDER) if plain is HOOK and not self.inplace else None
+            compile_plain(self, plain, root / plain.path, root / "simgpu/lib", portable)
+            if plain.alias and self.inplace:
+                # Only here: a wheel has no symbolic links, and a copy would be a second driver in one process.
+                alias = (root / plain.path).with_name(plain.alias)
+                alias.unlink(missing_ok=True)
+                alias.symlink_to(Path(plain.path).name)
 
     def get_outputs(self) -> list[str]:
         return [*super().get_outputs(), *(str(Path(self.build_lib) / plain.path) for plain in PLAIN)]
 
 
+class BuildPortable(Command):
+    """Builds hook and simulated driver with ``ziglang``, for another processor or an older C library."""
+
+    user_options: ClassVar[list[tuple[str, str | None, str]]] = [
+        ("target=", None, f"processor, system and C library (default: {HERE_BUT_OLDER})"),
+        ("folder=", None, "where to (default: build/portable/PROCESSOR)"),
+    ]
+
+    def initialize_options(self) -> None:
+        self.target = HERE_BUT_OLDER
+        self.folder = ""
+
+    def finalize_options(self) -> None:
+        self.folder = self.folder or f"build/portable/{self.target.partition('-')[0]}"
+
+    def run(self) -> None:
+        compiler = zig(self.target)
+        if compiler is None:
+            raise SystemExit("setup.py build_portable: ziglang is not installed; run: pip install ziglang")
+        for plain in PLAIN:
+            compile_plain(self, plain, Path(self.folder) / plain.path, Path(self.folder) / "simgpu/lib", compiler)
+
+
 setup(
     cffi_modules=["cuda_hook/build_core.py:ffibuilder"],
-    cmdclass={"build_ext": BuildNative},
+    cmdclass={"build_ext": BuildNative, "build_portable": BuildPortable},
 )

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from manager import MIB, ScriptedManager
+from portable import GLIBC_OLDEST, portable
 from programs import FLAGS, HOOK, ROOT, SUCCESS, Stage, compile_program
 
 from simgpu.native import LIBRARIES
 
-GLIBC_OLDEST = (2, 17)
 MUSL_HAS_NOT = re.compile(r"dlvsym|_chk$|__libc_|gnu_|secure_getenv|_dl_")
 """Names that only glibc has: a library that needs one ends every process of a container with musl."""
 
@@ -50,10 +50,16 @@ def test_all_that_the_driver_submits_by_is_wrapped() -> None:
     assert submits <= set(symbols(HOOK, "--defined-only"))
 
 
-def test_nothing_is_needed_that_an_old_or_another_c_library_has_not() -> None:
-    needed = re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-d", HOOK))
+@pytest.fixture(params=["here", "x86_64", "aarch64"])
+def library(request: pytest.FixtureRequest) -> Path:
+    """The hook as `make build` has it, and as it is built for old C libraries."""
+    return HOOK if request.param == "here" else portable(request.param) / "cuda_hook" / HOOK.name
+
+
+def test_nothing_is_needed_that_an_old_or_another_c_library_has_not(library: Path) -> None:
+    needed = re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-d", library))
     assert needed == ["libc.so.6"]
-    imported = [name for name in symbols(HOOK, "--undefined-only") if "@" in name]
+    imported = symbols(library, "--undefined-only")
     assert imported
     for name in imported:
         plain, _, version = name.partition("@")
@@ -65,14 +71,23 @@ def test_nothing_is_needed_that_an_old_or_another_c_library_has_not() -> None:
         assert tuple(int(part) for part in number.groups()) <= GLIBC_OLDEST, name
 
 
-def test_no_constructor_and_hardly_a_relocation() -> None:
-    relocations = output("readelf", "-rW", HOOK)
-    absolute = [line for line in relocations.splitlines() if "_RELATIVE" in line or "_64 " in line]
-    assert len(absolute) < 20
-    sections = output("readelf", "-SW", HOOK)
-    # One entry of 8 bytes: the compiler's own frame_dummy.
-    sizes = re.findall(r"\.init_array\s+INIT_ARRAY\s+\w+\s+\w+\s+(\w+)", sections)
-    assert [int(size, 16) for size in sizes] == [8]
+def test_every_build_exports_the_same(library: Path) -> None:
+    assert symbols(library, "--defined-only") == symbols(HOOK, "--defined-only")
+
+
+def test_no_constructor_no_descriptor_of_text_and_hardly_a_relocation(library: Path) -> None:
+    dynamic = output("readelf", "-dW", library)
+    assert not re.findall(r"\((?:INIT|FINI|INIT_ARRAY|FINI_ARRAY|PREINIT_ARRAY|TEXTREL)\)", dynamic)
+    # Closed by the program that opened it, it stays: its thread is within it.
+    assert "NODELETE" in dynamic
+    # All that a function calls is found at its first call, not when the library is loaded.
+    assert "NOW" not in dynamic
+    relocations = output("readelf", "-rW", library).splitlines()
+    at_once = [
+        line for line in relocations if re.search(r"R_\w+_(RELATIVE|64|ABS64|GLOB_DAT|TPOFF64|TLS_TPREL\w*) ", line)
+    ]
+    assert 0 < len(at_once) < 20
+    assert len(re.findall(r"^ +LOAD", output("readelf", "-lW", library), re.MULTILINE)) <= 4
 
 
 def test_loading_it_costs_little_more_than_an_empty_library(tmp_path: Path) -> None:
