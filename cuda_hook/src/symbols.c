@@ -31,13 +31,20 @@ static const char names[] =
 #undef ES_NVML_USED
     "";
 
-/* A switch and no table, again for the relocations: these addresses are computed. */
+/* An address that the compiler does not see through. */
+static inline void *computed(void *address)
+{
+    __asm__("" : "+r"(address));
+    return address;
+}
+
+/* A switch and no table, again for the relocations: these addresses are computed (clang would make a table of it). */
 void *es_wrapper(enum es_symbol symbol)
 {
     switch (symbol) {
 #define ES_CASE(name)      \
     case ES_SYMBOL_##name: \
-        return (void *)es_##name;
+        return computed((void *)es_##name);
 #define ES_PTSZ(kind, name, parameters, arguments, key, stream) ES_CASE(name) ES_CASE(name##_ptsz)
 #define ES_PTDS(kind, name, parameters, arguments, key) ES_CASE(name) ES_CASE(name##_ptds)
 #define ES_ONE(kind, name, parameters, arguments, key, stream) ES_CASE(name)
