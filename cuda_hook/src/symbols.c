@@ -1,5 +1,8 @@
 #include "symbols.h"
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "objects.h"
 #include "text.h"
 #include "wrappers.h"
@@ -12,24 +15,29 @@ static bool nvml_found;
 
 enum { FIRST_OF_NVML = ES_SYMBOL_nvmlDeviceGetMemoryInfo };
 
-/* All names in one string, so that the table needs no relocations. */
-static const char names[] =
-#define ES_PTSZ(kind, name, parameters, arguments, key, stream) #name "\0" #name "_ptsz\0"
-#define ES_PTDS(kind, name, parameters, arguments, key) #name "\0" #name "_ptds\0"
-#define ES_ONE(kind, name, parameters, arguments, key, stream) #name "\0"
-#define ES_OWN(name) #name "\0"
-#define ES_USED(name) #name "\0"
-#define ES_NVML(name) #name "\0"
-#define ES_NVML_USED(name) #name "\0"
-#include "symbols.def"
-#undef ES_PTSZ
-#undef ES_PTDS
-#undef ES_ONE
-#undef ES_OWN
-#undef ES_USED
-#undef ES_NVML
-#undef ES_NVML_USED
-    "";
+/* The names as data of their own, found by offsets: pointers would be relocated in every process that loads the hook. */
+static const struct names {
+#define ES_NAME(name) char name[sizeof(#name)];
+#include "symbol_names.h"
+#undef ES_NAME
+} names = {
+#define ES_NAME(name) #name,
+#include "symbol_names.h"
+#undef ES_NAME
+};
+
+static const uint16_t name_at[ES_SYMBOLS] = {
+#define ES_NAME(name) offsetof(struct names, name),
+#include "symbol_names.h"
+#undef ES_NAME
+};
+
+_Static_assert(sizeof(names) <= UINT16_MAX, "name_at has 16 bits");
+
+static const char *name_of(int symbol)
+{
+    return (const char *)&names + name_at[symbol];
+}
 
 /* An address that the compiler does not see through. */
 static inline void *computed(void *address)
@@ -69,15 +77,10 @@ void *es_wrapper(enum es_symbol symbol)
 /* The symbols from `first` up to `end` from the object whose file is called so. */
 static bool fill(const char *file, struct es_object *object, int first, int end)
 {
-    const char *name = names;
-
     if (!es_object_named(file, object))
         return false;
-    for (int symbol = 0; symbol < end; symbol++) {
-        if (symbol >= first)
-            es_driver[symbol] = es_object_symbol(object, name);
-        name = es_text_next(name);
-    }
+    for (int symbol = first; symbol < end; symbol++)
+        es_driver[symbol] = es_object_symbol(object, name_of(symbol));
     return true;
 }
 
@@ -118,12 +121,9 @@ bool es_driver_contains(const void *address)
 
 int es_symbol_named(const char *wanted)
 {
-    const char *name = names;
-
     for (int symbol = 0; symbol < ES_SYMBOLS; symbol++) {
-        if (es_text_same(name, wanted))
+        if (es_text_same(name_of(symbol), wanted))
             return es_wrapper((enum es_symbol)symbol) != NULL ? symbol : -1;
-        name = es_text_next(name);
     }
     return -1;
 }
@@ -131,10 +131,12 @@ int es_symbol_named(const char *wanted)
 void *es_wrapper_of(const void *function)
 {
     for (int symbol = 0; function != NULL && symbol < ES_SYMBOLS; symbol++) {
-        void *wrapper = es_wrapper((enum es_symbol)symbol);
-
-        if (es_driver[symbol] == function || wrapper == function)
-            return wrapper;
+        if (es_driver[symbol] == function)
+            return es_wrapper((enum es_symbol)symbol);
+    }
+    for (int symbol = 0; function != NULL && symbol < ES_SYMBOLS; symbol++) {
+        if (es_wrapper((enum es_symbol)symbol) == function)
+            return (void *)function;
     }
     return NULL;
 }

@@ -9,21 +9,9 @@
 
 /* One number for each symbol of symbols.def. */
 enum es_symbol {
-#define ES_PTSZ(kind, name, parameters, arguments, key, stream) ES_SYMBOL_##name, ES_SYMBOL_##name##_ptsz,
-#define ES_PTDS(kind, name, parameters, arguments, key) ES_SYMBOL_##name, ES_SYMBOL_##name##_ptds,
-#define ES_ONE(kind, name, parameters, arguments, key, stream) ES_SYMBOL_##name,
-#define ES_OWN(name) ES_SYMBOL_##name,
-#define ES_USED(name) ES_SYMBOL_##name,
-#define ES_NVML(name) ES_SYMBOL_##name,
-#define ES_NVML_USED(name) ES_SYMBOL_##name,
-#include "symbols.def"
-#undef ES_PTSZ
-#undef ES_PTDS
-#undef ES_ONE
-#undef ES_OWN
-#undef ES_USED
-#undef ES_NVML
-#undef ES_NVML_USED
+#define ES_NAME(name) ES_SYMBOL_##name,
+#include "symbol_names.h"
+#undef ES_NAME
     ES_SYMBOLS,
 };
 

@@ -27,14 +27,4 @@ static inline bool es_text_begins(const char *text, const char *prefix)
     return true;
 }
 
-/* What stands after the string's end. */
-static inline const char *es_text_next(const char *text)
-{
-    while (*text != '\0') {
-        __asm__ volatile("");
-        text++;
-    }
-    return text + 1;
-}
-
 #endif
