@@ -12,11 +12,12 @@ Numbers of grants rise by one. A release or a report of usage with a number that
 ignored, and so is what comes from a client that is not there: both may have crossed with a command.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
 from edgeshare.errors import AlreadyExists, NotFound
-from sharemgr.node.commands import Command, Contend, Grant, Revoke
+from sharemgr.node.commands import Check, Command, Contend, Grant, Revoke
 from sharemgr.node.contender import (
     DRAINING,
     ENDING,
@@ -32,7 +33,7 @@ from sharemgr.node.contender import (
 from sharemgr.node.policy import Settings, Share
 from sharemgr.node.slices import MAX_NUMBER, Slices
 
-__all__ = ["Account", "Arbiter", "Command", "Contend", "Grant", "Revoke", "Settings", "Share", "State"]
+__all__ = ["Account", "Arbiter", "Check", "Command", "Contend", "Grant", "Revoke", "Settings", "Share", "State"]
 
 
 class State(Enum):
@@ -72,6 +73,8 @@ class Account:
     longest_wait_ns: int
     grants: int
     """Since it was added."""
+    overruns: int
+    """Drains that were not waited for to their end, since it was added."""
     lag_ns: int
     """Held time that it is behind (above 0) or ahead of (below 0) its part, while it competes; 0 otherwise."""
 
@@ -192,6 +195,15 @@ class Arbiter:
         self._slices.foresee(contender)
         return self._slices.take()
 
+    def stopped(self, allocation_id: str, client_ids: Collection[int], now_ns: int) -> list[Command]:
+        """The answer to a Check: the processes of these clients are stopped."""
+        contender = self._contenders.get(allocation_id)
+        if contender is None:
+            return []
+        self._slices.settle(now_ns)
+        self._slices.stopped(contender, client_ids)
+        return self._slices.take()
+
     def usage(self, allocation_id: str, client_id: int, number: int, gpu_ns: int, now_ns: int) -> list[Command]:
         """GPU time of the client since its last report, while its grant lasts."""
         contender = self._contenders.get(allocation_id)
@@ -226,6 +238,7 @@ class Arbiter:
             waiting_ns=waiting_ns,
             longest_wait_ns=max(sums.longest_wait_ns, waiting_ns),
             grants=contender.grants,
+            overruns=contender.overruns,
             lag_ns=self._slices.competition.lag_ns(contender) if contender.active else 0,
         )
 

@@ -29,4 +29,11 @@ class Revoke:
     number: int
 
 
-Command = Grant | Contend | Revoke
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Look whether processes of the allocation's clients are stopped: its drain is late. Answered by `stopped`."""
+
+    allocation_id: str
+
+
+Command = Grant | Contend | Revoke | Check

@@ -1,5 +1,6 @@
 """One allocation on one device, as the arbiter sees it: its phase, its clients, what it was granted and used."""
 
+from collections.abc import Collection
 from enum import Enum
 
 from sharemgr.node.policy import Settings, Share, Standing
@@ -57,10 +58,12 @@ class Contender(Standing):
         "grants",
         "held_from_ns",
         "id",
+        "late_ns",
         "launch_ns",
         "lease_end_ns",
         "number",
         "open_clients",
+        "overruns",
         "phase",
         "revoked_ns",
         "timer_ns",
@@ -84,12 +87,14 @@ class Contender(Standing):
         self.held_from_ns = 0  # what was held before is in the window already
         self.revoked_ns = 0
         self.lease_end_ns = 0
+        self.late_ns = 0  # when to look next whether it is stopped, while it drains
         self.launch_ns = 0  # usual time from its grant to its first launch
         self.usual_drain_ns = 0
         self.timer_ns = -1  # when a tick must look at it again; what for, its phase says
         self.drained_ns = -1  # since when it has been thinking, until it comes back
         self.wait_from_ns = -1
         self.grants = 0
+        self.overruns = 0  # drains that were not waited for to their end
         self.window = Window(settings.window_ns, now_ns)
 
     def want(self, client: Client) -> None:
@@ -135,6 +140,10 @@ class Contender(Standing):
         """Takes in what a client foresees."""
         client.ends_at_ns = ends_at_ns
         self.launch_ns += (min(launch_ns, settings.lead_most_ns) - self.launch_ns) >> 1
+
+    def stopped(self, client_ids: Collection[int]) -> bool:
+        """Whether all that owe a release are among these."""
+        return all(not client.opened or client_id in client_ids for client_id, client in self.clients.items())
 
     def drained_at_ns(self) -> int:
         """When all its clients expect to have drained; 0 while one has not said so."""

@@ -1,6 +1,9 @@
 """The slices of one device: who has it, who gets it next, and when that must be looked at again."""
 
-from sharemgr.node.commands import Command, Contend, Grant, Revoke
+from collections.abc import Collection
+
+from edgeshare.units import NS_PER_MS
+from sharemgr.node.commands import Check, Command, Contend, Grant, Revoke
 from sharemgr.node.contender import (
     DRAINING,
     ENDING,
@@ -19,6 +22,10 @@ from sharemgr.node.timers import Timers
 
 MAX_NUMBER = (1 << 30) - 1
 """The gate's word is 32 bits, two of which are flags (cuda_hook/wire.h); after this the numbers begin again at 1."""
+
+LATE_NS = 10 * NS_PER_MS
+"""How much longer than a full queue takes one waits for a drain before one looks whether its processes are stopped.
+With kernels below this one never has to look; the other one runs within a slice and this of the stop."""
 
 
 class Slices:
@@ -151,6 +158,13 @@ class Slices:
         if contender.phase is HOLDING:
             self._out.append(Revoke(contender.id, contender.number))
 
+    def stopped(self, contender: Contender, client_ids: Collection[int]) -> None:
+        """Processes of an allocation were seen stopped. A drain that only they owe is waited for no more: what they
+        queued is bounded and runs out by itself."""
+        if contender is self._occupant and contender.phase is DRAINING and contender.stopped(client_ids):
+            self._occupant = None
+            self._overlap(contender)
+
     def foresee(self, contender: Contender) -> None:
         """A client of a draining allocation said when it will have drained."""
         if contender is self._occupant:
@@ -180,6 +194,9 @@ class Slices:
             self._occupant = None
             self._overlap(occupant)
         else:
+            if occupant.phase is DRAINING and now_ns >= occupant.late_ns:
+                occupant.late_ns = now_ns + 2 * LATE_NS
+                self._out.append(Check(occupant.id))
             self._grant_early()
 
     def signal(self) -> None:
@@ -204,7 +221,10 @@ class Slices:
         if occupant.phase is DRAINING:
             early_ns = self._early_at_ns(occupant)
             self._early_ns = early_ns if early_ns is not None and early_ns > self._now_ns else 0
-            at_ns = self._early_ns or occupant.lease_end_ns
+            at_ns = min(occupant.late_ns, occupant.lease_end_ns)
+            if self._early_ns:
+                # What it foretold may be a lie, and is no reason to wait for it longer.
+                at_ns = min(at_ns, self._early_ns)
         elif occupant.phase is THINKING:
             if self._turn is occupant and self._slice_end_ns > self._now_ns:
                 at_ns = self._slice_end_ns
@@ -306,6 +326,7 @@ class Slices:
 
     def _overlap(self, contender: Contender) -> None:
         contender.phase = OVERLAPPING
+        contender.overruns += 1
         self._overlapping.append(contender)
 
     def _end_slice(self, occupant: Contender) -> None:
@@ -326,6 +347,7 @@ class Slices:
         grace_ns = self._settings.drain_grace_ns
         expected_ns = self._settings.queue_cap_ns + min(occupant.usual_drain_ns, grace_ns)
         occupant.lease_end_ns = self._now_ns + expected_ns + grace_ns
+        occupant.late_ns = self._now_ns + self._settings.queue_cap_ns + LATE_NS
         self._out.append(Revoke(occupant.id, occupant.number))
 
     def _next_number(self) -> int:

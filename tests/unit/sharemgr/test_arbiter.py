@@ -1,5 +1,6 @@
 """The arbiter's answers to what happens on one device, event by event."""
 
+import copy
 from collections.abc import Callable
 
 import pytest
@@ -8,7 +9,7 @@ from edgeshare.errors import AlreadyExists, NotFound
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_S as S
 from edgeshare.units import NS_PER_US as US
-from sharemgr.node.arbiter import Account, Arbiter, Command, Contend, Grant, Revoke, Settings, Share, State
+from sharemgr.node.arbiter import Account, Arbiter, Check, Command, Contend, Grant, Revoke, Settings, Share, State
 from sharemgr.node.slices import MAX_NUMBER
 
 SETTINGS = Settings()
@@ -126,7 +127,11 @@ def test_a_holder_that_does_not_drain_is_not_waited_for() -> None:
     arbiter.request("b", 1, 0)
     arbiter.tick(5 * MS)
     expires_ns = 5 * MS + 500 * US + 100 * MS
-    assert arbiter.deadline_ns() == expires_ns
+    # Until then it is looked at now and then, and is not stopped.
+    while (due_ns := arbiter.deadline_ns()) != expires_ns:
+        assert due_ns is not None
+        assert arbiter.tick(due_ns) == [Check("a")]
+        assert arbiter.stopped("a", [], due_ns) == []
     assert arbiter.tick(expires_ns) == [Grant("b", 2, True)]
     account = arbiter.account("a", expires_ns)
     assert account.overlapping
@@ -141,6 +146,53 @@ def test_a_holder_that_does_not_drain_is_not_waited_for() -> None:
     assert not account.overlapping
     assert account.state is State.WAITING
     assert account.lag_ns < -40 * MS
+
+
+def expiry_ns(arbiter: Arbiter) -> int:
+    """When the drain of "a" is waited for no more, unless something happens before."""
+    arbiter = copy.deepcopy(arbiter)
+    while True:
+        due_ns = arbiter.deadline_ns()
+        assert due_ns is not None
+        if arbiter.tick(due_ns) != [Check("a")]:
+            return due_ns
+
+
+def test_one_that_is_stopped_while_it_drains_is_passed_over_at_once() -> None:
+    arbiter = device(a=50, b=50)
+    arbiter.join("a", 2, 0)
+    arbiter.request("a", 1, 0)
+    arbiter.request("a", 2, 0)
+    arbiter.request("b", 1, 0)
+    assert arbiter.tick(5 * MS) == [Revoke("a", 2)]
+    due_ns = arbiter.deadline_ns()
+    assert due_ns is not None
+    assert 5 * MS < due_ns < 20 * MS
+    assert arbiter.tick(due_ns) == [Check("a")]
+    assert arbiter.stopped("a", [2], due_ns) == []  # the other one may still drain
+    assert arbiter.stopped("a", [1, 2], due_ns) == [Grant("b", 3, True)]
+    account = arbiter.account("a", due_ns)
+    assert account.overlapping
+    assert account.overruns == 1
+
+
+def test_one_that_is_stopped_and_owes_nothing_is_left_alone() -> None:
+    arbiter = device(a=50, b=50)
+    arbiter.request("a", 1, 0)
+    assert arbiter.stopped("b", [1], 0) == []
+    assert arbiter.stopped("a", [1], 0) == []  # holds; nobody called it back
+    assert arbiter.stopped("nobody", [1], 0) == []
+    assert arbiter.account("a", MS).state is State.HOLDING
+    assert not arbiter.account("a", MS).overlapping
+
+
+def test_a_drain_that_is_foretold_for_never_is_waited_for_no_longer() -> None:
+    arbiter = device(a=50, b=50)
+    arbiter.request("a", 1, 0)
+    arbiter.request("b", 1, 0)
+    arbiter.tick(5 * MS)
+    arbiter.draining("a", 1, 1, 1 << 62, 0, 5 * MS)
+    assert expiry_ns(arbiter) == 5 * MS + 500 * US + 100 * MS
 
 
 def test_a_drain_is_waited_for_as_long_as_it_usually_takes_and_the_grace_time() -> None:
@@ -161,9 +213,12 @@ def test_a_drain_is_waited_for_as_long_as_it_usually_takes_and_the_grace_time() 
             now_ns = deadline_ns
             revoked = arbiter.tick(now_ns)
         if name == "a":
-            lease_end_ns = arbiter.deadline_ns()
-            now_ns += 40 * MS
-            drained_ns = now_ns
+            drained_ns = now_ns + 40 * MS
+            while (due_ns := arbiter.deadline_ns()) is not None and due_ns < drained_ns:
+                assert arbiter.tick(due_ns) == [Check("a")]
+                now_ns = due_ns
+            lease_end_ns = expiry_ns(arbiter)
+            now_ns = drained_ns
         commands = arbiter.release(name, 1, number, 5 * MS, True, now_ns)
     assert lease_end_ns is not None
     assert lease_end_ns == pytest.approx(drained_ns + 100 * MS, abs=6 * MS)
