@@ -3,6 +3,9 @@ from typing import Any
 from typing_extensions import Buffer
 
 class _FFI:
+    NULL: Any
+    errno: int
+
     def new(self, cdecl: str, init: object = ...) -> Any: ...
     def cast(self, cdecl: str, source: Any) -> Any: ...
     def typeof(self, cdecl: str) -> Any: ...
@@ -45,6 +48,14 @@ class _Lib:
     ES_GATE_CONTENDED: int
     ES_GATE_NUMBER_SHIFT: int
     ES_RELEASE_FOLLOWS: int
+    ES_MALFORMED_SHORT: int
+    ES_MALFORMED_SENDER: int
+    ES_MALFORMED_SIZE: int
+    ES_MALFORMED_FIELD: int
+    CLOCK_MONOTONIC: int
+    TFD_NONBLOCK: int
+    TFD_CLOEXEC: int
+    TFD_TIMER_ABSTIME: int
 
     def es_record_bytes(self, kind: int) -> int: ...
     def es_check_from_client(self, packet: Any, size: int) -> int: ...
@@ -57,6 +68,8 @@ class _Lib:
     def es_gate_discard(self, page: Any) -> None: ...
     def es_gate_load(self, page: Any) -> int: ...
     def es_gate_wait(self, page: Any, seen: int, timeout_ns: int) -> int: ...
+    def timerfd_create(self, clock: int, flags: int) -> int: ...
+    def timerfd_settime(self, fd: int, flags: int, new: Any, old: Any) -> int: ...
 
 ffi: _FFI
 lib: _Lib

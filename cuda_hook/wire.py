@@ -18,8 +18,28 @@ VERSION = lib.ES_VERSION
 RECORD_BYTES_MAX = lib.ES_RECORD_BYTES_MAX
 
 
+REQUEST = lib.ES_REQUEST
+RELEASE = lib.ES_RELEASE
+DRAINING = lib.ES_DRAINING
+USAGE = lib.ES_USAGE
+
+
+class Flaw(IntEnum):
+    """Why a packet is no record."""
+
+    FIELD = lib.ES_MALFORMED_FIELD
+    SIZE = lib.ES_MALFORMED_SIZE
+    UNKNOWN = lib.ES_MALFORMED_SENDER
+    SHORT = lib.ES_MALFORMED_SHORT
+
+
 class MalformedRecord(EdgeshareError):
     """A packet that the other side never sends: its connection is to be closed."""
+
+    def __init__(self, flaw: Flaw, size_bytes: int) -> None:
+        why = bytes(ffi.string(lib.es_malformed_text(flaw))).decode()
+        super().__init__(f"malformed record of {size_bytes} bytes: {why}")
+        self.flaw = flaw
 
 
 class Accelerator(IntEnum):
@@ -189,6 +209,36 @@ _Reader = Callable[[Any], _R]
 _C_NAMES = {"size_bytes": "bytes", "follows": "flags"}
 
 
+class Inbox:
+    """Where a packet from a client is received, and read without making a value of it: a RELEASE is read while the
+    device stands idle."""
+
+    def __init__(self) -> None:
+        self.buffer = bytearray(RECORD_BYTES_MAX + 1)
+        """One byte more than any record has, so that a longer packet is seen to be longer."""
+        self._start: Any = ffi.from_buffer(self.buffer)
+        self.header: Any = ffi.cast("struct es_header *", self._start)
+        self.release: Any = ffi.cast("struct es_release *", self._start)
+        self.draining: Any = ffi.cast("struct es_draining *", self._start)
+        self.usage: Any = ffi.cast("struct es_usage *", self._start)
+        self._check = lib.es_check_from_client
+
+    def kind(self, size_bytes: int) -> int:
+        """The kind of the record that was received (its member holds it then); raises MalformedRecord."""
+        kind: int = self._check(self._start, size_bytes)
+        if kind < 0:
+            raise MalformedRecord(Flaw(kind), size_bytes)
+        return kind
+
+    def exceeds(self, size_bytes: int) -> bool:
+        """Whether what was received is longer than the kind that it claims to be."""
+        return size_bytes > int(lib.es_record_bytes(self.header.kind))
+
+    def record(self, kind: int) -> ClientRecord:
+        """That record as a value."""
+        return _CLIENT_READERS[kind](self._start)
+
+
 def parse(packet: bytes) -> ClientRecord:
     """Reads one packet that a client sent; raises MalformedRecord."""
     return _parse(packet, lib.es_check_from_client, _CLIENT_READERS)
@@ -212,8 +262,7 @@ def _parse(packet: bytes, check: Callable[[Any, int], int], readers: dict[int, _
     buffer = ffi.from_buffer(packet)
     kind = check(buffer, len(packet))
     if kind < 0:
-        why = bytes(ffi.string(lib.es_malformed_text(kind))).decode()
-        raise MalformedRecord(f"malformed record of {len(packet)} bytes: {why}")
+        raise MalformedRecord(Flaw(kind), len(packet))
     return readers[kind](buffer)
 
 

@@ -9,6 +9,7 @@ import click
 from edgeshare.config import read_config
 from edgeshare.names import RUNTIME_DIR, STATE_DIR
 from sharemgr.node.config import Config
+from sharemgr.node.loop import Loop
 from sharemgr.node.manager import Manager
 
 
@@ -38,4 +39,5 @@ def node(runtime_dir: Path, state_dir: Path, config_path: Path | None) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     config = read_config(config_path, Config)
     manager = Manager(config, runtime_dir.absolute(), state_dir.absolute())
-    asyncio.run(manager.run(ready=lambda text: click.echo(f"edgeshare sharemgr node: ready, {text}")))
+    with asyncio.Runner(loop_factory=Loop) as runner:
+        runner.run(manager.run(ready=lambda text: click.echo(f"edgeshare sharemgr node: ready, {text}")))

@@ -1,30 +1,39 @@
 """One client: a hooked process at the other end of an allocation's socket."""
 
-import asyncio
-import logging
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic_ns
 
 from cuda_hook import wire
-from cuda_hook.gate import GatePages
+from cuda_hook.gate import GRANT_NUMBER_MAX, GatePages
 from edgeshare.errors import InvalidRequest
-from edgeshare.units import NS_PER_S
+from edgeshare.units import NS_PER_MS, NS_PER_S
+from sharemgr.node.budget import Budget
 from sharemgr.node.device import DeviceArbiter
 from sharemgr.node.ledger import Ledger
+from sharemgr.node.loop import Loop
+from sharemgr.node.offences import Offence, Offences
 from sharemgr.node.peers import Peer
-
-logger = logging.getLogger(__name__)
 
 HELLO_TIMEOUT_NS = 5 * NS_PER_S
 """A hook says HELLO at once; a connection that has not after this long is something else."""
 
-BURST_NS = NS_PER_S // 4
-"""A client may send this much of a second's records at once: programs allocate most when they start."""
-
 PAUSE_S = 0.02
-"""How long a client that sends more is not read."""
+"""How long a client that sends more than it may is not read."""
+
+OFFENCE_RECORDS = 20
+"""What a record that is good for nothing costs of the records that may be sent: nobody needs many of them."""
+
+USAGE_SLACK_NS = NS_PER_MS
+"""By how much, and a sixteenth, reported GPU time may exceed the time since the gate was opened before it counts as a
+lie: events that were timed while another one had the device are that wrong."""
+
+FLAWS = {
+    wire.Flaw.SHORT: Offence.TRUNCATED,
+    wire.Flaw.UNKNOWN: Offence.UNKNOWN,
+    wire.Flaw.FIELD: Offence.MALFORMED,
+}
 
 
 @dataclass(frozen=True)
@@ -35,10 +44,13 @@ class Terms:
     device_ids: tuple[str, ...]
     accelerator: wire.Accelerator
     welcome: wire.Welcome
-    record_interval_ns: int
-    """Mean time between two records of a client that sends as many as it may."""
     device: DeviceArbiter
     ledger: Ledger
+    offences: Offences
+    records: Budget
+    """How many records its clients may send, all together."""
+    inbox: wire.Inbox
+    """Where all clients' records are received, one at a time."""
 
 
 class Client:
@@ -48,6 +60,23 @@ class Client:
     lie between a RELEASE and the next one's gate.
     """
 
+    __slots__ = (
+        "_buffers",
+        "_claimed_ns",
+        "_connection",
+        "_ended",
+        "_first",
+        "_inbox",
+        "_last",
+        "_loop",
+        "_opened_at_ns",
+        "_terms",
+        "client_id",
+        "connected_at_ns",
+        "pages",
+        "peer",
+    )
+
     def __init__(
         self,
         *,
@@ -55,7 +84,7 @@ class Client:
         connection: socket.socket,
         peer: Peer,
         terms: Terms,
-        loop: asyncio.AbstractEventLoop,
+        loop: Loop,
         ended: Callable[["Client"], None],
     ) -> None:
         """``connection`` is non-blocking; ``ended`` is called once, when the client is gone."""
@@ -66,17 +95,34 @@ class Client:
         self.connected_at_ns = monotonic_ns()
         self._connection = connection
         self._terms = terms
+        self._inbox = terms.inbox
+        self._buffers = [terms.inbox.buffer]
         self._loop = loop
         self._ended: Callable[[Client], None] | None = ended
-        self._paid_until_ns = 0
-        loop.add_reader(connection.fileno(), self._readable)
+        # The numbers that its gate showed since it released: what it says has to repeat one of them.
+        self._first = 0
+        self._last = 0
+        self._opened_at_ns = 0
+        self._claimed_ns = 0  # GPU time, since then
+        loop.watch(connection.fileno(), self._readable)
         if peer.pidfd >= 0:
-            loop.add_reader(peer.pidfd, self.end)
+            loop.watch(peer.pidfd, self.end)
 
     @property
     def joined(self) -> bool:
         """Whether it has said HELLO and been welcomed."""
         return self.pages is not None
+
+    def open_gate(self, number: int, contended: bool, granted_at_ns: int) -> None:
+        """Lets it launch; nothing where it has not joined."""
+        if self.pages is None:
+            return
+        if not self._first:
+            self._first = number
+            self._opened_at_ns = granted_at_ns
+            self._claimed_ns = 0
+        self._last = number
+        self.pages.open(number, contended, granted_at_ns)
 
     def end(self) -> None:
         """Takes the client out: its process died, its connection ended, or it is to leave."""
@@ -87,63 +133,78 @@ class Client:
             # First of all what others wait for. The gate is shut before somebody else's opens.
             self.pages.discard()
             self._terms.device.gone(self._terms.allocation_id, self.client_id, monotonic_ns())
-        self._loop.remove_reader(self._connection.fileno())
+        self._loop.unwatch(self._connection.fileno())
         if self.peer.pidfd >= 0:
-            self._loop.remove_reader(self.peer.pidfd)
+            self._loop.unwatch(self.peer.pidfd)
         self.peer.close()
         self._connection.close()
         ended(self)
 
+    def offend(self, kind: Offence, text: str) -> None:
+        """Counts an offence that costs it its connection, and says so."""
+        self._terms.offences.tell(kind, f"pid {self.peer.pid}: {text}; its connection is closed", monotonic_ns())
+        self.end()
+
     def _readable(self) -> None:
         try:
-            packet = self._connection.recv(wire.RECORD_BYTES_MAX + 1)
+            size_bytes, _, flags, _ = self._connection.recvmsg_into(self._buffers)
         except BlockingIOError:
             return
         except OSError:
-            packet = b""
-        if not packet:
+            size_bytes = flags = 0
+        if not size_bytes:
             self.end()
             return
         now_ns = monotonic_ns()
+        terms = self._terms
+        if flags & socket.MSG_CTRUNC:
+            # Received without room for them: the kernel has dropped them.
+            self._slight(Offence.DESCRIPTORS, now_ns)
         try:
-            self._handle(wire.parse(packet), now_ns)
-        except (wire.MalformedRecord, InvalidRequest) as error:
-            # Said once: the connection ends with it.
-            logger.warning(
-                "allocation %s, pid %d: %s; its connection is closed",
-                self._terms.allocation_id,
-                self.peer.pid,
-                error,
-            )
-            self.end()
-            return
-        self._paid_until_ns = max(self._paid_until_ns, now_ns) + self._terms.record_interval_ns
-        if self._paid_until_ns > now_ns + BURST_NS and self._ended is not None:
-            self._loop.remove_reader(self._connection.fileno())
+            self._handle(size_bytes, now_ns)
+        except wire.MalformedRecord as error:
+            self.offend(self._flaw(error.flaw, size_bytes), str(error))
+        except InvalidRequest as error:
+            self.offend(Offence.FALSE_MEMORY, str(error))
+        if not terms.records.spend(now_ns) and self._ended is not None:
+            terms.offences.count(Offence.FLOOD)
+            self._loop.unwatch(self._connection.fileno())
             self._loop.call_later(PAUSE_S, self._resume)
 
     def _resume(self) -> None:
         if self._ended is not None:
-            self._loop.add_reader(self._connection.fileno(), self._readable)
+            self._loop.watch(self._connection.fileno(), self._readable)
 
-    def _handle(self, record: wire.ClientRecord, now_ns: int) -> None:
+    def _handle(self, size_bytes: int, now_ns: int) -> None:
+        inbox = self._inbox
+        kind = inbox.kind(size_bytes)
         terms = self._terms
         if self.pages is None:
-            self._join(record, now_ns)
-            return
-        match record:
-            case wire.Release(number, gpu_ns, follows):
-                terms.device.release(terms.allocation_id, self.client_id, number, gpu_ns, follows, now_ns)
-            case wire.Draining(number, ends_at_ns, launch_ns):
-                terms.device.draining(terms.allocation_id, self.client_id, number, ends_at_ns, launch_ns, now_ns)
-            case wire.Request():
-                terms.device.request(terms.allocation_id, self.client_id, now_ns)
-            case wire.Usage(number, gpu_ns):
-                terms.device.usage(terms.allocation_id, self.client_id, number, gpu_ns, now_ns)
-            case wire.Hello():
-                raise wire.MalformedRecord("HELLO came twice")
-            case _:
-                self._handle_memory(record)
+            self._join(inbox.record(kind), now_ns)
+        elif kind == wire.RELEASE:
+            release = inbox.release
+            number = release.header.number
+            if self._check_usage(number, release.gpu_ns, now_ns):
+                self._first = 0
+            terms.device.release(
+                terms.allocation_id, self.client_id, number, release.gpu_ns, release.flags & 1 == 1, now_ns
+            )
+        elif kind == wire.DRAINING:
+            draining = inbox.draining
+            number = draining.header.number
+            self._check_number(number, now_ns)
+            terms.device.draining(
+                terms.allocation_id, self.client_id, number, draining.ends_at_ns, draining.launch_ns, now_ns
+            )
+        elif kind == wire.REQUEST:
+            terms.device.request(terms.allocation_id, self.client_id, now_ns)
+        elif kind == wire.USAGE:
+            usage = inbox.usage
+            number = usage.header.number
+            self._check_usage(number, usage.gpu_ns, now_ns)
+            terms.device.usage(terms.allocation_id, self.client_id, number, usage.gpu_ns, now_ns)
+        else:
+            self._handle_memory(inbox.record(kind))
 
     def _handle_memory(self, record: wire.ClientRecord) -> None:
         ledger = self._terms.ledger
@@ -160,12 +221,48 @@ class Client:
             case wire.MemoryQuery(number, device):
                 info = ledger.info(device)
                 self._send(wire.MemoryInfo(number, info.cap_bytes, info.used_bytes))
+            case wire.Hello():
+                self.offend(Offence.OUT_OF_ORDER, "HELLO came twice")
+
+    def _check_number(self, number: int, now_ns: int) -> bool:
+        """Whether its gate has shown this number since it released; one that it has not is counted, and ignored by
+        the arbiter."""
+        first = self._first
+        if first and (number - first) % GRANT_NUMBER_MAX <= (self._last - first) % GRANT_NUMBER_MAX:
+            return True
+        self._slight(Offence.STALE, now_ns)
+        return False
+
+    def _check_usage(self, number: int, gpu_ns: int, now_ns: int) -> bool:
+        """Counts a lie too, which the arbiter clamps; whether the number was good."""
+        if not self._check_number(number, now_ns):
+            return False
+        self._claimed_ns += gpu_ns
+        passed_ns = now_ns - self._opened_at_ns
+        if self._claimed_ns > passed_ns + (passed_ns >> 4) + USAGE_SLACK_NS:
+            self._claimed_ns = passed_ns
+            self._slight(Offence.FALSE_USAGE, now_ns)
+        return True
+
+    def _slight(self, kind: Offence, now_ns: int) -> None:
+        """Counts an offence that does no harm, so that it only costs records."""
+        self._terms.offences.count(kind)
+        self._terms.records.spend(now_ns, OFFENCE_RECORDS)
+
+    def _flaw(self, flaw: wire.Flaw, size_bytes: int) -> Offence:
+        if size_bytes > wire.RECORD_BYTES_MAX:
+            return Offence.OVERSIZED
+        if flaw is not wire.Flaw.SIZE:
+            return FLAWS[flaw]
+        return Offence.OVERSIZED if self._inbox.exceeds(size_bytes) else Offence.TRUNCATED
 
     def _join(self, record: wire.ClientRecord, now_ns: int) -> None:
         if not isinstance(record, wire.Hello):
-            raise wire.MalformedRecord(f"{type(record).__name__} came before HELLO")
+            self.offend(Offence.OUT_OF_ORDER, f"{type(record).__name__} came before HELLO")
+            return
         refused = _refusal(record, self._terms.accelerator)
         if refused is not None:
+            self._terms.offences.count(Offence.REFUSED)
             self._send(refused)
             self.end()
             return
@@ -184,8 +281,10 @@ class Client:
     def _send(self, record: wire.ManagerRecord) -> None:
         try:
             self._connection.send(wire.encode(record))
+        except BlockingIOError:
+            # We keep no answer for it.
+            self.offend(Offence.UNREAD, "it does not read what it asked for")
         except OSError:
-            # It is gone, or it asks and does not read the answers: we keep none for it.
             self.end()
 
 

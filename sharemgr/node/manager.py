@@ -19,6 +19,7 @@ from edgeshare.errors import InvalidRequest, Unavailable
 from edgeshare.inventory.nvml import NvmlInventory
 from edgeshare.names import ALLOCATIONS_SOCKET, CLIENTS_DIR, STATUS_SOCKET
 from sharemgr.node.config import Config
+from sharemgr.node.loop import Loop
 from sharemgr.node.node import Node
 from sharemgr.node.observer import watch
 from sharemgr.node.server import SOCKET_PATH_BYTES_MAX
@@ -45,6 +46,7 @@ class Manager:
         """
         stopping = asyncio.Event()
         loop = asyncio.get_running_loop()
+        assert isinstance(loop, Loop)
         for ending in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(ending, stopping.set)
         async with AsyncExitStack() as stack:

@@ -14,17 +14,20 @@ from cuda_hook import wire
 from edgeshare import __version__
 from edgeshare.devices import Device
 from edgeshare.errors import AlreadyExists, EdgeshareError, Unavailable
-from edgeshare.units import MIB, NS_PER_S
+from edgeshare.units import MIB
 from edgeshare.v1 import allocations_pb2 as messages
 from edgeshare.v1.status_pb2 import AllocationStatus, NodeStatus
 from sharemgr.node.allocations import Allocation, Book
 from sharemgr.node.arbiter import Settings, Share
+from sharemgr.node.budget import Budget
 from sharemgr.node.clients import Terms
 from sharemgr.node.config import Config
 from sharemgr.node.device import DeviceArbiter
 from sharemgr.node.ledger import Ledger
+from sharemgr.node.loop import Loop
 from sharemgr.node.messages import LATENCY, allocation_from, message_from, owner_from
 from sharemgr.node.observer import Observation
+from sharemgr.node.offences import Offences
 from sharemgr.node.server import AllocationServer, folders_of_managers, remove_folder
 from sharemgr.node.status import allocation_status, device_status, unmanaged_pids
 from sharemgr.node.store import Store
@@ -47,7 +50,7 @@ class Node:
         devices: tuple[Device, ...],
         clients_dir: Path,
         store: Store,
-        loop: asyncio.AbstractEventLoop,
+        loop: Loop,
     ) -> None:
         self._config = config
         self._clients_dir = clients_dir
@@ -68,6 +71,7 @@ class Node:
         self._stranded: dict[str, messages.Allocation] = {}
         """Allocations that were kept, but that fit this machine no more: a device is missing."""
         self._client_ids = itertools.count(1)
+        self._inbox = wire.Inbox()
         self._devices = devices
         self._observation: Observation | None = None
         self._unmanaged: dict[str, set[int]] = {}
@@ -249,7 +253,9 @@ class Node:
                 anticipation_ns=self._config.anticipation_ns,
                 memory_cap_bytes=allocation.memory_mib * MIB,
             ),
-            record_interval_ns=NS_PER_S // self._config.max_records_per_s,
+            offences=Offences(allocation.id),
+            records=Budget(self._config.max_records_per_s, self._config.max_records_per_s // 4),
+            inbox=self._inbox,
             device=device,
             ledger=Ledger(allocation.memory_mib * MIB, len(allocation.device_ids)),
         )

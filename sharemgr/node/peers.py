@@ -34,6 +34,11 @@ class Peer:
         """Whether the process still runs, as far as can be told without a pidfd."""
         return self._started is None or start_time(self.pid) == self._started
 
+    def stopped(self) -> bool:
+        """Whether the process is stopped (SIGSTOP, or a debugger), so that it gives nothing back."""
+        fields = _stat(self.pid) if self.pid else None
+        return fields is not None and fields[0] in ("T", "t")
+
     def close(self) -> None:
         """Watches no more."""
         if self.pidfd >= 0:
@@ -46,12 +51,19 @@ def start_time(pid: int) -> str | None:
 
     Together with the pid it names a process for good: pids are used again, this pair is not.
     """
+    fields = _stat(pid)
+    # Field 22 of proc_pid_stat(5).
+    return fields[19] if fields is not None else None
+
+
+def _stat(pid: int) -> list[str] | None:
+    """The fields of /proc/PID/stat from the third (the state) on; None where there is no such process."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    # The name, in parentheses, may hold anything; field 22 is the twentieth after it (proc_pid_stat(5)).
-    return text.rpartition(")")[2].split()[19]
+    # The name, in parentheses, may hold anything.
+    return text.rpartition(")")[2].split()
 
 
 def _open_pidfd(connection: socket.socket, pid: int) -> int:

@@ -1,10 +1,9 @@
 """One allocation's folder and socket: where its clients come in."""
 
-import asyncio
 import logging
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic_ns
@@ -12,14 +11,24 @@ from time import monotonic_ns
 from cuda_hook import wire
 from edgeshare.errors import InvalidRequest, Unavailable
 from edgeshare.names import HOOK_CONFIG, HOOK_SOCKET
+from sharemgr.node.budget import Budget
 from sharemgr.node.clients import HELLO_TIMEOUT_NS, Client, Terms
+from sharemgr.node.loop import Loop
 from sharemgr.node.observer import Observation
+from sharemgr.node.offences import Offence
 from sharemgr.node.peers import Peer, PeerGoneError
 
 logger = logging.getLogger(__name__)
 
 BACKLOG = 64
 """Connections that wait to be accepted: as many processes as a program starts at once; more try again."""
+
+CONNECTIONS_PER_S = 100
+"""Of one allocation, on average; twice max_clients at once. To take a client in costs the manager as much as ten
+records, and programs start few processes again and again."""
+
+PAUSE_S = 0.1
+"""How long nobody is accepted after too many were."""
 
 SOCKET_PATH_BYTES_MAX = 107
 """unix(7): sun_path has 108, the last of them zero."""
@@ -35,7 +44,7 @@ class AllocationServer:
         terms: Terms,
         max_clients: int,
         client_ids: Iterator[int],
-        loop: asyncio.AbstractEventLoop,
+        loop: Loop,
     ) -> None:
         """``client_ids`` gives ids that no other client of the manager has."""
         self.socket_path = folder / HOOK_SOCKET
@@ -48,8 +57,11 @@ class AllocationServer:
         self._client_ids = client_ids
         self._loop = loop
         self._listener: socket.socket | None = None
+        self._connections = Budget(CONNECTIONS_PER_S, 2 * max_clients)
         self._granted = (0, 0)
         self._warned = False
+        self.revokes = 0
+        """Grants that were called back."""
         self._dying: dict[int, tuple[int, int]] = {}
 
     def open(self) -> None:
@@ -75,12 +87,12 @@ class AllocationServer:
             listener.close()
             raise Unavailable(f"{self.socket_path} cannot be made: {error.strerror}") from error
         self._listener = listener
-        self._loop.add_reader(listener.fileno(), self._accept)
+        self._listen()
 
     def close(self) -> None:
         """Ends all connections and listens no more. The folder stays: a container may have it mounted."""
         if self._listener is not None:
-            self._loop.remove_reader(self._listener.fileno())
+            self._loop.unwatch(self._listener.fileno())
             self._listener.close()
             self._listener = None
             self.socket_path.unlink(missing_ok=True)
@@ -97,11 +109,11 @@ class AllocationServer:
             self._granted = (number, now_ns)
         granted_at_ns = self._granted[1]
         for client in self.clients.values():
-            if client.pages is not None:
-                client.pages.open(number, contended, granted_at_ns)
+            client.open_gate(number, contended, granted_at_ns)
 
     def close_gates(self) -> None:
         """Calls the grant back."""
+        self.revokes += 1
         for client in self.clients.values():
             if client.pages is not None:
                 client.pages.close()
@@ -115,15 +127,17 @@ class AllocationServer:
                 if hint.ends_at_ns:
                     yield client.client_id, hint.ends_at_ns, hint.launch_ns
 
+    def stopped(self) -> Collection[int]:
+        """The clients whose processes are stopped now."""
+        return [client.client_id for client in self.clients.values() if client.peer.stopped()]
+
     def sweep(self, now_ns: int) -> None:
         """What has to be looked at now and then: who never said HELLO, who died on a kernel without
         pidfds."""
-        if self._listener is not None:
-            # It may have been left out because descriptors were used up.
-            self._loop.add_reader(self._listener.fileno(), self._accept)
         for client in list(self.clients.values()):
-            late = not client.joined and now_ns > client.connected_at_ns + HELLO_TIMEOUT_NS
-            if late or not client.peer.alive():
+            if not client.joined and now_ns > client.connected_at_ns + HELLO_TIMEOUT_NS:
+                client.offend(Offence.SILENT, "it never said HELLO")
+            elif not client.peer.alive():
                 client.end()
 
     def pids(self) -> list[int]:
@@ -148,6 +162,16 @@ class AllocationServer:
                 ledger.driver_freed(client_id)
                 del self._dying[client_id]
 
+    def _listen(self) -> None:
+        if self._listener is not None:
+            self._loop.watch(self._listener.fileno(), self._accept)
+
+    def _pause(self) -> None:
+        """Leaves who connects in the backlog for a moment."""
+        assert self._listener is not None
+        self._loop.unwatch(self._listener.fileno())
+        self._loop.call_later(PAUSE_S, self._listen)
+
     def _accept(self) -> None:
         assert self._listener is not None
         try:
@@ -155,12 +179,18 @@ class AllocationServer:
         except (BlockingIOError, ConnectionAbortedError):
             return
         except OSError as error:
-            # No descriptors left: listening on would only spin. The next sweep tries again.
+            # No descriptors left: listening on would only spin.
             logger.error("allocation %s: no connection can be accepted: %s", self.terms.allocation_id, error)
-            self._loop.remove_reader(self._listener.fileno())
+            self._pause()
             return
+        if not self._connections.spend(monotonic_ns()):
+            self.terms.offences.tell(
+                Offence.CONNECTIONS, "it is connected to faster than anybody needs: it has to wait", monotonic_ns()
+            )
+            self._pause()
         connection.setblocking(False)
         if len(self.clients) >= self._max_clients:
+            self.terms.offences.count(Offence.CLIENTS)
             text = f"the allocation has {self._max_clients} clients already (max_clients)"
             with suppress(OSError):
                 connection.send(wire.encode(wire.Refused(wire.Refusal.FULL, text)))

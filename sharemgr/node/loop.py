@@ -1,0 +1,97 @@
+"""An event loop with a short way for what grants wait for: a record, a deadline, a client's end."""
+
+import asyncio
+import logging
+import select
+import selectors
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from edgeshare.units import NS_PER_MS, NS_PER_S
+
+logger = logging.getLogger(__name__)
+
+EVENTS_MAX = 64
+"""Descriptors that are served between two looks at the rest of the loop, so that no flood keeps gRPC waiting."""
+
+
+class Urgent(selectors.BaseSelector):
+    """A selector for asyncio that calls for some descriptors right where they are found readable.
+
+    asyncio makes a handle of each event, queues it, and runs it in a context of its own: as much work as the arbiter
+    itself has with a record. All others are left to a plain selector, which is one of the descriptors here.
+    """
+
+    def __init__(self) -> None:
+        self._others = selectors.EpollSelector()
+        self._epoll = select.epoll()
+        self._callbacks: dict[int, Callable[[], None]] = {}
+        self._epoll.register(self._others.fileno(), select.EPOLLIN)
+
+    def watch(self, fd: int, callback: Callable[[], None], edge: bool = False) -> None:
+        """Calls back while ``fd`` is readable; with ``edge`` once each time that it becomes so."""
+        self._epoll.register(fd, select.EPOLLIN | (select.EPOLLET if edge else 0))
+        self._callbacks[fd] = callback
+
+    def unwatch(self, fd: int) -> None:
+        """Calls back no more; nothing where it did not."""
+        if self._callbacks.pop(fd, None) is not None:
+            # A descriptor that was closed before is out already.
+            with suppress(OSError):
+                self._epoll.unregister(fd)
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        others = self._others.fileno()
+        ready: list[tuple[selectors.SelectorKey, int]] = []
+        callbacks = self._callbacks
+        try:
+            events = self._epoll.poll(_whole_ms(timeout), EVENTS_MAX)
+        except InterruptedError:
+            return ready
+        for fd, _ in events:
+            if fd == others:
+                ready = self._others.select(0)
+                continue
+            # One that was served before it in this round may have ended it.
+            callback = callbacks.get(fd)
+            if callback is not None:
+                try:
+                    callback()
+                except Exception:
+                    # As asyncio does with its callbacks: one client's trouble must not end all others.
+                    logger.exception("a callback of the event loop failed")
+        return ready
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._others.register(fileobj, events, data)
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._others.unregister(fileobj)
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._others.modify(fileobj, events, data)
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return self._others.get_map()
+
+    def close(self) -> None:
+        self._epoll.close()
+        self._others.close()
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """asyncio's event loop, and beside it ``watch`` and ``unwatch``."""
+
+    def __init__(self) -> None:
+        urgent = Urgent()
+        super().__init__(urgent)
+        self.watch = urgent.watch
+        self.unwatch = urgent.unwatch
+
+
+def _whole_ms(timeout: float | None) -> float | None:
+    """In seconds. epoll counts in milliseconds; rounded down, the loop would spin through the last one."""
+    if timeout is None or timeout <= 0:
+        return timeout
+    return -(-int(timeout * NS_PER_S) // NS_PER_MS) / 1000

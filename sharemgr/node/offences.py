@@ -1,0 +1,74 @@
+"""What clients of one allocation did that no well-behaved client does: counted, and said in the log now and then."""
+
+import logging
+from enum import StrEnum
+
+from edgeshare.units import NS_PER_S
+
+logger = logging.getLogger(__name__)
+
+SAID_EVERY_NS = 10 * NS_PER_S
+"""An allocation's offences are said in the log no more often: who can reconnect can offend thousands of times a
+second."""
+
+
+class Offence(StrEnum):
+    """The kinds of offences, as the metric names them."""
+
+    TRUNCATED = "truncated"
+    """A packet that is shorter than its kind."""
+    OVERSIZED = "oversized"
+    """A packet that is longer than its kind, or than any."""
+    UNKNOWN = "unknown"
+    """A packet of a kind that no client sends."""
+    MALFORMED = "malformed"
+    """A field that holds what it never can."""
+    OUT_OF_ORDER = "out-of-order"
+    """Something before HELLO, or a second one."""
+    STALE = "stale"
+    """The number of a grant that is over or never was. A few are nobody's fault: they crossed with a revoke."""
+    FALSE_USAGE = "false-usage"
+    """More GPU time than passed since the gate was opened."""
+    FALSE_MEMORY = "false-memory"
+    """Memory committed that was not reserved, or freed that it never had."""
+    DESCRIPTORS = "descriptors"
+    """File descriptors passed in: they are dropped unopened."""
+    FLOOD = "flood"
+    """More records than may be: the allocation was not read for a while."""
+    UNREAD = "unread"
+    """It asks and does not read the answers."""
+    CONNECTIONS = "connections"
+    """More connections in a short time than may be: no other was accepted for a while."""
+    CLIENTS = "clients"
+    """A connection beyond max_clients."""
+    SILENT = "silent"
+    """A connection that never said HELLO."""
+    REFUSED = "refused"
+    """A client of another version, or of another kind of device."""
+    OVERSTAYED = "overstayed"
+    """A slice that was called back and not given back in time: the next one was granted over it."""
+
+
+class Offences:
+    """One allocation's."""
+
+    def __init__(self, allocation_id: str) -> None:
+        self.counts: dict[Offence, int] = dict.fromkeys(Offence, 0)
+        self._allocation_id = allocation_id
+        self._said_ns = -SAID_EVERY_NS
+        self._unsaid = 0
+
+    def count(self, kind: Offence) -> None:
+        """Counts one and says nothing."""
+        self.counts[kind] += 1
+
+    def tell(self, kind: Offence, text: str, now_ns: int) -> None:
+        """Counts one, and says it in the log unless one was said a moment ago."""
+        self.counts[kind] += 1
+        if now_ns < self._said_ns + SAID_EVERY_NS:
+            self._unsaid += 1
+            return
+        more = f" ({self._unsaid} more since the last such line)" if self._unsaid else ""
+        logger.warning("allocation %s, %s%s", self._allocation_id, text, more)
+        self._said_ns = now_ns
+        self._unsaid = 0
