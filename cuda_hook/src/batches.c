@@ -23,9 +23,13 @@ static bool collecting; /* atomic: one thread at a time asks the driver about th
 static CUevent awaited; /* the helper sleeps on this marker, which must not be used anew meanwhile */
 static int spent_context; /* … and it would have gone back to the pool of this context; -1: not yet */
 
-/* The latest end that was seen, from which the next batch of its context is counted. */
+/* The latest end that was seen, from which the next batch of its context is counted. Who waits for a marker wakes late,
+ * but the markers themselves tell how long one was after the other: so the host's time of an end is the earliest that
+ * agrees with what was seen since. It may creep, by a thousandth, as elapsed times are rounded. */
+enum { CREEP_SHIFT = 10 };
 static CUevent latest;
 static int latest_context = -1;
+static uint64_t latest_ended_ns;
 
 void es_batches_return(void)
 {
@@ -220,10 +224,15 @@ static bool ended(const struct batch *batch, uint64_t now_ns)
     return ES_DRIVER(cuEventQuery)(batch->end) != CUDA_ERROR_NOT_READY;
 }
 
-/* With the lock held: the head has ended, and took `ns` (negative: unknown). */
-static void account(struct batch *batch, int64_t ns, bool measured, uint64_t now_ns)
+/* With the lock held: the head has ended, and took `ns` (negative: unknown), `after_ns` after the latest (negative: before
+ * it, or unknown). */
+static void account(struct batch *batch, int64_t ns, bool measured, int64_t after_ns, uint64_t now_ns)
 {
     const bool behind = measured && ns < 0; /* it ended before one that was counted already: another stream's */
+    uint64_t ended_ns = now_ns;
+
+    if (after_ns >= 0 && latest_ended_ns + (uint64_t)(after_ns + (after_ns >> CREEP_SHIFT)) < now_ns)
+        ended_ns = latest_ended_ns + (uint64_t)(after_ns + (after_ns >> CREEP_SHIFT));
 
     if (!measured)
         es_gate.gpu_ns += batch->cost_ns;
@@ -242,11 +251,23 @@ static void account(struct batch *batch, int64_t ns, bool measured, uint64_t now
         give(latest_context, latest);
         latest = batch->end;
         latest_context = batch->context;
+        latest_ended_ns = ended_ns;
     }
     first = (first + 1) % ES_BATCHES;
     count--;
-    es_timeline_end(&es_gate.timeline, count > 0 ? queue[first].cost_ns : 0, now_ns);
+    es_timeline_end(&es_gate.timeline, count > 0 ? queue[first].cost_ns : 0, ended_ns);
     es_gate_hint(now_ns);
+}
+
+/* The time from one marker to another; false, and *ns as it was, when the driver does not say. */
+static bool elapsed(CUevent from, CUevent to, int64_t *ns)
+{
+    float ms = 0;
+
+    if (from == NULL || ES_DRIVER(cuEventElapsedTime)(&ms, from, to) != CUDA_SUCCESS)
+        return false;
+    *ns = (int64_t)((double)ms * 1e6);
+    return true;
 }
 
 void es_batches_collect(void)
@@ -260,9 +281,9 @@ void es_batches_collect(void)
     for (;;) {
         const uint64_t now_ns = es_now_ns();
         struct batch head;
-        CUevent from = NULL;
+        CUevent from = NULL, before = NULL;
         bool held = false, measured = false, over;
-        int64_t ns = -1;
+        int64_t ns = -1, after_ns = -1;
 
         es_lock_take(&es_gate.lock);
         if (count == 0) {
@@ -272,27 +293,30 @@ void es_batches_collect(void)
         head = queue[first];
         if (head.end != NULL) {
             held = es_context_hold(head.context);
+            if (latest_context == head.context)
+                before = latest;
             if (head.start != NULL && head.start_context == head.context)
                 from = head.start;
-            else if (!head.fresh && latest_context == head.context)
-                from = latest;
+            else if (!head.fresh)
+                from = before;
         }
         es_lock_give(&es_gate.lock);
 
         over = head.end != NULL && !held; /* the context ended, and with it the marker */
         if (!over)
             over = ended(&head, now_ns);
-        if (over && held && from != NULL) {
-            float ms = 0;
-
-            measured = ES_DRIVER(cuEventElapsedTime)(&ms, from, head.end) == CUDA_SUCCESS;
-            ns = (int64_t)((double)ms * 1e6);
+        if (over && held) {
+            measured = elapsed(from, head.end, &ns);
+            if (from == before)
+                after_ns = ns;
+            else
+                (void)elapsed(before, head.end, &after_ns);
         }
         es_lock_take(&es_gate.lock);
         if (held)
             es_context_drop(head.context);
         if (over) {
-            account(&queue[first], ns, measured, now_ns);
+            account(&queue[first], ns, measured, after_ns, now_ns);
             progress = true;
         }
         es_lock_give(&es_gate.lock);

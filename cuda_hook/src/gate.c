@@ -78,7 +78,9 @@ void es_gate_hint(uint64_t now_ns)
         return;
     backlog_ns = es_timeline_backlog_ns(&es_gate.timeline, now_ns);
     __atomic_store_n(&es_gate.hint->backlog_ns, backlog_ns, __ATOMIC_RELAXED);
-    __atomic_store_n(&es_gate.hint->ends_at_ns, now_ns + backlog_ns + (uint64_t)es_gate.end_error_ns, __ATOMIC_RELAXED);
+    /* The manager reads it as it calls the grant back. What is found out after that it is told by a record. */
+    if ((es_gate_load(es_gate.page) & ES_GATE_HELD) != 0)
+        __atomic_store_n(&es_gate.hint->ends_at_ns, now_ns + backlog_ns + (uint64_t)es_gate.end_error_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&es_gate.hint->launch_ns, (uint32_t)es_gate.launch_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&es_gate.hint->launches, es_launches(), __ATOMIC_RELAXED);
     __atomic_store_n(&es_gate.hint->waiting_threads, es_gate.waiting, __ATOMIC_RELAXED);

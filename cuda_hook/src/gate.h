@@ -29,6 +29,7 @@ enum {
     /* With no rival: what may be queued. A rival that comes waits that long once. It is as much as a driver takes of
      * short kernels (1,024 launches of 50 us), so that programs that run ahead of the device still can. */
     ES_ALONE_CAP_NS = 50 * 1000 * 1000,
+    ES_LONGEST_SLICE_NS = 100 * 1000 * 1000, /* the manager's configuration allows no more (slice_ms) */
     ES_OVERDUE_NS = 10 * 1000 * 1000,     /* a head marker so late: its estimate is worth nothing, launches pass singly, … */
     /* … at this distance, and so many times their own length: where others have queued much, what passes must not keep
      * the queue from ever draining. */

@@ -16,26 +16,67 @@ static uint64_t wait_for_turn_ns(uint64_t cost_ns, uint64_t now_ns)
     return 0;
 }
 
+/* How much may be queued, and when that is refilled. */
+struct room {
+    uint64_t cap_ns;   /* most */
+    uint64_t level_ns; /* a submission waits while more is queued … */
+    uint64_t floor_ns; /* … than this, or than that level, which sinks with time while the slice is sure */
+};
+
+/* What is queued beyond the slice is what keeps the next client waiting. As long as the slice is sure to last, its rest may
+ * be queued too, but for a quarter: of what runs only the estimate is known. So a thread is woken some four times a slice,
+ * and comes in time even when it wakes late. */
+static struct room room_now(uint32_t word, uint64_t cost_ns, uint64_t now_ns)
+{
+    struct room room = {ES_ALONE_CAP_NS, 0, 0};
+    uint64_t ends_at_ns;
+
+    if ((word & ES_GATE_CONTENDED) != 0) {
+        ends_at_ns = __atomic_load_n(&es_gate.page->ends_at_ns, __ATOMIC_RELAXED);
+        room.cap_ns = es_gate.queue_cap_ns;
+        if (ends_at_ns > now_ns && ends_at_ns - now_ns <= ES_LONGEST_SLICE_NS)
+            room.cap_ns += (ends_at_ns - now_ns) / 4 * 3;
+    }
+    /* One that would fill a quarter of the queue is let go as soon as the cap allows. */
+    if (cost_ns >= room.cap_ns / 4) {
+        room.floor_ns = es_gate.queue_cap_ns;
+        room.level_ns = room.cap_ns;
+    } else {
+        room.floor_ns = es_gate.queue_cap_ns / 4 * 3;
+        room.level_ns = room.cap_ns / 2;
+    }
+    if (room.level_ns < room.floor_ns)
+        room.level_ns = room.floor_ns;
+    return room;
+}
+
+/* For how long so much is too much. The level sinks at half of the cap's pace, three quarters, where it is half the cap. */
+static uint64_t wait_for_level_ns(const struct room *room, uint64_t backlog_ns)
+{
+    const uint64_t over_ns = backlog_ns - room->level_ns;
+    const uint64_t meet_ns = room->level_ns == room->cap_ns ? 4 * over_ns : over_ns * 8 / 5;
+
+    return meet_ns < backlog_ns - room->floor_ns ? meet_ns : backlog_ns - room->floor_ns;
+}
+
 /* With the lock held: how much the thread may draw for a submission of this cost, or for how long it has to wait first
- * (then *wait_ns is not 0). The queue is refilled to its cap when a quarter of it is gone, so that a thread that wakes late
- * comes in time; a submission longer than that quarter is let go as soon as the cap allows. */
-static uint64_t draw(uint64_t cap_ns, uint64_t cost_ns, const struct es_cost *cost, uint64_t now_ns, uint64_t *wait_ns)
+ * (then *wait_ns is not 0). */
+static uint64_t draw(const struct room *room, uint64_t cost_ns, const struct es_cost *cost, uint64_t now_ns, uint64_t *wait_ns)
 {
     const uint64_t backlog_ns = es_timeline_backlog_ns(&es_gate.timeline, now_ns);
-    const uint64_t level_ns = cost_ns >= cap_ns / 4 ? cap_ns : cap_ns - cap_ns / 4;
     const uint64_t overdue_ns = es_timeline_overdue_ns(&es_gate.timeline, now_ns);
 
     *wait_ns = 0;
     if (cost->samples == 0 && cost->pending_since_ns != 0 && now_ns < cost->pending_since_ns + ES_UNKNOWN_NS) {
         *wait_ns = cost->pending_since_ns + ES_UNKNOWN_NS - now_ns;
-    } else if (backlog_ns > level_ns && overdue_ns <= ES_OVERDUE_NS) {
-        *wait_ns = overdue_ns > 0 ? ES_OVERDUE_NS - overdue_ns + 1 : backlog_ns - level_ns;
-    } else if (backlog_ns > level_ns) {
+    } else if (backlog_ns > room->level_ns && overdue_ns <= ES_OVERDUE_NS) {
+        *wait_ns = overdue_ns > 0 ? ES_OVERDUE_NS - overdue_ns + 1 : wait_for_level_ns(room, backlog_ns);
+    } else if (backlog_ns > room->level_ns) {
         /* The cap delays, it does not block: what runs may wait for what comes. */
         *wait_ns = wait_for_turn_ns(cost_ns, now_ns);
         return 0;
     }
-    return backlog_ns < cap_ns ? cap_ns - backlog_ns : 0;
+    return backlog_ns < room->cap_ns ? room->cap_ns - backlog_ns : 0;
 }
 
 /* Waits for a closed batch to end, at most wait_ns; `seen` was read under the lock. */
@@ -51,9 +92,10 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
 {
     const uint64_t bit = UINT64_C(1) << index;
     const bool shared = word != es_word_open;
-    const uint64_t cap_ns = (word & ES_GATE_CONTENDED) != 0 ? es_gate.queue_cap_ns : ES_ALONE_CAP_NS;
+    const uint64_t now_ns = es_now_ns();
     struct es_cost *cost;
-    uint64_t now_ns = 0, drawn_ns = 0, wait_ns = 0, cost_ns;
+    struct room room;
+    uint64_t drawn_ns = 0, wait_ns = 0, cost_ns;
     bool unknown, open, alone, more, timed = false;
     uint32_t progress;
 
@@ -62,14 +104,14 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     cost = es_costs_find(&es_gate.costs, key);
     unknown = cost->samples == 0;
     cost_ns = unknown ? ES_GUESS_NS : cost->ns;
+    room = room_now(word, cost_ns, now_ns);
     open = slot->batch.opened_ns != 0;
     /* Now and then a function that always shares its batches is timed by itself. */
     alone = shared && (unknown || cost->shared > ES_COSTS_STALE);
-    more = open && slot->left_ns < 0 && !alone && !es_batch_full(slot, cap_ns);
+    more = open && slot->left_ns < 0 && !alone && !es_batch_full(slot, room.cap_ns);
     if (more || !open) {
-        now_ns = es_now_ns();
         /* Also while nobody shares: a manager that comes back finds no more queued than it would have let be. */
-        drawn_ns = draw(cap_ns, cost_ns, cost, now_ns, &wait_ns);
+        drawn_ns = draw(&room, cost_ns, cost, now_ns, &wait_ns);
     } else if ((slot->left_ns < 0 || alone) && slot->launches != slot->batch.settled && !slot->marking) {
         const bool full = es_batches_closed() + ES_STREAMS >= ES_BATCHES;
 
@@ -78,10 +120,10 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
             es_batch_close(slot, false);
             return false;
         }
-        wait_ns = wait_for_turn_ns(cost_ns, es_now_ns());
+        wait_ns = wait_for_turn_ns(cost_ns, now_ns);
     }
     if (wait_ns > 0) {
-        es_gate_hint(es_now_ns());
+        es_gate_hint(now_ns);
         es_lock_give(&es_gate.lock);
         wait_for_progress(progress, wait_ns);
         es_batches_collect();
@@ -106,7 +148,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
         es_costs_find(&es_gate.costs, key)->shared++;
     slot->batch.streams |= bit;
     slot->left_ns -= (int64_t)cost_ns;
-    slot->batch.last = alone || (slot->left_ns < 0 && es_batch_full(slot, cap_ns));
+    slot->batch.last = alone || (slot->left_ns < 0 && es_batch_full(slot, room.cap_ns));
     /* Where a handle does not say which context is meant, every submission asks. */
     if (slot->left_ns >= 0 && !slot->batch.last && !(es_contexts_many() && (uintptr_t)stream <= (uintptr_t)CU_STREAM_PER_THREAD))
         *es_slot_pass(slot, key) = (struct es_pass){key, stream, (int64_t)cost_ns};

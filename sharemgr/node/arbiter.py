@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from edgeshare.errors import AlreadyExists, NotFound
-from sharemgr.node.commands import Check, Command, Contend, Grant, Revoke
+from sharemgr.node.commands import Check, Command, Contend, Grant, Prolong, Revoke
 from sharemgr.node.contender import (
     DRAINING,
     ENDING,
@@ -33,7 +33,19 @@ from sharemgr.node.contender import (
 from sharemgr.node.policy import Settings, Share
 from sharemgr.node.slices import MAX_NUMBER, Slices
 
-__all__ = ["Account", "Arbiter", "Check", "Command", "Contend", "Grant", "Revoke", "Settings", "Share", "State"]
+__all__ = [
+    "Account",
+    "Arbiter",
+    "Check",
+    "Command",
+    "Contend",
+    "Grant",
+    "Prolong",
+    "Revoke",
+    "Settings",
+    "Share",
+    "State",
+]
 
 
 class State(Enum):
@@ -221,6 +233,10 @@ class Arbiter:
     def deadline_ns(self) -> int | None:
         """When tick must be called at the latest, unless something happens before; None: never."""
         return self._slices.deadline_ns()
+
+    def slice_end_ns(self) -> int:
+        """Before when the present grant will not be called back; 0 where it may be at any time."""
+        return self._slices.known_end_ns()
 
     def account(self, allocation_id: str, now_ns: int) -> Account:
         """What the allocation has had. Raises NotFound."""

@@ -22,6 +22,14 @@ class Contend:
 
 
 @dataclass(frozen=True, slots=True)
+class Prolong:
+    """The allocation goes on holding: its next slice has begun."""
+
+    allocation_id: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Revoke:
     """Close the gates of all clients of the allocation."""
 
@@ -36,4 +44,4 @@ class Check:
     allocation_id: str
 
 
-Command = Grant | Contend | Revoke | Check
+Command = Grant | Contend | Prolong | Revoke | Check

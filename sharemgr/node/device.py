@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from time import monotonic_ns
 from typing import Protocol
 
-from sharemgr.node.arbiter import Account, Arbiter, Check, Command, Revoke, Settings, Share
+from sharemgr.node.arbiter import Account, Arbiter, Check, Command, Prolong, Revoke, Settings, Share
 from sharemgr.node.loop import Loop
 from sharemgr.node.timer import DeadlineTimer
 
@@ -12,8 +12,11 @@ from sharemgr.node.timer import DeadlineTimer
 class Gates(Protocol):
     """The gates of all clients of one allocation."""
 
-    def open_gates(self, number: int, contended: bool, now_ns: int) -> None:
-        """Lets them launch under this grant."""
+    def open_gates(self, number: int, contended: bool, now_ns: int, ends_at_ns: int) -> None:
+        """Lets them launch under this grant, which is not called back before it ends (0: unknown)."""
+
+    def prolong_gates(self, ends_at_ns: int) -> None:
+        """Moves that end."""
 
     def close_gates(self) -> None:
         """Calls the grant back."""
@@ -103,7 +106,9 @@ class DeviceArbiter:
                     self.draining(allocation_id, client_id, command.number, ends_at_ns, launch_ns, now_ns)
             elif type(command) is Check:
                 self._perform(self._arbiter.stopped(allocation_id, gates.stopped(), now_ns), now_ns)
-            elif not isinstance(command, Revoke | Check):
-                gates.open_gates(command.number, command.contended, now_ns)
+            elif type(command) is Prolong:
+                gates.prolong_gates(self._arbiter.slice_end_ns())
+            elif not isinstance(command, Revoke | Check | Prolong):
+                gates.open_gates(command.number, command.contended, now_ns, self._arbiter.slice_end_ns())
         # After the gates: the timer's system call delays nobody then.
         self._timer.arm(self._arbiter.deadline_ns())

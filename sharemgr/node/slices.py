@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from edgeshare.units import NS_PER_MS
-from sharemgr.node.commands import Check, Command, Contend, Grant, Revoke
+from sharemgr.node.commands import Check, Command, Contend, Grant, Prolong, Revoke
 from sharemgr.node.contender import (
     DRAINING,
     ENDING,
@@ -208,6 +208,10 @@ class Slices:
                 self._contended = contended
                 self._out.append(Contend(occupant.id, occupant.number, contended))
 
+    def known_end_ns(self) -> int:
+        """Before when the holder will not be revoked; 0 where it may be at any time."""
+        return 0 if self.rivals.latency_present else self._slice_end_ns
+
     def deadline_ns(self) -> int | None:
         """When tick must be called at the latest; None: never."""
         next_ns = self._timers.next_ns()
@@ -332,6 +336,8 @@ class Slices:
     def _end_slice(self, occupant: Contender) -> None:
         if self._renews(occupant):
             self._begin_turn(occupant)
+            if self._contended:
+                self._out.append(Prolong(occupant.id, occupant.number))
         else:
             self._revoke(occupant)
 

@@ -16,7 +16,7 @@ from hypothesis.stateful import (
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_S as S
 from edgeshare.units import NS_PER_US as US
-from sharemgr.node.arbiter import Arbiter, Command, Contend, Grant, Revoke, Settings, Share, State
+from sharemgr.node.arbiter import Arbiter, Command, Contend, Grant, Prolong, Revoke, Settings, Share, State
 
 SETTINGS = Settings()
 NAMES = ("a", "b", "c", "d")
@@ -83,6 +83,11 @@ class ArbiterMachine(RuleBasedStateMachine):
                     assert self.holder == name
                     assert contended != self.contended
                     self.contended = contended
+                case Prolong(name, number):
+                    assert self.holder == name
+                    assert number in self.numbers
+                    assert self.contended, "nobody has to know when nobody waits"
+                    assert self.arbiter.slice_end_ns() == 0 or self.arbiter.slice_end_ns() > self.now_ns
                 case Revoke(name, number):
                     assert self.holder == name
                     assert number in self.numbers

@@ -9,7 +9,19 @@ from edgeshare.errors import AlreadyExists, NotFound
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_S as S
 from edgeshare.units import NS_PER_US as US
-from sharemgr.node.arbiter import Account, Arbiter, Check, Command, Contend, Grant, Revoke, Settings, Share, State
+from sharemgr.node.arbiter import (
+    Account,
+    Arbiter,
+    Check,
+    Command,
+    Contend,
+    Grant,
+    Prolong,
+    Revoke,
+    Settings,
+    Share,
+    State,
+)
 from sharemgr.node.slices import MAX_NUMBER
 
 SETTINGS = Settings()
@@ -59,8 +71,19 @@ def test_a_holder_that_is_still_the_best_goes_on_without_draining() -> None:
     assert arbiter.tick(10 * MS) == [Revoke("b", 2)]
     assert arbiter.release("b", 1, 2, 5 * MS, True, 10 * MS) == [Grant("a", 3, True)]
     for slices in range(3, 10):
-        assert arbiter.tick(5 * slices * MS) == []
+        assert arbiter.tick(5 * slices * MS) == [Prolong("a", 3)]
+        assert arbiter.slice_end_ns() == 5 * (slices + 1) * MS
         assert arbiter.deadline_ns() == 5 * (slices + 1) * MS
+
+
+def test_a_slice_is_sure_to_last_only_where_no_latency_client_can_cut_it_short() -> None:
+    arbiter = device(a=50, b=50)
+    arbiter.request("a", 1, 0)
+    assert arbiter.slice_end_ns() == 5 * MS
+    arbiter.add("l", Share(30, 100, latency=True), 0)
+    assert arbiter.slice_end_ns() == 5 * MS
+    arbiter.join("l", 1, MS)
+    assert arbiter.slice_end_ns() == 0
 
 
 def test_an_idle_device_is_given_to_whoever_asks_next() -> None:
@@ -378,12 +401,12 @@ def test_one_of_the_latency_class_without_budget_waits_like_any_other_until_its_
     arbiter = device(a=Share(30, 100, latency=True), b=70)
     arbiter.request("a", 1, 0)
     arbiter.request("b", 1, 0)
-    assert arbiter.tick(5 * MS) == []
-    assert arbiter.tick(10 * MS) == []
+    assert arbiter.tick(5 * MS) == [Prolong("a", 1)]
+    assert arbiter.tick(10 * MS) == [Prolong("a", 1)]
     assert arbiter.tick(15 * MS) == [Revoke("a", 1)]
     assert arbiter.release("a", 1, 1, 15 * MS, True, 15 * MS) == [Grant("b", 2, True)]
     for slices in range(4, 10):
-        assert arbiter.tick(5 * slices * MS) == []
+        assert arbiter.tick(5 * slices * MS) == [Prolong("b", 2)]
     assert arbiter.tick(50 * MS) == [Revoke("b", 2)]
 
 
@@ -438,6 +461,8 @@ def test_a_lie_about_gpu_time_does_not_change_the_share() -> None:
             now_ns = deadline_ns
             commands = arbiter.tick(now_ns)
             for command in commands:
+                if isinstance(command, Prolong):
+                    continue
                 assert isinstance(command, Revoke)
                 name = command.allocation_id
                 gpu_ns = reported_ns if name == "a" else 5 * MS
