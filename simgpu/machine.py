@@ -50,6 +50,8 @@ class Process:
     """GPU time that it has used, for each GPU."""
     entries: tuple[int, ...]
     """Kernels, copies and sets that it has finished, for each GPU."""
+    events: tuple[int, ...]
+    """Events that it has recorded, for each GPU."""
     memory_bytes: tuple[int, ...]
     """Memory that it holds, contexts included, for each GPU."""
 
@@ -181,6 +183,7 @@ class Machine:
             end_ns=int(process.end_ns),
             executed_ns=tuple(int(process.executed_ns[gpu]) for gpu in gpus),
             entries=tuple(int(process.entries[gpu]) for gpu in gpus),
+            events=tuple(int(process.events[gpu]) for gpu in gpus),
             memory_bytes=tuple(memory.get((slot, gpu), 0) for gpu in gpus),
         )
 

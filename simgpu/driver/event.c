@@ -16,7 +16,9 @@ static void settle(struct CUevent_st *event) {
     if (!event->recorded || load_u64(&event->done_ns) || load_u64(&context->shared->completed) < event->after)
         return;
     uint64_t end_ns = event->after ? context->ring->entries[(event->after - 1) % SIMGPU_RING].end_ns : 0;
-    store_u64(&event->done_ns, end_ns > event->record_ns ? end_ns : event->record_ns);
+    /* Into an empty stream a record is under way for as long as a launch. */
+    uint64_t idle_ns = event->record_ns + ENGINE_LAUNCH_LATENCY_NS;
+    store_u64(&event->done_ns, end_ns > event->record_ns ? end_ns : idle_ns);
 }
 
 void events_settle(struct CUctx_st *context) {
@@ -94,6 +96,8 @@ static CUresult do_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsi
     hEvent->recorded = true;
     settle(hEvent);
     pthread_mutex_unlock(&stream->context->lock);
+    __atomic_fetch_add(&driver.machine.shared->processes[driver.machine.slot].events[stream->context->gpu], 1,
+                       __ATOMIC_RELAXED);
     return CUDA_SUCCESS;
 }
 EXPORT_PTSZ(cuEventRecordWithFlags, (CUevent hEvent, CUstream hStream, unsigned int flags), hEvent, hStream, flags)

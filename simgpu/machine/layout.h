@@ -70,6 +70,7 @@ struct simgpu_process {
     char name[64];
     uint64_t executed_ns[16]; /* for each GPU */
     uint64_t entries[16];     /* finished, for each GPU */
+    uint64_t events[16];      /* recorded, for each GPU; those of graphs not */
     uint64_t memory_bytes[16]; /* of each GPU: what belongs to no context, and no export */
 };
 

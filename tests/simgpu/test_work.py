@@ -309,3 +309,17 @@ result(held)
 """
     assert simulated.python(script).result() >= MS
     assert simulated.machine.gpus()[0].busy_ns == 1025 * MS
+
+
+def test_the_machine_counts_the_events_that_a_process_records(simulated: Simulated) -> None:
+    script = """
+cu.start()
+function, event = cu.function(), cu.event()
+for _ in range(7):
+    cu.launch(function, 1000)
+    cu.ok("cuEventRecord", event, None)
+cu.ok("cuCtxSynchronize")
+result(None)
+"""
+    simulated.python(script).result()
+    assert simulated.machine.processes()[-1].events[0] == 7
