@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/array.h"
 #include "driver/graph.h"
 
 enum { STACK_DEPTH = 64 };
@@ -73,7 +74,11 @@ CUresult context_end(struct CUctx_st *context) {
     streams_end(context);
     events_end(context);
     modules_end(context);
+    arrays_end(context);
     allocations_end(context);
+    pools_settle();
+    if (context->primary)
+        pools_end(context->device);
     if (context->shared->id == context->id)
         machine_context_destroy(&driver.machine, context->gpu, context->index);
     pthread_mutex_destroy(&context->lock);

@@ -35,7 +35,12 @@ enum mark {
     MARK_POOL = 0x706f6f31,
     MARK_GRAPH = 0x67726131,
     MARK_NODE = 0x6e6f6431,
-    MARK_EXEC = 0x67657831
+    MARK_EXEC = 0x67657831,
+    MARK_ARRAY = 0x61727231,
+    MARK_MIPMAP = 0x6d697031,
+    MARK_PHYSICAL = 0x70687931,
+    MARK_EXTERNAL_MEMORY = 0x656d6d31,
+    MARK_SEMAPHORE = 0x73656d31
 };
 
 /* ---- process ---- */
@@ -187,31 +192,6 @@ struct CUfunc_st {
 /* The function behind a CUfunction or a CUkernel handle. */
 CUresult find_function(CUfunction handle, struct CUfunc_st **function);
 void modules_end(struct CUctx_st *context);
-
-/* ---- memory ---- */
-
-enum allocation_kind { ALLOCATION_DEVICE, ALLOCATION_MANAGED, ALLOCATION_HOST, ALLOCATION_REGISTERED };
-
-struct allocation {
-    uintptr_t begin;
-    size_t size;       /* as asked for */
-    size_t charged;    /* of the GPU's memory */
-    size_t mapped;     /* of address space; 0: not ours to unmap */
-    uint64_t id;
-    enum allocation_kind kind;
-    unsigned int flags;
-    struct CUctx_st *context;
-    struct CUmemPoolHandle_st *pool;
-};
-
-/* A copy of the allocation that holds the address. */
-bool find_allocation(uintptr_t address, struct allocation *found);
-CUresult allocate(struct CUctx_st *context, size_t size, enum allocation_kind kind, unsigned int flags,
-                  struct CUmemPoolHandle_st *pool, uintptr_t *made);
-CUresult release(uintptr_t begin, enum allocation_kind kind);
-void allocations_end(struct CUctx_st *context);
-/* Counts what a pool's allocations take; negative: give back. */
-void pool_count(struct CUmemPoolHandle_st *pool, int64_t bytes);
 
 /* ---- objects ---- */
 

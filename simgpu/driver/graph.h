@@ -3,6 +3,7 @@
 #define SIMGPU_GRAPH_H
 
 #include "driver/host.h"
+#include "driver/transfer.h"
 
 struct launch_shape {
     unsigned int grid[3];
@@ -16,10 +17,13 @@ CUresult launch_duration(struct CUfunc_st *function, const struct launch_shape *
 
 /* What a node of a graph does. */
 struct node_work {
-    uint32_t kind; /* enum simgpu_kind; 0: nothing */
+    uint32_t kind; /* enum simgpu_kind or what follows; 0: nothing */
     uint64_t duration_ns;
     struct host_call call;
+    struct transfer transfer;    /* of a copy or a set */
+    struct graph_memory *memory; /* of an allocation or a free */
 };
+enum { WORK_ALLOCATE = 100, WORK_FREE = 101 };
 
 /* A capture in progress: one graph, the stream that it began in and those that joined it. */
 struct capture {

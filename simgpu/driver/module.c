@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "driver/driver.h"
+#include "driver/memory.h"
 #include "driver/module.h"
 
 static struct object_pool module_pool = {.lock = PTHREAD_MUTEX_INITIALIZER};

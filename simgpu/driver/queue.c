@@ -2,7 +2,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
-#include "driver/driver.h"
+#include "driver/memory.h"
 
 /* How long before the predicted end a waiter is awake: a sleep overruns by 30 µs (median) to 50 µs (p90) on a virtual
  * machine's idle core. A real driver spins or yields all the time by default; with blocking sync it sleeps. */
@@ -97,7 +97,10 @@ static CUresult wait_until(struct CUctx_st *context, uint64_t completed, uint64_
 }
 
 CUresult queue_wait(struct CUctx_st *context, uint64_t completed, bool blocking) {
-    return wait_until(context, completed, UINT64_MAX, blocking);
+    CUresult result = wait_until(context, completed, UINT64_MAX, blocking);
+    if (result == CUDA_SUCCESS)
+        pools_settle();
+    return result;
 }
 
 /* With the context locked; it is let go meanwhile. */

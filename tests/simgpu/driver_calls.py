@@ -46,6 +46,12 @@ class Cuda:
         self.ok(name, ctypes.byref(value), *arguments)
         return value
 
+    def out_of(self, name, kind, *arguments):
+        """The same for a function whose last parameter is written to."""
+        value = kind()
+        self.ok(name, *arguments, ctypes.byref(value))
+        return value
+
     def start(self, device=0):
         """Initialises the driver; a primary context is current."""
         self.ok("cuInit", 0)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from itertools import pairwise
 
-from simulated import MIB, MS, Simulated
+from simulated import MS, Simulated
 
 
 def test_work_of_a_stream_runs_in_order_and_launches_do_not_wait(simulated: Simulated) -> None:
@@ -274,24 +274,6 @@ result([broken_by(lambda s: cu.cuEventQuery(event)), broken_by(lambda s: cu.cuSt
         [0, 904],
         [0, 0],
     ]
-
-
-def test_pools_give_and_take_in_a_streams_order(simulated: Simulated) -> None:
-    script = """
-cu.start()
-free, _ = cu.memory()
-pointer = cu.out("cuMemAllocAsync", ctypes.c_uint64, ctypes.c_size_t(10 << 20), None)
-pool = cu.out("cuDeviceGetDefaultMemPool", ctypes.c_void_p, 0)
-def used(attribute):
-    place = ctypes.c_uint64()
-    cu.ok("cuMemPoolGetAttribute", pool, attribute, ctypes.byref(place))
-    return place.value
-taken = [free - cu.memory()[0], used(7)]
-cu.ok("cuMemFreeAsync", pointer, None)
-cu.ok("cuCtxSynchronize")
-result([taken, free - cu.memory()[0], used(7), used(8)])
-"""
-    assert simulated.python(script).result() == [[10 * MIB, 10 * MIB], 0, 0, 10 * MIB]
 
 
 def test_a_full_queue_holds_the_launch_back(simulate: Callable[..., Simulated]) -> None:

@@ -1,0 +1,335 @@
+#include "driver/array.h"
+
+#include "driver/graph.h"
+
+/* As drivers report it for arrays whose memory is mapped later. */
+#define TILE_BYTES ((size_t)64 << 10)
+#define KNOWN_FLAGS 0xffu
+#define NO_MEMORY (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)
+enum { LEVELS = 32 };
+
+struct CUmipmappedArray_st {
+    enum mark mark;
+    struct CUctx_st *context;
+    uint64_t context_id;
+    unsigned int levels;
+    struct CUarray_st *level[LEVELS];
+    struct CUmipmappedArray_st *next;
+};
+
+static struct object_pool arrays = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static struct object_pool mipmaps = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* All of the process, so that a context takes its own with it. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct CUarray_st *first_array;
+static struct CUmipmappedArray_st *first_mipmap;
+
+static size_t format_bytes(CUarray_format format) {
+    switch (format) {
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT8: return 1;
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_HALF: return 2;
+    case CU_AD_FORMAT_UNSIGNED_INT32:
+    case CU_AD_FORMAT_SIGNED_INT32:
+    case CU_AD_FORMAT_FLOAT: return 4;
+    default: return 0;
+    }
+}
+
+/* Fills in the sizes: false where there can be no such array. */
+static bool measure(struct CUarray_st *array, const CUDA_ARRAY3D_DESCRIPTOR *wanted) {
+    const size_t most = (size_t)1 << 20;
+    size_t bytes = format_bytes(wanted->Format);
+    bool channels = wanted->NumChannels == 1 || wanted->NumChannels == 2 || wanted->NumChannels == 4;
+    bool layers = wanted->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
+    if (!bytes || !channels || !wanted->Width || wanted->Width > most || wanted->Height > most ||
+        wanted->Depth > most || (wanted->Flags & ~KNOWN_FLAGS) || (wanted->Depth && !wanted->Height && !layers) ||
+        (layers && !wanted->Depth))
+        return false;
+    if ((wanted->Flags & CUDA_ARRAY3D_CUBEMAP) && (wanted->Width != wanted->Height || wanted->Depth % 6))
+        return false;
+    array->description = *wanted;
+    array->element = bytes * wanted->NumChannels;
+    array->row = wanted->Width * array->element;
+    array->rows = wanted->Height ? wanted->Height : 1;
+    array->planes = wanted->Depth ? wanted->Depth : 1;
+    return true;
+}
+
+/* Rows are padded on the device; here only the charge is. */
+static size_t charged_bytes(const struct CUarray_st *array) {
+    return round_up(array->row, BLOCK) * array->rows * array->planes;
+}
+
+static CUresult make(struct CUctx_st *context, const CUDA_ARRAY3D_DESCRIPTOR *wanted, struct CUarray_st **made) {
+    struct CUarray_st *array = object_make(&arrays, sizeof *array);
+    if (!array)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    array->context = context;
+    array->context_id = context->id;
+    CUresult result = measure(array, wanted) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS && !(wanted->Flags & NO_MEMORY))
+        result = allocate(context, charged_bytes(array), ALLOCATION_DEVICE, 0, NULL, &array->begin);
+    if (result != CUDA_SUCCESS) {
+        object_drop(&arrays, array);
+        return result;
+    }
+    array->mark = MARK_ARRAY;
+    *made = array;
+    return CUDA_SUCCESS;
+}
+
+static void destroy(struct CUarray_st *array) {
+    if (array->begin)
+        release(array->begin, ALLOCATION_DEVICE);
+    object_drop(&arrays, array);
+}
+
+static CUresult check(const struct CUarray_st *array) {
+    if (!array || array->mark != MARK_ARRAY)
+        return CUDA_ERROR_INVALID_HANDLE;
+    bool lives = array->context->mark == MARK_CONTEXT && array->context->id == array->context_id;
+    return lives ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+CUresult check_array(const struct CUarray_st *array) {
+    CUresult result = check(array);
+    return result == CUDA_SUCCESS && !array->begin ? CUDA_ERROR_INVALID_VALUE : result;
+}
+
+CUresult check_array_line(const struct CUarray_st *array, size_t offset, size_t bytes) {
+    CUresult result = check_array(array);
+    if (result == CUDA_SUCCESS && (offset > array->row || bytes > array->row - offset))
+        result = CUDA_ERROR_INVALID_VALUE;
+    return result;
+}
+
+/* ---- plain ones ---- */
+
+static CUresult create(CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR *wanted) {
+    CURRENT(context);
+    struct CUarray_st *array;
+    CUresult result = make(context, wanted, &array);
+    if (result != CUDA_SUCCESS)
+        return result;
+    pthread_mutex_lock(&lock);
+    array->next = first_array;
+    first_array = array;
+    pthread_mutex_unlock(&lock);
+    *handle = array;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray) {
+    CHECK_DRIVER();
+    if (!pHandle || !pAllocateArray)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUDA_ARRAY3D_DESCRIPTOR wanted = {
+        .Width = pAllocateArray->Width,
+        .Height = pAllocateArray->Height,
+        .Format = pAllocateArray->Format,
+        .NumChannels = pAllocateArray->NumChannels,
+    };
+    return create(pHandle, &wanted);
+}
+
+EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray) {
+    CHECK_DRIVER();
+    return pHandle && pAllocateArray ? create(pHandle, pAllocateArray) : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
+    CURRENT(context);
+    (void)context;
+    CUresult result = check(hArray);
+    if (result != CUDA_SUCCESS || !pArrayDescriptor)
+        return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;
+    *pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR){hArray->description.Width, hArray->description.Height,
+                                                hArray->description.Format, hArray->description.NumChannels};
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
+    CURRENT(context);
+    (void)context;
+    CUresult result = check(hArray);
+    if (result != CUDA_SUCCESS || !pArrayDescriptor)
+        return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;
+    *pArrayDescriptor = hArray->description;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
+                                             CUdevice device) {
+    CHECK_DRIVER();
+    CUresult result = check(array);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!valid_device(device))
+        return CUDA_ERROR_INVALID_DEVICE;
+    /* Only of those whose memory the caller maps. */
+    if (!memoryRequirements || !(array->description.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
+        return CUDA_ERROR_INVALID_VALUE;
+    *memoryRequirements =
+        (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = round_up(charged_bytes(array), TILE_BYTES), .alignment = TILE_BYTES};
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuArrayDestroy(CUarray hArray) {
+    CHECK_DRIVER();
+    CUresult result = check(hArray);
+    if (result != CUDA_SUCCESS || hArray->level)
+        return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_HANDLE : result;
+    result = capture_check_unsafe();
+    if (result == CUDA_SUCCESS)
+        result = queue_wait(hArray->context, load_u64(&hArray->context->shared->tail), false);
+    if (result != CUDA_SUCCESS)
+        return result;
+    pthread_mutex_lock(&lock);
+    struct CUarray_st **link = &first_array;
+    while (*link && *link != hArray)
+        link = &(*link)->next;
+    bool found = *link != NULL;
+    if (found)
+        *link = hArray->next;
+    pthread_mutex_unlock(&lock);
+    if (!found)
+        return CUDA_ERROR_INVALID_HANDLE;
+    destroy(hArray);
+    return CUDA_SUCCESS;
+}
+
+/* ---- mipmapped ones: each level is an array of half the sides ---- */
+
+static void destroy_mipmap(struct CUmipmappedArray_st *mipmap) {
+    for (unsigned int level = 0; level < mipmap->levels; level++)
+        destroy(mipmap->level[level]);
+    object_drop(&mipmaps, mipmap);
+}
+
+static size_t half(size_t side) { return side > 1 ? side / 2 : side; }
+
+static unsigned int most_levels(const CUDA_ARRAY3D_DESCRIPTOR *wanted) {
+    size_t side = wanted->Width > wanted->Height ? wanted->Width : wanted->Height;
+    bool layers = wanted->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
+    unsigned int levels = 1;
+    if (!layers && wanted->Depth > side)
+        side = wanted->Depth;
+    for (; side > 1; side /= 2)
+        levels++;
+    return levels;
+}
+
+EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
+                                       unsigned int numMipmapLevels) {
+    CURRENT(context);
+    if (!pHandle || !pMipmappedArrayDesc || !numMipmapLevels)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct CUmipmappedArray_st *mipmap = object_make(&mipmaps, sizeof *mipmap);
+    if (!mipmap)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUDA_ARRAY3D_DESCRIPTOR wanted = *pMipmappedArrayDesc;
+    unsigned int most = most_levels(&wanted), levels = numMipmapLevels < most ? numMipmapLevels : most;
+    CUresult result = CUDA_SUCCESS;
+    mipmap->context = context;
+    mipmap->context_id = context->id;
+    while (result == CUDA_SUCCESS && mipmap->levels < levels) {
+        result = make(context, &wanted, &mipmap->level[mipmap->levels]);
+        if (result != CUDA_SUCCESS)
+            break;
+        mipmap->level[mipmap->levels++]->level = true;
+        wanted.Width = half(wanted.Width);
+        wanted.Height = half(wanted.Height);
+        if (!(wanted.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)))
+            wanted.Depth = half(wanted.Depth);
+    }
+    if (result != CUDA_SUCCESS) {
+        destroy_mipmap(mipmap);
+        return result;
+    }
+    mipmap->mark = MARK_MIPMAP;
+    pthread_mutex_lock(&lock);
+    mipmap->next = first_mipmap;
+    first_mipmap = mipmap;
+    pthread_mutex_unlock(&lock);
+    *pHandle = mipmap;
+    return CUDA_SUCCESS;
+}
+
+#define MIPMAP(handle)                                   \
+    do {                                                 \
+        CHECK_DRIVER();                                  \
+        if (!(handle) || (handle)->mark != MARK_MIPMAP)  \
+            return CUDA_ERROR_INVALID_HANDLE;            \
+    } while (0)
+
+EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level) {
+    MIPMAP(hMipmappedArray);
+    if (!pLevelArray || level >= hMipmappedArray->levels)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pLevelArray = hMipmappedArray->level[level];
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
+                                                      CUmipmappedArray mipmap, CUdevice device) {
+    MIPMAP(mipmap);
+    if (!valid_device(device))
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (!memoryRequirements || !(mipmap->level[0]->description.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
+        return CUDA_ERROR_INVALID_VALUE;
+    size_t size = 0;
+    for (unsigned int level = 0; level < mipmap->levels; level++)
+        size += charged_bytes(mipmap->level[level]);
+    *memoryRequirements =
+        (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = round_up(size, TILE_BYTES), .alignment = TILE_BYTES};
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
+    MIPMAP(hMipmappedArray);
+    struct CUctx_st *context = hMipmappedArray->context;
+    CUresult result = capture_check_unsafe();
+    if (result == CUDA_SUCCESS)
+        result = queue_wait(context, load_u64(&context->shared->tail), false);
+    if (result != CUDA_SUCCESS)
+        return result;
+    pthread_mutex_lock(&lock);
+    struct CUmipmappedArray_st **link = &first_mipmap;
+    while (*link && *link != hMipmappedArray)
+        link = &(*link)->next;
+    bool found = *link != NULL;
+    if (found)
+        *link = hMipmappedArray->next;
+    pthread_mutex_unlock(&lock);
+    if (!found)
+        return CUDA_ERROR_INVALID_HANDLE;
+    destroy_mipmap(hMipmappedArray);
+    return CUDA_SUCCESS;
+}
+
+void arrays_end(struct CUctx_st *context) {
+    pthread_mutex_lock(&lock);
+    for (struct CUarray_st **link = &first_array; *link;) {
+        struct CUarray_st *array = *link;
+        if (array->context != context) {
+            link = &array->next;
+            continue;
+        }
+        *link = array->next;
+        destroy(array);
+    }
+    for (struct CUmipmappedArray_st **link = &first_mipmap; *link;) {
+        struct CUmipmappedArray_st *mipmap = *link;
+        if (mipmap->context != context) {
+            link = &mipmap->next;
+            continue;
+        }
+        *link = mipmap->next;
+        destroy_mipmap(mipmap);
+    }
+    pthread_mutex_unlock(&lock);
+}
