@@ -52,7 +52,7 @@ static bool close_all(void)
     for (size_t i = 0; i < es_slots_used(); i++) {
         struct es_slot *slot = es_slot_at(i);
 
-        if (__atomic_load_n(&slot->busy, __ATOMIC_ACQUIRE) != 0)
+        if (es_slot_busy(slot))
             all = false;
         else
             es_batch_close(slot, true);

@@ -37,6 +37,11 @@ static bool take(struct es_slot *slot, pid_t from, pid_t thread)
     return __atomic_compare_exchange_n(&slot->thread, &from, thread, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
+static bool ended(pid_t thread)
+{
+    return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
+}
+
 /* The first slot whose thread is no more. Threads leave without a word: their ends cannot be hooked without
  * libpthread, and need not be while slots are plenty. */
 static struct es_slot *inherit(struct es_slot *first, pid_t thread)
@@ -45,7 +50,7 @@ static struct es_slot *inherit(struct es_slot *first, pid_t thread)
         const pid_t owner = __atomic_load_n(&first[i].thread, __ATOMIC_RELAXED);
 
         /* A thread of the same number without a slot of its own is a later one. */
-        if ((owner == thread || (syscall(SYS_tgkill, getpid(), owner, 0) != 0 && errno == ESRCH)) &&
+        if ((owner == thread || ended(owner)) &&
             first[i].batch.settled == first[i].launches && !first[i].marking && take(&first[i], owner, thread))
             return &first[i];
     }
@@ -79,6 +84,16 @@ struct es_slot *es_slot_mine(void)
         es_slot_forget(es_slot_self);
     }
     return es_slot_self;
+}
+
+bool es_slot_busy(struct es_slot *slot)
+{
+    const int error = errno;
+
+    if (__atomic_load_n(&slot->busy, __ATOMIC_ACQUIRE) != 0 && ended(__atomic_load_n(&slot->thread, __ATOMIC_RELAXED)))
+        __atomic_store_n(&slot->busy, 0, __ATOMIC_RELAXED);
+    errno = error;
+    return __atomic_load_n(&slot->busy, __ATOMIC_ACQUIRE) != 0;
 }
 
 struct es_slot *es_slot_at(size_t index)

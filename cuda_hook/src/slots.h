@@ -60,6 +60,9 @@ extern __thread struct es_pass es_asked __attribute__((tls_model("initial-exec")
 /* The calling thread's slot, taken at its first use; NULL when there is none left. */
 struct es_slot *es_slot_mine(void);
 
+/* Is its thread within the driver, submitting? One that was cancelled there is not any more. */
+bool es_slot_busy(struct es_slot *slot);
+
 /* All slots that were ever taken: 0 <= i < es_slots_used(). */
 struct es_slot *es_slot_at(size_t index);
 size_t es_slots_used(void);
