@@ -1,4 +1,4 @@
-"""``python -m bench [--quick] [FIGURE…]``: measures the figures and prints them as JSON on stdout."""
+"""``python -m bench [--quick] [--table FILE] [FIGURE…]``: measures the figures and prints them as JSON on stdout."""
 
 import json
 import signal
@@ -13,9 +13,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from bench import crowd, drains, faults, floors, latency, launch, memory, shares, slices, usage
 from bench.host import describe_host
 from bench.measurement import FULL, QUICK, Bench, Measurement
-from bench.report import Row, as_table
+from bench.report import Row, as_markdown, as_table
 from edgeshare.cli.demo_load import OtherLoad
-from edgeshare.errors import EdgeshareError
+from edgeshare.errors import EdgeshareError, Unavailable
 
 NOTE = (
     "Figures are from a simulated driver: GPU time is what the simulated GPU executed, host time is this "
@@ -38,8 +38,11 @@ FIGURES = {
 
 @click.command("bench")
 @click.option("--quick", is_flag=True, help="Fewer and shorter runs, for a look while developing.")
+@click.option(
+    "--table", type=click.Path(path_type=Path, dir_okay=False), help="Also writes the README's table, in Markdown."
+)
 @click.argument("figures", nargs=-1, type=click.Choice(list(FIGURES)))
-def main(quick: bool, figures: tuple[str, ...]) -> None:
+def main(quick: bool, table: Path | None, figures: tuple[str, ...]) -> None:
     """Measures what sharing costs and whether the shares hold, each figure beside what it is without."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     console = Console(stderr=True)
@@ -53,27 +56,42 @@ def main(quick: bool, figures: tuple[str, ...]) -> None:
     host = describe_host()
     load = OtherLoad()
     with tempfile.TemporaryDirectory(prefix="edgeshare-bench-") as folder, Bench(Path(folder)) as bench:
-        rows = measure(planned, bench, console)
+        rows, failures = measure(planned, bench, console)
     host["others_cpu_percent"] = round(load.percent(), 1)
     if console.is_terminal:
         console.print(as_table(rows))
+    if table is not None:
+        table.write_text(as_markdown(rows), encoding="utf-8")
     report = {"machine": host, "note": NOTE, "quick": quick, "rows": [row.as_json() for row in rows]}
+    if failures:
+        report["failures"] = failures
     click.echo(json.dumps(report, indent=1, ensure_ascii=False))
+    if failures:
+        raise Unavailable(f"{len(failures)} of {len(planned)} measurements failed: {failures[0]}")
 
 
-def measure(planned: list[Measurement], bench: Bench, console: Console) -> list[Row]:
-    """Does one after the other; says on stderr which."""
+def measure(planned: list[Measurement], bench: Bench, console: Console) -> tuple[list[Row], list[str]]:
+    """Does one after the other; says on stderr which. Returns the rows, and why others are missing: one that fails
+    should not cost the minutes of all the rest."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     rows: list[Row] = []
+    failures: list[str] = []
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=len(planned))
         for measurement in planned:
             progress.update(task, description=measurement.name)
             if not console.is_terminal:
                 console.print(f"measuring {measurement.name}", highlight=False)
-            rows += measurement.measure(bench)
+            try:
+                for row in measurement.measure(bench):
+                    rows.append(row)
+                    if not console.is_terminal:
+                        console.print(f"  {row}", highlight=False)
+            except EdgeshareError as error:
+                failures.append(f"{measurement.name}: {error}")
+                console.print(f"failed: {failures[-1]}", highlight=False)
             progress.advance(task)
-    return rows
+    return rows, failures
 
 
 if __name__ == "__main__":

@@ -53,13 +53,13 @@ def longest_gap_ns(intervals: Iterable[Interval], client: str, begin_ns: int, en
     return max(longest_ns, end_ns - last_ns)
 
 
-def held_turns(intervals: Iterable[Interval], most_gap_ns: int) -> list[Interval]:
+def held_turns(intervals: Iterable[Interval]) -> list[Interval]:
     """Each client's turns, from the begin of its first to the end of its last: what it ran without another between,
-    gaps of up to ``most_gap_ns`` included. ``intervals`` are in the order in which the GPU ran them."""
+    its gaps included. ``intervals`` are in the order in which the GPU ran them."""
     turns: list[Interval] = []
     for interval in intervals:
         last = turns[-1] if turns else None
-        if last and last.name == interval.name and interval.begin_ns - last.end_ns <= most_gap_ns:
+        if last and last.name == interval.name:
             turns[-1] = last._replace(end_ns=interval.end_ns)
         else:
             turns.append(interval)

@@ -50,6 +50,18 @@ class Row:
             return None
         return self.target.met(self.value) != self.must_miss
 
+    def __str__(self) -> str:
+        """The row as a line of a log."""
+        setting = ", ".join(f"{name} {value}" for name, value in self.settings.items())
+        verdict = {None: "", True: ", met", False: ", MISSED"}[self.met]
+        target = f" (target: {'not ' if self.must_miss else ''}{self.target}{verdict})" if self.target else ""
+        return f"{self.figure} [{setting}]: {self.value:.4g} {self.unit}{target}"
+
+    @property
+    def high_is_bad(self) -> bool:
+        """Whether of two values the higher one is further from what it should be."""
+        return (self.target is None or not self.target.at_least) != self.must_miss
+
     def as_json(self) -> dict[str, object]:
         row: dict[str, object] = {
             "figure": self.figure,
@@ -101,3 +113,26 @@ def as_table(rows: Sequence[Row]) -> Table:
             verdict,
         )
     return table
+
+
+def as_markdown(rows: Sequence[Row]) -> str:
+    """One line for each figure that has a target, for a README: the worst of its settings, and how many met it."""
+    lines = ["| figure | target | worst of its settings | best | met |", "|---|---|---|---|---|"]
+    groups: dict[tuple[str, str, bool], list[Row]] = {}
+    for row in rows:
+        if row.target is not None:
+            groups.setdefault((row.figure, str(row.target), row.must_miss), []).append(row)
+    for (figure, target, must_miss), group in groups.items():
+        ordered = sorted(group, key=lambda row: row.value, reverse=not group[0].high_is_bad)
+        best, worst = ordered[0], ordered[-1]
+        setting = ", ".join(f"{name} {value}" for name, value in worst.settings.items())
+        met = sum(bool(row.met) for row in group)
+        cells = (
+            f"{figure}, no hook (control)" if must_miss else figure,
+            f"not {target} {worst.unit}" if must_miss else f"{target} {worst.unit}",
+            f"{worst.value:.3g} ({setting})",
+            f"{best.value:.3g}" if len(group) > 1 else "",
+            f"{met} of {len(group)}" if len(group) > 1 else "yes" if met else "no",
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"

@@ -8,7 +8,7 @@ from bench.figures import held_turns, median, worst_share_error_percent
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
 from bench.stage import Client, Run
-from edgeshare.units import NS_PER_MS, NS_PER_S, NS_PER_US
+from edgeshare.units import NS_PER_MS, NS_PER_S
 
 TARGET = Target(0.5)
 SETTLE_NS = 2 * NS_PER_S
@@ -17,9 +17,6 @@ STEP_NS = 100 * NS_PER_MS
 
 RULE_WINDOW_S = 10
 """What the target is for; over less a share is off by more."""
-
-TURN_GAP_NS = 400 * NS_PER_US
-"""Within a client's turn the device may wait for it so long: 300 µs of anticipation, and a wake-up."""
 
 LARGE_GRID = 4_096
 """Blocks: some 70 for each multiprocessor of the simulated L4."""
@@ -59,7 +56,7 @@ class Case:
     @property
     def even(self) -> bool:
         """Whether a GPU with no edgeshare might divide itself like this."""
-        return self.lent and len(set(self.requests)) == 1 and len(set(self.kernels)) == 1
+        return self.lent and len(set(self.requests)) == 1
 
     def clients(self, hooked: bool) -> list[Client]:
         count = len(self.requests)
@@ -73,7 +70,7 @@ class Case:
     def error_percent(self, run: Run, window_s: float, of_executed: bool) -> float:
         """The worst client of the worst window."""
         return worst_share_error_percent(
-            held_turns(run.intervals, TURN_GAP_NS) if self.by_held_time else run.intervals,
+            held_turns(run.intervals) if self.by_held_time else run.intervals,
             {f"client-{index}": float(request) for index, request in enumerate(self.requests)},
             run.begin_ns + SETTLE_NS,
             run.end_ns,

@@ -22,6 +22,7 @@ NAMES = ("first", "second")
 HAND_OVER_TARGET = Target(20)
 RELAYS_TARGET = Target(3)
 WAIT_TARGET = Target(50)
+MARKERS_TARGET = Target(0.5)
 
 RELAY_PAUSE_US = 2_500
 """Half a slice: each end of the relay sleeps about as long between two words as a client does between two grants."""
@@ -80,6 +81,13 @@ def measure(effort: Effort, scheduling: str, load: Load, bench: Bench) -> list[R
             with_edgeshare=shared_percent,
             without_edgeshare=alone_percent,
             target=Target(load.kept_percent, at_least=True),
+        ),
+        Row(
+            "markers, at 1 us each",
+            "% of the GPU's time",
+            [run.markers_percent for run in pairs],
+            settings,
+            target=MARKERS_TARGET,
         ),
         Row("longest wait of a client with a 50 % request", "ms", waits_ms(pairs), settings, target=WAIT_TARGET),
     ]

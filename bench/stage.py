@@ -29,6 +29,10 @@ SPARE_S = 30
 END_S = 120.0
 """Longer than any program that ends by itself takes; only to end a bench that hangs."""
 
+MARKER_NS = 1_000
+"""What recording an event is reckoned to take of a GPU's time: it is free on a simulated one. The hook reckons with as
+much (cuda_hook/src/batches.h)."""
+
 MEMORY_MIB = 1024
 """Cap on a client's memory, where that many fit."""
 
@@ -64,6 +68,13 @@ class Run:
     """For each GPU, in the order in which it ran them."""
     manager_cpu_s: float
     """Processor time that the manager used meanwhile."""
+    markers: int
+    """Events that the clients recorded, and so their hooks: burn itself records none."""
+
+    @property
+    def markers_percent(self) -> float:
+        """Of the time of the first GPU, at what a marker is reckoned to cost."""
+        return 100 * self.markers * MARKER_NS / (self.end_ns - self.begin_ns)
 
     @property
     def intervals(self) -> list[Interval]:
@@ -113,9 +124,10 @@ class Laboratory:
                     program.check()
             manager_cpu_s = cpu_seconds(self.stage.manager.pid) - cpu_s
             executed = tuple(self.executed(gpu, cursor) for gpu, cursor in enumerate(cursors))
+            markers = self.markers(set(programs))
             self.stage.manager.check()
             self.stage.programs.end(list(programs.values()))
-        return Run(begin_ns, end_ns, executed, manager_cpu_s)
+        return Run(begin_ns, end_ns, executed, manager_cpu_s, markers)
 
     def lines(self, name: str, argv: Sequence[str], percent: int | None) -> list[str]:
         """What a program that ends by itself prints; raises Unavailable where it fails."""
@@ -166,6 +178,11 @@ class Laboratory:
             program = self.stage.start(name, list(argv), more)
             stack.callback(self.stage.programs.end, [program])
             yield program
+
+    def markers(self, names: set[str]) -> int:
+        """Events that live programs of these names have recorded."""
+        live = (each for each in self.stage.machine.processes() if each.alive and each.tag in names)
+        return sum(sum(process.events) for process in live)
 
     def executed(self, gpu: int, cursor: int) -> list[Interval]:
         """What a GPU has executed since then."""

@@ -8,12 +8,13 @@ from functools import partial
 
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
-from bench.stage import LEAD_NS, SPARE_S, Client, Laboratory, sleep_until_ns
+from bench.stage import LEAD_NS, MARKER_NS, SPARE_S, Client, Laboratory, sleep_until_ns
 from edgeshare.units import NS_PER_MS, NS_PER_S
 
 TARGET = Target(2)
+MARKERS_TARGET = Target(0.5)
 
-REPORTED_WITHIN_NS = 500 * NS_PER_MS
+REPORTED_WITHIN_S = 0.5
 """After the end of its work: a hook reports each 100 ms, and when it gives a slice back."""
 
 HALF = 50
@@ -56,33 +57,53 @@ def measurements(effort: Effort) -> list[Measurement]:
     return [Measurement(f"GPU time, {work.text}", partial(measure, effort, work)) for work in WORKS]
 
 
+@dataclass(frozen=True)
+class Taken:
+    """Of one run."""
+
+    reported_ns: float
+    executed_ns: int
+    markers: int
+
+
 def measure(effort: Effort, work: Work, bench: Bench) -> list[Row]:
     """The client runs for a while and stops; what is reported of it then is compared."""
     laboratories = [bench.laboratory(scheduling) for scheduling in SCHEDULINGS]
-    rows = [row(work, {"beside": "nobody"}, usage_ns(effort, work, False, laboratories[0]))]
+    alone = use(effort, work, False, laboratories[0])
     with ThreadPoolExecutor(max_workers=len(laboratories)) as pool:
-        beside = list(pool.map(partial(usage_ns, effort, work, True), laboratories))
+        beside = list(pool.map(partial(use, effort, work, True), laboratories))
+    rows = [*rows_of(effort, work, {"beside": "nobody"}, alone)]
     for scheduling, taken in zip(SCHEDULINGS, beside, strict=True):
-        rows.append(row(work, {"beside": "1 ms kernels", "scheduling": scheduling}, taken))
+        rows += rows_of(effort, work, {"beside": "1 ms kernels", "scheduling": scheduling}, taken)
     return rows
 
 
-def row(work: Work, settings: dict[str, str | float], taken: tuple[float, float]) -> Row:
-    reported_ns, executed_ns = taken
-    return Row(
-        "GPU time reported, off what was executed",
-        "%",
-        [abs(100 * (reported_ns - executed_ns) / executed_ns)],
-        {"work": work.text, **settings},
-        with_edgeshare=[reported_ns / NS_PER_MS],
-        without_edgeshare=[executed_ns / NS_PER_MS],
-        target=TARGET,
-        note="with: ms reported; without: ms executed",
-    )
+def rows_of(effort: Effort, work: Work, settings: dict[str, str | float], taken: Taken) -> list[Row]:
+    """What was reported, and what knowing it took."""
+    settings = {"work": work.text, **settings}
+    return [
+        Row(
+            "GPU time reported, off what was executed",
+            "%",
+            [abs(100 * (taken.reported_ns - taken.executed_ns) / taken.executed_ns)],
+            settings,
+            with_edgeshare=[taken.reported_ns / NS_PER_MS],
+            without_edgeshare=[taken.executed_ns / NS_PER_MS],
+            target=TARGET,
+            note="with: ms reported; without: ms executed",
+        ),
+        Row(
+            "markers, at 1 us each",
+            "% of the GPU's time",
+            [100 * taken.markers * MARKER_NS / (effort.usage_s * NS_PER_S)],
+            settings,
+            target=MARKERS_TARGET,
+        ),
+    ]
 
 
-def usage_ns(effort: Effort, work: Work, beside: bool, laboratory: Laboratory) -> tuple[float, float]:
-    """(Reported, executed) of one run."""
+def use(effort: Effort, work: Work, beside: bool, laboratory: Laboratory) -> Taken:
+    """One run."""
     machine = laboratory.stage.machine
     begin_ns = time.monotonic_ns() + LEAD_NS
     pause = ("--idle-from", str(effort.usage_s), "--idle-until", str(effort.usage_s + SPARE_S))
@@ -93,16 +114,26 @@ def usage_ns(effort: Effort, work: Work, beside: bool, laboratory: Laboratory) -
     with ExitStack() as stack:
         if beside:
             stack.enter_context(laboratory.client(RIVAL, RIVAL.argv(begin_ns, seconds)))
-        opened_ns = time.monotonic_ns()
+        before_ns = time.monotonic_ns()
         program = stack.enter_context(laboratory.program(measured.name, measured.argv(begin_ns, seconds), allocation))
-        opened_ns = (opened_ns + time.monotonic_ns()) // 2
-        sleep_until_ns(begin_ns + round(effort.usage_s * NS_PER_S) + REPORTED_WITHIN_NS)
+        opened_ns = (before_ns + time.monotonic_ns()) // 2
+        sleep_until_ns(begin_ns + round(effort.usage_s * NS_PER_S))
+        wait_until_idle(laboratory, measured.name)
         status = laboratory.stage.client.status()
         age_ns = time.monotonic_ns() - opened_ns
         program.check()
-        executed_ns = sum(
-            each.end_ns - each.begin_ns for each in laboratory.executed(0, cursor) if each.name == measured.name
-        )
+        intervals = laboratory.executed(0, cursor)
+        markers = laboratory.markers({measured.name})
     mine = next(each for each in status.allocations if each.allocation.id == allocation.id)
     # A percentage is of the window, or of the allocation's life where that is shorter.
-    return mine.gpu_percent / 100 * min(status.window_ns, age_ns), executed_ns
+    reported_ns = mine.gpu_percent / 100 * min(status.window_ns, age_ns)
+    executed_ns = sum(each.end_ns - each.begin_ns for each in intervals if each.name == measured.name)
+    return Taken(reported_ns, executed_ns, markers)
+
+
+def wait_until_idle(laboratory: Laboratory, name: str) -> None:
+    """Returns when all that a client executed is reported: its last burst may be a long one."""
+    before_ns = -1
+    while (executed_ns := laboratory.stage.machine.executed_ns(0)[name]) != before_ns:
+        before_ns = executed_ns
+        time.sleep(REPORTED_WITHIN_S)
