@@ -1,0 +1,82 @@
+"""Each measurement of the bench, with as little effort as it takes to have one value."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from bench import drains, faults, floors, latency, launch, memory, shares, slices, usage
+from bench.measurement import QUICK, Bench, Effort
+from bench.report import Row
+
+LEAST = replace(
+    QUICK,
+    floor_samples=10,
+    launch_runs=1,
+    launch_pairs=10,
+    allocation_runs=1,
+    pair_s=2.3,
+    alone_s=0.7,
+    share_s=2.6,
+    share_window_s=0.5,
+    drains=3,
+    latency_s=1.2,
+    usage_s=0.3,
+)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with Bench(tmp_path_factory.mktemp("bench")) as made:
+        yield made
+
+
+def rows_of(bench: Bench, module: object, name: str, effort: Effort = LEAST) -> list[Row]:
+    """The rows of one measurement of a module."""
+    planned = module.measurements(effort)  # type: ignore[attr-defined]  # a module
+    return list(next(each for each in planned if name in each.name).measure(bench))
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "figures"),
+    [
+        (floors, "two-hop relay in C, back", {"floor: two-hop relay in C, p50", "floor: two-hop relay in C, p99"}),
+        (launch, "added time", {"time added to a launch"}),
+        (memory, "one allocation", {"time added to one allocation and its free"}),
+        (drains, "kernels of 1 ms", {"revoke until the device is drained, p99"}),
+        (faults, "goes idle, fifo", {"holder goes idle: until the other's next kernel"}),
+        (latency, "fifo", {"latency client (30 %): p99, more than alone"}),
+        (usage, "bursts of 10 ms", {"GPU time reported, off what was executed", "markers, at 1 us each"}),
+        (shares, "graphs", {"share error"}),
+        (
+            slices,
+            "1 ms, timeslice",
+            {
+                "throughput kept, two saturating clients",
+                "markers, at 1 us each",
+                "longest wait of a client with a 50 % request",
+                "hand-over, p50",
+                "hand-over, p50, in two-hop relays in C",
+                "hand-over, p99",
+                "hand-over, p99, in two-hop relays in C",
+                "manager's processor time",
+            },
+        ),
+    ],
+)
+def test_a_measurement_gives_its_figures(bench: Bench, module: object, name: str, figures: set[str]) -> None:
+    rows = rows_of(bench, module, name)
+    assert {row.figure for row in rows} == figures
+    assert all(row.runs for row in rows)
+
+
+def test_a_client_that_is_called_back_is_seen_to_drain(bench: Bench, tmp_path: Path) -> None:
+    called, executed = drains.call_back(bench.laboratory("fifo"), tmp_path / "caller", "1000", 5)
+    assert len(called) == 5
+    assert all(revoked_ns < released_ns for revoked_ns, released_ns in called)
+    # A slice holds five kernels of 1 ms, and nothing runs between two slices.
+    assert len(executed) >= 5 + drains.WARM_UP
+    for (_, released_ns), (revoked_ns, _) in pairwise(called):
+        assert any(released_ns < each.begin_ns < revoked_ns for each in executed)
