@@ -23,6 +23,10 @@ struct choice es_choose_dlsym(void *handle, const char *name, const void *caller
 struct choice es_choose_dlvsym(void *handle, const char *name, const char *version, const void *caller)
     __attribute__((visibility("hidden")));
 
+/* What doors.S defines. */
+extern char es_door_dlsym[] __attribute__((visibility("hidden")));
+extern char es_door_dlvsym[] __attribute__((visibility("hidden")));
+
 static void *nothing(void)
 {
     return NULL;
@@ -101,11 +105,28 @@ static struct choice next(int symbol, void *forward)
     return (struct choice){NULL, forward};
 }
 
+/* The hook's door of this name, when who asks stands before the hook: a library that passes look-ups on asks for the next
+ * dlsym by its version or of a library, which would lead round the hook. Who stands behind it is asked by it, and would
+ * ask it for ever. */
+static void *door(const char *name, const void *caller)
+{
+    void *found = NULL;
+
+    if (name != NULL && es_text_same(name, "dlsym"))
+        found = es_door_dlsym;
+    else if (name != NULL && es_text_same(name, "dlvsym"))
+        found = es_door_dlvsym;
+    return found != NULL && es_object_before_hook(caller) ? found : NULL;
+}
+
 struct choice es_choose_dlsym(void *handle, const char *name, const void *caller)
 {
     const int symbol = wrapped(name, caller);
     void *found;
 
+    if (symbol < 0 && handle != HANDLE_DEFAULT && handle != HANDLE_NEXT && (found = door(name, caller)) != NULL &&
+        ((dlsym_function)next_dlsym())(handle, name) == es_next_symbol(name))
+        return (struct choice){found, NULL};
     if (symbol < 0)
         return (struct choice){NULL, next_dlsym()};
     if (handle != HANDLE_DEFAULT && handle != HANDLE_NEXT)
@@ -120,6 +141,8 @@ struct choice es_choose_dlvsym(void *handle, const char *name, const char *versi
     const int symbol = wrapped(name, caller);
     void *found;
 
+    if (symbol < 0 && (found = door(name, caller)) != NULL)
+        return (struct choice){found, NULL};
     if (symbol < 0)
         return (struct choice){NULL, next_dlvsym()};
     if (handle != HANDLE_DEFAULT && handle != HANDLE_NEXT)

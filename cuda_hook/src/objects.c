@@ -181,6 +181,30 @@ bool es_object_named(const char *prefix, struct es_object *object)
     return dl_iterate_phdr(visit_by_name, &wanted) != 0;
 }
 
+enum { BEFORE = 1, BEHIND };
+
+static int visit_before_hook(struct dl_phdr_info *info, size_t size, void *data)
+{
+    const uintptr_t address = (uintptr_t)data;
+
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        const ElfW(Addr) start = info->dlpi_addr + segment->p_vaddr;
+
+        if (segment->p_type == PT_DYNAMIC && start == (ElfW(Addr))_DYNAMIC)
+            return BEHIND;
+        if (segment->p_type == PT_LOAD && address >= start && address < start + segment->p_memsz)
+            return BEFORE;
+    }
+    return 0;
+}
+
+bool es_object_before_hook(const void *address)
+{
+    return dl_iterate_phdr(visit_before_hook, (void *)address) == BEFORE;
+}
+
 /* The loader's list of objects, in the order in which names are looked up. It is found where debuggers find it. Not by
  * dl_iterate_phdr, which a sanitizer stands in front of: it may be the one who asks, and not be ready. The objects that
  * matter here are there from the start of the program and stay, so that nothing need be locked. */

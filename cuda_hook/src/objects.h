@@ -25,6 +25,10 @@ void *es_object_symbol(const struct es_object *object, const char *name);
 
 bool es_object_contains(const struct es_object *object, const void *address);
 
+/* Is the address within an object that stands before the hook in the order of look-up: the program, or a library that was
+ * preloaded before it? */
+bool es_object_before_hook(const void *address);
+
 /* What the program reaches by this name, the hook's own left out: the first object that exports it. NULL when there is
  * none. */
 void *es_global_symbol(const char *name);
