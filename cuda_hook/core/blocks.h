@@ -15,7 +15,7 @@ struct es_block {
 };
 
 struct es_blocks {
-    struct es_block *places; /* malloc'ed; capacity is a power of two, or 0 */
+    struct es_block *places; /* mapped; capacity is a power of two, or 0 */
     size_t capacity;
     size_t count;
 };
