@@ -222,9 +222,12 @@ class Inbox:
         self.draining: Any = ffi.cast("struct es_draining *", self._start)
         self.usage: Any = ffi.cast("struct es_usage *", self._start)
         self._check = lib.es_check_from_client
+        self.received = 0
+        """Packets so far."""
 
     def kind(self, size_bytes: int) -> int:
         """The kind of the record that was received (its member holds it then); raises MalformedRecord."""
+        self.received += 1
         kind: int = self._check(self._start, size_bytes)
         if kind < 0:
             raise MalformedRecord(Flaw(kind), size_bytes)

@@ -1,7 +1,10 @@
 """The ``edgeshare`` command: finds the subcommand, loads it alone, prints its errors as one line."""
 
 import importlib
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -20,6 +23,23 @@ COMMANDS = {
 """Subcommand → its line in ``edgeshare --help``: known without importing it, because memory and start-up count."""
 
 
+GRPC_VERBOSITY = "GRPC_VERBOSITY"
+
+
+@contextmanager
+def quiet_grpc() -> Iterator[None]:
+    """While gRPC is loaded, tells it to keep its own remarks to itself, unless somebody asked for them: it reads the
+    variable then, and what `run` runs must not inherit it."""
+    asked = GRPC_VERBOSITY in os.environ
+    if not asked:
+        os.environ[GRPC_VERBOSITY] = "ERROR"
+    try:
+        yield
+    finally:
+        if not asked:
+            del os.environ[GRPC_VERBOSITY]
+
+
 class LazyGroup(click.Group):
     """A group whose subcommand NAME is ``edgeshare.cli.NAME.command``, imported when it is called."""
 
@@ -29,7 +49,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"edgeshare.cli.{cmd_name}").command
+        with quiet_grpc():
+            command = importlib.import_module(f"edgeshare.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
 

@@ -92,6 +92,7 @@ class NodeStatus(_message.Message):
     WINDOW_NS_FIELD_NUMBER: _builtins.int
     DEVICES_FIELD_NUMBER: _builtins.int
     ALLOCATIONS_FIELD_NUMBER: _builtins.int
+    MANAGER_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     """of the manager"""
     window_ns: _builtins.int
@@ -100,6 +101,8 @@ class NodeStatus(_message.Message):
     def devices(self) -> _containers.RepeatedCompositeFieldContainer[Global___DeviceStatus]: ...
     @_builtins.property
     def allocations(self) -> _containers.RepeatedCompositeFieldContainer[Global___AllocationStatus]: ...
+    @_builtins.property
+    def manager(self) -> Global___ManagerStatus: ...
     def __init__(
         self,
         *,
@@ -107,14 +110,49 @@ class NodeStatus(_message.Message):
         window_ns: _builtins.int = ...,
         devices: _abc.Iterable[Global___DeviceStatus] | None = ...,
         allocations: _abc.Iterable[Global___AllocationStatus] | None = ...,
+        manager: Global___ManagerStatus | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["manager", b"manager"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocations", b"allocations", "devices", b"devices", "version", b"version", "window_ns", b"window_ns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocations", b"allocations", "devices", b"devices", "manager", b"manager", "version", b"version", "window_ns", b"window_ns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___NodeStatus: _TypeAlias = NodeStatus  # noqa: Y015
+
+@_typing.final
+class ManagerStatus(_message.Message):
+    """The manager's own work, since it started."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORDS_FIELD_NUMBER: _builtins.int
+    DEADLINES_FIELD_NUMBER: _builtins.int
+    LATE_NS_FIELD_NUMBER: _builtins.int
+    LATEST_NS_FIELD_NUMBER: _builtins.int
+    records: _builtins.int
+    """received from clients"""
+    deadlines: _builtins.int
+    """of slices, drains and the like, that it met"""
+    late_ns: _builtins.int
+    """by how much it met them late, all together"""
+    latest_ns: _builtins.int
+    """by how much it met one late at most"""
+    def __init__(
+        self,
+        *,
+        records: _builtins.int = ...,
+        deadlines: _builtins.int = ...,
+        late_ns: _builtins.int = ...,
+        latest_ns: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deadlines", b"deadlines", "late_ns", b"late_ns", "latest_ns", b"latest_ns", "records", b"records"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ManagerStatus: _TypeAlias = ManagerStatus  # noqa: Y015
 
 @_typing.final
 class DeviceStatus(_message.Message):
@@ -175,17 +213,24 @@ class UnmanagedProcess(_message.Message):
 
     PID_FIELD_NUMBER: _builtins.int
     MEMORY_MIB_FIELD_NUMBER: _builtins.int
+    POD_UID_FIELD_NUMBER: _builtins.int
+    CONTAINER_ID_FIELD_NUMBER: _builtins.int
     pid: _builtins.int
     memory_mib: _builtins.int
+    pod_uid: _builtins.str
+    """where it runs in a pod, as its cgroup says"""
+    container_id: _builtins.str
     def __init__(
         self,
         *,
         pid: _builtins.int = ...,
         memory_mib: _builtins.int = ...,
+        pod_uid: _builtins.str = ...,
+        container_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory_mib", b"memory_mib", "pid", b"pid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id", "memory_mib", b"memory_mib", "pid", b"pid", "pod_uid", b"pod_uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -194,6 +239,26 @@ Global___UnmanagedProcess: _TypeAlias = UnmanagedProcess  # noqa: Y015
 @_typing.final
 class AllocationStatus(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class OffencesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     ALLOCATION_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
@@ -206,6 +271,13 @@ class AllocationStatus(_message.Message):
     LONGEST_WAIT_NS_FIELD_NUMBER: _builtins.int
     MEMORY_USED_BYTES_FIELD_NUMBER: _builtins.int
     GRANTS_FIELD_NUMBER: _builtins.int
+    REVOKES_FIELD_NUMBER: _builtins.int
+    OVERRUNS_FIELD_NUMBER: _builtins.int
+    OFFENCES_FIELD_NUMBER: _builtins.int
+    OVERLAPPING_FIELD_NUMBER: _builtins.int
+    THROTTLED_FIELD_NUMBER: _builtins.int
+    MEMORY_OVERHEAD_BYTES_FIELD_NUMBER: _builtins.int
+    MEMORY_BYTES_FIELD_NUMBER: _builtins.int
     state: Global___AllocationState.ValueType
     held_percent: _builtins.float
     """of the window: grant to drain"""
@@ -222,11 +294,30 @@ class AllocationStatus(_message.Message):
     memory_used_bytes: _builtins.int
     """committed and reserved, all clients"""
     grants: _builtins.int
-    """since the allocation was added"""
+    """since the allocation was added, as the next three"""
+    revokes: _builtins.int
+    overruns: _builtins.int
+    """drains that took too long to be waited for"""
+    overlapping: _builtins.bool
+    """it has not drained in time: another one may hold the device too"""
+    throttled: _builtins.bool
+    """it waits because it is at its limit"""
     @_builtins.property
     def allocation(self) -> _allocations_pb2.Allocation: ...
     @_builtins.property
     def clients(self) -> _containers.RepeatedCompositeFieldContainer[Global___ClientStatus]: ...
+    @_builtins.property
+    def offences(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """what its clients did that no well-behaved client does, by kind"""
+
+    @_builtins.property
+    def memory_overhead_bytes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """of each device: what the driver took by itself, as for contexts"""
+
+    @_builtins.property
+    def memory_bytes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """of each device: committed, reserved and overhead"""
+
     def __init__(
         self,
         *,
@@ -241,10 +332,17 @@ class AllocationStatus(_message.Message):
         longest_wait_ns: _builtins.int = ...,
         memory_used_bytes: _builtins.int = ...,
         grants: _builtins.int = ...,
+        revokes: _builtins.int = ...,
+        overruns: _builtins.int = ...,
+        offences: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        overlapping: _builtins.bool = ...,
+        throttled: _builtins.bool = ...,
+        memory_overhead_bytes: _abc.Iterable[_builtins.int] | None = ...,
+        memory_bytes: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "clients", b"clients", "gpu_percent", b"gpu_percent", "grants", b"grants", "held_percent", b"held_percent", "lent_percent", b"lent_percent", "longest_wait_ns", b"longest_wait_ns", "memory_used_bytes", b"memory_used_bytes", "queued_ns", b"queued_ns", "state", b"state", "waiting_ns", b"waiting_ns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "clients", b"clients", "gpu_percent", b"gpu_percent", "grants", b"grants", "held_percent", b"held_percent", "lent_percent", b"lent_percent", "longest_wait_ns", b"longest_wait_ns", "memory_bytes", b"memory_bytes", "memory_overhead_bytes", b"memory_overhead_bytes", "memory_used_bytes", b"memory_used_bytes", "offences", b"offences", "overlapping", b"overlapping", "overruns", b"overruns", "queued_ns", b"queued_ns", "revokes", b"revokes", "state", b"state", "throttled", b"throttled", "waiting_ns", b"waiting_ns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,13 +1,15 @@
 """How much of something may be done in a time: a leaky bucket."""
 
+from edgeshare.units import NS_PER_S
+
 
 class Budget:
-    """``rate_per_s`` of it on average, and up to ``burst`` at once."""
+    """``rate`` of it in ``per_s`` seconds on average, and up to ``burst`` at once."""
 
     __slots__ = ("_burst_ns", "_interval_ns", "_paid_until_ns")
 
-    def __init__(self, rate_per_s: int, burst: int) -> None:
-        self._interval_ns = 1_000_000_000 // rate_per_s
+    def __init__(self, rate: int, burst: int, per_s: int = 1) -> None:
+        self._interval_ns = per_s * NS_PER_S // rate
         self._burst_ns = burst * self._interval_ns
         self._paid_until_ns = 0
 

@@ -1,5 +1,6 @@
 """What can be set on a node's share manager, in its YAML file; units end the keys."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -43,9 +44,24 @@ class Config(BaseModel):
     """Processes of one allocation that may be joined at a time; each costs the manager two pages and two
     descriptors."""
 
-    max_records_per_s: Annotated[int, Field(ge=100, le=1_000_000)] = 50_000
-    """Records of one client that are read in a second. A client that sends more is read no faster: it slows itself
-    down and nobody else. A loop that waits for each of its short kernels needs up to 30,000."""
+    max_records_per_s: Annotated[int, Field(ge=100, le=1_000_000)] = 20_000
+    """Records of one allocation's clients that are read in a second. Who sends more is read no faster: it slows
+    itself down, and the manager spends at most about a third of a core on it."""
+
+    metrics_address: Annotated[str, Field(pattern=r"^(|([0-9A-Za-z.-]+|\[[0-9a-fA-F:]+\]):[0-9]{1,5})$")] = ""
+    """``host:port`` where ``/metrics`` (Prometheus), ``/healthz`` and ``/readyz`` are served over HTTP, to whoever can
+    reach it; empty: nowhere. The chart sets it."""
+
+    wait_for_driver: bool = False
+    """What to do where there is no driver, or no GPU: wait until there is, or (false) end with a line that says so.
+    The chart sets it: on a node without hardware a DaemonSet's container should rest, not crash again and again."""
+
+    node_name: Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9.-]*$")] = ""
+    """The node's name in the cluster; empty: the environment's NODE_NAME. Where there is one, an unmanaged process
+    becomes an event of its pod."""
+
+    kubeconfig: Annotated[Path | None, Field(strict=False)] = None
+    """How the API server is reached for that. Default: the service account."""
 
     @property
     def slice_ns(self) -> int:

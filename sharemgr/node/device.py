@@ -1,7 +1,6 @@
 """One device's arbiter at work: gives it events, and writes its decisions into the gates of the clients."""
 
 from collections.abc import Collection, Iterable
-from time import monotonic_ns
 from typing import Protocol
 
 from sharemgr.node.arbiter import Account, Arbiter, Check, Command, Prolong, Revoke, Settings, Share
@@ -39,11 +38,11 @@ class DeviceArbiter:
     def __init__(self, loop: Loop, settings: Settings) -> None:
         self._arbiter = Arbiter(settings)
         self._gates: dict[str, Gates] = {}
-        self._timer = DeadlineTimer(loop, self._tick)
+        self.timer = DeadlineTimer(loop, self._tick)
 
     def close(self) -> None:
         """Grants nothing more."""
-        self._timer.close()
+        self.timer.close()
 
     def add(self, allocation_id: str, share: Share, gates: Gates, now_ns: int) -> None:
         """From now on the allocation takes part."""
@@ -91,8 +90,7 @@ class DeviceArbiter:
         """What the allocation had within the window."""
         return self._arbiter.account(allocation_id, now_ns)
 
-    def _tick(self) -> None:
-        now_ns = monotonic_ns()
+    def _tick(self, now_ns: int) -> None:
         self._perform(self._arbiter.tick(now_ns), now_ns)
 
     def _perform(self, commands: Iterable[Command], now_ns: int) -> None:
@@ -111,4 +109,4 @@ class DeviceArbiter:
             elif not isinstance(command, Revoke | Check | Prolong):
                 gates.open_gates(command.number, command.contended, now_ns, self._arbiter.slice_end_ns())
         # After the gates: the timer's system call delays nobody then.
-        self._timer.arm(self._arbiter.deadline_ns())
+        self.timer.arm(self._arbiter.deadline_ns())

@@ -148,6 +148,10 @@ class Ledger:
         self._check_device(None, device)
         return Info(self._cap_bytes, self._used[device])
 
+    def overhead_bytes(self, device: int) -> int:
+        """What the driver took of one device by itself, for all clients together."""
+        return sum(entry.overhead[device] for entry in self._entries.values())
+
     def client_bytes(self, client_id: int) -> int:
         """What one client uses of all devices."""
         entry = self._entries.get(client_id)

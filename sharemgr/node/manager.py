@@ -9,15 +9,20 @@ import resource
 import signal
 import socket
 import stat
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from grpc.aio import Server
 
+from edgeshare.devices import Device
 from edgeshare.errors import InvalidRequest, Unavailable
 from edgeshare.inventory.nvml import NvmlInventory
 from edgeshare.names import ALLOCATIONS_SOCKET, CLIENTS_DIR, STATUS_SOCKET
+from sharemgr.node import web
 from sharemgr.node.config import Config
 from sharemgr.node.loop import Loop
 from sharemgr.node.node import Node
@@ -25,19 +30,35 @@ from sharemgr.node.observer import watch
 from sharemgr.node.server import SOCKET_PATH_BYTES_MAX
 from sharemgr.node.service import serve_allocations, serve_status
 from sharemgr.node.store import Store
+from sharemgr.node.strangers import Strangers
+
+if TYPE_CHECKING:
+    from edgeshare.kube import Kube
 
 logger = logging.getLogger(__name__)
 
 LOCK_FILE = "manager.lock"
 
+RESCAN_S = 5.0
+"""How often a driver is looked for where there is none yet."""
+
+SWITCH_S = 0.0002
+"""How long another thread (one that waits for the driver, or writes metrics) may keep a grant waiting. Python's default
+is a whole slice, 5 ms."""
+
 
 class Manager:
     """Shares one node's devices. ``run`` is all of its life."""
 
-    def __init__(self, config: Config, runtime_dir: Path, state_dir: Path) -> None:
+    def __init__(
+        self, config: Config, runtime_dir: Path, state_dir: Path, cluster: "Callable[[], Kube] | None", node_name: str
+    ) -> None:
+        """``cluster`` reaches the API server, where the node is one of a cluster's."""
         self._config = config
         self._runtime_dir = runtime_dir
         self._state_dir = state_dir
+        self._cluster = cluster
+        self._node_name = node_name
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Starts, calls ``ready`` with what it shares, and ends at SIGTERM or SIGINT.
@@ -49,29 +70,42 @@ class Manager:
         assert isinstance(loop, Loop)
         for ending in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(ending, stopping.set)
-        async with AsyncExitStack() as stack:
-            _make_directory(self._runtime_dir, 0o755)
-            stack.enter_context(locked(self._runtime_dir / LOCK_FILE))
-            inventory = stack.enter_context(NvmlInventory())
-            devices = tuple(inventory.devices())
-            # Each folder under it belongs to one container; nobody but we goes from one to another.
-            _make_directory(self._runtime_dir / CLIENTS_DIR, 0o700)
-            _make_directory(self._state_dir, 0o700)
-            status_path = claim_socket(self._runtime_dir / STATUS_SOCKET)
-            allocations_path = claim_socket(self._runtime_dir / ALLOCATIONS_SOCKET)
+        _make_directory(self._runtime_dir, 0o755)
+        with locked(self._runtime_dir / LOCK_FILE):
             raise_descriptor_limit()
-            node = Node(self._config, devices, self._runtime_dir / CLIENTS_DIR, Store(self._state_dir), loop)
-            stack.callback(node.close)
-            node.restore()
-            await stack.enter_async_context(serving(await serve_status(status_path, node), status_path))
-            await stack.enter_async_context(serving(await serve_allocations(allocations_path, node), allocations_path))
+            sys.setswitchinterval(SWITCH_S)
+            inventory = find_inventory(self._config.wait_for_driver)
+            if inventory is None:
+                logger.info("there is no driver, or no GPU: waiting for one")
+                inventory = await self._wait(ready, stopping, loop)
+            if inventory is not None:
+                await self._share(inventory, ready, stopping, loop)
+
+    async def _wait(self, ready: Callable[[str], None], stopping: asyncio.Event, loop: Loop) -> NvmlInventory | None:
+        """Answers calls, with no device, until there is one; None where it is to end before that."""
+        async with AsyncExitStack() as stack:
+            await self._open(stack, (), ready, loop)
+            with ThreadPoolExecutor(max_workers=1, thread_name_prefix="nvml") as executor:
+                while not stopping.is_set():
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(stopping.wait(), RESCAN_S)
+                        break
+                    inventory = await loop.run_in_executor(executor, find_inventory, True)
+                    if inventory is not None:
+                        return inventory
+        return None
+
+    async def _share(
+        self, inventory: NvmlInventory, ready: Callable[[str], None], stopping: asyncio.Event, loop: Loop
+    ) -> None:
+        async with AsyncExitStack() as stack:
+            stack.callback(inventory.close)
+            devices = tuple(inventory.devices())
+            node = await self._open(stack, devices, ready, loop)
             watching = asyncio.create_task(watch(inventory, devices, node.observe))
             stack.push_async_callback(_cancelled, watching)
             # If looking at the devices ever fails, that must end the manager, not pass unseen.
             watching.add_done_callback(lambda _: stopping.set())
-            settle_memory()
-            count = len(node.allocations())
-            ready(f"{len(devices)} devices, {count} allocations, {self._runtime_dir}")
             await stopping.wait()
             logger.info("ending")
             # Before the servers: what is held only for the time of a call must find its folder again
@@ -79,6 +113,49 @@ class Manager:
             node.close()
             if watching.done():
                 watching.result()
+
+    async def _open(
+        self, stack: AsyncExitStack, devices: tuple[Device, ...], ready: Callable[[str], None], loop: Loop
+    ) -> Node:
+        """Begins to serve these devices, until the stack ends."""
+        # Each folder under it belongs to one container; nobody but we goes from one to another.
+        _make_directory(self._runtime_dir / CLIENTS_DIR, 0o700)
+        _make_directory(self._state_dir, 0o700)
+        status_path = claim_socket(self._runtime_dir / STATUS_SOCKET)
+        allocations_path = claim_socket(self._runtime_dir / ALLOCATIONS_SOCKET)
+        strangers = Strangers(self._node_name, self._cluster)
+        stack.push_async_callback(strangers.close)
+        clients_dir = self._runtime_dir / CLIENTS_DIR
+        node = Node(self._config, devices, clients_dir, Store(self._state_dir), strangers, loop)
+        stack.callback(node.close)
+        node.restore()
+        await stack.enter_async_context(serving(await serve_status(status_path, node), status_path))
+        await stack.enter_async_context(serving(await serve_allocations(allocations_path, node), allocations_path))
+        if self._config.metrics_address:
+            # Loaded only where somebody asks for it: memory is counted on a node.
+            from sharemgr.node.pages import pages  # noqa: PLC0415
+
+            address = await stack.enter_async_context(web.serving(self._config.metrics_address, pages(node)))
+            logger.info("metrics at http://%s/metrics", address)
+        settle_memory()
+        ready(f"{len(devices)} devices, {len(node.allocations())} allocations, {self._runtime_dir}")
+        return node
+
+
+def find_inventory(wait: bool) -> NvmlInventory | None:
+    """This machine's GPUs, opened. Where there is no driver: None if that is to be waited for, as for a first GPU; else
+    raises Unavailable."""
+    inventory = NvmlInventory()
+    try:
+        inventory.open()
+    except Unavailable:
+        if wait:
+            return None
+        raise
+    if wait and not inventory.devices():
+        inventory.close()
+        return None
+    return inventory
 
 
 @contextmanager

@@ -29,8 +29,9 @@ from sharemgr.node.messages import LATENCY, allocation_from, message_from, owner
 from sharemgr.node.observer import Observation
 from sharemgr.node.offences import Offences
 from sharemgr.node.server import AllocationServer, folders_of_managers, remove_folder
-from sharemgr.node.status import allocation_status, device_status, unmanaged_pids
+from sharemgr.node.status import allocation_status, device_status, manager_status, unmanaged_pids
 from sharemgr.node.store import Store
+from sharemgr.node.strangers import Strangers
 
 logger = logging.getLogger(__name__)
 
@@ -50,11 +51,13 @@ class Node:
         devices: tuple[Device, ...],
         clients_dir: Path,
         store: Store,
+        strangers: Strangers,
         loop: Loop,
     ) -> None:
         self._config = config
         self._clients_dir = clients_dir
         self._store = store
+        self._strangers = strangers
         self._loop = loop
         self._book = Book(devices, config.default_limit == "lend")
         self._settings = Settings(
@@ -207,10 +210,13 @@ class Node:
             version=__version__,
             window_ns=window_ns,
             devices=[
-                device_status(device, self._book, self._observation, self._unmanaged.get(device.id, ()))
+                device_status(
+                    device, self._book, self._observation, self._unmanaged.get(device.id, ()), self._strangers
+                )
                 for device in devices
             ],
             allocations=known + stranded,
+            manager=manager_status(self._inbox.received, (each.timer for each in self._arbiters.values())),
         )
 
     def observe(self, observation: Observation) -> None:
@@ -228,6 +234,7 @@ class Node:
             device_id: pids & self._unmanaged_before.get(device_id, set()) for device_id, pids in unmanaged.items()
         }
         self._unmanaged_before = unmanaged
+        self._strangers.seen(self._unmanaged, self._book.all())
         self._observation = observation
 
     def _check_open(self) -> None:

@@ -61,7 +61,8 @@ async def watch(inventory: NvmlInventory, devices: tuple[Device, ...], deliver: 
             observation = await loop.run_in_executor(executor, observe, inventory, devices)
             for before, now in zip(devices, observation.devices, strict=False):
                 if before.healthy != now.healthy:
-                    logger.warning("GPU %d (%s) is %s", now.index, now.id, now.cause or "healthy again")
+                    state = "healthy again" if now.healthy else f"not healthy: {now.cause}"
+                    logger.warning("GPU %d (%s) is %s", now.index, now.id, state)
             devices = observation.devices
             deliver(observation)
             await asyncio.sleep(INTERVAL_S)

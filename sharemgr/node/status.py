@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from edgeshare.devices import Device
-from edgeshare.units import UNITS_PER_DEVICE
+from edgeshare.units import MIB, UNITS_PER_DEVICE
 from edgeshare.v1.status_pb2 import (
     ALLOCATION_STATE_DRAINING,
     ALLOCATION_STATE_HOLDING,
@@ -12,13 +12,17 @@ from edgeshare.v1.status_pb2 import (
     AllocationStatus,
     ClientStatus,
     DeviceStatus,
+    ManagerStatus,
     UnmanagedProcess,
 )
 from sharemgr.node.allocations import Allocation, Book
 from sharemgr.node.arbiter import State
+from sharemgr.node.containers import Container
 from sharemgr.node.messages import message_from
 from sharemgr.node.observer import Observation
 from sharemgr.node.server import AllocationServer
+from sharemgr.node.strangers import Strangers
+from sharemgr.node.timer import DeadlineTimer
 
 STATES = {
     State.IDLE: ALLOCATION_STATE_IDLE,
@@ -32,9 +36,10 @@ QUEUED_NS_MAX = (1 << 63) - 1
 
 
 def device_status(
-    device: Device, book: Book, observation: Observation | None, unmanaged: Iterable[int]
+    device: Device, book: Book, observation: Observation | None, unmanaged: Iterable[int], strangers: Strangers
 ) -> DeviceStatus:
-    """One device; ``unmanaged`` are the pids on it that are nobody's clients."""
+    """One device; ``unmanaged`` are the pids on it that are nobody's clients, and ``strangers`` knows where they
+    run."""
     used_mib = observation.memory_used_mib.get(device.id, 0) if observation else 0
     processes = observation.processes.get(device.id, {}) if observation else {}
     return DeviceStatus(
@@ -48,7 +53,7 @@ def device_status(
         healthy=device.healthy,
         cause=device.cause,
         unmanaged_processes=[
-            UnmanagedProcess(pid=pid, memory_mib=processes.get(pid, 0) >> 20) for pid in sorted(unmanaged)
+            _unmanaged(pid, processes.get(pid, 0), strangers.container(device.id, pid)) for pid in sorted(unmanaged)
         ],
     )
 
@@ -61,6 +66,8 @@ def allocation_status(
     measured_ns = max(1, min(window_ns, now_ns - server.opened_at_ns))
     held_percent = 100 * account.held_ns / measured_ns
     ledger = server.terms.ledger
+    indices = range(len(allocation.device_ids))
+    used_bytes = [ledger.info(index).used_bytes for index in indices]
     pages = [client.pages for client in server.clients.values() if client.pages is not None]
     clients = [
         ClientStatus(pid=client.peer.pid, memory_used_bytes=ledger.client_bytes(client_id))
@@ -68,8 +75,8 @@ def allocation_status(
         if client.joined
     ]
     clients += [
-        ClientStatus(pid=server.dying_pid(client_id), memory_used_bytes=used_bytes, dying=True)
-        for client_id, used_bytes in ledger.dying().items()
+        ClientStatus(pid=server.dying_pid(client_id), memory_used_bytes=dying_bytes, dying=True)
+        for client_id, dying_bytes in ledger.dying().items()
     ]
     return AllocationStatus(
         allocation=message_from(allocation),
@@ -81,8 +88,26 @@ def allocation_status(
         queued_ns=min(sum(page.hint().backlog_ns for page in pages), QUEUED_NS_MAX),
         waiting_ns=account.waiting_ns,
         longest_wait_ns=account.longest_wait_ns,
-        memory_used_bytes=sum(ledger.info(index).used_bytes for index in range(len(allocation.device_ids))),
+        memory_used_bytes=sum(used_bytes),
         grants=account.grants,
+        revokes=server.revokes,
+        overruns=account.overruns,
+        offences={kind.value: count for kind, count in server.terms.offences.counts.items()},
+        overlapping=account.overlapping,
+        throttled=account.throttled,
+        memory_overhead_bytes=[ledger.overhead_bytes(index) for index in indices],
+        memory_bytes=used_bytes,
+    )
+
+
+def manager_status(records: int, timers: Iterable[DeadlineTimer]) -> ManagerStatus:
+    """The manager's own work."""
+    timers = list(timers)
+    return ManagerStatus(
+        records=records,
+        deadlines=sum(timer.met for timer in timers),
+        late_ns=sum(timer.late_ns for timer in timers),
+        latest_ns=max((timer.latest_ns for timer in timers), default=0),
     )
 
 
@@ -95,3 +120,12 @@ def unmanaged_pids(
     if any(allocation.request_percent == UNITS_PER_DEVICE for allocation in on_device):
         return set()
     return set(observation.processes.get(device.id, {})) - known
+
+
+def _unmanaged(pid: int, memory_bytes: int, container: Container | None) -> UnmanagedProcess:
+    return UnmanagedProcess(
+        pid=pid,
+        memory_mib=memory_bytes // MIB,
+        pod_uid=container.pod_uid if container is not None else "",
+        container_id=container.container_id if container is not None else "",
+    )

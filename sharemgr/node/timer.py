@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from time import monotonic_ns
 from typing import Any
 
 from cuda_hook._core import ffi, lib
@@ -16,13 +17,20 @@ class DeadlineTimer:
     of a slice. A timerfd is as exact as the kernel's clock.
     """
 
-    def __init__(self, loop: Loop, callback: Callable[[], None]) -> None:
+    def __init__(self, loop: Loop, callback: Callable[[int], None]) -> None:
+        """``callback`` gets the time."""
         self._loop = loop
         self._callback = callback
         self._fd: int = lib.timerfd_create(lib.CLOCK_MONOTONIC, lib.TFD_NONBLOCK | lib.TFD_CLOEXEC)
         if self._fd < 0:
             raise OSError(ffi.errno, "timerfd_create failed")
         self._armed_ns: int | None = None
+        self.met = 0
+        """Deadlines so far."""
+        self.late_ns = 0
+        """By how much they were met late, all together."""
+        self.latest_ns = 0
+        """By how much one was met late at most."""
         self._spec: Any = ffi.new("struct itimerspec *")
         self._value: Any = self._spec.it_value
         # By its edge: then nobody has to read it.
@@ -48,5 +56,10 @@ class DeadlineTimer:
         os.close(self._fd)
 
     def _expired(self) -> None:
-        self._armed_ns = None
-        self._callback()
+        now_ns = monotonic_ns()
+        armed_ns, self._armed_ns = self._armed_ns, None
+        if armed_ns is not None and now_ns >= armed_ns:
+            self.met += 1
+            self.late_ns += now_ns - armed_ns
+            self.latest_ns = max(self.latest_ns, now_ns - armed_ns)
+        self._callback(now_ns)

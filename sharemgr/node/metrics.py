@@ -1,0 +1,162 @@
+"""The node's status as Prometheus metrics. Nothing is counted for them: they are made of a status, when one is asked
+for."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from edgeshare.units import MIB, NS_PER_S
+from edgeshare.v1.allocations_pb2 import Allocation
+from edgeshare.v1.status_pb2 import AllocationStatus, DeviceStatus, ManagerStatus, NodeStatus
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+DEVICE = ("device", "index", "model")
+ALLOCATION = ("device", "allocation", "namespace", "pod", "container")
+
+
+def exposition(status: NodeStatus) -> bytes:
+    """The page that Prometheus reads (text format 1.0.0)."""
+    registry = CollectorRegistry(auto_describe=False)
+    ProcessCollector(registry=registry)
+    registry.register(_Collector(status))
+    return generate_latest(registry)
+
+
+class _Collector(Collector):
+    def __init__(self, status: NodeStatus) -> None:
+        self._status = status
+
+    def collect(self) -> Iterable[Metric]:
+        return families(self._status)
+
+
+def families(status: NodeStatus) -> Iterator[Metric]:
+    """All metrics of a status. Times are seconds, memory is bytes, and shares are ratios of a device."""
+    yield _gauge("build_info", "The running manager.", ("version",), [((status.version,), 1)])
+    yield _gauge("window_seconds", "What shares are measured over.", (), [((), status.window_ns / NS_PER_S)])
+    yield from _manager(status.manager)
+    yield from _devices(status.devices)
+    # Those that fit this machine no more have no device to be told of.
+    known = {device.id for device in status.devices}
+    yield from _allocations([each for each in status.allocations if known.issuperset(each.allocation.device_ids)])
+
+
+def _manager(manager: ManagerStatus) -> Iterator[Metric]:
+    yield _counter("records", "Records received from clients.", (), [((), manager.records)])
+    yield SummaryMetricFamily(
+        "edgeshare_deadline_lag_seconds",
+        "How late the manager met its deadlines: the ends of slices, of drains and the like.",
+        count_value=manager.deadlines,
+        sum_value=manager.late_ns / NS_PER_S,
+    )
+    worst = manager.latest_ns / NS_PER_S
+    yield _gauge("deadline_lag_longest_seconds", "How late it met one at most, since it started.", (), [((), worst)])
+
+
+def _devices(devices: Sequence[DeviceStatus]) -> Iterator[Metric]:
+    def gauge(name: str, text: str, values: Iterable[float]) -> Metric:
+        labels = ((device.id, str(device.index), device.model) for device in devices)
+        return _gauge(f"device_{name}", text, DEVICE, zip(labels, values, strict=True))
+
+    yield gauge("healthy", "1: healthy, 0: not.", [device.healthy for device in devices])
+    yield gauge("memory_bytes", "Memory, without the driver's reserve.", [MIB * each.memory_mib for each in devices])
+    yield gauge(
+        "memory_used_bytes", "Memory in use, as the driver says.", [MIB * each.memory_used_mib for each in devices]
+    )
+    yield gauge("allocated_ratio", "Time that is given out.", [each.allocated_percent / 100 for each in devices])
+    yield gauge(
+        "allocated_memory_bytes", "Memory that is given out.", [MIB * each.allocated_memory_mib for each in devices]
+    )
+    yield gauge(
+        "unmanaged_processes",
+        "Processes on a shared device that no hook joined: they take time that nobody counts.",
+        [len(each.unmanaged_processes) for each in devices],
+    )
+
+
+def _allocations(shares: Sequence[AllocationStatus]) -> Iterator[Metric]:
+    def rows(values: Iterable[float]) -> Iterator[tuple[tuple[str, ...], float]]:
+        for share, value in zip(shares, values, strict=True):
+            for device_id in share.allocation.device_ids:
+                yield _labels(share.allocation, device_id), value
+
+    def gauge(name: str, text: str, values: Iterable[float]) -> Metric:
+        return _gauge(f"allocation_{name}", text, ALLOCATION, rows(values))
+
+    def counter(name: str, text: str, values: Iterable[float]) -> Metric:
+        return _counter(f"allocation_{name}", text, ALLOCATION, rows(values))
+
+    def memory(name: str, text: str, values: Iterable[Sequence[int]]) -> Metric:
+        each_device = (
+            (_labels(share.allocation, device_id), value)
+            for share, of_devices in zip(shares, values, strict=True)
+            for device_id, value in zip(share.allocation.device_ids, of_devices, strict=False)
+        )
+        return _gauge(f"allocation_{name}", text, ALLOCATION, each_device)
+
+    given = [share.allocation for share in shares]
+    yield gauge(
+        "request_ratio", "Guaranteed share of the device's time.", [each.request_percent / 100 for each in given]
+    )
+    yield gauge("limit_ratio", "Ceiling of the share.", [each.limit_percent / 100 for each in given])
+    yield gauge("held_ratio", "Share held in the window, grant to drain.", [each.held_percent / 100 for each in shares])
+    yield gauge("gpu_ratio", "GPU time used in the window.", [each.gpu_percent / 100 for each in shares])
+    yield gauge("lent_ratio", "Share held above the request.", [each.lent_percent / 100 for each in shares])
+    yield gauge("waiting_seconds", "How long it has waited now.", [each.waiting_ns / NS_PER_S for each in shares])
+    yield gauge(
+        "longest_wait_seconds", "Longest wait in the window.", [each.longest_wait_ns / NS_PER_S for each in shares]
+    )
+    yield gauge("queued_seconds", "GPU time its clients say is queued.", [each.queued_ns / NS_PER_S for each in shares])
+    yield gauge(
+        "overlapping", "1: it did not drain in time and runs beside others.", [each.overlapping for each in shares]
+    )
+    yield gauge("throttled", "1: it waits because it is at its limit.", [each.throttled for each in shares])
+    yield gauge("clients", "Processes joined.", [sum(not one.dying for one in each.clients) for each in shares])
+    yield counter("grants", "Slices granted.", [each.grants for each in shares])
+    yield counter("revokes", "Slices called back.", [each.revokes for each in shares])
+    yield counter("overruns", "Slices not given back in time.", [each.overruns for each in shares])
+    yield gauge("memory_cap_bytes", "Cap on memory of the device.", [MIB * each.memory_mib for each in given])
+    yield memory("memory_used_bytes", "Memory counted against the cap.", [each.memory_bytes for each in shares])
+    yield memory(
+        "memory_overhead_bytes",
+        "Part of it that the driver took by itself, as for contexts.",
+        [each.memory_overhead_bytes for each in shares],
+    )
+    # Of an allocation, not of one of its devices: so that a sum over the kinds counts each once.
+    yield _counter(
+        "offences",
+        "What clients did that no well-behaved client does, by kind.",
+        (*ALLOCATION[1:], "kind"),
+        [
+            ((*_labels(share.allocation, "")[1:], kind), share.offences[kind])
+            for share in shares
+            for kind in sorted(share.offences)
+        ],
+    )
+
+
+def _labels(allocation: Allocation, device_id: str) -> tuple[str, ...]:
+    owner = allocation.owner
+    return device_id, allocation.id, owner.namespace, owner.pod, owner.container
+
+
+def _gauge(
+    name: str, text: str, labels: Sequence[str], values: Iterable[tuple[tuple[str, ...], float]]
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(f"edgeshare_{name}", text, labels=labels)
+    for of, value in values:
+        family.add_metric(of, value)
+    return family
+
+
+def _counter(
+    name: str, text: str, labels: Sequence[str], values: Iterable[tuple[tuple[str, ...], float]]
+) -> CounterMetricFamily:
+    family = CounterMetricFamily(f"edgeshare_{name}", text, labels=labels)
+    for of, value in values:
+        family.add_metric(of, value)
+    return family

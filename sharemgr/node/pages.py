@@ -1,0 +1,41 @@
+"""What the manager serves over HTTP: its metrics, and whether it is well."""
+
+import asyncio
+from http import HTTPStatus
+from time import monotonic
+
+from sharemgr.node.metrics import CONTENT_TYPE, exposition
+from sharemgr.node.node import Node
+from sharemgr.node.web import Page, Pages, text_page
+
+FRESH_S = 0.5
+"""Who asks more often gets the same page once more."""
+
+
+def pages(node: Node) -> Pages:
+    """The page of each path."""
+    metrics = _Metrics(node)
+
+    async def well() -> Page:
+        # The very event loop that grants has answered.
+        return text_page(HTTPStatus.OK, "ok")
+
+    return {"/metrics": metrics.page, "/healthz": well, "/readyz": well}
+
+
+class _Metrics:
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._making = asyncio.Lock()
+        self._made_s = -FRESH_S
+        self._page = text_page(HTTPStatus.OK, "")
+
+    async def page(self) -> Page:
+        async with self._making:
+            if monotonic() >= self._made_s + FRESH_S:
+                status = await self._node.status()
+                # A thread writes it down: with a hundred allocations that takes milliseconds.
+                body = await asyncio.to_thread(exposition, status)
+                self._page = Page(HTTPStatus.OK, CONTENT_TYPE, body)
+                self._made_s = monotonic()
+            return self._page
