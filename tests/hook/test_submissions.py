@@ -1,0 +1,75 @@
+"""Each function that submits waits for a grant, by its own name; each that only orders goes through a closed gate; and
+each answers what it answers without the hook."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from manager import ScriptedManager
+from programs import ROOT, Client, Stage, compile_program
+
+from cuda_hook import wire
+
+LISTED = (ROOT / "cuda_hook/src/symbols.def").read_text()
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    return compile_program(tmp_path / "submissions", "submissions.c")
+
+
+@pytest.fixture
+def clients() -> Iterator[list[Client]]:
+    started: list[Client] = []
+    yield started
+    for client in started:
+        client.kill()
+
+
+def begin(program: Path, environment: dict[str, str], clients: list[Client]) -> dict[str, list[str]]:
+    """Starts the program; the names that it knows, by what the functions do."""
+    client = Client([str(program)], environment)
+    clients.append(client)
+    known: dict[str, list[str]] = {"submits": [], "orders": [], "absent": []}
+    while (line := client.line()) != "ready":
+        kind, name = line.split()
+        known[kind].append(name)
+    return known
+
+
+def listed() -> set[str]:
+    """All that symbols.def says to submit, in both forms where there are two."""
+    plain = set(re.findall(r"^ES_(?:ONE|PTSZ|PTDS)\(\w+, (\w+),", LISTED, re.MULTILINE))
+    ptsz = {f"{name}_ptsz" for name in re.findall(r"^ES_PTSZ\(\w+, (\w+),", LISTED, re.MULTILINE)}
+    ptds = {f"{name}_ptds" for name in re.findall(r"^ES_PTDS\(\w+, (\w+),", LISTED, re.MULTILINE)}
+    return plain | ptsz | ptds | {"cuGraphInstantiateWithParams", "cuGraphInstantiateWithParams_ptsz"}
+
+
+def test_each_submission_waits_for_a_grant_and_each_order_passes(
+    program: Path, stage: Stage, manager: ScriptedManager, clients: list[Client]
+) -> None:
+    """The gate is closed anew before each: one that passed it would answer, and nobody would have asked for a grant."""
+    environment = stage.environment()
+    bare_known = begin(program, {**environment, "LD_PRELOAD": ""}, clients)
+    known = begin(program, environment, clients)
+    assert known == bare_known
+    assert {*known["submits"], *known["absent"]} >= listed() >= set(known["submits"])
+    bare, hooked = clients
+    requests = 0
+    for name in known["orders"]:
+        expected = bare.do(f"orders {name}")
+        hooked.tell(f"orders {name}")
+        assert hooked.answer() == [expected], name
+        assert len(manager.said(wire.Request)) == 0, name
+    for name in known["submits"]:
+        expected = bare.do(f"submits {name}")
+        hooked.tell(f"submits {name}")
+        requests += 1
+        manager.hears(wire.Request, requests)
+        assert hooked.idle(), name
+        number = manager.grant()
+        assert hooked.answer() == [expected], name
+        manager.revoke()
+        manager.hears_release(number)
+    assert len(manager.said(wire.Request)) == requests
