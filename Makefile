@@ -4,12 +4,13 @@ VENV ?= .venv
 PYTHON_IN_VENV = $(VENV)/bin/python
 NATIVE = $(wildcard cuda_hook/*.h cuda_hook/*/*.[chS] cuda_hook/*/*.def cuda_hook/build_core.py simgpu/*.h simgpu/*/*.[ch] simgpu/*/*.def setup.py)
 
-.PHONY: help setup build portable demo test check format proto manifest bench cluster cluster-down wheel clean
+.PHONY: help setup build portable demo test gpu-test check format proto manifest bench cluster cluster-down wheel clean
 
 help:
 	@echo "make demo          four programs share two simulated GPUs, for 30 seconds"
 	@echo "make check         format, lint, types, import rules, unit tests (under a minute)"
 	@echo "make test          everything but the real-GPU tests, a real one-node Kubernetes included"
+	@echo "make gpu-test      on a machine with a GPU: its figures, into docs/gpu-results.md"
 	@echo "make bench         the figures, as JSON"
 	@echo "make cluster       a one-node Kubernetes with edgeshare on it; make cluster-down stops it"
 	@echo "make build         the C parts, in place    make proto   the generated gRPC code"
@@ -52,6 +53,11 @@ check: build
 test: check
 	$(PYTHON_IN_VENV) -m pytest -q tests/demo tests/hook tests/kubelet tests/model tests/node tests/sim tests/simgpu
 	$(PYTHON_IN_VENV) -m pytest -q tests/deploy tests/cluster
+
+# GPU_PYTHON: the Python that has PyTorch, JAX, CuPy and Numba, where there is one.
+GPU_PYTHON ?= python3
+gpu-test: build
+	$(PYTHON_IN_VENV) -m pytest -q tests/gpu --record --python $(GPU_PYTHON)
 
 bench: build
 	@$(PYTHON_IN_VENV) -m bench
