@@ -75,6 +75,14 @@ int driver_cuda_version(void);
     } while (0)
 
 static inline bool valid_device(CUdevice device) { return device >= 0 && device < driver.device_count; }
+/* The device that a GPU of the machine is here; −1: it cannot be seen. */
+static inline CUdevice device_of_gpu(uint32_t gpu) {
+    for (CUdevice device = 0; device < driver.device_count; device++) {
+        if (driver.gpu_of[device] == gpu)
+            return device;
+    }
+    return -1;
+}
 static inline struct simgpu_gpu *gpu_of_device(CUdevice device) {
     return &driver.machine.shared->gpus[driver.gpu_of[device]];
 }
@@ -167,6 +175,8 @@ struct CUevent_st {
     uint64_t done_ns; /* 0: not known to be done */
     struct capture *capture; /* last recorded in a stream that is being captured */
     struct CUstream_st *captured; /* in this one */
+    int32_t export_index; /* of one that other processes may have too */
+    uint64_t export_id;
     struct CUevent_st *next;
 };
 

@@ -1,5 +1,8 @@
 /* Events: an event is done when its context has completed the entries that were before it in its stream. */
+#include "driver/event.h"
+
 #include "driver/graph.h"
+#include "driver/shared_event.h"
 
 static struct object_pool pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -30,8 +33,38 @@ void events_end(struct CUctx_st *context) {
     while (context->events) {
         struct CUevent_st *event = context->events;
         context->events = event->next;
+        shared_event_end(event);
         object_drop(&pool, event);
     }
+}
+
+struct CUevent_st *event_make(struct CUctx_st *context, unsigned int flags) {
+    struct CUevent_st *event = object_make(&pool, sizeof *event);
+    if (!event)
+        return NULL;
+    event->context = context;
+    event->flags = flags;
+    event->export_index = -1;
+    pthread_mutex_lock(&context->lock);
+    event->next = context->events;
+    context->events = event;
+    event->mark = MARK_EVENT;
+    pthread_mutex_unlock(&context->lock);
+    return event;
+}
+
+static void destroy(struct CUevent_st *event) {
+    struct CUctx_st *context = event->context;
+    pthread_mutex_lock(&context->lock);
+    for (struct CUevent_st **link = &context->events; *link; link = &(*link)->next) {
+        if (*link == event) {
+            *link = event->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&context->lock);
+    shared_event_end(event);
+    object_drop(&pool, event);
 }
 
 EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) {
@@ -39,34 +72,20 @@ EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) {
     const unsigned int known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     if (!phEvent || (Flags & ~known) || ((Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING)))
         return CUDA_ERROR_INVALID_VALUE;
-    if (Flags & CU_EVENT_INTERPROCESS)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    struct CUevent_st *event = object_make(&pool, sizeof *event);
+    struct CUevent_st *event = event_make(context, Flags);
     if (!event)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    event->context = context;
-    event->flags = Flags;
-    pthread_mutex_lock(&context->lock);
-    event->next = context->events;
-    context->events = event;
-    event->mark = MARK_EVENT;
-    pthread_mutex_unlock(&context->lock);
-    *phEvent = event;
-    return CUDA_SUCCESS;
+    CUresult result = is_shared_event(event) ? shared_event_make(event, context) : CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS)
+        *phEvent = event;
+    else
+        destroy(event);
+    return result;
 }
 
 EXPORT CUresult cuEventDestroy_v2(CUevent hEvent) {
     EVENT(hEvent);
-    struct CUctx_st *context = hEvent->context;
-    pthread_mutex_lock(&context->lock);
-    for (struct CUevent_st **link = &context->events; *link; link = &(*link)->next) {
-        if (*link == hEvent) {
-            *link = hEvent->next;
-            break;
-        }
-    }
-    pthread_mutex_unlock(&context->lock);
-    object_drop(&pool, hEvent);
+    destroy(hEvent);
     return CUDA_SUCCESS;
 }
 
@@ -95,6 +114,7 @@ static CUresult do_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsi
     store_u64(&hEvent->done_ns, 0);
     hEvent->recorded = true;
     settle(hEvent);
+    shared_event_record(hEvent, stream->context, hEvent->after);
     pthread_mutex_unlock(&stream->context->lock);
     __atomic_fetch_add(&driver.machine.shared->processes[driver.machine.slot].events[stream->context->gpu], 1,
                        __ATOMIC_RELAXED);
@@ -112,6 +132,8 @@ EXPORT CUresult cuEventQuery(CUevent hEvent) {
     if (hEvent->capture)
         return CUDA_ERROR_CAPTURED_EVENT;
     CUresult result = capture_check_unsafe();
+    if (result == CUDA_SUCCESS && is_shared_event(hEvent))
+        return shared_event_query(hEvent);
     if (result == CUDA_SUCCESS)
         result = queue_error(hEvent->context);
     if (result != CUDA_SUCCESS || !hEvent->recorded || load_u64(&hEvent->done_ns))
@@ -124,9 +146,11 @@ EXPORT CUresult cuEventSynchronize(CUevent hEvent) {
     if (hEvent->capture)
         return CUDA_ERROR_CAPTURED_EVENT;
     CUresult result = capture_check_unsafe();
+    bool blocking = hEvent->flags & CU_EVENT_BLOCKING_SYNC || hEvent->context->flags & CU_CTX_SCHED_BLOCKING_SYNC;
+    if (result == CUDA_SUCCESS && is_shared_event(hEvent))
+        return shared_event_wait(hEvent, blocking);
     if (result != CUDA_SUCCESS || !hEvent->recorded)
         return result;
-    bool blocking = hEvent->flags & CU_EVENT_BLOCKING_SYNC || hEvent->context->flags & CU_CTX_SCHED_BLOCKING_SYNC;
     return queue_wait(hEvent->context, hEvent->after, blocking);
 }
 

@@ -101,7 +101,9 @@ EXPORT CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type) {
     case SIMGPU_KERNEL: *type = CU_GRAPH_NODE_TYPE_KERNEL; break;
     case SIMGPU_COPY: *type = CU_GRAPH_NODE_TYPE_MEMCPY; break;
     case SIMGPU_SET: *type = CU_GRAPH_NODE_TYPE_MEMSET; break;
-    case SIMGPU_HOST: *type = CU_GRAPH_NODE_TYPE_HOST; break;
+    case SIMGPU_HOST:
+        *type = hNode->work.call.op.kind == OP_NONE ? CU_GRAPH_NODE_TYPE_HOST : CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+        break;
     case WORK_ALLOCATE: *type = CU_GRAPH_NODE_TYPE_MEM_ALLOC; break;
     case WORK_FREE: *type = CU_GRAPH_NODE_TYPE_MEM_FREE; break;
     default: *type = hNode->child ? CU_GRAPH_NODE_TYPE_GRAPH : CU_GRAPH_NODE_TYPE_EMPTY;

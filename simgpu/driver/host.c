@@ -7,6 +7,7 @@
 
 struct job {
     uint64_t number; /* of the entry */
+    uint32_t stream; /* its number; 0: the legacy stream */
     struct host_call call;
     struct job *next;
 };
@@ -14,9 +15,11 @@ struct job {
 struct host_worker {
     struct CUctx_st *context;
     pthread_t thread;
-    pthread_mutex_t lock;
+    pthread_mutex_t order; /* of those who queue, who may have to wait for room */
+    pthread_mutex_t lock;  /* for what follows */
     pthread_cond_t more;
     struct job *first, *last;
+    struct job *running; /* it alone frees that */
     bool over;
 };
 
@@ -27,8 +30,43 @@ static struct job *next_job(struct host_worker *worker) {
     struct job *job = worker->first;
     if (job)
         worker->first = job->next;
+    worker->running = job;
     pthread_mutex_unlock(&worker->lock);
     return job;
+}
+
+static void finish_job(struct host_worker *worker, struct job *job) {
+    pthread_mutex_lock(&worker->lock);
+    worker->running = NULL;
+    pthread_mutex_unlock(&worker->lock);
+    free(job);
+}
+
+static bool is_wait(const struct memory_op *op) { return op->kind == OP_WAIT || op->kind == OP_ACQUIRE; }
+
+static bool is_ordered(const struct job *job, uint32_t stream) {
+    return job->stream == stream || !job->stream || !stream;
+}
+
+/* Streams do not overlap here, so a write behind another stream's wait, which may be for that very write, does not wait
+ * for its turn; one behind a wait of its own stream does. */
+static bool waited_for_elsewhere(struct host_worker *worker, uint32_t stream) {
+    bool elsewhere = false, ordered = false;
+    pthread_mutex_lock(&worker->lock);
+    const struct job *job = worker->running ? worker->running : worker->first;
+    while (job) {
+        ordered |= is_wait(&job->call.op) && is_ordered(job, stream);
+        elsewhere |= is_wait(&job->call.op);
+        job = job == worker->running ? worker->first : job->next;
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return elsewhere && !ordered;
+}
+
+static void operate(struct host_worker *worker, const struct memory_op *op) {
+    uint32_t seen;
+    while (queue_error(worker->context) == CUDA_SUCCESS && !memory_op_try(op, &seen))
+        memory_op_nap(op, seen);
 }
 
 static void *work(void *argument) {
@@ -37,13 +75,15 @@ static void *work(void *argument) {
     for (struct job *job = next_job(worker); job; job = next_job(worker)) {
         CUresult result = queue_wait(context, job->number, true);
         /* A callback is told of an error, a host function is not called. */
-        if (job->call.callback)
+        if (job->call.op.kind != OP_NONE)
+            operate(worker, &job->call.op);
+        else if (job->call.callback)
             job->call.callback(job->call.stream, result, job->call.data);
         else if (result == CUDA_SUCCESS)
             job->call.function(job->call.data);
         context->shared->host_done_ns = clock_now_ns();
         store_u64(&context->shared->host_done, job->number + 1);
-        free(job);
+        finish_job(worker, job);
     }
     return NULL;
 }
@@ -56,16 +96,29 @@ static struct host_worker *worker_of(struct CUctx_st *context) {
     if (!worker)
         return NULL;
     worker->context = context;
+    pthread_mutex_init(&worker->order, NULL);
     pthread_mutex_init(&worker->lock, NULL);
     pthread_cond_init(&worker->more, NULL);
     if (pthread_create(&worker->thread, NULL, work, worker) != 0) {
         pthread_cond_destroy(&worker->more);
         pthread_mutex_destroy(&worker->lock);
+        pthread_mutex_destroy(&worker->order);
         free(worker);
         return NULL;
     }
     context->host = worker;
     return worker;
+}
+
+static void append(struct host_worker *worker, struct job *job) {
+    pthread_mutex_lock(&worker->lock);
+    if (worker->first)
+        worker->last->next = job;
+    else
+        worker->first = job;
+    worker->last = job;
+    pthread_cond_signal(&worker->more);
+    pthread_mutex_unlock(&worker->lock);
 }
 
 CUresult host_push(struct CUstream_st *stream, const struct host_call *call) {
@@ -77,20 +130,23 @@ CUresult host_push(struct CUstream_st *stream, const struct host_call *call) {
     if (!job)
         return CUDA_ERROR_OUT_OF_MEMORY;
     job->call = *call;
-    /* The order of the jobs is that of the entries. */
-    pthread_mutex_lock(&worker->lock);
-    CUresult result = queue_push(stream, SIMGPU_HOST, 0, &job->number);
-    if (result == CUDA_SUCCESS) {
-        if (worker->first)
-            worker->last->next = job;
-        else
-            worker->first = job;
-        worker->last = job;
-        pthread_cond_signal(&worker->more);
-    } else {
+    job->stream = stream->id;
+    /* The order of the jobs is that of the entries. The worker goes on meanwhile: the queue may be full of its jobs. */
+    pthread_mutex_lock(&worker->order);
+    CUresult result = CUDA_SUCCESS;
+    if (call->op.kind == OP_WRITE && waited_for_elsewhere(worker, stream->id)) {
+        uint32_t seen;
+        memory_op_try(&call->op, &seen);
         free(job);
+        job = NULL;
+    } else {
+        result = queue_push(stream, SIMGPU_HOST, 0, &job->number);
     }
-    pthread_mutex_unlock(&worker->lock);
+    if (job && result == CUDA_SUCCESS)
+        append(worker, job);
+    else
+        free(job);
+    pthread_mutex_unlock(&worker->order);
     return result;
 }
 
@@ -107,6 +163,7 @@ void host_end(struct CUctx_st *context) {
         pthread_join(worker->thread, NULL);
     pthread_cond_destroy(&worker->more);
     pthread_mutex_destroy(&worker->lock);
+    pthread_mutex_destroy(&worker->order);
     free(worker);
     context->host = NULL;
 }

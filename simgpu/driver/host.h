@@ -1,12 +1,14 @@
-/* Host functions in a stream's order. */
+/* Host functions, and operations on memory, in a stream's order. */
 #ifndef SIMGPU_HOST_H
 #define SIMGPU_HOST_H
 
 #include "driver/driver.h"
+#include "driver/memory_op.h"
 
 struct host_call {
     CUhostFn function;
     CUstreamCallback callback; /* or this one */
+    struct memory_op op;       /* or this, where its kind is not OP_NONE */
     void *data;
     CUstream stream; /* as the callback is told */
 };

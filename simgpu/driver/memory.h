@@ -42,7 +42,6 @@ struct allocation {
     struct physical *physical;   /* what a virtual or an external one maps */
     struct graph_memory *graph;  /* of ALLOCATION_GRAPH */
     uint32_t access;             /* of a virtual one: a bit for each device that may use it */
-    unsigned int opened;         /* of an IPC one: so many times */
 };
 
 /* Whether the device works on it, rather than on host memory that it can reach. */

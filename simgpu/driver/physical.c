@@ -277,15 +277,6 @@ static bool find_own(int32_t index, uint64_t id, CUmemGenericAllocationHandle *h
     return found;
 }
 
-/* The device that the machine's GPU is here; −1: it cannot be seen. */
-static CUdevice device_of(uint32_t gpu) {
-    for (CUdevice device = 0; device < driver.device_count; device++) {
-        if (driver.gpu_of[device] == gpu)
-            return device;
-    }
-    return -1;
-}
-
 CUresult physical_import(int fd, CUmemGenericAllocationHandle *handle) {
     struct description description;
     uint64_t place = backing_place(fd);
@@ -298,7 +289,7 @@ CUresult physical_import(int fd, CUmemGenericAllocationHandle *handle) {
         return CUDA_SUCCESS;
     CUdevice device = -1;
     if (description.prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
-        device = device_of(description.gpu);
+        device = device_of_gpu(description.gpu);
         if (device < 0)
             return CUDA_ERROR_INVALID_DEVICE;
         description.prop.location.id = device;

@@ -2,6 +2,8 @@
  * synchronisation what is more than its threshold. */
 #include "driver/pool.h"
 
+#include <unistd.h>
+
 /* How much more a pool takes when it needs more (seen with drivers since 11.2: what is reserved is a multiple of it). */
 #define PIECE ((uint64_t)32 << 20)
 
@@ -95,6 +97,8 @@ static void drop(struct CUmemPoolHandle_st *pool) {
     while (*link != pool)
         link = &(*link)->next;
     *link = pool->next;
+    if (pool->fd >= 0)
+        close(pool->fd);
     object_drop(&objects, pool);
 }
 

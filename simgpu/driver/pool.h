@@ -12,7 +12,8 @@ struct CUmemPoolHandle_st {
     bool exported; /* handles to it may be made */
     int fd;        /* imported: the file of the process whose it is; −1: this one's */
     uint64_t id;
-    uint64_t offset; /* of its description in that file; 0: not exported yet */
+    uint64_t offset; /* of its description in this process's file; 0: not exported yet */
+    uint64_t of_process, of_pool; /* imported: ids */
     int reuse[3];
     uint32_t access;    /* a bit for each device that may use its memory */
     uint64_t threshold; /* what is reserved beyond is given back at a synchronisation */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "driver/graph.h"
+#include "driver/shared_event.h"
 
 enum { THREAD_STREAMS = 8 };
 
@@ -205,16 +206,24 @@ static CUresult do_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned 
         return error;
     if (stream->capture || hEvent->capture)
         return capture_wait(stream, hEvent);
-    if (!hEvent->recorded)
+    uint64_t after = hEvent->after;
+    if (is_shared_event(hEvent)) {
+        struct CUctx_st other;
+        if (!shared_event_target(hEvent, &other, &after))
+            return CUDA_SUCCESS;
+        if (other.shared != stream->context->shared)
+            return shared_event_wait(hEvent, false);
+    } else if (!hEvent->recorded) {
         return CUDA_SUCCESS;
-    if (hEvent->context != stream->context)
+    } else if (hEvent->context != stream->context) {
         /* Another context's work: the thread waits where a real driver would let only the stream wait. */
-        return queue_wait(hEvent->context, hEvent->after, false);
+        return queue_wait(hEvent->context, after, false);
+    }
     /* Within a context work runs in the order in which it was queued, so later work on the stream is behind the
      * event's anyway; what the stream itself is done with moves. */
     pthread_mutex_lock(&stream->context->lock);
-    if (stream->after < hEvent->after)
-        stream->after = hEvent->after;
+    if (stream->after < after)
+        stream->after = after;
     if (!(stream->flags & CU_STREAM_NON_BLOCKING) && stream->context->blocking_after < stream->after)
         stream->context->blocking_after = stream->after;
     pthread_mutex_unlock(&stream->context->lock);
