@@ -129,10 +129,12 @@ struct choice es_choose_dlsym(void *handle, const char *name, const void *caller
         return (struct choice){found, NULL};
     if (symbol < 0)
         return (struct choice){NULL, next_dlsym()};
-    if (handle != HANDLE_DEFAULT && handle != HANDLE_NEXT)
-        found = ((dlsym_function)next_dlsym())(handle, name);
-    else if ((found = in_global_scope(name)) != NULL && handle == HANDLE_NEXT)
+    if (handle == HANDLE_NEXT && in_global_scope(name) != NULL)
         return next(symbol, next_dlsym());
+    found = handle == HANDLE_NEXT ? NULL : ((dlsym_function)next_dlsym())(handle, name);
+    /* Found first, it is not what would be found without it. */
+    if (handle == HANDLE_DEFAULT && found == es_wrapper((enum es_symbol)symbol))
+        found = in_global_scope(name);
     return (struct choice){substitute(found, name, symbol), NULL};
 }
 
@@ -145,9 +147,10 @@ struct choice es_choose_dlvsym(void *handle, const char *name, const char *versi
         return (struct choice){found, NULL};
     if (symbol < 0)
         return (struct choice){NULL, next_dlvsym()};
-    if (handle != HANDLE_DEFAULT && handle != HANDLE_NEXT)
-        found = ((dlvsym_function)next_dlvsym())(handle, name, version);
-    else if ((found = versioned_in_global_scope(name, version)) != NULL && handle == HANDLE_NEXT)
+    if (handle == HANDLE_NEXT && versioned_in_global_scope(name, version) != NULL)
         return next(symbol, next_dlvsym());
+    found = handle == HANDLE_NEXT ? NULL : ((dlvsym_function)next_dlvsym())(handle, name, version);
+    if (handle == HANDLE_DEFAULT && found == es_wrapper((enum es_symbol)symbol))
+        found = versioned_in_global_scope(name, version);
     return (struct choice){substitute(found, name, symbol), NULL};
 }

@@ -44,22 +44,6 @@ static void park(uint32_t seen, uint64_t timeout_ns)
     __atomic_store_n(&called, false, __ATOMIC_SEQ_CST);
 }
 
-/* While the gate is shut: ends the open batches of all threads that are not within the driver; false when some are. */
-static bool close_all(void)
-{
-    bool all = true;
-
-    for (size_t i = 0; i < es_slots_used(); i++) {
-        struct es_slot *slot = es_slot_at(i);
-
-        if (es_slot_busy(slot))
-            all = false;
-        else
-            es_batch_close(slot, true);
-    }
-    return all;
-}
-
 /* With the lock held: gives the grant back. False when the record did not go out. */
 static bool release(uint32_t number)
 {
@@ -117,7 +101,7 @@ static void give_back(uint32_t number, bool sleeps)
 
     es_barrier_everywhere();
     while (es_mode_now() == ES_JOINED) {
-        const bool all = close_all();
+        const bool all = es_batches_close_all();
         bool drained;
 
         es_lock_take(&es_gate.lock);
@@ -248,7 +232,7 @@ static uint64_t look_around(struct look *look, uint32_t word)
     }
     /* Nothing was submitted for a while, but something is queued since the last marker. */
     if (launches == look->launches && now_ns - look->at_ns >= period_ns && open && es_gate_pause()) {
-        (void)close_all();
+        (void)es_batches_close_all();
         es_gate_resume();
         look->at_ns = now_ns;
         return contended ? 0 : period_ns;
@@ -309,6 +293,8 @@ void es_helper_start(void)
 
     if (__atomic_load_n(&started, __ATOMIC_RELAXED) || __atomic_exchange_n(&started, true, __ATOMIC_ACQ_REL))
         return;
+    /* The thread calls the driver whenever it likes, also when the program has closed it. */
+    es_object_keep("libcuda.so");
     create = (create_function)es_global_symbol("pthread_create");
     attr_init = (attr_init_function)es_global_symbol("pthread_attr_init");
     set_stack = (attr_set_size_function)es_global_symbol("pthread_attr_setstacksize");

@@ -160,15 +160,17 @@ bool es_object_contains(const struct es_object *object, const void *address)
 struct by_name {
     const char *prefix;
     struct es_object *object;
+    const char *path;
 };
 
 static int visit_by_name(struct dl_phdr_info *info, size_t size, void *data)
 {
-    const struct by_name *wanted = data;
+    struct by_name *wanted = data;
     const char *path = info->dlpi_name != NULL ? info->dlpi_name : "";
     const char *file = path;
 
     (void)size;
+    wanted->path = path;
     for (; *path != '\0'; path++)
         file = *path == '/' ? path + 1 : file;
     return es_text_begins(file, wanted->prefix) && open_object(info, wanted->object);
@@ -176,9 +178,22 @@ static int visit_by_name(struct dl_phdr_info *info, size_t size, void *data)
 
 bool es_object_named(const char *prefix, struct es_object *object)
 {
-    struct by_name wanted = {prefix, object};
+    struct by_name wanted = {prefix, object, NULL};
 
     return dl_iterate_phdr(visit_by_name, &wanted) != 0;
+}
+
+/* dlfcn.h's, which is not included here for its dlsym. They are the same in glibc and musl. */
+enum { LAZY = 1, NO_LOAD = 4, NO_DELETE = 0x1000 };
+
+void es_object_keep(const char *prefix)
+{
+    struct es_object object;
+    struct by_name wanted = {prefix, &object, NULL};
+    void *(*open)(const char *, int) = (void *(*)(const char *, int))es_global_symbol("dlopen");
+
+    if (open != NULL && dl_iterate_phdr(visit_by_name, &wanted) != 0)
+        (void)open(wanted.path, LAZY | NO_LOAD | NO_DELETE);
 }
 
 enum { BEFORE = 1, BEHIND };

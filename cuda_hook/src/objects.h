@@ -20,6 +20,9 @@ struct es_object {
 /* The first object whose file name begins so; false when there is none. */
 bool es_object_named(const char *prefix, struct es_object *object);
 
+/* Keeps that object loaded, however often the program closes it; does nothing where there is none. */
+void es_object_keep(const char *prefix);
+
 /* The address of a function or datum that the object exports (in its default version); NULL when it has none. */
 void *es_object_symbol(const struct es_object *object, const char *name);
 

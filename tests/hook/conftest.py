@@ -14,6 +14,7 @@ sys.path.append(str(Path(__file__).parents[1] / "node"))  # the testbed: a machi
 
 from manager import ScriptedManager
 from programs import LINK_DRIVER, Stage, compile_program
+from testbed import Testbed
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +39,14 @@ def stage(programs: Path) -> Iterator[Stage]:
 def manager(stage: Stage) -> Iterator[ScriptedManager]:
     with ScriptedManager(stage.directory) as manager:
         yield manager
+
+
+@pytest.fixture
+def testbed() -> Iterator[Testbed]:
+    """A machine of two GPUs, for a real manager."""
+    root = Path(tempfile.mkdtemp(prefix="es-hook-", dir="/dev/shm"))
+    root.chmod(0o755)
+    testbed = Testbed(root)
+    yield testbed
+    testbed.close()
+    shutil.rmtree(root)

@@ -1,15 +1,20 @@
 """A guest in real programs: whatever they do with themselves, they run as they do without the hook."""
 
+import fcntl
 import os
+import platform
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from manager import PATIENCE_S, WELCOME, ScriptedManager
-from programs import LINK_DRIVER, Stage, compile_program
+from programs import HOOK, LINK_DRIVER, SUCCESS, Stage, compile_program
+from testbed import Testbed
 
 from cuda_hook import wire
+from simgpu.native import BURN
 
 ROOT_ONLY = ("other_user", "other_root")
 THINGS = [
@@ -25,6 +30,7 @@ THINGS = [
     "small_stacks",
     "at_each_step",
     "keep_errno",
+    "own_malloc",
     "leaving_threads",
     "cancelled_threads",
     "work_at_exit",
@@ -72,9 +78,9 @@ def test_the_hook_changes_nothing_of(
 class Running:
     """A thing that waits for words in between."""
 
-    def __init__(self, program: Path, thing: str, environment: dict[str, str]) -> None:
+    def __init__(self, *command: str | Path, environment: dict[str, str]) -> None:
         self.process = subprocess.Popen(
-            [program, thing], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
 
     def __enter__(self) -> "Running":
@@ -102,7 +108,7 @@ class Running:
 def test_what_a_thread_left_behind_is_waited_for_and_given_back(
     contended: bool, manners: Path, stage: Stage, manager: ScriptedManager
 ) -> None:
-    with Running(manners, "left_batch", stage.environment()) as running:
+    with Running(manners, "left_batch", environment=stage.environment()) as running:
         manager.hears(wire.Request)
         number = manager.grant(contended=contended)
         running.says("waiting")
@@ -117,7 +123,7 @@ def test_what_a_thread_left_behind_is_waited_for_and_given_back(
 def test_a_thread_that_ended_within_the_driver_keeps_no_slice(
     manners: Path, stage: Stage, manager: ScriptedManager
 ) -> None:
-    with Running(manners, "cancelled_in_driver", stage.environment()) as running:
+    with Running(manners, "cancelled_in_driver", environment=stage.environment()) as running:
         manager.hears(wire.Request)
         number = manager.grant(contended=False)
         running.says("waiting")
@@ -130,7 +136,7 @@ def test_a_thread_that_ended_within_the_driver_keeps_no_slice(
 
 def test_signals_keep_nobody_from_seeing_that_the_manager_is_gone(manners: Path, stage: Stage) -> None:
     manager = ScriptedManager(stage.directory, replace(WELCOME, grace_ms=100))
-    with Running(manners, "storm_at_gate", stage.environment()) as running:
+    with Running(manners, "storm_at_gate", environment=stage.environment()) as running:
         manager.hears(wire.Request)
         manager.die()
         running.ends()
@@ -139,7 +145,7 @@ def test_signals_keep_nobody_from_seeing_that_the_manager_is_gone(manners: Path,
 def test_an_environment_that_is_cleared_leads_nobody_astray(manners: Path, stage: Stage) -> None:
     manager = ScriptedManager(stage.directory)
     manager.serve(contended=True)
-    with Running(manners, "no_environment", stage.environment()) as running:
+    with Running(manners, "no_environment", environment=stage.environment()) as running:
         running.says("waiting")
         manager.die()
         with ScriptedManager(stage.directory, replace(WELCOME, epoch=2)) as successor:
@@ -147,3 +153,97 @@ def test_an_environment_that_is_cleared_leads_nobody_astray(manners: Path, stage
             running.go_on()
             running.ends()
             assert successor.said(wire.Request)
+
+
+@pytest.mark.parametrize("preloaded", [True, False], ids=["preloaded", "opened"])
+def test_libraries_that_are_closed_are_not_missed(
+    preloaded: bool, tmp_path: Path, stage: Stage, manager: ScriptedManager
+) -> None:
+    """The driver while its work is queued; and the hook, where a program has it by dlopen."""
+    closer = compile_program(tmp_path / "closer", "closer.c")
+    environment = stage.environment() if preloaded else stage.environment(LD_PRELOAD="")
+    with Running(closer, *([] if preloaded else [str(HOOK)]), environment=environment) as running:
+        manager.hears(wire.Request)
+        number = manager.grant(contended=False)
+        running.says("waiting")
+        manager.revoke()
+        manager.hears_release(number)
+        assert len(stage.executed()) == 3
+        manager.serve(contended=True)
+        running.go_on()
+        running.ends()
+
+
+@pytest.fixture(scope="module")
+def interposer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library that stands in front of launches and look-ups, too."""
+    version = "GLIBC_2.2.5" if platform.machine() == "x86_64" else "GLIBC_2.17"
+    target = tmp_path_factory.mktemp("interposer") / "interposer.so"
+    return compile_program(target, "interposer.c", "-shared", "-fPIC", f'-DVERSION="{version}"')
+
+
+@pytest.mark.parametrize("door", ["linked", "dlsym", "default", "next", "getproc2"])
+@pytest.mark.parametrize("order", ["before", "behind", "twice"])
+def test_beside_another_who_stands_in_front_of_the_driver_the_gate_holds(
+    order: str, door: str, interposer: Path, tmp_path: Path, stage: Stage, manager: ScriptedManager
+) -> None:
+    """All names are bound at the start here; ``twice``: there is a second hook, from another file."""
+    second = Path(shutil.copy(HOOK, tmp_path / "second.so"))
+    preload = {"before": [interposer, HOOK], "behind": [HOOK, interposer], "twice": [HOOK, second]}[order]
+    environment = {"LD_PRELOAD": os.pathsep.join(str(path) for path in preload), "LD_BIND_NOW": "1"}
+    client = stage.client(door, **environment, INTERPOSED=str(tmp_path / "interposed")).ready().start()
+    client.tell("launch 1000 3")
+    manager.hears(wire.Request)
+    assert client.idle()
+    assert stage.executed() == []
+    manager.grant()
+    assert client.answer() == [SUCCESS]
+    assert client.do("sync") == SUCCESS
+    assert client.end() == (0, "")
+    # Who stands before it is called as without the hook. By a handle, a launch is the driver's own.
+    if order == "before" and door in ("linked", "default"):
+        assert (tmp_path / "interposed").read_text() == "3\n"
+
+
+def too_long(folder: Path) -> dict[str, str]:
+    """An allocation's folder that exists and has a path which no socket can have: something to complain of."""
+    path = folder / ("x" * 120)
+    path.mkdir()
+    (path / "hook.conf").write_text("grace-ms=0\n")
+    return {"EDGESHARE_HOOK_DIR": str(path), "EDGESHARE_HOOK_LOG": ""}
+
+
+def test_a_complaint_is_heard_and_ends_or_holds_up_nobody(manners: Path, stage: Stage, tmp_path: Path) -> None:
+    environment = stage.environment(**too_long(tmp_path))
+    heard = run(manners, "plain", environment)
+    assert heard.returncode == 0
+    assert "too long a path" in heard.stderr
+    # A pipe that nobody reads any more: writing to it would be the end.
+    reader, writer = os.pipe()
+    os.close(reader)
+    assert subprocess.run([manners, "plain"], env=environment, stderr=writer, timeout=PATIENCE_S, check=True)
+    os.close(writer)
+    # A pipe that is full: writing to it would never return.
+    reader, writer = os.pipe()
+    os.write(writer, bytes(fcntl.fcntl(writer, fcntl.F_GETPIPE_SZ)))
+    assert subprocess.run([manners, "plain"], env=environment, stderr=writer, timeout=PATIENCE_S, check=True)
+    os.close(reader)
+    os.close(writer)
+    # A program closed its stderr, and a file of its own has the number now.
+    with (tmp_path / "data").open("w+") as data:
+        assert subprocess.run([manners, "plain"], env=environment, stderr=data, timeout=PATIENCE_S, check=True)
+    assert (tmp_path / "data").read_text() == ""
+
+
+def test_a_worker_that_outlives_its_parent_keeps_no_slice(manners: Path, testbed: Testbed) -> None:
+    testbed.manager()
+    share = ("--percent", "50", "--gpu", "0")
+    parent = testbed.popen(*testbed.run_arguments(*share, "--", "sh", "-c", f"{manners} leave_worker; sleep 60"))
+    # The child has its copy of the socket, and lives on.
+    testbed.until(lambda status: any(one.grants and not one.clients for one in status.allocations))
+    ran = testbed.edgeshare(*testbed.run_arguments(*share, "--", str(BURN), "--seconds", "1"), SIMGPU_TAG="next")
+    assert ran.returncode == 0, ran.stderr
+    executed = {process.tag: sum(process.executed_ns) for process in testbed.machine.processes()}
+    assert executed["next"] > 0.3e9
+    assert parent.poll() is None
+    parent.kill()

@@ -1,31 +1,14 @@
 """The hook as it is built for old C libraries and the other processor, and a program of that processor behind it."""
 
-import shutil
-import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from manager import PATIENCE_S
 from portable import Emulator, portable
 from programs import ROOT
-
-sys.path.insert(0, str(ROOT / "tests" / "node"))
-
 from testbed import Testbed
 
 HOOK = Path("cuda_hook/libedgeshare_cuda.so")
-
-
-@pytest.fixture
-def testbed() -> Iterator[Testbed]:
-    root = Path(tempfile.mkdtemp(prefix="es-", dir="/dev/shm"))
-    root.chmod(0o755)
-    testbed = Testbed(root)
-    yield testbed
-    testbed.close()
-    shutil.rmtree(root)
 
 
 @pytest.fixture(scope="module")
