@@ -25,7 +25,6 @@ class Effort:
     launch_pairs: int
     """Batches through the hook in one process, each with one past it."""
     allocation_runs: int
-    allocation_pairs: int
     pair_runs: int
     pair_s: float
     """Length of a run of two saturating clients."""
@@ -56,7 +55,6 @@ FULL = Effort(
     launch_runs=5,
     launch_pairs=2_000,
     allocation_runs=5,
-    allocation_pairs=200,
     pair_runs=3,
     pair_s=3.5,
     alone_s=1.5,
@@ -80,7 +78,6 @@ QUICK = Effort(
     launch_runs=2,
     launch_pairs=500,
     allocation_runs=2,
-    allocation_pairs=50,
     pair_runs=1,
     pair_s=3.5,
     alone_s=1,

@@ -22,6 +22,10 @@ uint32_t es_gate_load(const struct es_gate_page *page);
 int es_gate_wait(const struct es_gate_page *page, uint32_t seen, uint64_t timeout_ns);
 
 enum es_malformed { ES_MALFORMED_SHORT, ES_MALFORMED_SENDER, ES_MALFORMED_SIZE, ES_MALFORMED_FIELD, ... };
+int es_allowance_take(struct es_hint_page *page, uint32_t device, uint64_t bytes);
+void es_allowance_put(struct es_hint_page *page, uint32_t device, uint64_t bytes);
+uint64_t es_allowance_take_back(struct es_hint_page *page, uint32_t device, uint64_t most);
+uint64_t es_allowance_standing(const struct es_hint_page *page, uint32_t device);
 """
 
 TIMERS = """
@@ -36,12 +40,14 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *new, struct itim
 """
 """The kernel's timers, for the manager: Python has them from 3.13 on, and ctypes takes ten times as long for a call."""
 
+HEADERS = ("<sys/timerfd.h>", "<time.h>", '"record.h"', '"gate_page.h"', '"allowance.h"')
+
 ffibuilder = FFI()
 ffibuilder.cdef((HERE / "wire.h").read_text() + DECLARATIONS + TIMERS)
 ffibuilder.set_source(
     "cuda_hook._core",
-    '#include <sys/timerfd.h>\n#include <time.h>\n#include "record.h"\n#include "gate_page.h"\n',
-    sources=["cuda_hook/core/record.c", "cuda_hook/core/gate_page.c"],
+    "".join(f"#include {header}\n" for header in HEADERS),
+    sources=["cuda_hook/core/record.c", "cuda_hook/core/gate_page.c", "cuda_hook/core/allowance.c"],
     include_dirs=["cuda_hook", "cuda_hook/core"],
     depends=["cuda_hook/wire.h", "cuda_hook/wire_checks.h"],
     extra_compile_args=["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"],

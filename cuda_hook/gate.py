@@ -3,12 +3,16 @@
 import fcntl
 import mmap
 import os
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 from cuda_hook._core import ffi, lib
 
 GRANT_NUMBER_MAX = (1 << (32 - lib.ES_GATE_NUMBER_SHIFT)) - 1
 """The word's upper bits: after this the numbers start again at 1."""
+
+DEVICES_MAX = lib.ES_DEVICES_MAX
+"""Devices of one allocation that have an allowance; of others each allocation is asked for."""
 
 # linux/fcntl.h; Python's fcntl has no name for it before 3.14. Linux 5.1 and later.
 _F_SEAL_FUTURE_WRITE = 0x0010
@@ -83,6 +87,28 @@ class GatePages:
     def discard(self) -> None:
         """Closes the gate for ever: the client has to connect anew."""
         lib.es_gate_discard(self._gate)
+
+    def name_devices(self, uuids: Sequence[bytes]) -> None:
+        """Says which devices the allocation has: UUIDs of 16 bytes in its order, zeros where one has none."""
+        for place, uuid in zip(self._gate.device_uuids, uuids, strict=False):
+            ffi.memmove(place, uuid, lib.ES_UUID_BYTES)
+
+    def allow(self, device: int, size_bytes: int) -> None:
+        """Adds to what the client may take of a device without asking."""
+        lib.es_allowance_put(self._hint, device, size_bytes)
+
+    def standing_bytes(self, device: int) -> int:
+        """What the client says it holds of a device and does not use; it may say anything."""
+        return lib.es_allowance_standing(self._hint, device) if device < DEVICES_MAX else 0
+
+    def take_back(self, device: int, most_bytes: int) -> int:
+        """Takes that away from the client, even from one that sleeps; ``most_bytes`` is what it really holds. Returns
+        what was there to take."""
+        return lib.es_allowance_take_back(self._hint, device, most_bytes) if device < DEVICES_MAX else 0
+
+    def take(self, device: int, size_bytes: int) -> bool:
+        """What a client does before it asks the driver: takes so much, if it is there."""
+        return bool(lib.es_allowance_take(self._hint, device, size_bytes))
 
     def hint(self) -> Hint:
         """What the client wrote last."""

@@ -9,13 +9,20 @@
  *
  * The order of records: the client says HELLO; the manager answers WELCOME, which carries two memfds (SCM_RIGHTS:
  * first the gate page, then the hint page), or REFUSED. From then on the manager sends a record only as the answer to
- * RESERVE and MEMORY_QUERY; grants and revokes are written into the gate page, whose word is also a futex. */
+ * RESERVE and MEMORY_QUERY; grants and revokes are written into the gate page, whose word is also a futex.
+ *
+ * Memory: what a client holds of a device is what was granted to it by RESERVED, by a top-up of its allowance word (in
+ * the hint page), or declared; less what it gave back by FREED and what the manager took back out of the word. The word
+ * says how much of that the client does not use just now: it takes from it before it asks the driver, and puts back what
+ * the driver refused or freed. So most allocations and frees need no record at all. */
 
 enum es_protocol {
     ES_VERSION = 1,             /* the one version there is; HELLO carries the range a client speaks */
     ES_RECORD_BYTES_MAX = 128,  /* no record is longer; a longer packet is malformed */
     ES_PAGE_BYTES = 4096,       /* size of the gate page and of the hint page */
     ES_TEXT_BYTES = 96,
+    ES_DEVICES_MAX = 16, /* devices of one allocation that have an allowance word and a UUID in the pages */
+    ES_UUID_BYTES = 16,
 };
 
 enum es_kind {
@@ -27,12 +34,13 @@ enum es_kind {
     ES_USAGE = 6,         /* client → manager: es_usage: GPU time while a grant lasts on */
     ES_RESERVE = 7,       /* client → manager: es_reserve: may this much device memory be taken */
     ES_RESERVED = 8,      /* manager → client: es_reserved: the verdict, repeats the RESERVE's number */
-    ES_COMMIT = 9,        /* client → manager: es_memory: the driver gave it; repeats the RESERVE's number */
-    ES_CANCEL = 10,       /* client → manager: es_memory: the driver refused; repeats the RESERVE's number */
-    ES_FREED = 11,        /* client → manager: es_memory: `bytes` were given back to the driver */
+    ES_KIND_9 = 9,        /* retired: COMMIT; a granted reservation is held at once */
+    ES_KIND_10 = 10,      /* retired: CANCEL; what the driver refused goes into the allowance word */
+    ES_FREED = 11,        /* client → manager: es_memory: `bytes` are held no more */
     ES_MEMORY_QUERY = 12, /* client → manager: es_memory_query */
     ES_MEMORY_INFO = 13,  /* manager → client: es_memory_info, repeats the query's number */
     ES_DRAINING = 14,     /* client → manager: es_draining: grant `number` was called back, this is when it will drain */
+    ES_DECLARE = 15,      /* client → manager: es_memory: `bytes` are held that no manager of this life granted */
 };
 
 enum es_accelerator {
@@ -54,7 +62,11 @@ enum es_refusal {
 
 enum es_memory_kind {
     ES_MEMORY_PLAIN = 1,   /* cuMemAlloc and its like */
-    ES_MEMORY_CONTEXT = 2, /* what the driver takes for a context */
+    ES_MEMORY_CONTEXT = 2, /* one context; `bytes` is 0: the manager knows what the driver takes for one, from measuring */
+};
+
+enum es_welcome_flags {
+    ES_WELCOME_IGNORE_MANAGED = 1, /* managed memory is not counted */
 };
 
 /* Bits of the gate's word. The rest of it, word >> ES_GATE_NUMBER_SHIFT, is the grant's number (never 0 in a grant). */
@@ -74,6 +86,7 @@ struct es_gate_page {
     uint32_t epoch;         /* the manager's life; another one than in WELCOME means the page is dead (0: discarded) */
     uint64_t granted_at_ns; /* CLOCK_MONOTONIC of the grant in `word` */
     uint64_t ends_at_ns;    /* CLOCK_MONOTONIC: before this the grant is not called back, and may be prolonged; 0: unknown */
+    uint8_t device_uuids[ES_DEVICES_MAX][ES_UUID_BYTES]; /* of the allocation's devices, in their order; zero: unknown */
 };
 
 /* First bytes of the hint page: written by the client, read by the manager, believed by nobody. */
@@ -83,6 +96,8 @@ struct es_hint_page {
     uint32_t waiting_threads; /* threads at the closed gate */
     uint32_t launch_ns;       /* usual time from a grant's granted_at_ns to the first launch of a thread that waited for it */
     uint64_t ends_at_ns;      /* CLOCK_MONOTONIC: when what is queued is done, as far as the client can tell; 0: unknown */
+    uint64_t reserved[4];     /* what follows is written by other threads than what is above: another cache line */
+    uint64_t allowance_bytes[ES_DEVICES_MAX]; /* of each device: held and not in use; changed by atomic operations alone */
 };
 
 struct es_header {
@@ -107,7 +122,7 @@ struct es_welcome {
     uint32_t epoch;          /* the manager's life */
     uint32_t queue_cap_ns;   /* most GPU time to keep queued while contended (Q) */
     uint32_t anticipation_ns; /* longest think time for which a drained client keeps its turn (A) */
-    uint32_t reserved;
+    uint32_t flags;        /* es_welcome_flags */
     uint64_t memory_cap_bytes; /* for each device of the allocation */
 };
 
@@ -150,15 +165,15 @@ struct es_reserve {
 
 struct es_reserved {
     struct es_header header;
-    uint64_t free_bytes; /* under the cap, before this reservation */
+    uint64_t free_bytes; /* under the cap, before this reservation; all allowances of others included when it was refused */
     uint32_t granted;    /* 1 or 0 */
     uint32_t reserved;
 };
 
-/* COMMIT, CANCEL (number of the RESERVE) and FREED (number 0). */
+/* FREED and DECLARE; the number is 0. */
 struct es_memory {
     struct es_header header;
-    uint64_t bytes; /* COMMIT: what the driver really took; FREED: what it got back; CANCEL: 0 */
+    uint64_t bytes; /* 0 for a context */
     uint32_t device;
     uint32_t kind; /* es_memory_kind */
 };
@@ -172,5 +187,5 @@ struct es_memory_query {
 struct es_memory_info {
     struct es_header header;
     uint64_t cap_bytes;
-    uint64_t used_bytes; /* of the whole allocation: committed and reserved */
+    uint64_t used_bytes; /* of the whole allocation: held, less what stands in its clients' allowance words */
 };

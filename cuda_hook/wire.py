@@ -81,6 +81,8 @@ class Welcome:
     queue_cap_ns: int
     anticipation_ns: int
     memory_cap_bytes: int
+    ignore_managed: bool = False
+    """Managed memory is not counted."""
 
 
 @dataclass(frozen=True)
@@ -131,22 +133,14 @@ class Reserved:
 
 
 @dataclass(frozen=True)
-class Commit:
-    number: int
+class Freed:
     size_bytes: int
     device: int
     kind: MemoryKind
 
 
 @dataclass(frozen=True)
-class Cancel:
-    number: int
-    device: int
-    kind: MemoryKind
-
-
-@dataclass(frozen=True)
-class Freed:
+class Declare:
     size_bytes: int
     device: int
     kind: MemoryKind
@@ -165,7 +159,7 @@ class MemoryInfo:
     used_bytes: int
 
 
-ClientRecord = Hello | Request | Release | Draining | Usage | Reserve | Commit | Cancel | Freed | MemoryQuery
+ClientRecord = Hello | Request | Release | Draining | Usage | Reserve | Freed | Declare | MemoryQuery
 ManagerRecord = Welcome | Refused | Reserved | MemoryInfo
 Record = ClientRecord | ManagerRecord
 
@@ -176,9 +170,8 @@ _CLIENT: dict[int, type[ClientRecord]] = {
     lib.ES_DRAINING: Draining,
     lib.ES_USAGE: Usage,
     lib.ES_RESERVE: Reserve,
-    lib.ES_COMMIT: Commit,
-    lib.ES_CANCEL: Cancel,
     lib.ES_FREED: Freed,
+    lib.ES_DECLARE: Declare,
     lib.ES_MEMORY_QUERY: MemoryQuery,
 }
 _MANAGER: dict[int, type[ManagerRecord]] = {
@@ -194,9 +187,8 @@ _STRUCTS: dict[type, str] = {
     Draining: "struct es_draining",
     Usage: "struct es_usage",
     Reserve: "struct es_reserve",
-    Commit: "struct es_memory",
-    Cancel: "struct es_memory",
     Freed: "struct es_memory",
+    Declare: "struct es_memory",
     MemoryQuery: "struct es_memory_query",
     Welcome: "struct es_welcome",
     Refused: "struct es_refused",
@@ -206,7 +198,7 @@ _STRUCTS: dict[type, str] = {
 _KINDS: dict[type[Record], int] = {record: kind for table in (_CLIENT, _MANAGER) for kind, record in table.items()}
 _R = TypeVar("_R", bound=Record)
 _Reader = Callable[[Any], _R]
-_C_NAMES = {"size_bytes": "bytes", "follows": "flags"}
+_C_NAMES = {"size_bytes": "bytes", "follows": "flags", "ignore_managed": "flags"}
 
 
 class Inbox:

@@ -30,9 +30,8 @@ size_t es_record_bytes(unsigned int kind)
         return sizeof(struct es_reserve);
     case ES_RESERVED:
         return sizeof(struct es_reserved);
-    case ES_COMMIT:
-    case ES_CANCEL:
     case ES_FREED:
+    case ES_DECLARE:
         return sizeof(struct es_memory);
     case ES_MEMORY_QUERY:
         return sizeof(struct es_memory_query);
@@ -46,7 +45,7 @@ size_t es_record_bytes(unsigned int kind)
 static int from_client(unsigned int kind)
 {
     return kind == ES_HELLO || kind == ES_REQUEST || kind == ES_RELEASE || kind == ES_DRAINING || kind == ES_USAGE ||
-           kind == ES_RESERVE || kind == ES_COMMIT || kind == ES_CANCEL || kind == ES_FREED || kind == ES_MEMORY_QUERY;
+           kind == ES_RESERVE || kind == ES_FREED || kind == ES_DECLARE || kind == ES_MEMORY_QUERY;
 }
 
 static int from_manager(unsigned int kind)
@@ -96,10 +95,8 @@ static int fields_ok(const union any_record *record)
         return number != 0 && record->reserve.bytes <= MEMORY_BYTES_MAX && memory_kind_ok(record->reserve.kind);
     case ES_RESERVED:
         return number != 0 && record->reserved.granted <= 1;
-    case ES_COMMIT:
-    case ES_CANCEL:
-        return number != 0 && record->memory.bytes <= MEMORY_BYTES_MAX && memory_kind_ok(record->memory.kind);
     case ES_FREED:
+    case ES_DECLARE:
         return record->memory.bytes <= MEMORY_BYTES_MAX && memory_kind_ok(record->memory.kind);
     case ES_MEMORY_QUERY:
     case ES_MEMORY_INFO:

@@ -1,9 +1,9 @@
 #include <string.h>
 
+#include "account.h"
 #include "contexts.h"
 #include "gate.h"
 #include "life.h"
-#include "memory.h"
 #include "session.h"
 #include "symbols.h"
 #include "wrappers.h"
@@ -19,13 +19,29 @@ CUresult es_cuInit(unsigned int Flags)
 }
 ES_EXPORT(cuInit);
 
+/* The driver has answered a call that makes a context, which was claimed. */
+static CUresult context_made(struct es_claim *claim, CUresult result, const CUcontext *context)
+{
+    if (result == CUDA_SUCCESS && context != NULL)
+        es_account_keep_context(claim, *context);
+    else
+        es_account_drop_context(claim);
+    return result;
+}
+
 /* A forked child that makes a context is a client of its own from here on. */
 #define MAKE_CONTEXT(name, parameters, arguments) \
     CUresult es_##name parameters                 \
     {                                             \
+        struct es_claim claim;                    \
+        CUresult result;                          \
+                                                  \
         ES_REAL_OR_RETURN(name);                  \
         (void)es_session_join_anew();             \
-        return ES_DRIVER(name) arguments;         \
+        if (!es_account_claim_context(&claim, dev)) \
+            return CUDA_ERROR_OUT_OF_MEMORY;      \
+        result = ES_DRIVER(name) arguments;       \
+        return context_made(&claim, result, pctx); \
     }                                             \
     ES_EXPORT(name)
 
@@ -49,7 +65,7 @@ MAKE_CONTEXT(cuCtxCreate_v4,
             es_context_end(ctx);               \
         result = ES_DRIVER(name)(ctx);         \
         if (result == CUDA_SUCCESS && (ended)) \
-            es_memory_context_ended(ctx);      \
+            es_account_context_ended(ctx);      \
         return result;                         \
     }                                          \
     ES_EXPORT(name)
@@ -75,14 +91,30 @@ static struct {
     uint32_t retained;
 } primaries[DEVICES];
 
+/* The first to retain it makes it. */
+static bool claim_primary(struct es_claim *claim, CUdevice dev)
+{
+    unsigned int flags;
+    int active = 0;
+
+    *claim = (struct es_claim){.bytes = 0};
+    if (ES_DRIVER(cuDevicePrimaryCtxGetState) == NULL ||
+        ES_DRIVER(cuDevicePrimaryCtxGetState)(dev, &flags, &active) != CUDA_SUCCESS || active != 0)
+        return true;
+    return es_account_claim_context(claim, dev);
+}
+
 CUresult es_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
+    struct es_claim claim;
     CUresult result;
 
     ES_REAL_OR_RETURN(cuDevicePrimaryCtxRetain);
     if (es_session_join_anew())
         memset(primaries, 0, sizeof(primaries));
-    result = ES_DRIVER(cuDevicePrimaryCtxRetain)(pctx, dev);
+    if (!claim_primary(&claim, dev))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = context_made(&claim, ES_DRIVER(cuDevicePrimaryCtxRetain)(pctx, dev), pctx);
     if (result == CUDA_SUCCESS && dev >= 0 && dev < DEVICES) {
         es_lock_take(&es_gate.lock);
         primaries[dev].context = *pctx;
@@ -156,7 +188,7 @@ CUresult es_cuGreenCtxDestroy(CUgreenCtx hCtx)
         es_context_end(primary);
     result = ES_DRIVER(cuGreenCtxDestroy)(hCtx);
     if (result == CUDA_SUCCESS)
-        es_memory_context_ended(primary);
+        es_account_context_ended(primary);
     return result;
 }
 ES_EXPORT(cuGreenCtxDestroy);
@@ -173,7 +205,7 @@ ES_EXPORT(cuGreenCtxDestroy);
             es_context_end(context);                      \
         result = ES_DRIVER(name)(dev);                    \
         if (result == CUDA_SUCCESS)                       \
-            es_memory_context_ended(context);             \
+            es_account_context_ended(context);             \
         return result;                                    \
     }                                                     \
     ES_EXPORT(name)

@@ -52,8 +52,10 @@ struct es_gate {
     struct es_hint_page *hint;
     struct es_config config;
     uint32_t epoch;
+    uint32_t session; /* counts the managers that were joined; atomic */
     uint64_t queue_cap_ns;
     uint64_t anticipation_ns;
+    bool ignore_managed;  /* managed memory is not counted */
     uint32_t released;    /* the number of the grant that was given back last */
     bool introduced;      /* a REQUEST was sent in this session: the manager waits for the drains of such clients alone */
     bool requested;       /* REQUEST or FOLLOWS was sent for the next grant */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "account.h"
 #include "allocation.h"
 #include "batches.h"
 #include "channel.h"
@@ -13,8 +14,9 @@
 #include "kernel.h"
 #include "life.h"
 #include "log.h"
-#include "memory.h"
+#include "pools.h"
 #include "slots.h"
+#include "virtual.h"
 
 enum {
     ANSWER_MS = 1000,       /* the manager answers within microseconds; after this it is taken for hung */
@@ -87,6 +89,8 @@ static bool accept_welcome(const struct es_welcome *welcome, const int fds[2])
     es_gate.requested = false;
     es_gate.introduced = false;
     es_gate.gpu_ns = 0;
+    es_gate.ignore_managed = (welcome->flags & ES_WELCOME_IGNORE_MANAGED) != 0;
+    __atomic_add_fetch(&es_gate.session, 1, __ATOMIC_RELEASE);
     es_gate_forget_all();
     __atomic_store_n(&es_gate_word, &es_gate.page->word, __ATOMIC_RELEASE);
     __atomic_store_n(&es_gate.mode, ES_JOINED, __ATOMIC_RELEASE);
@@ -148,7 +152,7 @@ static bool try_to_join(void)
         return false;
     }
     es_log("joined %s", path);
-    es_memory_declare();
+    es_account_declare();
     return true;
 }
 
@@ -194,7 +198,9 @@ bool es_session_join_anew(void)
         es_slots_reset();
         es_batches_reset();
         es_contexts_reset();
-        es_memory_reset();
+        es_account_reset();
+        es_pools_reset();
+        es_virtual_reset();
         es_helper_reset();
         es_life_forgotten();
     }
@@ -241,15 +247,17 @@ static bool read_answer(void *answer, uint16_t kind, uint32_t number, bool *more
     return true;
 }
 
-bool es_session_ask(void *record, void *answer, uint16_t kind)
+uint32_t es_session_ask(void *record, void *answer, uint16_t kind)
 {
     const uint64_t give_up_ns = es_now_ns() + ANSWER_MS * ES_MS;
     const uint32_t number = ((struct es_header *)record)->number;
     const int error = errno;
     bool answered = false, sent, more;
+    uint32_t session;
 
     es_lock_take(&asking);
     es_lock_take(&es_gate.lock);
+    session = es_gate.session;
     sent = es_mode_now() == ES_JOINED && es_session_send(record);
     es_lock_give(&es_gate.lock);
     while (sent && !answered && es_mode_now() == ES_JOINED) {
@@ -264,7 +272,7 @@ bool es_session_ask(void *record, void *answer, uint16_t kind)
     if (sent && !answered)
         es_log("the manager did not answer within %d ms", ANSWER_MS);
     errno = error;
-    return answered;
+    return answered ? session : 0;
 }
 
 void es_session_look(void)

@@ -6,6 +6,7 @@
 #include "contexts.h"
 #include "gate.h"
 #include "helper.h"
+#include "pools.h"
 #include "life.h"
 #include "symbols.h"
 #include "wrappers.h"
@@ -62,6 +63,7 @@ static void waited(uint64_t streams)
 
 void es_sync_done(CUstream stream)
 {
+    es_pools_waited();
     if (slot_here() != NULL)
         waited(es_streams_like(stream));
 }
@@ -129,6 +131,8 @@ CUresult es_cuCtxSynchronize(void)
     ES_REAL_OR_RETURN(cuCtxSynchronize);
     waiting();
     result = ES_DRIVER(cuCtxSynchronize)();
+    if (result == CUDA_SUCCESS)
+        es_pools_waited();
     if (result == CUDA_SUCCESS && slot_here() != NULL)
         waited(es_streams_of(NULL));
     return result;
@@ -142,6 +146,8 @@ CUresult es_cuCtxSynchronize_v2(CUcontext ctx)
     ES_REAL_OR_RETURN(cuCtxSynchronize_v2);
     waiting();
     result = ES_DRIVER(cuCtxSynchronize_v2)(ctx);
+    if (result == CUDA_SUCCESS)
+        es_pools_waited();
     if (result == CUDA_SUCCESS && slot_here() != NULL)
         waited(es_streams_of(ctx));
     return result;

@@ -2,6 +2,7 @@
 
 #include "gate.h"
 #include "keys.h"
+#include "pools.h"
 #include "sync.h"
 #include "symbols.h"
 
@@ -14,6 +15,7 @@ static inline CUstream own(CUstream stream)
 
 #define ES_DONE_LAUNCH(stream)
 #define ES_DONE_FETCH(stream) es_sync_done(stream);
+#define ES_DONE_GRAPH(stream) es_pools_graph_launched();
 
 /* One call of the driver for both ways to it, and what is asked for passed on in memory: else the compiler would keep some
  * of a launch's eleven arguments, and the key, in registers that it has to save first. */

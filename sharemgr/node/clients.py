@@ -4,6 +4,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic_ns
+from uuid import UUID
 
 from cuda_hook import wire
 from cuda_hook.gate import GRANT_NUMBER_MAX, GatePages
@@ -11,13 +12,21 @@ from edgeshare.errors import InvalidRequest
 from edgeshare.units import NS_PER_MS, NS_PER_S
 from sharemgr.node.budget import Budget
 from sharemgr.node.device import DeviceArbiter
-from sharemgr.node.ledger import Ledger
+from sharemgr.node.ledger import Verdict
 from sharemgr.node.loop import Loop
+from sharemgr.node.memory import Memory
 from sharemgr.node.offences import Offence, Offences
 from sharemgr.node.peers import Peer
 
 HELLO_TIMEOUT_NS = 5 * NS_PER_S
 """A hook says HELLO at once; a connection that has not after this long is something else."""
+
+CAUGHT_UP_RECORDS = 64
+"""What a client has said and we have not read is read before another one is refused memory: at most so many records,
+which is more than its threads can have under way."""
+
+REFUSAL_RECORDS = 8
+"""What a refused reservation costs of the records that may be sent: it makes us hear all the others."""
 
 PAUSE_S = 0.02
 """How long a client that sends more than it may is not read."""
@@ -45,7 +54,7 @@ class Terms:
     accelerator: wire.Accelerator
     welcome: wire.Welcome
     device: DeviceArbiter
-    ledger: Ledger
+    memory: Memory
     offences: Offences
     records: Budget
     """How many records its clients may send, all together."""
@@ -66,6 +75,8 @@ class Client:
         "_connection",
         "_ended",
         "_first",
+        "_floods",
+        "_hear_others",
         "_inbox",
         "_last",
         "_loop",
@@ -86,8 +97,10 @@ class Client:
         terms: Terms,
         loop: Loop,
         ended: Callable[["Client"], None],
+        hear_others: Callable[["Client"], None],
     ) -> None:
-        """``connection`` is non-blocking; ``ended`` is called once, when the client is gone."""
+        """``connection`` is non-blocking; ``ended`` is called once, when the client is gone; ``hear_others`` makes the
+        allocation's other clients catch up."""
         self.client_id = client_id
         self.peer = peer
         self.pages: GatePages | None = None
@@ -99,6 +112,8 @@ class Client:
         self._buffers = [terms.inbox.buffer]
         self._loop = loop
         self._ended: Callable[[Client], None] | None = ended
+        self._hear_others = hear_others
+        self._floods = False
         # The numbers that its gate showed since it released: what it says has to repeat one of them.
         self._first = 0
         self._last = 0
@@ -150,16 +165,31 @@ class Client:
         self._terms.offences.tell(kind, f"pid {self.peer.pid}: {text}; its connection is closed", monotonic_ns())
         self.end()
 
+    def catch_up(self) -> None:
+        """Handles what the client has said so far. What it freed before another one asks is free then, whichever of
+        the two the kernel shows us first."""
+        for _ in range(CAUGHT_UP_RECORDS):
+            if self._ended is None or not self._read():
+                return
+
     def _readable(self) -> None:
+        self._read()
+        if self._floods and self._ended is not None:
+            self._terms.offences.count(Offence.FLOOD)
+            self._loop.unwatch(self._connection.fileno())
+            self._loop.call_later(PAUSE_S, self._resume)
+
+    def _read(self) -> bool:
+        """Handles one record; False when there is none."""
         try:
             size_bytes, _, flags, _ = self._connection.recvmsg_into(self._buffers)
         except BlockingIOError:
-            return
+            return False
         except OSError:
             size_bytes = flags = 0
         if not size_bytes:
             self.end()
-            return
+            return False
         now_ns = monotonic_ns()
         terms = self._terms
         if flags & socket.MSG_CTRUNC:
@@ -171,10 +201,8 @@ class Client:
             self.offend(self._flaw(error.flaw, size_bytes), str(error))
         except InvalidRequest as error:
             self.offend(Offence.FALSE_MEMORY, str(error))
-        if not terms.records.spend(now_ns) and self._ended is not None:
-            terms.offences.count(Offence.FLOOD)
-            self._loop.unwatch(self._connection.fileno())
-            self._loop.call_later(PAUSE_S, self._resume)
+        self._floods = not terms.records.spend(now_ns)
+        return True
 
     def _resume(self) -> None:
         if self._ended is not None:
@@ -209,22 +237,28 @@ class Client:
             self._check_usage(number, usage.gpu_ns, now_ns)
             terms.device.usage(terms.allocation_id, self.client_id, number, usage.gpu_ns, now_ns)
         else:
-            self._handle_memory(inbox.record(kind))
+            self._handle_memory(inbox.record(kind), now_ns)
 
-    def _handle_memory(self, record: wire.ClientRecord) -> None:
-        ledger = self._terms.ledger
+    def _handle_memory(self, record: wire.ClientRecord, now_ns: int) -> None:
+        memory = self._terms.memory
         match record:
-            case wire.Reserve(number, size_bytes, device):
-                verdict = ledger.reserve(self.client_id, number, device, size_bytes)
+            case wire.Reserve(number):
+                verdict = self._reserve(record)
+                if not verdict.granted:
+                    self._terms.records.spend(now_ns, REFUSAL_RECORDS)
+                    self._hear_others(self)
+                    verdict = self._reserve(record)
                 self._send(wire.Reserved(number, verdict.free_bytes, verdict.granted))
-            case wire.Commit(number, size_bytes):
-                ledger.commit(self.client_id, number, size_bytes)
-            case wire.Cancel(number):
-                ledger.cancel(self.client_id, number)
-            case wire.Freed(size_bytes, device):
-                ledger.freed(self.client_id, device, size_bytes)
+            case wire.Declare(size_bytes, device, wire.MemoryKind.PLAIN):
+                memory.declare(self.client_id, device, size_bytes)
+            case wire.Declare(_, device):
+                memory.declare_context(self.client_id, device)
+            case wire.Freed(size_bytes, device, wire.MemoryKind.PLAIN):
+                memory.freed(self.client_id, device, size_bytes)
+            case wire.Freed(_, device):
+                memory.context_ended(self.client_id, device)
             case wire.MemoryQuery(number, device):
-                info = ledger.info(device)
+                info = memory.info(device)
                 self._send(wire.MemoryInfo(number, info.cap_bytes, info.used_bytes))
             case wire.Hello():
                 self.offend(Offence.OUT_OF_ORDER, "HELLO came twice")
@@ -261,6 +295,11 @@ class Client:
             return FLAWS[flaw]
         return Offence.OVERSIZED if self._inbox.exceeds(size_bytes) else Offence.TRUNCATED
 
+    def _reserve(self, record: wire.Reserve) -> Verdict:
+        if record.kind == wire.MemoryKind.CONTEXT:
+            return self._terms.memory.reserve_context(self.client_id, record.device)
+        return self._terms.memory.reserve(self.client_id, record.device, record.size_bytes)
+
     def _join(self, record: wire.ClientRecord, now_ns: int) -> None:
         if not isinstance(record, wire.Hello):
             self.offend(Offence.OUT_OF_ORDER, f"{type(record).__name__} came before HELLO")
@@ -272,6 +311,7 @@ class Client:
             self.end()
             return
         pages = GatePages.create(self._terms.welcome.epoch)
+        pages.name_devices([uuid_bytes(device_id) for device_id in self._terms.device_ids])
         try:
             socket.send_fds(self._connection, [wire.encode(self._terms.welcome)], pages.fds)
         except OSError:
@@ -280,7 +320,7 @@ class Client:
         finally:
             pages.close_fds()
         self.pages = pages
-        self._terms.ledger.join(self.client_id)
+        self._terms.memory.join(self.client_id, pages)
         self._terms.device.join(self._terms.allocation_id, self.client_id, now_ns)
 
     def _send(self, record: wire.ManagerRecord) -> None:
@@ -291,6 +331,14 @@ class Client:
             self.offend(Offence.UNREAD, "it does not read what it asked for")
         except OSError:
             self.end()
+
+
+def uuid_bytes(device_id: str) -> bytes:
+    """The UUID in a device's id (``GPU-…``, ``MIG-…``), as the driver gives it; zeros where the id has none."""
+    try:
+        return UUID(device_id.partition("-")[2]).bytes
+    except ValueError:
+        return bytes(16)
 
 
 def _refusal(hello: wire.Hello, accelerator: wire.Accelerator) -> wire.Refused | None:

@@ -40,6 +40,10 @@ class Config(BaseModel):
     """Limit of an allocation that names none: ``lend`` gives it idle time up to the whole device,
     ``request`` never more than its request."""
 
+    managed_memory: Literal["count", "ignore"] = "count"
+    """Whether managed memory counts under an allocation's cap: it can be moved out to the host, so that it need not all
+    be on the device, but the driver's figures count it there."""
+
     max_clients: Annotated[int, Field(ge=1, le=4096)] = 64
     """Processes of one allocation that may be joined at a time; each costs the manager two pages and two
     descriptors."""

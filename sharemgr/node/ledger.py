@@ -1,17 +1,30 @@
 """The memory of one allocation: what its clients hold of each of its devices, and whether more fits under the cap.
 
-A client reserves, asks the driver, and commits what it got or cancels; what it frees it says afterwards. So the sum is
-never less than what is really in use, and a refusal is exact. A client that is gone leaves what it had as *dying* until
-the driver has freed it too. What the driver takes by itself (contexts, code) is *overhead*: it is measured from time to
-time, leaves less for what comes, and takes nothing away from what is there.
+A client asks before it asks the driver, and what it is granted it holds from then on, until it says that it holds it no
+more. So the sum is never less than what is really in use, and a refusal is exact. Besides what it asked for a client
+gets an *allowance*: bytes that it holds before it needs them, so that it need not ask each time; how much of what it
+holds it does not use, its allowance word says, and the shell takes that back before anything is refused. A client that
+is gone leaves what it had as *dying* until the driver has freed it too. What the driver takes by itself (contexts,
+code) is *overhead*: it is measured from time to time, leaves less for what comes, and takes nothing away from what is
+there.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from edgeshare.errors import InvalidRequest
+from edgeshare.units import MIB
 
-MAX_RESERVATIONS = 1024
-"""Open reservations of one client: each is a thread of it that is inside the driver."""
+ALLOWANCE_BYTES_MAX = 64 * MIB
+ALLOWANCE_PERCENT_OF_CAP = 2
+"""The most that a client is allowed at a time. Larger ones save nothing: what is freed stays allowed anyway."""
+
+ALLOWANCE_PART_OF_FREE = 4
+"""An allowance is at most this part of what is free, so that near the cap clients do not take turns at taking the last
+bytes away from each other."""
+
+HELD_BYTES_MAX = 1 << 56
+"""No client holds more than this, whatever it declares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +42,8 @@ class Info:
 
     cap_bytes: int
     used_bytes: int
-    """Committed, reserved, dying and overhead, of all clients. Overhead can bring it over the cap."""
+    """Held, dying and overhead, of all clients. What exists already and is declared, and overhead, can bring it over
+    the cap."""
 
     @property
     def free_bytes(self) -> int:
@@ -41,19 +55,20 @@ class Info:
 class _Entry:
     """What one client holds; lists have an element for each device."""
 
-    committed: list[int]
-    reserved: list[int]
+    held: list[int]
     overhead: list[int]
-    reservations: dict[int, tuple[int, int]] = field(default_factory=dict)  # number: (device, bytes)
+    contexts: list[int]
     dying: bool = False
+    known: list[int] = field(default_factory=list)  # in use by its own account, when the last look at the driver began
+    contexts_then: list[int] = field(default_factory=list)
 
     def used_bytes(self, device: int) -> int:
-        return self.committed[device] + self.reserved[device] + self.overhead[device]
+        return self.held[device] + self.overhead[device]
 
 
 class Ledger:
-    """The ledger of one allocation. Devices are indices within it. What a client says that cannot be (a number that is
-    not open, more freed than it had) raises InvalidRequest and changes nothing."""
+    """The ledger of one allocation. Devices are indices within it. What a client says that cannot be (more freed than
+    it had) raises InvalidRequest and changes nothing."""
 
     def __init__(self, cap_bytes: int, devices: int = 1) -> None:
         """`cap_bytes` is of each device."""
@@ -65,67 +80,109 @@ class Ledger:
         """A client came: also one that never reserves is measured, for what the driver takes for its context."""
         self._entry(client_id)
 
-    def reserve(self, client_id: int, number: int, device: int, size_bytes: int) -> Verdict:
-        """May a client take this much? If granted, the reservation stays open under its number until it is committed or
-        cancelled."""
+    def reserve(self, client_id: int, device: int, size_bytes: int) -> Verdict:
+        """May a client take this much? If so it holds it from now on."""
         self._check_device(client_id, device)
-        entry = self._entry(client_id)
+        _check_size(client_id, size_bytes)
         free_bytes = max(0, self._cap_bytes - self._used[device])
-        if number in entry.reservations:
-            raise InvalidRequest(
-                f"client {client_id} reserves memory under number {number}, which is open: "
-                "it must take another until it commits or cancels that"
-            )
-        if len(entry.reservations) >= MAX_RESERVATIONS:
-            raise InvalidRequest(
-                f"client {client_id} has {MAX_RESERVATIONS} reservations of memory open, the most there may be: "
-                "it must commit or cancel them"
-            )
-        if size_bytes < 0 or size_bytes > free_bytes:
+        if size_bytes > free_bytes:
             return Verdict(False, free_bytes)
-        entry.reservations[number] = (device, size_bytes)
-        entry.reserved[device] += size_bytes
+        self._hold(client_id, device, size_bytes)
+        return Verdict(True, free_bytes)
+
+    def reserve_context(self, client_id: int, device: int, size_bytes: int) -> Verdict:
+        """May a client make a context, which will take about so much? It counts as overhead, which is then measured."""
+        self._check_device(client_id, device)
+        free_bytes = max(0, self._cap_bytes - self._used[device])
+        if size_bytes > free_bytes:
+            return Verdict(False, free_bytes)
+        entry = self._entry(client_id)
+        entry.contexts[device] += 1
+        entry.overhead[device] += size_bytes
         self._used[device] += size_bytes
         return Verdict(True, free_bytes)
 
-    def commit(self, client_id: int, number: int, size_bytes: int) -> None:
-        """The driver gave this much, which may be more or less than was reserved."""
-        if size_bytes < 0:
-            raise InvalidRequest(f"client {client_id} commits {size_bytes} bytes: it must be 0 or more")
-        device = self._close(client_id, number)
-        self._entries[client_id].committed[device] += size_bytes
-        self._used[device] += size_bytes
+    def declare_context(self, client_id: int, device: int) -> None:
+        """A client has a context already. What it takes is measured."""
+        self._check_device(client_id, device)
+        self._entry(client_id).contexts[device] += 1
 
-    def cancel(self, client_id: int, number: int) -> None:
-        """The driver refused."""
-        self._close(client_id, number)
-
-    def freed(self, client_id: int, device: int, size_bytes: int) -> None:
-        """A client gave this much back to the driver."""
+    def context_ended(self, client_id: int, device: int, size_bytes: int) -> None:
+        """A client made a context less; it takes about so much with it."""
         self._check_device(client_id, device)
         entry = self._entry(client_id)
-        if not 0 <= size_bytes <= entry.committed[device]:
-            raise InvalidRequest(
-                f"client {client_id} frees {size_bytes} bytes of device {device}, of which it has "
-                f"{entry.committed[device]}: it must free what it committed"
-            )
-        entry.committed[device] -= size_bytes
+        if not entry.contexts[device]:
+            raise InvalidRequest(f"client {client_id} ends a context of device {device}, where it made none")
+        size_bytes = min(size_bytes, entry.overhead[device])
+        entry.contexts[device] -= 1
+        entry.overhead[device] -= size_bytes
         self._used[device] -= size_bytes
 
-    def reconcile(self, client_id: int, device: int, driver_bytes: int) -> None:
-        """Takes in what the driver says a client's process uses of a device: what it holds above what was committed is
-        overhead. A reservation that is open may be in the driver's figure already, and counts once."""
+    def allow(self, client_id: int, device: int, standing_bytes: int) -> int:
+        """How much more a client gets to hold before it needs it, `standing_bytes` of which it has."""
+        self._check_device(client_id, device)
+        free_bytes = max(0, self._cap_bytes - self._used[device])
+        most_bytes = min(ALLOWANCE_BYTES_MAX, self._cap_bytes * ALLOWANCE_PERCENT_OF_CAP // 100)
+        size_bytes = max(0, min(most_bytes, free_bytes // ALLOWANCE_PART_OF_FREE) - standing_bytes)
+        self._hold(client_id, device, size_bytes)
+        return size_bytes
+
+    def declare(self, client_id: int, device: int, size_bytes: int) -> None:
+        """A client has this much already, which nobody here granted: it fits or it does not, it is there."""
+        self._check_device(client_id, device)
+        _check_size(client_id, size_bytes)
+        if self._entry(client_id).held[device] + size_bytes > HELD_BYTES_MAX:
+            raise InvalidRequest(
+                f"client {client_id} declares {size_bytes} bytes of device {device}: no device has that"
+            )
+        self._hold(client_id, device, size_bytes)
+
+    def freed(self, client_id: int, device: int, size_bytes: int) -> None:
+        """A client holds this much no more."""
+        self._check_device(client_id, device)
+        entry = self._entry(client_id)
+        if not 0 <= size_bytes <= entry.held[device]:
+            raise InvalidRequest(
+                f"client {client_id} frees {size_bytes} bytes of device {device}, of which it holds "
+                f"{entry.held[device]}: it must free what it was granted"
+            )
+        self._hold(client_id, device, -size_bytes)
+
+    def held_bytes(self, client_id: int, device: int) -> int:
+        """What a client was granted of a device and did not give back, its allowance included."""
+        entry = self._entries.get(client_id)
+        return entry.held[device] if entry is not None else 0
+
+    def look(self, client_id: int, standing_bytes: Sequence[int]) -> None:
+        """The driver is about to be asked what a client's process uses; `standing_bytes` of what it holds (of each
+        device) it does not use just now."""
+        entry = self._entries.get(client_id)
+        if entry is not None:
+            entry.known = [held - idle for held, idle in zip(entry.held, standing_bytes, strict=True)]
+            entry.contexts_then = list(entry.contexts)
+
+    def reconcile(self, client_id: int, device: int, driver_bytes: int, standing_bytes: int) -> int | None:
+        """Takes in what the driver says a client's process uses of a device: what is above what the client uses by its
+        own account is overhead.
+
+        The driver's figure is as old as its look; what the client used then lies between what it used when the look
+        began and what it uses now. The overhead is changed no further than it must to agree with that. Returns what
+        the driver takes for a context, where that is known now.
+        """
         self._check_device(client_id, device)
         entry = self._entries.get(client_id)
-        if entry is None or entry.dying:
-            return
-        known_bytes = entry.committed[device] + entry.reserved[device]
-        overhead_bytes = max(0, driver_bytes - known_bytes)
+        if entry is None or entry.dying or not entry.known:
+            return None
+        known_bytes = entry.held[device] - standing_bytes
+        low, high = sorted((known_bytes, entry.known[device]))
+        overhead_bytes = max(0, min(max(entry.overhead[device], driver_bytes - high), driver_bytes - low))
         self._used[device] += overhead_bytes - entry.overhead[device]
         entry.overhead[device] = overhead_bytes
+        bare = low == high and entry.contexts[device] == entry.contexts_then[device] == 1 and overhead_bytes > 0
+        return overhead_bytes if bare else None
 
     def client_gone(self, client_id: int) -> None:
-        """A client's process is gone: what it had is dying. What it had reserved may have been given to it."""
+        """A client's process is gone: what it had is dying."""
         entry = self._entries.get(client_id)
         if entry is None:
             return
@@ -153,13 +210,17 @@ class Ledger:
         return sum(entry.overhead[device] for entry in self._entries.values())
 
     def client_bytes(self, client_id: int) -> int:
-        """What one client uses of all devices."""
+        """What one client has of all devices, its allowance included."""
         entry = self._entries.get(client_id)
         return sum(entry.used_bytes(device) for device in range(len(self._used))) if entry is not None else 0
 
     def dying(self) -> dict[int, int]:
         """The clients that are gone and whose memory the driver has not freed yet, and how many bytes each had."""
         return {client_id: self.client_bytes(client_id) for client_id, entry in self._entries.items() if entry.dying}
+
+    def _hold(self, client_id: int, device: int, size_bytes: int) -> None:
+        self._entry(client_id).held[device] += size_bytes
+        self._used[device] += size_bytes
 
     def _entry(self, client_id: int) -> _Entry:
         entry = self._entries.get(client_id)
@@ -168,21 +229,14 @@ class Ledger:
             entry = self._entries[client_id] = _Entry([0] * devices, [0] * devices, [0] * devices)
         return entry
 
-    def _close(self, client_id: int, number: int) -> int:
-        entry = self._entries.get(client_id)
-        if entry is None or number not in entry.reservations:
-            raise InvalidRequest(
-                f"client {client_id} commits or cancels reservation {number}, which is not open: "
-                "it must reserve memory first"
-            )
-        device, size_bytes = entry.reservations.pop(number)
-        entry.reserved[device] -= size_bytes
-        self._used[device] -= size_bytes
-        return device
-
     def _check_device(self, client_id: int | None, device: int) -> None:
         if not 0 <= device < len(self._used):
             who = "somebody" if client_id is None else f"client {client_id}"
             raise InvalidRequest(
                 f"{who} names device {device} of an allocation that has {len(self._used)}: name one from 0"
             )
+
+
+def _check_size(client_id: int, size_bytes: int) -> None:
+    if size_bytes < 0:
+        raise InvalidRequest(f"client {client_id} names {size_bytes} bytes: it must be 0 or more")

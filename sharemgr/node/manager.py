@@ -102,7 +102,7 @@ class Manager:
             stack.callback(inventory.close)
             devices = tuple(inventory.devices())
             node = await self._open(stack, devices, ready, loop)
-            watching = asyncio.create_task(watch(inventory, devices, node.observe))
+            watching = asyncio.create_task(watch(inventory, devices, node.look, node.observe))
             stack.push_async_callback(_cancelled, watching)
             # If looking at the devices ever fails, that must end the manager, not pass unseen.
             watching.add_done_callback(lambda _: stopping.set())

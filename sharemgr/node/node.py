@@ -23,8 +23,8 @@ from sharemgr.node.budget import Budget
 from sharemgr.node.clients import Terms
 from sharemgr.node.config import Config
 from sharemgr.node.device import DeviceArbiter
-from sharemgr.node.ledger import Ledger
 from sharemgr.node.loop import Loop
+from sharemgr.node.memory import Memory
 from sharemgr.node.messages import LATENCY, allocation_from, message_from, owner_from
 from sharemgr.node.observer import Observation
 from sharemgr.node.offences import Offences
@@ -76,6 +76,8 @@ class Node:
         self._client_ids = itertools.count(1)
         self._inbox = wire.Inbox()
         self._devices = devices
+        self._context_bytes: dict[str, int] = {}
+        """What a bare context takes of a device, as measured; by device id."""
         self._observation: Observation | None = None
         self._unmanaged: dict[str, set[int]] = {}
         self._unmanaged_before: dict[str, set[int]] = {}
@@ -219,6 +221,11 @@ class Node:
             manager=manager_status(self._inbox.received, (each.timer for each in self._arbiters.values())),
         )
 
+    def look(self) -> None:
+        """The driver is about to be asked."""
+        for server in self._servers.values():
+            server.terms.memory.look()
+
     def observe(self, observation: Observation) -> None:
         """Takes in what the driver says: whose memory is freed, what it took by itself, who never joined."""
         for server in self._servers.values():
@@ -259,12 +266,13 @@ class Node:
                 queue_cap_ns=self._config.queue_cap_ns,
                 anticipation_ns=self._config.anticipation_ns,
                 memory_cap_bytes=allocation.memory_mib * MIB,
+                ignore_managed=self._config.managed_memory == "ignore",
             ),
             offences=Offences(allocation.id),
             records=Budget(self._config.max_records_per_s, self._config.max_records_per_s // 4),
             inbox=self._inbox,
             device=device,
-            ledger=Ledger(allocation.memory_mib * MIB, len(allocation.device_ids)),
+            memory=Memory(allocation.id, allocation.memory_mib * MIB, allocation.device_ids, self._context_bytes),
         )
         server = AllocationServer(
             folder=self._clients_dir / allocation.id,

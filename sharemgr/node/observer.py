@@ -49,8 +49,13 @@ def observe(inventory: NvmlInventory, last: tuple[Device, ...]) -> Observation:
     )
 
 
-async def watch(inventory: NvmlInventory, devices: tuple[Device, ...], deliver: Callable[[Observation], None]) -> None:
-    """Delivers an observation every second, until it is cancelled.
+async def watch(
+    inventory: NvmlInventory,
+    devices: tuple[Device, ...],
+    begin: Callable[[], None],
+    deliver: Callable[[Observation], None],
+) -> None:
+    """Says that it begins to look, looks and delivers the observation, every second until it is cancelled.
 
     The driver may take milliseconds to answer, and longer when a GPU hangs: a thread of its own waits for
     it, so that no grant does.
@@ -58,6 +63,7 @@ async def watch(inventory: NvmlInventory, devices: tuple[Device, ...], deliver: 
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="nvml") as executor:
         while True:
+            begin()
             observation = await loop.run_in_executor(executor, observe, inventory, devices)
             for before, now in zip(devices, observation.devices, strict=False):
                 if before.healthy != now.healthy:

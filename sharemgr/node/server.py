@@ -62,6 +62,7 @@ class AllocationServer:
         self._warned = False
         self.revokes = 0
         """Grants that were called back."""
+        self._hearing = False
         self._dying: dict[int, tuple[int, int]] = {}
 
     def open(self) -> None:
@@ -156,15 +157,15 @@ class AllocationServer:
     def reconcile(self, observation: Observation) -> None:
         """Brings the ledger in line with what the driver says."""
         listed = [observation.processes.get(device_id, {}) for device_id in self.terms.device_ids]
-        ledger = self.terms.ledger
         for client_id, client in self.clients.items():
             if client.joined:
-                for index, processes in enumerate(listed):
-                    ledger.reconcile(client_id, index, processes.get(client.peer.pid, 0))
+                pid = client.peer.pid
+                used = zip(self.terms.device_ids, listed, strict=True)
+                self.terms.memory.reconcile(client_id, {device_id: of.get(pid, 0) for device_id, of in used})
         for client_id, (pid, ended_at_ns) in list(self._dying.items()):
             # A look that began before its end may have been too early to see what it had.
             if observation.began_at_ns > ended_at_ns and not any(pid in processes for processes in listed):
-                ledger.driver_freed(client_id)
+                self.terms.memory.driver_freed(client_id)
                 del self._dying[client_id]
 
     def _listen(self) -> None:
@@ -222,23 +223,32 @@ class AllocationServer:
             terms=self.terms,
             loop=self._loop,
             ended=self._forget,
+            hear_others=self._hear_others,
         )
 
     def _forget(self, client: Client) -> None:
         client_id = client.client_id
         del self.clients[client_id]
-        ledger = self.terms.ledger
-        ledger.client_gone(client_id)
         pid = client.peer.pid
-        if client_id in ledger.dying():
+        if self.terms.memory.leave(client_id):
             self._dying[client_id] = (pid, monotonic_ns())
             if any(other.peer.pid == pid for other in self.clients.values()):
                 self._superseded(pid)
 
+    def _hear_others(self, asking: Client) -> None:
+        if self._hearing:
+            # One of those that are heard asks, too: its turn comes when all have been.
+            return
+        self._hearing = True
+        for client in list(self.clients.values()):
+            if client is not asking and client.joined:
+                client.catch_up()
+        self._hearing = False
+
     def _superseded(self, pid: int) -> None:
         """A process that lost its connection is back with another one, on which it declares again what it has."""
         for client_id in [client_id for client_id, (was, _) in self._dying.items() if was == pid]:
-            self.terms.ledger.driver_freed(client_id)
+            self.terms.memory.driver_freed(client_id)
             del self._dying[client_id]
 
     def _write_config(self) -> None:

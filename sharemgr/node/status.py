@@ -65,18 +65,18 @@ def allocation_status(
     account = server.terms.device.account(allocation.id, now_ns)
     measured_ns = max(1, min(window_ns, now_ns - server.opened_at_ns))
     held_percent = 100 * account.held_ns / measured_ns
-    ledger = server.terms.ledger
+    memory = server.terms.memory
     indices = range(len(allocation.device_ids))
-    used_bytes = [ledger.info(index).used_bytes for index in indices]
+    used_bytes = [memory.info(index).used_bytes for index in indices]
     pages = [client.pages for client in server.clients.values() if client.pages is not None]
     clients = [
-        ClientStatus(pid=client.peer.pid, memory_used_bytes=ledger.client_bytes(client_id))
+        ClientStatus(pid=client.peer.pid, memory_used_bytes=memory.client_bytes(client_id))
         for client_id, client in server.clients.items()
         if client.joined
     ]
     clients += [
         ClientStatus(pid=server.dying_pid(client_id), memory_used_bytes=dying_bytes, dying=True)
-        for client_id, dying_bytes in ledger.dying().items()
+        for client_id, dying_bytes in memory.dying().items()
     ]
     return AllocationStatus(
         allocation=message_from(allocation),
@@ -95,7 +95,7 @@ def allocation_status(
         offences={kind.value: count for kind, count in server.terms.offences.counts.items()},
         overlapping=account.overlapping,
         throttled=account.throttled,
-        memory_overhead_bytes=[ledger.overhead_bytes(index) for index in indices],
+        memory_overhead_bytes=[memory.overhead_bytes(index) for index in indices],
         memory_bytes=used_bytes,
     )
 

@@ -1,5 +1,6 @@
 """The manager's side of the wire, moved by a test: it grants and revokes what the test says, when it says so."""
 
+import itertools
 import socket
 import threading
 import time
@@ -11,6 +12,7 @@ from typing import Self, TypeVar
 
 from cuda_hook import wire
 from cuda_hook.gate import GatePages
+from sharemgr.node.memory import Memory
 
 PATIENCE_S = 60
 """No test waits longer for anything; what is awaited takes milliseconds."""
@@ -35,25 +37,26 @@ class Connection:
     """One client, and all that it has said."""
 
     socket: socket.socket
+    number: int
     pages: GatePages | None = None
     records: list[wire.ClientRecord] = field(default_factory=list)
     ended: bool = False
 
 
 class ScriptedManager:
-    """Listens at ``directory``/hook.sock. Memory is counted as the real manager counts it, per manager."""
+    """Listens at ``directory``/hook.sock. Memory is counted by the real manager's own ledger."""
 
     def __init__(self, directory: Path, welcome: wire.Welcome = WELCOME, config: str | None = "") -> None:
         """``config`` is the text of hook.conf; None: there is none."""
         self.directory = directory
         self.welcome = welcome
         self.connections: list[Connection] = []
-        self.used_bytes = 0
+        self.memory = Memory("scripted", welcome.memory_cap_bytes, ("",), {})
         self.answer: Callable[[Connection, wire.ClientRecord], bytes | None] = self._answer
         """What is sent for a record; a test may put garbage here."""
-        self._reserved: dict[int, int] = {}
         self._changed = threading.Condition()
         self._number = 0
+        self._numbers = itertools.count()
         directory.mkdir(exist_ok=True)
         if config is not None:
             (directory / "hook.conf").write_text(config)
@@ -78,6 +81,12 @@ class ScriptedManager:
         with self._changed:
             for connection in self.connections:
                 connection.socket.close() if connection.ended else connection.socket.shutdown(socket.SHUT_RDWR)
+
+    @property
+    def used_bytes(self) -> int:
+        """What all clients use, allowances that stand left out."""
+        with self._changed:
+            return self.memory.used_bytes()
 
     def client(self, index: int = 0) -> Connection:
         """The n-th process that joined."""
@@ -158,7 +167,7 @@ class ScriptedManager:
                 peer, _ = self._listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self._serve, args=(Connection(peer),), daemon=True).start()
+            threading.Thread(target=self._serve, args=(Connection(peer, next(self._numbers)),), daemon=True).start()
 
     def _serve(self, connection: Connection) -> None:
         with self._changed:
@@ -171,15 +180,17 @@ class ScriptedManager:
             if not packet:
                 break
             record = wire.parse(packet)
-            if isinstance(record, wire.Hello):
-                self._welcome(connection)
             with self._changed:
+                if isinstance(record, wire.Hello):
+                    self._welcome(connection)
                 connection.records.append(record)
                 answer = self.answer(connection, record)
                 self._changed.notify_all()
             if answer is not None:
                 connection.socket.send(answer)
         with self._changed:
+            if connection.pages is not None:
+                self.memory.leave(connection.number)
             connection.ended = True
             connection.socket.close()
             self._changed.notify_all()
@@ -189,22 +200,21 @@ class ScriptedManager:
         socket.send_fds(connection.socket, [wire.encode(self.welcome)], pages.fds)
         pages.close_fds()
         connection.pages = pages
+        self.memory.join(connection.number, pages)
 
     def _answer(self, connection: Connection, record: wire.ClientRecord) -> bytes | None:
-        cap = self.welcome.memory_cap_bytes
         match record:
-            case wire.Reserve(number, size):
-                free = cap - self.used_bytes
-                if size <= free:
-                    self.used_bytes += size
-                    self._reserved[number] = size
-                return wire.encode(wire.Reserved(number, max(free, 0), size <= free))
-            case wire.Commit(number, size):
-                self.used_bytes += size - self._reserved.pop(number)
-            case wire.Cancel(number):
-                self.used_bytes -= self._reserved.pop(number)
-            case wire.Freed(size):
-                self.used_bytes -= size
-            case wire.MemoryQuery(number):
-                return wire.encode(wire.MemoryInfo(number, cap, self.used_bytes))
+            case wire.Reserve(number, size, device):
+                if record.kind == wire.MemoryKind.CONTEXT:
+                    verdict = self.memory.reserve_context(connection.number, device)
+                else:
+                    verdict = self.memory.reserve(connection.number, device, size)
+                return wire.encode(wire.Reserved(number, verdict.free_bytes, verdict.granted))
+            case wire.Declare(size, device, wire.MemoryKind.PLAIN):
+                self.memory.declare(connection.number, device, size)
+            case wire.Freed(size, device, wire.MemoryKind.PLAIN):
+                self.memory.freed(connection.number, device, size)
+            case wire.MemoryQuery(number, device):
+                info = self.memory.info(device)
+                return wire.encode(wire.MemoryInfo(number, info.cap_bytes, info.used_bytes))
         return None

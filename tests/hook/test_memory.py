@@ -20,7 +20,6 @@ def test_an_allocation_over_the_cap_is_refused_exactly(kind: str, stage: Stage, 
     assert client.do(f"alloc {kind} {24 * MIB + MIB}") == OUT_OF_MEMORY
     assert client.do(f"alloc {kind} {24 * MIB}") == SUCCESS
     assert client.do(f"alloc {kind} {MIB}") == OUT_OF_MEMORY
-    manager.hears(wire.Commit, 2)
     assert manager.used_bytes == 1024 * MIB
 
 
@@ -30,7 +29,8 @@ def test_what_is_freed_can_be_had_again(kind: str, free: str, stage: Stage, mana
     for index in range(5):
         assert client.do(f"alloc {kind} {1024 * MIB}") == SUCCESS
         assert client.do(f"{free} {index}") == SUCCESS
-    manager.hears(wire.Freed, 5)
+    # What a pool has to give back, it gives back when its streams are waited for.
+    assert client.do("sync") == SUCCESS
     assert manager.used_bytes == 0
 
 
@@ -98,7 +98,6 @@ def test_a_refusal_of_the_driver_gives_the_reservation_back(stage: Stage) -> Non
     with ScriptedManager(stage.directory, replace(WELCOME, memory_cap_bytes=1 << 45)) as manager:
         client = stage.client().ready().start()
         assert client.do(f"alloc plain {1 << 44}") == OUT_OF_MEMORY
-        manager.hears(wire.Cancel)
         assert manager.used_bytes == 0
 
 
@@ -110,7 +109,6 @@ def test_a_context_that_ends_gives_its_memory_back(make: str, end: str, stage: S
     for _ in range(4):
         assert client.do(f"alloc plain {100 * MIB}") == SUCCESS
     assert client.do(end) == SUCCESS
-    manager.hears(wire.Freed, 4)
     assert manager.used_bytes == 0
 
 
@@ -144,10 +142,9 @@ def test_a_new_manager_hears_what_a_client_has(stage: Stage) -> None:
     with ScriptedManager(stage.directory, replace(WELCOME, epoch=2)) as successor:
         client.tell("launch 100")
         successor.hears(wire.Request)
-        successor.hears(wire.Commit)
+        successor.hears(wire.Declare)
         assert successor.used_bytes == 300 * MIB
         successor.grant()
         assert client.answer() == [SUCCESS]
         assert client.do("free 0") == SUCCESS
-        successor.hears(wire.Freed)
         assert successor.used_bytes == 0

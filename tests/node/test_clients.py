@@ -146,7 +146,8 @@ GARBAGE = {
     "a size that is not the packet's": wire.encode(wire.Request()) + b"\0",
     "an answer": wire.encode(wire.Reserved(1, 0, True)),
     "a second HELLO": wire.encode(wire.Hello(1, 1, wire.Accelerator.GPU)),
-    "a commit of nothing": wire.encode(wire.Commit(7, MIB, 0, wire.MemoryKind.PLAIN)),
+    "a retired kind": wire.encode(wire.Freed(0, 0, wire.MemoryKind.PLAIN)).replace(b"\x0b", b"\x09", 1),
+    "a context less than none": wire.encode(wire.Freed(0, 0, wire.MemoryKind.CONTEXT)),
     "a device that it has not": wire.encode(wire.Reserve(1, MIB, 3, wire.MemoryKind.PLAIN)),
     "more freed than it has": wire.encode(wire.Freed(MIB, 0, wire.MemoryKind.PLAIN)),
 }
@@ -288,10 +289,10 @@ def test_memory_is_counted_under_the_cap_for_all_clients_together(testbed: Testb
     plain = wire.MemoryKind.PLAIN
     assert one.ask(wire.Reserve(1, 60 * MIB, 0, plain)) == wire.Reserved(1, 100 * MIB, True)
     assert twin.ask(wire.Reserve(1, 60 * MIB, 0, plain)) == wire.Reserved(1, 40 * MIB, False)
-    one.send(wire.Commit(1, 50 * MIB, 0, plain))
+    one.send(wire.Freed(10 * MIB, 0, plain))
     assert one.ask(wire.MemoryQuery(2, 0)) == wire.MemoryInfo(2, 100 * MIB, 50 * MIB)
     assert twin.ask(wire.Reserve(2, 50 * MIB, 0, plain)) == wire.Reserved(2, 50 * MIB, True)
-    twin.send(wire.Cancel(2, 0, plain))
+    twin.send(wire.Freed(50 * MIB, 0, plain))
     one.send(wire.Freed(20 * MIB, 0, plain))
     assert one.ask(wire.MemoryQuery(3, 0)) == wire.MemoryInfo(3, 100 * MIB, 30 * MIB)
     assert share(testbed.status(), "one").memory_used_bytes == 30 * MIB
@@ -303,7 +304,6 @@ def test_memory_of_a_client_that_left_is_free_when_the_driver_lists_it_no_more(
 ) -> None:
     one = testbed.join("one")
     one.ask(wire.Reserve(1, 60 * MIB, 0, wire.MemoryKind.PLAIN))
-    one.send(wire.Commit(1, 60 * MIB, 0, wire.MemoryKind.PLAIN))
     one.close()
     testbed.until(lambda status: share(status, "one").memory_used_bytes == 0)
     twin = testbed.join("one")
@@ -314,7 +314,6 @@ def test_a_process_that_is_back_is_not_charged_for_its_last_connection(testbed: 
     for _ in range(20):
         one = testbed.join("one")
         assert one.ask(wire.Reserve(1, 60 * MIB, 0, wire.MemoryKind.PLAIN)) == wire.Reserved(1, 100 * MIB, True)
-        one.send(wire.Commit(1, 60 * MIB, 0, wire.MemoryKind.PLAIN))
         one.close()
 
 

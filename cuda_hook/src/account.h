@@ -1,0 +1,88 @@
+#ifndef EDGESHARE_ACCOUNT_H
+#define EDGESHARE_ACCOUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/blocks.h"
+#include "driver_api.h"
+
+/* This process's account of device memory: what it uses, and what the manager knows of it. A wrapper claims before it
+ * asks the driver, then keeps the claim or drops it; so the manager's sum is never less than what is in use, and a
+ * refusal is exact. Most claims are taken from the allowance word, and most frees put back into it: no system call. A
+ * manager that is away is stood in for by the cap that it last named. Devices are the driver's ordinals. No function here
+ * is called, and no lock of it held, across a call of the driver. */
+
+/* What addresses and handles mean: each kind is looked up among its own. */
+enum es_block_kind {
+    ES_BLOCK_MEMORY,   /* an address that a free takes */
+    ES_BLOCK_HOST,     /* host memory of an integrated GPU */
+    ES_BLOCK_ARRAY,
+    ES_BLOCK_MIPMAP,
+    ES_BLOCK_EXTERNAL, /* memory of others that was imported */
+    ES_BLOCK_CONTEXT,
+    ES_BLOCK_KINDS,
+};
+
+struct es_claim {
+    uint64_t bytes;
+    uint32_t session; /* in which the manager granted it; 0: none did */
+    CUdevice device;
+    bool counted;     /* false: nobody counts, and nothing below does anything */
+};
+
+/* Does anybody count in this process? */
+bool es_account_counts(void);
+
+/* May this process take so much? False: it would pass the cap. */
+bool es_account_claim(struct es_claim *claim, CUdevice device, uint64_t bytes);
+
+/* The same on the device of the current context, which is told, too. Without a context nothing is counted: the driver
+ * will have something to say. */
+bool es_account_claim_here(struct es_claim *claim, CUcontext *context, uint64_t bytes);
+
+/* The driver took so much, more or less than was claimed. False: the rest does not fit, and the claim is as it was. */
+bool es_account_fit(struct es_claim *claim, uint64_t bytes);
+
+/* The driver refused, or it was given back. */
+void es_account_drop(struct es_claim *claim);
+
+/* The driver took it, and it is known by a handle or address until es_account_take_out. `owner`: what it ends with, or
+ * NULL. */
+void es_account_keep(struct es_claim *claim, enum es_block_kind kind, uint64_t handle, const void *owner);
+
+/* The same with nothing to know it by; ended by es_account_free. */
+void es_account_use(struct es_claim *claim);
+
+/* What is known by a handle, which is so no more: another thread may get the same one at once. The block's address is 0
+ * when there is none. Then, when the driver has answered: freed or not. */
+struct es_block es_account_take_out(enum es_block_kind kind, uint64_t handle);
+void es_account_settle(enum es_block_kind kind, struct es_block block, bool freed);
+
+/* Notes a block whose bytes are counted already; false when there is no memory to note it in. */
+bool es_account_note(enum es_block_kind kind, struct es_block block);
+
+/* So much is used no more, or more than was claimed is. */
+void es_account_free(CUdevice device, uint64_t bytes);
+void es_account_add(CUdevice device, uint64_t bytes);
+
+/* An owner ended, and the driver freed what it had. */
+void es_account_end_owner(const void *owner);
+
+/* May this process make a context there? Then: it made one, or the driver refused; and later: it ended. */
+bool es_account_claim_context(struct es_claim *claim, CUdevice device);
+void es_account_keep_context(struct es_claim *claim, CUcontext context);
+void es_account_drop_context(struct es_claim *claim);
+void es_account_context_ended(CUcontext context);
+
+/* What the allocation uses of a device: as the manager has it, or without one what this process does. False where nobody
+ * counts. `index` is the device's within the allocation. */
+bool es_account_used(uint32_t index, unsigned long long *bytes);
+
+/* Tells a manager that was joined anew what this process already has. */
+void es_account_declare(void);
+
+/* In a forked child: the parent's memory is not here. */
+void es_account_reset(void);
+
+#endif

@@ -1,0 +1,86 @@
+#include "devices.h"
+
+#include <string.h>
+
+#include "gate.h"
+#include "symbols.h"
+
+/* What was found out, one byte a device, 0 while it was not: several threads may find out the same at once. */
+static uint8_t places[ES_ORDINALS];     /* index + 1 */
+static uint8_t integrated[ES_ORDINALS]; /* no: 1, yes: 2 */
+
+static bool valid(CUdevice device)
+{
+    return device >= 0 && device < ES_ORDINALS;
+}
+
+static bool uuid_of(CUdevice device, CUuuid *uuid)
+{
+    /* The later form tells the parts of one GPU (MIG) from each other. */
+    if (ES_DRIVER(cuDeviceGetUuid_v2) != NULL)
+        return ES_DRIVER(cuDeviceGetUuid_v2)(uuid, device) == CUDA_SUCCESS;
+    return ES_DRIVER(cuDeviceGetUuid) != NULL && ES_DRIVER(cuDeviceGetUuid)(uuid, device) == CUDA_SUCCESS;
+}
+
+bool es_devices_named(void)
+{
+    static const uint8_t unnamed[ES_UUID_BYTES];
+
+    return es_gate.page != NULL && memcmp(es_gate.page->device_uuids[0], unnamed, ES_UUID_BYTES) != 0;
+}
+
+int es_device_named(const uint8_t uuid[ES_UUID_BYTES])
+{
+    for (int i = 0; es_devices_named() && i < ES_DEVICES_MAX; i++) {
+        if (memcmp(es_gate.page->device_uuids[i], uuid, ES_UUID_BYTES) == 0)
+            return i;
+    }
+    return -1;
+}
+
+int es_device_index(CUdevice device)
+{
+    uint8_t place;
+
+    if (!valid(device))
+        return -1;
+    /* Nobody has said yet what the allocation has. */
+    if (es_gate.page == NULL)
+        return device;
+    place = __atomic_load_n(&places[device], __ATOMIC_RELAXED);
+    if (place == 0) {
+        CUuuid uuid;
+        int index = device;
+
+        /* Where the manager names no devices, their order is the driver's. */
+        if (es_devices_named())
+            index = uuid_of(device, &uuid) ? es_device_named((const uint8_t *)uuid.bytes) : -1;
+        /* What is not found is looked for again: the driver may not have begun yet. */
+        if (index < 0)
+            return -1;
+        place = (uint8_t)(index + 1);
+        __atomic_store_n(&places[device], place, __ATOMIC_RELAXED);
+    }
+    return place - 1;
+}
+
+bool es_device_integrated(CUdevice device)
+{
+    int is = 0;
+
+    if (!valid(device))
+        return false;
+    if (__atomic_load_n(&integrated[device], __ATOMIC_RELAXED) == 0) {
+        if (ES_DRIVER(cuDeviceGetAttribute) == NULL ||
+            ES_DRIVER(cuDeviceGetAttribute)(&is, CU_DEVICE_ATTRIBUTE_INTEGRATED, device) != CUDA_SUCCESS)
+            return false;
+        __atomic_store_n(&integrated[device], is != 0 ? 2 : 1, __ATOMIC_RELAXED);
+    }
+    return __atomic_load_n(&integrated[device], __ATOMIC_RELAXED) == 2;
+}
+
+void es_devices_forget(void)
+{
+    for (int i = 0; i < ES_ORDINALS; i++)
+        __atomic_store_n(&places[i], 0, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,26 @@
+#ifndef EDGESHARE_DEVICES_H
+#define EDGESHARE_DEVICES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/gate_page.h"
+#include "driver_api.h"
+
+enum { ES_ORDINALS = 64 };
+
+/* The place within the allocation of the device that the driver calls so: a program may see some of its devices, in an
+ * order of its own (CUDA_VISIBLE_DEVICES). -1: it is none of the allocation's. Calls the driver the first time. */
+int es_device_index(CUdevice device);
+
+/* The place of the device with this UUID; -1: it is none of the allocation's. And whether the manager names any. */
+int es_device_named(const uint8_t uuid[ES_UUID_BYTES]);
+bool es_devices_named(void);
+
+/* Does the device use the host's memory as its own? Calls the driver the first time. */
+bool es_device_integrated(CUdevice device);
+
+/* In a forked child. */
+void es_devices_forget(void);
+
+#endif

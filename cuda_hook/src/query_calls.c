@@ -1,0 +1,101 @@
+#include "account.h"
+#include "devices.h"
+#include "gate.h"
+#include "life.h"
+#include "pools.h"
+#include "session.h"
+#include "symbols.h"
+#include "wrappers.h"
+
+/* What programs are told of the memory that there is: the cap and what is left of it, where the device has more. The
+ * driver is asked first, and what it says to wrong arguments stands. */
+
+/* Brings the driver's figures for a device of this process down to what the allocation may have. */
+static void bring_down(CUdevice device, uint64_t *free, uint64_t *total)
+{
+    const uint64_t cap = es_gate.config.memory_cap_bytes;
+    const int index = es_device_index(device);
+    unsigned long long used;
+
+    es_pools_look(device);
+    if (cap == 0 || index < 0 || !es_account_used((uint32_t)index, &used))
+        return;
+    if (*total > cap)
+        *total = cap;
+    if (used > cap)
+        used = cap;
+    if (*free > cap - used)
+        *free = cap - used;
+}
+
+CUresult es_cuMemGetInfo_v2(size_t *free, size_t *total)
+{
+    uint64_t bytes[2];
+    CUdevice device;
+    CUresult result;
+
+    ES_REAL_OR_RETURN(cuMemGetInfo_v2);
+    result = ES_DRIVER(cuMemGetInfo_v2)(free, total);
+    if (result != CUDA_SUCCESS || free == NULL || total == NULL ||
+        ES_DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
+        return result;
+    bytes[0] = *free;
+    bytes[1] = *total;
+    bring_down(device, &bytes[0], &bytes[1]);
+    *free = bytes[0];
+    *total = bytes[1];
+    return result;
+}
+ES_EXPORT(cuMemGetInfo_v2);
+
+CUresult es_cuMemGetInfo(unsigned int *free, unsigned int *total)
+{
+    uint64_t bytes[2];
+    CUdevice device;
+    CUresult result;
+
+    ES_REAL_OR_RETURN(cuMemGetInfo);
+    result = ES_DRIVER(cuMemGetInfo)(free, total);
+    if (result != CUDA_SUCCESS || free == NULL || total == NULL ||
+        ES_DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
+        return result;
+    bytes[0] = *free;
+    bytes[1] = *total;
+    bring_down(device, &bytes[0], &bytes[1]);
+    *free = (unsigned int)bytes[0];
+    *total = (unsigned int)bytes[1];
+    return result;
+}
+ES_EXPORT(cuMemGetInfo);
+
+/* Programs ask before they have made a context. */
+static bool capped(uint64_t total)
+{
+    es_session_join();
+    return es_mode_now() != ES_OUT && !es_life_apart() && es_gate.config.memory_cap_bytes != 0 &&
+           total > es_gate.config.memory_cap_bytes;
+}
+
+CUresult es_cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
+{
+    CUresult result;
+
+    ES_REAL_OR_RETURN(cuDeviceTotalMem_v2);
+    result = ES_DRIVER(cuDeviceTotalMem_v2)(bytes, dev);
+    if (result == CUDA_SUCCESS && bytes != NULL && capped(*bytes))
+        *bytes = es_gate.config.memory_cap_bytes;
+    return result;
+}
+ES_EXPORT(cuDeviceTotalMem_v2);
+
+CUresult es_cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
+{
+    CUresult result;
+
+    ES_REAL_OR_RETURN(cuDeviceTotalMem);
+    result = ES_DRIVER(cuDeviceTotalMem)(bytes, dev);
+    if (result == CUDA_SUCCESS && bytes != NULL && capped(*bytes))
+        *bytes = (unsigned int)es_gate.config.memory_cap_bytes;
+    return result;
+}
+ES_EXPORT(cuDeviceTotalMem);

@@ -1,0 +1,211 @@
+#include "virtual.h"
+
+#include <stdlib.h>
+
+#include "account.h"
+#include "core/blocks.h"
+#include "gate.h"
+#include "symbols.h"
+#include "wrappers.h"
+
+/* Memory that is made, mapped, unmapped and released step by step. It counts from cuMemCreate, on devices alone, until
+ * every handle to it is released and the last mapping is gone; address ranges cost nothing. No context is needed. What
+ * was imported is its exporter's. */
+
+struct chunk {
+    uint64_t bytes;
+    CUdevice device;
+    uint32_t uses; /* handles not yet released, and mappings */
+};
+
+/* The owner of a block is its chunk. A mapping's has the mapping's size; the kind of a handle's says how many more times
+ * than once the handle has to be released: retaining it may give the same one out again. */
+static struct es_lock lock;
+static struct es_blocks handles;
+static struct es_blocks mappings;
+
+/* With the lock held: one use less. Returns the chunk when that was the last. */
+static struct chunk *unuse(struct chunk *chunk)
+{
+    return --chunk->uses == 0 ? chunk : NULL;
+}
+
+/* Without it. */
+static void end(struct chunk *chunk)
+{
+    if (chunk != NULL)
+        es_account_free(chunk->device, chunk->bytes);
+    free(chunk);
+}
+
+static struct chunk *note(struct es_claim *claim, CUmemGenericAllocationHandle handle)
+{
+    struct chunk *chunk = malloc(sizeof(*chunk));
+    bool noted;
+
+    if (chunk == NULL)
+        return NULL;
+    *chunk = (struct chunk){claim->bytes, claim->device, 1};
+    es_lock_take(&lock);
+    noted = es_blocks_add(&handles, (struct es_block){handle, claim->bytes, (uint32_t)claim->device, 0, chunk}) != 0;
+    es_lock_give(&lock);
+    if (noted)
+        return chunk;
+    free(chunk);
+    return NULL;
+}
+
+CUresult es_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
+                        unsigned long long flags)
+{
+    struct es_claim claim = {.bytes = 0};
+    CUresult result;
+
+    ES_REAL_OR_RETURN(cuMemCreate);
+    if (handle != NULL && prop != NULL && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+        !es_account_claim(&claim, prop->location.id, size))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = ES_DRIVER(cuMemCreate)(handle, size, prop, flags);
+    if (result == CUDA_SUCCESS && claim.counted && note(&claim, *handle) != NULL)
+        es_account_use(&claim);
+    else
+        es_account_drop(&claim);
+    return result;
+}
+ES_EXPORT(cuMemCreate);
+
+CUresult es_cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+    struct chunk *ended = NULL;
+    struct es_block block, again;
+    CUresult result;
+
+    ES_REAL_OR_RETURN(cuMemRelease);
+    /* The last release of a handle is taken out before: the driver may give the same one out again at once. */
+    es_lock_take(&lock);
+    block = es_blocks_remove(&handles, handle);
+    again = block;
+    again.kind--;
+    if (block.kind > 0)
+        (void)es_blocks_add(&handles, again);
+    es_lock_give(&lock);
+    result = ES_DRIVER(cuMemRelease)(handle);
+    if (block.address == 0)
+        return result;
+    es_lock_take(&lock);
+    if (result == CUDA_SUCCESS)
+        ended = unuse(block.owner);
+    else
+        (void)es_blocks_add(&handles, block);
+    es_lock_give(&lock);
+    end(ended);
+    return result;
+}
+ES_EXPORT(cuMemRelease);
+
+/* With the lock held: the mapping that an address lies in. */
+static struct es_block mapping_at(CUdeviceptr address)
+{
+    for (size_t place = 0; place < mappings.capacity; place++) {
+        const struct es_block *block = &mappings.places[place];
+
+        if (block->address != 0 && address - block->address < block->bytes)
+            return *block;
+    }
+    return (struct es_block){0};
+}
+
+/* One more handle to what is mapped there, maybe the same one. */
+CUresult es_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
+{
+    struct es_block mapping, block;
+    CUresult result;
+
+    ES_REAL_OR_RETURN(cuMemRetainAllocationHandle);
+    result = ES_DRIVER(cuMemRetainAllocationHandle)(handle, addr);
+    if (result != CUDA_SUCCESS || handle == NULL || !es_account_counts())
+        return result;
+    es_lock_take(&lock);
+    mapping = mapping_at((CUdeviceptr)(uintptr_t)addr);
+    if (mapping.address != 0) {
+        block = es_blocks_remove(&handles, *handle);
+        if (block.address != 0)
+            block.kind++;
+        else
+            block = (struct es_block){*handle, mapping.bytes, mapping.device, 0, mapping.owner};
+        if (es_blocks_add(&handles, block))
+            ((struct chunk *)block.owner)->uses++;
+    }
+    es_lock_give(&lock);
+    return result;
+}
+ES_EXPORT(cuMemRetainAllocationHandle);
+
+CUresult es_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                     unsigned long long flags)
+{
+    struct es_block block;
+    CUresult result;
+
+    ES_REAL_OR_RETURN(cuMemMap);
+    result = ES_DRIVER(cuMemMap)(ptr, size, offset, handle, flags);
+    if (result != CUDA_SUCCESS || !es_account_counts())
+        return result;
+    es_lock_take(&lock);
+    block = es_blocks_remove(&handles, handle);
+    if (block.address != 0) {
+        (void)es_blocks_add(&handles, block);
+        if (es_blocks_add(&mappings, (struct es_block){ptr, size, block.device, 0, block.owner}))
+            ((struct chunk *)block.owner)->uses++;
+    }
+    es_lock_give(&lock);
+    return result;
+}
+ES_EXPORT(cuMemMap);
+
+/* A range holds whole mappings, of which each ends. */
+CUresult es_cuMemUnmap(CUdeviceptr ptr, size_t size)
+{
+    CUdeviceptr at = ptr;
+    CUresult result;
+
+    ES_REAL_OR_RETURN(cuMemUnmap);
+    result = ES_DRIVER(cuMemUnmap)(ptr, size);
+    if (result != CUDA_SUCCESS || !es_account_counts())
+        return result;
+    while (at - ptr < size) {
+        struct chunk *ended = NULL;
+        struct es_block block;
+
+        es_lock_take(&lock);
+        block = es_blocks_remove(&mappings, at);
+        if (block.address == 0) {
+            /* Mapped from what is not counted: the next one that is. */
+            uint64_t next = 0;
+
+            for (size_t place = 0; place < mappings.capacity; place++) {
+                const uint64_t begin = mappings.places[place].address;
+
+                if (begin > at && begin - ptr < size && (next == 0 || begin < next))
+                    next = begin;
+            }
+            block = es_blocks_remove(&mappings, next);
+        }
+        if (block.address != 0)
+            ended = unuse(block.owner);
+        es_lock_give(&lock);
+        end(ended);
+        if (block.address == 0)
+            break;
+        at = block.address + block.bytes;
+    }
+    return result;
+}
+ES_EXPORT(cuMemUnmap);
+
+void es_virtual_reset(void)
+{
+    /* The chunks are left alone: freeing what the parent's other threads were at is not safe in a child. */
+    lock = (struct es_lock){0};
+    handles = mappings = (struct es_blocks){0};
+}

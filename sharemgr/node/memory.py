@@ -1,0 +1,162 @@
+"""The ledger of one allocation and the allowance words of its clients, which together say what is used."""
+
+import logging
+from collections.abc import Mapping, MutableMapping
+
+from cuda_hook.gate import DEVICES_MAX, GatePages
+from edgeshare.units import MIB
+from sharemgr.node.ledger import Info, Ledger, Verdict
+
+logger = logging.getLogger(__name__)
+
+
+class Memory:
+    """What the clients of one allocation use of its devices. Nothing here waits.
+
+    An allowance word may say anything; of what it says, so much counts as its client really holds.
+    """
+
+    def __init__(
+        self,
+        allocation_id: str,
+        cap_bytes: int,
+        device_ids: tuple[str, ...],
+        context_bytes: MutableMapping[str, int],
+    ) -> None:
+        """``cap_bytes`` is of each device; ``context_bytes`` by device id is what a context takes, as measured:
+        shared by all allocations of a node, empty at first."""
+        self.refused_context_bytes = 0
+        """What the last context took that did not fit under the cap; 0 once one fitted."""
+        self._allocation_id = allocation_id
+        self._device_ids = device_ids
+        self._context_bytes = context_bytes
+        self._ledger = Ledger(cap_bytes, len(device_ids))
+        self._pages: dict[int, GatePages] = {}
+
+    def join(self, client_id: int, pages: GatePages) -> None:
+        """A client came."""
+        self._pages[client_id] = pages
+        self._ledger.join(client_id)
+
+    def leave(self, client_id: int) -> bool:
+        """A client is gone. True when the driver has still to free what it used."""
+        for device in range(len(self._device_ids)):
+            self._take_back(client_id, device)
+        self._pages.pop(client_id, None)
+        self._ledger.client_gone(client_id)
+        return client_id in self._ledger.dying()
+
+    def reserve(self, client_id: int, device: int, size_bytes: int) -> Verdict:
+        """May a client take so much? Before anything is refused, all take part with what they hold and do not use.
+        Raises InvalidRequest for what cannot be meant."""
+        verdict = self._ledger.reserve(client_id, device, size_bytes)
+        if not verdict.granted:
+            self._take_all_back(device)
+            verdict = self._ledger.reserve(client_id, device, size_bytes)
+        elif device < DEVICES_MAX:
+            pages = self._pages[client_id]
+            more_bytes = self._ledger.allow(client_id, device, self._standing_bytes(client_id, device))
+            if more_bytes:
+                pages.allow(device, more_bytes)
+        return verdict
+
+    def reserve_context(self, client_id: int, device: int) -> Verdict:
+        """May a client make a context? Raises InvalidRequest for what cannot be meant."""
+        size_bytes = self._context_size_bytes(device)
+        verdict = self._ledger.reserve_context(client_id, device, size_bytes)
+        if not verdict.granted:
+            self._take_all_back(device)
+            verdict = self._ledger.reserve_context(client_id, device, size_bytes)
+        if not verdict.granted and self.refused_context_bytes != size_bytes:
+            logger.warning(
+                "allocation %s: a context on device %d takes about %d MiB, as last measured, and %d MiB of its cap of "
+                "%d MiB are free: ask for more memory (edge/gpu-memory-mib, --memory-mib)",
+                self._allocation_id,
+                device,
+                -(-size_bytes // MIB),
+                verdict.free_bytes // MIB,
+                self._ledger.info(device).cap_bytes // MIB,
+            )
+        self.refused_context_bytes = 0 if verdict.granted else size_bytes
+        return verdict
+
+    def declare_context(self, client_id: int, device: int) -> None:
+        """A client has a context from before. Raises InvalidRequest for what cannot be."""
+        self._ledger.declare_context(client_id, device)
+
+    def context_ended(self, client_id: int, device: int) -> None:
+        """A client has a context less. Raises InvalidRequest where it made none."""
+        self._ledger.context_ended(client_id, device, self._context_size_bytes(device))
+
+    def declare(self, client_id: int, device: int, size_bytes: int) -> None:
+        """A client has this much from before. Raises InvalidRequest for what cannot be."""
+        self._ledger.declare(client_id, device, size_bytes)
+
+    def freed(self, client_id: int, device: int, size_bytes: int) -> None:
+        """A client holds this much no more. Raises InvalidRequest where it did not hold it."""
+        self._ledger.freed(client_id, device, size_bytes)
+
+    def info(self, device: int) -> Info:
+        """Cap and use of one device. Raises InvalidRequest where there is no such device."""
+        info = self._ledger.info(device)
+        idle_bytes = sum(self._standing_bytes(client_id, device) for client_id in self._pages)
+        return Info(info.cap_bytes, info.used_bytes - idle_bytes)
+
+    def overhead_bytes(self, device: int) -> int:
+        """What the driver took of one device by itself, for all clients together."""
+        return self._ledger.overhead_bytes(device)
+
+    def used_bytes(self) -> int:
+        """What all clients use of all devices."""
+        return sum(self.info(device).used_bytes for device in range(len(self._device_ids)))
+
+    def client_bytes(self, client_id: int) -> int:
+        """What one client uses of all devices."""
+        return self._ledger.client_bytes(client_id) - sum(self._idle(client_id))
+
+    def dying(self) -> dict[int, int]:
+        """The clients that are gone and whose memory the driver has not freed yet, and how many bytes each had."""
+        return self._ledger.dying()
+
+    def driver_freed(self, client_id: int) -> None:
+        """The driver no longer lists a dying client's process."""
+        self._ledger.driver_freed(client_id)
+
+    def look(self) -> None:
+        """The driver is about to be asked what each process uses."""
+        for client_id in self._pages:
+            self._ledger.look(client_id, self._idle(client_id))
+
+    def reconcile(self, client_id: int, driver_bytes: Mapping[str, int]) -> None:
+        """Takes in what the driver says that a client's process uses, by device id."""
+        for device, device_id in enumerate(self._device_ids):
+            standing_bytes = self._standing_bytes(client_id, device)
+            context_bytes = self._ledger.reconcile(client_id, device, driver_bytes.get(device_id, 0), standing_bytes)
+            if context_bytes is not None:
+                # Code that was loaded since counts in it, too: the least that was seen is nearest to a bare context.
+                known_bytes = self._context_bytes.get(device_id, context_bytes)
+                self._context_bytes[device_id] = min(context_bytes, known_bytes)
+            if self._ledger.info(device).free_bytes == 0:
+                # What the driver took by itself was taken from nobody: no allowance may stand in its place.
+                self._take_all_back(device)
+
+    def _context_size_bytes(self, device: int) -> int:
+        self._ledger.info(device)
+        return self._context_bytes.get(self._device_ids[device], 0)
+
+    def _standing_bytes(self, client_id: int, device: int) -> int:
+        pages = self._pages.get(client_id)
+        return min(pages.standing_bytes(device), self._ledger.held_bytes(client_id, device)) if pages else 0
+
+    def _idle(self, client_id: int) -> list[int]:
+        return [self._standing_bytes(client_id, device) for device in range(len(self._device_ids))]
+
+    def _take_all_back(self, device: int) -> None:
+        for client_id in self._pages:
+            self._take_back(client_id, device)
+
+    def _take_back(self, client_id: int, device: int) -> None:
+        pages = self._pages.get(client_id)
+        if pages is not None:
+            taken_bytes = pages.take_back(device, self._ledger.held_bytes(client_id, device))
+            self._ledger.freed(client_id, device, taken_bytes)
