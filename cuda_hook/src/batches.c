@@ -189,6 +189,21 @@ void es_batch_close(struct es_slot *slot, bool foreign)
     es_lock_give(&es_gate.lock);
 }
 
+bool es_batches_close_all(void)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < es_slots_used(); i++) {
+        struct es_slot *slot = es_slot_at(i);
+
+        if (es_slot_busy(slot))
+            all = false;
+        else
+            es_batch_close(slot, true);
+    }
+    return all;
+}
+
 void es_batch_waited(struct es_slot *slot, uint64_t streams)
 {
     bool collect;

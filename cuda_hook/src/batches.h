@@ -30,6 +30,9 @@ void es_batches_return(void);
  * the gate is shut and the slot is not busy (foreign). */
 void es_batch_close(struct es_slot *slot, bool foreign);
 
+/* The same of all threads, while the gate is shut: false when some are within the driver, and theirs stayed open. */
+bool es_batches_close_all(void);
+
 /* A wait of the thread returned, so that all it submitted to these streams is done: its open batch ends without a marker
  * when it touched no others. */
 void es_batch_waited(struct es_slot *slot, uint64_t streams);

@@ -25,6 +25,7 @@ static struct context contexts[ES_CONTEXTS];
 static uint32_t context_count; /* ever, of this process: an upper bound of those alive */
 static struct stream streams[ES_STREAMS];
 static uint64_t streams_used;
+static bool many_said;
 
 struct es_quiet es_quiet_begin(void)
 {
@@ -145,7 +146,7 @@ int es_stream_index(CUstream stream)
     int index;
 
     if (capturing(handle))
-        return -1;
+        return ES_STREAM_NONE;
     es_lock_take(&es_gate.lock);
     index = find_stream(handle, context);
     es_lock_give(&es_gate.lock);
@@ -154,20 +155,27 @@ int es_stream_index(CUstream stream)
     if (!is_default(handle) && !context_of(handle, &context))
         context = current();
     if (context == NULL)
-        return -1;
-    for (int tries = 0; index < 0 && tries < 2; tries++) {
+        return ES_STREAM_NONE;
+    for (int tries = 0; index < 0 && tries < 3; tries++) {
         es_lock_take(&es_gate.lock);
         index = find_stream(handle, context);
         if (index < 0)
             index = note_stream(handle, context);
         es_lock_give(&es_gate.lock);
-        /* All are touched: this thread's are free once they are marked. */
-        if (index < 0 && es_slot_self != NULL)
+        /* All are touched: this thread's are free once they are marked, and then those of all others. */
+        if (index < 0 && tries == 0 && es_slot_self != NULL)
             es_batch_close(es_slot_self, false);
+        else if (index < 0 && tries == 1 && es_gate_pause()) {
+            (void)es_batches_close_all();
+            es_gate_resume();
+        }
     }
-    if (index < 0)
-        es_log("more streams are busy at once than are told apart (%d): a launch is not counted", ES_STREAMS);
-    return index;
+    if (index >= 0)
+        return index;
+    if (!__atomic_exchange_n(&many_said, true, __ATOMIC_RELAXED))
+        es_log("more streams (%d) or contexts (%d) are busy at once than are told apart: some launches are not counted",
+               ES_STREAMS, ES_CONTEXTS);
+    return ES_STREAM_MANY;
 }
 
 int es_stream_context(int index)

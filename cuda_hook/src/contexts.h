@@ -9,7 +9,7 @@
 /* The contexts that the program submits to, each with a pool of events of the hook's own (markers), and the streams it
  * submits to. All functions take the gate's lock themselves unless they say otherwise, and call the driver without it. */
 
-enum { ES_CONTEXTS = 16, ES_POOL = 64 };
+enum { ES_CONTEXTS = 256, ES_POOL = 64 };
 
 /* A stretch of calls of the hook's own: in it, what the driver forbids while some thread of the program captures (event
  * queries among others) is allowed, and breaks no capture. */
@@ -20,8 +20,12 @@ struct es_quiet {
 struct es_quiet es_quiet_begin(void);
 void es_quiet_end(struct es_quiet quiet);
 
-/* The index of a stream, for sets of streams: noted when it is new. -1: the stream is capturing (its launches go into a
- * graph and not to the device), or the driver knows no such stream. NULL and CU_STREAM_LEGACY are the same. */
+enum {
+    ES_STREAM_NONE = -1, /* it is capturing (its launches go into a graph and not to the device), or there is no such */
+    ES_STREAM_MANY = -2, /* more streams or contexts are busy at once than can be told apart */
+};
+
+/* The index of a stream, for sets of streams: noted when it is new. NULL and CU_STREAM_LEGACY are the same. */
 int es_stream_index(CUstream stream);
 
 /* Where a noted stream is; with the gate's lock held. */

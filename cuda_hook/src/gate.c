@@ -190,14 +190,14 @@ static struct es_slot *admit(struct es_slot *slot, uint64_t key, CUstream stream
         if (es_mode_now() == ES_UNSHARED)
             (void)es_session_away();
         index = es_stream_index(stream);
-        if (index < 0)
+        if (index == ES_STREAM_NONE)
             return NULL;
         if ((word & ES_GATE_HELD) == 0) {
             wait_at_gate(slot);
             continue;
         }
-        if (slot == NULL)
-            return NULL; /* more threads than slots: gated, not counted */
+        if (slot == NULL || index == ES_STREAM_MANY)
+            return NULL; /* more than can be told apart: gated, not counted */
         if (word != __atomic_load_n(&slot->word, __ATOMIC_RELAXED))
             renew(slot, word);
         if (!es_queue_take(slot, key, stream, index, word))
