@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from manager import PATIENCE_S, ScriptedManager
+from nvidia import NotHereError, release
 from programs import FLAGS, LINK_DRIVER, OUT_OF_MEMORY, ROOT, SOURCES, Stage
 from testbed import EDGESHARE, Testbed
 
@@ -75,13 +76,10 @@ each_program = pytest.mark.parametrize(
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The compiled programs, made with NVIDIA's own header."""
-    spec = importlib.util.find_spec("nvidia")
-    folders = (
-        [Path(root) / "cuda_runtime" / "include" for root in (spec.submodule_search_locations or ())] if spec else []
-    )
-    include = next((folder for folder in folders if (folder / "cuda.h").exists()), None)
-    if include is None:
-        pytest.skip("NVIDIA's header is not here: pip install nvidia-cuda-runtime-cu12")
+    try:
+        include = release("12.9")
+    except NotHereError as error:
+        pytest.skip(f"NVIDIA's header is not here: {error}")
     folder = tmp_path_factory.mktemp("real")
     common = [f"-I{include}", f"-I{ROOT / 'simgpu'}"]
     for target, command in {

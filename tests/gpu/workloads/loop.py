@@ -68,7 +68,10 @@ def say(**answer: Any) -> None:
     print(json.dumps(answer), flush=True)
 
 
-def percentile(sorted_values: list[float], percent: float) -> float:
+def percentile(sorted_values: list[float], percent: float) -> float | None:
+    """None of nothing."""
+    if not sorted_values:
+        return None
     return sorted_values[min(len(sorted_values) - 1, int(len(sorted_values) * percent / 100))]
 
 
