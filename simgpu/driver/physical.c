@@ -18,7 +18,7 @@ struct description {
     CUmemAllocationProp prop;
 };
 
-static const char MAGIC[8] = "SIMGPUVM";
+static const char MAGIC[8] = {'S', 'I', 'M', 'G', 'P', 'U', 'V', 'M'};
 
 /* A handle is a place in the table (from 1) and, above it, how often the place was used: a stale one is told. */
 static struct {
