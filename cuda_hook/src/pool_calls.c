@@ -175,6 +175,30 @@ CUresult es_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, con
 }
 ES_EXPORT(cuGraphAddMemAllocNode);
 
+/* The call for nodes of all types. */
+#define ADD_NODE(name, parameters, arguments)                                              \
+    CUresult es_##name parameters                                                          \
+    {                                                                                      \
+        ES_REAL_OR_RETURN(name);                                                           \
+        if (nodeParams != NULL && nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)        \
+            es_pools_graph_allocates();                                                    \
+        return ES_DRIVER(name) arguments;                                                  \
+    }                                                                                      \
+    ES_EXPORT(name)
+
+ADD_NODE(cuGraphAddNode,
+         (CUgraphNode * phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
+          CUgraphNodeParams *nodeParams),
+         (phGraphNode, hGraph, dependencies, numDependencies, nodeParams));
+ADD_NODE(cuGraphAddNode_v2,
+         (CUgraphNode * phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+          const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams),
+         (phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams));
+ADD_NODE(cuGraphAddNode_v3,
+         (CUgraphNode * phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+          const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams),
+         (phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams));
+
 CUresult es_cuDeviceGraphMemTrim(CUdevice device)
 {
     CUresult result;
