@@ -14,7 +14,8 @@ const char *es_malformed_text(int malformed);
 
 uint32_t es_gate_open_word(uint32_t number, int contended);
 uint32_t es_gate_number(uint32_t word);
-void es_gate_open(struct es_gate_page *page, uint32_t number, int contended, uint64_t now_ns, uint64_t ends_at_ns);
+void es_gate_open(struct es_gate_page *page, uint32_t number, int contended, uint64_t now_ns, uint64_t free_at_ns,
+                  uint64_t ends_at_ns);
 void es_gate_prolong(struct es_gate_page *page, uint64_t ends_at_ns);
 void es_gate_close(struct es_gate_page *page);
 void es_gate_discard(struct es_gate_page *page);

@@ -66,15 +66,16 @@ class GatePages:
             os.close(fd)
         self._fds = ()
 
-    def open(self, number: int, contended: bool, now_ns: int, ends_at_ns: int = 0) -> None:
+    def open(self, number: int, contended: bool, now_ns: int, free_at_ns: int = 0, ends_at_ns: int = 0) -> None:
         """Lets the client launch under grant ``number`` (1 to GRANT_NUMBER_MAX), and wakes who waits for it.
 
+        From ``free_at_ns`` on nothing of others is queued before it, as far as is known.
         Before ``ends_at_ns`` (0: unknown) it is not called back, so that until then more may be queued. Also changes
         the contended bit of a grant that goes on.
         """
         if not 1 <= number <= GRANT_NUMBER_MAX:
             raise ValueError(f"grant number {number} is not within 1 to {GRANT_NUMBER_MAX}")
-        lib.es_gate_open(self._gate, number, contended, now_ns, ends_at_ns)
+        lib.es_gate_open(self._gate, number, contended, now_ns, free_at_ns, ends_at_ns)
 
     def prolong(self, ends_at_ns: int) -> None:
         """Moves the time before which the grant is not called back."""

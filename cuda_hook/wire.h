@@ -85,6 +85,7 @@ struct es_gate_page {
     uint32_t word;          /* es_gate_bits and the grant's number; a futex */
     uint32_t epoch;         /* the manager's life; another one than in WELCOME means the page is dead (0: discarded) */
     uint64_t granted_at_ns; /* CLOCK_MONOTONIC of the grant in `word` */
+    uint64_t free_at_ns;    /* CLOCK_MONOTONIC: when what others queued before it is done, as far as is known */
     uint64_t ends_at_ns;    /* CLOCK_MONOTONIC: before this the grant is not called back, and may be prolonged; 0: unknown */
     uint8_t device_uuids[ES_DEVICES_MAX][ES_UUID_BYTES]; /* of the allocation's devices, in their order; zero: unknown */
 };

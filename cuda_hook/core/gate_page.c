@@ -24,9 +24,11 @@ static void store_word(struct es_gate_page *page, uint32_t word)
     (void)syscall(SYS_futex, &page->word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-void es_gate_open(struct es_gate_page *page, uint32_t number, int contended, uint64_t now_ns, uint64_t ends_at_ns)
+void es_gate_open(struct es_gate_page *page, uint32_t number, int contended, uint64_t now_ns, uint64_t free_at_ns,
+                  uint64_t ends_at_ns)
 {
     __atomic_store_n(&page->granted_at_ns, now_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&page->free_at_ns, free_at_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&page->ends_at_ns, ends_at_ns, __ATOMIC_RELAXED);
     store_word(page, es_gate_open_word(number, contended));
 }

@@ -10,7 +10,8 @@ uint32_t es_gate_open_word(uint32_t number, int contended);
 uint32_t es_gate_number(uint32_t word);
 
 /* The manager's side: each stores the word with release order and wakes every thread that waits on it. */
-void es_gate_open(struct es_gate_page *page, uint32_t number, int contended, uint64_t now_ns, uint64_t ends_at_ns);
+void es_gate_open(struct es_gate_page *page, uint32_t number, int contended, uint64_t now_ns, uint64_t free_at_ns,
+                  uint64_t ends_at_ns);
 /* The grant goes on beyond the end that was named. Wakes nobody: who looks then will see. */
 void es_gate_prolong(struct es_gate_page *page, uint64_t ends_at_ns);
 /* Keeps the number of the grant that ends, so that the client can name it in its RELEASE. */

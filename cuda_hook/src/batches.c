@@ -8,6 +8,7 @@
 
 struct batch {
     CUevent start; /* where its burst began, or NULL: it follows the one before */
+    uint64_t behind_ns; /* of the time since the start, what was others' */
     CUevent end;   /* NULL: no marker could be had, it ends by its estimate */
     int context, start_context;
     uint64_t cost_ns; /* estimate */
@@ -15,7 +16,11 @@ struct batch {
     uint64_t key; /* 0: of several functions, teaches nothing */
     uint64_t launches;
     bool fresh; /* began on an idle device at an unknown time: count the estimate */
+    uint64_t late_ns; /* when it was closed, if all should have ended before; else 0 */
 };
+
+/* The manager grants no earlier before the device is free. */
+enum { BEHIND_MOST_NS = 1000 * 1000 };
 
 static struct batch queue[ES_BATCHES]; /* closed, oldest first */
 static uint32_t first, count;
@@ -26,7 +31,7 @@ static int spent_context; /* … and it would have gone back to the pool of this
 /* The latest end that was seen, from which the next batch of its context is counted. Who waits for a marker wakes late,
  * but the markers themselves tell how long one was after the other: so the host's time of an end is the earliest that
  * agrees with what was seen since. It may creep, by a thousandth, as elapsed times are rounded. */
-enum { CREEP_SHIFT = 10 };
+enum { CREEP_SHIFT = 10, AT_ONCE_NS = 200 * 1000 };
 static CUevent latest;
 static int latest_context = -1;
 static uint64_t latest_ended_ns;
@@ -52,6 +57,15 @@ void es_batches_return(void)
     es_lock_give(&es_gate.lock);
 }
 
+/* With the lock held: how long the device will still run what others queued before this client was let in. */
+static uint64_t behind_ns(uint64_t now_ns)
+{
+    const uint64_t free_at_ns =
+        es_mode_now() == ES_JOINED ? __atomic_load_n(&es_gate.page->free_at_ns, __ATOMIC_RELAXED) : 0;
+
+    return free_at_ns > now_ns && free_at_ns - now_ns < BEHIND_MOST_NS ? free_at_ns - now_ns : 0;
+}
+
 bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, bool unknown)
 {
     const bool idle = es_batches_drained();
@@ -61,6 +75,7 @@ bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, boo
         timed = unknown || es_gate.burst_ns >= ES_LONG_BURST_NS || es_gate.bursts++ % ES_TIMED_BURSTS == 0;
     }
     es_gate.idle_since_ns = 0;
+    slot->batch.behind_ns = behind_ns(now_ns);
     slot->batch.drawn_ns = drawn_ns;
     slot->batch.opened_ns = now_ns;
     slot->batch.key = 0;
@@ -103,6 +118,20 @@ bool es_batch_full(const struct es_slot *slot, uint64_t cap_ns)
     return slot->batch.alone || used_ns(slot) >= cap_ns / 2;
 }
 
+uint64_t es_batches_queued_ns(uint64_t now_ns)
+{
+    uint64_t queued_ns = es_timeline_backlog_ns(&es_gate.timeline, now_ns);
+
+    for (size_t i = 0; i < es_slots_used(); i++) {
+        const struct es_slot *slot = es_slot_at(i);
+        const int64_t left_ns = slot->batch.opened_ns == 0 ? 0 : __atomic_load_n(&slot->left_ns, __ATOMIC_RELAXED);
+
+        if (left_ns > 0)
+            queued_ns -= (uint64_t)left_ns < queued_ns ? (uint64_t)left_ns : queued_ns;
+    }
+    return queued_ns;
+}
+
 void es_batch_extend(struct es_slot *slot, uint64_t drawn_ns)
 {
     const uint64_t grown_ns = used_ns(slot) + drawn_ns - slot->batch.drawn_ns;
@@ -124,6 +153,7 @@ void es_batch_close(struct es_slot *slot, bool foreign)
     struct es_batch_open open;
     CUevent ends[ES_STREAMS];
     uint64_t used, launches;
+    uint64_t late_ns = 0;
     bool pushed = false;
 
     es_lock_take(&es_gate.lock);
@@ -147,6 +177,8 @@ void es_batch_close(struct es_slot *slot, bool foreign)
     slot->marking = true;
     open = slot->batch;
     used = used_ns(slot);
+    if (foreign && es_batches_queued_ns(es_now_ns()) == 0)
+        late_ns = es_now_ns();
     es_lock_give(&es_gate.lock);
 
     for (int i = 0; i < ES_STREAMS; i++)
@@ -160,6 +192,7 @@ void es_batch_close(struct es_slot *slot, bool foreign)
         /* The first stands for the batch; it has ended when the others have too. */
         push((struct batch){
             .start = pushed ? NULL : open.start,
+            .behind_ns = open.behind_ns,
             .end = ends[i],
             .context = es_stream_context(i),
             .start_context = open.start_context,
@@ -168,6 +201,7 @@ void es_batch_close(struct es_slot *slot, bool foreign)
             .key = open.shared || (open.streams & (open.streams - 1)) != 0 ? 0 : open.key,
             .launches = launches,
             .fresh = open.fresh,
+            .late_ns = late_ns,
         });
         pushed = true;
     }
@@ -245,15 +279,18 @@ static void account(struct batch *batch, int64_t ns, bool measured, int64_t afte
 {
     const bool behind = measured && ns < 0; /* it ended before one that was counted already: another stream's */
     uint64_t ended_ns = now_ns;
+    bool idle;
 
     if (after_ns >= 0 && latest_ended_ns + (uint64_t)(after_ns + (after_ns >> CREEP_SHIFT)) < now_ns)
         ended_ns = latest_ended_ns + (uint64_t)(after_ns + (after_ns >> CREEP_SHIFT));
 
-    if (!measured)
+    /* The marker was done as soon as it was recorded: the device had been idle. */
+    idle = batch->late_ns != 0 && ended_ns < batch->late_ns + AT_ONCE_NS;
+    if (!measured || (idle && ns > (int64_t)batch->cost_ns))
         es_gate.gpu_ns += batch->cost_ns;
     else if (ns > 0)
         es_gate.gpu_ns += (uint64_t)ns;
-    if (batch->key != 0 && measured && ns >= 0)
+    if (batch->key != 0 && measured && ns >= 0 && !idle)
         es_costs_learn(&es_gate.costs, batch->key, (uint64_t)ns / batch->launches);
     else if (batch->key != 0)
         es_costs_find(&es_gate.costs, batch->key)->pending_since_ns = 0;
@@ -322,6 +359,8 @@ void es_batches_collect(void)
             over = ended(&head, now_ns);
         if (over && held) {
             measured = elapsed(from, head.end, &ns);
+            if (measured && from == head.start)
+                ns -= (int64_t)head.behind_ns < ns ? (int64_t)head.behind_ns : ns;
             if (from == before)
                 after_ns = ns;
             else

@@ -16,6 +16,10 @@ enum { ES_BATCHES = 256 };
  * (without the lock) and stores it in the batch. */
 bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, bool unknown);
 
+/* How much GPU time of what was submitted is still to run, as far as is known: the backlog without what open batches may
+ * still use. With the lock held. */
+uint64_t es_batches_queued_ns(uint64_t now_ns);
+
 /* The open batch may use drawn_ns more, beyond what it has used. With the lock held. */
 void es_batch_extend(struct es_slot *slot, uint64_t drawn_ns);
 

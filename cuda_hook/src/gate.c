@@ -96,6 +96,20 @@ static void request(uint64_t now_ns)
     es_gate.requested_ns = now_ns;
 }
 
+/* What was queued does not drain, and may be waiting for what this thread is about to submit (a stream that waits for
+ * another, say). The manager does not wait for that drain for ever, and has to know that somebody waits here. */
+static void request_though_owed(uint32_t word)
+{
+    uint64_t now_ns;
+
+    es_lock_take(&es_gate.lock);
+    now_ns = es_now_ns();
+    if (es_mode_now() == ES_JOINED && es_gate_load(es_gate.page) == word &&
+        (!es_gate.requested || now_ns - es_gate.requested_ns > 1000 * ES_MS))
+        request(now_ns);
+    es_lock_give(&es_gate.lock);
+}
+
 /* Waits at the manager's closed gate, some time at most; asks for a slice when nobody has yet. */
 static void wait_for_grant(struct es_slot *slot)
 {
@@ -132,8 +146,11 @@ static void wait_for_grant(struct es_slot *slot)
     es_lock_take(&es_gate.lock);
     es_gate.waiting--;
     es_lock_give(&es_gate.lock);
-    if (woken == ETIMEDOUT)
+    if (woken == ETIMEDOUT) {
         es_session_look();
+        if (owed)
+            request_though_owed(word);
+    }
     else if (slot != NULL && (es_gate_load(es_gate.page) & ES_GATE_HELD) != 0)
         slot->granted_ns = __atomic_load_n(&es_gate.page->granted_at_ns, __ATOMIC_RELAXED);
 }

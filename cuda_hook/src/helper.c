@@ -16,7 +16,8 @@
 enum {
     STACK_BYTES = 512 * 1024,      /* the driver's calls want some; only what is touched is there */
     LARGE_STACK_BYTES = 16 * 1024 * 1024,
-    CONTENDED_LOOK_NS = 500 * 1000, /* with a rival waiting: how soon the end of a client's work is noticed */
+    CONTENDED_LOOK_NS = 200 * 1000, /* with a rival waiting: how soon the end of a client's work is noticed */
+    CONTENDED_SLEEP_NS = 5 * 1000 * 1000, /* … and how long one may sleep while enough is queued */
     BUSY_LOOK_NS = 50 * 1000,      /* while a thread is within a submitting call of the driver */
     CALL_TRIES = 8, /* the window between its last look and its sleep is some instructions long */
     FORETELL_NS = 50 * 1000,       /* a drain so near is not worth foretelling */
@@ -200,7 +201,7 @@ static uint64_t look_around(struct look *look, uint32_t word)
     const uint64_t period_ns = contended ? CONTENDED_LOOK_NS : ES_IDLE_NS;
     const uint64_t now_ns = es_now_ns();
     const uint64_t launches = es_launches();
-    uint64_t idle_end_ns;
+    uint64_t idle_end_ns, queued_ns, sleep_ns = period_ns;
     uint32_t closed;
     bool drained, arriving, open = false;
 
@@ -215,6 +216,7 @@ static uint64_t look_around(struct look *look, uint32_t word)
         es_gate.idle_since_ns = now_ns;
     idle_end_ns = es_gate.idle_since_ns + patience_ns(contended);
     closed = es_batches_closed();
+    queued_ns = es_batches_queued_ns(now_ns);
     for (size_t i = 0; i < es_slots_used() && !open; i++)
         open = __atomic_load_n(&es_slot_at(i)->launches, __ATOMIC_RELAXED) != es_slot_at(i)->batch.settled;
     es_lock_give(&es_gate.lock);
@@ -230,20 +232,24 @@ static uint64_t look_around(struct look *look, uint32_t word)
         (void)es_batches_await();
         return 0;
     }
+    /* While enough is queued nothing is to be seen; just before its end, a marker tells when that is. */
+    if (contended && queued_ns > CONTENDED_LOOK_NS)
+        sleep_ns = queued_ns - CONTENDED_LOOK_NS / 2;
+    if (closed > 0 && (!open || launches == look->launches))
+        es_batches_collect();
     /* Nothing was submitted for a while, but something is queued since the last marker. */
-    if (launches == look->launches && now_ns - look->at_ns >= period_ns && open && es_gate_pause()) {
+    if (sleep_ns == period_ns && launches == look->launches && now_ns - look->at_ns >= period_ns && open &&
+        es_gate_pause()) {
         (void)es_batches_close_all();
         es_gate_resume();
         look->at_ns = now_ns;
         return contended ? 0 : period_ns;
     }
-    if (!open && closed > 0)
-        es_batches_collect();
     if (launches != look->launches) {
         look->launches = launches;
         look->at_ns = now_ns;
     }
-    return period_ns;
+    return sleep_ns < CONTENDED_SLEEP_NS || !contended ? sleep_ns : CONTENDED_SLEEP_NS;
 }
 
 static void *run(void *nothing)

@@ -30,6 +30,7 @@ struct es_batch_open {
     uint64_t opened_ns;
     uint64_t key;       /* of its first launch */
     CUevent start;      /* recorded before its first launch, or NULL */
+    uint64_t behind_ns; /* how long from there the device still ran what others had queued */
     int start_context;
     bool shared;        /* launches of several keys */
     bool alone;         /* the one launch is being timed: nothing may join it */

@@ -6,6 +6,8 @@ What a client must keep to, so that the arbiter knows who has drained:
 - From its first REQUEST on, every grant of its allocation opens its gate, and it owes one RELEASE for it: when it was
   revoked and has drained (at once, if it launched nothing), or before because it has been idle. From then on it takes
   its gate as closed until the gate shows another number than the one it released.
+- A launch that waits at the gate for long because what was queued before does not drain says REQUEST, too: what is
+  queued may be waiting for it.
 - A RELEASE that says FOLLOWS is as good as a RELEASE and a REQUEST.
 
 Numbers of grants rise by one. A release or a report of usage with a number that is not of the grant that lasts is
@@ -167,6 +169,8 @@ class Arbiter:
         contender.want(client)
         if contender.phase is HOLDING:
             self._slices.admit(contender)
+        elif contender.phase is OVERLAPPING:
+            self._slices.compete_again(contender)
         elif contender.phase is IDLE or contender.phase is THINKING:
             if contender.drained_ns >= 0:
                 contender.learn_think(now_ns - contender.drained_ns, self._settings)
@@ -233,6 +237,10 @@ class Arbiter:
     def deadline_ns(self) -> int | None:
         """When tick must be called at the latest, unless something happens before; None: never."""
         return self._slices.deadline_ns()
+
+    def device_free_ns(self) -> int:
+        """When what was queued before the present grant is done, as far as is known."""
+        return self._slices.device_free_ns()
 
     def slice_end_ns(self) -> int:
         """Before when the present grant will not be called back; 0 where it may be at any time."""

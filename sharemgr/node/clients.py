@@ -128,7 +128,7 @@ class Client:
         """Whether it has said HELLO and been welcomed."""
         return self.pages is not None
 
-    def open_gate(self, number: int, contended: bool, granted_at_ns: int, ends_at_ns: int) -> None:
+    def open_gate(self, number: int, contended: bool, granted_at_ns: int, free_at_ns: int, ends_at_ns: int) -> None:
         """Lets it launch; nothing where it has not joined."""
         if self.pages is None:
             return
@@ -137,7 +137,7 @@ class Client:
             self._opened_at_ns = granted_at_ns
             self._claimed_ns = 0
         self._last = number
-        self.pages.open(number, contended, granted_at_ns, ends_at_ns)
+        self.pages.open(number, contended, granted_at_ns, free_at_ns, ends_at_ns)
 
     def prolong_gate(self, ends_at_ns: int) -> None:
         """Lets it queue up to another end of its grant; nothing where it has not joined."""

@@ -11,8 +11,9 @@ from sharemgr.node.timer import DeadlineTimer
 class Gates(Protocol):
     """The gates of all clients of one allocation."""
 
-    def open_gates(self, number: int, contended: bool, now_ns: int, ends_at_ns: int) -> None:
-        """Lets them launch under this grant, which is not called back before it ends (0: unknown)."""
+    def open_gates(self, number: int, contended: bool, now_ns: int, free_at_ns: int, ends_at_ns: int) -> None:
+        """Lets them launch under this grant, behind what others queued until the device is free. It is not called back
+        before it ends (0: unknown)."""
 
     def prolong_gates(self, ends_at_ns: int) -> None:
         """Moves that end."""
@@ -107,6 +108,7 @@ class DeviceArbiter:
             elif type(command) is Prolong:
                 gates.prolong_gates(self._arbiter.slice_end_ns())
             elif not isinstance(command, Revoke | Check | Prolong):
-                gates.open_gates(command.number, command.contended, now_ns, self._arbiter.slice_end_ns())
+                free_at_ns = self._arbiter.device_free_ns()
+                gates.open_gates(command.number, command.contended, now_ns, free_at_ns, self._arbiter.slice_end_ns())
         # After the gates: the timer's system call delays nobody then.
         self.timer.arm(self._arbiter.deadline_ns())

@@ -104,13 +104,13 @@ class AllocationServer:
         """For an allocation that will not come back."""
         remove_folder(self._folder)
 
-    def open_gates(self, number: int, contended: bool, now_ns: int, ends_at_ns: int) -> None:
+    def open_gates(self, number: int, contended: bool, now_ns: int, free_at_ns: int, ends_at_ns: int) -> None:
         """Lets all clients launch under this grant; a grant that goes on keeps the time it was granted at."""
         if self._granted[0] != number:
             self._granted = (number, now_ns)
         granted_at_ns = self._granted[1]
         for client in self.clients.values():
-            client.open_gate(number, contended, granted_at_ns, ends_at_ns)
+            client.open_gate(number, contended, granted_at_ns, free_at_ns, ends_at_ns)
 
     def prolong_gates(self, ends_at_ns: int) -> None:
         """Lets all clients queue up to another end of their grant."""

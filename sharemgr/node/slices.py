@@ -41,6 +41,7 @@ class Slices:
         self._waiting = 0  # how many of these are WAITING
         self._occupant: Contender | None = None  # has the device: HOLDING, DRAINING, or THINKING and waited for
         self._ending: Contender | None = None  # about to drain: the device is still its, the occupant is next
+        self._foreseen_end_ns = 0  # of the one about to drain
         self._overlapping: list[Contender] = []
         self._early_ns = 0  # when the occupant's successor is due to be granted; 0: when the occupant has drained
         self._late_ns = 0  # how late such a grant usually is
@@ -165,6 +166,16 @@ class Slices:
             self._occupant = None
             self._overlap(contender)
 
+    def compete_again(self, contender: Contender) -> None:
+        """A launch waits at the gate of an allocation whose drain is waited for no more. What it queued may be waiting
+        for that very launch, so it owes no release any more and takes part again."""
+        self.note_held(contender)
+        self._overlapping.remove(contender)
+        for client in contender.clients.values():
+            if client.opened:
+                contender.close(client)
+        self.ready(contender)
+
     def foresee(self, contender: Contender) -> None:
         """A client of a draining allocation said when it will have drained."""
         if contender is self._occupant:
@@ -207,6 +218,10 @@ class Slices:
             if contended != self._contended:
                 self._contended = contended
                 self._out.append(Contend(occupant.id, occupant.number, contended))
+
+    def device_free_ns(self) -> int:
+        """When the one before the holder will have drained; a time that is over where it has."""
+        return self._foreseen_end_ns if self._ending is not None else 0
 
     def known_end_ns(self) -> int:
         """Before when the holder will not be revoked; 0 where it may be at any time."""
@@ -316,6 +331,7 @@ class Slices:
                 late_ns = min(self._now_ns - self._early_ns, self._settings.lead_most_ns)
                 self._late_ns += (late_ns - self._late_ns) >> 2
             self.note_held(occupant)
+            self._foreseen_end_ns = occupant.drained_at_ns()
             occupant.phase = ENDING
             self._ending = occupant
             self._occupant = None
@@ -325,13 +341,16 @@ class Slices:
         self._ending = None
         if self._occupant is not None:
             self._occupant.held_from_ns = self._now_ns
-            # What it says it used is held against the time that it had.
-            self._occupant.granted_ns = self._now_ns
+            # What it says it used is held against the time that it had: since the other one's work ended, which is
+            # somewhat before that one says so.
+            self._occupant.granted_ns = min(self._now_ns, max(self._occupant.granted_ns, self._foreseen_end_ns))
 
     def _overlap(self, contender: Contender) -> None:
         contender.phase = OVERLAPPING
         contender.overruns += 1
         self._overlapping.append(contender)
+        if contender.wanting_clients:
+            self.compete_again(contender)
 
     def _end_slice(self, occupant: Contender) -> None:
         if self._renews(occupant):

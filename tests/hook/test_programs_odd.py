@@ -130,18 +130,6 @@ def test_the_hook_changes_no_answer(thing: str, bare: Answers, alone: Answers) -
     assert alone[thing] == bare[thing]
 
 
-HELD = pytest.mark.xfail(
-    strict=True, reason="a client that cannot drain before it launches is not granted again while it has a rival"
-)
-
-
-@pytest.mark.parametrize(
-    "thing",
-    [
-        pytest.param(thing, marks=HELD if thing == "blocking_host_functions" else ())
-        for thing in THINGS
-        if thing != "two_gpus"
-    ],
-)
+@pytest.mark.parametrize("thing", [thing for thing in THINGS if thing != "two_gpus"])
 def test_a_rival_changes_no_answer(thing: str, bare: Answers, contended: Answers) -> None:
     assert contended[thing] == bare[thing]

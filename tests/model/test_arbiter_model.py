@@ -68,7 +68,8 @@ class ArbiterMachine(RuleBasedStateMachine):
                     assert self.holder in (None, name), "granted while another holds"
                     assert number not in self.numbers, "a number was used twice"
                     self.numbers.add(number)
-                    if self.holder is None:
+                    anew = self.holder is None
+                    if anew:
                         self.check_limit(name, allocation)
                         allocation.granted_ns = self.now_ns
                         allocation.gpu_ns = 0
@@ -77,7 +78,8 @@ class ArbiterMachine(RuleBasedStateMachine):
                     for client in allocation.clients.values():
                         if client.seen:
                             client.number = number
-                            client.owes = client.owes or number
+                            # What it still owed of a drain that was given up is forgiven.
+                            client.owes = number if anew else client.owes or number
                             client.waits = False
                 case Contend(name, _, contended):
                     assert self.holder == name
@@ -329,7 +331,11 @@ class ArbiterMachine(RuleBasedStateMachine):
             account = self.arbiter.account(name, self.now_ns)
             waits = any(client.waits for client in allocation.clients.values())
             opened = any(client.owes for client in allocation.clients.values())
-            if opened:
+            if opened and waits and account.state is State.WAITING:
+                # Its drain was given up, and a launch that waits brought it back.
+                for client in allocation.clients.values():
+                    client.owes = 0
+            elif opened:
                 assert account.state in (State.HOLDING, State.DRAINING)
             else:
                 assert account.state is (State.WAITING if waits else State.IDLE)

@@ -97,11 +97,11 @@ static void words_carry_what_was_put_in(void)
 {
     struct es_gate_page page = {.epoch = 3};
 
-    es_gate_open(&page, (1u << 30) - 1, 1, 5, 0);
+    es_gate_open(&page, (1u << 30) - 1, 1, 5, 5, 0);
     CHECK(es_gate_number(es_gate_load(&page)) == (1u << 30) - 1);
     CHECK((es_gate_load(&page) & (ES_GATE_HELD | ES_GATE_CONTENDED)) == (ES_GATE_HELD | ES_GATE_CONTENDED));
-    es_gate_open(&page, 9, 0, 6, 7);
-    CHECK(es_gate_load(&page) == es_gate_open_word(9, 0) && page.granted_at_ns == 6 && page.ends_at_ns == 7);
+    es_gate_open(&page, 9, 0, 6, 10, 7);
+    CHECK(es_gate_load(&page) == es_gate_open_word(9, 0) && page.granted_at_ns == 6 && page.free_at_ns == 10 && page.ends_at_ns == 7);
     es_gate_prolong(&page, 8);
     CHECK(page.ends_at_ns == 8);
     es_gate_close(&page);

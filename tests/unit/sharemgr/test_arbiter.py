@@ -159,8 +159,7 @@ def test_a_holder_that_does_not_drain_is_not_waited_for() -> None:
     account = arbiter.account("a", expires_ns)
     assert account.overlapping
     assert account.state is State.DRAINING
-    # It is charged all the while, and cannot be granted again before it has drained.
-    assert arbiter.request("a", 1, 200 * MS) == []
+    # It is charged all the while.
     assert arbiter.tick(900 * MS) == []
     assert arbiter.account("a", 900 * MS).held_ns == 900 * MS
     assert arbiter.account("b", 900 * MS).held_ns == 900 * MS - expires_ns
@@ -169,6 +168,36 @@ def test_a_holder_that_does_not_drain_is_not_waited_for() -> None:
     assert not account.overlapping
     assert account.state is State.WAITING
     assert account.lag_ns < -40 * MS
+
+
+@pytest.mark.parametrize("asks_early", [True, False])
+def test_one_that_does_not_drain_and_has_a_launch_waiting_takes_part_again(asks_early: bool) -> None:
+    arbiter = device(a=50, b=50)
+    arbiter.request("a", 1, 0)
+    arbiter.request("b", 1, 0)
+    arbiter.tick(5 * MS)
+    if asks_early:
+        assert arbiter.request("a", 1, 100 * MS) == []
+    granted_ns = expiry_ns(arbiter)
+    assert arbiter.tick(granted_ns) == [Grant("b", 2, True)]
+    if not asks_early:
+        assert arbiter.account("a", granted_ns).overlapping
+        assert arbiter.request("a", 1, granted_ns) == []
+    # What kept the device from b is paid back first.
+    account = arbiter.account("a", granted_ns)
+    assert account.state is State.WAITING
+    assert account.lag_ns < -40 * MS
+    commands: list[Command] = []
+    while not commands or commands == [Prolong("b", 2)]:
+        now_ns = arbiter.deadline_ns()
+        assert now_ns is not None
+        commands = arbiter.tick(now_ns)
+    assert commands == [Revoke("b", 2)]
+    assert now_ns > 200 * MS
+    assert arbiter.release("b", 1, 2, 0, True, now_ns) == [Grant("a", 3, True)]
+    # That the old queue has drained is no news of the new grant.
+    assert arbiter.release("a", 1, 1, 0, False, now_ns + MS) == []
+    assert arbiter.account("a", now_ns + MS).state is State.HOLDING
 
 
 def expiry_ns(arbiter: Arbiter) -> int:
