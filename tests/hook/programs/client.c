@@ -29,6 +29,7 @@
     NAME(cuStreamSynchronize, cuStreamSynchronize)                 \
     NAME(cuStreamBeginCapture_v2, cuStreamBeginCapture)            \
     NAME(cuStreamEndCapture, cuStreamEndCapture)                   \
+    NAME(cuStreamWaitEvent, cuStreamWaitEvent)                     \
     NAME(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags) \
     NAME(cuGraphLaunch, cuGraphLaunch)                             \
     NAME(cuLaunchKernel, cuLaunchKernel)                           \
@@ -290,6 +291,12 @@ static int run(char *line)
         result = cu.cuEventCreate(&event, 0);
         if (result == CUDA_SUCCESS && (result = cu.cuEventRecord(event, NULL)) == CUDA_SUCCESS)
             result = cu.cuEventSynchronize(event);
+    } else if (IS("join")) {
+        /* What comes in the second stream follows what is in the first: if that captures, both do. */
+        sscanf(line, "%*s %llu %lld", &a, &c);
+        result = cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+        if (result == CUDA_SUCCESS && (result = cu.cuEventRecord(event, streams[a])) == CUDA_SUCCESS)
+            result = cu.cuStreamWaitEvent(streams[c], event, 0);
     } else if (IS("capture")) {
         sscanf(line, "%*s %lld %llu", &c, &a);
         result = cu.cuStreamBeginCapture_v2(streams[c], (CUstreamCaptureMode)a);
