@@ -27,7 +27,10 @@ MANIFEST = DEPLOY / "edgeshare.yaml"
 MODELS: dict[str, type[BaseModel]] = {"shareManager": ShareManager, "devicePlugin": DevicePlugin}
 """Name in the schema's `$defs` → what reads that configuration."""
 
-CHARTS_OWN = {"node_name", "kubelet_dir", "pod_resources_socket", "kubeconfig"}
+CHARTS_OWN = {
+    *("node_name", "kubelet_dir", "pod_resources_socket", "kubeconfig"),
+    *("metrics_address", "wait_for_driver"),
+}
 """Keys that the chart's mounts and environment decide."""
 
 NOTICE = "# Made from deploy/chart by deploy/render.py: change the chart.\n"

@@ -44,7 +44,7 @@ async def serving(address: str, pages: Pages) -> AsyncIterator[str]:
     host, _, port = address.rpartition(":")
     web = _Web(pages)
     try:
-        server = await asyncio.start_server(web.answer, host.strip("[]"), int(port), limit=HEADER_BYTES_MAX)
+        server = await asyncio.start_server(web.answer, host.strip("[]") or None, int(port), limit=HEADER_BYTES_MAX)
     except OSError as error:
         raise Unavailable(
             f"metrics_address {address}: cannot be listened on: {error.strerror or error}; choose another, or none"

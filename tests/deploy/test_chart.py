@@ -132,18 +132,42 @@ def test_folder_of_the_host_has_the_same_path_in_the_container(render: Render) -
 def test_manager_sees_nothing_of_the_kubelet(pod: Object) -> None:
     manager = pod["containers"][0]
     writable = {mount["mountPath"] for mount in manager["volumeMounts"] if not mount.get("readOnly")}
-    assert {mount["name"] for mount in manager["volumeMounts"]} == {"config", "runtime", "state"}
+    assert {mount["name"] for mount in manager["volumeMounts"]} == {"config", "runtime", "state", "api-access"}
     assert writable == {RUNTIME_DIR, STATE_DIR}
 
 
-def test_plugin_alone_may_talk_to_the_api_server(pod: Object) -> None:
+def test_both_may_talk_to_the_api_server_and_what_is_put_beside_them_may_not(pod: Object) -> None:
     assert pod["automountServiceAccountToken"] is False
     having = [
         container["name"]
         for container in pod["containers"]
         if any(mount["name"] == "api-access" for mount in container["volumeMounts"])
     ]
-    assert having == ["device-plugin"]
+    assert having == ["share-manager", "device-plugin"]
+
+
+def test_metrics_are_served_where_the_pod_says(render: Render, tmp_path: Path) -> None:
+    for port, address in ((9464, ":9464"), (0, "")):
+        objects = render(f"shareManager.metricsPort={port}")
+        config = tmp_path / "sharemgr.yaml"
+        config.write_text(only(objects, "ConfigMap")["data"]["sharemgr.yaml"])
+        assert read_config(config, ShareManager).metrics_address == address
+        template = only(objects, "DaemonSet")["spec"]["template"]
+        annotations = template["metadata"]["annotations"]
+        ports = template["spec"]["containers"][0].get("ports", [])
+        assert annotations.get("prometheus.io/port", "0") == str(port)
+        assert [each["containerPort"] for each in ports] == [port][: len(ports)]
+        assert bool(ports) == bool(port)
+
+
+def test_node_without_hardware_is_waited_on_and_the_manager_knows_its_node(render: Render, tmp_path: Path) -> None:
+    objects = render()
+    config = tmp_path / "sharemgr.yaml"
+    config.write_text(only(objects, "ConfigMap")["data"]["sharemgr.yaml"])
+    assert read_config(config, ShareManager).wait_for_driver
+    manager = only(objects, "DaemonSet")["spec"]["template"]["spec"]["containers"][0]
+    (name,) = (each for each in manager["env"] if each["name"] == "NODE_NAME")
+    assert name["valueFrom"] == {"fieldRef": {"fieldPath": "spec.nodeName"}}
 
 
 def test_containers_have_no_power_beyond_being_root(pod: Object) -> None:
