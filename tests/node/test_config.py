@@ -28,6 +28,15 @@ def test_values_are_read_in_the_units_that_their_keys_end_with(tmp_path: Path) -
     assert config.grace_ms == 1_000
 
 
+@pytest.mark.parametrize("address", ["", ":9464", "127.0.0.1:0", "[::1]:9464", "node-1.example:80"])
+def test_an_address_for_metrics_is_taken(tmp_path: Path, address: str) -> None:
+    assert read(tmp_path, f'metrics_address: "{address}"\n').metrics_address == address
+
+
+def test_a_kubeconfig_is_a_path(tmp_path: Path) -> None:
+    assert read(tmp_path, "kubeconfig: /etc/kube\nnode_name: n1\n").kubeconfig == Path("/etc/kube")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -38,6 +47,9 @@ def test_values_are_read_in_the_units_that_their_keys_end_with(tmp_path: Path) -
         ("queue_cap_us: 1.5\n", "queue_cap_us: "),
         ("failure_policy: maybe\n", "failure_policy: Input should be 'open' or 'closed', found 'maybe'"),
         ("default_limit: 100\n", "default_limit: "),
+        ("metrics_address: 9464\n", "metrics_address: "),
+        ("metrics_address: 127.0.0.1\n", "metrics_address: "),
+        ("wait_for_driver: 1\n", "wait_for_driver: "),
         ("- slice_ms\n", "expected lines of the form 'key: value', found a list"),
         ("slice_ms: [\n", "is not YAML"),
     ],

@@ -138,7 +138,7 @@ def test_a_lost_gpu_is_told_with_its_cause(testbed: Testbed, manager: Manager) -
     status = testbed.until(lambda status: not status.devices[1].healthy)
     assert "GPU is lost" in status.devices[1].cause
     assert status.devices[0].healthy
-    assert "GPU 1" in manager.log()
+    assert f"GPU 1 ({testbed.uuids[1]}) is not healthy: the driver cannot read it" in manager.log()
 
 
 def test_status_prints_every_field_as_json(three: Testbed) -> None:

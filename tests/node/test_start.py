@@ -103,6 +103,29 @@ def test_a_missing_driver_is_said(testbed: Testbed) -> None:
     refused(testbed, "no NVIDIA driver", "libnvidia-ml.so.1", LD_LIBRARY_PATH="")
 
 
+def test_a_driver_that_comes_later_is_waited_for_where_that_is_wished(testbed: Testbed) -> None:
+    libraries = testbed.environment["LD_LIBRARY_PATH"].split(":")[0]
+    place = testbed.root / "driver"
+    place.mkdir()
+    testbed.environment["LD_LIBRARY_PATH"] = str(place)
+    manager = testbed.manager("wait_for_driver: true\n")
+    assert "ready, 0 devices" in manager.ready
+    assert not testbed.status().devices
+    for library in Path(libraries).iterdir():
+        (place / library.name).symlink_to(library)
+    assert manager.process.stdout is not None
+    assert "ready, 2 devices" in manager.process.stdout.readline()
+    assert len(testbed.status().devices) == 2
+    assert manager.end() == 0
+
+
+def test_one_that_waits_for_a_driver_ends_when_it_is_told_to(testbed: Testbed) -> None:
+    testbed.environment["LD_LIBRARY_PATH"] = ""
+    manager = testbed.manager("wait_for_driver: true\n")
+    assert manager.end() == 0
+    assert not [path for path in listing(testbed.runtime_dir) if path.is_socket()]
+
+
 def test_an_unknown_key_is_said_with_its_file(testbed: Testbed) -> None:
     refused(testbed, "manager.yaml: unknown key 'slice_ns'", "slice_ms", config="slice_ns: 5\n")
 
