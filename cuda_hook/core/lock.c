@@ -18,13 +18,11 @@ static void futex(const uint32_t *word, int operation, uint32_t value, const str
     errno = error;
 }
 
-/* `held` is for handlers in the same thread, so the order of its writes need only be kept from the compiler. */
 void es_lock_take(struct es_lock *lock)
 {
     uint32_t state = 0;
 
-    es_locks_held++;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    es_locks_hold();
     if (__atomic_compare_exchange_n(&lock->state, &state, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return;
     while (__atomic_exchange_n(&lock->state, 2, __ATOMIC_ACQUIRE) != 0)
@@ -35,8 +33,7 @@ void es_lock_give(struct es_lock *lock)
 {
     if (__atomic_exchange_n(&lock->state, 0, __ATOMIC_RELEASE) == 2)
         futex(&lock->state, FUTEX_WAKE, 1, NULL);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    es_locks_held--;
+    es_locks_drop();
 }
 
 void es_sleep_on(const uint32_t *word, uint32_t seen, uint64_t timeout_ns)

@@ -327,8 +327,11 @@ void es_batches_collect(void)
     struct es_quiet quiet;
     bool progress = false;
 
-    if (__atomic_exchange_n(&collecting, true, __ATOMIC_ACQUIRE))
+    es_locks_hold();
+    if (__atomic_exchange_n(&collecting, true, __ATOMIC_ACQUIRE)) {
+        es_locks_drop();
         return;
+    }
     quiet = es_quiet_begin();
     for (;;) {
         const uint64_t now_ns = es_now_ns();
@@ -379,6 +382,7 @@ void es_batches_collect(void)
     }
     es_quiet_end(quiet);
     __atomic_store_n(&collecting, false, __ATOMIC_RELEASE);
+    es_locks_drop();
     if (progress) {
         __atomic_fetch_add(&es_gate.progress, 1, __ATOMIC_RELEASE);
         if (__atomic_load_n(&es_gate.backlog_waiters, __ATOMIC_RELAXED) != 0)

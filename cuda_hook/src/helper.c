@@ -297,16 +297,21 @@ void es_helper_start(void)
     sigset_t all, before;
     int error = -1;
 
-    if (__atomic_load_n(&started, __ATOMIC_RELAXED) || __atomic_exchange_n(&started, true, __ATOMIC_ACQ_REL))
+    if (__atomic_load_n(&started, __ATOMIC_RELAXED))
         return;
+    /* For the thread, which inherits it; and a handler here would wait for a thread that is not there yet. */
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_BLOCK, &all, &before);
+    if (__atomic_exchange_n(&started, true, __ATOMIC_ACQ_REL)) {
+        (void)sigprocmask(SIG_SETMASK, &before, NULL);
+        return;
+    }
     /* The thread calls the driver whenever it likes, also when the program has closed it. */
     es_object_keep("libcuda.so");
     create = (create_function)es_global_symbol("pthread_create");
     attr_init = (attr_init_function)es_global_symbol("pthread_attr_init");
     set_stack = (attr_set_size_function)es_global_symbol("pthread_attr_setstacksize");
     set_detached = (attr_set_int_function)es_global_symbol("pthread_attr_setdetachstate");
-    (void)sigfillset(&all);
-    (void)sigprocmask(SIG_BLOCK, &all, &before);
     if (create != NULL && attr_init != NULL && set_stack != NULL && set_detached != NULL &&
         attr_init(&attributes) == 0 && set_stack(&attributes, STACK_BYTES) == 0 &&
         set_detached(&attributes, PTHREAD_CREATE_DETACHED) == 0) {

@@ -57,10 +57,12 @@ bool es_life_begin(void)
 
     if (__builtin_expect(__atomic_load_n(&stage, __ATOMIC_ACQUIRE) == BEGUN, 1) || es_locks_held != 0)
         return false;
+    es_locks_hold();
     if (__atomic_compare_exchange_n(&stage, &nobody, BEGINNING, 0, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
         mark_alive();
         return true;
     }
+    es_locks_drop();
     while (__atomic_load_n(&stage, __ATOMIC_ACQUIRE) == BEGINNING && !forked())
         es_sleep_on(&stage, BEGINNING, WAIT_NS);
     return false;
@@ -69,6 +71,7 @@ bool es_life_begin(void)
 void es_life_begun(void)
 {
     __atomic_store_n(&stage, BEGUN, __ATOMIC_RELEASE);
+    es_locks_drop();
     es_wake_all(&stage);
 }
 
@@ -78,12 +81,14 @@ bool es_life_forget(void)
     uint32_t wiped = WIPED;
     pid_t parent = __atomic_load_n(&process, __ATOMIC_ACQUIRE);
 
-    if (!forked())
+    if (!forked() || es_locks_held != 0)
         return false;
+    es_locks_hold();
     if (mark != NULL ? __atomic_compare_exchange_n(mark, &wiped, FORGETTING, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)
                      : parent != 0 && parent != self &&
                            __atomic_compare_exchange_n(&process, &parent, 0, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return true;
+    es_locks_drop();
     for (int i = 0; i < WAITS && forked(); i++)
         es_sleep_on(&stage, BEGUN, WAIT_NS);
     return false;
@@ -92,5 +97,6 @@ bool es_life_forget(void)
 void es_life_forgotten(void)
 {
     __atomic_store_n(&stage, NOBODY, __ATOMIC_RELEASE);
+    es_locks_drop();
     es_wake_all(&stage);
 }

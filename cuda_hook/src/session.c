@@ -303,6 +303,7 @@ uint64_t es_session_away(void)
     const uint64_t grace_end_ns = es_gate.away_since_ns + es_gate.config.grace_ms * ES_MS;
     bool joined = false;
 
+    es_locks_hold();
     if (now_ns >= __atomic_load_n(&next_try_ns, __ATOMIC_RELAXED) &&
         !__atomic_exchange_n(&trying, true, __ATOMIC_ACQUIRE)) {
         joined = try_to_join();
@@ -310,6 +311,7 @@ uint64_t es_session_away(void)
                          __ATOMIC_RELAXED);
         __atomic_store_n(&trying, false, __ATOMIC_RELEASE);
     }
+    es_locks_drop();
     es_lock_take(&es_gate.lock);
     if (!joined && es_mode_now() == ES_AWAY && now_ns >= grace_end_ns &&
         es_gate.config.failure_policy == ES_FAIL_OPEN) {
