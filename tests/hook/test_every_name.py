@@ -1,22 +1,19 @@
 """Every function that NVIDIA declares or exports is intercepted, or left alone for a reason that is written down; and
 every door of a driver gives the wrapper of exactly what the driver itself would have given."""
 
-import re
 import subprocess
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
+import left_alone
 import pytest
 from nvidia import DRIVERS, RELEASES, NotHereError, base, driver, exported_names, header_names
-from programs import HOOK, ROOT, compile_program
+from programs import HOOK, compile_program
 
 from simgpu.create import create
 from simgpu.environment import variables
 from simgpu.native import LIBRARIES
 
-LISTED = ROOT / "cuda_hook/src/symbols.def"
-LEFT_ALONE = ROOT / "cuda_hook/src/left_alone.def"
 ADVICE = (
     "Wrap each that submits work or gets device memory (cuda_hook/src/symbols.def), or say in "
     "cuda_hook/src/left_alone.def why it is left alone: CONTRIBUTING.md, 'Add a symbol to the hook'."
@@ -32,29 +29,9 @@ def intercepted() -> frozenset[str]:
     return frozenset(name for name in exported_names(HOOK) if not name.startswith("nvml"))
 
 
-@dataclass(frozen=True)
-class Group:
-    """Functions that are left alone for one reason."""
-
-    does: str
-    reason: str
-    names: tuple[str, ...]
-
-
-def left_alone() -> list[Group]:
-    text = re.sub(r"/\*.*?\*/", "", LEFT_ALONE.read_text(), flags=re.DOTALL)
-    groups = []
-    for part in text.split("ES_BECAUSE(")[1:]:
-        does, _, rest = part.partition(",")
-        quoted, _, members = rest.partition(")\n")
-        reason = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', quoted))
-        groups.append(Group(does, reason, tuple(re.findall(r"ES_LEFT\((\w+)\)", members))))
-    return groups
-
-
 def unknown(names: Iterable[str], wrapped: frozenset[str]) -> list[str]:
     """Those that are neither wrapped, under this very name, nor left alone in all their versions and forms."""
-    left = {name for group in left_alone() for name in group.names}
+    left = {name for group in left_alone.groups() for name in group.names}
     return sorted(name for name in names if name not in wrapped and base(name) not in left)
 
 
@@ -90,13 +67,17 @@ def test_all_that_is_intercepted_would_be_missed() -> None:
 
 
 def test_what_is_left_alone_has_one_reason_and_no_name_that_nobody_has() -> None:
-    groups = left_alone()
+    groups = left_alone.groups()
     listed = [name for group in groups for name in group.names]
-    assert len(listed) == len(set(listed)) == LEFT_ALONE.read_text().count("ES_LEFT(cu") > 300
-    assert {group.does for group in groups} <= {"ORDERS", "MEMORY", "NEITHER"}
+    assert len(listed) == len(set(listed)) == left_alone.LIST.read_text().count("ES_LEFT(cu") > 300
+    assert {group.does for group in groups} == set(left_alone.KINDS)
     assert all(len(group.reason) > 20 for group in groups)
     everything = {base(name) for source in [*RELEASES, *DRIVERS] for name in names_of(source)}
     assert set(listed) <= everything
+
+
+def test_readers_are_told_what_is_left_alone_and_why() -> None:
+    assert left_alone.documented() == left_alone.section(), "run python tests/hook/left_alone.py"
 
 
 def test_nothing_that_is_intercepted_is_of_our_own_making() -> None:
