@@ -220,21 +220,30 @@ bool es_object_before_hook(const void *address)
     return dl_iterate_phdr(visit_before_hook, (void *)address) == BEFORE;
 }
 
+/* Where a program was loaded, by its program headers, which follow its first bytes. */
+static ElfW(Addr) base_of(const ElfW(Phdr) *segments, unsigned long count)
+{
+    for (unsigned long i = 0; i < count; i++) {
+        if (segments[i].p_type == PT_PHDR)
+            return (ElfW(Addr))segments - segments[i].p_vaddr;
+        if (segments[i].p_type == PT_LOAD && segments[i].p_offset == 0)
+            return (ElfW(Addr))segments - sizeof(ElfW(Ehdr)) - segments[i].p_vaddr;
+    }
+    return 0;
+}
+
 /* The loader's list of objects, in the order in which names are looked up. It is found where debuggers find it. Not by
  * dl_iterate_phdr, which a sanitizer stands in front of: it may be the one who asks, and not be ready. The objects that
- * matter here are there from the start of the program and stay, so that nothing need be locked. */
+ * matter here are there from the start of the program and stay, so that nothing need be locked. NULL where the program
+ * was started by calling its loader: then the headers are the loader's own. */
 static const struct link_map *loaded(void)
 {
     const ElfW(Phdr) *segments = (const ElfW(Phdr) *)getauxval(AT_PHDR);
-    const unsigned long count = getauxval(AT_PHNUM);
+    const unsigned long count = segments != NULL ? getauxval(AT_PHNUM) : 0;
+    const ElfW(Addr) base = base_of(segments, count);
     const ElfW(Dyn) *dynamic = NULL;
-    ElfW(Addr) base = 0;
 
-    for (unsigned long i = 0; segments != NULL && i < count; i++) {
-        if (segments[i].p_type == PT_PHDR)
-            base = (ElfW(Addr))segments - segments[i].p_vaddr;
-    }
-    for (unsigned long i = 0; segments != NULL && i < count; i++) {
+    for (unsigned long i = 0; i < count; i++) {
         if (segments[i].p_type == PT_DYNAMIC)
             dynamic = (const ElfW(Dyn) *)(base + segments[i].p_vaddr);
     }
@@ -245,27 +254,52 @@ static const struct link_map *loaded(void)
     return NULL;
 }
 
-/* Looks through all objects but the hook, those after it first if `behind`. */
+/* For a name, through all objects but the hook: those after it first, when it has to be passed. */
+struct search {
+    const char *name;
+    bool passed;
+    void *before; /* found in an object that stands before the hook */
+    void *found;
+};
+
+/* True when it is found. */
+static bool look_in(struct search *search, ElfW(Addr) base, const ElfW(Dyn) *dynamic)
+{
+    struct es_object object;
+    void *found;
+
+    if (dynamic == _DYNAMIC) {
+        search->passed = true;
+        return false;
+    }
+    found = read_dynamic(base, dynamic, &object) ? es_object_symbol(&object, search->name) : NULL;
+    if (search->passed)
+        search->found = found;
+    else if (search->before == NULL)
+        search->before = found;
+    return search->found != NULL;
+}
+
+static int visit_search(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            return look_in(data, info->dlpi_addr, (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr));
+    }
+    return 0;
+}
+
 static void *find(const char *name, bool behind)
 {
-    void *before = NULL;
-    bool passed = !behind;
+    struct search search = {.name = name, .passed = !behind};
+    const struct link_map *map = loaded();
 
-    for (const struct link_map *map = loaded(); map != NULL; map = map->l_next) {
-        struct es_object object;
-        void *found;
-
-        if (map->l_ld == _DYNAMIC) {
-            passed = true;
-            continue;
-        }
-        found = read_dynamic(map->l_addr, map->l_ld, &object) ? es_object_symbol(&object, name) : NULL;
-        if (found != NULL && passed)
-            return found;
-        if (before == NULL)
-            before = found;
-    }
-    return before;
+    if (map == NULL)
+        (void)dl_iterate_phdr(visit_search, &search);
+    for (bool found = false; map != NULL && !found; map = map->l_next)
+        found = look_in(&search, map->l_addr, map->l_ld);
+    return search.found != NULL ? search.found : search.before;
 }
 
 void *es_global_symbol(const char *name)
