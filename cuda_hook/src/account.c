@@ -288,8 +288,16 @@ void es_account_free(CUdevice device, uint64_t bytes)
 
 void es_account_add(CUdevice device, uint64_t bytes)
 {
-    if (bytes == 0 || !es_account_counts())
+    struct es_claim claim = {.bytes = bytes, .device = device};
+    int index;
+
+    if (bytes == 0 || !es_account_counts() || (index = es_device_index(device)) < 0)
         return;
+    claim.counted = take_allowed(&claim, index) || take_asked(&claim, index);
+    if (claim.counted) {
+        es_account_use(&claim);
+        return;
+    }
     es_lock_take(&lock);
     use(device, bytes, 0);
     es_lock_give(&lock);

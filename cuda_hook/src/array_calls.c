@@ -1,9 +1,11 @@
 #include "account.h"
+#include "contexts.h"
 #include "symbols.h"
 #include "wrappers.h"
 
-/* Arrays: plain, of three dimensions, mipmapped. How much one takes only the driver knows, and says it of the array that
- * is there already (CUDA 11.6): what its elements need is claimed before, the rest afterwards. */
+/* Arrays: plain, of three dimensions, mipmapped. How much one takes only the driver knows, and says it (CUDA 11.6) of
+ * arrays whose memory is mapped later: such a one, which takes nothing, is made for the question. Of a driver that has
+ * none the elements are counted, and what it takes besides shows as overhead. */
 
 /* Bits of an element in each channel. Formats of blocks and of planes have numbers from 0x91 on (CUarray_format); those
  * take no more than a byte a channel, and what they take less the driver's figure corrects. */
@@ -51,28 +53,55 @@ static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned int leve
     return sum;
 }
 
-/* The array that the driver has made, with what it says of it. */
-static CUresult keep(struct es_claim *claim, CUresult result, CUarray array, CUcontext context)
+/* What the driver says; 0 when it does not. `levels` is 0 for an array that is not mipmapped. */
+static uint64_t ask_driver(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned int levels, CUdevice device)
 {
-    CUDA_ARRAY_MEMORY_REQUIREMENTS needs = {0};
+    CUDA_ARRAY3D_DESCRIPTOR later = *array;
+    CUDA_ARRAY_MEMORY_REQUIREMENTS needs = {.size = 0};
+    CUmipmappedArray mipmap;
+    CUarray plain;
 
-    if (result == CUDA_SUCCESS && claim->counted && ES_DRIVER(cuArrayGetMemoryRequirements) != NULL &&
-        ES_DRIVER(cuArrayGetMemoryRequirements)(&needs, array, claim->device) == CUDA_SUCCESS && needs.size != 0 &&
-        !es_account_fit(claim, needs.size)) {
-        (void)ES_DRIVER(cuArrayDestroy)(array);
-        result = CUDA_ERROR_OUT_OF_MEMORY;
+    later.Flags |= CUDA_ARRAY3D_DEFERRED_MAPPING;
+    if (levels == 0) {
+        if (ES_DRIVER(cuArrayGetMemoryRequirements) == NULL || ES_DRIVER(cuArray3DCreate_v2) == NULL ||
+            ES_DRIVER(cuArray3DCreate_v2)(&plain, &later) != CUDA_SUCCESS)
+            return 0;
+        if (ES_DRIVER(cuArrayGetMemoryRequirements)(&needs, plain, device) != CUDA_SUCCESS)
+            needs.size = 0;
+        (void)ES_DRIVER(cuArrayDestroy)(plain);
+        return needs.size;
     }
-    if (result == CUDA_SUCCESS)
-        es_account_keep(claim, ES_BLOCK_ARRAY, (uint64_t)(uintptr_t)array, context);
-    else
-        es_account_drop(claim);
-    return result;
+    if (ES_DRIVER(cuMipmappedArrayGetMemoryRequirements) == NULL ||
+        ES_DRIVER(cuMipmappedArrayCreate)(&mipmap, &later, levels) != CUDA_SUCCESS)
+        return 0;
+    if (ES_DRIVER(cuMipmappedArrayGetMemoryRequirements)(&needs, mipmap, device) != CUDA_SUCCESS)
+        needs.size = 0;
+    (void)ES_DRIVER(cuMipmappedArrayDestroy)(mipmap);
+    return needs.size;
+}
+
+/* Claims what an array will take; false when it would pass the cap. */
+static bool claim_array(struct es_claim *claim, CUcontext *context, const CUDA_ARRAY3D_DESCRIPTOR *array,
+                        unsigned int levels)
+{
+    uint64_t bytes = bytes_of(array, levels != 0 ? levels : 1);
+    struct es_quiet quiet;
+    uint64_t said;
+    CUdevice device;
+
+    *claim = (struct es_claim){.counted = false};
+    if (bytes == 0 || !es_account_counts() || ES_DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
+        return true;
+    quiet = es_quiet_begin();
+    said = ask_driver(array, levels, device);
+    es_quiet_end(quiet);
+    return es_account_claim_here(claim, context, said != 0 ? said : bytes);
 }
 
 #define CREATE(name, type, widened)                                                                \
     CUresult es_##name(CUarray *pHandle, const type *pAllocateArray)                               \
     {                                                                                              \
-        struct es_claim claim = {.bytes = 0};                                                      \
+        struct es_claim claim = {.counted = false};                                                \
         CUcontext context = NULL;                                                                  \
         CUresult result;                                                                           \
                                                                                                    \
@@ -80,11 +109,15 @@ static CUresult keep(struct es_claim *claim, CUresult result, CUarray array, CUc
         if (pHandle != NULL && pAllocateArray != NULL) {                                           \
             const CUDA_ARRAY3D_DESCRIPTOR array = widened;                                         \
                                                                                                    \
-            if (!es_account_claim_here(&claim, &context, bytes_of(&array, 1)))                     \
+            if (!claim_array(&claim, &context, &array, 0))                                         \
                 return CUDA_ERROR_OUT_OF_MEMORY;                                                   \
         }                                                                                          \
         result = ES_DRIVER(name)(pHandle, pAllocateArray);                                         \
-        return keep(&claim, result, result == CUDA_SUCCESS ? *pHandle : NULL, context);            \
+        if (result == CUDA_SUCCESS)                                                                \
+            es_account_keep(&claim, ES_BLOCK_ARRAY, (uint64_t)(uintptr_t)*pHandle, context);       \
+        else                                                                                       \
+            es_account_drop(&claim);                                                               \
+        return result;                                                                             \
     }                                                                                              \
     ES_EXPORT(name)
 
@@ -115,22 +148,15 @@ ES_EXPORT(cuArrayDestroy);
 CUresult es_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
                                    unsigned int numMipmapLevels)
 {
-    CUDA_ARRAY_MEMORY_REQUIREMENTS needs = {0};
-    struct es_claim claim = {.bytes = 0};
+    struct es_claim claim = {.counted = false};
     CUcontext context = NULL;
     CUresult result;
 
     ES_REAL_OR_RETURN(cuMipmappedArrayCreate);
-    if (pHandle != NULL && pMipmappedArrayDesc != NULL &&
-        !es_account_claim_here(&claim, &context, bytes_of(pMipmappedArrayDesc, numMipmapLevels)))
+    if (pHandle != NULL && pMipmappedArrayDesc != NULL && numMipmapLevels != 0 &&
+        !claim_array(&claim, &context, pMipmappedArrayDesc, numMipmapLevels))
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = ES_DRIVER(cuMipmappedArrayCreate)(pHandle, pMipmappedArrayDesc, numMipmapLevels);
-    if (result == CUDA_SUCCESS && claim.counted && ES_DRIVER(cuMipmappedArrayGetMemoryRequirements) != NULL &&
-        ES_DRIVER(cuMipmappedArrayGetMemoryRequirements)(&needs, *pHandle, claim.device) == CUDA_SUCCESS &&
-        needs.size != 0 && !es_account_fit(&claim, needs.size)) {
-        (void)ES_DRIVER(cuMipmappedArrayDestroy)(*pHandle);
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    }
     if (result == CUDA_SUCCESS)
         es_account_keep(&claim, ES_BLOCK_MIPMAP, (uint64_t)(uintptr_t)*pHandle, context);
     else

@@ -192,40 +192,54 @@ bool es_pools_claim(struct es_claim *claim, CUmemoryPool handle, CUdevice device
     return true;
 }
 
-bool es_pools_allocated(struct es_claim *claim, CUmemoryPool handle, CUdeviceptr address, uint64_t bytes)
+/* What a pool has grown by that is not counted yet; `claimed` of it the caller has claimed. */
+static uint64_t growth(CUmemoryPool handle, uint64_t claimed)
 {
-    const struct es_block block = {address, bytes, (uint32_t)claim->device, ES_BLOCK_MEMORY, handle};
-    const CUdevice device = claim->device;
-    const uint64_t claimed = claim->counted ? claim->bytes : 0;
+    const struct pool *pool;
     uint64_t reserved = 0, grown = 0;
-    struct es_claim rest;
-    struct pool *pool;
-    bool fits = true;
 
-    const bool told = attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
-
+    if (!attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved))
+        return claimed;
     es_lock_take(&lock);
     pool = find(handle);
-    if (pool != NULL && told && reserved > pool->counted)
+    if (pool != NULL && reserved > pool->counted)
         grown = reserved - pool->counted;
     if (pool != NULL && pool->entered > 1 && grown > claimed) {
         /* What others on their way have claimed is theirs to count; what nobody has, the next look finds. */
         grown = claimed;
         __atomic_store_n(&freed_some, true, __ATOMIC_RELAXED);
     }
-    if (address != 0)
-        (void)es_blocks_add(&blocks, block);
     es_lock_give(&lock);
-    if (grown <= claimed) {
-        (void)es_account_fit(claim, grown);
-    } else if (es_account_claim(&rest, device, grown - claimed)) {
+    return grown;
+}
+
+bool es_pools_allocated(struct es_claim *claim, CUmemoryPool handle, CUdeviceptr address, uint64_t bytes)
+{
+    const struct es_block block = {address, bytes, (uint32_t)claim->device, ES_BLOCK_MEMORY, handle};
+    const CUdevice device = claim->device;
+    const uint64_t claimed = claim->counted ? claim->bytes : 0;
+    uint64_t grown = growth(handle, claimed);
+    struct es_claim rest;
+    struct pool *pool;
+    bool fits;
+
+    /* Pools grow by large steps. To be refused the rest of one makes them give back what they need not have, this one
+     * too: maybe there is no rest then. */
+    fits = grown <= claimed || es_account_claim(&rest, device, grown - claimed);
+    if (grown > claimed && fits) {
         es_account_use(&rest);
-    } else {
-        es_account_add(device, grown - claimed);
-        fits = false;
+    } else if (grown > claimed) {
+        grown = growth(handle, claimed);
+        fits = grown <= claimed;
     }
+    if (grown < claimed)
+        (void)es_account_fit(claim, grown);
+    else if (!fits)
+        es_account_add(device, grown - claimed);
     es_account_use(claim);
     es_lock_take(&lock);
+    if (address != 0)
+        (void)es_blocks_add(&blocks, block);
     pool = find(handle);
     if (pool != NULL) {
         pool->counted += grown;

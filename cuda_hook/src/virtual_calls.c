@@ -77,17 +77,17 @@ ES_EXPORT(cuMemCreate);
 CUresult es_cuMemRelease(CUmemGenericAllocationHandle handle)
 {
     struct chunk *ended = NULL;
-    struct es_block block, again;
+    struct es_block block, rest;
     CUresult result;
 
     ES_REAL_OR_RETURN(cuMemRelease);
     /* The last release of a handle is taken out before: the driver may give the same one out again at once. */
     es_lock_take(&lock);
     block = es_blocks_remove(&handles, handle);
-    again = block;
-    again.kind--;
+    rest = block;
+    rest.kind--;
     if (block.kind > 0)
-        (void)es_blocks_add(&handles, again);
+        (void)es_blocks_add(&handles, rest);
     es_lock_give(&lock);
     result = ES_DRIVER(cuMemRelease)(handle);
     if (block.address == 0)
@@ -115,31 +115,50 @@ static struct es_block mapping_at(CUdeviceptr address)
     return (struct es_block){0};
 }
 
-/* One more handle to what is mapped there, maybe the same one. */
+/* With the lock held: a handle was given out once more, to a chunk, or where that is NULL to what it stood for before. */
+static void again(CUmemGenericAllocationHandle handle, struct chunk *chunk)
+{
+    struct es_block block = es_blocks_remove(&handles, handle);
+
+    if (block.address != 0)
+        block.kind++;
+    else if (chunk != NULL)
+        block = (struct es_block){handle, chunk->bytes, (uint32_t)chunk->device, 0, chunk};
+    if (block.address != 0 && es_blocks_add(&handles, block))
+        ((struct chunk *)block.owner)->uses++;
+}
+
 CUresult es_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
-    struct es_block mapping, block;
     CUresult result;
 
     ES_REAL_OR_RETURN(cuMemRetainAllocationHandle);
     result = ES_DRIVER(cuMemRetainAllocationHandle)(handle, addr);
-    if (result != CUDA_SUCCESS || handle == NULL || !es_account_counts())
-        return result;
-    es_lock_take(&lock);
-    mapping = mapping_at((CUdeviceptr)(uintptr_t)addr);
-    if (mapping.address != 0) {
-        block = es_blocks_remove(&handles, *handle);
-        if (block.address != 0)
-            block.kind++;
-        else
-            block = (struct es_block){*handle, mapping.bytes, mapping.device, 0, mapping.owner};
-        if (es_blocks_add(&handles, block))
-            ((struct chunk *)block.owner)->uses++;
+    if (result == CUDA_SUCCESS && handle != NULL && es_account_counts()) {
+        es_lock_take(&lock);
+        again(*handle, mapping_at((CUdeviceptr)(uintptr_t)addr).owner);
+        es_lock_give(&lock);
     }
-    es_lock_give(&lock);
     return result;
 }
 ES_EXPORT(cuMemRetainAllocationHandle);
+
+/* Counted where it was made. That may have been here, and the handle the same. */
+CUresult es_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
+                                           CUmemAllocationHandleType shHandleType)
+{
+    CUresult result;
+
+    ES_REAL_OR_RETURN(cuMemImportFromShareableHandle);
+    result = ES_DRIVER(cuMemImportFromShareableHandle)(handle, osHandle, shHandleType);
+    if (result == CUDA_SUCCESS && handle != NULL && es_account_counts()) {
+        es_lock_take(&lock);
+        again(*handle, NULL);
+        es_lock_give(&lock);
+    }
+    return result;
+}
+ES_EXPORT(cuMemImportFromShareableHandle);
 
 CUresult es_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                      unsigned long long flags)

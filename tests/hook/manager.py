@@ -214,6 +214,10 @@ class ScriptedManager:
                 self.memory.declare(connection.number, device, size)
             case wire.Freed(size, device, wire.MemoryKind.PLAIN):
                 self.memory.freed(connection.number, device, size)
+            case wire.Freed(_, device):
+                self.memory.context_ended(connection.number, device)
+            case wire.Declare(_, device):
+                self.memory.declare_context(connection.number, device)
             case wire.MemoryQuery(number, device):
                 info = self.memory.info(device)
                 return wire.encode(wire.MemoryInfo(number, info.cap_bytes, info.used_bytes))

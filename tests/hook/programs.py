@@ -3,6 +3,7 @@
 import os
 import selectors
 import subprocess
+import sys
 from pathlib import Path
 
 from manager import PATIENCE_S
@@ -156,6 +157,11 @@ class Stage:
         program = self._programs / ("linked" if door == "linked" else "opened")
         variables_ = self.environment(SIMGPU_TAG=tag, **environment)
         self._clients.append(Client([str(program), door], variables_))
+        return self._clients[-1]
+
+    def memory_client(self, **environment: str) -> Client:
+        """Starts the program that gets memory in every way (``programs/memory.py``)."""
+        self._clients.append(Client([sys.executable, str(SOURCES / "memory.py")], self.environment(**environment)))
         return self._clients[-1]
 
     def executed(self) -> list[Interval]:
