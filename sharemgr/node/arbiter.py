@@ -208,7 +208,6 @@ class Arbiter:
             return []
         self._slices.settle(now_ns)
         contender.expect(client, ends_at_ns, launch_ns, self._settings)
-        self._slices.foresee(contender)
         return self._slices.take()
 
     def stopped(self, allocation_id: str, client_ids: Collection[int], now_ns: int) -> list[Command]:

@@ -65,7 +65,15 @@ class Slices:
             self.competition.cap_debt(contender)
 
     def take(self) -> list[Command]:
-        """Gives a free device to whoever is next, and returns what is to be done since the last call."""
+        """Gives a device that is free, or is about to be, to whoever is next, and returns what is to be done since the
+        last call."""
+        occupant = self._occupant
+        if occupant is not None and occupant.phase is DRAINING:
+            early_ns = self._early_at_ns(occupant)
+            if early_ns is not None and self._now_ns >= early_ns:
+                self._grant_early(occupant)
+                early_ns = None
+            self._early_ns = early_ns or 0
         self._dispatch()
         out, self._out = self._out, []
         return out
@@ -176,11 +184,6 @@ class Slices:
                 contender.close(client)
         self.ready(contender)
 
-    def foresee(self, contender: Contender) -> None:
-        """A client of a draining allocation said when it will have drained."""
-        if contender is self._occupant:
-            self._grant_early()
-
     def tick(self) -> None:
         """Does what is due: slices that end, drains that take too long, thinking and throttling that is over."""
         now_ns = self._now_ns
@@ -204,11 +207,9 @@ class Slices:
         elif occupant.phase is DRAINING and now_ns >= occupant.lease_end_ns:
             self._occupant = None
             self._overlap(occupant)
-        else:
-            if occupant.phase is DRAINING and now_ns >= occupant.late_ns:
-                occupant.late_ns = now_ns + 2 * LATE_NS
-                self._out.append(Check(occupant.id))
-            self._grant_early()
+        elif occupant.phase is DRAINING and now_ns >= occupant.late_ns:
+            occupant.late_ns = now_ns + 2 * LATE_NS
+            self._out.append(Check(occupant.id))
 
     def signal(self) -> None:
         """Tells the holder when it gets company, and when it has long been alone."""
@@ -238,8 +239,6 @@ class Slices:
             return next_ns
         at_ns: int | None = None
         if occupant.phase is DRAINING:
-            early_ns = self._early_at_ns(occupant)
-            self._early_ns = early_ns if early_ns is not None and early_ns > self._now_ns else 0
             at_ns = min(occupant.late_ns, occupant.lease_end_ns)
             if self._early_ns:
                 # What it foretold may be a lie, and is no reason to wait for it longer.
@@ -261,7 +260,7 @@ class Slices:
         occupant = self._occupant
         if occupant is not None and (occupant.phase is HOLDING or occupant.phase is DRAINING):
             return
-        best = self._pick() if self._waiting else None
+        best = self._pick(self._contenders) if self._waiting else None
         if best is not occupant:
             if occupant is not None:
                 self.note_held(occupant)
@@ -271,26 +270,20 @@ class Slices:
         if best is not None and best.phase is WAITING:
             self._grant(best)
 
-    def _pick(self) -> Contender | None:
-        if self.rivals.latency_present:
-            urgent = self.competition.pick_urgent(self._contenders, self._now_ns)
-            if urgent is not None:
-                return urgent
-        turn = self._turn
-        if turn is not None and self._now_ns < self._slice_end_ns and turn in self._contenders:
-            return turn
-        return self.competition.pick(self._contenders)
-
-    def _renews(self, occupant: Contender) -> bool:
-        """Whether the holder is the one to get the next slice. One with a limit drains first: what it used counts."""
-        if occupant.limit_percent < 100:
-            return False
-        candidates = (occupant, *self._contenders)
+    def _pick(self, candidates: Collection[Contender]) -> Contender | None:
         if self.rivals.latency_present:
             urgent = self.competition.pick_urgent(candidates, self._now_ns)
             if urgent is not None:
-                return urgent is occupant
-        return self.competition.pick(candidates) is occupant
+                return urgent
+        turn = self._turn
+        if turn is not None and self._now_ns < self._slice_end_ns and turn in candidates:
+            return turn
+        return self.competition.pick(candidates)
+
+    def _renews(self, occupant: Contender) -> bool:
+        """Whether the holder, whose slice is used up, is the one to get the next. One with a limit drains first: what
+        it used counts."""
+        return occupant.limit_percent == 100 and self._pick((occupant, *self._contenders)) is occupant
 
     def _grant(self, contender: Contender) -> None:
         now_ns = self._now_ns
@@ -313,28 +306,25 @@ class Slices:
         if self._ending is not None or not self._waiting:
             return None
         drained_at_ns = occupant.drained_at_ns()
-        if not drained_at_ns or self._renews(occupant):
+        if not drained_at_ns:
             return None
-        best = self._pick()
+        # One with a limit drains before it is compared: what it used counts.
+        candidates = (occupant, *self._contenders) if occupant.limit_percent == 100 else self._contenders
+        best = self._pick(candidates)
         if best is None or best.phase is not WAITING:
             return None
         return drained_at_ns - min(best.launch_ns + self._late_ns, self._settings.lead_most_ns)
 
-    def _grant_early(self) -> None:
-        """Takes the device from a draining occupant that has foreseen its end, when it is time for that."""
-        occupant = self._occupant
-        if occupant is None or occupant.phase is not DRAINING:
-            return
-        early_ns = self._early_at_ns(occupant)
-        if early_ns is not None and self._now_ns >= early_ns:
-            if self._early_ns and self._now_ns >= self._early_ns:
-                late_ns = min(self._now_ns - self._early_ns, self._settings.lead_most_ns)
-                self._late_ns += (late_ns - self._late_ns) >> 2
-            self.note_held(occupant)
-            self._foreseen_end_ns = occupant.drained_at_ns()
-            occupant.phase = ENDING
-            self._ending = occupant
-            self._occupant = None
+    def _grant_early(self, occupant: Contender) -> None:
+        """Takes the device from a draining occupant that has foreseen its end: it is time for that."""
+        if self._early_ns and self._now_ns >= self._early_ns:
+            late_ns = min(self._now_ns - self._early_ns, self._settings.lead_most_ns)
+            self._late_ns += (late_ns - self._late_ns) >> 2
+        self.note_held(occupant)
+        self._foreseen_end_ns = occupant.drained_at_ns()
+        occupant.phase = ENDING
+        self._ending = occupant
+        self._occupant = None
 
     def _end(self) -> None:
         """The one that was about to drain has drained, or took too long: the device is the occupant's."""
