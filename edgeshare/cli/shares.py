@@ -79,7 +79,7 @@ def share_cells(status: NodeStatus, share: AllocationStatus) -> tuple[str, ...]:
         f"{allocation.request_percent} %",
         f"{allocation.limit_percent} %",
         "latency" if allocation.share_class == SHARE_CLASS_LATENCY else "batch",
-        STATES.get(share.state, "unknown"),
+        _state(share),
         f"{share.held_percent:.1f} %",
         f"{share.gpu_percent:.1f} %",
         f"{share.lent_percent:.1f} %",
@@ -90,6 +90,12 @@ def share_cells(status: NodeStatus, share: AllocationStatus) -> tuple[str, ...]:
         str(sum(not client.dying for client in share.clients)),
         allocation.id,
     )
+
+
+def _state(share: AllocationStatus) -> str:
+    if share.overlapping:
+        return "overlapping"
+    return "throttled" if share.throttled else STATES.get(share.state, "unknown")
 
 
 def owner_text(allocation: Allocation) -> str:
