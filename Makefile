@@ -32,7 +32,7 @@ $(VENV)/.built: $(VENV)/.ready $(NATIVE)
 
 build: $(VENV)/.built
 
-# As a wheel has it, and for the other processor; the simulated driver too, for the tests.
+# As a wheel has it, and for the other processor.
 portable: setup
 	@for processor in x86_64 aarch64; do \
 	    $(PYTHON_IN_VENV) setup.py -q build_portable --target $$processor-linux-gnu.2.17 || exit 1; \

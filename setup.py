@@ -130,16 +130,19 @@ class BuildNative(build_ext):
 
 
 class BuildPortable(Command):
-    """Builds hook and simulated driver with ``ziglang``, for another processor or an older C library."""
+    """Builds the hook with ``ziglang``, for another processor or an older C library."""
 
     user_options: ClassVar[list[tuple[str, str | None, str]]] = [
         ("target=", None, f"processor, system and C library (default: {HERE_BUT_OLDER})"),
         ("folder=", None, "where to (default: build/portable/PROCESSOR)"),
+        ("with-simgpu", None, "the simulated driver and its program, too"),
     ]
+    boolean_options: ClassVar[list[str]] = ["with-simgpu"]
 
     def initialize_options(self) -> None:
         self.target = HERE_BUT_OLDER
         self.folder = ""
+        self.with_simgpu = False
 
     def finalize_options(self) -> None:
         self.folder = self.folder or f"build/portable/{self.target.partition('-')[0]}"
@@ -148,7 +151,7 @@ class BuildPortable(Command):
         compiler = zig(self.target)
         if compiler is None:
             raise SystemExit("setup.py build_portable: ziglang is not installed; run: pip install ziglang")
-        for plain in PLAIN:
+        for plain in PLAIN if self.with_simgpu else [HOOK]:
             compile_plain(self, plain, Path(self.folder) / plain.path, Path(self.folder) / "simgpu/lib", compiler)
 
 

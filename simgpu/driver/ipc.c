@@ -22,7 +22,7 @@ struct place {
 };
 _Static_assert(sizeof(struct place) == sizeof(CUipcMemHandle), "a place is what a handle holds");
 
-static const char MAGIC[8] = "SIMGPUIM";
+static const char MAGIC[8] = {'S', 'I', 'M', 'G', 'P', 'U', 'I', 'M'};
 
 /* What is open here: once, however often it was opened. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -24,7 +24,7 @@ struct pointer {
 };
 _Static_assert(sizeof(struct pointer) == sizeof(CUmemPoolPtrExportData), "what the exported data hold");
 
-static const char MAGIC[8] = "SIMGPUMP";
+static const char MAGIC[8] = {'S', 'I', 'M', 'G', 'P', 'U', 'M', 'P'};
 
 static uint64_t own_id(void) { return driver.machine.shared->processes[driver.machine.slot].id; }
 

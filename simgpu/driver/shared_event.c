@@ -16,7 +16,7 @@ struct place {
 };
 _Static_assert(sizeof(struct place) == sizeof(CUipcEventHandle), "what a handle holds");
 
-static const char MAGIC[8] = "SIMGPUIE";
+static const char MAGIC[8] = {'S', 'I', 'M', 'G', 'P', 'U', 'I', 'E'};
 
 CUresult shared_event_make(struct CUevent_st *event, const struct CUctx_st *context) {
     event->export_index = export_make(&driver.machine, SIMGPU_EXPORT_EVENT, context->gpu, 0);

@@ -19,7 +19,7 @@ def emulator() -> Emulator:
 @pytest.fixture
 def burn(emulator: Emulator) -> list[str]:
     """The aarch64 program, as a command to which arguments can be added; under the hook of its own processor."""
-    there = portable("aarch64")
+    there = portable("aarch64", simgpu=True)
     variables = {"LD_PRELOAD": str(there / HOOK), "LD_LIBRARY_PATH": str(there / "simgpu/lib")}
     env = [f"{name}={value}" for name, value in emulator.environment(**variables).items()]
     # The loader's own variables would have the emulator itself preload a library of this processor's.
