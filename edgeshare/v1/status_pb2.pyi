@@ -278,6 +278,7 @@ class AllocationStatus(_message.Message):
     THROTTLED_FIELD_NUMBER: _builtins.int
     MEMORY_OVERHEAD_BYTES_FIELD_NUMBER: _builtins.int
     MEMORY_BYTES_FIELD_NUMBER: _builtins.int
+    REFUSED_CONTEXT_BYTES_FIELD_NUMBER: _builtins.int
     state: Global___AllocationState.ValueType
     held_percent: _builtins.float
     """of the window: grant to drain"""
@@ -292,7 +293,7 @@ class AllocationStatus(_message.Message):
     longest_wait_ns: _builtins.int
     """within the window"""
     memory_used_bytes: _builtins.int
-    """committed and reserved, all clients"""
+    """in use and overhead, all clients"""
     grants: _builtins.int
     """since the allocation was added, as the next three"""
     revokes: _builtins.int
@@ -302,6 +303,8 @@ class AllocationStatus(_message.Message):
     """it has not drained in time: another one may hold the device too"""
     throttled: _builtins.bool
     """it waits because it is at its limit"""
+    refused_context_bytes: _builtins.int
+    """what a context takes that did not fit under the cap; 0: the last one did"""
     @_builtins.property
     def allocation(self) -> _allocations_pb2.Allocation: ...
     @_builtins.property
@@ -316,7 +319,7 @@ class AllocationStatus(_message.Message):
 
     @_builtins.property
     def memory_bytes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """of each device: committed, reserved and overhead"""
+        """of each device: in use and overhead"""
 
     def __init__(
         self,
@@ -339,10 +342,11 @@ class AllocationStatus(_message.Message):
         throttled: _builtins.bool = ...,
         memory_overhead_bytes: _abc.Iterable[_builtins.int] | None = ...,
         memory_bytes: _abc.Iterable[_builtins.int] | None = ...,
+        refused_context_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "clients", b"clients", "gpu_percent", b"gpu_percent", "grants", b"grants", "held_percent", b"held_percent", "lent_percent", b"lent_percent", "longest_wait_ns", b"longest_wait_ns", "memory_bytes", b"memory_bytes", "memory_overhead_bytes", b"memory_overhead_bytes", "memory_used_bytes", b"memory_used_bytes", "offences", b"offences", "overlapping", b"overlapping", "overruns", b"overruns", "queued_ns", b"queued_ns", "revokes", b"revokes", "state", b"state", "throttled", b"throttled", "waiting_ns", b"waiting_ns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "clients", b"clients", "gpu_percent", b"gpu_percent", "grants", b"grants", "held_percent", b"held_percent", "lent_percent", b"lent_percent", "longest_wait_ns", b"longest_wait_ns", "memory_bytes", b"memory_bytes", "memory_overhead_bytes", b"memory_overhead_bytes", "memory_used_bytes", b"memory_used_bytes", "offences", b"offences", "overlapping", b"overlapping", "overruns", b"overruns", "queued_ns", b"queued_ns", "refused_context_bytes", b"refused_context_bytes", "revokes", b"revokes", "state", b"state", "throttled", b"throttled", "waiting_ns", b"waiting_ns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

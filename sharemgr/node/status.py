@@ -97,6 +97,7 @@ def allocation_status(
         throttled=account.throttled,
         memory_overhead_bytes=[memory.overhead_bytes(index) for index in indices],
         memory_bytes=used_bytes,
+        refused_context_bytes=memory.refused_context_bytes,
     )
 
 

@@ -1,0 +1,135 @@
+"""Memory of hooked processes under the real manager: exact while one sleeps, given back when one dies, and told."""
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from testbed import MIB, PATIENCE_S, Manager, Testbed, share
+
+from edgeshare.cli.run import hook_library
+from edgeshare.v1.allocations_pb2 import Allocation
+
+PROGRAM = Path(__file__).parents[1] / "hook" / "programs" / "memory.py"
+SUCCESS, OUT_OF_MEMORY = 0, 2
+CAP_MIB = 1024
+
+
+class Program:
+    """A hooked process that gets memory as it is told."""
+
+    def __init__(self, testbed: Testbed, allocation_id: str) -> None:
+        hooked = {"LD_PRELOAD": str(hook_library()), "EDGESHARE_HOOK_DIR": str(testbed.folder(allocation_id))}
+        self.process = subprocess.Popen(
+            [sys.executable, str(PROGRAM)],
+            env={**testbed.environment, **hooked},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
+        assert self._line() == "ready"
+
+    def do(self, command: str) -> int:
+        """Gives a command; the driver's result."""
+        return self.ask(command)[0]
+
+    def ask(self, command: str) -> list[int]:
+        """Gives a command; all numbers of the answer."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(command + "\n")
+        return [int(word) for word in self._line().removeprefix("= ").split()]
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait(PATIENCE_S)
+        for stream in (self.process.stdin, self.process.stdout):
+            assert stream is not None
+            stream.close()
+
+    def _line(self) -> str:
+        stdout = self.process.stdout
+        assert stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(stdout, selectors.EVENT_READ)
+            assert selector.select(PATIENCE_S), "the program says nothing"
+        return stdout.readline().strip()
+
+
+@contextmanager
+def held(testbed: Testbed, allocation_id: str, memory_mib: int) -> Iterator[None]:
+    """An allocation of one GPU."""
+    with testbed.calls() as calls:
+        wanted = Allocation(id=allocation_id, device_ids=testbed.uuids[:1], request_percent=30, memory_mib=memory_mib)
+        answers = calls.hold(wanted, wait_for_manager=False)
+        next(answers)
+        yield
+        answers.close()  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def programs(testbed: Testbed, manager: Manager) -> Iterator[list[Program]]:
+    """Two that have made their contexts, which are measured."""
+    with held(testbed, "one", CAP_MIB):
+        both = [Program(testbed, "one") for _ in range(2)]
+        try:
+            for program in both:
+                assert program.do("start") == SUCCESS
+            testbed.until(lambda status: all(each.memory_used_bytes for each in share(status, "one").clients))
+            yield both
+        finally:
+            for program in both:
+                program.end()
+
+
+def free_bytes(testbed: Testbed) -> int:
+    return CAP_MIB * MIB - share(testbed.status(), "one").memory_used_bytes
+
+
+def test_what_a_sleeping_process_might_take_is_not_kept_from_others(testbed: Testbed, programs: list[Program]) -> None:
+    asleep, awake = programs
+    assert asleep.do(f"plain {MIB}") == SUCCESS  # and an allowance with it
+    assert asleep.do(f"plain {MIB}") == SUCCESS
+    asleep.process.send_signal(signal.SIGSTOP)
+    os.waitpid(asleep.process.pid, os.WUNTRACED)
+    free = free_bytes(testbed)
+    assert free > 400 * MIB
+    assert awake.do(f"plain {free + 1}") == OUT_OF_MEMORY
+    assert awake.do(f"plain {free}") == SUCCESS
+    assert awake.do("plain 1") == OUT_OF_MEMORY
+    assert awake.ask("info") == [SUCCESS, 0, CAP_MIB * MIB]
+    asleep.process.send_signal(signal.SIGCONT)
+    assert asleep.do("plain 1") == OUT_OF_MEMORY
+    assert asleep.do("free 0") == SUCCESS
+    assert awake.do(f"plain {MIB}") == SUCCESS
+
+
+def test_what_a_killed_process_had_can_be_had_again(testbed: Testbed, programs: list[Program]) -> None:
+    killed, other = programs
+    size = free_bytes(testbed)
+    assert killed.do(f"plain {size}") == SUCCESS
+    assert other.do(f"plain {size}") == OUT_OF_MEMORY
+    killed.process.kill()
+    testbed.until(lambda status: len(share(status, "one").clients) == 1)
+    assert other.do(f"plain {size}") == SUCCESS
+
+
+def test_a_cap_below_a_context_is_said_where_it_is_made_and_by_the_manager(
+    testbed: Testbed, manager: Manager, programs: list[Program]
+) -> None:
+    """The size of a context is known from the others on that GPU."""
+    with held(testbed, "small", 100):
+        program = Program(testbed, "small")
+        try:
+            assert program.do("start") == OUT_OF_MEMORY
+            assert program.do("create 0") == OUT_OF_MEMORY
+            context_mib = share(testbed.status(), "one").memory_overhead_bytes[0] // 2 // MIB
+            assert f"takes about {context_mib} MiB" in manager.log()
+            assert share(testbed.status(), "small").refused_context_bytes == context_mib * MIB
+        finally:
+            program.end()
