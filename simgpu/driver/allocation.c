@@ -145,7 +145,10 @@ static bool map(struct allocation *allocation) {
     size_t size = round_up(allocation->size, PAGE);
     if (is_device_memory(allocation->kind)) {
         allocation->offset = backing_take(size);
-        allocation->begin = allocation->offset ? backing_map(-1, allocation->offset, size, 0, true) : 0;
+        if (allocation->offset && (allocation->flags & ALLOCATE_LOW))
+            allocation->begin = backing_map_low(allocation->offset, size);
+        else if (allocation->offset)
+            allocation->begin = backing_map(-1, allocation->offset, size, 0, true);
     } else {
         const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
         void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);

@@ -58,6 +58,24 @@ uintptr_t backing_map(int fd, uint64_t offset, size_t size, uintptr_t at, bool u
     return made == MAP_FAILED ? 0 : (uintptr_t)made;
 }
 
+/* Where to look, and how far apart. */
+#define LOW_BEGIN ((uintptr_t)256 << 20)
+#define LOW_END ((uintptr_t)1 << 32)
+#define LOW_STEP ((uintptr_t)2 << 20)
+
+uintptr_t backing_map_low(uint64_t offset, size_t size) {
+    for (uintptr_t at = LOW_BEGIN; at < LOW_END && size <= LOW_END - at; at += LOW_STEP) {
+        /* A wish: what is there stays there. */
+        void *made = mmap((void *)at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, backing_file(),
+                          (off_t)offset);
+        if (made == (void *)at)
+            return at;
+        if (made != MAP_FAILED)
+            munmap(made, size);
+    }
+    return 0;
+}
+
 bool backing_read(int fd, uint64_t offset, void *data, size_t size) {
     return pread(fd < 0 ? backing_file() : fd, data, size, (off_t)offset) == (ssize_t)size;
 }

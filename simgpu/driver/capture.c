@@ -80,6 +80,14 @@ CUresult capture_break(struct CUstream_st *stream) {
 
 /* ---- what becomes of calls on a capturing stream ---- */
 
+/* The stream is captured from here on. The end of another stream's capture looks at all of a context's streams. */
+static void join(struct CUstream_st *stream, struct capture *capture) {
+    pthread_mutex_lock(&stream->context->lock);
+    stream->capture = capture;
+    stream->joined = false;
+    pthread_mutex_unlock(&stream->context->lock);
+}
+
 CUresult capture_work(struct CUstream_st *stream, const struct node_work *work) {
     if (stream->capture->invalid)
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -90,8 +98,10 @@ CUresult capture_work(struct CUstream_st *stream, const struct node_work *work) 
 CUresult capture_record(struct CUstream_st *stream, struct CUevent_st *event) {
     if (stream->capture->invalid)
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    pthread_mutex_lock(&stream->context->lock);
     event->capture = stream->capture;
     event->captured = stream;
+    pthread_mutex_unlock(&stream->context->lock);
     return CUDA_SUCCESS;
 }
 
@@ -111,8 +121,7 @@ CUresult capture_wait(struct CUstream_st *stream, struct CUevent_st *event) {
         event->capture->invalid = true;
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     }
-    stream->capture = event->capture;
-    stream->joined = false;
+    join(stream, event->capture);
     if (event->captured != event->capture->origin)
         event->captured->joined = true;
     return CUDA_SUCCESS;
@@ -120,7 +129,7 @@ CUresult capture_wait(struct CUstream_st *stream, struct CUevent_st *event) {
 
 /* ---- begin and end ---- */
 
-static CUresult begin(CUstream handle, CUstreamCaptureMode mode) {
+static CUresult begin(CUstream handle, CUstreamCaptureMode mode, struct CUgraph_st *given) {
     struct CUstream_st *stream;
     CUresult result = find_stream(handle, &stream);
     if (result != CUDA_SUCCESS)
@@ -132,12 +141,13 @@ static CUresult begin(CUstream handle, CUstreamCaptureMode mode) {
     if (stream->capture)
         return CUDA_ERROR_ILLEGAL_STATE;
     struct capture *capture = calloc(1, sizeof *capture);
-    struct CUgraph_st *graph = capture ? graph_make() : NULL;
-    if (!graph) {
+    struct CUgraph_st *graph = given ? given : capture ? graph_make() : NULL;
+    if (!capture || !graph) {
         free(capture);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     capture->graph = graph;
+    capture->given = given != NULL;
     capture->origin = stream;
     capture->mode = mode;
     capture->thread = pthread_self();
@@ -145,15 +155,34 @@ static CUresult begin(CUstream handle, CUstreamCaptureMode mode) {
     capture->id = ++last_id;
     capture->next = captures;
     __atomic_store_n(&captures, capture, __ATOMIC_RELEASE);
-    stream->capture = capture;
     pthread_mutex_unlock(&lock);
+    join(stream, capture);
     return CUDA_SUCCESS;
 }
 
-static CUresult do_cuStreamBeginCapture(CUstream stream) { return begin(stream, CU_STREAM_CAPTURE_MODE_GLOBAL); }
+static CUresult do_cuStreamBeginCapture(CUstream stream) { return begin(stream, CU_STREAM_CAPTURE_MODE_GLOBAL, NULL); }
 EXPORT_PTSZ(cuStreamBeginCapture, (CUstream hStream), hStream)
-static CUresult do_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) { return begin(stream, mode); }
+static CUresult do_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
+    return begin(stream, mode, NULL);
+}
 EXPORT_PTSZ(cuStreamBeginCapture_v2, (CUstream hStream, CUstreamCaptureMode mode), hStream, mode)
+
+static CUresult do_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *dependencies,
+                                               const CUgraphEdgeData *data, size_t count, CUstreamCaptureMode mode) {
+    GRAPH(graph);
+    (void)data;
+    if (count && !dependencies)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t index = 0; index < count; index++) {
+        if (!dependencies[index] || dependencies[index]->mark != MARK_NODE)
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    return begin(stream, mode, graph);
+}
+EXPORT_PTSZ(cuStreamBeginCaptureToGraph,
+            (CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+             size_t numDependencies, CUstreamCaptureMode mode),
+            hStream, hGraph, dependencies, dependencyData, numDependencies, mode)
 
 /* Takes the streams and events out of a capture. Returns whether a stream has work that nothing waits for. */
 static bool leave(struct capture *capture) {
@@ -186,7 +215,8 @@ void capture_forget(const struct CUctx_st *context, const struct CUstream_st *st
     do {
         if (capture) {
             leave(capture);
-            graph_free(capture->graph);
+            if (!capture->given)
+                graph_free(capture->graph);
             free(capture);
         }
         pthread_mutex_lock(&lock);
@@ -224,65 +254,9 @@ static CUresult do_cuStreamEndCapture(CUstream handle, CUgraph *phGraph) {
                               : CUDA_SUCCESS;
     if (result == CUDA_SUCCESS)
         *phGraph = capture->graph;
-    else
+    else if (!capture->given)
         graph_free(capture->graph);
     free(capture);
     return result;
 }
 EXPORT_PTSZ(cuStreamEndCapture, (CUstream hStream, CUgraph *phGraph), hStream, phGraph)
-
-/* ---- asking ---- */
-
-static CUresult info(CUstream handle, CUstreamCaptureStatus *status, struct capture **capture) {
-    struct CUstream_st *stream;
-    CUresult result = find_stream(handle, &stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!status)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (stream == &stream->context->legacy && (result = capture_check_legacy(stream)) != CUDA_SUCCESS)
-        return result;
-    *capture = stream->capture;
-    *status = !stream->capture           ? CU_STREAM_CAPTURE_STATUS_NONE
-              : stream->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
-                                         : CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    return CUDA_SUCCESS;
-}
-
-static CUresult do_cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
-    struct capture *capture;
-    return info(stream, status, &capture);
-}
-EXPORT_PTSZ(cuStreamIsCapturing, (CUstream hStream, CUstreamCaptureStatus *captureStatus), hStream, captureStatus)
-
-static CUresult do_cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id) {
-    struct capture *capture;
-    CUresult result = info(stream, status, &capture);
-    if (result == CUDA_SUCCESS && id && capture)
-        *id = capture->id;
-    return result;
-}
-EXPORT_PTSZ(cuStreamGetCaptureInfo, (CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out),
-            hStream, captureStatus_out, id_out)
-
-static CUresult do_cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
-                                             CUgraph *graph, const CUgraphNode **dependencies, size_t *count) {
-    struct capture *capture;
-    CUresult result = info(stream, status, &capture);
-    if (result != CUDA_SUCCESS || *status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-        return result;
-    if (id)
-        *id = capture->id;
-    if (graph)
-        *graph = capture->graph;
-    /* Work runs in the order of capture: the next node comes after the last. */
-    if (dependencies)
-        *dependencies = graph_last(capture->graph);
-    if (count)
-        *count = *graph_last(capture->graph) ? 1 : 0;
-    return CUDA_SUCCESS;
-}
-EXPORT_PTSZ(cuStreamGetCaptureInfo_v2,
-            (CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
-             const CUgraphNode **dependencies_out, size_t *numDependencies_out),
-            hStream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out)

@@ -89,7 +89,7 @@ static inline struct simgpu_gpu *gpu_of_device(CUdevice device) {
 
 /* ---- contexts ---- */
 
-enum { LIMITS = 7 };
+enum { LIMITS = 7, PEERS = SIMGPU_GPUS };
 
 struct CUstream_st {
     enum mark mark;
@@ -112,6 +112,7 @@ struct CUctx_st {
     uint64_t id;
     unsigned int flags;
     unsigned int api_version;
+    unsigned int attached; /* times, by cuCtxAttach */
     CUfunc_cache cache;
     size_t limits[LIMITS];
     struct simgpu_context *shared;
@@ -125,6 +126,7 @@ struct CUctx_st {
     struct CUstream_st *streams; /* made, and threads' own */
     struct host_worker *host;    /* runs host functions; NULL: there were none */
     struct CUevent_st *events;
+    uint64_t peers[PEERS]; /* ids of contexts whose memory this one's kernels may use; 0: none */
 };
 
 /* The calling thread's context, in `context`. */
@@ -196,6 +198,7 @@ struct CUfunc_st {
     bool own_kernel; /* `kernel` is this function's alone */
     int max_dynamic_shared_bytes;
     int carveout;
+    uint64_t loaded_in; /* id of the context that last ran it; 0: none */
     struct CUfunc_st *next;
 };
 

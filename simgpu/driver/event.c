@@ -107,8 +107,8 @@ static CUresult do_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsi
         return result;
     if (stream->capture)
         return capture_record(stream, hEvent);
-    hEvent->capture = NULL;
     pthread_mutex_lock(&stream->context->lock);
+    hEvent->capture = NULL;
     hEvent->after = stream_after(stream);
     hEvent->record_ns = clock_now_ns();
     store_u64(&hEvent->done_ns, 0);

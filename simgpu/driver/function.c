@@ -1,5 +1,5 @@
 /* What a function can be asked and told. */
-#include "driver/driver.h"
+#include "driver/code.h"
 #include "driver/module.h"
 
 #define FUNCTION(handle, function)                               \
@@ -121,17 +121,18 @@ EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t 
 
 EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function) {
     FUNCTION(function, found);
-    (void)found;
     if (!state)
         return CUDA_ERROR_INVALID_VALUE;
-    *state = CU_FUNCTION_LOADING_STATE_LOADED;
+    if (!found->context)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *state = code_is_loaded(found->module, found->context) ? CU_FUNCTION_LOADING_STATE_LOADED
+                                                           : CU_FUNCTION_LOADING_STATE_UNLOADED;
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuFuncLoad(CUfunction function) {
     FUNCTION(function, found);
-    (void)found;
-    return CUDA_SUCCESS;
+    return found->context ? function_load(found, found->context) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 /* ---- occupancy: threads alone limit it ---- */

@@ -28,6 +28,7 @@ enum { WORK_ALLOCATE = 100, WORK_FREE = 101 };
 /* A capture in progress: one graph, the stream that it began in and those that joined it. */
 struct capture {
     struct CUgraph_st *graph;
+    bool given; /* the graph was there before, and stays */
     struct CUstream_st *origin;
     CUstreamCaptureMode mode;
     pthread_t thread;

@@ -1,7 +1,7 @@
 /* Launches: a kernel becomes an entry of the queue that takes as long as its image says. */
 #include <string.h>
 
-#include "driver/driver.h"
+#include "driver/code.h"
 #include "driver/graph.h"
 #include "driver/module.h"
 
@@ -82,6 +82,8 @@ static CUresult launch(CUfunction handle, const struct launch_shape *shape, CUst
     if (result != CUDA_SUCCESS)
         return result;
     result = capture_check_legacy(stream);
+    if (result == CUDA_SUCCESS)
+        result = function_load(function, stream->context);
     if (result != CUDA_SUCCESS)
         return result;
     if (stream->capture)
@@ -119,6 +121,48 @@ EXPORT_PTSZ(cuLaunchCooperativeKernel,
              unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
              void **kernelParams),
             f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams)
+
+/* ---- the same kernel on several devices ---- */
+
+/* Every device once, in a stream of its own, with one shape. */
+static bool check_devices(const CUDA_LAUNCH_PARAMS *list, unsigned int count) {
+    uint32_t seen = 0;
+    for (unsigned int index = 0; index < count; index++) {
+        const CUDA_LAUNCH_PARAMS *one = &list[index];
+        if (!one->hStream || one->hStream == CU_STREAM_LEGACY || one->hStream == CU_STREAM_PER_THREAD ||
+            one->hStream->mark != MARK_STREAM || !one->function || one->function->mark != MARK_FUNCTION)
+            return false;
+        uint32_t bit = 1u << one->hStream->context->device;
+        if ((seen & bit) || one->gridDimX != list->gridDimX || one->gridDimY != list->gridDimY ||
+            one->gridDimZ != list->gridDimZ || one->blockDimX != list->blockDimX ||
+            one->blockDimY != list->blockDimY || one->blockDimZ != list->blockDimZ ||
+            one->sharedMemBytes != list->sharedMemBytes ||
+            strcmp(one->function->kernel->name, list->function->kernel->name) != 0)
+            return false;
+        seen |= bit;
+    }
+    return true;
+}
+
+EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices,
+                                                     unsigned int flags) {
+    /* The flags say which launches before and after it need not wait for all devices: here none do. */
+    CHECK_DRIVER();
+    if (!launchParamsList || !numDevices || numDevices > (unsigned int)driver.device_count || flags > 3 ||
+        !check_devices(launchParamsList, numDevices))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = CUDA_SUCCESS;
+    for (unsigned int index = 0; result == CUDA_SUCCESS && index < numDevices; index++) {
+        const CUDA_LAUNCH_PARAMS *one = &launchParamsList[index];
+        struct launch_shape shape = {{one->gridDimX, one->gridDimY, one->gridDimZ},
+                                     {one->blockDimX, one->blockDimY, one->blockDimZ},
+                                     one->sharedMemBytes};
+        result = launch(one->function, &shape, one->hStream, one->kernelParams, NULL);
+    }
+    return result;
+}
+
+/* ---- with attributes ---- */
 
 static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra,
                           CUstream default_stream) {

@@ -24,6 +24,14 @@ static const struct symbol SYMBOLS[] = {
 #undef PTSZ
 #undef PTDS
 
+/* Whether any version of it has a form for per-thread default streams: then those alone count for who asks for them. */
+static bool has_thread_form(const char *name) {
+    bool has = false;
+    for (size_t index = 0; index < sizeof SYMBOLS / sizeof *SYMBOLS; index++)
+        has |= SYMBOLS[index].thread_version && strcmp(SYMBOLS[index].name, name) == 0;
+    return has;
+}
+
 /* The newest form of `name` that a program built for `version` knows; NULL: none, and `status` says why. Seen on driver
  * 535: per-thread wins over legacy, and a program older than the per-thread form gets no other instead. */
 static void *look_up(const char *name, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status) {
@@ -31,19 +39,21 @@ static void *look_up(const char *name, int version, cuuint64_t flags, CUdriverPr
     int newest = driver_cuda_version();
     int found_version = 0;
     void *found = NULL;
+    bool threads = per_thread && has_thread_form(name);
     *status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     for (size_t index = 0; index < sizeof SYMBOLS / sizeof *SYMBOLS; index++) {
         const struct symbol *symbol = &SYMBOLS[index];
         if (strcmp(symbol->name, name) != 0 || symbol->version > newest)
             continue;
-        bool thread_form = per_thread && symbol->thread_version;
-        int since = thread_form ? symbol->thread_version : symbol->version;
+        int since = threads ? symbol->thread_version : symbol->version;
         if (!found)
             *status = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+        if (threads && !symbol->thread_version)
+            continue;
         /* As an unsigned number: a version below zero is the newest. */
         if ((unsigned int)since > (unsigned int)version || symbol->version < found_version)
             continue;
-        found = thread_form ? symbol->thread_function : symbol->function;
+        found = threads ? symbol->thread_function : symbol->function;
         found_version = symbol->version;
         *status = CU_GET_PROC_ADDRESS_SUCCESS;
     }

@@ -24,6 +24,9 @@ enum allocation_kind {
     ALLOCATION_SHARED    /* of another process's pool */
 };
 
+/* In the flags of device memory: at an address of 32 bits. */
+#define ALLOCATE_LOW 0x10000u
+
 struct physical;
 struct graph_memory;
 
@@ -90,6 +93,8 @@ uint64_t backing_take(size_t size);
 void backing_give(int fd, uint64_t offset, size_t size);
 /* Maps a range, at an address or (0) anywhere. 0: it cannot be. */
 uintptr_t backing_map(int fd, uint64_t offset, size_t size, uintptr_t at, bool usable);
+/* Maps a range of this process's file below 4 GiB. 0: there is no room. */
+uintptr_t backing_map_low(uint64_t offset, size_t size);
 /* Reads and writes parts that are mapped nowhere. */
 bool backing_read(int fd, uint64_t offset, void *data, size_t size);
 bool backing_write(uint64_t offset, const void *data, size_t size);

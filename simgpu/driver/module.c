@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "driver/code.h"
 #include "driver/memory.h"
 #include "driver/module.h"
 
@@ -29,6 +30,25 @@ static bool is_opaque(const void *image) {
     return magic == 0x464c457f || magic == 0xba55ed50 || magic == 0x466243b1;
 }
 
+/* Frees a module that is in no list. */
+static void unload(struct CUmod_st *module) {
+    while (module->functions) {
+        struct CUfunc_st *function = module->functions;
+        module->functions = function->next;
+        if (function->own_kernel)
+            free((void *)function->kernel);
+        object_drop(&function_pool, function);
+    }
+    for (uint32_t index = 0; index < module->image.globals; index++) {
+        if (module->addresses[index])
+            release(module->addresses[index], ALLOCATION_DEVICE);
+    }
+    free(module->addresses);
+    code_unload(module);
+    ptx_free(&module->image);
+    object_drop(&module_pool, module);
+}
+
 CUresult module_load(struct CUmod_st **made, struct CUctx_st *context, const void *image) {
     struct CUmod_st *module = object_make(&module_pool, sizeof *module);
     if (!module)
@@ -50,6 +70,11 @@ CUresult module_load(struct CUmod_st **made, struct CUctx_st *context, const voi
                                           : CUDA_ERROR_OUT_OF_MEMORY;
     }
     module->context = context;
+    module->image_bytes = image_bytes(image);
+    if (context && !loads_lazily() && code_load(module, context) != CUDA_SUCCESS) {
+        unload(module);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     module->mark = MARK_MODULE;
     pthread_mutex_lock(&driver.lock);
     module->next = modules;
@@ -82,24 +107,6 @@ static void unlink_module(struct CUmod_st *module) {
             return;
         }
     }
-}
-
-/* Frees a module that is in no list. */
-static void unload(struct CUmod_st *module) {
-    while (module->functions) {
-        struct CUfunc_st *function = module->functions;
-        module->functions = function->next;
-        if (function->own_kernel)
-            free((void *)function->kernel);
-        object_drop(&function_pool, function);
-    }
-    for (uint32_t index = 0; index < module->image.globals; index++) {
-        if (module->addresses[index])
-            release(module->addresses[index], ALLOCATION_DEVICE);
-    }
-    free(module->addresses);
-    ptx_free(&module->image);
-    object_drop(&module_pool, module);
 }
 
 void modules_end(struct CUctx_st *context) {
@@ -157,7 +164,7 @@ EXPORT CUresult cuModuleUnload(CUmodule hmod) { return module_unload(hmod); }
 EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode) {
     if (!mode)
         return CUDA_ERROR_INVALID_VALUE;
-    *mode = CU_MODULE_EAGER_LOADING;
+    *mode = loads_lazily() ? CU_MODULE_LAZY_LOADING : CU_MODULE_EAGER_LOADING;
     return CUDA_SUCCESS;
 }
 

@@ -9,6 +9,8 @@ struct CUmod_st {
     enum mark mark;
     struct CUctx_st *context; /* NULL: a library */
     struct image image;
+    size_t image_bytes;
+    struct code *code;    /* contexts that have its image */
     uintptr_t *addresses; /* of the globals; 0: not made yet */
     struct CUfunc_st *functions;
     struct CUmod_st *next;

@@ -1,6 +1,7 @@
 /* Nodes of each kind, added to a graph by hand. */
 #include <string.h>
 
+#include "driver/code.h"
 #include "driver/graph_memory.h"
 #include "driver/nodes.h"
 
@@ -38,6 +39,8 @@ EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph
     const struct simgpu_model *model = &driver.machine.shared->gpus[context->gpu].model;
     result = launch_duration(function, &shape, nodeParams->kernelParams, nodeParams->extra, model->multiprocessors,
                              &work.duration_ns);
+    if (result == CUDA_SUCCESS)
+        result = function_load(function, context);
     return result == CUDA_SUCCESS ? add(phGraphNode, hGraph, dependencies, numDependencies, &work) : result;
 }
 

@@ -142,9 +142,9 @@ CUresult queue_push(struct CUstream_st *stream, uint32_t kind, uint64_t duration
             .stream = stream->id,
         };
         store_u64(&shared->tail, tail + 1);
-        stream->after = tail + 1;
+        store_u64(&stream->after, tail + 1);
         if (!(stream->flags & CU_STREAM_NON_BLOCKING))
-            context->blocking_after = tail + 1;
+            store_u64(&context->blocking_after, tail + 1);
         if ((tail + 1) % SIMGPU_QUEUE == 0)
             events_settle(context);
         if (number)

@@ -107,20 +107,3 @@ EXPORT CUresult cuCtxResetPersistingL2Cache(void) {
     (void)context;
     return CUDA_SUCCESS;
 }
-
-/* The GPUs of a machine have no link between them. */
-EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
-    CURRENT(context);
-    (void)context;
-    CUresult result = check_context(peerContext);
-    if (result != CUDA_SUCCESS)
-        return result;
-    return Flags ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-}
-
-EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
-    CURRENT(context);
-    (void)context;
-    CUresult result = check_context(peerContext);
-    return result == CUDA_SUCCESS ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED : result;
-}

@@ -223,9 +223,9 @@ static CUresult do_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned 
      * event's anyway; what the stream itself is done with moves. */
     pthread_mutex_lock(&stream->context->lock);
     if (stream->after < after)
-        stream->after = after;
+        store_u64(&stream->after, after);
     if (!(stream->flags & CU_STREAM_NON_BLOCKING) && stream->context->blocking_after < stream->after)
-        stream->context->blocking_after = stream->after;
+        store_u64(&stream->context->blocking_after, stream->after);
     pthread_mutex_unlock(&stream->context->lock);
     return CUDA_SUCCESS;
 }

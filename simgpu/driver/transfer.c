@@ -12,6 +12,10 @@
 #define DEVICE_BYTES_NS 400u
 #define MOST_BYTES ((size_t)1 << 47)
 
+uint64_t transfer_duration_ns(size_t bytes, bool inside) {
+    return COPY_START_NS + bytes / (inside ? DEVICE_BYTES_NS : BUS_BYTES_NS);
+}
+
 /* Bytes from the first to the last; SIZE_MAX / 2: more than there can be. */
 static size_t extent(size_t pitch, size_t slice, const struct box *box) {
     size_t planes, rows;
@@ -21,11 +25,19 @@ static size_t extent(size_t pitch, size_t slice, const struct box *box) {
     return planes + rows + box->width;
 }
 
-/* Whether so many bytes can be read or written there, by a device or by the host; −1 in `device`: they are the host's. */
-static CUresult check_range(uintptr_t address, size_t size, enum side side, CUdevice *device) {
+/* Whose memory one end of a copy is. */
+struct part {
+    CUdevice device; /* −1: the host's */
+    struct CUctx_st *context; /* NULL: of none */
+};
+
+/* Whether so many bytes can be read or written there, by a device or by the host. */
+static CUresult check_range(uintptr_t address, size_t size, enum side side, struct part *part) {
     struct allocation found;
     bool known = find_range(address, size, &found);
-    *device = known && is_device_memory(found.kind) ? found.device : -1;
+    *part = (struct part){.device = -1};
+    if (known && is_device_memory(found.kind))
+        *part = (struct part){.device = found.device, .context = found.context};
     if (known && found.kind == ALLOCATION_VIRTUAL && !found.access)
         return CUDA_ERROR_INVALID_VALUE;
     /* Host memory that the device may use passes for the device's too. */
@@ -57,14 +69,14 @@ static void set_bytes(const struct transfer *transfer) {
 
 CUresult transfer_move(const struct transfer *transfer) {
     const struct box *box = &transfer->box;
-    CUdevice device;
-    if (check_range(box->to, extent(box->to_pitch, box->to_slice, box), box->to_side, &device) != CUDA_SUCCESS)
+    struct part part;
+    if (check_range(box->to, extent(box->to_pitch, box->to_slice, box), box->to_side, &part) != CUDA_SUCCESS)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     if (transfer->element) {
         set_bytes(transfer);
         return CUDA_SUCCESS;
     }
-    if (check_range(box->from, extent(box->from_pitch, box->from_slice, box), box->from_side, &device) != CUDA_SUCCESS)
+    if (check_range(box->from, extent(box->from_pitch, box->from_slice, box), box->from_side, &part) != CUDA_SUCCESS)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     copy_bytes(box);
     return CUDA_SUCCESS;
@@ -72,48 +84,51 @@ CUresult transfer_move(const struct transfer *transfer) {
 
 /* ---- submitting ---- */
 
-/* Another device that takes part is as busy with it: the same goes into the queue of its primary context. */
-static void occupy(CUdevice device, const struct CUstream_st *stream, uint64_t duration_ns) {
-    if (device < 0 || device == stream->context->device)
+/* Another device that takes part is as busy with it: the same goes into the queue of a context there. */
+static void occupy(const struct part *part, const struct CUstream_st *stream, uint64_t duration_ns) {
+    struct CUctx_st *peer = part->context;
+    if (part->device < 0 || part->device == stream->context->device)
         return;
-    pthread_mutex_lock(&driver.lock);
-    struct CUctx_st *peer = driver.primary[device];
-    pthread_mutex_unlock(&driver.lock);
-    if (peer)
+    if (!peer) {
+        pthread_mutex_lock(&driver.lock);
+        peer = driver.primary[part->device];
+        pthread_mutex_unlock(&driver.lock);
+    }
+    if (peer && check_context(peer) == CUDA_SUCCESS)
         queue_push(&peer->legacy, SIMGPU_COPY, duration_ns, NULL);
 }
 
-static CUresult submit(struct CUstream_st *stream, const struct node_work *work, const CUdevice devices[2], bool wait) {
+static CUresult submit(struct CUstream_st *stream, const struct node_work *work, const struct part parts[2], bool wait) {
     if (stream->capture)
         return wait ? capture_break(stream) : capture_work(stream, work);
     CUresult result = queue_push(stream, work->kind, work->duration_ns, NULL);
     if (result != CUDA_SUCCESS)
         return result;
-    occupy(devices[0], stream, work->duration_ns);
-    if (devices[1] != devices[0])
-        occupy(devices[1], stream, work->duration_ns);
+    occupy(&parts[0], stream, work->duration_ns);
+    if (parts[1].device != parts[0].device)
+        occupy(&parts[1], stream, work->duration_ns);
     if (!wait)
         return CUDA_SUCCESS;
     return queue_wait(stream->context, stream_after(stream), stream->context->flags & CU_CTX_SCHED_BLOCKING_SYNC);
 }
 
-/* Checks it, and says what work it is on which devices. */
-static CUresult plan(const struct transfer *transfer, struct node_work *work, CUdevice devices[2]) {
+/* Checks it, and says what work it is and whose memory. */
+static CUresult plan(const struct transfer *transfer, struct node_work *work, struct part parts[2]) {
     const struct box *box = &transfer->box;
     /* No address space holds more; sums of sizes stay far from their end. */
     if (box->width > MOST_BYTES || box->height > MOST_BYTES / box->width ||
         box->depth > MOST_BYTES / box->width / box->height)
         return CUDA_ERROR_INVALID_VALUE;
     size_t bytes = box->width * box->height * box->depth;
-    devices[0] = devices[1] = -1;
-    CUresult result = check_range(box->to, extent(box->to_pitch, box->to_slice, box), box->to_side, &devices[0]);
+    parts[0] = parts[1] = (struct part){.device = -1};
+    CUresult result = check_range(box->to, extent(box->to_pitch, box->to_slice, box), box->to_side, &parts[0]);
     if (result == CUDA_SUCCESS && !transfer->element)
-        result = check_range(box->from, extent(box->from_pitch, box->from_slice, box), box->from_side, &devices[1]);
+        result = check_range(box->from, extent(box->from_pitch, box->from_slice, box), box->from_side, &parts[1]);
     /* Within one device it is quick; what crosses the bus is not. */
-    bool inside = transfer->element || (devices[0] >= 0 && devices[0] == devices[1]);
+    bool inside = transfer->element || (parts[0].device >= 0 && parts[0].device == parts[1].device);
     *work = (struct node_work){
         .kind = transfer->element ? SIMGPU_SET : SIMGPU_COPY,
-        .duration_ns = COPY_START_NS + bytes / (inside ? DEVICE_BYTES_NS : BUS_BYTES_NS),
+        .duration_ns = transfer_duration_ns(bytes, inside),
         .transfer = *transfer,
     };
     return result;
@@ -122,17 +137,17 @@ static CUresult plan(const struct transfer *transfer, struct node_work *work, CU
 static bool is_empty(const struct box *box) { return !box->width || !box->height || !box->depth; }
 
 CUresult transfer_work(const struct transfer *transfer, struct node_work *work) {
-    CUdevice devices[2];
+    struct part parts[2];
     *work = (struct node_work){0};
-    return is_empty(&transfer->box) ? CUDA_SUCCESS : plan(transfer, work, devices);
+    return is_empty(&transfer->box) ? CUDA_SUCCESS : plan(transfer, work, parts);
 }
 
 CUresult transfer_submit(struct CUstream_st *stream, const struct transfer *transfer, bool wait) {
     struct node_work work;
-    CUdevice devices[2];
+    struct part parts[2];
     if (is_empty(&transfer->box))
         return CUDA_SUCCESS;
-    CUresult result = plan(transfer, &work, devices);
+    CUresult result = plan(transfer, &work, parts);
     if (result == CUDA_SUCCESS)
         result = queue_error(stream->context);
     if (result == CUDA_SUCCESS)
@@ -143,7 +158,7 @@ CUresult transfer_submit(struct CUstream_st *stream, const struct transfer *tran
         set_bytes(transfer);
     else if (!stream->capture)
         copy_bytes(&transfer->box);
-    return submit(stream, &work, devices, wait);
+    return submit(stream, &work, parts, wait);
 }
 
 CUresult copy_box(CUstream handle, const struct box *box, bool wait) {

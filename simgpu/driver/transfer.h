@@ -24,6 +24,9 @@ struct transfer {
 /* Moves the bytes now. CUDA_ERROR_ILLEGAL_ADDRESS: what was on a device is no longer there. */
 CUresult transfer_move(const struct transfer *transfer);
 
+/* How long so many bytes take, within a device or over the bus. */
+uint64_t transfer_duration_ns(size_t bytes, bool inside);
+
 struct node_work;
 /* What the transfer is to a graph, of the calling thread's context. */
 CUresult transfer_work(const struct transfer *transfer, struct node_work *work);

@@ -22,7 +22,8 @@ time.sleep(60)
 def test_a_killed_processes_queue_is_dropped_and_its_memory_is_free(either: Simulated) -> None:
     program = either.python(HOLDS, SIMGPU_TAG="dead")
     assert program.line() == "queued"
-    assert either.process("dead").memory_bytes[0] == 756 * MIB
+    # A context, the allocation, and the kernel's image.
+    assert 756 * MIB < either.process("dead").memory_bytes[0] < 757 * MIB
     program.kill()
     killed_ns = time.monotonic_ns()
     script = """
@@ -34,7 +35,7 @@ result([time.monotonic_ns(), cu.memory()[0]])
     done_ns, free_bytes = either.python(script).result()
     # 10 s were queued. The kernel that ran, and a Python interpreter's start, are much less.
     assert done_ns - killed_ns < 5000 * MS
-    assert free_bytes == (2048 - 256) * MIB
+    assert (2048 - 257) * MIB < free_bytes < (2048 - 256) * MIB
     dead = either.process("dead")
     assert not dead.alive
     assert dead.executed_ns[0] < 200 * 50 * MS / 4

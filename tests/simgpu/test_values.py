@@ -32,8 +32,9 @@ cu.ok("cuStreamWaitValue64", stream, at(0), u64(1 << 40), 0)
 seen.append(cu.cuStreamQuery(stream))
 word(0)[0] = (1 << 40) + 1
 cu.ok("cuStreamSynchronize", stream)
-refused = [cu.cuStreamWaitValue32(stream, u64(flags + 1), u32(0), 0), cu.cuStreamWaitValue32(stream, at(0), u32(0), 4),
-           cu.cuStreamWaitValue32(stream, u64(4096), u32(0), 0), cu.cuStreamWriteValue64(stream, u64(flags + 4), u64(0), 0)]
+refused = [cu.cuStreamWaitValue32(stream, u64(flags + 1), u32(0), 0),
+           cu.cuStreamWaitValue32(stream, at(0), u32(0), 4), cu.cuStreamWaitValue32(stream, u64(4096), u32(0), 0),
+           cu.cuStreamWriteValue64(stream, u64(flags + 4), u64(0), 0)]
 result([seen, refused])
 """
     assert simulated.python(TYPES + script).result() == [[600] * 6, [1, 1, 1, 1]]

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "driver_api.h"
 #include "machine/machine.h"
@@ -112,6 +113,85 @@ static void *come_and_go(void *argument) {
     return NULL;
 }
 
+/* Physical memory, exported and imported, mapped and unmapped. */
+static void map_and_unmap(void) {
+    const size_t size = (size_t)4 << 20;
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle handle, again;
+    CUdeviceptr range;
+    char data[8] = "1234567";
+    int fd;
+    OK(cuMemCreate(&handle, size, &prop, 0));
+    OK(cuMemAddressReserve(&range, 2 * size, 0, 0, 0));
+    OK(cuMemMap(range + size, size, 0, handle, 0));
+    OK(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    OK(cuMemRelease(handle));
+    OK(cuMemImportFromShareableHandle(&again, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    close(fd);
+    OK(cuMemSetAccess(range + size, size, &access, 1));
+    OK(cuMemcpyHtoD_v2(range + size, data, sizeof data));
+    OK(cuMemUnmap(range + size, size));
+    OK(cuMemMap(range, size, 0, again, 0));
+    OK(cuMemSetAccess(range, size, &access, 1));
+    OK(cuMemRelease(again));
+    memset(data, 0, sizeof data);
+    OK(cuMemcpyDtoH_v2(data, range, sizeof data));
+    REQUIRE(strcmp(data, "1234567") == 0);
+    OK(cuMemUnmap(range, size));
+    OK(cuMemAddressFree(range, 2 * size));
+}
+
+/* A graph that allocates, and arrays and values on the way. */
+static void run_graph(CUstream stream, CUdeviceptr word) {
+    CUgraph graph;
+    CUgraphExec exec;
+    CUdeviceptr memory;
+    CUarray array;
+    CUDA_ARRAY_DESCRIPTOR plane = {64, 64, CU_AD_FORMAT_FLOAT, 1};
+    OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(cuMemAllocAsync(&memory, 100000, stream));
+    OK(cuMemsetD8Async(memory, 1, 1000, stream));
+    OK(cuStreamWriteValue32_v2(stream, word, 1, 0));
+    OK(cuStreamWaitValue32_v2(stream, word, 1, CU_STREAM_WAIT_VALUE_EQ));
+    OK(cuMemFreeAsync(memory, stream));
+    OK(cuStreamEndCapture(stream, &graph));
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cuGraphLaunch(exec, stream));
+    OK(cuArrayCreate_v2(&array, &plane));
+    OK(cuStreamSynchronize(stream));
+    OK(cuGraphLaunch(exec, stream));
+    OK(cuArrayDestroy(array));
+    OK(cuGraphExecDestroy(exec));
+    OK(cuGraphDestroy(graph));
+    OK(cuDeviceGraphMemTrim(0));
+}
+
+/* Memory of every kind, in the context that all threads share. */
+static void *remember(void *argument) {
+    (void)argument;
+    CUstream stream;
+    CUdeviceptr word;
+    OK(cuCtxSetCurrent(context));
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuMemAlloc_v2(&word, 8));
+    for (int round = 0; round < ROUNDS / 5; round++) {
+        CUdeviceptr first, second;
+        OK(cuMemAllocAsync(&first, 1000000, stream));
+        map_and_unmap();
+        OK(cuMemAllocAsync(&second, 3000000, stream));
+        OK(cuMemFreeAsync(first, stream));
+        run_graph(stream, word);
+        OK(cuMemFreeAsync(second, stream));
+        OK(cuStreamSynchronize(stream));
+    }
+    OK(cuMemFree_v2(word));
+    OK(cuStreamDestroy_v2(stream));
+    return NULL;
+}
+
 static void make_machine(const char *directory) {
     struct simgpu_plan plan = {.gpu_count = 2, .scheduling = SIMGPU_TIMESLICE, .cuda_version = 12040};
     for (int index = 0; index < 2; index++) {
@@ -132,13 +212,17 @@ int main(int argc, char **argv) {
     OK(cuCtxSetCurrent(context));
     OK(cuModuleLoadData(&module, SPIN_PTX));
     OK(cuModuleGetFunction(&spin, module, "spin"));
-    pthread_t threads[THREADS + 1];
+    pthread_t threads[THREADS + 3];
     for (int index = 0; index < THREADS; index++)
         REQUIRE(pthread_create(&threads[index], NULL, share, (void *)(uintptr_t)(index + 1)) == 0);
     REQUIRE(pthread_create(&threads[THREADS], NULL, come_and_go, NULL) == 0);
-    for (int index = 0; index <= THREADS; index++)
+    for (int index = THREADS + 1; index < THREADS + 3; index++)
+        REQUIRE(pthread_create(&threads[index], NULL, remember, NULL) == 0);
+    for (int index = 0; index < THREADS + 3; index++)
         pthread_join(threads[index], NULL);
     OK(cuCtxSynchronize());
+    OK(cuModuleUnload(module));
+    OK(cuDeviceGraphMemTrim(0));
     size_t free_bytes, total_bytes;
     OK(cuMemGetInfo_v2(&free_bytes, &total_bytes));
     REQUIRE(free_bytes == total_bytes);
