@@ -154,6 +154,7 @@ def test_the_library_holds_under_sanitizers(kind: str, tmp_path: Path, stage: St
         "sync",
         f"alloc plain {MIB}",
         f"alloc pitch {MIB}",
+        f"churn 4 {20 * MIB} 60",
         "set",
         "fetch",
         "free 0",

@@ -148,3 +148,17 @@ def test_a_new_manager_hears_what_a_client_has(stage: Stage) -> None:
         assert client.answer() == [SUCCESS]
         assert client.do("free 0") == SUCCESS
         assert successor.used_bytes == 0
+
+
+def test_threads_and_processes_that_race_for_the_last_bytes_lose_none(stage: Stage, manager: ScriptedManager) -> None:
+    clients = [stage.client().ready().start() for _ in range(3)]
+    for client in clients:
+        client.tell(f"churn 4 {10 * MIB} 100")
+    while not all(client.says_within(0.01) for client in clients):
+        # Refused by others' allowances, each asks for what all leave: nobody ever has more than the cap.
+        assert 0 <= manager.used_bytes <= 1024 * MIB
+    for client in clients:
+        assert client.answer() == [SUCCESS]
+        assert client.do("sync") == SUCCESS
+    assert manager.used_bytes == 0
+    assert clients[0].do(f"alloc plain {1024 * MIB}") == SUCCESS

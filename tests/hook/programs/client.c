@@ -174,6 +174,47 @@ static CUresult in_threads(int threads, unsigned long long us, int count)
     return result;
 }
 
+/* Allocates and frees at once: what each thread gets is another size, so that it is now allowed, now asked for. What does
+ * not fit is no error here. */
+static void *allocate_and_free(void *data)
+{
+    struct job *job = data;
+
+    job->result = cu.cuCtxSetCurrent(context);
+    for (int i = 1; i <= job->count && job->result == CUDA_SUCCESS; i++) {
+        const int which = i % 3;
+        CUdeviceptr block;
+        size_t pitch;
+
+        job->result = which == 0   ? cu.cuMemAlloc_v2(&block, job->us * (size_t)i)
+                      : which == 1 ? cu.cuMemAllocPitch_v2(&block, &pitch, 1024, job->us / 1024, 4)
+                                   : cu.cuMemAllocAsync(&block, job->us, NULL);
+        if (job->result == CUDA_SUCCESS)
+            job->result = which == 2 ? cu.cuMemFreeAsync(block, NULL) : cu.cuMemFree_v2(block);
+        else if (job->result == CUDA_ERROR_OUT_OF_MEMORY)
+            job->result = CUDA_SUCCESS;
+    }
+    return NULL;
+}
+
+static CUresult churn(int threads, unsigned long long bytes, int count)
+{
+    pthread_t ids[64];
+    struct job jobs[64];
+    CUresult result = CUDA_SUCCESS;
+
+    for (int i = 0; i < threads; i++) {
+        jobs[i] = (struct job){bytes, count, 0, CUDA_SUCCESS};
+        pthread_create(&ids[i], NULL, allocate_and_free, &jobs[i]);
+    }
+    for (int i = 0; i < threads; i++) {
+        pthread_join(ids[i], NULL);
+        if (jobs[i].result != CUDA_SUCCESS)
+            result = jobs[i].result;
+    }
+    return result;
+}
+
 static CUresult allocate(const char *kind, size_t bytes, CUdeviceptr *block)
 {
     size_t pitch;
@@ -308,6 +349,9 @@ static int run(char *line)
     } else if (IS("graph")) {
         sscanf(line, "%*s %llu %lld", &a, &c);
         result = cu.cuGraphLaunch(graphs[a], streams[c]);
+    } else if (IS("churn")) {
+        sscanf(line, "%*s %lld %llu %llu", &c, &a, &b);
+        result = churn((int)c, a, (int)b);
     } else if (IS("alloc")) {
         sscanf(line, "%*s %31s %llu", word, &a);
         result = allocate(word, a, &blocks[block_count]);
