@@ -58,12 +58,22 @@ static void *next_dlvsym(void)
 }
 
 /* Is this look-up one that the hook may answer? */
-static int wrapped(const char *name, const void *caller)
+static int wrapped(const char *name)
 {
     if (name == NULL || !(es_text_begins(name, "cu") || es_text_begins(name, "nvml")))
         return -1;
-    /* The driver finds its own functions, and must not find the hook's. */
-    return es_driver_contains(caller) ? -1 : es_symbol_named(name);
+    return es_symbol_named(name);
+}
+
+/* The driver finds its own functions, and must not find the hook's; in the global scope these come first. */
+static bool for_driver(void *handle, int symbol, const void *caller, void *forward, struct choice *choice)
+{
+    if (symbol < 0 || !es_driver_find() || !es_driver_contains(caller))
+        return false;
+    *choice = (struct choice){NULL, forward};
+    if (handle == HANDLE_DEFAULT && es_driver[symbol] != NULL)
+        *choice = (struct choice){es_driver[symbol], NULL};
+    return true;
 }
 
 /* The global scope as it is without the hook is what comes after the hook, asked from here. The answer goes through a
@@ -121,9 +131,12 @@ static void *door(const char *name, const void *caller)
 
 struct choice es_choose_dlsym(void *handle, const char *name, const void *caller)
 {
-    const int symbol = wrapped(name, caller);
+    const int symbol = wrapped(name);
+    struct choice own;
     void *found;
 
+    if (for_driver(handle, symbol, caller, next_dlsym(), &own))
+        return own;
     if (symbol < 0 && handle != HANDLE_DEFAULT && handle != HANDLE_NEXT && (found = door(name, caller)) != NULL &&
         ((dlsym_function)next_dlsym())(handle, name) == es_next_symbol(name))
         return (struct choice){found, NULL};
@@ -140,9 +153,12 @@ struct choice es_choose_dlsym(void *handle, const char *name, const void *caller
 
 struct choice es_choose_dlvsym(void *handle, const char *name, const char *version, const void *caller)
 {
-    const int symbol = wrapped(name, caller);
+    const int symbol = wrapped(name);
+    struct choice own;
     void *found;
 
+    if (for_driver(handle, symbol, caller, next_dlvsym(), &own))
+        return own;
     if (symbol < 0 && (found = door(name, caller)) != NULL)
         return (struct choice){found, NULL};
     if (symbol < 0)

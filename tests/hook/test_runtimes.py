@@ -113,3 +113,18 @@ for name in ["cuMemcpyTwiceAsync", "cuLaunchKernel", "cuMemcpyTwiceAsync", "cuLa
         "cuGetProcAddress gave cuMemcpyTwiceAsync, which is not known here; it is left alone",
         "cuGetProcAddress gave a version of cuLaunchKernel that is not known here; it is left alone",
     ]
+
+
+@pytest.mark.parametrize("door", ["handle", "default"])
+def test_a_driver_finds_its_own_functions(door: str, tmp_path: Path) -> None:
+    """Whatever the hook has put in front of them: the driver's calls of itself are not the program's."""
+    compile_program(tmp_path / "libcuda.so.1", "newer.c", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1")
+    script = """
+import ctypes, sys
+driver = ctypes.CDLL("libcuda.so.1", ctypes.RTLD_GLOBAL)
+driver.newer_finds.restype = ctypes.c_char_p
+print(driver.newer_finds(sys.argv[1].encode()).decode())
+"""
+    environment = {"LD_PRELOAD": str(HOOK), "LD_LIBRARY_PATH": str(tmp_path)}
+    command = [sys.executable, "-c", script, door]
+    assert subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout == "own\n"
