@@ -6,10 +6,8 @@
 
 #include "slots.h"
 
-enum { ES_BATCHES = 256 };
-
 /* Batches of launches: open ones belong to a thread (struct es_batch_open), closed ones end at a marker and stand in one
- * queue. GPU time is counted from marker to marker, so it is a union over the streams. */
+ * queue (closed.h). GPU time is counted from marker to marker, so it is a union over the streams. */
 
 /* Opens a batch for the calling thread, which may use drawn_ns. With the lock held. Returns true when the device is idle
  * and this burst is to be timed (always when its function's time is unknown): the caller then records the start
@@ -41,25 +39,13 @@ bool es_batches_close_all(void);
  * when it touched no others. */
 void es_batch_waited(struct es_slot *slot, uint64_t streams);
 
-/* Takes the closed batches off that have ended. Never blocks; returns at once when another thread is at it. */
-void es_batches_collect(void);
-
-/* Waits until the oldest closed batch has ended (in the driver, sleeping), and collects. For the helper alone. False
- * when there is none. */
-bool es_batches_await(void);
-
 /* Nothing is queued and nothing about to be, as far as the hook knows. With the lock held. */
 bool es_batches_drained(void);
-
-/* How many are closed and have not ended; with the lock held. */
-uint32_t es_batches_closed(void);
 
 /* Launches of all threads so far. */
 uint64_t es_launches(void);
 
 /* A context ends: its markers are nobody's any more. With the lock held. */
 void es_batches_forget(int context);
-
-void es_batches_reset(void);
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 
 #include "batches.h"
+#include "closed.h"
 #include "gate.h"
 #include "log.h"
 #include "objects.h"
@@ -118,8 +119,8 @@ static void give_back(uint32_t number, bool sleeps)
         es_lock_give(&es_gate.lock);
         if (es_gate_number(es_gate_load(es_gate.page)) != number)
             return;
-        if (drained || !sleeps || !es_batches_await()) {
-            es_batches_collect();
+        if (drained || !sleeps || !es_closed_await()) {
+            es_closed_collect();
             es_sleep_on(&es_gate.progress, __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE), BUSY_LOOK_NS);
         }
     }
@@ -186,7 +187,7 @@ static void report(struct look *look, uint32_t number, uint64_t now_ns)
         return;
     look->session_ns = now_ns;
     es_session_look();
-    es_batches_collect();
+    es_closed_collect();
     es_lock_take(&es_gate.lock);
     usage.gpu_ns = es_gate.gpu_ns;
     if (es_mode_now() == ES_JOINED && es_session_send(&usage))
@@ -206,7 +207,7 @@ static uint64_t look_around(struct look *look, uint32_t word)
     bool drained, arriving, open = false;
 
     report(look, es_gate_number(word), now_ns);
-    if (__atomic_load_n(&es_gate.backlog_waiters, __ATOMIC_SEQ_CST) != 0 && es_batches_await())
+    if (__atomic_load_n(&es_gate.backlog_waiters, __ATOMIC_SEQ_CST) != 0 && es_closed_await())
         return 0;
     es_lock_take(&es_gate.lock);
     /* Who is on its way to submit will: it neither thinks nor is it done. */
@@ -215,7 +216,7 @@ static uint64_t look_around(struct look *look, uint32_t word)
     if (drained && !arriving && es_gate.idle_since_ns == 0)
         es_gate.idle_since_ns = now_ns;
     idle_end_ns = es_gate.idle_since_ns + patience_ns(contended);
-    closed = es_batches_closed();
+    closed = es_closed_count();
     queued_ns = es_batches_queued_ns(now_ns);
     for (size_t i = 0; i < es_slots_used() && !open; i++)
         open = __atomic_load_n(&es_slot_at(i)->launches, __ATOMIC_RELAXED) != es_slot_at(i)->batch.settled;
@@ -229,14 +230,14 @@ static uint64_t look_around(struct look *look, uint32_t word)
     }
     /* All that is queued ends at a marker: nothing more may come, so its end is the end. */
     if (contended && !open && closed > 0) {
-        (void)es_batches_await();
+        (void)es_closed_await();
         return 0;
     }
     /* While enough is queued nothing is to be seen; just before its end, a marker tells when that is. */
     if (contended && queued_ns > CONTENDED_LOOK_NS)
         sleep_ns = queued_ns - CONTENDED_LOOK_NS / 2;
     if (closed > 0 && (!open || launches == look->launches))
-        es_batches_collect();
+        es_closed_collect();
     /* Nothing was submitted for a while, but something is queued since the last marker. */
     if (sleep_ns == period_ns && launches == look->launches && now_ns - look->at_ns >= period_ns && open &&
         es_gate_pause()) {

@@ -1,6 +1,7 @@
 #include "queue.h"
 
 #include "batches.h"
+#include "closed.h"
 #include "contexts.h"
 #include "gate.h"
 #include "helper.h"
@@ -113,7 +114,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
         /* Also while nobody shares: a manager that comes back finds no more queued than it would have let be. */
         drawn_ns = draw(&room, cost_ns, cost, now_ns, &wait_ns);
     } else if ((slot->left_ns < 0 || alone) && slot->launches != slot->batch.settled && !slot->marking) {
-        const bool full = es_batches_closed() + ES_STREAMS >= ES_BATCHES;
+        const bool full = es_closed_count() + ES_STREAMS >= ES_CLOSED;
 
         if (!full) {
             es_lock_give(&es_gate.lock);
@@ -126,7 +127,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
         es_gate_hint(now_ns);
         es_lock_give(&es_gate.lock);
         wait_for_progress(progress, wait_ns);
-        es_batches_collect();
+        es_closed_collect();
         return false;
     }
     if (!open) {

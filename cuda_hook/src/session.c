@@ -6,8 +6,8 @@
 
 #include "account.h"
 #include "allocation.h"
-#include "batches.h"
 #include "channel.h"
+#include "closed.h"
 #include "contexts.h"
 #include "gate.h"
 #include "helper.h"
@@ -196,7 +196,7 @@ bool es_session_join_anew(void)
         trying = false;
         next_try_ns = 0;
         es_slots_reset();
-        es_batches_reset();
+        es_closed_reset();
         es_contexts_reset();
         es_account_reset();
         es_pools_reset();
