@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/allowance.h"
 #include "core/blocks.h"
 #include "core/config.h"
 #include "core/costs.h"
@@ -242,6 +243,60 @@ static void a_lock_excludes(void)
     CHECK(counter == 400000);
 }
 
+enum { ALLOWED = 1000, TURNS = 200000 };
+
+static struct es_hint_page hints;
+static uint64_t taken_back;
+static int clients_at_it = 2;
+
+/* A thread of a client takes and puts back; what it has taken is never more than there ever was. */
+static void *take_and_put(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < TURNS; i++) {
+        const uint64_t bytes = (uint64_t)(i % 7);
+
+        if (es_allowance_take(&hints, 1, bytes))
+            es_allowance_put(&hints, 1, bytes);
+    }
+    __atomic_fetch_sub(&clients_at_it, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+/* The manager takes all that is there, and allows it again. */
+static void *take_back_and_allow(void *unused)
+{
+    (void)unused;
+    while (__atomic_load_n(&clients_at_it, __ATOMIC_ACQUIRE) != 0) {
+        const uint64_t got = es_allowance_take_back(&hints, 1, ALLOWED);
+
+        CHECK(got <= ALLOWED);
+        taken_back += got != 0;
+        es_allowance_put(&hints, 1, got);
+    }
+    return NULL;
+}
+
+static void an_allowance_is_neither_lost_nor_doubled(void)
+{
+    pthread_t threads[3];
+
+    CHECK(!es_allowance_take(&hints, 1, 1));
+    CHECK(es_allowance_take_back(&hints, 1, ALLOWED) == 0);
+    es_allowance_put(&hints, 1, 2 * ALLOWED);
+    CHECK(es_allowance_take_back(&hints, 1, ALLOWED) == ALLOWED);
+    CHECK(es_allowance_standing(&hints, 1) == ALLOWED);
+    CHECK(!es_allowance_take(&hints, 1, ALLOWED + 1));
+    pthread_create(&threads[0], NULL, take_and_put, NULL);
+    pthread_create(&threads[1], NULL, take_and_put, NULL);
+    pthread_create(&threads[2], NULL, take_back_and_allow, NULL);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    CHECK(taken_back != 0);
+    CHECK(es_allowance_standing(&hints, 1) == ALLOWED);
+    CHECK(es_allowance_standing(&hints, 0) == 0 && es_allowance_standing(&hints, 2) == 0);
+}
+
 int main(void)
 {
     records_are_checked();
@@ -252,5 +307,6 @@ int main(void)
     blocks_are_found_again();
     configs_are_read();
     a_lock_excludes();
+    an_allowance_is_neither_lost_nor_doubled();
     return failures != 0;
 }
