@@ -169,7 +169,9 @@ def test_nvidias_bindings_see_nothing_of_the_hook_but_the_cap(built: Path, node:
     without, answers = json.loads(bare.stdout), json.loads(hooked.stdout)
     total_mib = without.pop("memory")[-1]
     refusal, taken_mib, free_mib, *totals_mib = answers.pop("memory")
-    assert (refusal, free_mib, totals_mib) == ("CUDA_ERROR_OUT_OF_MEMORY", 0, [CAP_MIB, CAP_MIB])
+    assert (refusal, totals_mib) == ("CUDA_ERROR_OUT_OF_MEMORY", [CAP_MIB, CAP_MIB])
+    # A kernel's image takes some too: the last piece of 64 MiB may not fit.
+    assert free_mib < 64
     assert CAP_MIB - CONTEXT_MIB <= taken_mib <= CAP_MIB
     assert total_mib > CAP_MIB
     assert answers == without
@@ -183,7 +185,8 @@ def test_nvidias_bindings_see_nothing_of_the_hook_but_the_cap(built: Path, node:
 def test_compiled_programs_are_capped(program: Program, built: Path, node: Node) -> None:
     result = node.hooked(program.argv(built, "fill", "16"), program)
     refusal, taken_mib, free_mib, *totals_mib = (int(number) for number in result.stdout.split())
-    assert (refusal, free_mib, totals_mib) == (OUT_OF_MEMORY, 0, [CAP_MIB, CAP_MIB])
+    assert (refusal, totals_mib) == (OUT_OF_MEMORY, [CAP_MIB, CAP_MIB])
+    assert free_mib < 16
     assert CAP_MIB - CONTEXT_MIB <= taken_mib <= CAP_MIB
 
 
