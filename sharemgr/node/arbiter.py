@@ -113,10 +113,10 @@ class Arbiter:
         contender = self._known(allocation_id)
         self._slices.settle(now_ns)
         if contender.clients:
-            self._slices.rivals.latency_present += share.latency - contender.latency
+            self._slices.field.rivals.latency_present += share.latency - contender.latency
         contender.latency = share.latency
         contender.change_limit(share.limit_percent, now_ns)
-        self._slices.competition.change_request(contender, share.request_percent)
+        self._slices.field.competition.change_request(contender, share.request_percent)
         if contender.phase is THROTTLED:
             self._slices.ready(contender)
         self._slices.signal()
@@ -131,7 +131,7 @@ class Arbiter:
         self._slices.close(contender)
         for client_id in list(contender.clients):
             self._take_out(contender, client_id, now_ns)
-        self._slices.forget(contender)
+        self._slices.field.forget(contender)
         return self._slices.take()
 
     def join(self, allocation_id: str, client_id: int, now_ns: int) -> list[Command]:
@@ -141,7 +141,7 @@ class Arbiter:
             raise AlreadyExists(f"client {client_id} of allocation {allocation_id} is here already")
         self._slices.settle(now_ns)
         if contender.latency and not contender.clients:
-            self._slices.rivals.latency_present += 1
+            self._slices.field.rivals.latency_present += 1
         contender.clients[client_id] = Client()
         self._slices.signal()
         return self._slices.take()
@@ -262,7 +262,7 @@ class Arbiter:
             longest_wait_ns=max(sums.longest_wait_ns, waiting_ns),
             grants=contender.grants,
             overruns=contender.overruns,
-            lag_ns=self._slices.competition.lag_ns(contender) if contender.active else 0,
+            lag_ns=self._slices.field.competition.lag_ns(contender) if contender.active else 0,
         )
 
     def _take_out(self, contender: Contender, client_id: int, now_ns: int) -> None:
@@ -279,7 +279,7 @@ class Arbiter:
         elif contender.phase in (WAITING, THROTTLED) and not contender.wanting_clients:
             self._slices.sleep(contender)
         if contender.latency and not contender.clients:
-            self._slices.rivals.latency_present -= 1
+            self._slices.field.rivals.latency_present -= 1
             self._slices.signal()
 
     def _known(self, allocation_id: str) -> Contender:

@@ -14,10 +14,9 @@ from sharemgr.node.contender import (
     THROTTLED,
     WAITING,
     Contender,
-    Phase,
 )
-from sharemgr.node.policy import Competition, Settings
-from sharemgr.node.rivals import Rivals
+from sharemgr.node.field import Field
+from sharemgr.node.policy import Settings
 from sharemgr.node.timers import Timers
 
 MAX_NUMBER = (1 << 30) - 1
@@ -32,13 +31,10 @@ class Slices:
     """The device's state, moved on by an Arbiter: it calls settle, then what happened, then take."""
 
     def __init__(self, settings: Settings) -> None:
-        self.competition = Competition(settings)
-        self.rivals = Rivals(settings)
+        self.field = Field(settings)
         self._settings = settings
         self._now_ns = 0
         self._out: list[Command] = []
-        self._contenders: dict[Contender, None] = {}  # WAITING or THINKING, in the order of their coming
-        self._waiting = 0  # how many of these are WAITING
         self._occupant: Contender | None = None  # has the device: HOLDING, DRAINING, or THINKING and waited for
         self._ending: Contender | None = None  # about to drain: the device is still its, the occupant is next
         self._foreseen_end_ns = 0  # of the one about to drain
@@ -46,8 +42,6 @@ class Slices:
         self._early_ns = 0  # when the occupant's successor is due to be granted; 0: when the occupant has drained
         self._late_ns = 0  # how late such a grant usually is
         self._contended = False  # as the holder was told
-        self._turn: Contender | None = None  # whose turn the last slice is
-        self._slice_end_ns = 0
         self._number = 0
         self._timers = Timers()
 
@@ -59,10 +53,10 @@ class Slices:
         self._now_ns = now_ns
         charged = self._ending or self._occupant
         if charged is not None:
-            self.competition.charge(charged, elapsed_ns)
+            self.field.competition.charge(charged, elapsed_ns)
         for contender in self._overlapping:
-            self.competition.charge(contender, elapsed_ns)
-            self.competition.cap_debt(contender)
+            self.field.competition.charge(contender, elapsed_ns)
+            self.field.competition.cap_debt(contender)
 
     def take(self) -> list[Command]:
         """Gives a device that is free, or is about to be, to whoever is next, and returns what is to be done since the
@@ -87,12 +81,12 @@ class Slices:
             contender.wait_from_ns = now_ns
         throttled_until_ns = contender.throttled_until_ns(self._settings)
         if throttled_until_ns > now_ns:
-            self._move(contender, THROTTLED)
+            self.field.move(contender, THROTTLED, self._now_ns)
             self._timers.set(contender, throttled_until_ns)
             self.signal()
             return
-        first = self._waiting == 0
-        self._move(contender, WAITING)
+        first = self.field.waiting == 0
+        self.field.move(contender, WAITING, self._now_ns)
         self.signal()
         urgent = contender.urgent(now_ns, self._settings)
         if contender.latency and not urgent:
@@ -100,7 +94,7 @@ class Slices:
         occupant = self._occupant
         if occupant is not None and occupant.phase is HOLDING:
             # Nobody looked at the end of a slice while nobody waited.
-            overstayed = first and now_ns >= self._slice_end_ns
+            overstayed = first and now_ns >= self.field.slice_end_ns
             if overstayed or (urgent and not occupant.urgent(now_ns, self._settings)):
                 self._revoke(occupant)
 
@@ -137,7 +131,7 @@ class Slices:
         contender.drained_ns = now_ns if returns else -1
         anticipation_ns = contender.anticipation_ns(self._settings) if returns else 0
         if anticipation_ns and contender.throttled_until_ns(self._settings) <= now_ns:
-            self._move(contender, THINKING)
+            self.field.move(contender, THINKING, self._now_ns)
             self._timers.set(contender, now_ns + anticipation_ns)
         else:
             self.sleep(contender)
@@ -148,14 +142,8 @@ class Slices:
             self.note_held(contender)
             self._occupant = None
         contender.wait_from_ns = -1
-        self._move(contender, IDLE)
+        self.field.move(contender, IDLE, self._now_ns)
         self.signal()
-
-    def forget(self, contender: Contender) -> None:
-        """It was removed, and sleeps for ever."""
-        if self._turn is contender:
-            self._turn = None
-        self.rivals.forget(contender)
 
     def note_held(self, contender: Contender) -> None:
         """Brings its window up to date."""
@@ -200,7 +188,7 @@ class Slices:
         if occupant is None:
             return
         if occupant.phase is HOLDING:
-            if now_ns >= self._slice_end_ns and (self._waiting or occupant.limit_percent < 100):
+            if now_ns >= self.field.slice_end_ns and (self.field.waiting or occupant.limit_percent < 100):
                 self._end_slice(occupant)
             else:
                 self.signal()
@@ -215,7 +203,7 @@ class Slices:
         """Tells the holder when it gets company, and when it has long been alone."""
         occupant = self._occupant
         if occupant is not None and occupant.phase is HOLDING:
-            contended = self.rivals.contend(occupant, self._now_ns)
+            contended = self.field.rivals.contend(occupant, self._now_ns)
             if contended != self._contended:
                 self._contended = contended
                 self._out.append(Contend(occupant.id, occupant.number, contended))
@@ -226,7 +214,7 @@ class Slices:
 
     def known_end_ns(self) -> int:
         """Before when the holder will not be revoked; 0 where it may be at any time."""
-        return 0 if self.rivals.latency_present else self._slice_end_ns
+        return 0 if self.field.rivals.latency_present else self.field.slice_end_ns
 
     def deadline_ns(self) -> int | None:
         """When tick must be called at the latest; None: never."""
@@ -244,12 +232,12 @@ class Slices:
                 # What it foretold may be a lie, and is no reason to wait for it longer.
                 at_ns = min(at_ns, self._early_ns)
         elif occupant.phase is THINKING:
-            if self._turn is occupant and self._slice_end_ns > self._now_ns:
-                at_ns = self._slice_end_ns
-        elif self._waiting or occupant.limit_percent < 100:
-            at_ns = self._slice_end_ns
+            if self.field.turn is occupant and self.field.slice_end_ns > self._now_ns:
+                at_ns = self.field.slice_end_ns
+        elif self.field.waiting or occupant.limit_percent < 100:
+            at_ns = self.field.slice_end_ns
         elif self._contended:
-            at_ns = self.rivals.contend_until_ns(occupant)
+            at_ns = self.field.rivals.contend_until_ns(occupant)
         if at_ns is None or (next_ns is not None and next_ns < at_ns):
             return next_ns
         return at_ns
@@ -260,7 +248,7 @@ class Slices:
         occupant = self._occupant
         if occupant is not None and (occupant.phase is HOLDING or occupant.phase is DRAINING):
             return
-        best = self._pick(self._contenders) if self._waiting else None
+        best = self.field.next(self._now_ns)
         if best is not occupant:
             if occupant is not None:
                 self.note_held(occupant)
@@ -270,26 +258,11 @@ class Slices:
         if best is not None and best.phase is WAITING:
             self._grant(best)
 
-    def _pick(self, candidates: Collection[Contender]) -> Contender | None:
-        if self.rivals.latency_present:
-            urgent = self.competition.pick_urgent(candidates, self._now_ns)
-            if urgent is not None:
-                return urgent
-        turn = self._turn
-        if turn is not None and self._now_ns < self._slice_end_ns and turn in candidates:
-            return turn
-        return self.competition.pick(candidates)
-
-    def _renews(self, occupant: Contender) -> bool:
-        """Whether the holder, whose slice is used up, is the one to get the next. One with a limit drains first: what
-        it used counts."""
-        return occupant.limit_percent == 100 and self._pick((occupant, *self._contenders)) is occupant
-
     def _grant(self, contender: Contender) -> None:
         now_ns = self._now_ns
-        self._move(contender, HOLDING)
-        if self._turn is not contender or now_ns >= self._slice_end_ns:
-            self._begin_turn(contender)
+        self.field.move(contender, HOLDING, self._now_ns)
+        if self.field.turn is not contender or now_ns >= self.field.slice_end_ns:
+            self.field.begin_turn(contender, now_ns)
         contender.window.add_wait(now_ns, now_ns - contender.wait_from_ns)
         contender.wait_from_ns = -1
         contender.granted_ns = now_ns
@@ -297,20 +270,18 @@ class Slices:
         contender.tat_ns = max(contender.tat_ns, now_ns)
         contender.grants += 1
         contender.open(self._next_number(), now_ns)
-        self._contended = self.rivals.contend(contender, now_ns)
+        self._contended = self.field.rivals.contend(contender, now_ns)
         self._out.append(Grant(contender.id, contender.number, self._contended))
 
     def _early_at_ns(self, occupant: Contender) -> int | None:
         """When to grant the one after a draining occupant, so that its first launch arrives just as the device falls
         free; None: not before the occupant has drained."""
-        if self._ending is not None or not self._waiting:
+        if self._ending is not None:
             return None
         drained_at_ns = occupant.drained_at_ns()
         if not drained_at_ns:
             return None
-        # One with a limit drains before it is compared: what it used counts.
-        candidates = (occupant, *self._contenders) if occupant.limit_percent == 100 else self._contenders
-        best = self._pick(candidates)
+        best = self.field.next(self._now_ns, occupant)
         if best is None or best.phase is not WAITING:
             return None
         return drained_at_ns - min(best.launch_ns + self._late_ns, self._settings.lead_most_ns)
@@ -343,21 +314,15 @@ class Slices:
             self.compete_again(contender)
 
     def _end_slice(self, occupant: Contender) -> None:
-        if self._renews(occupant):
-            self._begin_turn(occupant)
+        if self.field.next(self._now_ns, occupant) is occupant:
+            self.field.begin_turn(occupant, self._now_ns)
             if self._contended:
                 self._out.append(Prolong(occupant.id, occupant.number))
         else:
             self._revoke(occupant)
 
-    def _begin_turn(self, contender: Contender) -> None:
-        if self._turn is not None:
-            self.competition.end_turn(self._turn)
-        self._turn = contender
-        self._slice_end_ns = self._now_ns + self._settings.slice_ns
-
     def _revoke(self, occupant: Contender) -> None:
-        self._move(occupant, DRAINING)
+        self.field.move(occupant, DRAINING, self._now_ns)
         occupant.revoked_ns = self._now_ns
         grace_ns = self._settings.drain_grace_ns
         expected_ns = self._settings.queue_cap_ns + min(occupant.usual_drain_ns, grace_ns)
@@ -368,27 +333,3 @@ class Slices:
     def _next_number(self) -> int:
         self._number = self._number % MAX_NUMBER + 1
         return self._number
-
-    # What is kept in step.
-
-    def _move(self, contender: Contender, phase: Phase) -> None:
-        """Changes its phase, and with it who competes and who can be picked. Clears its timer."""
-        old = contender.phase
-        contender.phase = phase
-        contender.timer_ns = -1
-        if old is WAITING:
-            self._waiting -= 1
-        elif old is IDLE:
-            self.rivals.wake()
-        if phase is WAITING or phase is THINKING:
-            self._contenders[contender] = None
-            self._waiting += phase is WAITING
-        else:
-            self._contenders.pop(contender, None)
-            if phase is IDLE:
-                self.rivals.sleep(contender, self._now_ns)
-        competes = phase is not IDLE and phase is not THROTTLED
-        if competes and not contender.active:
-            self.competition.enter(contender, self._now_ns)
-        elif contender.active and not competes:
-            self.competition.leave(contender, self._now_ns)

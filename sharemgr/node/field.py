@@ -1,0 +1,79 @@
+"""The allocations of one device that have work: who competes, whose turn it is, who is next."""
+
+from collections.abc import Collection
+
+from sharemgr.node.contender import IDLE, THINKING, THROTTLED, WAITING, Contender, Phase
+from sharemgr.node.policy import Competition, Settings
+from sharemgr.node.rivals import Rivals
+
+
+class Field:
+    """Keeps in step what depends on the allocations' phases, and asks the rule."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.competition = Competition(settings)
+        self.rivals = Rivals(settings)
+        self.waiting = 0
+        """How many wait for the device."""
+        self.turn: Contender | None = None
+        """Whose turn the last slice is."""
+        self.slice_end_ns = 0
+        self._slice_ns = settings.slice_ns
+        self._contenders: dict[Contender, None] = {}  # WAITING or THINKING, in the order of their coming
+
+    def move(self, contender: Contender, phase: Phase, now_ns: int) -> None:
+        """Changes its phase, and with it who competes and who can be picked. Clears its timer."""
+        old = contender.phase
+        contender.phase = phase
+        contender.timer_ns = -1
+        if old is WAITING:
+            self.waiting -= 1
+        elif old is IDLE:
+            self.rivals.wake()
+        if phase is WAITING or phase is THINKING:
+            self._contenders[contender] = None
+            self.waiting += phase is WAITING
+        else:
+            self._contenders.pop(contender, None)
+            if phase is IDLE:
+                self.rivals.sleep(contender, now_ns)
+        competes = phase is not IDLE and phase is not THROTTLED
+        if competes and not contender.active:
+            self.competition.enter(contender, now_ns)
+        elif contender.active and not competes:
+            self.competition.leave(contender, now_ns)
+
+    def next(self, now_ns: int, occupant: Contender | None = None) -> Contender | None:
+        """Who gets the device now, which may be one that only thinks: then it is waited for. None where nobody waits.
+
+        `occupant`, which has the device still, may be the next again, but for one with a limit: that drains first,
+        since what it used counts.
+        """
+        if not self.waiting:
+            return occupant if occupant is not None and occupant.limit_percent == 100 else None
+        if occupant is None or occupant.limit_percent < 100:
+            return self._best(self._contenders, now_ns)
+        return self._best((occupant, *self._contenders), now_ns)
+
+    def begin_turn(self, contender: Contender, now_ns: int) -> None:
+        """A slice begins."""
+        if self.turn is not None:
+            self.competition.end_turn(self.turn)
+        self.turn = contender
+        self.slice_end_ns = now_ns + self._slice_ns
+
+    def forget(self, contender: Contender) -> None:
+        """It was removed, and sleeps for ever."""
+        if self.turn is contender:
+            self.turn = None
+        self.rivals.forget(contender)
+
+    def _best(self, candidates: Collection[Contender], now_ns: int) -> Contender | None:
+        if self.rivals.latency_present:
+            urgent = self.competition.pick_urgent(candidates, now_ns)
+            if urgent is not None:
+                return urgent
+        turn = self.turn
+        if turn is not None and now_ns < self.slice_end_ns and turn in candidates:
+            return turn
+        return self.competition.pick(candidates)
