@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -76,6 +77,13 @@ static inline ssize_t es_kernel_send(int fd, const void *bytes, size_t size, int
 static inline ssize_t es_kernel_receive(int fd, struct msghdr *message, int flags)
 {
     return syscall(SYS_recvmsg, fd, message, flags);
+}
+
+/* Puts a file's first bytes in the place of what is mapped there, which others may read meanwhile: they find the one or the
+ * other. A sanitizer that saw the mapping made would call that a race. */
+static inline int es_kernel_replace(void *place, size_t size, int protection, int fd)
+{
+    return syscall(SYS_mmap, place, size, protection, MAP_SHARED | MAP_FIXED, fd, 0) == -1 ? -1 : 0;
 }
 
 #endif

@@ -62,7 +62,7 @@ static bool map_page(int fd, size_t index, int protection)
 {
     if (!es_channel_file_holds(fd, ES_PAGE_BYTES))
         return false;
-    return mmap(pages + index * PAGE_DISTANCE, ES_PAGE_BYTES, protection, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
+    return es_kernel_replace(pages + index * PAGE_DISTANCE, ES_PAGE_BYTES, protection, fd) == 0;
 }
 
 /* Takes the WELCOME's pages and terms; the mode changes to ES_JOINED. */
@@ -79,13 +79,16 @@ static bool accept_welcome(const struct es_welcome *welcome, const int fds[2])
     if (!map_page(fds[0], 0, PROT_READ) || !map_page(fds[1], 1, PROT_READ | PROT_WRITE))
         return false;
     es_lock_take(&es_gate.lock);
-    es_gate.page = (struct es_gate_page *)pages;
-    es_gate.hint = (struct es_hint_page *)(pages + PAGE_DISTANCE);
+    /* Read without the lock, so written once. */
+    if (es_gate.page == NULL) {
+        es_gate.hint = (struct es_hint_page *)(pages + PAGE_DISTANCE);
+        es_gate.page = (struct es_gate_page *)pages;
+    }
     es_gate.config = (struct es_config){welcome->failure_policy, welcome->grace_ms, welcome->memory_cap_bytes};
-    es_gate.epoch = welcome->epoch;
+    __atomic_store_n(&es_gate.epoch, welcome->epoch, __ATOMIC_RELAXED);
     es_gate.queue_cap_ns = welcome->queue_cap_ns;
     es_gate.anticipation_ns = welcome->anticipation_ns;
-    es_gate.released = 0;
+    __atomic_store_n(&es_gate.released, 0, __ATOMIC_RELAXED);
     es_gate.requested = false;
     es_gate.introduced = false;
     es_gate.gpu_ns = 0;
@@ -281,7 +284,8 @@ void es_session_look(void)
 
     if (es_mode_now() != ES_JOINED)
         return;
-    if (__atomic_load_n(&es_gate.page->epoch, __ATOMIC_RELAXED) != es_gate.epoch) {
+    if (__atomic_load_n(&es_gate.page->epoch, __ATOMIC_RELAXED) !=
+        __atomic_load_n(&es_gate.epoch, __ATOMIC_RELAXED)) {
         es_lock_take(&es_gate.lock);
         lose("it discarded this client's page");
         es_lock_give(&es_gate.lock);

@@ -1,6 +1,5 @@
 """The library as a file: what it exports and needs, what loading it costs, and its run under sanitizers."""
 
-import os
 import re
 import statistics
 import subprocess
@@ -8,21 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
-from manager import MIB, ScriptedManager
 from portable import GLIBC_OLDEST, portable
-from programs import FLAGS, HOOK, ROOT, SUCCESS, Stage, compile_program
+from programs import HOOK, ROOT, compile_program
 
 from simgpu.native import LIBRARIES
 
 MUSL_HAS_NOT = re.compile(r"dlvsym|_chk$|__libc_|gnu_|secure_getenv|_dl_")
 """Names that only glibc has: a library that needs one ends every process of a container with musl."""
-
-SANITIZERS = {
-    "address,undefined": "libasan.so",
-    "thread": "libtsan.so",
-}
-NOT_SANITIZED = ("doors.c", "objects.c", "symbols.c", "doors.S")
-"""What the sanitizer itself calls while it starts."""
 
 
 def output(*command: object) -> str:
@@ -113,60 +104,3 @@ def test_the_pure_parts_hold_under_sanitizers(tmp_path: Path) -> None:
     )
     result = subprocess.run([program], check=False, capture_output=True, text=True)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
-
-
-def build_sanitized(folder: Path, kind: str) -> Path:
-    """The hook with a sanitizer in all that does not run while the sanitizer itself starts."""
-    objects = []
-    for source in sorted((ROOT / "cuda_hook").glob("src/*.[cS]")) + sorted((ROOT / "cuda_hook").glob("core/*.c")):
-        objects.append(folder / f"{source.name}.o")
-        flags = [] if source.name in NOT_SANITIZED else [f"-fsanitize={kind}", "-fno-omit-frame-pointer"]
-        hook_flags = ["-fPIC", "-fvisibility=hidden", f"-I{ROOT / 'cuda_hook'}"]
-        output("gcc", *FLAGS, *hook_flags, *flags, "-c", source, "-o", objects[-1])
-    output("gcc", "-shared", f"-fsanitize={kind}", "-o", folder / "hook.so", *objects, "-ldl")
-    return folder / "hook.so"
-
-
-@pytest.mark.parametrize("kind", SANITIZERS)
-def test_the_library_holds_under_sanitizers(kind: str, tmp_path: Path, stage: Stage, manager: ScriptedManager) -> None:
-    runtime = Path(output("gcc", f"-print-file-name={SANITIZERS[kind]}").strip())
-    if not runtime.is_absolute():
-        pytest.skip(f"the compiler has no {SANITIZERS[kind]}")
-    library = build_sanitized(tmp_path, kind)
-    client = stage.client(
-        LD_PRELOAD=f"{runtime}{os.pathsep}{library}",
-        ASAN_OPTIONS="detect_leaks=0",
-        UBSAN_OPTIONS="halt_on_error=1",
-        TSAN_OPTIONS="exitcode=66",
-    )
-    manager.serve(contended=True)
-    client.ready().start()
-    for command in (
-        "stream 1",
-        "stream 1",
-        "threads 4 100 100",
-        "loop 100 100",
-        "eventsync",
-        "capture 1 0",
-        "launch 100 2 1",
-        "endcapture 1",
-        "graph 0 1",
-        "sync",
-        f"alloc plain {MIB}",
-        f"alloc pitch {MIB}",
-        f"churn 4 {20 * MIB} 60",
-        "set",
-        "fetch",
-        "free 0",
-        "create",
-        "launch 100 50",
-        f"alloc plain {MIB}",
-        "destroy",
-        "endstream 1",
-    ):
-        if command == "destroy":
-            client.tell("info")
-            client.answer()
-        assert client.do(command) == SUCCESS, command
-    status, errors = client.end()
-    assert (status, errors) == (0, "")
