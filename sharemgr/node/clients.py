@@ -28,6 +28,9 @@ which is more than its threads can have under way."""
 REFUSAL_RECORDS = 8
 """What a refused reservation costs of the records that may be sent: it makes us hear all the others."""
 
+DESCRIPTORS_DROPPED = int(socket.MSG_CTRUNC)
+"""A plain number: socket's own is an enumeration, whose members take microseconds to combine."""
+
 PAUSE_S = 0.02
 """How long a client that sends more than it may is not read."""
 
@@ -192,7 +195,7 @@ class Client:
             return False
         now_ns = monotonic_ns()
         terms = self._terms
-        if flags & socket.MSG_CTRUNC:
+        if flags & DESCRIPTORS_DROPPED:
             # Received without room for them: the kernel has dropped them.
             self._slight(Offence.DESCRIPTORS, now_ns)
         try:

@@ -53,8 +53,8 @@ class Config(BaseModel):
     itself down, and the manager spends at most about a third of a core on it."""
 
     metrics_address: Annotated[str, Field(pattern=r"^(|([0-9A-Za-z.-]*|\[[0-9a-fA-F:]+\]):[0-9]{1,5})$")] = ""
-    """``host:port`` (``:port``: every address of this machine) where ``/metrics`` (Prometheus), ``/healthz`` and ``/readyz`` are served over HTTP, to whoever can
-    reach it; empty: nowhere. The chart sets it."""
+    """``host:port`` (``:port``: every address of this machine) where ``/metrics`` (Prometheus), ``/healthz`` and
+    ``/readyz`` are served over HTTP, to whoever can reach it; empty: nowhere. The chart sets it."""
 
     wait_for_driver: bool = False
     """What to do where there is no driver, or no GPU: wait until there is, or (false) end with a line that says so.

@@ -94,7 +94,9 @@ class DeviceArbiter:
     def _tick(self, now_ns: int) -> None:
         self._perform(self._arbiter.tick(now_ns), now_ns)
 
-    def _perform(self, commands: Iterable[Command], now_ns: int) -> None:
+    def _perform(self, commands: list[Command], now_ns: int) -> None:
+        arbiter = self._arbiter
+        # What the arbiter answers meanwhile is performed after what it said before.
         for command in commands:
             allocation_id = command.allocation_id
             gates = self._gates[allocation_id]
@@ -102,13 +104,15 @@ class DeviceArbiter:
             if type(command) is Revoke:
                 gates.close_gates()
                 for client_id, ends_at_ns, launch_ns in gates.foretold():
-                    self.draining(allocation_id, client_id, command.number, ends_at_ns, launch_ns, now_ns)
+                    commands += arbiter.draining(
+                        allocation_id, client_id, command.number, ends_at_ns, launch_ns, now_ns
+                    )
             elif type(command) is Check:
-                self._perform(self._arbiter.stopped(allocation_id, gates.stopped(), now_ns), now_ns)
+                commands += arbiter.stopped(allocation_id, gates.stopped(), now_ns)
             elif type(command) is Prolong:
-                gates.prolong_gates(self._arbiter.slice_end_ns())
+                gates.prolong_gates(arbiter.slice_end_ns())
             elif not isinstance(command, Revoke | Check | Prolong):
-                free_at_ns = self._arbiter.device_free_ns()
-                gates.open_gates(command.number, command.contended, now_ns, free_at_ns, self._arbiter.slice_end_ns())
+                free_at_ns = arbiter.device_free_ns()
+                gates.open_gates(command.number, command.contended, now_ns, free_at_ns, arbiter.slice_end_ns())
         # After the gates: the timer's system call delays nobody then.
-        self.timer.arm(self._arbiter.deadline_ns())
+        self.timer.arm(arbiter.deadline_ns())

@@ -6,9 +6,13 @@ import select
 import selectors
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from contextvars import Context
+from time import monotonic
+from typing import Any, TypeVarTuple
 
 from edgeshare.units import NS_PER_MS, NS_PER_S
+
+Ts = TypeVarTuple("Ts")
 
 logger = logging.getLogger(__name__)
 
@@ -19,15 +23,19 @@ EVENTS_MAX = 64
 class Urgent(selectors.BaseSelector):
     """A selector for asyncio that calls for some descriptors right where they are found readable.
 
-    asyncio makes a handle of each event, queues it, and runs it in a context of its own: as much work as the arbiter
-    itself has with a record. All others are left to a plain selector, which is one of the descriptors here.
+    asyncio makes a handle of each event, queues it, runs it in a context of its own and looks at its timers: as much
+    work as the arbiter itself has with a record. All others are left to a plain selector, which is one of the
+    descriptors here.
     """
 
     def __init__(self) -> None:
         self._others = selectors.EpollSelector()
         self._epoll = select.epoll()
         self._callbacks: dict[int, Callable[[], None]] = {}
-        self._epoll.register(self._others.fileno(), select.EPOLLIN)
+        self.scheduled = False
+        """Something was given to asyncio to be done: it has to look."""
+        self._others_fd = self._others.fileno()
+        self._epoll.register(self._others_fd, select.EPOLLIN)
 
     def watch(self, fd: int, callback: Callable[[], None], edge: bool = False) -> None:
         """Calls back while ``fd`` is readable; with ``edge`` once each time that it becomes so."""
@@ -42,13 +50,26 @@ class Urgent(selectors.BaseSelector):
                 self._epoll.unregister(fd)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        others = self._others.fileno()
-        ready: list[tuple[selectors.SelectorKey, int]] = []
+        """Returns when asyncio has to look: for one of its own, for what a callback gave it, or after ``timeout``."""
+        deadline_s = None if timeout is None else monotonic() + timeout
+        self.scheduled = False
+        while True:
+            try:
+                events = self._epoll.poll(_whole_ms(timeout), EVENTS_MAX)
+            except InterruptedError:
+                return []
+            ready = self._serve(events)
+            if ready or self.scheduled or not events:
+                return ready
+            if deadline_s is not None:
+                timeout = deadline_s - monotonic()
+                if timeout <= 0:
+                    return ready
+
+    def _serve(self, events: list[tuple[int, int]]) -> list[tuple[selectors.SelectorKey, int]]:
+        others = self._others_fd
         callbacks = self._callbacks
-        try:
-            events = self._epoll.poll(_whole_ms(timeout), EVENTS_MAX)
-        except InterruptedError:
-            return ready
+        ready: list[tuple[selectors.SelectorKey, int]] = []
         for fd, _ in events:
             if fd == others:
                 ready = self._others.select(0)
@@ -84,10 +105,22 @@ class Loop(asyncio.SelectorEventLoop):
     """asyncio's event loop, and beside it ``watch`` and ``unwatch``."""
 
     def __init__(self) -> None:
-        urgent = Urgent()
-        super().__init__(urgent)
-        self.watch = urgent.watch
-        self.unwatch = urgent.unwatch
+        self._urgent = Urgent()
+        super().__init__(self._urgent)
+        self.watch = self._urgent.watch
+        self.unwatch = self._urgent.unwatch
+
+    def call_soon(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        self._urgent.scheduled = True
+        return super().call_soon(callback, *args, context=context)
+
+    def call_at(
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        self._urgent.scheduled = True
+        return super().call_at(when, callback, *args, context=context)
 
 
 def _whole_ms(timeout: float | None) -> float | None:
