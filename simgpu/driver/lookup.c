@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "driver/driver.h"
+#include "driver/entries.h"
 
 struct symbol {
     const char *name;
