@@ -1,8 +1,8 @@
 """Our declarations against NVIDIA's own headers, which PyPI has as wheels."""
 
-import importlib.util
 import re
 import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -16,10 +16,10 @@ FOLDERS = {"12": "cuda_runtime/include", "13": "cu13/include", "nvml": "nvml_dev
 
 def headers(name: str) -> Path:
     """The folder of NVIDIA's headers, or the test is skipped."""
-    spec = importlib.util.find_spec("nvidia")
-    for root in (spec.submodule_search_locations or []) if spec else []:
-        if (Path(root) / FOLDERS[name]).is_dir():
-            return Path(root) / FOLDERS[name]
+    for root in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
+        folder = Path(root) / "nvidia" / FOLDERS[name]
+        if folder.is_dir():
+            return folder
     pytest.skip(f"NVIDIA's headers are not here: pip install {WHEELS[name]}")
 
 
