@@ -50,40 +50,54 @@ def said(*command: object, folder: Path | None = None) -> str:
     try:
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise NotHereError(f"{words[0]}: {error}") from error
+        raise NotHereError(str(error)) from error
     if done.returncode != 0:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no word why"]
-        raise NotHereError(f"{' '.join(words)} failed: {lines[-1]}")
+        raise NotHereError(f"{Path(words[0]).name} says: {lines[-1]}")
     return done.stdout
 
 
-def release(version: str) -> Path:
-    """The folder of a CUDA release: `cuda.h`, `cudaTypedefs.h` and `libcudart.so.*`. Raises NotHereError."""
+def wheel_folder(version: str) -> Path:
+    return cache_dir() / f"cuda-{version}"
 
+
+def fetch_wheel(version: str) -> Path:
     def fetch(folder: Path) -> None:
         folder.mkdir()
         with tempfile.TemporaryDirectory() as scratch:
-            pip = [
-                sys.executable,
-                "-m",
-                "pip",
-                "download",
-                "-q",
-                "--disable-pip-version-check",
-                "--no-deps",
-                "--retries=1",
-            ]
-            said(*pip, "--only-binary=:all:", "-d", scratch, RELEASES[version])
+            pip = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps"]
+            said(*pip, "--retries=1", "--only-binary=:all:", "-d", scratch, RELEASES[version])
             with zipfile.ZipFile(next(Path(scratch).glob("*.whl"))) as wheel:
                 for name in wheel.namelist():
                     if re.search(r"/(cuda|cudaTypedefs)\.h$|/libcudart\.so\.\d", name):
                         (folder / Path(name).name).write_bytes(wheel.read(name))
 
-    return make_once(cache_dir() / f"cuda-{version}", fetch)
+    return make_once(wheel_folder(version), fetch)
 
 
-def driver(version: str) -> Path:
-    """The file of a real driver library, `libcuda.so.1`. Raises NotHereError."""
+@cache
+def why_no_wheels() -> str | None:
+    """Tried with the first release that is not in the cache: where that cannot be had, no other is tried."""
+    for version, requirement in RELEASES.items():
+        if not wheel_folder(version).exists():
+            try:
+                fetch_wheel(version)
+            except NotHereError as error:
+                return f"{requirement} cannot be had: {error}"
+            return None
+    return None
+
+
+def release(version: str) -> Path:
+    """The folder of a CUDA release: `cuda.h`, `cudaTypedefs.h` and `libcudart.so.*`. Raises NotHereError."""
+    if not wheel_folder(version).exists() and (reason := why_no_wheels()) is not None:
+        raise NotHereError(reason)
+    return fetch_wheel(version)
+
+
+@cache
+def try_driver(version: str) -> Path | str:
+    """A driver's folder, or why it cannot be had."""
     package = DRIVERS[version]
 
     def fetch(folder: Path) -> None:
@@ -94,10 +108,21 @@ def driver(version: str) -> Path:
             # The file itself, whatever links lead to it.
             found = [path for path in Path(scratch).rglob("libcuda.so.*") if not path.is_symlink()]
             if not found:
-                raise NotHereError(f"{package} has no libcuda.so.*")
+                raise NotHereError("it has no libcuda.so.*")
             shutil.copy(found[0], folder / "libcuda.so.1")
 
-    return make_once(cache_dir() / f"driver-{package}", fetch) / "libcuda.so.1"
+    try:
+        return make_once(cache_dir() / f"driver-{package}", fetch)
+    except NotHereError as error:
+        return f"Debian's package {package} cannot be had: {error}"
+
+
+def driver(version: str) -> Path:
+    """The file of a real driver library, `libcuda.so.1`. Raises NotHereError."""
+    folder = try_driver(version)
+    if isinstance(folder, str):
+        raise NotHereError(folder)
+    return folder / "libcuda.so.1"
 
 
 def download(package: str, scratch: Path) -> Path:
