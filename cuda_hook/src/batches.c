@@ -23,10 +23,10 @@ void es_batches_return(void)
     think_ns = es_now_ns() - es_gate.idle_since_ns;
     if (think_ns > most_ns)
         think_ns = most_ns;
-    if (es_gate.thoughts == 0)
-        es_gate.think_ns = think_ns;
+    if (es_gate.thoughts > 0)
+        think_ns = (uint64_t)((int64_t)es_gate.think_ns + ((int64_t)think_ns - (int64_t)es_gate.think_ns) / 4);
     es_gate.thoughts += es_gate.thoughts < UINT32_MAX;
-    es_gate.think_ns = (uint64_t)((int64_t)es_gate.think_ns + ((int64_t)think_ns - (int64_t)es_gate.think_ns) / 4);
+    __atomic_store_n(&es_gate.think_ns, think_ns, __ATOMIC_RELAXED);
     es_gate.idle_since_ns = 0;
     es_lock_give(&es_gate.lock);
 }

@@ -87,7 +87,7 @@ static bool accept_welcome(const struct es_welcome *welcome, const int fds[2])
     es_gate.config = (struct es_config){welcome->failure_policy, welcome->grace_ms, welcome->memory_cap_bytes};
     __atomic_store_n(&es_gate.epoch, welcome->epoch, __ATOMIC_RELAXED);
     es_gate.queue_cap_ns = welcome->queue_cap_ns;
-    es_gate.anticipation_ns = welcome->anticipation_ns;
+    __atomic_store_n(&es_gate.anticipation_ns, welcome->anticipation_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&es_gate.released, 0, __ATOMIC_RELAXED);
     es_gate.requested = false;
     es_gate.introduced = false;

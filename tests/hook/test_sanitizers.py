@@ -1,0 +1,151 @@
+"""The hook built with sanitizers, in front of real programs; what they find ends the program."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from manager import MIB, PATIENCE_S, ScriptedManager
+from programs import FLAGS, LINK_DRIVER, ROOT, SUCCESS, Stage, compile_program
+
+SANITIZERS = {
+    "address,undefined": "libasan.so",
+    "thread": "libtsan.so",
+}
+NOT_SANITIZED = ("doors.c", "objects.c", "symbols.c", "doors.S")
+"""What the sanitizer itself calls while it starts."""
+
+PROGRAMS = {
+    "manners": [
+        "plain",
+        "spawn",
+        "fork_anywhen",
+        "close_all",
+        "full_table",
+        "sandbox",
+        "storm",
+        "keep_errno",
+        "leaving_threads",
+        "cancelled_threads",
+        "work_at_exit",
+    ],
+    "odd": [
+        "threads",
+        "leaving_threads",
+        "streams",
+        "events",
+        "chains",
+        "default_streams",
+        "contexts",
+        "graphs",
+        "capture_beside_waits",
+        "broken_capture",
+        "signalling_host_functions",
+        "wrong_arguments",
+        "pools",
+        "queries",
+    ],
+}
+"""Of each program the things that are run: a sanitizer is slow."""
+NOT_FOR = {"thread": ("fork_anywhen",)}
+"""A child of a program with threads is more than that sanitizer can follow."""
+
+
+def output(*command: object) -> str:
+    return subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module", params=SANITIZERS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def preload(kind: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Variables that put the sanitizer and the hook, built with it, in front of a program."""
+    runtime = Path(output("gcc", f"-print-file-name={SANITIZERS[kind]}").strip())
+    if not runtime.is_absolute():
+        pytest.skip(f"the compiler has no {SANITIZERS[kind]}")
+    folder = tmp_path_factory.mktemp("sanitized")
+    library = folder / "libedgeshare_cuda.so"
+    objects = []
+    for source in sorted((ROOT / "cuda_hook").glob("src/*.[cS]")) + sorted((ROOT / "cuda_hook").glob("core/*.c")):
+        objects.append(folder / f"{source.name}.o")
+        flags = [] if source.name in NOT_SANITIZED else [f"-fsanitize={kind}", "-fno-omit-frame-pointer"]
+        hook_flags = ["-fPIC", "-fvisibility=hidden", f"-I{ROOT / 'cuda_hook'}"]
+        output("gcc", *FLAGS, *hook_flags, *flags, "-c", source, "-o", objects[-1])
+    output("gcc", "-shared", f"-fsanitize={kind}", "-o", library, *objects, "-ldl")
+    return {
+        "LD_PRELOAD": f"{runtime}{os.pathsep}{library}",
+        # Leaks would be the program's: it ends with all that it has.
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "UBSAN_OPTIONS": "halt_on_error=1",
+        "TSAN_OPTIONS": "exitcode=66",
+    }
+
+
+@pytest.fixture(scope="module")
+def binaries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("programs")
+    return {name: compile_program(folder / name, f"{name}.c", *LINK_DRIVER) for name in PROGRAMS}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_sanitizers_find_nothing_behind_programs(
+    name: str, kind: str, preload: dict[str, str], binaries: dict[str, Path], stage: Stage, manager: ScriptedManager
+) -> None:
+    manager.serve(contended=True)
+    found = {}
+    for thing in PROGRAMS[name]:
+        if thing in NOT_FOR.get(kind, ()):
+            continue
+        result = subprocess.run(
+            [binaries[name], thing],
+            env=stage.environment(**preload),
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        if (result.returncode, result.stderr) != (0, ""):
+            found[thing] = result
+    assert found == {}
+    assert manager.connections
+
+
+def test_sanitizers_find_nothing_behind_calls_of_all_kinds(
+    preload: dict[str, str], stage: Stage, manager: ScriptedManager
+) -> None:
+    client = stage.client(**preload)
+    manager.serve(contended=True)
+    client.ready().start()
+    for command in (
+        "stream 1",
+        "stream 1",
+        "threads 4 100 100",
+        "loop 100 100",
+        "eventsync",
+        "capture 1 0",
+        "launch 100 2 1",
+        "endcapture 1",
+        "graph 0 1",
+        "sync",
+        f"alloc plain {MIB}",
+        f"alloc pitch {MIB}",
+        f"churn 4 {20 * MIB} 60",
+        "set",
+        "fetch",
+        "free 0",
+        "create",
+        "launch 100 50",
+        f"alloc plain {MIB}",
+        "destroy",
+        "endstream 1",
+    ):
+        if command == "destroy":
+            client.tell("info")
+            client.answer()
+        assert client.do(command) == SUCCESS, command
+    status, errors = client.end()
+    assert (status, errors) == (0, "")
