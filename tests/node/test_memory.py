@@ -23,11 +23,11 @@ CAP_MIB = 1024
 class Program:
     """A hooked process that gets memory as it is told."""
 
-    def __init__(self, testbed: Testbed, allocation_id: str) -> None:
+    def __init__(self, testbed: Testbed, allocation_id: str, **more: str) -> None:
         hooked = {"LD_PRELOAD": str(hook_library()), "EDGESHARE_HOOK_DIR": str(testbed.folder(allocation_id))}
         self.process = subprocess.Popen(
             [sys.executable, str(PROGRAM)],
-            env={**testbed.environment, **hooked},
+            env={**testbed.environment, **hooked, **more},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -133,3 +133,22 @@ def test_a_cap_below_a_context_is_said_where_it_is_made_and_by_the_manager(
             assert share(testbed.status(), "small").refused_context_bytes == context_mib * MIB
         finally:
             program.end()
+
+
+def test_what_a_process_uses_counts_on_the_gpu_that_it_is_on(testbed: Testbed, manager: Manager) -> None:
+    """Whatever the process calls it: each rank of a job often sees one GPU of several, as its first."""
+    with testbed.calls() as calls:
+        wanted = Allocation(id="both", device_ids=testbed.uuids[:2], request_percent=100, memory_mib=CAP_MIB)
+        answers = calls.hold(wanted, wait_for_manager=False)
+        next(answers)
+        second = Program(testbed, "both", CUDA_VISIBLE_DEVICES="1")
+        try:
+            assert second.do("start") == SUCCESS
+            assert second.do(f"plain {300 * MIB}") == SUCCESS
+            first_bytes, second_bytes = share(testbed.status(), "both").memory_bytes
+            assert first_bytes == 0
+            assert second_bytes >= 300 * MIB
+            assert second.ask("info")[2] == CAP_MIB * MIB
+        finally:
+            second.end()
+            answers.close()  # type: ignore[attr-defined]
