@@ -2,28 +2,13 @@
 
 #include "driver/graph.h"
 
-/* As drivers report it for arrays whose memory is mapped later. */
-#define TILE_BYTES ((size_t)64 << 10)
 #define KNOWN_FLAGS 0xffu
 #define NO_MEMORY (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)
-enum { LEVELS = 32 };
-
-struct CUmipmappedArray_st {
-    enum mark mark;
-    struct CUctx_st *context;
-    uint64_t context_id;
-    unsigned int levels;
-    struct CUarray_st *level[LEVELS];
-    struct CUmipmappedArray_st *next;
-};
-
 static struct object_pool arrays = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static struct object_pool mipmaps = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* All of the process, so that a context takes its own with it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct CUarray_st *first_array;
-static struct CUmipmappedArray_st *first_mipmap;
 
 static size_t format_bytes(CUarray_format format) {
     switch (format) {
@@ -59,12 +44,7 @@ static bool measure(struct CUarray_st *array, const CUDA_ARRAY3D_DESCRIPTOR *wan
     return true;
 }
 
-/* Rows are padded on the device; here only the charge is. */
-static size_t charged_bytes(const struct CUarray_st *array) {
-    return round_up(array->row, BLOCK) * array->rows * array->planes;
-}
-
-static CUresult make(struct CUctx_st *context, const CUDA_ARRAY3D_DESCRIPTOR *wanted, struct CUarray_st **made) {
+CUresult array_make(struct CUctx_st *context, const CUDA_ARRAY3D_DESCRIPTOR *wanted, struct CUarray_st **made) {
     struct CUarray_st *array = object_make(&arrays, sizeof *array);
     if (!array)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -72,7 +52,7 @@ static CUresult make(struct CUctx_st *context, const CUDA_ARRAY3D_DESCRIPTOR *wa
     array->context_id = context->id;
     CUresult result = measure(array, wanted) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS && !(wanted->Flags & NO_MEMORY))
-        result = allocate(context, charged_bytes(array), ALLOCATION_DEVICE, 0, NULL, &array->begin);
+        result = allocate(context, array_bytes(array), ALLOCATION_DEVICE, 0, NULL, &array->begin);
     if (result != CUDA_SUCCESS) {
         object_drop(&arrays, array);
         return result;
@@ -82,7 +62,7 @@ static CUresult make(struct CUctx_st *context, const CUDA_ARRAY3D_DESCRIPTOR *wa
     return CUDA_SUCCESS;
 }
 
-static void destroy(struct CUarray_st *array) {
+void array_destroy(struct CUarray_st *array) {
     if (array->begin)
         release(array->begin, ALLOCATION_DEVICE);
     object_drop(&arrays, array);
@@ -107,12 +87,10 @@ CUresult check_array_line(const struct CUarray_st *array, size_t offset, size_t 
     return result;
 }
 
-/* ---- plain ones ---- */
-
 static CUresult create(CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR *wanted) {
     CURRENT(context);
     struct CUarray_st *array;
-    CUresult result = make(context, wanted, &array);
+    CUresult result = array_make(context, wanted, &array);
     if (result != CUDA_SUCCESS)
         return result;
     pthread_mutex_lock(&lock);
@@ -174,7 +152,7 @@ EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *mem
     if (!memoryRequirements || !(array->description.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
         return CUDA_ERROR_INVALID_VALUE;
     *memoryRequirements =
-        (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = round_up(charged_bytes(array), TILE_BYTES), .alignment = TILE_BYTES};
+        (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = round_up(array_bytes(array), TILE_BYTES), .alignment = TILE_BYTES};
     return CUDA_SUCCESS;
 }
 
@@ -198,116 +176,7 @@ EXPORT CUresult cuArrayDestroy(CUarray hArray) {
     pthread_mutex_unlock(&lock);
     if (!found)
         return CUDA_ERROR_INVALID_HANDLE;
-    destroy(hArray);
-    return CUDA_SUCCESS;
-}
-
-/* ---- mipmapped ones: each level is an array of half the sides ---- */
-
-static void destroy_mipmap(struct CUmipmappedArray_st *mipmap) {
-    for (unsigned int level = 0; level < mipmap->levels; level++)
-        destroy(mipmap->level[level]);
-    object_drop(&mipmaps, mipmap);
-}
-
-static size_t half(size_t side) { return side > 1 ? side / 2 : side; }
-
-static unsigned int most_levels(const CUDA_ARRAY3D_DESCRIPTOR *wanted) {
-    size_t side = wanted->Width > wanted->Height ? wanted->Width : wanted->Height;
-    bool layers = wanted->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
-    unsigned int levels = 1;
-    if (!layers && wanted->Depth > side)
-        side = wanted->Depth;
-    for (; side > 1; side /= 2)
-        levels++;
-    return levels;
-}
-
-EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
-                                       unsigned int numMipmapLevels) {
-    CURRENT(context);
-    if (!pHandle || !pMipmappedArrayDesc || !numMipmapLevels)
-        return CUDA_ERROR_INVALID_VALUE;
-    struct CUmipmappedArray_st *mipmap = object_make(&mipmaps, sizeof *mipmap);
-    if (!mipmap)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    CUDA_ARRAY3D_DESCRIPTOR wanted = *pMipmappedArrayDesc;
-    unsigned int most = most_levels(&wanted), levels = numMipmapLevels < most ? numMipmapLevels : most;
-    CUresult result = CUDA_SUCCESS;
-    mipmap->context = context;
-    mipmap->context_id = context->id;
-    while (result == CUDA_SUCCESS && mipmap->levels < levels) {
-        result = make(context, &wanted, &mipmap->level[mipmap->levels]);
-        if (result != CUDA_SUCCESS)
-            break;
-        mipmap->level[mipmap->levels++]->level = true;
-        wanted.Width = half(wanted.Width);
-        wanted.Height = half(wanted.Height);
-        if (!(wanted.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)))
-            wanted.Depth = half(wanted.Depth);
-    }
-    if (result != CUDA_SUCCESS) {
-        destroy_mipmap(mipmap);
-        return result;
-    }
-    mipmap->mark = MARK_MIPMAP;
-    pthread_mutex_lock(&lock);
-    mipmap->next = first_mipmap;
-    first_mipmap = mipmap;
-    pthread_mutex_unlock(&lock);
-    *pHandle = mipmap;
-    return CUDA_SUCCESS;
-}
-
-#define MIPMAP(handle)                                   \
-    do {                                                 \
-        CHECK_DRIVER();                                  \
-        if (!(handle) || (handle)->mark != MARK_MIPMAP)  \
-            return CUDA_ERROR_INVALID_HANDLE;            \
-    } while (0)
-
-EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level) {
-    MIPMAP(hMipmappedArray);
-    if (!pLevelArray || level >= hMipmappedArray->levels)
-        return CUDA_ERROR_INVALID_VALUE;
-    *pLevelArray = hMipmappedArray->level[level];
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
-                                                      CUmipmappedArray mipmap, CUdevice device) {
-    MIPMAP(mipmap);
-    if (!valid_device(device))
-        return CUDA_ERROR_INVALID_DEVICE;
-    if (!memoryRequirements || !(mipmap->level[0]->description.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
-        return CUDA_ERROR_INVALID_VALUE;
-    size_t size = 0;
-    for (unsigned int level = 0; level < mipmap->levels; level++)
-        size += charged_bytes(mipmap->level[level]);
-    *memoryRequirements =
-        (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = round_up(size, TILE_BYTES), .alignment = TILE_BYTES};
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
-    MIPMAP(hMipmappedArray);
-    struct CUctx_st *context = hMipmappedArray->context;
-    CUresult result = capture_check_unsafe();
-    if (result == CUDA_SUCCESS)
-        result = queue_wait(context, load_u64(&context->shared->tail), false);
-    if (result != CUDA_SUCCESS)
-        return result;
-    pthread_mutex_lock(&lock);
-    struct CUmipmappedArray_st **link = &first_mipmap;
-    while (*link && *link != hMipmappedArray)
-        link = &(*link)->next;
-    bool found = *link != NULL;
-    if (found)
-        *link = hMipmappedArray->next;
-    pthread_mutex_unlock(&lock);
-    if (!found)
-        return CUDA_ERROR_INVALID_HANDLE;
-    destroy_mipmap(hMipmappedArray);
+    array_destroy(hArray);
     return CUDA_SUCCESS;
 }
 
@@ -320,16 +189,7 @@ void arrays_end(struct CUctx_st *context) {
             continue;
         }
         *link = array->next;
-        destroy(array);
-    }
-    for (struct CUmipmappedArray_st **link = &first_mipmap; *link;) {
-        struct CUmipmappedArray_st *mipmap = *link;
-        if (mipmap->context != context) {
-            link = &mipmap->next;
-            continue;
-        }
-        *link = mipmap->next;
-        destroy_mipmap(mipmap);
+        array_destroy(array);
     }
     pthread_mutex_unlock(&lock);
 }

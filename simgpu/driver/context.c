@@ -75,6 +75,7 @@ CUresult context_end(struct CUctx_st *context) {
     events_end(context);
     modules_end(context);
     arrays_end(context);
+    mipmaps_end(context);
     allocations_end(context);
     pools_settle();
     if (context->primary)

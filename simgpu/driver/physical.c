@@ -1,24 +1,10 @@
 #include "driver/physical.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "machine/export.h"
-
-/* The page before exported memory says what it is. */
-struct description {
-    char magic[8];
-    uint64_t machine_ns; /* when the machine was made: it is another one's elsewhere */
-    uint64_t size;
-    uint64_t export_id;
-    int32_t export_index;
-    uint32_t gpu;
-    CUmemAllocationProp prop;
-};
-
-static const char MAGIC[8] = {'S', 'I', 'M', 'G', 'P', 'U', 'V', 'M'};
 
 /* A handle is a place in the table (from 1) and, above it, how often the place was used: a stale one is told. */
 static struct {
@@ -132,8 +118,7 @@ static CUresult check_prop(const CUmemAllocationProp *prop, CUdevice *device) {
     return valid_device(*device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* Takes a new one into the table, or frees it. */
-static CUresult finish(struct physical *physical, CUmemGenericAllocationHandle *handle) {
+CUresult physical_enter(struct physical *physical, CUmemGenericAllocationHandle *handle) {
     physical->handles = 1;
     pthread_mutex_lock(&table.lock);
     bool entered = enter(physical);
@@ -172,7 +157,7 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, c
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     physical->offset = range + PAGE;
-    return finish(physical, handle);
+    return physical_enter(physical, handle);
 }
 
 EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
@@ -214,55 +199,16 @@ EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAl
     return result;
 }
 
-/* ---- to other processes and from them ---- */
+/* ---- exports ---- */
 
-/* Enters it among the machine's exports, once; from then on its bytes count there. Under the table's lock. */
-static CUresult publish(struct physical *physical) {
-    if (physical->export_index >= 0)
-        return CUDA_SUCCESS;
-    uint32_t gpu = physical->device < 0 ? 0 : driver.gpu_of[physical->device];
-    int32_t index = export_make(&driver.machine, SIMGPU_EXPORT_MEMORY, gpu, physical->device < 0 ? 0 : physical->size);
-    if (index < 0)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    physical->export_id = driver.machine.shared->exports[index].id;
-    physical->export_index = index;
-    struct description description = {
-        .machine_ns = driver.machine.shared->created_ns,
-        .size = physical->size,
-        .export_id = physical->export_id,
-        .export_index = index,
-        .gpu = gpu,
-        .prop = physical->prop,
-    };
-    memcpy(description.magic, MAGIC, sizeof MAGIC);
-    return backing_write(physical->offset - PAGE, &description, sizeof description) ? CUDA_SUCCESS
-                                                                                     : CUDA_ERROR_OPERATING_SYSTEM;
-}
-
-EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
-                                             CUmemAllocationHandleType handleType, unsigned long long flags) {
-    CHECK_DRIVER();
-    if (!shareableHandle || flags || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = CUDA_ERROR_INVALID_VALUE;
-    int fd = -1;
+void physical_exported(struct physical *physical, int32_t index, uint64_t id) {
     pthread_mutex_lock(&table.lock);
-    struct physical *physical = find(handle);
-    if (physical && physical->handles && (physical->prop.requestedHandleTypes & (unsigned int)handleType)) {
-        result = publish(physical);
-        if (result == CUDA_SUCCESS)
-            fd = backing_export(physical->fd, physical->offset - PAGE);
-    }
+    physical->export_id = id;
+    physical->export_index = index;
     pthread_mutex_unlock(&table.lock);
-    if (result == CUDA_SUCCESS && fd < 0)
-        result = CUDA_ERROR_OPERATING_SYSTEM;
-    if (result == CUDA_SUCCESS)
-        *(int *)shareableHandle = fd;
-    return result;
 }
 
-/* The one that this process has of an export already, with one more handle. */
-static bool find_own(int32_t index, uint64_t id, CUmemGenericAllocationHandle *handle) {
+bool physical_find_export(int32_t index, uint64_t id, CUmemGenericAllocationHandle *handle) {
     bool found = false;
     pthread_mutex_lock(&table.lock);
     for (uint32_t place = 0; place < table.count && !found; place++) {
@@ -275,52 +221,4 @@ static bool find_own(int32_t index, uint64_t id, CUmemGenericAllocationHandle *h
     }
     pthread_mutex_unlock(&table.lock);
     return found;
-}
-
-CUresult physical_import(int fd, CUmemGenericAllocationHandle *handle) {
-    struct description description;
-    uint64_t place = backing_place(fd);
-    if (!place || !backing_read(fd, place, &description, sizeof description) ||
-        memcmp(description.magic, MAGIC, sizeof MAGIC) != 0 ||
-        description.machine_ns != driver.machine.shared->created_ns || !description.size ||
-        description.size % GRANULARITY)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (find_own(description.export_index, description.export_id, handle))
-        return CUDA_SUCCESS;
-    CUdevice device = -1;
-    if (description.prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
-        device = device_of_gpu(description.gpu);
-        if (device < 0)
-            return CUDA_ERROR_INVALID_DEVICE;
-        description.prop.location.id = device;
-    }
-    struct physical *physical = calloc(1, sizeof *physical);
-    int own = physical ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
-    if (own < 0) {
-        free(physical);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    if (!export_hold(&driver.machine, description.export_index, description.export_id)) {
-        close(own);
-        free(physical);
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    *physical = (struct physical){
-        .size = description.size,
-        .prop = description.prop,
-        .device = device,
-        .fd = own,
-        .offset = place + PAGE,
-        .export_index = description.export_index,
-        .export_id = description.export_id,
-    };
-    return finish(physical, handle);
-}
-
-EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
-                                               CUmemAllocationHandleType shHandleType) {
-    CHECK_DRIVER();
-    if (!handle || shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-        return CUDA_ERROR_INVALID_VALUE;
-    return physical_import((int)(intptr_t)osHandle, handle);
 }

@@ -21,6 +21,13 @@ struct physical *physical_use(CUmemGenericAllocationHandle handle);
 void physical_mapped(struct physical *physical);
 void physical_unmapped(struct physical *physical);
 
+/* Gives a new one its first handle, or frees it. */
+CUresult physical_enter(struct physical *physical, CUmemGenericAllocationHandle *handle);
+/* It is the machine's export of that place and id from here on. */
+void physical_exported(struct physical *physical, int32_t index, uint64_t id);
+/* What this process has of an export already, with one more handle. */
+bool physical_find_export(int32_t index, uint64_t id, CUmemGenericAllocationHandle *handle);
+
 /* Imports what a descriptor leads to, as a handle of this process's own. */
 CUresult physical_import(int fd, CUmemGenericAllocationHandle *handle);
 CUresult physical_release(CUmemGenericAllocationHandle handle);

@@ -184,3 +184,52 @@ result([nv.nvmlDeviceGetUUID(nv.nvmlDeviceGetHandleByIndex(index)) for index in 
 def test_without_a_machine_no_driver_is_loaded(simulated: Simulated) -> None:
     script = HEAD.replace("nv.nvmlInit()\n", "") + "result(failure(nv.nvmlInit))"
     assert simulated.python(script, SIMGPU_MACHINE="/nonexistent").result() == 9
+
+
+def test_memory_of_every_kind_is_seen_for_each_process_and_in_total(simulated: Simulated) -> None:
+    holder = simulated.python(
+        """
+MIB, size, u64 = 1 << 20, ctypes.c_size_t, ctypes.c_uint64
+cu.ok("cuInit", 0)
+cu.out("cuMemCreate", u64, size(6 * MIB), (ctypes.c_uint64 * 4)(1, 1, 0, 0), u64(0))
+cu.start()
+cu.alloc(5 * MIB)
+cu.out("cuMemAllocManaged", u64, size(3 * MIB), 1)
+plane = (ctypes.c_uint64 * 3)(1024, 1024, 0x20 | 1 << 32)
+cu.out("cuArrayCreate_v2", ctypes.c_void_p, plane)
+cu.out("cuMemAllocAsync", u64, size(7 * MIB), None)
+stream = cu.stream()
+cu.ok("cuStreamBeginCapture_v2", stream, 2)
+cu.out("cuMemAllocAsync", u64, size(10 * MIB), stream)
+graph = cu.out_of("cuStreamEndCapture", ctypes.c_void_p, stream)
+ready = cu.out("cuGraphInstantiateWithFlags", ctypes.c_void_p, graph, u64(0))
+cu.ok("cuGraphLaunch", ready, stream)
+print("holds", flush=True)
+time.sleep(60)
+"""
+    )
+    elsewhere = simulated.python(
+        """
+cu.ok("cuInit", 0)
+cu.out("cuMemCreate", ctypes.c_uint64, ctypes.c_size_t(8 << 20), (ctypes.c_uint64 * 4)(1, 1, 0, 0), ctypes.c_uint64(0))
+print("holds", flush=True)
+time.sleep(60)
+"""
+    )
+    assert (holder.line(), elsewhere.line()) == ("holds", "holds")
+    script = """
+import pynvml
+pynvml.nvmlInit()
+def seen(index):
+    device = pynvml.nvmlDeviceGetHandleByIndex(index)
+    processes = pynvml.nvmlDeviceGetComputeRunningProcesses(device)
+    used = pynvml.nvmlDeviceGetMemoryInfo(device).used
+    return [{each.pid: each.usedGpuMemory >> 20 for each in processes}, used >> 20]
+result([seen(0), seen(1)])
+"""
+    first, second = simulated.python(script).result()
+    mib = 256 + 6 + 5 + 3 + 4 + 32 + 10
+    assert first == [{str(holder.process.pid): mib, str(elsewhere.process.pid): 8}, mib + 8]
+    assert second == [{}, 0]
+    holder.kill()
+    elsewhere.kill()
