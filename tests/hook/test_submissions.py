@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from manager import ScriptedManager
-from programs import ROOT, Client, Stage, compile_program
+from programs import ROOT, SUCCESS, Client, Stage, compile_program
 
 from cuda_hook import wire
 
@@ -56,7 +56,7 @@ def test_each_submission_waits_for_a_grant_and_each_order_passes(
     assert known == bare_known
     assert {*known["submits"], *known["absent"]} >= listed() >= set(known["submits"])
     bare, hooked = clients
-    requests = 0
+    requests = succeeded = 0
     for name in known["orders"]:
         expected = bare.do(f"orders {name}")
         hooked.tell(f"orders {name}")
@@ -70,6 +70,9 @@ def test_each_submission_waits_for_a_grant_and_each_order_passes(
         assert hooked.idle(), name
         number = manager.grant()
         assert hooked.answer() == [expected], name
+        succeeded += expected == SUCCESS
         manager.revoke()
         manager.hears_release(number)
     assert len(manager.said(wire.Request)) == requests
+    # All but those whose addresses have 32 bits.
+    assert succeeded > 100
