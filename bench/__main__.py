@@ -86,10 +86,10 @@ def measure(planned: list[Measurement], bench: Bench, console: Console) -> tuple
                 for row in measurement.measure(bench):
                     rows.append(row)
                     if not console.is_terminal:
-                        console.print(f"  {row}", highlight=False, markup=False)
+                        console.print(f"  {row}", highlight=False, markup=False, soft_wrap=True)
             except EdgeshareError as error:
                 failures.append(f"{measurement.name}: {error}")
-                console.print(f"failed: {failures[-1]}", highlight=False, markup=False)
+                console.print(f"failed: {failures[-1]}", highlight=False, markup=False, soft_wrap=True)
             progress.advance(task)
     return rows, failures
 

@@ -6,63 +6,17 @@
  * none` both batches are the same: the error of the method.
  *
  *   launch count BATCHES front|driver   launches and prints nothing, for who counts what counted_launches executes */
-#include <dlfcn.h>
-#include <elf.h>
-#include <link.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include "driver_api.h"
+#include "front.h"
 
 /* Fits into an empty queue (1,024), so that no launch waits; so long that the clock's 25 ns count for 0.05 ns. */
 #define BATCH 512
 #define WARM_UP 50
-
-#define CHECK(call)                                                              \
-    do {                                                                         \
-        CUresult result = (call);                                                \
-        if (result != CUDA_SUCCESS) {                                            \
-            fprintf(stderr, "launch: %s: CUDA error %d\n", #call, (int)result);  \
-            exit(1);                                                             \
-        }                                                                        \
-    } while (0)
 
 /* Takes no time to speak of on the device: what is timed is the call. */
 static const char PTX[] = ".version 6.0\n.target sm_50\n.address_size 64\n"
                           ".visible .entry brief() { // simgpu: duration_ns = 100\n ret; }\n";
 
 typedef __typeof__(&cuLaunchKernel) launch_function;
-
-static uint64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* The driver's own function, whoever stands in front of it: looked up in the library's symbols. */
-static void *in_driver(const char *name) {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    struct link_map *map;
-    const ElfW(Sym) *symbols = NULL;
-    const char *names = NULL;
-    if (!library || dlinfo(library, RTLD_DI_LINKMAP, &map) != 0)
-        return NULL;
-    for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
-        if (entry->d_tag == DT_SYMTAB)
-            symbols = (const ElfW(Sym) *)entry->d_un.d_ptr;
-        else if (entry->d_tag == DT_STRTAB)
-            names = (const char *)entry->d_un.d_ptr;
-    }
-    /* Linkers put the names right behind the symbols. */
-    for (const ElfW(Sym) *symbol = symbols; symbol && (const char *)symbol < names; symbol++) {
-        if (symbol->st_shndx != SHN_UNDEF && strcmp(names + symbol->st_name, name) == 0)
-            return (char *)map->l_addr + symbol->st_value;
-    }
-    return NULL;
-}
 
 static CUfunction function;
 

@@ -4,13 +4,10 @@ import shutil
 from functools import partial
 from pathlib import Path
 
-import cuda_hook
-from bench.compiler import compile_program
-from bench.figures import median
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
+from bench.paired import build, measure_pairs
 from bench.report import Row, Target
 from bench.stage import Laboratory
-from simgpu.native import LIBRARIES
 
 TARGET = Target(10)
 
@@ -27,42 +24,29 @@ def measurements(effort: Effort) -> list[Measurement]:
 
 
 def measure(effort: Effort, bench: Bench) -> list[Row]:
-    """Batches through the hook and batches past it take turns in one process; of each process the median of the
-    differences within its pairs."""
+    """Batches through the hook and batches past it take turns in one process."""
     laboratory = bench.laboratory(SCHEDULINGS[0])
-    argv = [str(build(bench.folder)), str(effort.launch_pairs)]
-    differences, hooked, bare, errors = [], [], [], []
-    for _ in range(effort.launch_runs):
-        pairs = paired_ns(laboratory, argv)
-        hooked.append(median(front for front, _ in pairs))
-        bare.append(median(driver for _, driver in pairs))
-        differences.append(median(front - driver for front, driver in pairs))
-        errors.append(median(front - driver for front, driver in paired_ns(laboratory, [*argv, "none"])))
-    note = f"the same with no hook between, which is the method's error: {median(errors):.2f} ns"
+    argv = [str(build("launch.c", bench.folder)), str(effort.launch_pairs)]
+    taken = [measure_pairs(laboratory, argv, percent=100) for _ in range(effort.launch_runs)]
+    error_ns = measure_pairs(laboratory, [*argv, "none"], percent=100).difference
     return [
         Row(
             "time added to a launch",
             "ns",
-            differences,
+            [each.difference for each in taken],
             {"client": "alone, slice held"},
-            with_edgeshare=hooked,
-            without_edgeshare=bare,
+            with_edgeshare=[each.hooked for each in taken],
+            without_edgeshare=[each.bare for each in taken],
             target=TARGET,
-            note=note,
+            note=f"the same with no hook between, which is the method's error: {error_ns:.2f} ns",
         )
     ]
-
-
-def paired_ns(laboratory: Laboratory, argv: list[str]) -> list[tuple[float, float]]:
-    """(Through the hook, past it) of each pair of batches."""
-    lines = laboratory.lines("hooked", argv, 100)
-    return [(float(front), float(driver)) for front, driver in map(str.split, lines)]
 
 
 def measure_instructions(bench: Bench) -> list[Row]:
     """Counts instead of timing, as exact on a busy machine as on one at rest."""
     laboratory = bench.laboratory(SCHEDULINGS[0])
-    program = build(bench.folder)
+    program = build("launch.c", bench.folder)
     hooked, bare = (instructions(laboratory, bench.folder, program, which) for which in ("front", "driver"))
     return [
         Row(
@@ -91,10 +75,3 @@ def instructions(laboratory: Laboratory, folder: Path, program: Path, which: str
     text = (folder / "callgrind-01").read_text(encoding="utf-8")
     total = next(line for line in text.splitlines() if line.startswith(("totals:", "summary:")))
     return int(total.split()[1]) / (COUNTED_BATCHES * BATCH)
-
-
-def build(folder: Path) -> Path:
-    """The C program beside this file, built for this run."""
-    include = f"-I{Path(cuda_hook.__file__).parent}"
-    driver = [f"-L{LIBRARIES}", "-l:libcuda.so.1", "-ldl"]
-    return compile_program(Path(__file__).with_name("launch.c"), folder, include, *driver)

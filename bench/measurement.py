@@ -25,6 +25,7 @@ class Effort:
     launch_pairs: int
     """Batches through the hook in one process, each with one past it."""
     allocation_runs: int
+    allocation_pairs: int
     pair_runs: int
     pair_s: float
     """Length of a run of two saturating clients."""
@@ -55,6 +56,7 @@ FULL = Effort(
     launch_runs=5,
     launch_pairs=2_000,
     allocation_runs=5,
+    allocation_pairs=200,
     pair_runs=3,
     pair_s=3.5,
     alone_s=1.2,
@@ -78,6 +80,7 @@ QUICK = Effort(
     launch_runs=2,
     launch_pairs=500,
     allocation_runs=2,
+    allocation_pairs=50,
     pair_runs=1,
     pair_s=3.5,
     alone_s=1,

@@ -1,18 +1,13 @@
 """What counting memory adds to one allocation and its free."""
 
 from functools import partial
-from pathlib import Path
 
-import cuda_hook
-from bench.compiler import compile_program
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
+from bench.paired import build, measure_pairs
 from bench.report import Row, Target
-from edgeshare.units import MIB
-from simgpu.native import LIBRARIES
+from edgeshare.units import MIB, NS_PER_US
 
 TARGET = Target(1)
-
-PAIRS = 5_000
 BYTES = MIB
 
 
@@ -22,24 +17,18 @@ def measurements(effort: Effort) -> list[Measurement]:
 
 
 def measure(effort: Effort, bench: Bench) -> list[Row]:
-    """Alternates programs with and without the hook, far below the cap."""
-    include = f"-I{Path(cuda_hook.__file__).parent}"
-    driver = [f"-L{LIBRARIES}", "-l:libcuda.so.1"]
-    program = compile_program(Path(__file__).with_name("alloc.c"), bench.folder, include, *driver)
+    """Batches through the hook and batches past it take turns in one process, far below its cap."""
     laboratory = bench.laboratory(SCHEDULINGS[0])
-    argv = [str(program), str(PAIRS), str(BYTES)]
-    hooked_ns, bare_ns = [], []
-    for _ in range(effort.allocation_runs):
-        bare_ns.append(float(laboratory.lines("bare", argv, None)[-1]))
-        hooked_ns.append(float(laboratory.lines("hooked", argv, 50)[-1]))
+    argv = [str(build("alloc.c", bench.folder)), str(effort.allocation_pairs), str(BYTES)]
+    taken = [measure_pairs(laboratory, argv, percent=50) for _ in range(effort.allocation_runs)]
     return [
         Row(
             "time added to one allocation and its free",
             "us",
-            [(with_hook - bare) / 1000 for with_hook, bare in zip(hooked_ns, bare_ns, strict=True)],
+            [each.difference / NS_PER_US for each in taken],
             {"bytes": BYTES},
-            with_edgeshare=[value / 1000 for value in hooked_ns],
-            without_edgeshare=[value / 1000 for value in bare_ns],
+            with_edgeshare=[each.hooked / NS_PER_US for each in taken],
+            without_edgeshare=[each.bare / NS_PER_US for each in taken],
             target=TARGET,
         )
     ]

@@ -17,6 +17,7 @@ LEAST = replace(
     launch_runs=1,
     launch_pairs=10,
     allocation_runs=1,
+    allocation_pairs=5,
     pair_s=2.3,
     alone_s=0.7,
     share_s=2.6,
