@@ -33,7 +33,7 @@ CONNECTIONS = int(os.environ.get("EDGESHARE_ATTACK_CONNECTIONS", "300"))
 """Of each attack that opens them."""
 
 SETTLE_S = 1.0
-MEASURE_S = 3.0
+MEASURE_S = 2.0
 
 POINTS = 1.0
 """How far a share may be from what it is without the attack."""

@@ -104,30 +104,40 @@ def test_probes_are_answered(pages: Pages) -> None:
     assert pages.get("/metrics?x=1", method="HEAD") == ""
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"), [("GET", "/secrets", 404), ("POST", "/metrics", 405), ("GET", "/metrics/", 404)]
-)
-def test_other_pages_and_methods_are_refused(pages: Pages, method: str, path: str, status: int) -> None:
-    with pytest.raises(HTTPError) as caught:
-        pages.get(path, method)
-    caught.value.close()
-    assert caught.value.code == status
+def test_other_pages_and_methods_are_refused(pages: Pages) -> None:
+    for method, path, status in (("GET", "/secrets", 404), ("POST", "/metrics", 405), ("GET", "/metrics/", 404)):
+        with pytest.raises(HTTPError) as caught:
+            pages.get(path, method)
+        caught.value.close()
+        assert caught.value.code == status
 
 
-@pytest.mark.parametrize(
-    ("sent", "begin"),
-    [
-        (b"\x16\x03\x01\r\n\r\n", b"HTTP/1.1 400"),
-        (b"GET /healthz\r\n\r\n", b"HTTP/1.1 400"),
-        (b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 100_000 + b"\r\n\r\n", b"HTTP/1.1 431"),
-        (b"GET /healthz HTTP/1.1\r\n", b""),
-        (b"", b""),
-    ],
-)
-def test_what_is_no_request_gets_no_page_and_the_next_one_does(pages: Pages, sent: bytes, begin: bytes) -> None:
-    # A connection that is reset may have lost its answer.
-    assert pages.raw(sent)[: len(begin)] in (begin, b"")
-    assert pages.get("/healthz") == "ok\n"
+NO_REQUESTS = {
+    b"\x16\x03\x01\r\n\r\n": b"HTTP/1.1 400",
+    b"GET /healthz\r\n\r\n": b"HTTP/1.1 400",
+    b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 100_000 + b"\r\n\r\n": b"HTTP/1.1 431",
+    b"GET /healthz HTTP/1.1\r\n": b"",
+    b"": b"",
+}
+"""What is sent, and how the answer begins."""
+
+
+def test_what_is_no_request_gets_no_page_and_the_next_one_does(pages: Pages) -> None:
+    for sent, begin in NO_REQUESTS.items():
+        # A connection that is reset may have lost its answer.
+        assert pages.raw(sent)[: len(begin) or None] in (begin, b"")
+        assert pages.get("/healthz") == "ok\n"
+
+
+def test_connections_that_say_nothing_keep_nobody_away_for_long(pages: Pages) -> None:
+    idle = [socket.create_connection(("127.0.0.1", pages.port), PATIENCE_S) for _ in range(50)]
+    try:
+        # Sixteen at a time are waited for, and no longer than a request may take; the others are sent away at once.
+        assert sum(connection.recv(1) == b"" for connection in idle) == len(idle)
+        assert pages.get("/healthz") == "ok\n"
+    finally:
+        for connection in idle:
+            connection.close()
 
 
 def test_an_address_that_is_taken_is_said(testbed: Testbed) -> None:
