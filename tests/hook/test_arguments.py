@@ -1,6 +1,7 @@
 """What a driver answers to arguments that are nothing, with a context and without, is what it answers with the hook."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,31 @@ def test_zeros_are_answered_as_without_the_hook(
     # What the driver does not survive leaves it in no known state.
     bare = answers(program, library, begin, survived, {**environment, "LD_PRELOAD": ""})
     assert answers(program, library, begin, survived, environment) == bare
+
+
+def test_green_contexts_begin_and_end_as_without_the_hook(
+    stage: Stage, manager: ScriptedManager, tmp_path: Path
+) -> None:
+    """The hook asks the driver whose a green context is, and leaves what is current as it was."""
+    compile_program(tmp_path / "libcuda.so.1", "green.c", "-shared", "-fPIC")
+    script = """
+import ctypes
+driver = ctypes.CDLL("libcuda.so.1")
+pointer = ctypes.c_void_p
+green = [pointer(), pointer(), pointer()]
+print([driver.cuGreenCtxCreate(ctypes.byref(each), None, 0, 0) for each in green])
+print(driver.cuCtxPushCurrent_v2(green[0]), driver.green_depth())
+print([driver.cuGreenCtxDestroy(each) for each in (green[1], green[0], None)])
+print(driver.green_ended(), driver.green_depth())
+current = pointer()
+print(driver.cuCtxGetCurrent(ctypes.byref(current)), current.value == green[0].value)
+"""
+    environment = stage.environment(LD_LIBRARY_PATH=str(tmp_path))
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", script], env={**environment, **extra}, capture_output=True, text=True, check=True
+        ).stdout
+        for extra in ({"LD_PRELOAD": ""}, {})
+    ]
+    assert said[0] == said[1] == "[0, 0, 1]\n0 1\n[0, 0, 201]\n2 1\n0 True\n"
+    manager.client()
