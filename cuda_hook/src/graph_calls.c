@@ -1,5 +1,6 @@
 #include "gate.h"
 #include "keys.h"
+#include "pools.h"
 #include "symbols.h"
 #include "wrappers.h"
 
@@ -26,6 +27,7 @@ static bool uploads(const CUDA_GRAPH_INSTANTIATE_PARAMS *params)
             passed = es_gate_ask();                                                                                \
         result = ES_DRIVER(name)(phGraphExec, hGraph, instantiateParams);                                          \
         es_gate_passed(passed);                                                                                    \
+        es_pools_graph_launched();                                                                                 \
         return result;                                                                                             \
     }                                                                                                              \
     ES_EXPORT(name)

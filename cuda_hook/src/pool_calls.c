@@ -205,8 +205,19 @@ CUresult es_cuDeviceGraphMemTrim(CUdevice device)
 
     ES_REAL_OR_RETURN(cuDeviceGraphMemTrim);
     result = ES_DRIVER(cuDeviceGraphMemTrim)(device);
-    if (result == CUDA_SUCCESS && es_account_counts())
+    if (result == CUDA_SUCCESS && es_account_counts()) {
+        es_pools_graphs_trimmed();
         es_pools_look(device);
+    }
     return result;
 }
 ES_EXPORT(cuDeviceGraphMemTrim);
+
+CUresult es_cuGraphExecDestroy(CUgraphExec hGraphExec)
+{
+    ES_REAL_OR_RETURN(cuGraphExecDestroy);
+    if (es_account_counts())
+        es_pools_graph_ended(hGraphExec);
+    return ES_DRIVER(cuGraphExecDestroy)(hGraphExec);
+}
+ES_EXPORT(cuGraphExecDestroy);

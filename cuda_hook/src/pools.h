@@ -40,6 +40,14 @@ void es_pools_waited(void);
 void es_pools_graph_allocates(void);
 void es_pools_graph_launched(void);
 
+/* An executable graph is about to be launched or uploaded: what memory it takes the first time it takes now. False: that
+ * would pass the cap. Cheap when no graph allocates. */
+bool es_pools_graph_fits(CUgraphExec graph, CUstream stream);
+void es_pools_graph_ended(CUgraphExec graph);
+
+/* The driver was asked to give back what graphs do not use. */
+void es_pools_graphs_trimmed(void);
+
 /* Makes the pools and graphs of a device give back what they keep; true when there was something. */
 bool es_pools_trim(CUdevice device);
 

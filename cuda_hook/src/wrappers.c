@@ -13,6 +13,10 @@ static inline CUstream own(CUstream stream)
     return stream == NULL ? CU_STREAM_PER_THREAD : stream;
 }
 
+/* A graph may take memory at its first launch. */
+#define ES_FITS_LAUNCH(stream) true
+#define ES_FITS_FETCH(stream) true
+#define ES_FITS_GRAPH(stream) es_pools_graph_fits(hGraphExec, stream)
 #define ES_DONE_LAUNCH(stream)
 #define ES_DONE_FETCH(stream) es_sync_done(stream);
 #define ES_DONE_GRAPH(stream) es_pools_graph_launched();
@@ -28,6 +32,10 @@ static inline CUstream own(CUstream stream)
         if (__builtin_expect(passed == ES_ASK, 0)) {              \
             ES_REAL_OR_RETURN(name);                              \
             passed = es_gate_ask();                               \
+        }                                                         \
+        if (!ES_FITS_##kind(stream)) {                            \
+            es_gate_passed(passed);                               \
+            return CUDA_ERROR_OUT_OF_MEMORY;                      \
         }                                                         \
         result = ES_DRIVER(name) arguments;                       \
         es_gate_passed(passed);                                   \

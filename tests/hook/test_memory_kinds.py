@@ -298,3 +298,20 @@ def test_a_context_that_does_not_fit_is_refused(stage: Stage) -> None:
         assert client.do("destroy 1") == SUCCESS
         assert client.do("create 0") == SUCCESS
         assert manager.used_bytes == 900 * MIB
+
+
+@pytest.mark.parametrize("how", ["graph", "captured"])
+def test_a_graph_whose_memory_does_not_fit_is_not_launched(how: str, client: Client, used_mib: Used) -> None:
+    assert client.do(f"plain {900 * MIB}") == SUCCESS
+    assert client.do(f"{how} {124 * MIB}") == SUCCESS
+    assert client.do(f"{how} {126 * MIB}") == SUCCESS
+    assert client.do("launch 2") == client.do("upload 2") == OUT_OF_MEMORY
+    assert used_mib() == 900
+    assert client.do("launch 1") == SUCCESS
+    assert client.do("launch 1") == SUCCESS
+    assert client.do("sync") == SUCCESS
+    assert used_mib() == CAP_MIB
+    assert client.do("plain 1") == SUCCESS  # in the place of what the graph keeps and does not use
+    assert client.do("launch 1") == OUT_OF_MEMORY
+    assert client.do("free 3") == SUCCESS
+    assert client.do("launch 1") == SUCCESS
