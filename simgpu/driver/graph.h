@@ -15,6 +15,10 @@ struct launch_shape {
 CUresult launch_duration(struct CUfunc_st *function, const struct launch_shape *shape, void **params, void **extra,
                          uint32_t multiprocessors, uint64_t *duration_ns);
 
+/* Launches, or adds a node to what the stream captures. */
+CUresult launch_kernel(CUfunction handle, const struct launch_shape *shape, CUstream hStream, void **params,
+                       void **extra);
+
 /* What a node of a graph does. */
 struct node_work {
     uint32_t kind; /* enum simgpu_kind or what follows; 0: nothing */

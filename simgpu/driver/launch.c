@@ -65,7 +65,7 @@ CUresult launch_duration(struct CUfunc_st *function, const struct launch_shape *
     return CUDA_SUCCESS;
 }
 
-static CUresult launch(CUfunction handle, const struct launch_shape *shape, CUstream hStream, void **params,
+CUresult launch_kernel(CUfunction handle, const struct launch_shape *shape, CUstream hStream, void **params,
                        void **extra) {
     struct CUfunc_st *function;
     struct CUstream_st *stream;
@@ -95,7 +95,7 @@ static CUresult do_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned 
                                   unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
                                   unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra) {
     struct launch_shape shape = {{gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes};
-    return launch(f, &shape, hStream, kernelParams, extra);
+    return launch_kernel(f, &shape, hStream, kernelParams, extra);
 }
 EXPORT_PTSZ(cuLaunchKernel,
             (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
@@ -114,7 +114,7 @@ static CUresult do_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX
     if (threads > (uint64_t)model->multiprocessors * model->threads_per_multiprocessor)
         return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     struct launch_shape shape = {{gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes};
-    return launch(f, &shape, hStream, kernelParams, NULL);
+    return launch_kernel(f, &shape, hStream, kernelParams, NULL);
 }
 EXPORT_PTSZ(cuLaunchCooperativeKernel,
             (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
@@ -157,7 +157,7 @@ EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchP
         struct launch_shape shape = {{one->gridDimX, one->gridDimY, one->gridDimZ},
                                      {one->blockDimX, one->blockDimY, one->blockDimZ},
                                      one->sharedMemBytes};
-        result = launch(one->function, &shape, one->hStream, one->kernelParams, NULL);
+        result = launch_kernel(one->function, &shape, one->hStream, one->kernelParams, NULL);
     }
     return result;
 }
@@ -172,7 +172,7 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **ker
     struct launch_shape shape = {{config->gridDimX, config->gridDimY, config->gridDimZ},
                                  {config->blockDimX, config->blockDimY, config->blockDimZ},
                                  config->sharedMemBytes};
-    return launch(f, &shape, config->hStream ? config->hStream : default_stream, kernelParams, extra);
+    return launch_kernel(f, &shape, config->hStream ? config->hStream : default_stream, kernelParams, extra);
 }
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
     return launch_ex(config, f, kernelParams, extra, CU_STREAM_LEGACY);

@@ -139,3 +139,19 @@ EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advic
 EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location) {
     return advise(devPtr, count, advice, &location);
 }
+
+/* Who may touch managed memory while the GPU works: everybody may here. */
+static CUresult do_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags) {
+    (void)length;
+    struct CUstream_st *stream;
+    CUresult result = find_stream(hStream, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct allocation allocation;
+    if (!find_allocation(dptr, &allocation) || allocation.kind != ALLOCATION_MANAGED)
+        return CUDA_ERROR_INVALID_VALUE;
+    bool one = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
+    return one ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+EXPORT_PTSZ(cuStreamAttachMemAsync, (CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags), hStream,
+            dptr, length, flags)

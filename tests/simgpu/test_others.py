@@ -72,3 +72,28 @@ result([held, linear, unviewed, again, surface])
     )
     wrong = "CUDA_ERROR_INVALID_VALUE"
     assert simulated.python(script).result() == [True, True, wrong, wrong, wrong]
+
+
+def test_launches_as_before_cuda_4_take_what_was_set(simulated: Simulated) -> None:
+    script = (
+        START
+        + """
+spin = int(ok(cu.cuModuleGetFunction(ok(cu.cuModuleLoadData(SPIN)), b"spin")))
+driver = ctypes.CDLL("libcuda.so.1")
+function, ns = ctypes.c_void_p(spin), ctypes.c_uint64(3_000_000)
+answers = [
+    driver.cuFuncSetBlockShape(function, 32, 1, 1),
+    driver.cuParamSetv(function, 0, ctypes.byref(ns), 8),
+    driver.cuLaunchGrid(function, 1, 1),  # with no size of parameters
+    driver.cuParamSetSize(function, 8),
+    driver.cuLaunchGrid(function, 1, 1),
+    driver.cuLaunchGridAsync(function, 1, 0, None),
+    driver.cuParamSeti(function, 4095, 1),
+    driver.cuFuncSetBlockShape(None, 32, 1, 1),
+]
+ok(cu.cuCtxSynchronize())
+result(answers)
+"""
+    )
+    assert simulated.python(script, SIMGPU_TAG="old").result() == [0, 0, 1, 0, 0, 1, 1, 400]
+    assert simulated.process("old").executed_ns[0] == 3 * MS
