@@ -75,9 +75,9 @@ PLAIN = [
         ["cuda_hook"],
         # Every process of a container loads it. Nothing but the C library is linked; a program that has it by dlopen
         # and closes it keeps it, for its thread's sake.
-        ["-shared", "-Wl,-soname,libedgeshare_cuda.so", "-Wl,-z,nodelete", "-Wl,-z,lazy"],
         # No start-up code (the hook has no constructor), and as few mappings as can be: each costs microseconds.
-        link_with_gcc=["-nostartfiles", "-Wl,-z,norelro", "-Wl,-z,noseparate-code", "-Wl,--hash-style=gnu"],
+        ["-shared", "-Wl,-soname,libedgeshare_cuda.so", "-Wl,-z,nodelete,-z,lazy,-z,norelro", "-Wl,--hash-style=gnu"],
+        link_with_gcc=["-nostartfiles", "-Wl,-z,noseparate-code"],
     ),
 ]
 

@@ -32,15 +32,23 @@ void es_gate_forget_all(void)
         __atomic_store_n(&es_slot_at(i)->word, 0, __ATOMIC_RELAXED);
 }
 
+static bool barrier(void)
+{
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
 void es_barrier_everywhere(void)
 {
-    static bool registered;
+    static const uint32_t nobody;
+    const int error = errno;
 
-    if (!__atomic_load_n(&registered, __ATOMIC_RELAXED)) {
-        (void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
-        __atomic_store_n(&registered, true, __ATOMIC_RELAXED);
+    /* A process asks for it once; a forked one anew. */
+    if (!barrier() &&
+        (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0 || !barrier())) {
+        /* An older kernel, or a sandbox. What a core has written is seen by others within a microsecond or so. */
+        es_sleep_on(&nobody, 0, ES_SETTLED_NS);
     }
-    (void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+    errno = error;
 }
 
 bool es_gate_pause(void)

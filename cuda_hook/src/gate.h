@@ -35,6 +35,7 @@ enum {
      * the queue from ever draining. */
     ES_OVERDUE_STEP_NS = 10 * 1000 * 1000,
     ES_OVERDUE_STEP_COSTS = 3,
+    ES_SETTLED_NS = 100 * 1000,           /* after that, in place of a barrier, what a thread wrote is taken to be seen */
     ES_UNKNOWN_NS = 100 * 1000 * 1000,    /* how long a function's second launch waits for the time of the first */
     ES_GUESS_NS = 100 * 1000,             /* what a function counts for until its first time is known */
     ES_LONG_BURST_NS = 200 * 1000,        /* bursts of this length are timed each; of shorter ones, one in eight */
@@ -165,7 +166,8 @@ void es_gate_forget_all(void);
 bool es_gate_pause(void);
 void es_gate_resume(void);
 
-/* Makes all cores pass a memory barrier where the kernel can (Linux 4.14): what a thread wrote before is then seen. */
+/* Makes all cores pass a memory barrier (where the kernel cannot, before Linux 4.14, it waits long enough): what a thread
+ * wrote before is then seen. */
 void es_barrier_everywhere(void);
 
 #endif
