@@ -116,3 +116,19 @@ time.sleep(60)
     program = simulated.python(TYPES + script)
     assert program.line() == "over"
     assert [gpu.used_bytes for gpu in simulated.machine.gpus()] == [0, 256 * MIB]
+
+
+def test_what_queued_work_may_still_use_is_not_given_back(simulated: Simulated) -> None:
+    script = """
+function, event, stream = cu.function(), cu.event(), cu.stream(1)
+pointer = alloc(10, stream)
+cu.ok("cuEventRecord", event, stream)
+cu.launch(function, 300_000_000, stream)
+cu.ok("cuMemFreeAsync", pointer, stream)
+cu.ok("cuEventSynchronize", event)
+running = cu.cuStreamQuery(stream)
+seen = [taken()]
+cu.ok("cuStreamSynchronize", stream)
+result([running, seen, taken()])
+"""
+    assert simulated.python(TYPES + script).result() == [600, [32], 0]
