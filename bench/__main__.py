@@ -1,9 +1,12 @@
 """``python -m bench [--quick] [--table FILE] [FIGURE…]``: measures the figures and prints them as JSON on stdout."""
 
 import json
+import os
 import signal
 import sys
 import tempfile
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -82,9 +85,15 @@ def measure(planned: list[Measurement], bench: Bench, console: Console) -> tuple
             progress.update(task, description=measurement.name)
             if not console.is_terminal:
                 console.print(f"measuring {measurement.name}", highlight=False)
+            load, begin_s, managers_s = OtherLoad(), time.monotonic(), bench.managers_cpu_s()
             try:
-                for row in measurement.measure(bench):
-                    rows.append(row)
+                taken = measurement.measure(bench)
+                # The managers go on, and what goes on counts as others'.
+                managers_s = bench.managers_cpu_s() - managers_s
+                ours_percent = 100 * managers_s / ((time.monotonic() - begin_s) * (os.cpu_count() or 1))
+                others_percent = max(0.0, load.percent() - ours_percent)
+                for row in taken:
+                    rows.append(replace(row, others_percent=others_percent))
                     if not console.is_terminal:
                         console.print(f"  {row}", highlight=False, markup=False, soft_wrap=True)
             except EdgeshareError as error:

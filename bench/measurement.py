@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from bench.host import cpu_seconds
 from bench.report import Row
 from bench.stage import Laboratory
 from edgeshare.cli.demo_stage import open_stage
@@ -115,6 +116,10 @@ class Bench:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
+
+    def managers_cpu_s(self) -> float:
+        """Processor time that the managers of all machines have used."""
+        return sum(cpu_seconds(laboratory.stage.manager.pid) for laboratory in self._laboratories.values())
 
     def laboratory(self, scheduling: str, gpus: int = 1) -> Laboratory:
         """The simulated machine of this scheduling and so many GPUs, with its manager."""

@@ -38,6 +38,8 @@ class Row:
     must_miss: bool = False
     """A control: what happens with no edgeshare, which has to miss the target, or the figure says nothing."""
     note: str = ""
+    others_percent: float | None = None
+    """How busy other programs kept this machine's processors meanwhile."""
 
     @property
     def value(self) -> float:
@@ -55,7 +57,8 @@ class Row:
         setting = ", ".join(f"{name} {value}" for name, value in self.settings.items())
         verdict = {None: "", True: ", met", False: ", MISSED"}[self.met]
         target = f" (target: {'not ' if self.must_miss else ''}{self.target}{verdict})" if self.target else ""
-        return f"{self.figure} [{setting}]: {self.value:.4g} {self.unit}{target}"
+        others = "" if self.others_percent is None else f"; others had {self.others_percent:.0f} % of the processors"
+        return f"{self.figure} [{setting}]: {self.value:.4g} {self.unit}{target}{others}"
 
     @property
     def high_is_bad(self) -> bool:
@@ -81,6 +84,8 @@ class Row:
             row["must_miss"] = True
         if self.note:
             row["note"] = self.note
+        if self.others_percent is not None:
+            row["others_cpu_percent"] = round(self.others_percent, 1)
         return row
 
 
