@@ -1,7 +1,6 @@
 """What the workload does when it is asked for graphs and for requests."""
 
 import pytest
-
 from simulated import Simulated
 
 
