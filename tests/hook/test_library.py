@@ -1,5 +1,6 @@
 """The library as a file: what it exports and needs, what loading it costs, and its run under sanitizers."""
 
+import os
 import re
 import statistics
 import subprocess
