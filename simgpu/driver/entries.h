@@ -1,5 +1,6 @@
 /* Entry points that the hook has nothing to do with, so that driver_api.h does not have them: textures and surfaces, the
- * linker, the profiler, banks of shared memory. Enumerations are int here, as they are for the compiler. */
+ * linker, graphics, the profiler, banks of shared memory. Enumerations and handles of graphics are plain here, as they are
+ * for the compiler. */
 #ifndef SIMGPU_ENTRIES_H
 #define SIMGPU_ENTRIES_H
 
@@ -50,6 +51,17 @@ CUresult cuLinkAddFile_v2(struct link *state, int type, const char *path, unsign
                           CUjit_option *options, void **optionValues);
 CUresult cuLinkComplete(struct link *state, void **cubinOut, size_t *sizeOut);
 CUresult cuLinkDestroy(struct link *state);
+
+CUresult cuGraphicsGLRegisterBuffer(void **pCudaResource, unsigned int buffer, unsigned int Flags);
+CUresult cuGraphicsGLRegisterImage(void **pCudaResource, unsigned int image, unsigned int target, unsigned int Flags);
+CUresult cuGraphicsUnregisterResource(void *resource);
+CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray, void *resource, unsigned int arrayIndex,
+                                             unsigned int mipLevel);
+CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, size_t *pSize, void *resource);
+CUresult cuGraphicsMapResources(unsigned int count, void **resources, CUstream hStream);
+CUresult cuGraphicsMapResources_ptsz(unsigned int count, void **resources, CUstream hStream);
+CUresult cuGraphicsUnmapResources(unsigned int count, void **resources, CUstream hStream);
+CUresult cuGraphicsUnmapResources_ptsz(unsigned int count, void **resources, CUstream hStream);
 
 CUresult cuProfilerInitialize(const char *configFile, const char *outputFile, int outputMode);
 CUresult cuProfilerStart(void);

@@ -113,6 +113,7 @@ def test_versions_in_the_list_of_symbols_are_nvidias() -> None:
     dual = re.findall(r"^PT[DS][SZ]\((\w+), (\d+), (\d+),", text, re.MULTILINE)
     listed = {*plain, *((name, version) for name, version, _ in dual), *((name, since) for name, _, since in dual)}
     assert len(listed) > 150
-    # Those have a header of their own, cudaProfilerTypedefs.h.
+    # Those have headers of their own, cudaProfilerTypedefs.h and cudaGLTypedefs.h.
     profiler = {(f"cuProfiler{name}", "4000") for name in ("Initialize", "Start", "Stop")}
-    assert listed <= {*known, *profiler}
+    graphics = {(f"cuGraphicsGLRegister{name}", "3000") for name in ("Buffer", "Image")}
+    assert listed <= {*known, *profiler, *graphics}
