@@ -2,9 +2,11 @@
 #
 # It installs the wheels that the build context brings along, so that a build needs neither a network nor a compiler:
 #
-#   pip wheel --constraint constraints.txt --wheel-dir wheels . pip
+#   pip install 'setuptools>=77' cffi ziglang
+#   pip wheel --no-build-isolation --constraint constraints.txt --wheel-dir wheels . pip
 #   docker build -t edgeshare .
 #
+# (`ziglang` builds the hook for the oldest C library that a workload may have, glibc 2.17; without it the C compiler does.)
 # The wheels have to be made by the Python version of the base (here 3.11), on its architecture.
 ARG BASE=python:3.11-slim-bookworm
 
