@@ -37,6 +37,12 @@ EXPORT CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray, void *resou
     return no_such_resource();
 }
 
+/* The form of 32-bit addresses, which some programs look up only to see that it is there. */
+EXPORT CUresult cuGraphicsResourceGetMappedPointer(unsigned int *pDevPtr, unsigned int *pSize, void *resource) {
+    (void)pDevPtr, (void)pSize, (void)resource;
+    return no_such_resource();
+}
+
 EXPORT CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, size_t *pSize, void *resource) {
     (void)pDevPtr, (void)pSize, (void)resource;
     return no_such_resource();
