@@ -23,7 +23,7 @@ enum {
     CALL_TRIES = 8, /* the window between its last look and its sleep is some instructions long */
     FORETELL_NS = 50 * 1000,       /* a drain so near is not worth foretelling */
     FORETELL_ERROR_NS = 200 * 1000, /* most that an estimate is corrected by */
-    FORETELL_MOVED_NS = 10 * 1000, /* an estimate that moved by less is not worth correcting */
+    FORETELL_MOVED_NS = 25 * 1000, /* an estimate that moved by less is not worth a record, which costs the manager as much */
 };
 
 static bool started; /* atomic */

@@ -301,10 +301,10 @@ class Slices:
         """The one that was about to drain has drained, or took too long: the device is the occupant's."""
         self._ending = None
         if self._occupant is not None:
-            self._occupant.held_from_ns = self._now_ns
             # What it says it used is held against the time that it had: since the other one's work ended, which is
-            # somewhat before that one says so.
+            # somewhat before that one says so. What it held is counted from now on: what was foretold may be a lie.
             self._occupant.granted_ns = min(self._now_ns, max(self._occupant.granted_ns, self._foreseen_end_ns))
+            self._occupant.held_from_ns = self._now_ns
 
     def _overlap(self, contender: Contender) -> None:
         contender.phase = OVERLAPPING

@@ -46,14 +46,14 @@ class Window:
         self._waits[self._slot] = max(self._waits[self._slot], wait_ns)
 
     def sums(self, now_ns: int) -> Sums:
-        """The window that ends now. GPU time is at most what was held."""
+        """The window that ends now."""
         if now_ns >= self._newest_end_ns:
             self._advance(now_ns)
         oldest = (self._slot + 1) % _SLOTS
         inside_ns = self._newest_end_ns - now_ns
         held_ns = sum(self._held) - self._held[oldest] + self._held[oldest] * inside_ns // self._bucket_ns
         gpu_ns = sum(self._gpu) - self._gpu[oldest] + self._gpu[oldest] * inside_ns // self._bucket_ns
-        return Sums(held_ns, min(gpu_ns, held_ns), max(self._waits))
+        return Sums(held_ns, gpu_ns, max(self._waits))
 
     def _add(self, row: list[int], begin_ns: int, end_ns: int, amount_ns: int) -> None:
         if end_ns >= self._newest_end_ns:

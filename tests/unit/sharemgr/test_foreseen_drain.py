@@ -110,3 +110,14 @@ def test_a_holder_that_dies_while_the_next_is_granted_leaves_the_device_to_it() 
     assert arbiter.gone("a", 1, 6 * MS + 1) == []
     assert arbiter.account("a", 7 * MS).state is State.IDLE
     assert arbiter.account("b", 7 * MS).held_ns == MS - 1
+
+
+@pytest.mark.parametrize("late_ns", [0, MS, 3 * MS])
+def test_the_next_ones_gpu_time_counts_from_the_foreseen_end_however_late_that_is_heard_of(late_ns: int) -> None:
+    arbiter = draining()
+    arbiter.draining("a", 1, 1, 6 * MS, 0, 5 * MS)
+    assert arbiter.tick(6 * MS) == [Grant("b", 2, True)]
+    arbiter.release("a", 1, 1, 6 * MS, True, 6 * MS + late_ns)
+    arbiter.release("b", 1, 2, 5 * MS, False, 11 * MS)
+    assert arbiter.account("b", 11 * MS).gpu_ns == 5 * MS
+    assert arbiter.account("b", 11 * MS).held_ns == 5 * MS - late_ns

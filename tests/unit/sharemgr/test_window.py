@@ -35,13 +35,6 @@ def test_the_longest_wait_is_reported() -> None:
     assert window.sums(11 * S + 200 * MS).longest_wait_ns == 1 * MS
 
 
-def test_gpu_time_is_never_more_than_what_was_held() -> None:
-    window = Window(10 * S, 0)
-    window.add_held(0, 2 * MS)
-    window.add_gpu(0, 2 * MS, 5 * MS)
-    assert window.sums(2 * MS).gpu_ns == 2 * MS
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_back_to_back_holds_add_up_to_the_window_whatever_their_lengths(seed: int) -> None:
     rng = random.Random(seed)
