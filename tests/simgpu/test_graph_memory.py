@@ -141,3 +141,29 @@ for text in (b"second", b"third"):
 result(seen)
 """
     assert simulated.python(TYPES + script).result() == ["second", "third"]
+
+
+def test_one_call_adds_nodes_of_every_kind(simulated: Simulated) -> None:
+    script = """
+class Any(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int), ("reserved", ctypes.c_int * 3), ("bytes", ctypes.c_char * 232),
+                ("rest", ctypes.c_longlong)]
+made = graph()
+def add(kind, value=b"", entry="cuGraphAddNode", *edges):
+    params = Any(kind)
+    ctypes.memmove(ctypes.addressof(params) + 16, bytes(value), len(bytes(value)))
+    code = getattr(cu, entry)(ctypes.byref(ctypes.c_void_p()), made, None, *edges, size(0), ctypes.byref(params))
+    return code, params
+code, params = add(10, Node(1, 0, 1, 0, None, 0, b"", None, 0, 4 * MIB, 0))
+pointer = Node.from_buffer_copy(bytes(params)[16:16 + ctypes.sizeof(Node)]).pointer
+class Set(ctypes.Structure):
+    _fields_ = [("to", u64), ("pitch", size), ("value", ctypes.c_uint), ("element", ctypes.c_uint), ("width", size),
+                ("height", size), ("context", ctypes.c_void_p)]
+codes = [code, add(2, Set(pointer, 0, 5, 1, 100, 1, None))[0], add(5)[0], add(5, b"", "cuGraphAddNode_v2", None)[0],
+         add(11, u64(pointer))[0], add(11, u64(4096))[0], add(13)[0]]
+cu.ok("cuGraphLaunch", instantiate(made), None)
+cu.ok("cuCtxSynchronize")
+result([codes, taken(), mem(USED_HIGH)])
+"""
+    assert simulated.python(TYPES + script).result() == [[0, 0, 0, 0, 0, 1, 801], 4, 4]
+    assert [each.kind for each in simulated.log()] == ["set"]
