@@ -9,6 +9,10 @@
 
 enum { LIBRARIES = 8 };
 
+/* Who looks a name up in the global scope depends on what it found there, and that stays loaded. So the driver is asked
+ * itself; but a hook that is not preloaded is found in the global scope alone. */
+static void *where;
+
 static void *must(void *pointer)
 {
     if (pointer == NULL) {
@@ -20,7 +24,7 @@ static void *must(void *pointer)
 
 #define CALL(name, ...)                                                                          \
     do {                                                                                         \
-        CUresult result = ((__typeof__(&name))must(dlsym(RTLD_DEFAULT, #name)))(__VA_ARGS__);     \
+        CUresult result = ((__typeof__(&name))must(dlsym(where, #name)))(__VA_ARGS__);            \
         if (result != CUDA_SUCCESS) {                                                            \
             printf("%s answered %d\n", #name, (int)result);                                      \
             exit(1);                                                                             \
@@ -38,6 +42,7 @@ static void work(int argc, char **argv)
     for (int i = 1; i < argc; i++)
         libraries[i] = must(dlopen(argv[i], RTLD_NOW | RTLD_GLOBAL));
     libraries[0] = must(dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL));
+    where = argc > 1 ? RTLD_DEFAULT : libraries[0];
     CALL(cuInit, 0);
     CALL(cuDevicePrimaryCtxRetain, &context, 0);
     CALL(cuCtxSetCurrent, context);
