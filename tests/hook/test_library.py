@@ -63,6 +63,16 @@ def test_nothing_is_needed_that_an_old_or_another_c_library_has_not(library: Pat
         assert tuple(int(part) for part in number.groups()) <= GLIBC_OLDEST, name
 
 
+ENDS_A_PROCESS = {"exit", "_exit", "_Exit", "abort", "__assert_fail", "raise", "kill", "__stack_chk_fail"}
+ENDS_A_THREAD = {"open", "close", "read", "write", "poll", "connect", "send", "recvmsg", "fcntl", "nanosleep", "usleep"}
+"""Where a thread can be cancelled (POSIX, 2.9.5.2): the hook's locks would stay taken."""
+
+
+def test_nothing_is_called_that_ends_a_process_or_a_thread(library: Path) -> None:
+    imported = {name.partition("@")[0] for name in symbols(library, "--undefined-only")}
+    assert imported & (ENDS_A_PROCESS | ENDS_A_THREAD) == set()
+
+
 def test_every_build_exports_the_same(library: Path) -> None:
     assert symbols(library, "--defined-only") == symbols(HOOK, "--defined-only")
 
