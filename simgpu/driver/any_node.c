@@ -6,7 +6,7 @@
 /* What the parameters of a copy and of a set hold, beyond what the calls for them take. */
 struct copy_params {
     int flags;
-    int reserved[3];
+    int reserved;
     CUcontext context;
     CUDA_MEMCPY3D copy;
 };

@@ -159,11 +159,15 @@ pointer = Node.from_buffer_copy(bytes(params)[16:16 + ctypes.sizeof(Node)]).poin
 class Set(ctypes.Structure):
     _fields_ = [("to", u64), ("pitch", size), ("value", ctypes.c_uint), ("element", ctypes.c_uint), ("width", size),
                 ("height", size), ("context", ctypes.c_void_p)]
-codes = [code, add(2, Set(pointer, 0, 5, 1, 100, 1, None))[0], add(5)[0], add(5, b"", "cuGraphAddNode_v2", None)[0],
+back = ctypes.create_string_buffer(4)
+copy = (u64 * 27)()  # CUDA_MEMCPY_NODE_PARAMS: flags, context, a CUDA_MEMCPY3D
+copy[2 + 4], copy[2 + 6] = 2, pointer
+copy[2 + 15], copy[2 + 16], copy[2 + 22 : 2 + 25] = 1, ctypes.addressof(back), (4, 1, 1)
+codes = [code, add(2, Set(pointer, 0, 5, 1, 100, 1, None))[0], add(1, copy)[0], add(5)[0], add(5, b"", "cuGraphAddNode_v2", None)[0],
          add(11, u64(pointer))[0], add(11, u64(4096))[0], add(13)[0]]
 cu.ok("cuGraphLaunch", instantiate(made), None)
 cu.ok("cuCtxSynchronize")
-result([codes, taken(), mem(USED_HIGH)])
+result([codes, taken(), mem(USED_HIGH), list(back.raw)])
 """
-    assert simulated.python(TYPES + script).result() == [[0, 0, 0, 0, 0, 1, 801], 4, 4]
-    assert [each.kind for each in simulated.log()] == ["set"]
+    assert simulated.python(TYPES + script).result() == [[0, 0, 0, 0, 0, 0, 1, 801], 4, 4, [5, 5, 5, 5]]
+    assert [each.kind for each in simulated.log()] == ["set", "copy"]
