@@ -179,6 +179,7 @@ def test_nvidias_bindings_see_nothing_of_the_hook_but_the_cap(built: Path, node:
     assert answers["events"] == ["CUDA_ERROR_NOT_READY", "CUDA_SUCCESS", True]
     assert answers["graphs"] == [11, True]
     assert answers["pools"] == [0]
+    assert answers["virtual_memory"] == [True, "CUDA_ERROR_OUT_OF_MEMORY"]
 
 
 @pytest.mark.parametrize("program", [LINKED, OPENED], ids=["linked", "opened"])
