@@ -163,7 +163,8 @@ back = ctypes.create_string_buffer(4)
 copy = (u64 * 27)()  # CUDA_MEMCPY_NODE_PARAMS: flags, context, a CUDA_MEMCPY3D
 copy[2 + 4], copy[2 + 6] = 2, pointer
 copy[2 + 15], copy[2 + 16], copy[2 + 22 : 2 + 25] = 1, ctypes.addressof(back), (4, 1, 1)
-codes = [code, add(2, Set(pointer, 0, 5, 1, 100, 1, None))[0], add(1, copy)[0], add(5)[0], add(5, b"", "cuGraphAddNode_v2", None)[0],
+codes = [code, add(2, Set(pointer, 0, 5, 1, 100, 1, None))[0], add(1, copy)[0], add(5)[0],
+         add(5, b"", "cuGraphAddNode_v2", None)[0],
          add(11, u64(pointer))[0], add(11, u64(4096))[0], add(13)[0]]
 cu.ok("cuGraphLaunch", instantiate(made), None)
 cu.ok("cuCtxSynchronize")
