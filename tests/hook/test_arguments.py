@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from manager import PATIENCE_S, ScriptedManager
-from nvidia import DRIVERS, NotHereError, driver, exported_names
 from programs import HOOK, Stage, compile_program
+from releases import DRIVERS, NotHereError, driver, exported_names
 
 from simgpu.native import LIBRARIES
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import left_alone
 import pytest
-from nvidia import DRIVERS, RELEASES, NotHereError, base, driver, exported_names, header_names
 from programs import HOOK, compile_program
+from releases import DRIVERS, RELEASES, NotHereError, base, driver, exported_names, header_names
 
 from simgpu.create import create
 from simgpu.environment import variables

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 from manager import PATIENCE_S, ScriptedManager
-from nvidia import NotHereError, release
 from programs import FLAGS, LINK_DRIVER, OUT_OF_MEMORY, ROOT, SOURCES, Stage
+from releases import NotHereError, release
 from testbed import EDGESHARE, Testbed
 
 from cuda_hook import wire

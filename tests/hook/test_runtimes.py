@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from nvidia import DRIVERS, RELEASES, NotHereError, driver, exported_names, release
 from programs import HOOK, ROOT, compile_program
+from releases import DRIVERS, RELEASES, NotHereError, driver, exported_names, release
 
 from simgpu.create import create
 from simgpu.environment import variables
