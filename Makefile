@@ -18,12 +18,17 @@ help:
 	@echo "make manifest      deploy/edgeshare.yaml and the chart's schema"
 	@echo "make wheel         a wheel in dist/         make format  the code's format"
 
-# `make -s` and a stamp, so that a second call costs nothing.
+# Stamps, so that a second call costs nothing. What only tests and tools need comes when they do: a compiler for other
+# processors alone is 400 MB.
 $(VENV)/.ready: pyproject.toml setup.py constraints.txt tools/setup
 	@tools/setup $(VENV)
 	@touch $@
 
-setup: $(VENV)/.ready
+$(VENV)/.tools: $(VENV)/.ready
+	@tools/setup $(VENV) dev
+	@touch $@
+
+setup: $(VENV)/.tools
 
 $(VENV)/.built: $(VENV)/.ready $(NATIVE)
 	@echo "building the C parts" >&2
@@ -41,7 +46,7 @@ portable: setup
 demo: build
 	@$(VENV)/bin/edgeshare demo
 
-check: build
+check: build setup
 	$(VENV)/bin/ruff format --check -q .
 	$(VENV)/bin/ruff check -q .
 	PATH="$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) proto/generate.py --check
@@ -56,7 +61,7 @@ test: check
 
 # GPU_PYTHON: the Python that has PyTorch, JAX, CuPy and Numba, where there is one.
 GPU_PYTHON ?= python3
-gpu-test: build
+gpu-test: build setup
 	$(PYTHON_IN_VENV) -m pytest -q tests/gpu --record --python $(GPU_PYTHON)
 
 bench: build
@@ -75,7 +80,7 @@ format: setup
 wheel: setup
 	$(VENV)/bin/pip wheel -q --no-deps --no-build-isolation -w dist .
 
-cluster: build
+cluster: build setup
 	$(PYTHON_IN_VENV) tests/cluster/up.py --with-edgeshare
 
 cluster-down: setup
