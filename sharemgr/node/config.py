@@ -20,8 +20,8 @@ class Config(BaseModel):
     """What the reported shares are measured over. The bound on a share's error shrinks with it."""
 
     queue_cap_us: Annotated[int, Field(ge=50, le=100_000)] = 500
-    """GPU time that a client may keep queued while others wait. A revoked client drains within this and
-    one kernel; below it, short kernels of uneven length leave gaps."""
+    """GPU time that a client may keep queued beyond the end of its slice while others wait. A revoked client drains
+    within this and one kernel; below it, short kernels of uneven length leave gaps."""
 
     anticipation_us: Annotated[int, Field(ge=0, le=10_000)] = 300
     """How long a drained client keeps its turn if it always comes back that soon. Longer: loops that wait

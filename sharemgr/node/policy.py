@@ -19,6 +19,8 @@ is made of.
     keep    the turn is picked again when its slice is used up (a renewed slice is a new turn), not before; while
             its client thinks, for at most A(c), the device waits for it
     charge  v += held/r, where held time runs from the grant to the drain, thinking that was waited for included
+    queue   while contended, what the rest of the slice has room for, and Q beyond; Q alone where a latency allocation
+            could end the slice at any time
     early   once the holder has foretold its drain, the next is granted ahead of it by the lead (what its first launch
             usually takes to arrive, at most 200 µs); until the drain the device is charged to the holder
     limit   TAT = max(TAT, grant) + gpu/limit, counted in GPU time; c competes while TAT − now ≤ 50 ms
@@ -60,7 +62,7 @@ class Settings:
     slice_ns: int = 5 * NS_PER_MS
     """L. At 2 ms a hand-over of 20 µs costs 1 % of the device, at 5 ms 0.4 %; waits grow with it."""
     queue_cap_ns: int = 500 * NS_PER_US
-    """Q: GPU time that a client may keep queued while contended. Less and short kernels leave the device idle."""
+    """Q: GPU time that a client may keep queued beyond its slice while contended. Less leaves the device idle."""
     anticipation_ns: int = 300 * NS_PER_US
     """A: longest think time for which a drained client keeps its turn."""
     lead_most_ns: int = 200 * NS_PER_US

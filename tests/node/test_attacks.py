@@ -17,7 +17,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from test_shares import all_granted, burn, executed_percents
+from busy import all_granted, burn, executed_percents
 from testbed import MIB, PATIENCE_S, Manager, Testbed, WireClient, share
 
 from cuda_hook import wire

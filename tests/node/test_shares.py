@@ -4,13 +4,12 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable
 
 import pytest
+from busy import all_granted, burn, executed_percents
 from testbed import EDGESHARE, MIB, PATIENCE_S, Manager, Testbed
 
 from edgeshare.v1.status_pb2 import NodeStatus
-from simgpu.machine import Machine
 from simgpu.native import BURN
 
 SETTLE_S = 1.0
@@ -25,28 +24,6 @@ UNSHARED_S = 3.0
 
 CONTEXT_MIB = 256
 """What a bare context takes on the simulated machine."""
-
-
-def burn(testbed: Testbed, name: str, *arguments: str, percent: int, limit: int = 100) -> "subprocess.Popen[str]":
-    """A program that keeps GPU 0 busy under a share."""
-    options = ("--gpu", "0", "--percent", str(percent), "--limit", str(limit))
-    command = ("env", f"SIMGPU_TAG={name}", str(BURN), "--seconds", "600", *arguments)
-    return testbed.popen(*testbed.run_arguments(*options, "--", *command))
-
-
-def executed_percents(machine: Machine, seconds: float) -> dict[str, float]:
-    """What the GPU executed for each program in the next seconds, in percent of that time."""
-    before, from_ns = machine.executed_ns(0), machine.look()
-    time.sleep(seconds)
-    after, to_ns = machine.executed_ns(0), machine.look()
-    return {name: 100 * (after[name] - before.get(name, 0)) / (to_ns - from_ns) for name in after}
-
-
-def all_granted(count: int) -> Callable[[NodeStatus], bool]:
-    def holds(status: NodeStatus) -> bool:
-        return sum(each.grants > 0 for each in status.allocations) == count
-
-    return holds
 
 
 @pytest.fixture
