@@ -54,9 +54,10 @@ check: build setup
 	$(VENV)/bin/lint-imports --no-logo
 	$(PYTHON_IN_VENV) -m pytest -q tests/unit
 
-# Two runs: what measures shares should not have a Kubernetes beside it.
+# Three runs: what measures shares should have neither other tests nor a Kubernetes beside it.
 test: check
-	$(PYTHON_IN_VENV) -m pytest -q tests/demo tests/hook tests/kubelet tests/model tests/node tests/sim tests/simgpu
+	$(PYTHON_IN_VENV) -m pytest -q -n 2 --dist loadfile tests/hook tests/kubelet tests/model tests/sim tests/simgpu
+	$(PYTHON_IN_VENV) -m pytest -q tests/demo tests/node
 	$(PYTHON_IN_VENV) -m pytest -q tests/deploy tests/cluster
 
 # GPU_PYTHON: the Python that has PyTorch, JAX, CuPy and Numba, where there is one.
