@@ -13,7 +13,7 @@ static int spent_context; /* … and it would have gone back to the pool of this
 /* The latest end that was seen, from which the next batch of its context is counted. Who waits for a marker wakes late,
  * but the markers themselves tell how long one was after the other: so the host's time of an end is the earliest that
  * agrees with what was seen since. It may creep, by a thousandth, as elapsed times are rounded. */
-enum { CREEP_SHIFT = 10, AT_ONCE_NS = 200 * 1000 };
+enum { CREEP_SHIFT = 10, AT_ONCE_NS = 2 * 1000 * 1000 };
 static CUevent latest;
 static int latest_context = -1;
 static uint64_t latest_ended_ns;
