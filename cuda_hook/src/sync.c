@@ -37,11 +37,12 @@ static void waiting(void)
     struct es_slot *slot = slot_here();
     bool mark;
 
-    if (slot == NULL || slot->launches == slot->batch.settled)
+    if (slot == NULL)
         return;
     es_lock_take(&es_gate.lock);
-    mark = slot->batch.start != NULL || leaves_after(slot) ||
-           (int64_t)slot->batch.drawn_ns - slot->left_ns > (int64_t)ES_MS;
+    mark = slot->launches != slot->batch.settled &&
+           (slot->batch.start != NULL || leaves_after(slot) ||
+            (int64_t)slot->batch.drawn_ns - slot->left_ns > (int64_t)ES_MS);
     es_lock_give(&es_gate.lock);
     if (mark)
         es_batch_close(slot, false);
