@@ -25,7 +25,6 @@ class Hint(NamedTuple):
     backlog_ns: int
     launches: int
     waiting_threads: int
-    launch_ns: int
     ends_at_ns: int
 
 
@@ -69,7 +68,7 @@ class GatePages:
     def open(self, number: int, contended: bool, now_ns: int, free_at_ns: int = 0, ends_at_ns: int = 0) -> None:
         """Lets the client launch under grant ``number`` (1 to GRANT_NUMBER_MAX), and wakes who waits for it.
 
-        From ``free_at_ns`` on nothing of others is queued before it, as far as is known.
+        It launches from ``free_at_ns`` on: then nothing of others is queued before it, as far as is known.
         Before ``ends_at_ns`` (0: unknown) it is not called back, so that until then more may be queued. Also changes
         the contended bit of a grant that goes on.
         """
@@ -111,10 +110,15 @@ class GatePages:
         """What a client does before it asks the driver: takes so much, if it is there."""
         return bool(lib.es_allowance_take(self._hint, device, size_bytes))
 
+    def hinted_end_ns(self) -> int:
+        """When the client thinks that what it has queued is done; 0: it did not say."""
+        ends_at_ns: int = self._hint.ends_at_ns
+        return ends_at_ns
+
     def hint(self) -> Hint:
         """What the client wrote last."""
         hint = self._hint
-        return Hint(hint.backlog_ns, hint.launches, hint.waiting_threads, hint.launch_ns, hint.ends_at_ns)
+        return Hint(hint.backlog_ns, hint.launches, hint.waiting_threads, hint.ends_at_ns)
 
 
 def _page(name: str) -> tuple[int, mmap.mmap]:

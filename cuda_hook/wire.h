@@ -85,7 +85,7 @@ struct es_gate_page {
     uint32_t word;          /* es_gate_bits and the grant's number; a futex */
     uint32_t epoch;         /* the manager's life; another one than in WELCOME means the page is dead (0: discarded) */
     uint64_t granted_at_ns; /* CLOCK_MONOTONIC of the grant in `word` */
-    uint64_t free_at_ns;    /* CLOCK_MONOTONIC: when what others queued before it is done, as far as is known */
+    uint64_t free_at_ns;    /* CLOCK_MONOTONIC: when what others queued before it is done, as far as is known: launch then */
     uint64_t ends_at_ns;    /* CLOCK_MONOTONIC: before this the grant is not called back, and may be prolonged; 0: unknown */
     uint8_t device_uuids[ES_DEVICES_MAX][ES_UUID_BYTES]; /* of the allocation's devices, in their order; zero: unknown */
 };
@@ -95,7 +95,7 @@ struct es_hint_page {
     uint64_t backlog_ns;      /* GPU time that the client thinks it has queued */
     uint64_t launches;        /* submissions so far */
     uint32_t waiting_threads; /* threads at the closed gate */
-    uint32_t launch_ns;       /* usual time from a grant's granted_at_ns to the first launch of a thread that waited for it */
+    uint32_t reserved_word;
     uint64_t ends_at_ns;      /* CLOCK_MONOTONIC: when what is queued is done, as far as the client can tell; 0: unknown */
     uint64_t reserved[4];     /* what follows is written by other threads than what is above: another cache line */
     uint64_t allowance_bytes[ES_DEVICES_MAX]; /* of each device: held and not in use; changed by atomic operations alone */
@@ -145,11 +145,11 @@ struct es_release {
     uint32_t reserved;
 };
 
-/* Not owed: corrects what the hint page said at the revoke. With it the manager can open the next gate in time. */
+/* Not owed: corrects what the hint page said at the revoke, and so what the next client is told (free_at_ns). */
 struct es_draining {
     struct es_header header; /* number: of the grant */
     uint64_t ends_at_ns;     /* as in the hint page */
-    uint64_t launch_ns;
+    uint64_t reserved;
 };
 
 struct es_usage {

@@ -108,7 +108,6 @@ class Release:
 class Draining:
     number: int
     ends_at_ns: int
-    launch_ns: int
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@
 #include "gate.h"
 #include "symbols.h"
 
-/* The manager grants no earlier before the device is free. */
+/* A launch comes no earlier before the device is free, unless another's drain takes longer than was foretold. */
 enum { BEHIND_MOST_NS = 1000 * 1000 };
 
 void es_batches_return(void)
@@ -34,10 +34,9 @@ void es_batches_return(void)
 /* With the lock held: how long the device will still run what others queued before this client was let in. */
 static uint64_t behind_ns(uint64_t now_ns)
 {
-    const uint64_t free_at_ns =
-        es_mode_now() == ES_JOINED ? __atomic_load_n(&es_gate.page->free_at_ns, __ATOMIC_RELAXED) : 0;
+    const uint64_t before_ns = es_mode_now() == ES_JOINED ? es_gate_before_ns(now_ns) : 0;
 
-    return free_at_ns > now_ns && free_at_ns - now_ns < BEHIND_MOST_NS ? free_at_ns - now_ns : 0;
+    return before_ns < BEHIND_MOST_NS ? before_ns : 0;
 }
 
 bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, bool unknown)

@@ -13,8 +13,10 @@
 #include "session.h"
 #include "symbols.h"
 
-/* From a grant to a launch on an idle machine, about. */
-enum { LAUNCH_NS = 20 * 1000 };
+enum {
+    LAUNCH_NS = 20 * 1000,     /* from waking to a launch on an idle machine, about */
+    LEAD_MOST_NS = 200 * 1000, /* a thread that wakes later than that was put aside, and is not put aside each time */
+};
 
 struct es_gate es_gate;
 const uint32_t es_word_shut = 0;
@@ -89,7 +91,6 @@ void es_gate_hint(uint64_t now_ns)
     /* The manager reads it as it calls the grant back. What is found out after that it is told by a record. */
     if ((es_gate_load(es_gate.page) & ES_GATE_HELD) != 0)
         __atomic_store_n(&es_gate.hint->ends_at_ns, now_ns + backlog_ns + (uint64_t)es_gate.end_error_ns, __ATOMIC_RELAXED);
-    __atomic_store_n(&es_gate.hint->launch_ns, (uint32_t)es_gate.launch_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&es_gate.hint->launches, es_launches(), __ATOMIC_RELAXED);
     __atomic_store_n(&es_gate.hint->waiting_threads, es_gate.waiting, __ATOMIC_RELAXED);
 }
@@ -119,7 +120,7 @@ static void request_though_owed(uint32_t word)
 }
 
 /* Waits at the manager's closed gate, some time at most; asks for a slice when nobody has yet. */
-static void wait_for_grant(struct es_slot *slot)
+static void wait_for_grant(void)
 {
     uint64_t now_ns;
     uint32_t word;
@@ -159,8 +160,6 @@ static void wait_for_grant(struct es_slot *slot)
         if (owed)
             request_though_owed(word);
     }
-    else if (slot != NULL && (es_gate_load(es_gate.page) & ES_GATE_HELD) != 0)
-        slot->granted_ns = __atomic_load_n(&es_gate.page->granted_at_ns, __ATOMIC_RELAXED);
 }
 
 /* The gate is shut, for one of several reasons; returns when that may have changed. */
@@ -173,7 +172,7 @@ static void wait_at_gate(struct es_slot *slot)
         if (__atomic_load_n(&es_gate.paused, __ATOMIC_ACQUIRE) != 0)
             es_sleep_on(&es_gate.paused, 1, ES_LOOK_NS);
         else
-            wait_for_grant(slot);
+            wait_for_grant();
         break;
     case ES_AWAY: {
         const uint32_t seen = __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE);
@@ -186,6 +185,33 @@ static void wait_at_gate(struct es_slot *slot)
     default:
         break;
     }
+}
+
+uint64_t es_gate_before_ns(uint64_t now_ns)
+{
+    const uint64_t free_at_ns = __atomic_load_n(&es_gate.page->free_at_ns, __ATOMIC_RELAXED);
+
+    return free_at_ns > now_ns ? free_at_ns - now_ns : 0;
+}
+
+/* The grant is of a time to come: waits until a launch would arrive as the device falls free. False when that is now. */
+static bool wait_for_begin(struct es_slot *slot, uint32_t word)
+{
+    const uint64_t now_ns = es_now_ns();
+    const uint64_t lead_ns = __atomic_load_n(&es_gate.lead_ns, __ATOMIC_RELAXED);
+    const uint64_t before_ns = es_mode_now() == ES_JOINED ? es_gate_before_ns(now_ns) : 0;
+    uint64_t wait_ns;
+    int woken;
+
+    if (before_ns <= lead_ns)
+        return false;
+    wait_ns = before_ns - lead_ns < ES_LOOK_NS ? before_ns - lead_ns : ES_LOOK_NS;
+    woken = es_gate_wait(es_gate.page, word, wait_ns);
+    if (woken == ETIMEDOUT && wait_ns == ES_LOOK_NS)
+        es_session_look();
+    else if (slot != NULL)
+        slot->wake_ns = woken == ETIMEDOUT ? now_ns + wait_ns : 0;
+    return true;
 }
 
 /* A grant, or the word of one that goes on, that this thread has not seen. */
@@ -221,6 +247,8 @@ static struct es_slot *admit(struct es_slot *slot, uint64_t key, CUstream stream
             wait_at_gate(slot);
             continue;
         }
+        if ((slot == NULL || word != __atomic_load_n(&slot->word, __ATOMIC_RELAXED)) && wait_for_begin(slot, word))
+            continue;
         if (slot == NULL || index == ES_STREAM_MANY)
             return NULL; /* more than can be told apart: gated, not counted */
         if (word != __atomic_load_n(&slot->word, __ATOMIC_RELAXED))
@@ -260,14 +288,18 @@ uintptr_t es_gate_ask(void)
     return (uintptr_t)slot | ES_ASKED;
 }
 
-/* Takes in the time from a grant to the first launch of a thread that waited for it. Long ones count little: the thread
- * was put aside meanwhile, which says nothing of the next time. */
-static void learn_launch(uint64_t ns)
+/* Takes in how long after the time it meant to wake at a thread had launched. Long ones count little: the thread was put
+ * aside meanwhile, which says nothing of the next time. */
+static void learn_lead(uint64_t ns)
 {
+    uint64_t lead_ns;
+
     es_lock_take(&es_gate.lock);
-    if (ns > 2 * es_gate.launch_ns + LAUNCH_NS)
-        ns = 2 * es_gate.launch_ns + LAUNCH_NS;
-    es_gate.launch_ns = (uint64_t)((int64_t)es_gate.launch_ns + ((int64_t)ns - (int64_t)es_gate.launch_ns) / 4);
+    lead_ns = es_gate.lead_ns;
+    if (ns > 2 * lead_ns + LAUNCH_NS)
+        ns = 2 * lead_ns + LAUNCH_NS;
+    lead_ns = (uint64_t)((int64_t)lead_ns + ((int64_t)ns - (int64_t)lead_ns) / 4);
+    __atomic_store_n(&es_gate.lead_ns, lead_ns < LEAD_MOST_NS ? lead_ns : LEAD_MOST_NS, __ATOMIC_RELAXED);
     es_lock_give(&es_gate.lock);
 }
 
@@ -282,9 +314,9 @@ void es_gate_answered(uintptr_t passed)
     /* Once it is not busy any more, the batch may be taken from it. */
     last = slot->batch.last;
     es_gate_passed((uintptr_t)slot);
-    if (slot->granted_ns != 0) {
-        learn_launch(es_now_ns() - slot->granted_ns);
-        slot->granted_ns = 0;
+    if (slot->wake_ns != 0) {
+        learn_lead(es_now_ns() - slot->wake_ns);
+        slot->wake_ns = 0;
     }
     if (last)
         es_batch_close(slot, false);

@@ -62,7 +62,7 @@ struct es_gate {
     bool requested;       /* REQUEST or FOLLOWS was sent for the next grant */
     uint64_t requested_ns;
     int64_t end_error_ns; /* how much later than estimated a drain usually ends: 0 or less */
-    uint64_t launch_ns;   /* usual time from a grant to the first launch of a thread that waited for it */
+    uint64_t lead_ns;     /* how much earlier a thread has to wake to launch at a point in time */
     uint32_t waiting;     /* threads at the closed gate */
     uint32_t arriving;    /* threads on the slow path, those at the gate among them: they submit as soon as they may; atomic */
     uint64_t away_since_ns;
@@ -154,6 +154,9 @@ static inline __attribute__((always_inline)) void es_gate_passed(uintptr_t passe
     else
         __atomic_store_n(&slot->busy, slot->busy - 1, __ATOMIC_RELEASE);
 }
+
+/* For how long the device still runs what others queued before this grant, as far as is known. */
+uint64_t es_gate_before_ns(uint64_t now_ns);
 
 /* What the manager should know of this client, into the hint page. With the lock held. */
 void es_gate_hint(uint64_t now_ns);

@@ -23,7 +23,8 @@ enum {
     CALL_TRIES = 8, /* the window between its last look and its sleep is some instructions long */
     FORETELL_NS = 50 * 1000,       /* a drain so near is not worth foretelling */
     FORETELL_ERROR_NS = 200 * 1000, /* most that an estimate is corrected by */
-    FORETELL_MOVED_NS = 25 * 1000, /* an estimate that moved by less is not worth a record, which costs the manager as much */
+    FORETELL_SOONER_NS = 25 * 1000, /* an estimate that moved by less is not worth a record, which costs the manager as much */
+    FORETELL_LATER_NS = 100 * 1000, /* … and one that moved that way leaves the device busy */
 };
 
 static bool started; /* atomic */
@@ -34,7 +35,9 @@ static bool called;  /* atomic: is to look again before it sleeps */
 struct look {
     uint64_t launches;
     uint64_t at_ns;
-    uint64_t session_ns; /* when it looked after the manager, and reported */
+    uint64_t session_ns; /* when it looked after the manager */
+    uint32_t number;     /* of the grant that it saw */
+    uint64_t usage_ns;   /* when it saw that one first, or reported under it */
 };
 
 static void park(uint32_t seen, uint64_t timeout_ns)
@@ -69,11 +72,11 @@ static void foretell(uint32_t number, uint64_t *told_ns)
     const uint64_t now_ns = es_now_ns();
     const uint64_t backlog_ns = es_timeline_backlog_ns(&es_gate.timeline, now_ns);
     const uint64_t end_ns = now_ns + backlog_ns + (uint64_t)es_gate.end_error_ns;
-    const uint64_t moved_ns = end_ns > *told_ns ? end_ns - *told_ns : *told_ns - end_ns;
-    struct es_draining record = {{ES_DRAINING, sizeof(record), number}, end_ns, es_gate.launch_ns};
+    const bool moved = end_ns + FORETELL_SOONER_NS < *told_ns || end_ns > *told_ns + FORETELL_LATER_NS;
+    struct es_draining record = {{ES_DRAINING, sizeof(record), number}, end_ns, 0};
 
     /* Too near, and the manager would do for this what it has to do for the RELEASE. */
-    if (end_ns > now_ns + FORETELL_NS && moved_ns > FORETELL_MOVED_NS && es_session_send(&record))
+    if (end_ns > now_ns + FORETELL_NS && moved && es_session_send(&record))
         *told_ns = end_ns;
 }
 
@@ -178,15 +181,22 @@ static uint64_t patience_ns(bool contended)
     return es_gate.think_ns * 2 < most_ns ? es_gate.think_ns * 2 : most_ns;
 }
 
-/* Looks after the manager and tells it the time used, each 100 ms of a grant. */
+/* Looks after the manager each 100 ms, and tells it the time used in each 100 ms of a grant; a RELEASE tells it, too. */
 static void report(struct look *look, uint32_t number, uint64_t now_ns)
 {
     struct es_usage usage = {{ES_USAGE, sizeof(usage), number}, 0};
 
-    if (now_ns - look->session_ns < ES_LOOK_NS)
+    if (now_ns - look->session_ns >= ES_LOOK_NS) {
+        look->session_ns = now_ns;
+        es_session_look();
+    }
+    if (look->number != number) {
+        look->number = number;
+        look->usage_ns = now_ns;
+    }
+    if (now_ns - look->usage_ns < ES_LOOK_NS)
         return;
-    look->session_ns = now_ns;
-    es_session_look();
+    look->usage_ns = now_ns;
     es_closed_collect();
     es_lock_take(&es_gate.lock);
     usage.gpu_ns = es_gate.gpu_ns;
@@ -226,7 +236,7 @@ static uint64_t look_around(struct look *look, uint32_t word)
             return idle_end_ns - now_ns;
         if (!arriving)
             give_back_idle(es_gate_number(word));
-        return period_ns;
+        return period_ns + es_gate_before_ns(now_ns);
     }
     /* All that is queued ends at a marker: nothing more may come, so its end is the end. */
     if (contended && !open && closed > 0) {

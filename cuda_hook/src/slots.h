@@ -45,7 +45,7 @@ struct es_slot {
     uint32_t word;    /* the gate word under which the rest holds; 0: none */
     int64_t left_ns;  /* what the open batch may still use; negative: nothing, ask */
     uint64_t launches;
-    uint64_t granted_ns; /* of the grant that it waited for and has not yet launched under; 0: of none */
+    uint64_t wake_ns; /* when it meant to wake for the launch that comes; 0: it did not */
     struct es_pass passes[ES_PASSES];
 
     struct es_batch_open batch;

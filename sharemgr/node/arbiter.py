@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from edgeshare.errors import AlreadyExists, NotFound
-from sharemgr.node.commands import Check, Command, Contend, Grant, Prolong, Revoke
+from sharemgr.node.commands import Begin, Check, Command, Contend, Grant, Prolong, Revoke
 from sharemgr.node.contender import (
     DRAINING,
     ENDING,
@@ -38,6 +38,7 @@ from sharemgr.node.slices import MAX_NUMBER, Slices
 __all__ = [
     "Account",
     "Arbiter",
+    "Begin",
     "Check",
     "Command",
     "Contend",
@@ -194,20 +195,19 @@ class Arbiter:
         self._slices.released(contender, returns=True)
         return self._slices.take()
 
-    def draining(
-        self, allocation_id: str, client_id: int, number: int, ends_at_ns: int, launch_ns: int, now_ns: int
-    ) -> list[Command]:
-        """The client says when what it queued under a grant that was called back will have drained, and how long it
-        takes from a grant to its first launch."""
+    def draining(self, allocation_id: str, client_id: int, number: int, ends_at_ns: int, now_ns: int) -> list[Command]:
+        """The client says when what it queued under a grant that was called back will have drained."""
         contender = self._contenders.get(allocation_id)
         client = contender.clients.get(client_id) if contender is not None else None
         if contender is None or client is None or not _is_current(contender, client, number):
             return []
-        if contender.phase is not DRAINING:
+        if contender.phase is not DRAINING and contender.phase is not ENDING:
             # Foretold of a grant that goes on, it would be wrong by the time of the revoke.
             return []
         self._slices.settle(now_ns)
-        contender.expect(client, ends_at_ns, launch_ns, self._settings)
+        client.ends_at_ns = ends_at_ns
+        if contender.phase is ENDING:
+            self._slices.foresees(contender)
         return self._slices.take()
 
     def stopped(self, allocation_id: str, client_ids: Collection[int], now_ns: int) -> list[Command]:

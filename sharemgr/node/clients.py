@@ -229,9 +229,7 @@ class Client:
             draining = inbox.draining
             number = draining.header.number
             self._check_number(number, now_ns)
-            terms.device.draining(
-                terms.allocation_id, self.client_id, number, draining.ends_at_ns, draining.launch_ns, now_ns
-            )
+            terms.device.draining(terms.allocation_id, self.client_id, number, draining.ends_at_ns, now_ns)
         elif kind == wire.REQUEST:
             terms.device.request(terms.allocation_id, self.client_id, now_ns)
         elif kind == wire.USAGE:

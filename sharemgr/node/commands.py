@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Open the gates of all clients of the allocation. It may hold already: then one of them came in later."""
+    """Open the gates of all clients of the allocation: launches pass from when the device is free. It may hold already:
+    then one of them came in later."""
 
     allocation_id: str
     number: int
@@ -15,6 +16,15 @@ class Grant:
 @dataclass(frozen=True, slots=True)
 class Contend:
     """The allocation goes on holding, but the contended bit of its grant changes."""
+
+    allocation_id: str
+    number: int
+    contended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The allocation goes on holding, but the device falls free for it at another time than was said."""
 
     allocation_id: str
     number: int
@@ -44,4 +54,4 @@ class Check:
     allocation_id: str
 
 
-Command = Grant | Contend | Prolong | Revoke | Check
+Command = Grant | Contend | Begin | Prolong | Revoke | Check

@@ -59,7 +59,6 @@ class Contender(Standing):
         "held_from_ns",
         "id",
         "late_ns",
-        "launch_ns",
         "lease_end_ns",
         "number",
         "open_clients",
@@ -88,7 +87,6 @@ class Contender(Standing):
         self.revoked_ns = 0
         self.lease_end_ns = 0
         self.late_ns = 0  # when to look next whether it is stopped, while it drains
-        self.launch_ns = 0  # usual time from its grant to its first launch
         self.usual_drain_ns = 0
         self.timer_ns = -1  # when a tick must look at it again; what for, its phase says
         self.drained_ns = -1  # since when it has been thinking, until it comes back
@@ -135,11 +133,6 @@ class Contender(Standing):
         if client.asked:
             client.asked = False
             self.asking_clients -= 1
-
-    def expect(self, client: Client, ends_at_ns: int, launch_ns: int, settings: Settings) -> None:
-        """Takes in what a client foresees."""
-        client.ends_at_ns = ends_at_ns
-        self.launch_ns += (min(launch_ns, settings.lead_most_ns) - self.launch_ns) >> 1
 
     def stopped(self, client_ids: Collection[int]) -> bool:
         """Whether all that owe a release are among these."""

@@ -12,7 +12,7 @@ class Gates(Protocol):
     """The gates of all clients of one allocation."""
 
     def open_gates(self, number: int, contended: bool, now_ns: int, free_at_ns: int, ends_at_ns: int) -> None:
-        """Lets them launch under this grant, behind what others queued until the device is free. It is not called back
+        """Lets them launch under this grant, from when the device is free of what others queued. It is not called back
         before it ends (0: unknown)."""
 
     def prolong_gates(self, ends_at_ns: int) -> None:
@@ -21,9 +21,8 @@ class Gates(Protocol):
     def close_gates(self) -> None:
         """Calls the grant back."""
 
-    def foretold(self) -> Iterable[tuple[int, int, int]]:
-        """Of each client that says so: its id, when it thinks it will have drained, how long after a grant it
-        launches."""
+    def foretold(self) -> Iterable[tuple[int, int]]:
+        """Of each client that says so: its id, and when it thinks it will have drained."""
 
     def stopped(self) -> Collection[int]:
         """The clients whose processes are stopped now."""
@@ -76,12 +75,9 @@ class DeviceArbiter:
         commands = self._arbiter.release(allocation_id, client_id, number, gpu_ns, follows, now_ns)
         self._perform(commands, now_ns)
 
-    def draining(
-        self, allocation_id: str, client_id: int, number: int, ends_at_ns: int, launch_ns: int, now_ns: int
-    ) -> None:
+    def draining(self, allocation_id: str, client_id: int, number: int, ends_at_ns: int, now_ns: int) -> None:
         """A client says when its part of grant ``number``, which was called back, will have drained."""
-        commands = self._arbiter.draining(allocation_id, client_id, number, ends_at_ns, launch_ns, now_ns)
-        self._perform(commands, now_ns)
+        self._perform(self._arbiter.draining(allocation_id, client_id, number, ends_at_ns, now_ns), now_ns)
 
     def usage(self, allocation_id: str, client_id: int, number: int, gpu_ns: int, now_ns: int) -> None:
         """GPU time that a client used under grant ``number`` so far."""
@@ -103,10 +99,8 @@ class DeviceArbiter:
             # Not a match statement: patterns of classes take a microsecond each.
             if type(command) is Revoke:
                 gates.close_gates()
-                for client_id, ends_at_ns, launch_ns in gates.foretold():
-                    commands += arbiter.draining(
-                        allocation_id, client_id, command.number, ends_at_ns, launch_ns, now_ns
-                    )
+                for client_id, ends_at_ns in gates.foretold():
+                    commands += arbiter.draining(allocation_id, client_id, command.number, ends_at_ns, now_ns)
             elif type(command) is Check:
                 commands += arbiter.stopped(allocation_id, gates.stopped(), now_ns)
             elif type(command) is Prolong:

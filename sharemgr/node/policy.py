@@ -21,8 +21,8 @@ is made of.
     charge  v += held/r, where held time runs from the grant to the drain, thinking that was waited for included
     queue   while contended, what the rest of the slice has room for, and Q beyond; Q alone where a latency allocation
             could end the slice at any time
-    early   once the holder has foretold its drain, the next is granted ahead of it by the lead (what its first launch
-            usually takes to arrive, at most 200 µs); until the drain the device is charged to the holder
+    early   once the holder has foretold its drain, the next is granted for that time: it wakes by itself, ahead of it
+            by what it usually takes to launch (at most 200 µs); until the drain the device is charged to the holder
     limit   TAT = max(TAT, grant) + gpu/limit, counted in GPU time; c competes while TAT − now ≤ 50 ms
     budget  of a latency allocation: r × 50 ms in each 50 ms; held time is taken from it, an overrun is carried on
 
@@ -65,9 +65,6 @@ class Settings:
     """Q: GPU time that a client may keep queued beyond its slice while contended. Less leaves the device idle."""
     anticipation_ns: int = 300 * NS_PER_US
     """A: longest think time for which a drained client keeps its turn."""
-    lead_most_ns: int = 200 * NS_PER_US
-    """Most time by which the next allocation is granted before the holder is expected to have drained. The lead itself
-    is measured, and on bare metal it is a tenth of this; where the estimate is wrong, two contexts overlap so long."""
     drain_grace_ns: int = 100 * NS_PER_MS
     """How long past its expected end a drain is waited for (persistent kernels, waits on another process)."""
     limit_burst_ns: int = 50 * NS_PER_MS

@@ -124,14 +124,13 @@ class AllocationServer:
             if client.pages is not None:
                 client.pages.close()
 
-    def foretold(self) -> Iterator[tuple[int, int, int]]:
-        """Of each client that says so: its id, when it thinks it will have drained, and how long after a grant it
-        launches."""
+    def foretold(self) -> Iterator[tuple[int, int]]:
+        """Of each client that says so: its id, and when it thinks it will have drained."""
         for client in self.clients.values():
             if client.pages is not None:
-                hint = client.pages.hint()
-                if hint.ends_at_ns:
-                    yield client.client_id, hint.ends_at_ns, hint.launch_ns
+                ends_at_ns = client.pages.hinted_end_ns()
+                if ends_at_ns:
+                    yield client.client_id, ends_at_ns
 
     def stopped(self) -> Collection[int]:
         """The clients whose processes are stopped now."""

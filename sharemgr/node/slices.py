@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from edgeshare.units import NS_PER_MS
-from sharemgr.node.commands import Check, Command, Contend, Grant, Prolong, Revoke
+from edgeshare.units import NS_PER_MS, NS_PER_US
+from sharemgr.node.commands import Begin, Check, Command, Contend, Grant, Prolong, Revoke
 from sharemgr.node.contender import (
     DRAINING,
     ENDING,
@@ -26,6 +26,9 @@ LATE_NS = 10 * NS_PER_MS
 """How much longer than a full queue takes one waits for a drain before one looks whether its processes are stopped.
 With kernels below this one never has to look; the other one runs within a slice and this of the stop."""
 
+SOONER_NS = 25 * NS_PER_US
+"""A device that falls free sooner than was foretold by less than this is not worth waking the next client for."""
+
 
 class Slices:
     """The device's state, moved on by an Arbiter: it calls settle, then what happened, then take."""
@@ -37,10 +40,8 @@ class Slices:
         self._out: list[Command] = []
         self._occupant: Contender | None = None  # has the device: HOLDING, DRAINING, or THINKING and waited for
         self._ending: Contender | None = None  # about to drain: the device is still its, the occupant is next
-        self._foreseen_end_ns = 0  # of the one about to drain
+        self._foreseen_end_ns = 0  # of the one about to drain: until then the occupant does not launch
         self._overlapping: list[Contender] = []
-        self._early_ns = 0  # when the occupant's successor is due to be granted; 0: when the occupant has drained
-        self._late_ns = 0  # how late such a grant usually is
         self._contended = False  # as the holder was told
         self._number = 0
         self._timers = Timers()
@@ -61,13 +62,6 @@ class Slices:
     def take(self) -> list[Command]:
         """Gives a device that is free, or is about to be, to whoever is next, and returns what is to be done since the
         last call."""
-        occupant = self._occupant
-        if occupant is not None and occupant.phase is DRAINING:
-            early_ns = self._early_at_ns(occupant)
-            if early_ns is not None and self._now_ns >= early_ns:
-                self._grant_early(occupant)
-                early_ns = None
-            self._early_ns = early_ns or 0
         self._dispatch()
         out, self._out = self._out, []
         return out
@@ -162,6 +156,13 @@ class Slices:
             self._occupant = None
             self._overlap(contender)
 
+    def foresees(self, contender: Contender) -> None:
+        """One whose successor is granted already expects to drain at another time than it said."""
+        foreseen_ns = contender.drained_at_ns()
+        if foreseen_ns:
+            self._foreseen_end_ns = min(foreseen_ns, contender.lease_end_ns)
+            self._begin_anew()
+
     def compete_again(self, contender: Contender) -> None:
         """A launch waits at the gate of an allocation whose drain is waited for no more. What it queued may be waiting
         for that very launch, so it owes no release any more and takes part again."""
@@ -228,9 +229,6 @@ class Slices:
         at_ns: int | None = None
         if occupant.phase is DRAINING:
             at_ns = min(occupant.late_ns, occupant.lease_end_ns)
-            if self._early_ns:
-                # What it foretold may be a lie, and is no reason to wait for it longer.
-                at_ns = min(at_ns, self._early_ns)
         elif occupant.phase is THINKING:
             if self.field.turn is occupant and self.field.slice_end_ns > self._now_ns:
                 at_ns = self.field.slice_end_ns
@@ -246,9 +244,18 @@ class Slices:
 
     def _dispatch(self) -> None:
         occupant = self._occupant
-        if occupant is not None and (occupant.phase is HOLDING or occupant.phase is DRAINING):
+        if occupant is not None and occupant.phase is HOLDING:
             return
-        best = self.field.next(self._now_ns)
+        if occupant is not None and occupant.phase is DRAINING:
+            foreseen_ns = occupant.drained_at_ns()
+            if not foreseen_ns or self._ending is not None:
+                return
+            best = self.field.next(self._now_ns, occupant)
+            if best is None or best.phase is not WAITING:
+                return
+            self._foresee(occupant, foreseen_ns)
+        else:
+            best = self.field.next(self._now_ns)
         if best is not occupant:
             if occupant is not None:
                 self.note_held(occupant)
@@ -259,52 +266,47 @@ class Slices:
             self._grant(best)
 
     def _grant(self, contender: Contender) -> None:
-        now_ns = self._now_ns
+        # While the one before drains, the grant is of a time to come.
+        begin_ns = max(self._now_ns, self.device_free_ns())
         self.field.move(contender, HOLDING, self._now_ns)
-        if self.field.turn is not contender or now_ns >= self.field.slice_end_ns:
-            self.field.begin_turn(contender, now_ns)
-        contender.window.add_wait(now_ns, now_ns - contender.wait_from_ns)
+        if self.field.turn is not contender or begin_ns >= self.field.slice_end_ns:
+            self.field.begin_turn(contender, begin_ns)
+        contender.window.add_wait(self._now_ns, begin_ns - contender.wait_from_ns)
         contender.wait_from_ns = -1
-        contender.granted_ns = now_ns
+        contender.granted_ns = begin_ns
         contender.gpu_ns = 0
-        contender.tat_ns = max(contender.tat_ns, now_ns)
+        contender.tat_ns = max(contender.tat_ns, begin_ns)
         contender.grants += 1
-        contender.open(self._next_number(), now_ns)
-        self._contended = self.field.rivals.contend(contender, now_ns)
+        contender.open(self._next_number(), self._now_ns)
+        self._contended = self.field.rivals.contend(contender, self._now_ns)
         self._out.append(Grant(contender.id, contender.number, self._contended))
 
-    def _early_at_ns(self, occupant: Contender) -> int | None:
-        """When to grant the one after a draining occupant, so that its first launch arrives just as the device falls
-        free; None: not before the occupant has drained."""
-        if self._ending is not None:
-            return None
-        drained_at_ns = occupant.drained_at_ns()
-        if not drained_at_ns:
-            return None
-        best = self.field.next(self._now_ns, occupant)
-        if best is None or best.phase is not WAITING:
-            return None
-        return drained_at_ns - min(best.launch_ns + self._late_ns, self._settings.lead_most_ns)
-
-    def _grant_early(self, occupant: Contender) -> None:
-        """Takes the device from a draining occupant that has foreseen its end: it is time for that."""
-        if self._early_ns and self._now_ns >= self._early_ns:
-            late_ns = min(self._now_ns - self._early_ns, self._settings.lead_most_ns)
-            self._late_ns += (late_ns - self._late_ns) >> 2
+    def _foresee(self, occupant: Contender, foreseen_ns: int) -> None:
+        """Takes the device from a draining occupant that has foreseen its end: another is granted at once, to begin
+        then. So nobody has to be woken at that moment but the one that launches."""
         self.note_held(occupant)
-        self._foreseen_end_ns = occupant.drained_at_ns()
+        # What it foretells may be a lie, and is no reason to wait for it longer.
+        self._foreseen_end_ns = min(foreseen_ns, occupant.lease_end_ns)
         occupant.phase = ENDING
         self._ending = occupant
-        self._occupant = None
+
+    def _begin_anew(self) -> None:
+        """The next one is to begin at another time than it was told."""
+        occupant = self._occupant
+        if occupant is not None and occupant.phase is HOLDING:
+            self._out.append(Begin(occupant.id, occupant.number, self._contended))
 
     def _end(self) -> None:
         """The one that was about to drain has drained, or took too long: the device is the occupant's."""
         self._ending = None
-        if self._occupant is not None:
+        occupant = self._occupant
+        if occupant is not None:
             # What it says it used is held against the time that it had: since the other one's work ended, which is
             # somewhat before that one says so. What it held is counted from now on: what was foretold may be a lie.
-            self._occupant.granted_ns = min(self._now_ns, max(self._occupant.granted_ns, self._foreseen_end_ns))
-            self._occupant.held_from_ns = self._now_ns
+            occupant.granted_ns = min(self._now_ns, max(occupant.granted_ns, self._foreseen_end_ns))
+            occupant.held_from_ns = self._now_ns
+            if self._foreseen_end_ns > self._now_ns + SOONER_NS:
+                self._begin_anew()
 
     def _overlap(self, contender: Contender) -> None:
         contender.phase = OVERLAPPING

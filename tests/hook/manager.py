@@ -93,11 +93,15 @@ class ScriptedManager:
         self._until(lambda: len(self._joined()) > index, f"no client {index} joined")
         return self._joined()[index]
 
-    def grant(self, index: int = 0, contended: bool = True) -> int:
-        """Opens a client's gate; returns the grant's number."""
+    def grant(self, index: int = 0, contended: bool = True, free_at_ns: int = 0) -> int:
+        """Opens a client's gate, from when the device is free; returns the grant's number."""
         self._number += 1
-        self._pages(index).open(self._number, contended, time.monotonic_ns())
+        self._pages(index).open(self._number, contended, time.monotonic_ns(), free_at_ns)
         return self._number
+
+    def begin(self, free_at_ns: int, index: int = 0) -> None:
+        """The device falls free at another time than was said with the last grant."""
+        self._pages(index).open(self._number, True, time.monotonic_ns(), free_at_ns)
 
     def contend(self, index: int = 0, contended: bool = True) -> None:
         """Changes the bit of the last grant, which goes on."""

@@ -16,7 +16,7 @@ from hypothesis.stateful import (
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_S as S
 from edgeshare.units import NS_PER_US as US
-from sharemgr.node.arbiter import Arbiter, Command, Contend, Grant, Prolong, Revoke, Settings, Share, State
+from sharemgr.node.arbiter import Arbiter, Begin, Command, Contend, Grant, Prolong, Revoke, Settings, Share, State
 
 SETTINGS = Settings()
 NAMES = ("a", "b", "c", "d")
@@ -85,6 +85,9 @@ class ArbiterMachine(RuleBasedStateMachine):
                     assert self.holder == name
                     assert contended != self.contended
                     self.contended = contended
+                case Begin(name, number, _):
+                    assert name == self.holder
+                    assert number in self.numbers
                 case Prolong(name, number):
                     assert self.holder == name
                     assert number in self.numbers
@@ -250,13 +253,13 @@ class ArbiterMachine(RuleBasedStateMachine):
             assert self.arbiter.usage(name, client_id, number, gpu_ns, self.now_ns) == []
 
     @precondition(lambda self: self.draining())
-    @rule(data=st.data(), delay_ns=st.integers(-MS, 20 * MS), launch_ns=st.integers(0, S), late_ns=DELAYS_NS)
-    def foretell(self, data: st.DataObject, delay_ns: int, launch_ns: int, late_ns: int) -> None:
+    @rule(data=st.data(), delay_ns=st.integers(-MS, 20 * MS), late_ns=DELAYS_NS)
+    def foretell(self, data: st.DataObject, delay_ns: int, late_ns: int) -> None:
         """A client whose grant was called back says when it will have drained, and drains then or later."""
         name, client_id, client = data.draw(st.sampled_from(self.draining()))
         ends_at_ns = max(0, self.now_ns + delay_ns)
         self.foretold.add(name)
-        self.perform(self.arbiter.draining(name, client_id, client.owes, ends_at_ns, launch_ns, self.now_ns))
+        self.perform(self.arbiter.draining(name, client_id, client.owes, ends_at_ns, self.now_ns))
         self.pass_time(max(self.now_ns, ends_at_ns) + late_ns)
 
     @rule(name=st.sampled_from(NAMES), latency=st.booleans())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from edgeshare.units import NS_PER_MS, NS_PER_S, NS_PER_US
-from sharemgr.node.arbiter import Arbiter, Command, Contend, Grant, Revoke, Settings, Share
+from sharemgr.node.arbiter import Arbiter, Begin, Command, Contend, Grant, Revoke, Settings, Share
 
 MESSAGE_NS = 10 * NS_PER_US
 BUCKET_NS = 100 * NS_PER_MS
@@ -45,6 +45,7 @@ class Program:
         self.client_id = client_id
         self.random = random.Random(f"{simulation.seed} {allocation_id} {client_id}")
         self.number = 0  # of the grant it has; 0: its gate is closed
+        self.begun = False  # whether the device was free for it since
         self.contended = False
         self.buckets: list[int] = []  # GPU time executed in each BUCKET_NS
         self.unreported_ns = 0
@@ -145,7 +146,7 @@ class Saturating(Program):
 
     def _foretold(self, now_ns: int, number: int, end_ns: int) -> None:
         arbiter = self.simulation.arbiter
-        commands = arbiter.draining(self.allocation_id, self.client_id, number, end_ns, MESSAGE_NS, now_ns)
+        commands = arbiter.draining(self.allocation_id, self.client_id, number, end_ns, now_ns)
         self.simulation.perform(commands, now_ns)
 
     def _drained(self, begin_ns: int, now_ns: int, number: int, follows: bool) -> None:
@@ -343,30 +344,41 @@ class Simulation:
 
     def perform(self, commands: list[Command], now_ns: int) -> None:
         """Does what the arbiter says, and sees to it that it is called when it wants to be."""
+        free_at_ns = self.arbiter.device_free_ns()
         for command in commands:
             self.commands += 1
             for program in list(self.programs[command.allocation_id]):
-                self._tell(program, command, now_ns + MESSAGE_NS)
+                self._tell(program, command, now_ns + MESSAGE_NS, free_at_ns)
         deadline_ns = self.arbiter.deadline_ns()
         if deadline_ns is not None and (self._timer_ns is None or deadline_ns < self._timer_ns):
             self._timer_ns = deadline_ns
             self.at(max(deadline_ns, now_ns), self._tick)
 
-    def _tell(self, program: Program, command: Command, at_ns: int) -> None:
+    def _tell(self, program: Program, command: Command, at_ns: int, free_at_ns: int) -> None:
+        def begin(now_ns: int, number: int) -> None:
+            if program.number == number and not program.begun and not program.dead:
+                program.begun = True
+                program.opened(now_ns)
+
         def told(now_ns: int) -> None:
             if program.dead:
                 return
             match command:
                 case Grant(_, number, contended):
-                    before, program.number, program.contended = program.number, number, contended
-                    if not before:
-                        program.opened(now_ns)
+                    if not program.number:
+                        program.begun = False
+                    program.number, program.contended = number, contended
+                    self.at(max(now_ns, free_at_ns), lambda then_ns: begin(then_ns, number))
+                case Begin(_, number):
+                    self.at(max(now_ns, free_at_ns), lambda then_ns: begin(then_ns, number))
                 case Contend(_, _, contended):
                     program.contended = contended
                 case Revoke():
                     number, program.number = program.number, 0
-                    if number:
+                    if number and program.begun:
                         program.closed(now_ns, number)
+                    elif number:
+                        program.release(now_ns, number, follows=True)
 
         self.at(at_ns, told)
 

@@ -243,7 +243,7 @@ def test_a_drain_that_is_foretold_for_never_is_waited_for_no_longer() -> None:
     arbiter.request("a", 1, 0)
     arbiter.request("b", 1, 0)
     arbiter.tick(5 * MS)
-    arbiter.draining("a", 1, 1, 1 << 62, 0, 5 * MS)
+    arbiter.draining("a", 1, 1, 1 << 62, 5 * MS)
     assert expiry_ns(arbiter) == 5 * MS + 500 * US + 100 * MS
 
 

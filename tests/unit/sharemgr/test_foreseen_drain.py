@@ -4,7 +4,7 @@ import pytest
 
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_US as US
-from sharemgr.node.arbiter import Arbiter, Grant, Prolong, Revoke, Settings, Share, State
+from sharemgr.node.arbiter import Arbiter, Begin, Grant, Revoke, Settings, Share, State
 
 
 def draining(a: int = 50, b: int = 50) -> Arbiter:
@@ -18,45 +18,53 @@ def draining(a: int = 50, b: int = 50) -> Arbiter:
     return arbiter
 
 
-def test_the_next_is_granted_when_the_drain_was_foreseen() -> None:
+def test_the_next_is_granted_as_soon_as_the_drain_is_foreseen_to_begin_then() -> None:
     arbiter = draining()
-    assert arbiter.draining("a", 1, 1, 6 * MS, 0, 5 * MS + 50 * US) == []
-    assert arbiter.deadline_ns() == 6 * MS
-    assert arbiter.tick(6 * MS) == [Grant("b", 2, True)]
+    assert arbiter.draining("a", 1, 1, 6 * MS, 5 * MS + 50 * US) == [Grant("b", 2, True)]
+    assert arbiter.device_free_ns() == 6 * MS
+    assert arbiter.slice_end_ns() == 11 * MS
     assert arbiter.account("a", 6 * MS).state is State.DRAINING
     assert arbiter.release("a", 1, 1, 5 * MS, True, 6 * MS + 30 * US) == []
     assert arbiter.account("a", 6 * MS + 30 * US).state is State.WAITING
+    assert arbiter.account("b", 7 * MS).longest_wait_ns == 6 * MS
 
 
-def test_the_lead_is_what_the_next_one_takes_to_launch_and_what_ticks_are_late() -> None:
+@pytest.mark.parametrize("later_ns", [-500 * US, 2 * MS])
+def test_a_drain_foreseen_for_another_time_moves_the_next_ones_begin(later_ns: int) -> None:
     arbiter = draining()
-    arbiter.draining("a", 1, 1, 6 * MS, 80 * US, 5 * MS)
-    assert arbiter.deadline_ns() == 6 * MS
-    assert arbiter.tick(6 * MS + 40 * US) == [Grant("b", 2, True)]
-    arbiter.release("a", 1, 1, 5 * MS, True, 6 * MS + 50 * US)
-    # b has had less than a when its first slice ends, so it gets a second one at once.
-    assert arbiter.tick(12 * MS) == [Prolong("b", 2)]
-    assert arbiter.tick(18 * MS) == [Revoke("b", 2)]
-    arbiter.draining("b", 1, 2, 19 * MS, 0, 18 * MS)
-    # Half of what a said of its launches is believed, and a quarter of how late the one tick was.
-    assert arbiter.deadline_ns() == 19 * MS - 40 * US - 10 * US
+    arbiter.draining("a", 1, 1, 6 * MS, 5 * MS)
+    assert arbiter.draining("a", 1, 1, 6 * MS + later_ns, 5 * MS + 50 * US) == [Begin("b", 2, True)]
+    assert arbiter.device_free_ns() == 6 * MS + later_ns
 
 
-def test_the_lead_has_a_bound() -> None:
+def test_a_drain_that_ends_sooner_than_foreseen_lets_the_next_begin() -> None:
     arbiter = draining()
-    for _ in range(40):
-        arbiter.draining("a", 1, 1, 6 * MS, 10**15, 5 * MS)
-    arbiter.release("a", 1, 1, 5 * MS, True, 6 * MS)
-    arbiter.tick(12 * MS)
-    assert arbiter.tick(18 * MS) == [Revoke("b", 2)]
-    arbiter.draining("b", 1, 2, 19 * MS, 0, 18 * MS)
-    assert arbiter.deadline_ns() == pytest.approx(19 * MS - Settings().lead_most_ns, abs=100)
+    arbiter.draining("a", 1, 1, 6 * MS, 5 * MS)
+    assert arbiter.release("a", 1, 1, 5 * MS, True, 6 * MS - 30 * US) == [Begin("b", 2, True)]
+    assert arbiter.device_free_ns() == 0
+
+
+def test_a_drain_foretold_for_ever_keeps_the_next_waiting_for_its_lease_alone() -> None:
+    arbiter = draining()
+    arbiter.draining("a", 1, 1, 1 << 62, 5 * MS)
+    assert arbiter.device_free_ns() == 5 * MS + Settings().queue_cap_ns + Settings().drain_grace_ns
+    arbiter.draining("a", 1, 1, 1 << 61, 5 * MS)
+    assert arbiter.device_free_ns() == 5 * MS + Settings().queue_cap_ns + Settings().drain_grace_ns
+
+
+def test_a_latency_client_goes_before_one_that_has_not_begun() -> None:
+    arbiter = draining()
+    arbiter.add("c", Share(20, 100, latency=True), 0)
+    arbiter.draining("a", 1, 1, 6 * MS, 5 * MS)
+    arbiter.join("c", 1, 5 * MS)
+    assert arbiter.request("c", 1, 5 * MS + 100 * US) == [Revoke("b", 2)]
+    assert arbiter.release("b", 1, 2, 0, True, 5 * MS + 120 * US) == [Grant("c", 3, True)]
+    assert arbiter.device_free_ns() == 6 * MS
 
 
 def test_until_the_drain_the_device_is_charged_to_who_drains() -> None:
     arbiter = draining()
-    arbiter.draining("a", 1, 1, 5 * MS + 100 * US, 0, 5 * MS)
-    arbiter.tick(5 * MS + 100 * US)
+    arbiter.draining("a", 1, 1, 5 * MS + 100 * US, 5 * MS)
     arbiter.release("a", 1, 1, 5 * MS, True, 7 * MS)
     arbiter.tick(11 * MS)
     assert arbiter.account("a", 11 * MS).held_ns == 7 * MS
@@ -65,8 +73,7 @@ def test_until_the_drain_the_device_is_charged_to_who_drains() -> None:
 
 def test_a_drain_that_never_comes_is_given_up_after_its_lease() -> None:
     arbiter = draining()
-    arbiter.draining("a", 1, 1, 6 * MS, 0, 5 * MS)
-    assert arbiter.tick(6 * MS) == [Grant("b", 2, True)]
+    arbiter.draining("a", 1, 1, 6 * MS, 5 * MS)
     lease_end_ns = 5 * MS + Settings().queue_cap_ns + Settings().drain_grace_ns
     assert not arbiter.account("a", lease_end_ns - 1).overlapping
     arbiter.tick(lease_end_ns)
@@ -86,27 +93,24 @@ def test_with_several_clients_the_last_one_counts() -> None:
     revoked = arbiter.tick(5 * MS)
     assert [type(command) for command in revoked] == [Revoke]
     number = revoked[0].number
-    arbiter.draining("a", 1, number, 6 * MS, 0, 5 * MS)
-    assert arbiter.tick(6 * MS) == []
-    arbiter.draining("a", 2, number, 7 * MS, 0, 6 * MS)
-    assert arbiter.deadline_ns() == 7 * MS
-    assert [type(command) for command in arbiter.tick(7 * MS)] == [Grant]
+    assert arbiter.draining("a", 1, number, 6 * MS, 5 * MS) == []
+    assert [type(command) for command in arbiter.draining("a", 2, number, 7 * MS, 5 * MS)] == [Grant]
+    assert arbiter.device_free_ns() == 7 * MS
 
 
 @pytest.mark.parametrize("number", [0, 2, -1, 1 << 40])
 def test_a_stale_foretelling_changes_nothing(number: int) -> None:
     arbiter = draining()
     before = arbiter.deadline_ns()
-    assert arbiter.draining("a", 1, number, 6 * MS, 0, 5 * MS) == []
-    assert arbiter.draining("nobody", 1, 1, 6 * MS, 0, 5 * MS) == []
-    assert arbiter.draining("a", 7, 1, 6 * MS, 0, 5 * MS) == []
+    assert arbiter.draining("a", 1, number, 6 * MS, 5 * MS) == []
+    assert arbiter.draining("nobody", 1, 1, 6 * MS, 5 * MS) == []
+    assert arbiter.draining("a", 7, 1, 6 * MS, 5 * MS) == []
     assert arbiter.deadline_ns() == before
 
 
 def test_a_holder_that_dies_while_the_next_is_granted_leaves_the_device_to_it() -> None:
     arbiter = draining()
-    arbiter.draining("a", 1, 1, 6 * MS, 0, 5 * MS)
-    arbiter.tick(6 * MS)
+    arbiter.draining("a", 1, 1, 6 * MS, 5 * MS)
     assert arbiter.gone("a", 1, 6 * MS + 1) == []
     assert arbiter.account("a", 7 * MS).state is State.IDLE
     assert arbiter.account("b", 7 * MS).held_ns == MS - 1
@@ -115,8 +119,7 @@ def test_a_holder_that_dies_while_the_next_is_granted_leaves_the_device_to_it() 
 @pytest.mark.parametrize("late_ns", [0, MS, 3 * MS])
 def test_the_next_ones_gpu_time_counts_from_the_foreseen_end_however_late_that_is_heard_of(late_ns: int) -> None:
     arbiter = draining()
-    arbiter.draining("a", 1, 1, 6 * MS, 0, 5 * MS)
-    assert arbiter.tick(6 * MS) == [Grant("b", 2, True)]
+    arbiter.draining("a", 1, 1, 6 * MS, 5 * MS)
     arbiter.release("a", 1, 1, 6 * MS, True, 6 * MS + late_ns)
     arbiter.release("b", 1, 2, 5 * MS, False, 11 * MS)
     assert arbiter.account("b", 11 * MS).gpu_ns == 5 * MS
