@@ -24,13 +24,13 @@ from edgeshare.inventory.nvml import NvmlInventory
 from edgeshare.names import ALLOCATIONS_SOCKET, CLIENTS_DIR, STATUS_SOCKET
 from sharemgr.node import web
 from sharemgr.node.config import Config
+from sharemgr.node.events import Events
 from sharemgr.node.loop import Loop
 from sharemgr.node.node import Node
 from sharemgr.node.observer import watch
 from sharemgr.node.server import SOCKET_PATH_BYTES_MAX
 from sharemgr.node.service import serve_allocations, serve_status
 from sharemgr.node.store import Store
-from sharemgr.node.strangers import Strangers
 
 if TYPE_CHECKING:
     from edgeshare.kube import Kube
@@ -123,10 +123,10 @@ class Manager:
         _make_directory(self._state_dir, 0o700)
         status_path = claim_socket(self._runtime_dir / STATUS_SOCKET)
         allocations_path = claim_socket(self._runtime_dir / ALLOCATIONS_SOCKET)
-        strangers = Strangers(self._node_name, self._cluster)
-        stack.push_async_callback(strangers.close)
+        events = Events(self._node_name, self._cluster)
+        stack.push_async_callback(events.close)
         clients_dir = self._runtime_dir / CLIENTS_DIR
-        node = Node(self._config, devices, clients_dir, Store(self._state_dir), strangers, loop)
+        node = Node(self._config, devices, clients_dir, Store(self._state_dir), events, loop)
         stack.callback(node.close)
         node.restore()
         await stack.enter_async_context(serving(await serve_status(status_path, node), status_path))

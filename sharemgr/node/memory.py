@@ -1,7 +1,7 @@
 """The ledger of one allocation and the allowance words of its clients, which together say what is used."""
 
 import logging
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 
 from cuda_hook.gate import DEVICES_MAX, GatePages
 from edgeshare.units import MIB
@@ -22,9 +22,11 @@ class Memory:
         cap_bytes: int,
         device_ids: tuple[str, ...],
         context_bytes: MutableMapping[str, int],
+        context_refused: Callable[[str], None] = lambda _: None,
     ) -> None:
         """``cap_bytes`` is of each device; ``context_bytes`` by device id is what a context takes, as measured:
-        shared by all allocations of a node, empty at first."""
+        shared by all allocations of a node, empty at first. ``context_refused`` gets what is to be said of a context
+        that did not fit: once for each size that one has, however often it is tried."""
         self.refused_context_bytes = 0
         """What the last context took that did not fit under the cap; 0 once one fitted."""
         self._allocation_id = allocation_id
@@ -32,6 +34,8 @@ class Memory:
         self._context_bytes = context_bytes
         self._ledger = Ledger(cap_bytes, len(device_ids))
         self._pages: dict[int, GatePages] = {}
+        self._context_refused = context_refused
+        self._refused_mib: set[int] = set()
 
     def join(self, client_id: int, pages: GatePages) -> None:
         """A client came."""
@@ -67,17 +71,9 @@ class Memory:
         if not verdict.granted:
             self._take_all_back(device)
             verdict = self._ledger.reserve_context(client_id, device, size_bytes)
-        if not verdict.granted and self.refused_context_bytes != size_bytes:
-            logger.warning(
-                "allocation %s: a context on device %d takes about %d MiB, as last measured, and %d MiB of its cap of "
-                "%d MiB are free: ask for more memory (edge/gpu-memory-mib, --memory-mib)",
-                self._allocation_id,
-                device,
-                -(-size_bytes // MIB),
-                verdict.free_bytes // MIB,
-                self._ledger.info(device).cap_bytes // MIB,
-            )
         self.refused_context_bytes = 0 if verdict.granted else size_bytes
+        if not verdict.granted:
+            self._tell_refused(device, -(-size_bytes // MIB), verdict.free_bytes // MIB)
         return verdict
 
     def declare_context(self, client_id: int, device: int) -> None:
@@ -139,6 +135,19 @@ class Memory:
             if self._ledger.info(device).free_bytes == 0:
                 # What the driver took by itself was taken from nobody: no allowance may stand in its place.
                 self._take_all_back(device)
+
+    def _tell_refused(self, device: int, context_mib: int, free_mib: int) -> None:
+        # A program that starts again and again is refused each time.
+        if context_mib in self._refused_mib:
+            return
+        self._refused_mib.add(context_mib)
+        message = (
+            f"a context on device {device} takes about {context_mib} MiB, as last measured, and {free_mib} MiB of the "
+            f"cap of {self._ledger.info(device).cap_bytes // MIB} MiB are free: raise the cap (edge/gpu-memory-mib, "
+            "--memory-mib) to what all contexts and the program itself need"
+        )
+        logger.warning("allocation %s: %s", self._allocation_id, message)
+        self._context_refused(message)
 
     def _context_size_bytes(self, device: int) -> int:
         self._ledger.info(device)

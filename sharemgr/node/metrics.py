@@ -126,7 +126,13 @@ def _allocations(shares: Sequence[AllocationStatus]) -> Iterator[Metric]:
         "Part of it that the driver took by itself, as for contexts.",
         [each.memory_overhead_bytes for each in shares],
     )
-    # Of an allocation, not of one of its devices: so that a sum over the kinds counts each once.
+    # These are of an allocation, not of one of its devices: so that a sum over them counts each once.
+    yield _gauge(
+        "allocation_refused_context_bytes",
+        "What a context takes that did not fit under the cap; 0: the last one did.",
+        ALLOCATION[1:],
+        ((_labels(share.allocation, "")[1:], share.refused_context_bytes) for share in shares),
+    )
     yield _counter(
         "offences",
         "What clients did that no well-behaved client does, by kind.",

@@ -7,6 +7,7 @@ import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import monotonic_ns
 
@@ -23,6 +24,7 @@ from sharemgr.node.budget import Budget
 from sharemgr.node.clients import Terms
 from sharemgr.node.config import Config
 from sharemgr.node.device import DeviceArbiter
+from sharemgr.node.events import Events, Reason
 from sharemgr.node.loop import Loop
 from sharemgr.node.memory import Memory
 from sharemgr.node.messages import LATENCY, allocation_from, message_from, owner_from
@@ -51,13 +53,14 @@ class Node:
         devices: tuple[Device, ...],
         clients_dir: Path,
         store: Store,
-        strangers: Strangers,
+        events: Events,
         loop: Loop,
     ) -> None:
         self._config = config
         self._clients_dir = clients_dir
         self._store = store
-        self._strangers = strangers
+        self._events = events
+        self._strangers = Strangers(events)
         self._loop = loop
         self._book = Book(devices, config.default_limit == "lend")
         self._settings = Settings(
@@ -272,7 +275,13 @@ class Node:
             records=Budget(self._config.max_records_per_s, self._config.max_records_per_s // 4),
             inbox=self._inbox,
             device=device,
-            memory=Memory(allocation.id, allocation.memory_mib * MIB, allocation.device_ids, self._context_bytes),
+            memory=Memory(
+                allocation.id,
+                allocation.memory_mib * MIB,
+                allocation.device_ids,
+                self._context_bytes,
+                partial(self._context_refused, allocation.id),
+            ),
         )
         server = AllocationServer(
             folder=self._clients_dir / allocation.id,
@@ -290,6 +299,10 @@ class Node:
             server.remove_folder()
             raise
         self._servers[allocation.id] = server
+
+    def _context_refused(self, allocation_id: str, message: str) -> None:
+        owner = self._book.get(allocation_id).owner
+        self._events.warn(owner, Reason.CONTEXT_REFUSED, f"container {owner.container}: {message}")
 
     def _shut(self, allocation_id: str) -> None:
         server = self._servers.pop(allocation_id)

@@ -1,23 +1,33 @@
 """Memory of hooked processes under the real manager: exact while one sleeps, given back when one dies, and told."""
 
 import os
+import re
 import selectors
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from pages import ON, Pages
 from testbed import MIB, PATIENCE_S, Manager, Testbed, share
 
 from edgeshare.cli.run import hook_library
-from edgeshare.v1.allocations_pb2 import Allocation
+from edgeshare.v1.allocations_pb2 import Allocation, Owner
+from edgeshare.v1.status_pb2 import AllocationStatus
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "kubelet"))
+
+from scripted_api_server import serving
 
 PROGRAM = Path(__file__).parents[1] / "hook" / "programs" / "memory.py"
 SUCCESS, OUT_OF_MEMORY = 0, 2
 CAP_MIB = 1024
+SMALL_MIB = 100
+"""Below a bare context."""
 
 
 class Program:
@@ -62,29 +72,41 @@ class Program:
 
 
 @contextmanager
-def held(testbed: Testbed, allocation_id: str, memory_mib: int) -> Iterator[None]:
+def held(testbed: Testbed, allocation_id: str, memory_mib: int, owner: Owner | None = None) -> Iterator[None]:
     """An allocation of one GPU."""
     with testbed.calls() as calls:
-        wanted = Allocation(id=allocation_id, device_ids=testbed.uuids[:1], request_percent=30, memory_mib=memory_mib)
+        wanted = Allocation(
+            id=allocation_id,
+            device_ids=testbed.uuids[:1],
+            request_percent=30,
+            memory_mib=memory_mib,
+            owner=owner,
+        )
         answers = calls.hold(wanted, wait_for_manager=False)
         next(answers)
         yield
         answers.close()  # type: ignore[attr-defined]
 
 
-@pytest.fixture
-def programs(testbed: Testbed, manager: Manager) -> Iterator[list[Program]]:
-    """Two that have made their contexts, which are measured."""
+@contextmanager
+def measured(testbed: Testbed, count: int) -> Iterator[list[Program]]:
+    """So many that have made their contexts, which are measured."""
     with held(testbed, "one", CAP_MIB):
-        both = [Program(testbed, "one") for _ in range(2)]
+        programs = [Program(testbed, "one") for _ in range(count)]
         try:
-            for program in both:
+            for program in programs:
                 assert program.do("start") == SUCCESS
             testbed.until(lambda status: all(each.memory_used_bytes for each in share(status, "one").clients))
-            yield both
+            yield programs
         finally:
-            for program in both:
+            for program in programs:
                 program.end()
+
+
+@pytest.fixture
+def programs(testbed: Testbed, manager: Manager) -> Iterator[list[Program]]:
+    with measured(testbed, 2) as both:
+        yield both
 
 
 def free_bytes(testbed: Testbed) -> int:
@@ -119,20 +141,64 @@ def test_what_a_killed_process_had_can_be_had_again(testbed: Testbed, programs: 
     assert other.do(f"plain {size}") == SUCCESS
 
 
-def test_a_cap_below_a_context_is_said_where_it_is_made_and_by_the_manager(
-    testbed: Testbed, manager: Manager, programs: list[Program]
+def refused(testbed: Testbed, allocation_id: str, owner: Owner | None = None) -> AllocationStatus:
+    """What status says of an allocation whose programs tried in vain to make contexts, again and again."""
+    with held(testbed, allocation_id, SMALL_MIB, owner):
+        for _ in range(2):
+            program = Program(testbed, allocation_id)
+            try:
+                assert [program.do("start"), program.do("create 0")] == [OUT_OF_MEMORY] * 2
+            finally:
+                program.end()
+        return share(testbed.status(), allocation_id)
+
+
+def test_a_cap_below_a_context_is_said_by_the_call_the_log_status_metric_and_an_event_of_the_pod(
+    testbed: Testbed,
 ) -> None:
-    """The size of a context is known from the others on that GPU."""
-    with held(testbed, "small", 100):
-        program = Program(testbed, "small")
-        try:
-            assert program.do("start") == OUT_OF_MEMORY
-            assert program.do("create 0") == OUT_OF_MEMORY
-            context_mib = share(testbed.status(), "one").memory_overhead_bytes[0] // 2 // MIB
-            assert f"takes about {context_mib} MiB" in manager.log()
-            assert share(testbed.status(), "small").refused_context_bytes == context_mib * MIB
-        finally:
-            program.end()
+    """The size of a context is known from another on that GPU."""
+    with serving(testbed.root) as (api, kubeconfig):
+        manager = testbed.manager(f"{ON}node_name: n1\nkubeconfig: {kubeconfig}\n")
+        with measured(testbed, 1):
+            (context_bytes,) = share(testbed.status(), "one").memory_overhead_bytes
+            uids = {"first": str(uuid.uuid4()), "second": str(uuid.uuid4())}
+            for name, uid in uids.items():
+                owner = Owner(namespace="team", pod=f"pod-{name}", pod_uid=uid, container="main")
+                assert refused(testbed, name, owner).refused_context_bytes == context_bytes
+            with held(testbed, "small", SMALL_MIB):
+                program = Program(testbed, "small")
+                try:
+                    assert program.do("start") == OUT_OF_MEMORY
+                    told = Pages(manager).values()["edgeshare_allocation_refused_context_bytes,small,,,"]
+                finally:
+                    program.end()
+            assert told == context_bytes
+            # An event of the first that was one too many would come before the second's.
+            testbed.until(
+                lambda _: {event["involvedObject"]["name"] for event in api.events} == {"pod-first", "pod-second"}
+            )
+        manager.end()
+    events = {event["involvedObject"]["uid"]: event for event in api.events}
+    assert len(api.events) == len(events) == 2
+    context_mib = context_bytes // MIB
+    for name, uid in uids.items():
+        event = events[uid]
+        assert event["involvedObject"] == {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": "team",
+            "name": f"pod-{name}",
+            "uid": uid,
+        }
+        assert (event["type"], event["reason"]) == ("Warning", "GPUContextRefused")
+        for said in (
+            f"container main: a context on device 0 takes about {context_mib} MiB",
+            f"the cap of {SMALL_MIB} MiB",
+            "raise the cap (edge/gpu-memory-mib",
+        ):
+            assert said in event["message"]
+    said = [line for line in manager.log().splitlines() if f"takes about {context_mib} MiB" in line]
+    assert [re.findall(r"allocation (\w+):", line) for line in said] == [["first"], ["second"], ["small"]]
 
 
 def test_what_a_process_uses_counts_on_the_gpu_that_it_is_on(testbed: Testbed, manager: Manager) -> None:

@@ -41,6 +41,7 @@ STATUS = NodeStatus(
             offences={"malformed": 4, "flood": 0},
             memory_bytes=[1 << 20],
             memory_overhead_bytes=[1 << 10],
+            refused_context_bytes=300 << 20,
         ),
         AllocationStatus(
             allocation=Allocation(id="two", device_ids=["GPU-a", "GPU-b"], request_percent=100, limit_percent=100),
@@ -87,6 +88,8 @@ def value(name: str, **labels: str) -> float:
         ("edgeshare_allocation_memory_used_bytes", {"allocation": "one"}, 1 << 20),
         ("edgeshare_allocation_memory_overhead_bytes", {"allocation": "one"}, 1 << 10),
         ("edgeshare_allocation_memory_used_bytes", {"allocation": "two", "device": "GPU-b"}, 2),
+        ("edgeshare_allocation_refused_context_bytes", {"allocation": "one"}, 300 << 20),
+        ("edgeshare_allocation_refused_context_bytes", {"allocation": "two"}, 0),
         ("edgeshare_offences_total", {"allocation": "one", "kind": "malformed"}, 4),
         ("edgeshare_offences_total", {"allocation": "one", "kind": "flood"}, 0),
         ("edgeshare_records_total", {}, 9),
