@@ -5,11 +5,11 @@ import platform
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
-from onenode.cache import cache_dir, make_once
+from onenode.errors import NodeError
+from onenode.packages import unpacked
 from programs import ROOT
 
 GLIBC_OLDEST = (2, 17)
@@ -27,23 +27,11 @@ def portable(processor: str, simgpu: bool = False) -> Path:
 
 
 def debian(package: str) -> Path:
-    """What a Debian package holds, unpacked into the tests' cache and not installed; skips the test where it cannot be
-    had."""
-    for tool in ("apt-get", "dpkg-deb"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"there is no {tool} here, to get Debian's {package} by")
-
-    def fetch(folder: Path) -> None:
-        with tempfile.TemporaryDirectory() as scratch:
-            # The scratch folder is this user's alone.
-            download = ["apt-get", "download", "-q", "-o", "APT::Sandbox::User=", package]
-            got = subprocess.run(download, cwd=scratch, check=False, capture_output=True, text=True)
-            if got.returncode != 0:
-                pytest.skip(f"apt-get cannot download {package}: {got.stderr.strip()[-200:]}")
-            for archive in Path(scratch).glob("*.deb"):
-                subprocess.run(["dpkg-deb", "-x", archive, folder], check=True)
-
-    return make_once(cache_dir() / f"debian-{package}", fetch)
+    """What a Debian package holds, unpacked and not installed; skips the test where it cannot be had."""
+    try:
+        return unpacked(package)
+    except NodeError as error:
+        pytest.skip(f"Debian's {package} cannot be had: {error}")
 
 
 class Emulator:

@@ -1,9 +1,12 @@
-"""The distribution's packages that the node and its images need."""
+"""The distribution's packages that the node, its images and the tests need."""
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterable
+from pathlib import Path
 
+from onenode.cache import cache_dir, make_once
 from onenode.command import run, say
 from onenode.errors import NodeError
 
@@ -41,3 +44,20 @@ def install(names: Iterable[str]) -> None:
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     run(["apt-get", "update", "-qq"], env=env)
     run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *wanted], env=env)
+
+
+def unpacked(name: str) -> Path:
+    """The folder with what a package holds: fetched by apt-get once, into the cache, and not installed; what it depends
+    on is not fetched. Raises NodeError where it cannot be had."""
+
+    def fetch(folder: Path) -> None:
+        for tool in ("apt-get", "dpkg-deb"):
+            if shutil.which(tool) is None:
+                raise NodeError(f"there is no {tool} here, to get Debian's package {name} by")
+        with tempfile.TemporaryDirectory() as scratch:
+            # The scratch folder is this user's alone.
+            run(["apt-get", "download", "-q", "-o", "APT::Sandbox::User=", name], cwd=Path(scratch))
+            for archive in Path(scratch).glob("*.deb"):
+                run(["dpkg-deb", "-x", archive, folder])
+
+    return make_once(cache_dir() / f"debian-{name}", fetch)
