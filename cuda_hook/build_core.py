@@ -17,6 +17,9 @@ uint32_t es_gate_number(uint32_t word);
 void es_gate_open(struct es_gate_page *page, uint32_t number, int contended, uint64_t now_ns, uint64_t free_at_ns,
                   uint64_t ends_at_ns);
 void es_gate_prolong(struct es_gate_page *page, uint64_t ends_at_ns);
+void es_gate_promise(struct es_gate_page *page, uint64_t looks_at_ns);
+int es_hint_left(const struct es_hint_page *page, uint32_t known, struct es_release *release, uint64_t *drained_at_ns);
+int es_hint_leave(struct es_hint_page *hint, const struct es_gate_page *gate, const struct es_release *release);
 void es_gate_close(struct es_gate_page *page);
 void es_gate_discard(struct es_gate_page *page);
 uint32_t es_gate_load(const struct es_gate_page *page);

@@ -42,6 +42,7 @@ class GatePages:
         self._hint_map = hint_map
         self._gate: Any = ffi.cast("struct es_gate_page *", ffi.from_buffer(gate_map))
         self._hint: Any = ffi.cast("struct es_hint_page *", ffi.from_buffer(hint_map))
+        self._drained_at: Any = ffi.new("uint64_t *")
 
     @classmethod
     def create(cls, epoch: int) -> Self:
@@ -83,6 +84,18 @@ class GatePages:
     def close(self) -> None:
         """Calls the grant back."""
         lib.es_gate_close(self._gate)
+
+    def promise(self, looks_at_ns: int) -> None:
+        """Says that somebody asks ``left`` then, so that what is left before need not be sent."""
+        lib.es_gate_promise(self._gate, looks_at_ns)
+
+    def left(self, known: int, record: Any) -> int | None:
+        """Copies the RELEASE that the client left into ``record`` (a C structure, unchecked) and returns when it says
+        that it had drained; None where that is none, or that of grant ``known``."""
+        if not lib.es_hint_left(self._hint, known, record, self._drained_at):
+            return None
+        drained_at_ns: int = self._drained_at[0]
+        return drained_at_ns
 
     def discard(self) -> None:
         """Closes the gate for ever: the client has to connect anew."""

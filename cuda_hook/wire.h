@@ -9,7 +9,8 @@
  *
  * The order of records: the client says HELLO; the manager answers WELCOME, which carries two memfds (SCM_RIGHTS:
  * first the gate page, then the hint page), or REFUSED. From then on the manager sends a record only as the answer to
- * RESERVE and MEMORY_QUERY; grants and revokes are written into the gate page, whose word is also a futex.
+ * RESERVE and MEMORY_QUERY; grants and revokes are written into the gate page, whose word is also a futex. A RELEASE that
+ * nobody waits for may be left in the hint page.
  *
  * Memory: what a client holds of a device is what was granted to it by RESERVED, by a top-up of its allowance word (in
  * the hint page), or declared; less what it gave back by FREED and what the manager took back out of the word. The word
@@ -80,6 +81,19 @@ enum es_release_flags {
     ES_RELEASE_FOLLOWS = 1, /* a launch is already waiting at the gate: as good as a REQUEST */
 };
 
+struct es_header {
+    uint16_t kind;
+    uint16_t size;   /* of the whole record, this header included */
+    uint32_t number; /* grant number, or the number of a memory request; 0 where there is none */
+};
+
+struct es_release {
+    struct es_header header; /* number: of the grant */
+    uint64_t gpu_ns;         /* GPU time since the grant or the last USAGE */
+    uint32_t flags;          /* es_release_flags */
+    uint32_t reserved;
+};
+
 /* First bytes of the gate page: written by the manager alone, mapped read-only by the client. */
 struct es_gate_page {
     uint32_t word;          /* es_gate_bits and the grant's number; a futex */
@@ -87,6 +101,7 @@ struct es_gate_page {
     uint64_t granted_at_ns; /* CLOCK_MONOTONIC of the grant in `word` */
     uint64_t free_at_ns;    /* CLOCK_MONOTONIC: when what others queued before it is done, as far as is known: launch then */
     uint64_t ends_at_ns;    /* CLOCK_MONOTONIC: before this the grant is not called back, and may be prolonged; 0: unknown */
+    uint64_t looks_at_ns;   /* CLOCK_MONOTONIC: then the manager looks at the hint page by itself; 0: it does not */
     uint8_t device_uuids[ES_DEVICES_MAX][ES_UUID_BYTES]; /* of the allocation's devices, in their order; zero: unknown */
 };
 
@@ -95,16 +110,13 @@ struct es_hint_page {
     uint64_t backlog_ns;      /* GPU time that the client thinks it has queued */
     uint64_t launches;        /* submissions so far */
     uint32_t waiting_threads; /* threads at the closed gate */
-    uint32_t reserved_word;
+    uint32_t reserved;
     uint64_t ends_at_ns;      /* CLOCK_MONOTONIC: when what is queued is done, as far as the client can tell; 0: unknown */
-    uint64_t reserved[4];     /* what follows is written by other threads than what is above: another cache line */
+    /* A RELEASE that is not sent, since the manager looks here in time (looks_at_ns); its number is written last. */
+    struct es_release left;
+    uint64_t drained_at_ns; /* CLOCK_MONOTONIC: when it was left */
+    /* What follows is written by other threads than what is above: another cache line. */
     uint64_t allowance_bytes[ES_DEVICES_MAX]; /* of each device: held and not in use; changed by atomic operations alone */
-};
-
-struct es_header {
-    uint16_t kind;
-    uint16_t size;   /* of the whole record, this header included */
-    uint32_t number; /* grant number, or the number of a memory request; 0 where there is none */
 };
 
 struct es_hello {
@@ -136,13 +148,6 @@ struct es_refused {
 
 struct es_request {
     struct es_header header;
-};
-
-struct es_release {
-    struct es_header header; /* number: of the grant */
-    uint64_t gpu_ns;         /* GPU time since the grant or the last USAGE */
-    uint32_t flags;          /* es_release_flags */
-    uint32_t reserved;
 };
 
 /* Not owed: corrects what the hint page said at the revoke, and so what the next client is told (free_at_ns). */

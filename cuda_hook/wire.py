@@ -22,6 +22,7 @@ REQUEST = lib.ES_REQUEST
 RELEASE = lib.ES_RELEASE
 DRAINING = lib.ES_DRAINING
 USAGE = lib.ES_USAGE
+RELEASE_BYTES = ffi.sizeof("struct es_release")
 
 
 class Flaw(IntEnum):

@@ -14,6 +14,10 @@ void es_gate_open(struct es_gate_page *page, uint32_t number, int contended, uin
                   uint64_t ends_at_ns);
 /* The grant goes on beyond the end that was named. Wakes nobody: who looks then will see. */
 void es_gate_prolong(struct es_gate_page *page, uint64_t ends_at_ns);
+/* The manager looks at the hint page then. What is left there before need not be sent. */
+void es_gate_promise(struct es_gate_page *page, uint64_t looks_at_ns);
+/* What a client left there: false when that is that of grant `known` (0: nothing). */
+int es_hint_left(const struct es_hint_page *page, uint32_t known, struct es_release *release, uint64_t *drained_at_ns);
 /* Keeps the number of the grant that ends, so that the client can name it in its RELEASE. */
 void es_gate_close(struct es_gate_page *page);
 /* The page is dead: its client must connect anew. */
@@ -21,6 +25,9 @@ void es_gate_discard(struct es_gate_page *page);
 
 /* The client's side. The page may be mapped read-only. */
 uint32_t es_gate_load(const struct es_gate_page *page);
+
+/* Leaves a RELEASE where the manager promised to look. False when that was too late, and it has to be sent. */
+int es_hint_leave(struct es_hint_page *hint, const struct es_gate_page *gate, const struct es_release *release);
 
 /* Sleeps while the word is `seen`, at most timeout_ns: 0 when woken or changed, else ETIMEDOUT or EINTR. */
 int es_gate_wait(const struct es_gate_page *page, uint32_t seen, uint64_t timeout_ns);

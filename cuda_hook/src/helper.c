@@ -49,14 +49,15 @@ static void park(uint32_t seen, uint64_t timeout_ns)
     __atomic_store_n(&called, false, __ATOMIC_SEQ_CST);
 }
 
-/* With the lock held: gives the grant back. False when the record did not go out. */
-static bool release(uint32_t number)
+/* With the lock held: gives the grant back, as foretold when the next client begins then or before. False when the record
+ * did not go out. */
+static bool release(uint32_t number, bool foretold)
 {
     /* Who is on its way will wait at the gate. */
     const uint32_t follows = __atomic_load_n(&es_gate.arriving, __ATOMIC_SEQ_CST) > 0 ? ES_RELEASE_FOLLOWS : 0;
     struct es_release record = {{ES_RELEASE, sizeof(record), number}, es_gate.gpu_ns, follows, 0};
 
-    if (!es_session_send(&record))
+    if (!(foretold && es_hint_leave(es_gate.hint, es_gate.page, &record)) && !es_session_send(&record))
         return false;
     es_gate.released = number;
     es_gate.requested = follows != 0;
@@ -107,13 +108,15 @@ static void give_back(uint32_t number, bool sleeps)
     es_barrier_everywhere();
     while (es_mode_now() == ES_JOINED) {
         const bool all = es_batches_close_all();
+        uint64_t now_ns;
         bool drained;
 
         es_lock_take(&es_gate.lock);
         drained = all && es_batches_drained();
+        now_ns = es_now_ns();
         if (drained)
-            learn_end(told_ns, es_now_ns());
-        if (drained && (release(number) || es_mode_now() != ES_JOINED)) {
+            learn_end(told_ns, now_ns);
+        if (drained && (release(number, told_ns != 0 && told_ns < now_ns + FORETELL_SOONER_NS) || es_mode_now() != ES_JOINED)) {
             es_lock_give(&es_gate.lock);
             return;
         }
@@ -156,7 +159,7 @@ static void give_back_idle(uint32_t number)
         return;
     es_lock_take(&es_gate.lock);
     if (__atomic_load_n(&es_gate.arriving, __ATOMIC_SEQ_CST) == 0 && es_batches_drained() && es_gate_number(es_gate_load(es_gate.page)) == number)
-        gone = release(number);
+        gone = release(number, false);
     /* Until the next grant opens it again, the gate stays shut: the manager's word may say "held" a little longer. */
     if (gone)
         __atomic_store_n(&es_gate.paused, 0, __ATOMIC_RELEASE);

@@ -245,6 +245,14 @@ class Arbiter:
         """Before when the present grant will not be called back; 0 where it may be at any time."""
         return self._slices.known_end_ns()
 
+    def ending(self) -> str | None:
+        """The allocation whose successor is granted already while it drains."""
+        return self._slices.ending()
+
+    def turn_end_ns(self) -> int:
+        """When the present slice ends."""
+        return self._slices.field.slice_end_ns
+
     def account(self, allocation_id: str, now_ns: int) -> Account:
         """What the allocation has had. Raises NotFound."""
         contender = self._known(allocation_id)

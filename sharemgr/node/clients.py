@@ -82,8 +82,10 @@ class Client:
         "_hear_others",
         "_inbox",
         "_last",
+        "_left",
         "_loop",
         "_opened_at_ns",
+        "_sent",
         "_terms",
         "client_id",
         "connected_at_ns",
@@ -122,6 +124,9 @@ class Client:
         self._last = 0
         self._opened_at_ns = 0
         self._claimed_ns = 0  # GPU time, since then
+        # The grants that it gave back last, by a record and without one.
+        self._sent = 0
+        self._left = 0
         loop.watch(connection.fileno(), self._readable)
         if peer.pidfd >= 0:
             loop.watch(peer.pidfd, self.end)
@@ -146,6 +151,23 @@ class Client:
         """Lets it queue up to another end of its grant; nothing where it has not joined."""
         if self.pages is not None:
             self.pages.prolong(ends_at_ns)
+
+    def hear(self, now_ns: int) -> None:
+        """Takes in a RELEASE that it left in its hint page, as of when it says that it left it."""
+        inbox = self._inbox
+        if self.pages is None:
+            return
+        drained_at_ns = self.pages.left(self._left, inbox.release)
+        if drained_at_ns is None:
+            return
+        self._left = inbox.header.number
+        if self._left == self._sent:
+            return
+        try:
+            inbox.kind(wire.RELEASE_BYTES)
+            self._release(min(drained_at_ns, now_ns))
+        except wire.MalformedRecord as error:
+            self.offend(self._flaw(error.flaw, wire.RELEASE_BYTES), str(error))
 
     def end(self) -> None:
         """Takes the client out: its process died, its connection ended, or it is to leave."""
@@ -218,13 +240,10 @@ class Client:
         if self.pages is None:
             self._join(inbox.record(kind), now_ns)
         elif kind == wire.RELEASE:
-            release = inbox.release
-            number = release.header.number
-            if self._check_usage(number, release.gpu_ns, now_ns):
-                self._first = 0
-            terms.device.release(
-                terms.allocation_id, self.client_id, number, release.gpu_ns, release.flags & 1 == 1, now_ns
-            )
+            # One that was left too late for a look is sent as well.
+            self._sent = inbox.header.number
+            if self._sent != self._left:
+                self._release(now_ns)
         elif kind == wire.DRAINING:
             draining = inbox.draining
             number = draining.header.number
@@ -239,6 +258,17 @@ class Client:
             terms.device.usage(terms.allocation_id, self.client_id, number, usage.gpu_ns, now_ns)
         else:
             self._handle_memory(inbox.record(kind), now_ns)
+
+    def _release(self, now_ns: int) -> None:
+        """Handles the RELEASE in the inbox. Others may be heard meanwhile, by way of the same inbox."""
+        release = self._inbox.release
+        number = release.header.number
+        if self._check_usage(number, release.gpu_ns, now_ns):
+            self._first = 0
+        terms = self._terms
+        terms.device.release(
+            terms.allocation_id, self.client_id, number, release.gpu_ns, release.flags & 1 == 1, now_ns
+        )
 
     def _handle_memory(self, record: wire.ClientRecord, now_ns: int) -> None:
         memory = self._terms.memory

@@ -24,6 +24,12 @@ class Gates(Protocol):
     def foretold(self) -> Iterable[tuple[int, int]]:
         """Of each client that says so: its id, and when it thinks it will have drained."""
 
+    def promise(self, looks_at_ns: int) -> None:
+        """Says that ``hear`` is called then at the latest."""
+
+    def hear(self, now_ns: int) -> None:
+        """Takes in what its clients gave back without sending it."""
+
     def stopped(self) -> Collection[int]:
         """The clients whose processes are stopped now."""
 
@@ -38,6 +44,11 @@ class DeviceArbiter:
     def __init__(self, loop: Loop, settings: Settings) -> None:
         self._arbiter = Arbiter(settings)
         self._gates: dict[str, Gates] = {}
+        self._ending: str | None = None  # who drains while the next is granted already …
+        self._unheard: Gates | None = None  # … and may have given back since without a word
+        self._hearing = False
+        self._looks_at_ns = 0
+        self._now_ns = 0  # of the last event
         self.timer = DeadlineTimer(loop, self._tick)
 
     def close(self) -> None:
@@ -47,48 +58,61 @@ class DeviceArbiter:
     def add(self, allocation_id: str, share: Share, gates: Gates, now_ns: int) -> None:
         """From now on the allocation takes part."""
         self._gates[allocation_id] = gates
-        self._perform(self._arbiter.add(allocation_id, share, now_ns), now_ns)
+        self._perform(self._arbiter.add(allocation_id, share, self._hear(now_ns)), now_ns)
 
     def update(self, allocation_id: str, share: Share, now_ns: int) -> None:
         """Changes its limit or class."""
-        self._perform(self._arbiter.update(allocation_id, share, now_ns), now_ns)
+        self._perform(self._arbiter.update(allocation_id, share, self._hear(now_ns)), now_ns)
 
     def remove(self, allocation_id: str, now_ns: int) -> None:
         """Its clients are gone."""
-        self._perform(self._arbiter.remove(allocation_id, now_ns), now_ns)
+        self._perform(self._arbiter.remove(allocation_id, self._hear(now_ns)), now_ns)
         del self._gates[allocation_id]
 
     def join(self, allocation_id: str, client_id: int, now_ns: int) -> None:
         """A client came."""
-        self._perform(self._arbiter.join(allocation_id, client_id, now_ns), now_ns)
+        self._perform(self._arbiter.join(allocation_id, client_id, self._hear(now_ns)), now_ns)
 
     def gone(self, allocation_id: str, client_id: int, now_ns: int) -> None:
         """A client left or died."""
-        self._perform(self._arbiter.gone(allocation_id, client_id, now_ns), now_ns)
+        self._perform(self._arbiter.gone(allocation_id, client_id, self._hear(now_ns)), now_ns)
 
     def request(self, allocation_id: str, client_id: int, now_ns: int) -> None:
         """A launch of a client waits at its closed gate."""
-        self._perform(self._arbiter.request(allocation_id, client_id, now_ns), now_ns)
+        self._perform(self._arbiter.request(allocation_id, client_id, self._hear(now_ns)), now_ns)
 
     def release(self, allocation_id: str, client_id: int, number: int, gpu_ns: int, follows: bool, now_ns: int) -> None:
-        """A client drained its part of grant ``number``."""
+        """A client drained its part of grant ``number``; heard of later, not before the last event."""
+        now_ns = self._hear(now_ns)
         commands = self._arbiter.release(allocation_id, client_id, number, gpu_ns, follows, now_ns)
         self._perform(commands, now_ns)
 
     def draining(self, allocation_id: str, client_id: int, number: int, ends_at_ns: int, now_ns: int) -> None:
         """A client says when its part of grant ``number``, which was called back, will have drained."""
+        now_ns = self._hear(now_ns)
         self._perform(self._arbiter.draining(allocation_id, client_id, number, ends_at_ns, now_ns), now_ns)
 
     def usage(self, allocation_id: str, client_id: int, number: int, gpu_ns: int, now_ns: int) -> None:
         """GPU time that a client used under grant ``number`` so far."""
+        now_ns = self._hear(now_ns)
         self._perform(self._arbiter.usage(allocation_id, client_id, number, gpu_ns, now_ns), now_ns)
 
     def account(self, allocation_id: str, now_ns: int) -> Account:
         """What the allocation had within the window."""
-        return self._arbiter.account(allocation_id, now_ns)
+        return self._arbiter.account(allocation_id, self._hear(now_ns))
 
     def _tick(self, now_ns: int) -> None:
-        self._perform(self._arbiter.tick(now_ns), now_ns)
+        self._perform(self._arbiter.tick(self._hear(now_ns)), now_ns)
+
+    def _hear(self, now_ns: int) -> int:
+        """Before anything else happens at a time: takes in what was given back until then. Returns the time, which is
+        that of the last event where this one was heard of late."""
+        if self._unheard is not None and not self._hearing:
+            self._hearing = True
+            self._unheard.hear(now_ns)
+            self._hearing = False
+        self._now_ns = max(self._now_ns, now_ns)
+        return self._now_ns
 
     def _perform(self, commands: list[Command], now_ns: int) -> None:
         arbiter = self._arbiter
@@ -108,5 +132,19 @@ class DeviceArbiter:
             elif not isinstance(command, Revoke | Check | Prolong):
                 free_at_ns = arbiter.device_free_ns()
                 gates.open_gates(command.number, command.contended, now_ns, free_at_ns, arbiter.slice_end_ns())
+        ending = arbiter.ending()
+        if ending != self._ending:
+            self._ending = ending
+            self._unheard = None if ending is None else self._gates[ending]
+            if self._unheard is not None:
+                # Nobody waits for its RELEASE, so it need not wake anybody.
+                self._looks_at_ns = arbiter.turn_end_ns()
+                self._unheard.promise(self._looks_at_ns)
+        if self._hearing:
+            # What happens now comes after it.
+            return
+        deadline_ns = arbiter.deadline_ns()
+        if self._unheard is not None and self._looks_at_ns > now_ns:
+            deadline_ns = self._looks_at_ns if deadline_ns is None else min(deadline_ns, self._looks_at_ns)
         # After the gates: the timer's system call delays nobody then.
-        self.timer.arm(arbiter.deadline_ns())
+        self.timer.arm(deadline_ns)

@@ -132,6 +132,17 @@ class AllocationServer:
                 if ends_at_ns:
                     yield client.client_id, ends_at_ns
 
+    def promise(self, looks_at_ns: int) -> None:
+        """Says that ``hear`` is called then at the latest."""
+        for client in self.clients.values():
+            if client.pages is not None:
+                client.pages.promise(looks_at_ns)
+
+    def hear(self, now_ns: int) -> None:
+        """Takes in what its clients gave back without sending it."""
+        for client in list(self.clients.values()):
+            client.hear(now_ns)
+
     def stopped(self) -> Collection[int]:
         """The clients whose processes are stopped now."""
         return [client.client_id for client in self.clients.values() if client.peer.stopped()]

@@ -213,6 +213,10 @@ class Slices:
         """When the one before the holder will have drained; a time that is over where it has."""
         return self._foreseen_end_ns if self._ending is not None else 0
 
+    def ending(self) -> str | None:
+        """Who is about to drain while the next is granted already."""
+        return self._ending.id if self._ending is not None else None
+
     def known_end_ns(self) -> int:
         """Before when the holder will not be revoked; 0 where it may be at any time."""
         return 0 if self.field.rivals.latency_present else self.field.slice_end_ns

@@ -149,6 +149,22 @@ class ScriptedManager:
         self._until(lambda: bool(of_number()), f"client {index} did not release grant {number}")
         return of_number()[0]
 
+    def promise(self, looks_at_ns: int, index: int = 0) -> None:
+        """Says that it looks then at what a client left."""
+        self._pages(index).promise(looks_at_ns)
+
+    def finds_release(self, number: int, index: int = 0) -> wire.Release:
+        """Waits until a grant was given back, by a record or by one that was left; returns it."""
+        inbox = wire.Inbox()
+        deadline_s = time.monotonic() + PATIENCE_S
+        while not self.released(number, index):
+            if self._pages(index).left(0, inbox.release) is not None and inbox.header.number == number:
+                release = wire.parse(bytes(inbox.buffer[: wire.RELEASE_BYTES]))
+                assert isinstance(release, wire.Release)
+                return release
+            assert time.monotonic() < deadline_s, f"client {index} did not give grant {number} back"
+        return self.hears_release(number, index)
+
     def sees_end(self, index: int = 0) -> None:
         """Waits until a client's connection has ended."""
         self._until(lambda: self._joined()[index].ended, f"client {index} is still there")

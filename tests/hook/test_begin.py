@@ -68,3 +68,36 @@ def test_a_manager_that_dies_before_the_begin_keeps_nobody_waiting(stage: Stage,
     # The grace time, and with the open policy on it goes.
     assert time.monotonic_ns() < died_ns + LATE_NS
     assert len(stage.executed()) == 20
+
+
+def test_a_release_that_nobody_waits_for_is_left_where_the_manager_looks(
+    stage: Stage, manager: ScriptedManager
+) -> None:
+    client = stage.client().ready().start()
+    client.tell("launch 500 2000")
+    manager.hears(wire.Request)
+    left = 0
+    for count in range(1, 21):
+        number = manager.grant()
+        while len(stage.executed()) < count * 8:
+            pass
+        manager.promise(looks_at_ns=time.monotonic_ns() + LATE_NS)
+        manager.revoke()
+        release = manager.finds_release(number)
+        assert release.number == number
+        assert stage.machine.gpus()[0].queued == 0
+        left += not manager.released(number)
+    # One that drained sooner than it foretold is sent: somebody could begin.
+    assert left > 5
+
+
+def test_a_release_is_sent_where_the_look_is_over(stage: Stage, manager: ScriptedManager) -> None:
+    client = stage.client().ready().start()
+    client.tell("launch 500 2000")
+    manager.hears(wire.Request)
+    number = manager.grant()
+    while len(stage.executed()) < 8:
+        pass
+    manager.promise(looks_at_ns=time.monotonic_ns())
+    manager.revoke()
+    assert manager.hears_release(number).follows

@@ -128,7 +128,7 @@ class Attacker:
         records = [
             kind
             for number in numbers
-            for kind in (wire.Release(number, 1, True), wire.Usage(number, 1), wire.Draining(number, 1, 1))
+            for kind in (wire.Release(number, 1, True), wire.Usage(number, 1), wire.Draining(number, 1))
         ]
         for packet in cycle([wire.encode(record) for record in records]):
             self.pour(client.socket, packet, 100)
@@ -173,7 +173,7 @@ class Attacker:
                 await_event(client.socket, select.POLLIN, 0.001)
             number = client.word >> 2
             client.send(wire.Usage(number, gpu_ns))
-            client.send(wire.Draining(number, 1 << 61, 1 << 60))
+            client.send(wire.Draining(number, 1 << 61))
             client.release(number, gpu_ns)
 
     def lies_about_memory(self) -> None:

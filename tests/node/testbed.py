@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from cuda_hook import wire
 from cuda_hook._core import ffi, lib
@@ -204,15 +204,38 @@ class WireClient:
         """Writes into the hint page what is queued."""
         self._hints[:8] = backlog_ns.to_bytes(8, "little")
 
+    def foretell(self, ends_at_ns: int) -> None:
+        """Writes into the hint page when what is queued is done."""
+        self._hint.ends_at_ns = ends_at_ns
+
+    def leave(self, number: int, gpu_ns: int = 0, follows: bool = False) -> bool:
+        """Leaves a RELEASE in the hint page; False where it is too late for that."""
+        self._released = number
+        packet = ffi.from_buffer("struct es_release *", wire.encode(wire.Release(number, gpu_ns, follows)))
+        return bool(lib.es_hint_leave(self._hint, self.gate, packet))
+
+    def leave_garbage(self, garbage: bytes) -> None:
+        """Writes anything where a RELEASE is left."""
+        offset = ffi.offsetof("struct es_hint_page", "left")
+        self._hints[offset : offset + len(garbage)] = garbage
+
+    @property
+    def _hint(self) -> Any:
+        return ffi.cast("struct es_hint_page *", ffi.from_buffer(self._hints))
+
+    @property
+    def gate(self) -> Any:
+        """The gate page, as the manager wrote it."""
+        assert self._map is not None
+        return ffi.cast("struct es_gate_page *", ffi.from_buffer(self._map))
+
     @property
     def word(self) -> int:
-        assert self._map is not None
-        return int(lib.es_gate_load(ffi.cast("struct es_gate_page *", ffi.from_buffer(self._map))))
+        return int(lib.es_gate_load(self.gate))
 
     @property
     def epoch(self) -> int:
-        assert self._map is not None
-        return int.from_bytes(self._map[4:8], "little")
+        return int(self.gate.epoch)
 
     @property
     def held(self) -> bool:
@@ -233,6 +256,13 @@ class WireClient:
     def contended(self) -> None:
         """Waits until the gate says that others have work."""
         self._wait(lambda word: bool(word & lib.ES_GATE_CONTENDED))
+
+    def begins(self, free_at_ns: int) -> None:
+        """Waits until the manager says that the device is free at this time."""
+        deadline_s = time.monotonic() + PATIENCE_S
+        while self.gate.free_at_ns != free_at_ns:
+            lib.es_gate_wait(self.gate, self.word, 1_000_000)
+            assert time.monotonic() < deadline_s, self.gate.free_at_ns
 
     def release(self, number: int, gpu_ns: int = 0, follows: bool = False) -> None:
         self._released = number
