@@ -28,45 +28,30 @@ static void bring_down(CUdevice device, uint64_t *free, uint64_t *total)
         *free = cap - used;
 }
 
-CUresult es_cuMemGetInfo_v2(size_t *free, size_t *total)
-{
-    uint64_t bytes[2];
-    CUdevice device;
-    CUresult result;
+/* The older form of each has 32 bits. */
+#define MEM_GET_INFO(name, size)                                            \
+    CUresult es_##name(size *free, size *total)                             \
+    {                                                                       \
+        uint64_t bytes[2];                                                  \
+        CUdevice device;                                                    \
+        CUresult result;                                                    \
+                                                                            \
+        ES_REAL_OR_RETURN(name);                                            \
+        result = ES_DRIVER(name)(free, total);                              \
+        if (result != CUDA_SUCCESS || free == NULL || total == NULL ||      \
+            ES_DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS)             \
+            return result;                                                  \
+        bytes[0] = *free;                                                   \
+        bytes[1] = *total;                                                  \
+        bring_down(device, &bytes[0], &bytes[1]);                           \
+        *free = (size)bytes[0];                                             \
+        *total = (size)bytes[1];                                            \
+        return result;                                                      \
+    }                                                                       \
+    ES_EXPORT(name)
 
-    ES_REAL_OR_RETURN(cuMemGetInfo_v2);
-    result = ES_DRIVER(cuMemGetInfo_v2)(free, total);
-    if (result != CUDA_SUCCESS || free == NULL || total == NULL ||
-        ES_DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
-        return result;
-    bytes[0] = *free;
-    bytes[1] = *total;
-    bring_down(device, &bytes[0], &bytes[1]);
-    *free = bytes[0];
-    *total = bytes[1];
-    return result;
-}
-ES_EXPORT(cuMemGetInfo_v2);
-
-CUresult es_cuMemGetInfo(unsigned int *free, unsigned int *total)
-{
-    uint64_t bytes[2];
-    CUdevice device;
-    CUresult result;
-
-    ES_REAL_OR_RETURN(cuMemGetInfo);
-    result = ES_DRIVER(cuMemGetInfo)(free, total);
-    if (result != CUDA_SUCCESS || free == NULL || total == NULL ||
-        ES_DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
-        return result;
-    bytes[0] = *free;
-    bytes[1] = *total;
-    bring_down(device, &bytes[0], &bytes[1]);
-    *free = (unsigned int)bytes[0];
-    *total = (unsigned int)bytes[1];
-    return result;
-}
-ES_EXPORT(cuMemGetInfo);
+MEM_GET_INFO(cuMemGetInfo_v2, size_t);
+MEM_GET_INFO(cuMemGetInfo, unsigned int);
 
 /* Programs ask before they have made a context. */
 static bool capped(uint64_t total)
@@ -76,26 +61,18 @@ static bool capped(uint64_t total)
            total > es_gate.config.memory_cap_bytes;
 }
 
-CUresult es_cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
-{
-    CUresult result;
+#define DEVICE_TOTAL_MEM(name, size)                                        \
+    CUresult es_##name(size *bytes, CUdevice dev)                           \
+    {                                                                       \
+        CUresult result;                                                    \
+                                                                            \
+        ES_REAL_OR_RETURN(name);                                            \
+        result = ES_DRIVER(name)(bytes, dev);                               \
+        if (result == CUDA_SUCCESS && bytes != NULL && capped(*bytes))      \
+            *bytes = (size)es_gate.config.memory_cap_bytes;                 \
+        return result;                                                      \
+    }                                                                       \
+    ES_EXPORT(name)
 
-    ES_REAL_OR_RETURN(cuDeviceTotalMem_v2);
-    result = ES_DRIVER(cuDeviceTotalMem_v2)(bytes, dev);
-    if (result == CUDA_SUCCESS && bytes != NULL && capped(*bytes))
-        *bytes = es_gate.config.memory_cap_bytes;
-    return result;
-}
-ES_EXPORT(cuDeviceTotalMem_v2);
-
-CUresult es_cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
-{
-    CUresult result;
-
-    ES_REAL_OR_RETURN(cuDeviceTotalMem);
-    result = ES_DRIVER(cuDeviceTotalMem)(bytes, dev);
-    if (result == CUDA_SUCCESS && bytes != NULL && capped(*bytes))
-        *bytes = (unsigned int)es_gate.config.memory_cap_bytes;
-    return result;
-}
-ES_EXPORT(cuDeviceTotalMem);
+DEVICE_TOTAL_MEM(cuDeviceTotalMem_v2, size_t);
+DEVICE_TOTAL_MEM(cuDeviceTotalMem, unsigned int);
