@@ -19,17 +19,14 @@ enum { FIRST_OF_NVML = ES_SYMBOL_nvmlDeviceGetMemoryInfo };
 static const struct names {
 #define ES_NAME(name) char name[sizeof(#name)];
 #include "symbol_names.h"
-#undef ES_NAME
 } names = {
 #define ES_NAME(name) #name,
 #include "symbol_names.h"
-#undef ES_NAME
 };
 
 static const uint16_t name_at[ES_SYMBOLS] = {
 #define ES_NAME(name) offsetof(struct names, name),
 #include "symbol_names.h"
-#undef ES_NAME
 };
 
 _Static_assert(sizeof(names) <= UINT16_MAX, "name_at has 16 bits");
@@ -50,25 +47,11 @@ static inline void *computed(void *address)
 void *es_wrapper(enum es_symbol symbol)
 {
     switch (symbol) {
-#define ES_CASE(name)      \
+#define ES_NAME(name)      \
     case ES_SYMBOL_##name: \
         return computed((void *)es_##name);
-#define ES_PTSZ(kind, name, parameters, arguments, key, stream) ES_CASE(name) ES_CASE(name##_ptsz)
-#define ES_PTDS(kind, name, parameters, arguments, key) ES_CASE(name) ES_CASE(name##_ptds)
-#define ES_ONE(kind, name, parameters, arguments, key, stream) ES_CASE(name)
-#define ES_OWN(name) ES_CASE(name)
-#define ES_USED(name)
-#define ES_NVML(name) ES_CASE(name)
-#define ES_NVML_USED(name)
-#include "symbols.def"
-#undef ES_PTSZ
-#undef ES_PTDS
-#undef ES_ONE
-#undef ES_OWN
-#undef ES_USED
-#undef ES_NVML
-#undef ES_NVML_USED
-#undef ES_CASE
+#define ES_UNWRAPPED(name)
+#include "symbol_names.h"
     default:
         return NULL;
     }

@@ -11,7 +11,6 @@
 enum es_symbol {
 #define ES_NAME(name) ES_SYMBOL_##name,
 #include "symbol_names.h"
-#undef ES_NAME
     ES_SYMBOLS,
 };
 
