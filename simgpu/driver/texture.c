@@ -188,39 +188,35 @@ EXPORT CUresult cuTexRefDestroy(struct reference *hTexRef) {
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuTexRefSetArray(struct reference *hTexRef, CUarray hArray, unsigned int Flags) {
-    REFERENCE(hTexRef);
-    (void)Flags;
-    CUresult result = check_array(hArray);
+static CUresult set_array(struct reference *reference, CUarray array) {
+    REFERENCE(reference);
+    CUresult result = check_array(array);
     if (result == CUDA_SUCCESS)
-        hTexRef->array = hArray;
+        reference->array = array;
     return result;
 }
 
-EXPORT CUresult cuTexRefGetArray(CUarray *phArray, struct reference *hTexRef) {
-    REFERENCE(hTexRef);
-    if (!phArray || !hTexRef->array)
+static CUresult get_array(CUarray *array, const struct reference *reference) {
+    REFERENCE(reference);
+    if (!array || !reference->array)
         return CUDA_ERROR_INVALID_VALUE;
-    *phArray = hTexRef->array;
+    *array = reference->array;
     return CUDA_SUCCESS;
 }
+
+EXPORT CUresult cuTexRefSetArray(struct reference *hTexRef, CUarray hArray, unsigned int Flags) {
+    (void)Flags;
+    return set_array(hTexRef, hArray);
+}
+
+EXPORT CUresult cuTexRefGetArray(CUarray *phArray, struct reference *hTexRef) { return get_array(phArray, hTexRef); }
 
 EXPORT CUresult cuSurfRefSetArray(struct reference *hSurfRef, CUarray hArray, unsigned int Flags) {
-    REFERENCE(hSurfRef);
     (void)Flags;
-    CUresult result = check_array(hArray);
-    if (result == CUDA_SUCCESS)
-        hSurfRef->array = hArray;
-    return result;
+    return set_array(hSurfRef, hArray);
 }
 
-EXPORT CUresult cuSurfRefGetArray(CUarray *phArray, struct reference *hSurfRef) {
-    REFERENCE(hSurfRef);
-    if (!phArray || !hSurfRef->array)
-        return CUDA_ERROR_INVALID_VALUE;
-    *phArray = hSurfRef->array;
-    return CUDA_SUCCESS;
-}
+EXPORT CUresult cuSurfRefGetArray(CUarray *phArray, struct reference *hSurfRef) { return get_array(phArray, hSurfRef); }
 
 static CUresult set_address(struct reference *reference, CUdeviceptr address) {
     REFERENCE(reference);

@@ -105,3 +105,21 @@ result([part, back.raw[:16].decode(), outside])
     assert simulated.python(TYPES + script).result() == ["klmnstuv", "efghijklijklefgh", [1, 400, 1]]
     kinds = [each.kind for each in simulated.log()]
     assert kinds == ["copy"] * 8
+
+
+def test_texture_and_surface_references_hold_the_array_that_they_were_given(simulated: Simulated) -> None:
+    script = """
+plane = cu.out("cuArrayCreate_v2", ctypes.c_void_p, ctypes.byref(Plane(64, 64, FLOAT, 1)))
+reference = cu.out("cuTexRefCreate", ctypes.c_void_p)
+answers = []
+for kind in ("Tex", "Surf"):
+    give, take = getattr(cu, f"cu{kind}RefSetArray"), getattr(cu, f"cu{kind}RefGetArray")
+    held = ctypes.c_void_p()
+    answers.append([take(ctypes.byref(held), reference) if kind == "Tex" else 1, give(reference, None, 0),
+                    give(reference, plane, 0), take(None, reference), take(ctypes.byref(held), reference),
+                    held.value == plane.value, give(None, plane, 0), take(ctypes.byref(held), None)])
+cu.ok("cuTexRefDestroy", reference)
+result([answers, cu.cuTexRefSetArray(reference, plane, 0)])
+"""
+    of_each = [1, 400, 0, 1, 0, True, 400, 400]
+    assert simulated.python(TYPES + script).result() == [[of_each, of_each], 400]
