@@ -1,14 +1,10 @@
 #include "driver/array.h"
 
-#include "driver/graph.h"
-
 #define KNOWN_FLAGS 0xffu
 #define NO_MEMORY (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)
 static struct object_pool arrays = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* All of the process, so that a context takes its own with it. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct CUarray_st *first_array;
+static struct owned_list alone = {.lock = PTHREAD_MUTEX_INITIALIZER}; /* those that are no level of a mipmapped one */
 
 static size_t format_bytes(CUarray_format format) {
     switch (format) {
@@ -48,8 +44,7 @@ CUresult array_make(struct CUctx_st *context, const CUDA_ARRAY3D_DESCRIPTOR *wan
     struct CUarray_st *array = object_make(&arrays, sizeof *array);
     if (!array)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    array->context = context;
-    array->context_id = context->id;
+    array->owned = (struct owned){.context = context, .context_id = context->id};
     CUresult result = measure(array, wanted) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS && !(wanted->Flags & NO_MEMORY))
         result = allocate(context, array_bytes(array), ALLOCATION_DEVICE, 0, NULL, &array->begin);
@@ -57,7 +52,7 @@ CUresult array_make(struct CUctx_st *context, const CUDA_ARRAY3D_DESCRIPTOR *wan
         object_drop(&arrays, array);
         return result;
     }
-    array->mark = MARK_ARRAY;
+    array->owned.mark = MARK_ARRAY;
     *made = array;
     return CUDA_SUCCESS;
 }
@@ -69,9 +64,9 @@ void array_destroy(struct CUarray_st *array) {
 }
 
 static CUresult check(const struct CUarray_st *array) {
-    if (!array || array->mark != MARK_ARRAY)
+    if (!array || array->owned.mark != MARK_ARRAY)
         return CUDA_ERROR_INVALID_HANDLE;
-    bool lives = array->context->mark == MARK_CONTEXT && array->context->id == array->context_id;
+    bool lives = array->owned.context->mark == MARK_CONTEXT && array->owned.context->id == array->owned.context_id;
     return lives ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
@@ -93,10 +88,7 @@ static CUresult create(CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR *wanted) {
     CUresult result = array_make(context, wanted, &array);
     if (result != CUDA_SUCCESS)
         return result;
-    pthread_mutex_lock(&lock);
-    array->next = first_array;
-    first_array = array;
-    pthread_mutex_unlock(&lock);
+    owned_add(&alone, &array->owned);
     *handle = array;
     return CUDA_SUCCESS;
 }
@@ -161,35 +153,14 @@ EXPORT CUresult cuArrayDestroy(CUarray hArray) {
     CUresult result = check(hArray);
     if (result != CUDA_SUCCESS || hArray->level)
         return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_HANDLE : result;
-    result = capture_check_unsafe();
+    result = owned_remove(&alone, &hArray->owned);
     if (result == CUDA_SUCCESS)
-        result = queue_wait(hArray->context, load_u64(&hArray->context->shared->tail), false);
-    if (result != CUDA_SUCCESS)
-        return result;
-    pthread_mutex_lock(&lock);
-    struct CUarray_st **link = &first_array;
-    while (*link && *link != hArray)
-        link = &(*link)->next;
-    bool found = *link != NULL;
-    if (found)
-        *link = hArray->next;
-    pthread_mutex_unlock(&lock);
-    if (!found)
-        return CUDA_ERROR_INVALID_HANDLE;
-    array_destroy(hArray);
-    return CUDA_SUCCESS;
+        array_destroy(hArray);
+    return result;
 }
 
 void arrays_end(struct CUctx_st *context) {
-    pthread_mutex_lock(&lock);
-    for (struct CUarray_st **link = &first_array; *link;) {
-        struct CUarray_st *array = *link;
-        if (array->context != context) {
-            link = &array->next;
-            continue;
-        }
-        *link = array->next;
-        array_destroy(array);
-    }
-    pthread_mutex_unlock(&lock);
+    struct owned *own;
+    while ((own = owned_of(&alone, context)))
+        array_destroy((struct CUarray_st *)own);
 }

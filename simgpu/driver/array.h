@@ -3,11 +3,10 @@
 #define SIMGPU_ARRAY_H
 
 #include "driver/memory.h"
+#include "driver/owned.h"
 
 struct CUarray_st {
-    enum mark mark;
-    struct CUctx_st *context;
-    uint64_t context_id;
+    struct owned owned;
     CUDA_ARRAY3D_DESCRIPTOR description;
     size_t element;   /* bytes */
     size_t row;       /* bytes */
@@ -15,7 +14,6 @@ struct CUarray_st {
     size_t planes;    /* deep, or layers */
     uintptr_t begin;  /* 0: its memory is mapped later */
     bool level;       /* of a mipmapped array, which owns it */
-    struct CUarray_st *next;
 };
 
 /* As drivers report it for arrays whose memory is mapped later. */

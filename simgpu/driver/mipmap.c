@@ -1,23 +1,16 @@
 /* Mipmapped arrays: each level is an array of half the sides. */
 #include "driver/array.h"
-#include "driver/graph.h"
 
 enum { LEVELS = 32 };
 
 struct CUmipmappedArray_st {
-    enum mark mark;
-    struct CUctx_st *context;
-    uint64_t context_id;
+    struct owned owned;
     unsigned int levels;
     struct CUarray_st *level[LEVELS];
-    struct CUmipmappedArray_st *next;
 };
 
 static struct object_pool mipmaps = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* All of the process, so that a context takes its own with it. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct CUmipmappedArray_st *first;
+static struct owned_list made = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void destroy_mipmap(struct CUmipmappedArray_st *mipmap) {
     for (unsigned int level = 0; level < mipmap->levels; level++)
@@ -49,8 +42,7 @@ EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARR
     CUDA_ARRAY3D_DESCRIPTOR wanted = *pMipmappedArrayDesc;
     unsigned int most = most_levels(&wanted), levels = numMipmapLevels < most ? numMipmapLevels : most;
     CUresult result = CUDA_SUCCESS;
-    mipmap->context = context;
-    mipmap->context_id = context->id;
+    mipmap->owned = (struct owned){.context = context, .context_id = context->id};
     while (result == CUDA_SUCCESS && mipmap->levels < levels) {
         result = array_make(context, &wanted, &mipmap->level[mipmap->levels]);
         if (result != CUDA_SUCCESS)
@@ -65,20 +57,17 @@ EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARR
         destroy_mipmap(mipmap);
         return result;
     }
-    mipmap->mark = MARK_MIPMAP;
-    pthread_mutex_lock(&lock);
-    mipmap->next = first;
-    first = mipmap;
-    pthread_mutex_unlock(&lock);
+    mipmap->owned.mark = MARK_MIPMAP;
+    owned_add(&made, &mipmap->owned);
     *pHandle = mipmap;
     return CUDA_SUCCESS;
 }
 
-#define MIPMAP(handle)                                   \
-    do {                                                 \
-        CHECK_DRIVER();                                  \
-        if (!(handle) || (handle)->mark != MARK_MIPMAP)  \
-            return CUDA_ERROR_INVALID_HANDLE;            \
+#define MIPMAP(handle)                                        \
+    do {                                                      \
+        CHECK_DRIVER();                                       \
+        if (!(handle) || (handle)->owned.mark != MARK_MIPMAP) \
+            return CUDA_ERROR_INVALID_HANDLE;                 \
     } while (0)
 
 EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level) {
@@ -106,36 +95,14 @@ EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREM
 
 EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
     MIPMAP(hMipmappedArray);
-    struct CUctx_st *context = hMipmappedArray->context;
-    CUresult result = capture_check_unsafe();
+    CUresult result = owned_remove(&made, &hMipmappedArray->owned);
     if (result == CUDA_SUCCESS)
-        result = queue_wait(context, load_u64(&context->shared->tail), false);
-    if (result != CUDA_SUCCESS)
-        return result;
-    pthread_mutex_lock(&lock);
-    struct CUmipmappedArray_st **link = &first;
-    while (*link && *link != hMipmappedArray)
-        link = &(*link)->next;
-    bool found = *link != NULL;
-    if (found)
-        *link = hMipmappedArray->next;
-    pthread_mutex_unlock(&lock);
-    if (!found)
-        return CUDA_ERROR_INVALID_HANDLE;
-    destroy_mipmap(hMipmappedArray);
-    return CUDA_SUCCESS;
+        destroy_mipmap(hMipmappedArray);
+    return result;
 }
 
 void mipmaps_end(struct CUctx_st *context) {
-    pthread_mutex_lock(&lock);
-    for (struct CUmipmappedArray_st **link = &first; *link;) {
-        struct CUmipmappedArray_st *mipmap = *link;
-        if (mipmap->context != context) {
-            link = &mipmap->next;
-            continue;
-        }
-        *link = mipmap->next;
-        destroy_mipmap(mipmap);
-    }
-    pthread_mutex_unlock(&lock);
+    struct owned *own;
+    while ((own = owned_of(&made, context)))
+        destroy_mipmap((struct CUmipmappedArray_st *)own);
 }
