@@ -6,8 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from manager import PATIENCE_S
+from manager import PATIENCE_S, ScriptedManager
 
+from cuda_hook import wire
 from simgpu.create import create
 from simgpu.environment import variables
 from simgpu.machine import Interval, Machine
@@ -167,6 +168,16 @@ class Stage:
     def executed(self) -> list[Interval]:
         """All that the GPU has run so far."""
         return self.machine.log(0)[0]
+
+    def holds_until_granted(self, manager: ScriptedManager, client: Client, command: str) -> None:
+        """Gives a command that submits: nothing has run before a grant, and all of it has when this returns."""
+        client.tell(command)
+        manager.hears(wire.Request)
+        assert client.idle()
+        assert self.executed() == []
+        manager.grant()
+        assert client.answer() == [SUCCESS]
+        assert client.do("sync") == SUCCESS
 
     def hook_log(self) -> str:
         """What the hook wrote to its log."""

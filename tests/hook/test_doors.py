@@ -8,44 +8,27 @@ import pytest
 from manager import ScriptedManager
 from programs import HOOK, SUCCESS, Stage
 
-from cuda_hook import wire
-
 DOORS = ["linked", "dlsym", "default", "next", "getproc", "getproc2", "getproc_ptsz"]
 
 
 @pytest.mark.parametrize("door", DOORS)
 def test_a_launch_waits_for_a_grant_through(door: str, stage: Stage, manager: ScriptedManager) -> None:
     client = stage.client(door).ready().start()
-    client.tell("launch 1000")
-    manager.hears(wire.Request)
-    assert client.idle()
-    assert stage.executed() == []
-    manager.grant()
-    assert client.answer() == [SUCCESS]
-    assert client.do("sync") == SUCCESS
+    stage.holds_until_granted(manager, client, "launch 1000")
     assert [interval.kind for interval in stage.executed()] == ["kernel"]
 
 
 @pytest.mark.parametrize("how", ["ex", "cooperative"])
 def test_every_kind_of_launch_waits_for_a_grant(how: str, stage: Stage, manager: ScriptedManager) -> None:
     client = stage.client("getproc2").ready().start()
-    client.tell(f"launch 1000 1 0 {how}")
-    manager.hears(wire.Request)
-    assert client.idle()
-    manager.grant()
-    assert client.answer() == [SUCCESS]
+    stage.holds_until_granted(manager, client, f"launch 1000 1 0 {how}")
 
 
 @pytest.mark.parametrize("command", ["set", "setasync", "fetch"])
 def test_copies_and_sets_wait_for_a_grant(command: str, stage: Stage, manager: ScriptedManager) -> None:
     client = stage.client().ready().start()
     assert client.do("alloc plain 4096") == SUCCESS
-    client.tell(command)
-    manager.hears(wire.Request)
-    assert client.idle()
-    assert stage.executed() == []
-    manager.grant()
-    assert client.answer() == [SUCCESS]
+    stage.holds_until_granted(manager, client, command)
 
 
 def test_an_absent_driver_looks_absent(stage: Stage) -> None:

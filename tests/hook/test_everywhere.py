@@ -63,13 +63,7 @@ def test_a_stream_that_follows_a_capture_captures_too(mode: int, stage: Stage, m
     for command in (f"capture 1 {mode}", "launch 1000 1 1", "join 1 2", "launch 1000 2 2", "join 2 1", "endcapture 1"):
         assert client.do(command) == SUCCESS, command
     assert manager.said(wire.Request) == []
-    client.tell("graph 0 2")
-    manager.hears(wire.Request)
-    assert client.idle()
-    assert stage.executed() == []
-    manager.grant()
-    assert client.answer() == [SUCCESS]
-    assert client.do("sync") == SUCCESS
+    stage.holds_until_granted(manager, client, "graph 0 2")
     assert sum(interval.end_ns - interval.begin_ns for interval in stage.executed()) == 3 * MS
 
 

@@ -239,13 +239,7 @@ def test_a_capture_is_not_gated_and_not_broken(mode: int, stage: Stage, manager:
     assert client.do("launch 1000 3 1") == SUCCESS
     assert client.do("endcapture 1") == SUCCESS
     assert manager.said(wire.Request) == []
-    client.tell("graph 0 1")
-    manager.hears(wire.Request)
-    assert client.idle()
-    assert stage.executed() == []
-    manager.grant()
-    assert client.answer() == [SUCCESS]
-    assert client.do("sync") == SUCCESS
+    stage.holds_until_granted(manager, client, "graph 0 1")
     assert sum(i.end_ns - i.begin_ns for i in stage.executed()) == 3 * MS
 
 

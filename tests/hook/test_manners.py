@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from manager import PATIENCE_S, WELCOME, ScriptedManager
-from programs import HOOK, LINK_DRIVER, SUCCESS, Stage, compile_program
+from programs import HOOK, LINK_DRIVER, Stage, compile_program
 from testbed import Testbed
 
 from cuda_hook import wire
@@ -192,13 +192,7 @@ def test_beside_another_who_stands_in_front_of_the_driver_the_gate_holds(
     preload = {"before": [interposer, HOOK], "behind": [HOOK, interposer], "twice": [HOOK, second]}[order]
     environment = {"LD_PRELOAD": os.pathsep.join(str(path) for path in preload), "LD_BIND_NOW": "1"}
     client = stage.client(door, **environment, INTERPOSED=str(tmp_path / "interposed")).ready().start()
-    client.tell("launch 1000 3")
-    manager.hears(wire.Request)
-    assert client.idle()
-    assert stage.executed() == []
-    manager.grant()
-    assert client.answer() == [SUCCESS]
-    assert client.do("sync") == SUCCESS
+    stage.holds_until_granted(manager, client, "launch 1000 3")
     assert client.end() == (0, "")
     # Who stands before it is called as without the hook. By a handle, a launch is the driver's own.
     if order == "before" and door in ("linked", "default"):
