@@ -45,8 +45,6 @@ class Offence(StrEnum):
     """A connection that never said HELLO."""
     REFUSED = "refused"
     """A client of another version, or of another kind of device."""
-    OVERSTAYED = "overstayed"
-    """A slice that was called back and not given back in time: the next one was granted over it."""
 
 
 class Offences:
