@@ -91,6 +91,7 @@ class Caller:
         """Grants one and calls it back; returns when it did so, and when the client had given it back."""
         self._number += 1
         self._pages.open(self._number, True, time.monotonic_ns())
+        # A slice lasts so long: nothing but the clock ends it.
         time.sleep(SLICE_NS / NS_PER_S)
         self._pages.close()
         revoked_ns = time.monotonic_ns()
@@ -151,6 +152,7 @@ def call_back(
             caller.wait_for_work()
             for _ in range(WARM_UP + drains):
                 slices.append(caller.slice())
+                # Shut for so long, as while another has its turn.
                 time.sleep(BETWEEN_NS / NS_PER_S)
             program.check()
             intervals = laboratory.executed(0, cursor)

@@ -136,4 +136,5 @@ def wait_until_idle(laboratory: Laboratory, name: str) -> None:
     before_ns = -1
     while (executed_ns := laboratory.stage.machine.executed_ns(0)[name]) != before_ns:
         before_ns = executed_ns
+        # The machine's counters wake nobody, and what is not reported yet has to be within this time.
         time.sleep(REPORTED_WITHIN_S)
