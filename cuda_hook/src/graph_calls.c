@@ -1,6 +1,6 @@
 #include "gate.h"
+#include "graph_memory.h"
 #include "keys.h"
-#include "pools.h"
 #include "symbols.h"
 #include "wrappers.h"
 
@@ -27,7 +27,7 @@ static bool uploads(const CUDA_GRAPH_INSTANTIATE_PARAMS *params)
             passed = es_gate_ask();                                                                                \
         result = ES_DRIVER(name)(phGraphExec, hGraph, instantiateParams);                                          \
         es_gate_passed(passed);                                                                                    \
-        es_pools_graph_launched();                                                                                 \
+        es_graph_memory_launched();                                                                                \
         return result;                                                                                             \
     }                                                                                                              \
     ES_EXPORT(name)

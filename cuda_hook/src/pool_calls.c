@@ -1,5 +1,6 @@
 #include "account.h"
 #include "gate.h"
+#include "graph_memory.h"
 #include "pools.h"
 #include "symbols.h"
 #include "wrappers.h"
@@ -14,7 +15,7 @@ static bool captures(CUstream stream)
     if (ES_DRIVER(cuStreamIsCapturing) == NULL ||
         ES_DRIVER(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS || status == CU_STREAM_CAPTURE_STATUS_NONE)
         return false;
-    es_pools_graph_allocates();
+    es_graph_memory_expect();
     return true;
 }
 
@@ -170,7 +171,7 @@ CUresult es_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, con
                                    size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
 {
     ES_REAL_OR_RETURN(cuGraphAddMemAllocNode);
-    es_pools_graph_allocates();
+    es_graph_memory_expect();
     return ES_DRIVER(cuGraphAddMemAllocNode)(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
 ES_EXPORT(cuGraphAddMemAllocNode);
@@ -181,7 +182,7 @@ ES_EXPORT(cuGraphAddMemAllocNode);
     {                                                                                      \
         ES_REAL_OR_RETURN(name);                                                           \
         if (nodeParams != NULL && nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)        \
-            es_pools_graph_allocates();                                                    \
+            es_graph_memory_expect();                                                      \
         return ES_DRIVER(name) arguments;                                                  \
     }                                                                                      \
     ES_EXPORT(name)
@@ -206,7 +207,7 @@ CUresult es_cuDeviceGraphMemTrim(CUdevice device)
     ES_REAL_OR_RETURN(cuDeviceGraphMemTrim);
     result = ES_DRIVER(cuDeviceGraphMemTrim)(device);
     if (result == CUDA_SUCCESS && es_account_counts()) {
-        es_pools_graphs_trimmed();
+        es_graph_memory_trimmed();
         es_pools_look(device);
     }
     return result;
@@ -217,7 +218,7 @@ CUresult es_cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
     ES_REAL_OR_RETURN(cuGraphExecDestroy);
     if (es_account_counts())
-        es_pools_graph_ended(hGraphExec);
+        es_graph_memory_ended(hGraphExec);
     return ES_DRIVER(cuGraphExecDestroy)(hGraphExec);
 }
 ES_EXPORT(cuGraphExecDestroy);

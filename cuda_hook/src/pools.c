@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "devices.h"
 #include "gate.h"
+#include "graph_memory.h"
 #include "log.h"
 #include "symbols.h"
 
@@ -20,10 +20,7 @@ static struct pool {
     uint32_t changes;    /* counts what was counted: a figure from before one is out of date */
 } pools[POOLS];
 
-static uint64_t graphs_counted[ES_ORDINALS];
-static struct es_blocks backed; /* executable graphs that have their memory */
-static bool freed_some;      /* atomic: since a pool was last looked at */
-static bool graph_allocates; /* atomic */
+static bool freed_some; /* atomic: since a pool was last looked at */
 
 /* With the lock held. */
 static struct pool *find(CUmemoryPool handle)
@@ -104,24 +101,6 @@ static uint64_t look_at(CUmemoryPool handle)
     es_account_free(device, less);
     es_account_add(device, more);
     return less;
-}
-
-/* The same of what a device keeps for graphs. */
-static uint64_t look_at_graphs(CUdevice device)
-{
-    cuuint64_t reserved = 0;
-    uint64_t counted;
-
-    if (device < 0 || device >= ES_ORDINALS || !__atomic_load_n(&graph_allocates, __ATOMIC_RELAXED) ||
-        ES_DRIVER(cuDeviceGetGraphMemAttribute) == NULL ||
-        ES_DRIVER(cuDeviceGetGraphMemAttribute)(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) != CUDA_SUCCESS)
-        return 0;
-    counted = __atomic_exchange_n(&graphs_counted[device], reserved, __ATOMIC_ACQ_REL);
-    if (counted < reserved)
-        es_account_add(device, reserved - counted);
-    else
-        es_account_free(device, counted - reserved);
-    return counted > reserved ? counted - reserved : 0;
 }
 
 /* Calls look_at for all pools of a device (-1: of all), after trimming those where it is asked for. */
@@ -277,7 +256,7 @@ void es_pools_settle(struct es_block block, bool freed)
 void es_pools_look(CUdevice device)
 {
     (void)look_at_all(device, false);
-    (void)look_at_graphs(device);
+    (void)es_graph_memory_look(device);
 }
 
 void es_pools_waited(void)
@@ -287,89 +266,11 @@ void es_pools_waited(void)
         (void)look_at_all(-1, false);
 }
 
-void es_pools_graph_allocates(void)
-{
-    __atomic_store_n(&graph_allocates, true, __ATOMIC_RELAXED);
-}
-
-void es_pools_graph_launched(void)
-{
-    CUdevice device;
-
-    if (__atomic_load_n(&graph_allocates, __ATOMIC_RELAXED) && es_account_counts() &&
-        ES_DRIVER(cuCtxGetDevice)(&device) == CUDA_SUCCESS)
-        (void)look_at_graphs(device);
-}
-
-void es_pools_graphs_trimmed(void)
-{
-    es_lock_take(&lock);
-    es_blocks_clear(&backed);
-    es_lock_give(&lock);
-}
-
-static bool has_memory(CUgraphExec graph)
-{
-    struct es_block block;
-
-    es_lock_take(&lock);
-    block = es_blocks_remove(&backed, (uint64_t)(uintptr_t)graph);
-    if (block.address != 0)
-        (void)es_blocks_add(&backed, block);
-    es_lock_give(&lock);
-    return block.address != 0;
-}
-
-/* An upload makes the driver take what a launch would have taken, and does nothing else. */
-bool es_pools_graph_fits(CUgraphExec graph, CUstream stream)
-{
-    const struct es_block block = {(uint64_t)(uintptr_t)graph, 0, 0, 0, NULL};
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    cuuint64_t reserved = 0;
-    struct es_claim claim;
-    uint64_t counted;
-    CUdevice device;
-
-    if (__builtin_expect(!__atomic_load_n(&graph_allocates, __ATOMIC_RELAXED), 1) || !es_account_counts() ||
-        has_memory(graph) || ES_DRIVER(cuGraphUpload) == NULL || ES_DRIVER(cuDeviceGetGraphMemAttribute) == NULL ||
-        (ES_DRIVER(cuStreamIsCapturing) != NULL &&
-         (ES_DRIVER(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS ||
-          status != CU_STREAM_CAPTURE_STATUS_NONE)) ||
-        ES_DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS || device < 0 || device >= ES_ORDINALS)
-        return true;
-    counted = __atomic_load_n(&graphs_counted[device], __ATOMIC_ACQUIRE);
-    if (ES_DRIVER(cuGraphUpload)(graph, stream) != CUDA_SUCCESS ||
-        ES_DRIVER(cuDeviceGetGraphMemAttribute)(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) != CUDA_SUCCESS)
-        return true;
-    if (reserved > counted) {
-        /* Refused, the account makes graphs give back what is not in use, which this is not yet: so nothing is left. */
-        if (!es_account_claim(&claim, device, reserved - counted))
-            return false;
-        es_account_use(&claim);
-        (void)__atomic_fetch_add(&graphs_counted[device], reserved - counted, __ATOMIC_ACQ_REL);
-    }
-    es_lock_take(&lock);
-    (void)es_blocks_add(&backed, block);
-    es_lock_give(&lock);
-    return true;
-}
-
-void es_pools_graph_ended(CUgraphExec graph)
-{
-    es_lock_take(&lock);
-    (void)es_blocks_remove(&backed, (uint64_t)(uintptr_t)graph);
-    es_lock_give(&lock);
-}
-
 bool es_pools_trim(CUdevice device)
 {
     uint64_t less = look_at_all(device, true);
 
-    if (__atomic_load_n(&graph_allocates, __ATOMIC_RELAXED) && ES_DRIVER(cuDeviceGraphMemTrim) != NULL) {
-        (void)ES_DRIVER(cuDeviceGraphMemTrim)(device);
-        es_pools_graphs_trimmed();
-        less += look_at_graphs(device);
-    }
+    less += es_graph_memory_trim(device);
     return less != 0;
 }
 
@@ -377,8 +278,6 @@ void es_pools_reset(void)
 {
     lock = (struct es_lock){0};
     es_blocks_clear(&blocks);
-    es_blocks_clear(&backed);
     memset(pools, 0, sizeof(pools));
-    memset(graphs_counted, 0, sizeof(graphs_counted));
-    freed_some = graph_allocates = false;
+    freed_some = false;
 }

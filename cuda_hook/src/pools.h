@@ -6,9 +6,9 @@
 #include "account.h"
 #include "driver_api.h"
 
-/* Memory that the driver keeps for later: in pools, and for the memory nodes of graphs. It is counted as the driver has
- * reserved it, which changes by itself when streams reach frees: so it is looked at wherever it may have changed. All of
- * these call the driver. */
+/* Memory that the driver keeps for later in pools (what it keeps for graphs: graph_memory.h). It is counted as the driver
+ * has reserved it, which changes by itself when streams reach frees: so it is looked at wherever it may have changed. All
+ * of these call the driver. */
 
 /* A pool of a device. The driver's default ones are noted at their first use. */
 void es_pools_note(CUmemoryPool pool, CUdevice device);
@@ -30,23 +30,11 @@ bool es_pools_allocated(struct es_claim *claim, CUmemoryPool pool, CUdeviceptr a
 struct es_block es_pools_take_out(CUdeviceptr address);
 void es_pools_settle(struct es_block block, bool freed);
 
-/* Looks at what a device's pools and graphs have reserved. */
+/* Looks at what a device's pools have reserved, and its graphs. */
 void es_pools_look(CUdevice device);
 
 /* The program has waited for a device: what it freed before may be the driver's again. Cheap when it freed nothing. */
 void es_pools_waited(void);
-
-/* Some graph of this process allocates; from then on each that is launched or uploaded is looked after. */
-void es_pools_graph_allocates(void);
-void es_pools_graph_launched(void);
-
-/* An executable graph is about to be launched or uploaded: what memory it takes the first time it takes now. False: that
- * would pass the cap. Cheap when no graph allocates. */
-bool es_pools_graph_fits(CUgraphExec graph, CUstream stream);
-void es_pools_graph_ended(CUgraphExec graph);
-
-/* The driver was asked to give back what graphs do not use. */
-void es_pools_graphs_trimmed(void);
 
 /* Makes the pools and graphs of a device give back what they keep; true when there was something. */
 bool es_pools_trim(CUdevice device);

@@ -10,6 +10,7 @@
 #include "closed.h"
 #include "contexts.h"
 #include "gate.h"
+#include "graph_memory.h"
 #include "helper.h"
 #include "kernel.h"
 #include "life.h"
@@ -203,6 +204,7 @@ bool es_session_join_anew(void)
         es_contexts_reset();
         es_account_reset();
         es_pools_reset();
+        es_graph_memory_reset();
         es_virtual_reset();
         es_helper_reset();
         es_life_forgotten();

@@ -1,8 +1,8 @@
 #include "wrappers.h"
 
 #include "gate.h"
+#include "graph_memory.h"
 #include "keys.h"
-#include "pools.h"
 #include "sync.h"
 #include "symbols.h"
 
@@ -16,10 +16,10 @@ static inline CUstream own(CUstream stream)
 /* A graph may take memory at its first launch. */
 #define ES_FITS_LAUNCH(stream) true
 #define ES_FITS_FETCH(stream) true
-#define ES_FITS_GRAPH(stream) es_pools_graph_fits(hGraphExec, stream)
+#define ES_FITS_GRAPH(stream) es_graph_memory_fits(hGraphExec, stream)
 #define ES_DONE_LAUNCH(stream)
 #define ES_DONE_FETCH(stream) es_sync_done(stream);
-#define ES_DONE_GRAPH(stream) es_pools_graph_launched();
+#define ES_DONE_GRAPH(stream) es_graph_memory_launched();
 
 /* One call of the driver for both ways to it, and what is asked for passed on in memory: else the compiler would keep some
  * of a launch's eleven arguments, and the key, in registers that it has to save first. */
