@@ -4,8 +4,6 @@
 
 #include "batches.h"
 #include "gate.h"
-#include "log.h"
-#include "slots.h"
 #include "symbols.h"
 
 struct context {
@@ -16,16 +14,8 @@ struct context {
     CUevent pool[ES_POOL];
 };
 
-struct stream {
-    CUstream handle; /* never NULL; 0 in `used` marks a free place */
-    int context;
-};
-
 static struct context contexts[ES_CONTEXTS];
 static uint32_t context_count; /* ever, of this process: an upper bound of those alive */
-static struct stream streams[ES_STREAMS];
-static uint64_t streams_used;
-static bool many_said;
 
 struct es_quiet es_quiet_begin(void)
 {
@@ -42,36 +32,14 @@ void es_quiet_end(struct es_quiet quiet)
         (void)ES_DRIVER(cuThreadExchangeStreamCaptureMode)(&quiet.mode);
 }
 
-static CUstream normal(CUstream stream)
-{
-    return stream == NULL ? CU_STREAM_LEGACY : stream;
-}
-
-static bool is_default(CUstream stream)
-{
-    return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
-}
-
-static CUcontext current(void)
+CUcontext es_context_current(void)
 {
     CUcontext context = NULL;
 
     return ES_DRIVER(cuCtxGetCurrent) != NULL && ES_DRIVER(cuCtxGetCurrent)(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
-/* Also the answer for a legacy stream that may not be touched because another stream of its context captures: the
- * driver then gives an error. */
-static bool capturing(CUstream stream)
-{
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-
-    if (ES_DRIVER(cuStreamIsCapturing) == NULL)
-        return false;
-    return ES_DRIVER(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
-/* With the lock held. */
-static int context_index(CUcontext handle)
+int es_context_note(CUcontext handle)
 {
     int place = -1;
 
@@ -91,127 +59,9 @@ static int context_index(CUcontext handle)
     return place;
 }
 
-/* With the lock held: the set of streams that some open batch touched, whose places cannot be reused. */
-static uint64_t streams_touched(void)
+CUcontext es_context_handle(int index)
 {
-    uint64_t touched = 0;
-
-    for (size_t i = 0; i < es_slots_used(); i++)
-        touched |= es_slot_at(i)->batch.streams;
-    return touched;
-}
-
-static int find_stream(CUstream handle, CUcontext context)
-{
-    for (int i = 0; i < ES_STREAMS; i++) {
-        if ((streams_used >> i & 1) != 0 && streams[i].handle == handle &&
-            (!is_default(handle) || contexts[streams[i].context].handle == context))
-            return i;
-    }
-    return -1;
-}
-
-/* With the lock held: a place for a stream that is not noted yet; -1 when all are in use. */
-static int note_stream(CUstream handle, CUcontext context)
-{
-    uint64_t free_places = ~streams_used;
-    int owner, index;
-
-    if (free_places == 0)
-        free_places = ~streams_touched();
-    if (free_places == 0)
-        return -1;
-    owner = context_index(context);
-    if (owner < 0)
-        return -1;
-    index = __builtin_ctzll(free_places);
-    streams[index] = (struct stream){handle, owner};
-    streams_used |= UINT64_C(1) << index;
-    return index;
-}
-
-/* A green context's stream has none that the older form of the question could answer with. */
-static bool context_of(CUstream stream, CUcontext *context)
-{
-    CUgreenCtx green;
-
-    return (ES_DRIVER(cuStreamGetCtx) != NULL && ES_DRIVER(cuStreamGetCtx)(stream, context) == CUDA_SUCCESS) ||
-           (ES_DRIVER(cuStreamGetCtx_v2) != NULL && ES_DRIVER(cuStreamGetCtx_v2)(stream, context, &green) == CUDA_SUCCESS);
-}
-
-int es_stream_index(CUstream stream)
-{
-    const CUstream handle = normal(stream);
-    CUcontext context = is_default(handle) ? current() : NULL;
-    int index;
-
-    if (capturing(handle))
-        return ES_STREAM_NONE;
-    es_lock_take(&es_gate.lock);
-    index = find_stream(handle, context);
-    es_lock_give(&es_gate.lock);
-    if (index >= 0)
-        return index;
-    if (!is_default(handle) && !context_of(handle, &context))
-        context = current();
-    if (context == NULL)
-        return ES_STREAM_NONE;
-    for (int tries = 0; index < 0 && tries < 3; tries++) {
-        es_lock_take(&es_gate.lock);
-        index = find_stream(handle, context);
-        if (index < 0)
-            index = note_stream(handle, context);
-        es_lock_give(&es_gate.lock);
-        /* All are touched: this thread's are free once they are marked, and then those of all others. */
-        if (index < 0 && tries == 0 && es_slot_self != NULL)
-            es_batch_close(es_slot_self, false);
-        else if (index < 0 && tries == 1 && es_gate_pause()) {
-            (void)es_batches_close_all();
-            es_gate_resume();
-        }
-    }
-    if (index >= 0)
-        return index;
-    if (!__atomic_exchange_n(&many_said, true, __ATOMIC_RELAXED))
-        es_log("more streams (%d) or contexts (%d) are busy at once than are told apart: some launches are not counted",
-               ES_STREAMS, ES_CONTEXTS);
-    return ES_STREAM_MANY;
-}
-
-int es_stream_context(int index)
-{
-    return streams[index].context;
-}
-
-CUstream es_stream_handle(int index)
-{
-    return streams[index].handle;
-}
-
-uint64_t es_streams_of(CUcontext wanted)
-{
-    const CUcontext context = wanted != NULL ? wanted : current();
-    uint64_t set = 0;
-
-    es_lock_take(&es_gate.lock);
-    for (int i = 0; i < ES_STREAMS; i++) {
-        if ((streams_used >> i & 1) != 0 && contexts[streams[i].context].handle == context)
-            set |= UINT64_C(1) << i;
-    }
-    es_lock_give(&es_gate.lock);
-    return set;
-}
-
-uint64_t es_streams_like(CUstream stream)
-{
-    const CUstream handle = normal(stream);
-    const CUcontext context = is_default(handle) ? current() : NULL;
-    int index;
-
-    es_lock_take(&es_gate.lock);
-    index = find_stream(handle, context);
-    es_lock_give(&es_gate.lock);
-    return index < 0 ? 0 : UINT64_C(1) << index;
+    return contexts[index].handle;
 }
 
 bool es_contexts_many(void)
@@ -234,7 +84,7 @@ static CUevent take_event(int index)
     es_lock_give(&es_gate.lock);
     if (event != NULL)
         return event;
-    pushed = current() != handle;
+    pushed = es_context_current() != handle;
     if (pushed && ES_DRIVER(cuCtxPushCurrent_v2)(handle) != CUDA_SUCCESS)
         return NULL;
     if (ES_DRIVER(cuEventCreate)(&event, CU_EVENT_BLOCKING_SYNC) != CUDA_SUCCESS)
@@ -250,7 +100,7 @@ static CUresult record(CUevent event, CUstream stream, CUcontext context)
     CUcontext ignored;
     CUresult result;
 
-    if (!is_default(stream) || current() == context)
+    if (!es_stream_is_default(stream) || es_context_current() == context)
         return ES_DRIVER(cuEventRecord)(event, stream);
     result = ES_DRIVER(cuCtxPushCurrent_v2)(context);
     if (result == CUDA_SUCCESS) {
@@ -270,8 +120,8 @@ CUevent es_marker_record(int index, bool foreign)
     int context;
 
     es_lock_take(&es_gate.lock);
-    context = streams[index].context;
-    stream = streams[index].handle;
+    context = es_stream_context(index);
+    stream = es_stream_handle(index);
     handle = contexts[context].handle;
     alive = es_context_hold(context);
     es_lock_give(&es_gate.lock);
@@ -280,7 +130,7 @@ CUevent es_marker_record(int index, bool foreign)
     if (foreign && stream == CU_STREAM_PER_THREAD)
         stream = CU_STREAM_LEGACY;
     quiet = es_quiet_begin();
-    if (!capturing(stream))
+    if (!es_stream_capturing(stream))
         event = take_event(context);
     if (event != NULL && record(event, stream, handle) != CUDA_SUCCESS) {
         es_lock_take(&es_gate.lock);
@@ -304,7 +154,7 @@ void es_marker_give(int context, CUevent event)
 
 void es_context_enter(int index)
 {
-    if (current() != contexts[index].handle)
+    if (es_context_current() != contexts[index].handle)
         (void)ES_DRIVER(cuCtxSetCurrent)(contexts[index].handle);
 }
 
@@ -339,10 +189,7 @@ void es_context_end(CUcontext handle)
     }
     if (index >= 0) {
         contexts[index].ending = true;
-        for (int i = 0; i < ES_STREAMS; i++) {
-            if (streams[i].context == index)
-                streams_used &= ~(UINT64_C(1) << i);
-        }
+        es_streams_forget(index);
         es_batches_forget(index);
         es_gate_forget_all();
     }
@@ -363,23 +210,8 @@ void es_context_end(CUcontext handle)
     } while (users != 0 && es_now_ns() < give_up_ns);
 }
 
-void es_stream_end(CUstream stream)
-{
-    const CUstream handle = normal(stream);
-    int index;
-
-    es_lock_take(&es_gate.lock);
-    index = find_stream(handle, NULL);
-    if (index >= 0) {
-        streams_used &= ~(UINT64_C(1) << index);
-        es_gate_forget_all();
-    }
-    es_lock_give(&es_gate.lock);
-}
-
 void es_contexts_reset(void)
 {
     memset(contexts, 0, sizeof(contexts));
     context_count = 0;
-    streams_used = 0;
 }

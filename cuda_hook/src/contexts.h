@@ -5,9 +5,10 @@
 #include <stdint.h>
 
 #include "driver_api.h"
+#include "streams.h"
 
-/* The contexts that the program submits to, each with a pool of events of the hook's own (markers), and the streams it
- * submits to. All functions take the gate's lock themselves unless they say otherwise, and call the driver without it. */
+/* The contexts that the program submits to, each with a pool of events of the hook's own (markers). All functions take
+ * the gate's lock themselves unless they say otherwise, and call the driver without it. */
 
 enum { ES_CONTEXTS = 256, ES_POOL = 64 };
 
@@ -20,21 +21,14 @@ struct es_quiet {
 struct es_quiet es_quiet_begin(void);
 void es_quiet_end(struct es_quiet quiet);
 
-enum {
-    ES_STREAM_NONE = -1, /* it is capturing (its launches go into a graph and not to the device), or there is no such */
-    ES_STREAM_MANY = -2, /* more streams or contexts are busy at once than can be told apart */
-};
+/* The calling thread's, or NULL. */
+CUcontext es_context_current(void);
 
-/* The index of a stream, for sets of streams: noted when it is new. NULL and CU_STREAM_LEGACY are the same. */
-int es_stream_index(CUstream stream);
+/* The index of a context, which is noted when it is new; -1 when there are too many. With the gate's lock held. */
+int es_context_note(CUcontext context);
 
-/* Where a noted stream is; with the gate's lock held. */
-int es_stream_context(int index);
-CUstream es_stream_handle(int index);
-
-/* The set of noted streams of a context (NULL: the current one), or of one stream (0 when it was never noted). */
-uint64_t es_streams_of(CUcontext context);
-uint64_t es_streams_like(CUstream stream);
+/* The noted context, or NULL when its place is free. With the gate's lock held. */
+CUcontext es_context_handle(int context);
 
 /* More than one context: a default stream's handle does not say which one is meant. */
 bool es_contexts_many(void);
@@ -53,9 +47,6 @@ void es_context_enter(int context);
 /* A context is about to end, with all its streams and events. After begin, nobody starts to use it; begin returns when
  * nobody does any more, or after a second. */
 void es_context_end(CUcontext context);
-
-/* A stream is about to end. */
-void es_stream_end(CUstream stream);
 
 /* Is a noted context still there? With the gate's lock held. */
 bool es_context_alive(int context);

@@ -17,6 +17,7 @@
 #include "log.h"
 #include "pools.h"
 #include "slots.h"
+#include "streams.h"
 #include "virtual.h"
 
 enum {
@@ -202,6 +203,7 @@ bool es_session_join_anew(void)
         es_slots_reset();
         es_closed_reset();
         es_contexts_reset();
+        es_streams_reset();
         es_account_reset();
         es_pools_reset();
         es_graph_memory_reset();

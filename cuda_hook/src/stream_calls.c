@@ -1,7 +1,7 @@
 #include "batches.h"
-#include "contexts.h"
 #include "gate.h"
 #include "life.h"
+#include "streams.h"
 #include "symbols.h"
 #include "wrappers.h"
 

@@ -8,6 +8,7 @@
 #include "helper.h"
 #include "pools.h"
 #include "life.h"
+#include "streams.h"
 #include "symbols.h"
 #include "wrappers.h"
 
