@@ -10,7 +10,7 @@ static void mark_before(void)
 {
     struct es_slot *slot = es_slot_self;
 
-    if (slot != NULL && !es_life_apart() && slot->launches != slot->batch.settled)
+    if (slot != NULL && !es_life_apart())
         es_batch_close(slot, false);
 }
 

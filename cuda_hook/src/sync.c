@@ -79,10 +79,10 @@ static void waited_for_event(void)
     uint64_t streams;
     CUstream stream = NULL;
 
-    if (slot == NULL || slot->launches == slot->batch.settled)
+    if (slot == NULL)
         return;
     es_lock_take(&es_gate.lock);
-    streams = slot->batch.streams;
+    streams = slot->launches != slot->batch.settled ? slot->batch.streams : 0;
     if (streams != 0)
         stream = es_stream_handle(__builtin_ctzll(streams));
     es_lock_give(&es_gate.lock);
