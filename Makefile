@@ -2,7 +2,7 @@
 
 VENV ?= .venv
 PYTHON_IN_VENV = $(VENV)/bin/python
-NATIVE = $(wildcard cuda_hook/*.h cuda_hook/*/*.[chS] cuda_hook/*/*.def cuda_hook/build_core.py simgpu/*.h simgpu/*/*.[ch] simgpu/*/*.def setup.py)
+NATIVE = $(wildcard cuda_hook/*.h cuda_hook/*/*.[chS] cuda_hook/*/*.def cuda_hook/build_core.py simgpu/*.h simgpu/*/*.[ch] simgpu/*/*.def sharemgr/node/*.py setup.py)
 
 .PHONY: help setup build portable demo test gpu-test check format proto manifest bench cluster cluster-down wheel clean
 
@@ -13,7 +13,7 @@ help:
 	@echo "make gpu-test      on a machine with a GPU: its figures, into docs/gpu-results.md"
 	@echo "make bench         the figures, as JSON"
 	@echo "make cluster       a one-node Kubernetes with edgeshare on it; make cluster-down stops it"
-	@echo "make build         the C parts, in place    make proto   the generated gRPC code"
+	@echo "make build         the native parts, in place    make proto   the generated gRPC code"
 	@echo "make portable      the hook for glibc 2.17 and later, x86-64 and aarch64, in build/portable"
 	@echo "make manifest      deploy/edgeshare.yaml and the chart's schema"
 	@echo "make wheel         a wheel in dist/         make format  the code's format"
@@ -31,7 +31,7 @@ $(VENV)/.tools: $(VENV)/.ready
 setup: $(VENV)/.tools
 
 $(VENV)/.built: $(VENV)/.ready $(NATIVE)
-	@echo "building the C parts" >&2
+	@echo "building the native parts" >&2
 	@$(PYTHON_IN_VENV) setup.py -q build_ext --inplace
 	@touch $@
 
@@ -89,4 +89,4 @@ cluster-down: setup
 
 clean:
 	rm -rf build dist $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	rm -rf cuda_hook/*.so cuda_hook/_core.c simgpu/lib simgpu/bin
+	rm -rf *.so cuda_hook/*.so cuda_hook/_core.c sharemgr/node/*.so simgpu/lib simgpu/bin

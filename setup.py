@@ -1,4 +1,5 @@
-"""Builds what is written in C: the hook, its Python face, and the simulated driver. All else is in pyproject.toml."""
+"""Builds what is native: in C the hook, its Python face and the simulated driver; compiled from Python what grants
+slices. All else is in pyproject.toml."""
 
 import importlib.util
 import os
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+from mypyc.build import mypycify
 from setuptools import Command, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.modified import newer_group
@@ -82,6 +84,14 @@ PLAIN = [
 ]
 
 
+BETWEEN_SLICES = """
+    arbiter budget clients commands contender device ends field policy rivals server slices timer timers window
+"""
+COMPILED = [f"sharemgr/node/{name}.py" for name in BETWEEN_SLICES.split()]
+"""What runs from one slice to the next. That happens a thousand times a second on a node of eight GPUs, mostly with
+cold caches; compiled by mypyc it takes three quarters of the processor time. Interpreted it does the same."""
+
+
 def zig(target: str) -> list[str] | None:
     """The cross-compiler of PyPI's ``ziglang`` for this target; None where it is not installed."""
     if importlib.util.find_spec("ziglang") is None:
@@ -113,9 +123,18 @@ class BuildNative(build_ext):
     A wheel goes to other machines, so its hook is built for the oldest C library, where ``ziglang`` is installed.
     """
 
+    def finalize_options(self) -> None:
+        # Here, as it takes seconds, and other commands need none of it. An editable install comes by twice.
+        if not any(extension.name.endswith("__mypyc") for extension in self.distribution.ext_modules):
+            self.distribution.ext_modules += mypycify(COMPILED, group_name="sharemgr_node", debug_level="0")
+        super().finalize_options()
+
     def run(self) -> None:
         super().run()
         root = Path() if self.inplace else Path(self.build_lib)
+        for compiled in root.glob("*__mypyc.*.so"):
+            # Newer than its sources, also where these differ in comments alone.
+            compiled.touch()
         for plain in PLAIN:
             portable = zig(HERE_BUT_OLDER) if plain is HOOK and not self.inplace else None
             compile_plain(self, plain, root / plain.path, root / "simgpu/lib", portable)

@@ -2,8 +2,19 @@
 
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def pytest_sessionstart() -> None:
+    """Refuses to test what was compiled before its source was changed."""
+    for compiled in ROOT.glob("*__mypyc.*.so"):
+        newer = [path for path in ROOT.glob("sharemgr/node/*.py") if path.stat().st_mtime > compiled.stat().st_mtime]
+        if newer:
+            pytest.exit(f"{newer[0]} was changed after it was compiled: run make build", 2)
 
 
 @pytest.fixture(scope="session", autouse=True)

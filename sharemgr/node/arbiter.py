@@ -32,6 +32,7 @@ from sharemgr.node.contender import (
     Client,
     Contender,
 )
+from sharemgr.node.ends import Ends
 from sharemgr.node.policy import Settings, Share
 from sharemgr.node.slices import MAX_NUMBER, Slices
 
@@ -97,9 +98,10 @@ class Account:
 class Arbiter:
     """The arbiter of one device. Times are integer ns; an event's time is never before the last one's."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, ends: Ends | None = None) -> None:
+        """``ends`` is what the arbiters of one node have in common."""
         self._settings = settings or Settings()
-        self._slices = Slices(self._settings)
+        self._slices = Slices(self._settings, ends or Ends())
         self._contenders: dict[str, Contender] = {}
 
     def add(self, allocation_id: str, share: Share, now_ns: int) -> list[Command]:

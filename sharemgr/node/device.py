@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from sharemgr.node.arbiter import Account, Arbiter, Check, Command, Prolong, Revoke, Settings, Share
+from sharemgr.node.ends import Ends
 from sharemgr.node.loop import Loop
 from sharemgr.node.timer import DeadlineTimer
 
@@ -41,8 +42,8 @@ class DeviceArbiter:
     lies between the end of one client's work and the begin of the next one's is this.
     """
 
-    def __init__(self, loop: Loop, settings: Settings) -> None:
-        self._arbiter = Arbiter(settings)
+    def __init__(self, loop: Loop, settings: Settings, ends: Ends) -> None:
+        self._arbiter = Arbiter(settings, ends)
         self._gates: dict[str, Gates] = {}
         self._ending: str | None = None  # who drains while the next is granted already …
         self._unheard: Gates | None = None  # … and may have given back since without a word

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from sharemgr.node.contender import IDLE, THINKING, THROTTLED, WAITING, Contender, Phase
+from sharemgr.node.ends import Ends
 from sharemgr.node.policy import Competition, Settings
 from sharemgr.node.rivals import Rivals
 
@@ -10,7 +11,7 @@ from sharemgr.node.rivals import Rivals
 class Field:
     """Keeps in step what depends on the allocations' phases, and asks the rule."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, ends: Ends) -> None:
         self.competition = Competition(settings)
         self.rivals = Rivals(settings)
         self.waiting = 0
@@ -19,6 +20,7 @@ class Field:
         """Whose turn the last slice is."""
         self.slice_end_ns = 0
         self._slice_ns = settings.slice_ns
+        self._ends = ends
         self._contenders: dict[Contender, None] = {}  # WAITING or THINKING, in the order of their coming
 
     def move(self, contender: Contender, phase: Phase, now_ns: int) -> None:
@@ -60,7 +62,7 @@ class Field:
         if self.turn is not None:
             self.competition.end_turn(self.turn)
         self.turn = contender
-        self.slice_end_ns = now_ns + self._slice_ns
+        self.slice_end_ns = self._ends.place(self, now_ns + self._slice_ns)
 
     def forget(self, contender: Contender) -> None:
         """It was removed, and sleeps for ever."""

@@ -24,6 +24,7 @@ from sharemgr.node.budget import Budget
 from sharemgr.node.clients import Terms
 from sharemgr.node.config import Config
 from sharemgr.node.device import DeviceArbiter
+from sharemgr.node.ends import Ends
 from sharemgr.node.events import Events, Reason
 from sharemgr.node.loop import Loop
 from sharemgr.node.memory import Memory
@@ -70,7 +71,8 @@ class Node:
             anticipation_ns=config.anticipation_ns,
         )
         self._epoch = secrets.randbelow((1 << 32) - 1) + 1
-        self._arbiters = {device.id: DeviceArbiter(loop, self._settings) for device in devices}
+        ends = Ends()
+        self._arbiters = {device.id: DeviceArbiter(loop, self._settings, ends) for device in devices}
         self._servers: dict[str, AllocationServer] = {}
         self._held: dict[str, asyncio.Event] = {}
         """Allocations that are not kept on disk: each lives as long as a call, which waits for this event."""

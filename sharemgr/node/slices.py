@@ -15,6 +15,7 @@ from sharemgr.node.contender import (
     WAITING,
     Contender,
 )
+from sharemgr.node.ends import Ends
 from sharemgr.node.field import Field
 from sharemgr.node.policy import Settings
 from sharemgr.node.timers import Timers
@@ -33,8 +34,8 @@ SOONER_NS = 25 * NS_PER_US
 class Slices:
     """The device's state, moved on by an Arbiter: it calls settle, then what happened, then take."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.field = Field(settings)
+    def __init__(self, settings: Settings, ends: Ends) -> None:
+        self.field = Field(settings, ends)
         self._settings = settings
         self._now_ns = 0
         self._out: list[Command] = []
