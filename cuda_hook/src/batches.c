@@ -10,6 +10,10 @@
 /* A launch comes no earlier before the device is free, unless another's drain takes longer than was foretold. */
 enum { BEHIND_MOST_NS = 1000 * 1000 };
 
+/* From a start to its launch on an idle machine, at most. A thread that took longer was put aside, perhaps after it had
+ * launched. */
+enum { START_MOST_NS = 10 * 1000 };
+
 void es_batches_return(void)
 {
     const uint64_t most_ns = 4 * es_gate.anticipation_ns; /* one long pause must not count for many short ones */
@@ -42,11 +46,14 @@ static uint64_t behind_ns(uint64_t now_ns)
 bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, bool unknown)
 {
     const bool idle = es_batches_drained();
+    const uint32_t number = es_mode_now() == ES_JOINED ? es_gate_number(es_gate_load(es_gate.page)) : 0;
     bool timed = false;
 
-    if (idle) {
-        timed = unknown || es_gate.burst_ns >= ES_LONG_BURST_NS || es_gate.bursts++ % ES_TIMED_BURSTS == 0;
-    }
+    /* At the begin of a grant the device may still run what others queued: too much for the time of a short burst. */
+    if (idle && number == es_gate.begun)
+        timed = es_gate.bursts++ % ES_TIMED_BURSTS == 0;
+    timed = idle && (timed || unknown || es_gate.burst_ns >= ES_LONG_BURST_NS);
+    es_gate.begun = number;
     es_gate.idle_since_ns = 0;
     slot->batch.behind_ns = behind_ns(now_ns);
     slot->batch.drawn_ns = drawn_ns;
@@ -59,6 +66,18 @@ bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, boo
     slot->left_ns = (int64_t)drawn_ns;
     es_timeline_open(&es_gate.timeline, drawn_ns, now_ns);
     return timed;
+}
+
+void es_batch_started(struct es_slot *slot)
+{
+    uint64_t passed_ns;
+
+    es_lock_take(&es_gate.lock);
+    passed_ns = es_now_ns() - slot->batch.started_ns;
+    if (slot->batch.started_ns != 0 && passed_ns <= START_MOST_NS && passed_ns > slot->batch.behind_ns)
+        slot->batch.behind_ns = passed_ns;
+    slot->batch.started_ns = 0;
+    es_lock_give(&es_gate.lock);
 }
 
 /* With the lock held: the batch holds nothing any more, its thread must ask before the next. When that thread is not

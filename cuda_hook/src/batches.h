@@ -14,6 +14,9 @@
  * (without the lock) and stores it in the batch. */
 bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, bool unknown);
 
+/* The first launch after a start has returned. The device stood idle between the two for as long as the host took. */
+void es_batch_started(struct es_slot *slot);
+
 /* How much GPU time of what was submitted is still to run, as far as is known: the backlog without what open batches may
  * still use. With the lock held. */
 uint64_t es_batches_queued_ns(uint64_t now_ns);

@@ -313,6 +313,8 @@ void es_gate_answered(uintptr_t passed)
         return;
     /* Once it is not busy any more, the batch may be taken from it. */
     last = slot->batch.last;
+    if (slot->batch.started_ns != 0)
+        es_batch_started(slot);
     es_gate_passed((uintptr_t)slot);
     if (slot->wake_ns != 0) {
         learn_lead(es_now_ns() - slot->wake_ns);

@@ -80,6 +80,7 @@ struct es_gate {
     uint64_t idle_since_ns; /* when the device was last seen drained; 0: it is not, or nobody knows */
     uint64_t think_ns; /* usual time from there to the next launch */
     uint32_t thoughts; /* how many such times were seen */
+    uint32_t begun;    /* the grant under which a batch was opened last */
     uint64_t burst_ns; /* usual time from an idle device to a wait */
     uint32_t bursts;
 };

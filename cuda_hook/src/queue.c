@@ -161,6 +161,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
         if (slot->batch.opened_ns != 0 && slot->batch.start == NULL && start != NULL) {
             slot->batch.start = start;
             slot->batch.start_context = es_stream_context(index);
+            slot->batch.started_ns = es_now_ns();
         } else {
             slot->batch.fresh = start == NULL;
             es_marker_give(es_stream_context(index), start);

@@ -30,7 +30,8 @@ struct es_batch_open {
     uint64_t opened_ns;
     uint64_t key;       /* of its first launch */
     CUevent start;      /* recorded before its first launch, or NULL */
-    uint64_t behind_ns; /* how long from there the device still ran what others had queued */
+    uint64_t started_ns; /* when that was done, until the launch has followed; 0: it has, or there is none */
+    uint64_t behind_ns; /* how long from there the device still ran what others had queued, or waited for the launch */
     int start_context;
     bool shared;        /* launches of several keys */
     bool alone;         /* the one launch is being timed: nothing may join it */
