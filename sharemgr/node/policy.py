@@ -6,7 +6,7 @@ constant-bandwidth server (Abeni and Buttazzo, 1998) for the latency class. r is
 fraction; the requests of a device add up to at most 1. A *turn* is one slice of an allocation, however many grants it
 is made of.
 
-    L       length of a slice
+    L       length of a slice; 1 ms more or less where one of another device ends then (ends.py)
     q(c)    what a turn of c costs: the most of late (an excess fades by an eighth a turn), at least L, at most 4 L
     V       Σ r·v / Σ r over the competing allocations; the last value while there is none
     enter   v such that c's lag r (V − v), itself counted in V, is what it took along when it left:
