@@ -100,7 +100,10 @@ class DeviceArbiter:
 
     def account(self, allocation_id: str, now_ns: int) -> Account:
         """What the allocation had within the window."""
-        return self._arbiter.account(allocation_id, self._hear(now_ns))
+        account = self._arbiter.account(allocation_id, self._hear(now_ns))
+        # What was heard of may have brought a deadline with it.
+        self._perform([], now_ns)
+        return account
 
     def _tick(self, now_ns: int) -> None:
         self._perform(self._arbiter.tick(self._hear(now_ns)), now_ns)
