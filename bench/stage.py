@@ -169,15 +169,20 @@ class Laboratory:
     @contextmanager
     def program(self, name: str, argv: Sequence[str], allocation: Allocation | None) -> Iterator[Program]:
         """A program on the machine, hooked where it has an allocation; ended on leaving."""
-        more: dict[str, str] = {}
         with ExitStack() as stack:
-            if allocation is not None:
-                answers = self.stage.client.hold(allocation, wait_for_manager=False)
-                stack.callback(answers.close)  # type: ignore[attr-defined]  # a generator
-                more = environment(self.stage.environment, next(answers), hook_library())
+            more = stack.enter_context(self.held(allocation)) if allocation is not None else {}
             program = self.stage.start(name, list(argv), more)
             stack.callback(self.stage.programs.end, [program])
             yield program
+
+    @contextmanager
+    def held(self, allocation: Allocation) -> Iterator[dict[str, str]]:
+        """An allocation at the manager, and the variables of a program that is its client."""
+        answers = self.stage.client.hold(allocation, wait_for_manager=False)
+        try:
+            yield environment(self.stage.environment, next(answers), hook_library())
+        finally:
+            answers.close()  # type: ignore[attr-defined]  # a generator
 
     def markers(self, names: set[str]) -> int:
         """Events that live programs of these names have recorded."""

@@ -115,8 +115,10 @@ def use(effort: Effort, work: Work, beside: bool, laboratory: Laboratory) -> Tak
         if beside:
             stack.enter_context(laboratory.client(RIVAL, RIVAL.argv(begin_ns, seconds)))
         before_ns = time.monotonic_ns()
-        program = stack.enter_context(laboratory.program(measured.name, measured.argv(begin_ns, seconds), allocation))
+        more = stack.enter_context(laboratory.held(allocation))
         opened_ns = (before_ns + time.monotonic_ns()) // 2
+        program = laboratory.stage.start(measured.name, measured.argv(begin_ns, seconds), more)
+        stack.callback(laboratory.stage.programs.end, [program])
         sleep_until_ns(begin_ns + round(effort.usage_s * NS_PER_S))
         wait_until_idle(laboratory, measured.name)
         status = laboratory.stage.client.status()

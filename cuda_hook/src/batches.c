@@ -11,7 +11,7 @@
 enum { BEHIND_MOST_NS = 1000 * 1000 };
 
 /* From a start to its launch on an idle machine, at most. A thread that took longer was put aside, perhaps after it had
- * launched. */
+ * launched: then the start says nothing. */
 enum { START_MOST_NS = 10 * 1000 };
 
 void es_batches_return(void)
@@ -74,8 +74,13 @@ void es_batch_started(struct es_slot *slot)
 
     es_lock_take(&es_gate.lock);
     passed_ns = es_now_ns() - slot->batch.started_ns;
-    if (slot->batch.started_ns != 0 && passed_ns <= START_MOST_NS && passed_ns > slot->batch.behind_ns)
+    if (slot->batch.started_ns != 0 && passed_ns > START_MOST_NS) {
+        es_closed_give(slot->batch.start_context, slot->batch.start);
+        slot->batch.start = NULL;
+        slot->batch.fresh = true;
+    } else if (slot->batch.started_ns != 0 && passed_ns > slot->batch.behind_ns) {
         slot->batch.behind_ns = passed_ns;
+    }
     slot->batch.started_ns = 0;
     es_lock_give(&es_gate.lock);
 }
@@ -153,7 +158,7 @@ void es_batch_close(struct es_slot *slot, bool foreign)
     slot->marking = true;
     open = slot->batch;
     used = used_ns(slot);
-    if (foreign && es_batches_queued_ns(es_now_ns()) == 0)
+    if (es_batches_queued_ns(es_now_ns()) == 0)
         late_ns = es_now_ns();
     es_lock_give(&es_gate.lock);
 

@@ -104,6 +104,7 @@ void es_closed_collect(void)
         const uint64_t now_ns = es_now_ns();
         struct es_closed head;
         CUevent from = NULL, before = NULL;
+        uint64_t ended_before_ns = 0;
         bool held = false, measured = false, over;
         int64_t ns = -1, after_ns = -1;
 
@@ -115,8 +116,10 @@ void es_closed_collect(void)
         head = queue[first];
         if (head.end != NULL) {
             held = es_context_hold(head.context);
-            if (latest_context == head.context)
+            if (latest_context == head.context) {
                 before = latest;
+                ended_before_ns = latest_ended_ns;
+            }
             if (head.start != NULL && head.start_context == head.context)
                 from = head.start;
             else if (!head.fresh)
@@ -129,12 +132,12 @@ void es_closed_collect(void)
             over = ended(&head, now_ns);
         if (over && held) {
             measured = elapsed(from, head.end, &ns);
+            (void)elapsed(before, head.end, &after_ns);
+            /* From its start, or from the end of what ran before it, though not from before it was there. */
             if (measured && from == head.start)
                 ns -= (int64_t)head.behind_ns < ns ? (int64_t)head.behind_ns : ns;
-            if (from == before)
-                after_ns = ns;
-            else
-                (void)elapsed(before, head.end, &after_ns);
+            else if (measured && head.opened_ns > ended_before_ns)
+                ns -= (int64_t)(head.opened_ns - ended_before_ns) < ns ? (int64_t)(head.opened_ns - ended_before_ns) : ns;
         }
         es_lock_take(&es_gate.lock);
         if (held)

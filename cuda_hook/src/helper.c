@@ -17,7 +17,7 @@
 enum {
     STACK_BYTES = 512 * 1024,      /* the driver's calls want some; only what is touched is there */
     LARGE_STACK_BYTES = 16 * 1024 * 1024,
-    CONTENDED_LOOK_NS = 200 * 1000, /* with a rival waiting: how soon the end of a client's work is noticed */
+    CONTENDED_LOOK_NS = 150 * 1000, /* with a rival waiting: how soon the end of a client's work is noticed */
     CONTENDED_SLEEP_NS = 5 * 1000 * 1000, /* … and how long one may sleep while enough is queued */
     BUSY_LOOK_NS = 50 * 1000,      /* while a thread is within a submitting call of the driver */
     CALL_TRIES = 8, /* the window between its last look and its sleep is some instructions long */
