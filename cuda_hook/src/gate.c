@@ -288,8 +288,8 @@ uintptr_t es_gate_ask(void)
     return (uintptr_t)slot | ES_ASKED;
 }
 
-/* Takes in how long after the time it meant to wake at a thread had launched. Long ones count little: the thread was put
- * aside meanwhile, which says nothing of the next time. */
+/* Takes in how long after the time it meant to wake at a thread had launched. Late ones weigh more, as the device idles
+ * meanwhile; but long ones count little: the thread was put aside, which says nothing of the next time. */
 static void learn_lead(uint64_t ns)
 {
     uint64_t lead_ns;
@@ -298,7 +298,10 @@ static void learn_lead(uint64_t ns)
     lead_ns = es_gate.lead_ns;
     if (ns > 2 * lead_ns + LAUNCH_NS)
         ns = 2 * lead_ns + LAUNCH_NS;
-    lead_ns = (uint64_t)((int64_t)lead_ns + ((int64_t)ns - (int64_t)lead_ns) / 4);
+    if (ns > lead_ns)
+        lead_ns += (ns - lead_ns) / 4;
+    else
+        lead_ns -= (lead_ns - ns) / 8;
     __atomic_store_n(&es_gate.lead_ns, lead_ns < LEAD_MOST_NS ? lead_ns : LEAD_MOST_NS, __ATOMIC_RELAXED);
     es_lock_give(&es_gate.lock);
 }

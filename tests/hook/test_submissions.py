@@ -11,6 +11,8 @@ from programs import ROOT, SUCCESS, Client, Stage, compile_program
 
 from cuda_hook import wire
 
+NOT_READY = 600
+
 LISTED = (ROOT / "cuda_hook/src/symbols.def").read_text()
 
 
@@ -60,7 +62,9 @@ def test_each_submission_waits_for_a_grant_and_each_order_passes(
     for name in known["orders"]:
         expected = bare.do(f"orders {name}")
         hooked.tell(f"orders {name}")
-        assert hooked.answer() == [expected], name
+        [answer] = hooked.answer()
+        # Whether all is done by now is for the moment to say.
+        assert answer == expected or (name.startswith("cuStreamQuery") and {answer, expected} == {SUCCESS, NOT_READY})
         assert len(manager.said(wire.Request)) == 0, name
     for name in known["submits"]:
         expected = bare.do(f"submits {name}")
