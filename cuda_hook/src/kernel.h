@@ -80,10 +80,11 @@ static inline ssize_t es_kernel_receive(int fd, struct msghdr *message, int flag
 }
 
 /* Puts a file's first bytes in the place of what is mapped there, which others may read meanwhile: they find the one or the
- * other. A sanitizer that saw the mapping made would call that a race. */
+ * other. A sanitizer that saw the mapping made would call that a race. The offset has its type spelt out: on x86-64 it is
+ * passed on the stack, where an int would leave the upper half to chance. */
 static inline int es_kernel_replace(void *place, size_t size, int protection, int fd)
 {
-    return syscall(SYS_mmap, place, size, protection, MAP_SHARED | MAP_FIXED, fd, 0) == -1 ? -1 : 0;
+    return syscall(SYS_mmap, place, size, protection, MAP_SHARED | MAP_FIXED, fd, (off_t)0) == -1 ? -1 : 0;
 }
 
 #endif

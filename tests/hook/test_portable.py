@@ -1,14 +1,22 @@
 """The hook as it is built for old C libraries and the other processor, and a program of that processor behind it."""
 
+import platform
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from manager import PATIENCE_S
+from manager import PATIENCE_S, WELCOME, ScriptedManager
 from portable import Emulator, portable
-from programs import ROOT
+from programs import ROOT, SUCCESS, Stage
 from testbed import Testbed
 
+from cuda_hook import wire
+
 HOOK = Path("cuda_hook/libedgeshare_cuda.so")
+MANAGERS = 4
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +52,29 @@ def test_a_program_of_the_other_processor_gets_slices_and_the_cap(burn: list[str
     assert over.returncode != 0
     assert "OUT_OF_MEMORY" in over.stderr
     neighbour.kill()
+
+
+@pytest.fixture
+def released(programs: Path) -> Iterator[Stage]:
+    """A stage with the hook that is released for this processor, which another compiler builds than the tests' own."""
+    folder = Path(tempfile.mkdtemp(prefix="hook-", dir="/dev/shm"))
+    stage = Stage(folder, programs, portable(platform.machine()) / HOOK)
+    yield stage
+    stage.end()
+    shutil.rmtree(folder)
+
+
+def test_pages_of_one_manager_after_another_are_mapped_from_their_beginning(released: Stage) -> None:
+    released.directory.mkdir()
+    client = released.client().ready().start()
+    for epoch in range(1, MANAGERS + 1):
+        with ScriptedManager(released.directory, replace(WELCOME, epoch=epoch)) as manager:
+            client.tell("launch 100")
+            manager.grant()
+            assert client.answer() == [SUCCESS]
+            mapped = Path(f"/proc/{client.process.pid}/maps").read_text().splitlines()
+            offsets = {line.split()[5]: line.split()[2] for line in mapped if "memfd:edgeshare" in line}
+            assert set(offsets) == {"/memfd:edgeshare-gate", "/memfd:edgeshare-hint"}
+            assert {int(offset, 16) for offset in offsets.values()} == {0}
+            manager.revoke()
+            manager.hears(wire.Release)
