@@ -30,9 +30,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def node() -> Iterator[Node]:
-    """The node of this machine, Ready. One that was up before (`make cluster`) is used and left up."""
+    """The node of this machine, Ready; one that runs already (`make cluster`) is used and left up."""
     shared = Node(default_layout())
-    found_up = shared.is_up
+    found_up = shared.is_up and shared.runs
+    if not found_up:
+        shared.down()  # What a crash has left: its pods would be taken for the tests' own.
     start()
     yield shared
     if not found_up:

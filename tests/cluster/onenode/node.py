@@ -48,6 +48,11 @@ class Node:
         """Whether `up` has been called and `down` has not, whatever still runs."""
         return self.layout.kubeconfig.exists()
 
+    @property
+    def runs(self) -> bool:
+        """Whether its kubelet does: not after a crash, or on a machine that was started anew."""
+        return self._daemons.runs("kubelet")
+
     def up(self) -> Path:
         """Start what does not run and return the administrator's kubeconfig once the node is Ready.
 
