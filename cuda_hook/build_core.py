@@ -53,7 +53,7 @@ ffibuilder.set_source(
     "".join(f"#include {header}\n" for header in HEADERS),
     sources=["cuda_hook/core/record.c", "cuda_hook/core/gate_page.c", "cuda_hook/core/allowance.c"],
     include_dirs=["cuda_hook", "cuda_hook/core"],
-    depends=["cuda_hook/wire.h", "cuda_hook/wire_checks.h"],
+    depends=["cuda_hook/wire.h", "cuda_hook/wire_checks.h", "cuda_hook/core/clock.h"],
     extra_compile_args=["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"],
 )
 

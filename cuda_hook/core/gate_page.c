@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 uint32_t es_gate_open_word(uint32_t number, int contended)
 {
     return number << ES_GATE_NUMBER_SHIFT | (contended ? ES_GATE_CONTENDED : 0) | ES_GATE_HELD;
@@ -15,14 +17,6 @@ uint32_t es_gate_open_word(uint32_t number, int contended)
 uint32_t es_gate_number(uint32_t word)
 {
     return word >> ES_GATE_NUMBER_SHIFT;
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 /* The futex is shared between processes, so it must not be a private one. */
@@ -67,7 +61,7 @@ int es_hint_left(const struct es_hint_page *page, uint32_t known, struct es_rele
 int es_hint_leave(struct es_hint_page *hint, const struct es_gate_page *gate, const struct es_release *release)
 {
     const uint64_t looks_at_ns = __atomic_load_n(&gate->looks_at_ns, __ATOMIC_RELAXED);
-    const uint64_t drained_at_ns = now_ns();
+    const uint64_t drained_at_ns = es_now_ns();
 
     if (drained_at_ns >= looks_at_ns)
         return 0;
@@ -78,7 +72,7 @@ int es_hint_leave(struct es_hint_page *hint, const struct es_gate_page *gate, co
     __atomic_store_n(&hint->drained_at_ns, drained_at_ns, __ATOMIC_RELAXED);
     (void)__atomic_exchange_n(&hint->left.header.number, release->header.number, __ATOMIC_SEQ_CST);
     /* Whoever was put aside meanwhile may have missed the look. */
-    return now_ns() < looks_at_ns;
+    return es_now_ns() < looks_at_ns;
 }
 
 void es_gate_close(struct es_gate_page *page)
@@ -105,7 +99,7 @@ enum { WAITERS = 1, HELPER = 2 };
 /* With a bit set, the timeout is a point in time, on CLOCK_MONOTONIC. */
 static int wait_as(const struct es_gate_page *page, uint32_t seen, uint64_t timeout_ns, uint32_t bits)
 {
-    const uint64_t end_ns = now_ns() + timeout_ns;
+    const uint64_t end_ns = es_now_ns() + timeout_ns;
     const struct timespec until = {.tv_sec = (time_t)(end_ns / 1000000000), .tv_nsec = (long)(end_ns % 1000000000)};
 
     if (syscall(SYS_futex, &page->word, FUTEX_WAIT_BITSET, seen, &until, NULL, bits) == 0 || errno == EAGAIN)

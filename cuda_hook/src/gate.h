@@ -3,8 +3,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
+#include "core/clock.h"
 #include "core/config.h"
 #include "core/costs.h"
 #include "core/gate_page.h"
@@ -91,14 +91,6 @@ extern struct es_gate es_gate __attribute__((visibility("hidden")));
 extern const uint32_t *es_gate_word __attribute__((visibility("hidden")));
 extern const uint32_t es_word_shut __attribute__((visibility("hidden")));
 extern const uint32_t es_word_open __attribute__((visibility("hidden")));
-
-static inline uint64_t es_now_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static inline uint32_t es_mode_now(void)
 {
