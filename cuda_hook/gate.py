@@ -4,7 +4,7 @@ import fcntl
 import mmap
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from cuda_hook._core import ffi, lib
 
@@ -17,15 +17,6 @@ DEVICES_MAX = lib.ES_DEVICES_MAX
 # linux/fcntl.h; Python's fcntl has no name for it before 3.14. Linux 5.1 and later.
 _F_SEAL_FUTURE_WRITE = 0x0010
 _SEALS_SIZE = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
-
-
-class Hint(NamedTuple):
-    """What a client says about itself; it may say anything."""
-
-    backlog_ns: int
-    launches: int
-    waiting_threads: int
-    ends_at_ns: int
 
 
 class GatePages:
@@ -124,14 +115,14 @@ class GatePages:
         return bool(lib.es_allowance_take(self._hint, device, size_bytes))
 
     def hinted_end_ns(self) -> int:
-        """When the client thinks that what it has queued is done; 0: it did not say."""
+        """When the client thinks that what it has queued is done; 0: it did not say. It may say anything."""
         ends_at_ns: int = self._hint.ends_at_ns
         return ends_at_ns
 
-    def hint(self) -> Hint:
-        """What the client wrote last."""
-        hint = self._hint
-        return Hint(hint.backlog_ns, hint.launches, hint.waiting_threads, hint.ends_at_ns)
+    def hinted_backlog_ns(self) -> int:
+        """How much GPU time the client thinks it has queued; it may say anything."""
+        backlog_ns: int = self._hint.backlog_ns
+        return backlog_ns
 
 
 def _page(name: str) -> tuple[int, mmap.mmap]:

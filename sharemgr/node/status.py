@@ -85,7 +85,7 @@ def allocation_status(
         held_percent=held_percent,
         gpu_percent=100 * account.gpu_ns / measured_ns,
         lent_percent=max(0.0, held_percent - allocation.request_percent),
-        queued_ns=min(sum(page.hint().backlog_ns for page in pages), QUEUED_NS_MAX),
+        queued_ns=min(sum(page.hinted_backlog_ns() for page in pages), QUEUED_NS_MAX),
         waiting_ns=account.waiting_ns,
         longest_wait_ns=account.longest_wait_ns,
         memory_used_bytes=sum(used_bytes),
