@@ -146,18 +146,15 @@ def call_back(
     client = Client("called", kernels)
     environment = {HOOK_DIR_VARIABLE: str(folder), "LD_PRELOAD": str(hook_library())}
     slices = []
-    with Caller(folder) as caller:
-        program = laboratory.stage.start(client.name, client.argv(0, SPARE_S), environment)
-        try:
-            caller.wait_for_work()
-            for _ in range(WARM_UP + drains):
-                slices.append(caller.slice())
-                # Shut for so long, as while another has its turn.
-                time.sleep(BETWEEN_NS / NS_PER_S)
-            program.check()
-            intervals = laboratory.executed(0, cursor)
-        finally:
-            laboratory.stage.programs.end([program])
+    argv = client.argv(0, SPARE_S)
+    with Caller(folder) as caller, laboratory.started(client.name, argv, environment) as program:
+        caller.wait_for_work()
+        for _ in range(WARM_UP + drains):
+            slices.append(caller.slice())
+            # Shut for so long, as while another has its turn.
+            time.sleep(BETWEEN_NS / NS_PER_S)
+        program.check()
+        intervals = laboratory.executed(0, cursor)
     return slices[WARM_UP:], intervals
 
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -171,9 +171,16 @@ class Laboratory:
         """A program on the machine, hooked where it has an allocation; ended on leaving."""
         with ExitStack() as stack:
             more = stack.enter_context(self.held(allocation)) if allocation is not None else {}
-            program = self.stage.start(name, list(argv), more)
-            stack.callback(self.stage.programs.end, [program])
+            yield stack.enter_context(self.started(name, argv, more))
+
+    @contextmanager
+    def started(self, name: str, argv: Sequence[str], more: Mapping[str, str]) -> Iterator[Program]:
+        """A program on the machine, with more environment; ended on leaving."""
+        program = self.stage.start(name, list(argv), more)
+        try:
             yield program
+        finally:
+            self.stage.programs.end([program])
 
     @contextmanager
     def held(self, allocation: Allocation) -> Iterator[dict[str, str]]:

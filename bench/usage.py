@@ -117,8 +117,7 @@ def use(effort: Effort, work: Work, beside: bool, laboratory: Laboratory) -> Tak
         before_ns = time.monotonic_ns()
         more = stack.enter_context(laboratory.held(allocation))
         opened_ns = (before_ns + time.monotonic_ns()) // 2
-        program = laboratory.stage.start(measured.name, measured.argv(begin_ns, seconds), more)
-        stack.callback(laboratory.stage.programs.end, [program])
+        program = stack.enter_context(laboratory.started(measured.name, measured.argv(begin_ns, seconds), more))
         sleep_until_ns(begin_ns + round(effort.usage_s * NS_PER_S))
         wait_until_idle(laboratory, measured.name)
         status = laboratory.stage.client.status()
