@@ -1,12 +1,16 @@
-"""A manager's pages, as somebody who asks for them gets them."""
+"""A manager's pages, as somebody who asks for them gets them, and something for them to tell."""
 
 import re
 import socket
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from urllib.request import Request, urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
-from testbed import PATIENCE_S, Manager
+from testbed import MIB, PATIENCE_S, Manager, Testbed, WireClient
+
+from cuda_hook import wire
+from edgeshare.v1.allocations_pb2 import Allocation, Owner
 
 ON = "metrics_address: 127.0.0.1:0\n"
 
@@ -42,3 +46,23 @@ class Pages:
                 while part := connection.recv(65536):
                     answer += part
         return answer
+
+
+@contextmanager
+def shared(testbed: Testbed) -> Iterator[WireClient]:
+    """An allocation of a pod with a client that has memory, and one that offended."""
+    wanted = Allocation(
+        id="one",
+        device_ids=testbed.uuids[:1],
+        request_percent=30,
+        memory_mib=100,
+        owner=Owner(namespace="team", pod="train", container="main"),
+    )
+    with testbed.calls() as calls:
+        held = calls.hold(wanted, wait_for_manager=False)
+        next(held)
+        client, wrong = testbed.join("one"), testbed.join("one")
+        client.ask(wire.Reserve(1, 10 * MIB, 0, wire.MemoryKind.PLAIN))
+        wrong.socket.send(b"nonsense")
+        assert wrong.ended()
+        yield client

@@ -4,11 +4,8 @@ import socket
 from urllib.error import HTTPError
 
 import pytest
-from pages import ON, Pages
+from pages import ON, Pages, shared
 from testbed import MIB, PATIENCE_S, Testbed
-
-from cuda_hook import wire
-from edgeshare.v1.allocations_pb2 import Allocation, Owner
 
 
 @pytest.fixture
@@ -17,22 +14,9 @@ def pages(testbed: Testbed) -> Pages:
 
 
 def test_metrics_tell_what_an_allocation_has_and_how_its_clients_offended(testbed: Testbed, pages: Pages) -> None:
-    with testbed.calls() as calls:
-        wanted = Allocation(
-            id="one",
-            device_ids=testbed.uuids[:1],
-            request_percent=30,
-            memory_mib=100,
-            owner=Owner(namespace="team", pod="train", container="main"),
-        )
-        held = calls.hold(wanted, wait_for_manager=False)
-        next(held)
-        client, wrong = testbed.join("one"), testbed.join("one")
-        client.ask(wire.Reserve(1, 10 * MIB, 0, wire.MemoryKind.PLAIN))
+    with shared(testbed) as client:
         client.request()
         client.granted()
-        wrong.socket.send(b"nonsense")
-        assert wrong.ended()
         # Whoever is at it twice, since the page may be of a moment ago.
         values = next(
             each for each in iter(pages.values, None) if each["edgeshare_offences_total,one,main,unknown,team,train"]

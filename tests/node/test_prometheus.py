@@ -4,8 +4,6 @@ import json
 import re
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,11 +13,8 @@ import pytest
 import yaml
 from onenode.errors import NodeError
 from onenode.packages import unpacked
-from pages import ON, Pages
+from pages import ON, Pages, shared
 from testbed import MIB, PATIENCE_S, Testbed, WireClient
-
-from cuda_hook import wire
-from edgeshare.v1.allocations_pb2 import Allocation, Owner
 
 LOOK_S = 0.1
 """How often an answer is asked for that a later scrape will bring."""
@@ -95,26 +90,6 @@ def programs() -> Path:
         return unpacked("prometheus") / "usr/bin"
     except NodeError as error:
         pytest.skip(f"Debian's prometheus cannot be had: {error}")
-
-
-@contextmanager
-def shared(testbed: Testbed) -> Iterator[WireClient]:
-    """An allocation of a pod with a client that has memory, and one that offended."""
-    wanted = Allocation(
-        id="one",
-        device_ids=testbed.uuids[:1],
-        request_percent=30,
-        memory_mib=100,
-        owner=Owner(namespace="team", pod="train", container="main"),
-    )
-    with testbed.calls() as calls:
-        held = calls.hold(wanted, wait_for_manager=False)
-        next(held)
-        client, wrong = testbed.join("one"), testbed.join("one")
-        client.ask(wire.Reserve(1, 10 * MIB, 0, wire.MemoryKind.PLAIN))
-        wrong.socket.send(b"nonsense")
-        assert wrong.ended()
-        yield client
 
 
 def take_turns(client: WireClient, count: int) -> None:
