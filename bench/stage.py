@@ -189,7 +189,7 @@ class Laboratory:
         try:
             yield environment(self.stage.environment, next(answers), hook_library())
         finally:
-            answers.close()  # type: ignore[attr-defined]  # a generator
+            answers.close()
 
     def markers(self, names: set[str]) -> int:
         """Events that live programs of these names have recorded."""

@@ -1,7 +1,7 @@
 """A client of the node's share manager: its two sockets as plain calls, its errors as ours."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -64,8 +64,8 @@ class ManagerClient:
         with translated_errors(self._status_path):
             yield from self._status.WatchShares(WatchSharesRequest(interval_ns=interval_ns))
 
-    def hold(self, allocation: Allocation, wait_for_manager: bool) -> Iterator[HoldAllocationResponse]:
-        """Adds an allocation that lives until this iterator, or the client, is closed; yields once when
+    def hold(self, allocation: Allocation, wait_for_manager: bool) -> Generator[HoldAllocationResponse, None, None]:
+        """Adds an allocation that lives until this generator, or the client, is closed; yields once when
         it is there.
 
         With ``wait_for_manager`` it waits until there is a manager. Raises InvalidRequest, NotFound,

@@ -37,7 +37,7 @@ def two(testbed: Testbed, calls: ManagerClient) -> Iterator[tuple[str, str]]:
         held.append(answers)
     yield "one", "two"
     for answers in held:
-        answers.close()  # type: ignore[attr-defined]
+        answers.close()
 
 
 def in_child(act: Callable[[], object]) -> int:

@@ -25,7 +25,7 @@ def one(testbed: Testbed) -> Iterator[WireClient]:
         for allocation_id in ("one", "two"):
             wanted = Allocation(id=allocation_id, device_ids=testbed.uuids[:1], request_percent=50, memory_mib=100)
             held = calls.hold(wanted, wait_for_manager=False)
-            stack.callback(held.close)  # type: ignore[attr-defined]
+            stack.callback(held.close)
             next(held)
         yield testbed.join("one")
 

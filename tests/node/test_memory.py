@@ -85,7 +85,7 @@ def held(testbed: Testbed, allocation_id: str, memory_mib: int, owner: Owner | N
         answers = calls.hold(wanted, wait_for_manager=False)
         next(answers)
         yield
-        answers.close()  # type: ignore[attr-defined]
+        answers.close()
 
 
 @contextmanager
@@ -217,4 +217,4 @@ def test_what_a_process_uses_counts_on_the_gpu_that_it_is_on(testbed: Testbed, m
             assert second.ask("info")[2] == CAP_MIB * MIB
         finally:
             second.end()
-            answers.close()  # type: ignore[attr-defined]
+            answers.close()
