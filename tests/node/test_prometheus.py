@@ -75,6 +75,7 @@ class Prometheus:
         deadline_s = time.monotonic() + PATIENCE_S
         while (found := self.query(expression, label)) != expected:
             assert time.monotonic() < deadline_s, f"{expression} is {found}"
+            # It tells nobody that it has scraped, so that it has to be asked again.
             time.sleep(LOOK_S)
 
     def end(self) -> int:
