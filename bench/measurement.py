@@ -46,6 +46,7 @@ class Effort:
     latency_runs: int
     latency_s: float
     """Length of a run of the latency client: alone, and beside the other."""
+    usage_runs: int
     usage_s: float
     crowd_runs: int
     crowd_s: float
@@ -71,6 +72,7 @@ FULL = Effort(
     drains=120,
     latency_runs=3,
     latency_s=4.5,
+    usage_runs=3,
     usage_s=3,
     crowd_runs=3,
     crowd_s=6.5,
@@ -95,6 +97,7 @@ QUICK = Effort(
     drains=30,
     latency_runs=1,
     latency_s=3,
+    usage_runs=1,
     usage_s=2,
     crowd_runs=1,
     crowd_s=4,

@@ -1,6 +1,7 @@
 """The GPU time that the manager reports, against what was executed."""
 
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -69,33 +70,35 @@ class Taken:
 def measure(effort: Effort, work: Work, bench: Bench) -> list[Row]:
     """The client runs for a while and stops; what is reported of it then is compared."""
     laboratories = [bench.laboratory(scheduling) for scheduling in SCHEDULINGS]
-    alone = use(effort, work, False, laboratories[0])
+    alone, beside = [], []
     with ThreadPoolExecutor(max_workers=len(laboratories)) as pool:
-        beside = list(pool.map(partial(use, effort, work, True), laboratories))
+        for _ in range(effort.usage_runs):
+            alone.append(use(effort, work, False, laboratories[0]))
+            beside.append(list(pool.map(partial(use, effort, work, True), laboratories)))
     rows = [*rows_of(effort, work, {"beside": "nobody"}, alone)]
-    for scheduling, taken in zip(SCHEDULINGS, beside, strict=True):
-        rows += rows_of(effort, work, {"beside": "1 ms kernels", "scheduling": scheduling}, taken)
+    for scheduling, runs in zip(SCHEDULINGS, zip(*beside, strict=True), strict=True):
+        rows += rows_of(effort, work, {"beside": "1 ms kernels", "scheduling": scheduling}, runs)
     return rows
 
 
-def rows_of(effort: Effort, work: Work, settings: dict[str, str | float], taken: Taken) -> list[Row]:
+def rows_of(effort: Effort, work: Work, settings: dict[str, str | float], runs: Sequence[Taken]) -> list[Row]:
     """What was reported, and what knowing it took."""
     settings = {"work": work.text, **settings}
     return [
         Row(
             "GPU time reported, off what was executed",
             "%",
-            [abs(100 * (taken.reported_ns - taken.executed_ns) / taken.executed_ns)],
+            [abs(100 * (taken.reported_ns - taken.executed_ns) / taken.executed_ns) for taken in runs],
             settings,
-            with_edgeshare=[taken.reported_ns / NS_PER_MS],
-            without_edgeshare=[taken.executed_ns / NS_PER_MS],
+            with_edgeshare=[taken.reported_ns / NS_PER_MS for taken in runs],
+            without_edgeshare=[taken.executed_ns / NS_PER_MS for taken in runs],
             target=TARGET,
             note="with: ms reported; without: ms executed",
         ),
         Row(
             "markers, at 1 us each",
             "% of the GPU's time",
-            [100 * taken.markers * MARKER_NS / (effort.usage_s * NS_PER_S)],
+            [100 * taken.markers * MARKER_NS / (effort.usage_s * NS_PER_S) for taken in runs],
             settings,
             target=MARKERS_TARGET,
         ),
