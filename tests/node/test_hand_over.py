@@ -47,6 +47,7 @@ def foretold(one: WireClient, two: WireClient, delay_ms: int) -> tuple[int, int]
     one.revoked()
     two.granted()
     two.begins(ends_at_ns)
+    one.promised()
     return number, ends_at_ns
 
 

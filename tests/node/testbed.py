@@ -264,6 +264,13 @@ class WireClient:
             lib.es_gate_wait(self.gate, self.word, 1_000_000)
             assert time.monotonic() < deadline_s, self.gate.free_at_ns
 
+    def promised(self) -> None:
+        """Waits until the manager says when it looks for what this client may leave: after it has granted the next."""
+        deadline_s = time.monotonic() + PATIENCE_S
+        while not self.gate.looks_at_ns:
+            lib.es_gate_wait(self.gate, self.word, 1_000_000)
+            assert time.monotonic() < deadline_s, "nothing is promised"
+
     def release(self, number: int, gpu_ns: int = 0, follows: bool = False) -> None:
         self._released = number
         self.send(wire.Release(number, gpu_ns, follows))
