@@ -3,7 +3,7 @@
 import errno
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,15 @@ CONTEXT_OVERHEAD_MIB = 256
 """What a bare context takes: 150 to 500 MiB on real GPUs, by model and CUDA version."""
 RESERVED_MIB = 0
 """What the driver itself keeps, beyond the model's memory as NVML gives it."""
+MIG_PROFILES = {
+    "1g.5gb": 4864,
+    "2g.10gb": 9984,
+    "3g.20gb": 20096,
+    "4g.20gb": 20096,
+    "7g.40gb": 40536,
+}
+"""Profile of a MIG device → its memory in MiB, on an A100 of 40 GB, nearly (NVIDIA, "MIG User Guide")."""
+MIG_DEVICES_MAX = 7
 DRIVERS = {
     "10.2": "440.118.02",
     "11.4": "470.256.02",
@@ -33,37 +42,44 @@ def create(
     directory: Path,
     *,
     gpus: int = 2,
-    model: str = "t4",
+    model: str | Sequence[str] = "t4",
     memory_mib: int | None = None,
+    reserved_mib: int = RESERVED_MIB,
     scheduling: str = "fifo",
     cuda_version: str = "12.4",
     uuids: Sequence[str] = (),
+    mig: Mapping[int, Sequence[str]] | None = None,
 ) -> None:
-    """Makes a machine of equal GPUs.
+    """Makes a machine of equal GPUs, or with one model named for each.
+
+    ``mig``: index of a GPU that is in MIG mode → the profiles of its MIG devices.
 
     Raises InvalidRequest for what no machine can be, AlreadyExists where one is, Unavailable where none can
     be made.
     """
     ffi, library = load()
-    if model not in MODELS:
-        raise InvalidRequest(f"no model is called {model!r}: choose one of {', '.join(MODELS)}")
+    models = _models([model] if isinstance(model, str) else model, gpus)
     if scheduling not in SCHEDULING:
         raise InvalidRequest(f"scheduling {scheduling!r} is not known: choose fifo or timeslice")
     most = int(library.SIMGPU_GPUS)
     if not 1 <= gpus <= most:
         raise InvalidRequest(f"a machine has 1 to {most} GPUs, not {gpus}")
-    memory = MODELS[model].memory_mib if memory_mib is None else memory_mib
-    if not CONTEXT_OVERHEAD_MIB < memory <= 1 << 24:
+    memories = [each.memory_mib if memory_mib is None else memory_mib for each in models]
+    if not CONTEXT_OVERHEAD_MIB + reserved_mib < min(memories) <= max(memories) <= 1 << 24 or reserved_mib < 0:
         raise InvalidRequest(
-            f"a GPU cannot have {memory} MiB of memory: a bare context takes {CONTEXT_OVERHEAD_MIB} MiB"
+            f"a GPU cannot have {min(memories)} MiB of memory: a bare context takes {CONTEXT_OVERHEAD_MIB} MiB, "
+            f"the driver {reserved_mib}"
         )
+    if any(index not in range(gpus) for index in mig or {}):
+        raise InvalidRequest(f"a machine of {gpus} GPUs has none numbered {max(mig or {})} to be divided")
     plan: Any = ffi.new("struct simgpu_plan *")
     plan.gpu_count = gpus
     plan.scheduling = SCHEDULING.index(scheduling)
     plan.cuda_version = _cuda_number(cuda_version)
     plan.driver_version = DRIVERS[cuda_version].encode()
     for index in range(gpus):
-        _describe(plan.models[index], MODELS[model], memory)
+        _describe(plan.models[index], models[index], memories[index], reserved_mib)
+        _divide(plan.models[index], models[index], (mig or {}).get(index))
         given = uuids[index] if index < len(uuids) else f"GPU-{uuid.uuid4()}"
         plan.uuids[index] = given.encode()
     error = library.simgpu_create(str(directory).encode(), plan)
@@ -91,11 +107,42 @@ def _cuda_number(version: str) -> int:
     return int(major) * 1000 + int(minor) * 10
 
 
-def _describe(to: Any, model: Model, memory_mib: int) -> None:
+def _models(names: Sequence[str], gpus: int) -> list[Model]:
+    unknown = [name for name in names if name not in MODELS]
+    if unknown:
+        raise InvalidRequest(f"no model is called {unknown[0]!r}: choose one of {', '.join(MODELS)}")
+    if len(names) not in (1, gpus):
+        raise InvalidRequest(f"{len(names)} models do not fit {gpus} GPUs: name one for all, or one for each")
+    return [MODELS[name] for name in (list(names) * gpus if len(names) == 1 else names)]
+
+
+def _divide(to: Any, model: Model, profiles: Sequence[str] | None) -> None:
+    """Puts a GPU into MIG mode; None: leaves it whole. Raises InvalidRequest."""
+    to.mig = 1 if model.mig else 0
+    if profiles is None:
+        return
+    if not model.mig:
+        raise InvalidRequest(f"{model.name} knows no MIG: take an a100 or h100")
+    if len(profiles) > MIG_DEVICES_MAX or any(profile not in MIG_PROFILES for profile in profiles):
+        raise InvalidRequest(
+            f"a GPU cannot be divided into {', '.join(profiles)}: "
+            f"name up to {MIG_DEVICES_MAX} of {', '.join(MIG_PROFILES)}"
+        )
+    to.mig = 2
+    to.mig_count = len(profiles)
+    for place, profile in enumerate(profiles):
+        part = to.migs[place]
+        part.uuid = f"MIG-{uuid.uuid4()}".encode()
+        part.profile = profile.encode()
+        part.memory_bytes = MIG_PROFILES[profile] * MIB
+        part.gpu_instance = place + 1
+
+
+def _describe(to: Any, model: Model, memory_mib: int, reserved_mib: int) -> None:
     to.name = model.name.encode()
     to.architecture = model.architecture.encode()
     to.memory_bytes = memory_mib * MIB
-    to.reserved_bytes = RESERVED_MIB * MIB
+    to.reserved_bytes = reserved_mib * MIB
     to.context_overhead_bytes = CONTEXT_OVERHEAD_MIB * MIB
     to.compute_major, to.compute_minor = model.compute
     to.multiprocessors = model.multiprocessors

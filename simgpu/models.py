@@ -23,6 +23,8 @@ class Model:
     power_watts: int
     ecc: bool
     integrated: bool = False
+    mig: bool = False
+    """Whether it can be divided into MIG devices."""
 
 
 MODELS = {
@@ -46,6 +48,7 @@ MODELS = {
         0x20B010DE,
         400,
         True,
+        mig=True,
     ),
     "l4": Model("NVIDIA L4", "ada", 23034, (8, 9), 58, 1536, 2040, 6251, 192, 49152, 0x27B810DE, 72, True),
     "h100": Model(
@@ -62,6 +65,7 @@ MODELS = {
         0x233010DE,
         700,
         True,
+        mig=True,
     ),
     "rtx3090": Model(
         "NVIDIA GeForce RTX 3090",

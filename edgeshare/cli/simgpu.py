@@ -39,15 +39,37 @@ def command() -> None:
 @command.command("create")
 @machine_option
 @click.option("--gpus", type=int, default=2, show_default=True, help="How many.")
-@click.option("--model", type=click.Choice(list(MODELS)), default="t4", show_default=True)
+@click.option(
+    "--model",
+    "models",
+    type=click.Choice(list(MODELS)),
+    multiple=True,
+    default=["t4"],
+    show_default=True,
+    help="Of all GPUs; given several times, of each.",
+)
 @click.option("--memory-mib", type=int, help="Memory of each GPU.  [default: the model's]")
+@click.option("--reserved-mib", type=click.IntRange(min=0), default=0, show_default=True, help="What the driver keeps.")
+@click.option(
+    "--mig",
+    "parts",
+    type=(int, str),
+    multiple=True,
+    metavar="GPU PROFILE",
+    help="A MIG device, such as 0 1g.5gb; only NVML lists them.",
+)
 @click.option("--scheduling", type=click.Choice(SCHEDULING), default="fifo", show_default=True)
 @click.option("--cuda", type=click.Choice(list(DRIVERS)), default="12.4", show_default=True, help="CUDA version.")
-def create_command(directory: Path, cuda: str, **plan: Any) -> None:
+def create_command(
+    directory: Path, cuda: str, models: tuple[str, ...], parts: tuple[tuple[int, str], ...], **plan: Any
+) -> None:
     """Makes a machine. Its processes find it with the variables that `edgeshare simgpu env` prints."""
-    create(directory.absolute(), cuda_version=cuda, **plan)
-    for gpu in Machine(directory).gpus():
-        click.echo(f"{gpu.index} {gpu.uuid} {gpu.name} {gpu.memory_bytes // MIB} MiB")
+    mig: dict[int, list[str]] = {}
+    for gpu, profile in parts:
+        mig.setdefault(gpu, []).append(profile)
+    create(directory.absolute(), cuda_version=cuda, model=models, mig=mig, **plan)
+    for each in Machine(directory).gpus():
+        click.echo(f"{each.index} {each.uuid} {each.name} {each.memory_bytes // MIB} MiB")
 
 
 @command.command("destroy")

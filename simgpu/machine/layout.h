@@ -4,7 +4,7 @@
  * Every time is CLOCK_MONOTONIC in nanoseconds, which all containers of a machine share. */
 
 enum simgpu_limits {
-    SIMGPU_VERSION = 2,
+    SIMGPU_VERSION = 3,
     SIMGPU_GPUS = 16,        /* GPUs of one machine at most */
     SIMGPU_PROCESSES = 1024, /* slots; a dead process keeps its slot until no other is free */
     SIMGPU_CONTEXTS = 256,   /* contexts of one GPU at a time */
@@ -23,6 +23,7 @@ enum simgpu_context_state { SIMGPU_CONTEXT_FREE = 0, SIMGPU_CONTEXT_LIVE = 1, SI
 enum simgpu_kind { SIMGPU_KERNEL = 1, SIMGPU_COPY = 2, SIMGPU_SET = 3, SIMGPU_HOST = 4 };
 enum simgpu_export_kind { SIMGPU_EXPORT_NONE = 0, SIMGPU_EXPORT_MEMORY = 1, SIMGPU_EXPORT_EVENT = 2 };
 enum simgpu_fault_kind { SIMGPU_FAULT_XID = 1, SIMGPU_FAULT_ECC_SINGLE = 2, SIMGPU_FAULT_ECC_DOUBLE = 3 };
+enum simgpu_mig_mode { SIMGPU_MIG_NEVER = 0, SIMGPU_MIG_OFF = 1, SIMGPU_MIG_ON = 2 };
 
 /* One piece of queued work. The owner writes the first part and then publishes it; the engine writes the rest. */
 struct simgpu_entry {
@@ -138,6 +139,15 @@ struct simgpu_step {
     struct simgpu_log_entry log; /* entry log_count - 1, where log_count has grown */
 };
 
+/* A MIG device, as the management library lists it; the driver here knows none. */
+struct simgpu_mig {
+    char uuid[48]; /* "MIG-" and 36 characters */
+    char profile[16];
+    uint64_t memory_bytes;
+    uint32_t gpu_instance;
+    uint32_t compute_instance;
+};
+
 /* What a GPU is. */
 struct simgpu_model {
     char name[64];
@@ -157,6 +167,10 @@ struct simgpu_model {
     uint32_t integrated;
     uint32_t ecc;
     uint32_t power_limit_mw;
+    uint32_t mig; /* enum simgpu_mig_mode */
+    uint32_t mig_count;
+    uint32_t unused[2];
+    struct simgpu_mig migs[7];
 };
 
 struct simgpu_gpu {

@@ -6,12 +6,16 @@
 
 EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length) {
     DEVICE(gpu, device, name);
-    return copy_text(name, length, gpu->model.name);
+    const struct simgpu_mig *mig = mig_of(device);
+    char text[sizeof gpu->model.name + sizeof mig->profile + sizeof " MIG "];
+    snprintf(text, sizeof text, "%s%s%s", gpu->model.name, mig ? " MIG " : "", mig ? mig->profile : "");
+    return copy_text(name, length, text);
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length) {
     DEVICE(gpu, device, uuid);
-    return copy_text(uuid, length, gpu->uuid);
+    const struct simgpu_mig *mig = mig_of(device);
+    return copy_text(uuid, length, mig ? mig->uuid : gpu->uuid);
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index) {
@@ -89,27 +93,6 @@ EXPORT nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, nvmlDeviceArc
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryBusWidth(nvmlDevice_t device, unsigned int *busWidth) {
     DEVICE(gpu, device, busWidth);
     *busWidth = gpu->model.memory_bus_bits;
-    return NVML_SUCCESS;
-}
-
-/* No GPU here can be partitioned. */
-EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *currentMode, unsigned int *pendingMode) {
-    DEVICE(gpu, device, currentMode);
-    (void)gpu;
-    return pendingMode ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT;
-}
-
-EXPORT nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int *isMigDevice) {
-    DEVICE(gpu, device, isMigDevice);
-    (void)gpu;
-    *isMigDevice = 0;
-    return NVML_SUCCESS;
-}
-
-EXPORT nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *count) {
-    DEVICE(gpu, device, count);
-    (void)gpu;
-    *count = 0;
     return NVML_SUCCESS;
 }
 

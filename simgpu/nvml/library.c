@@ -13,7 +13,9 @@ nvmlReturn_t check_library(void) {
 }
 
 static bool is_device(nvmlDevice_t device) {
-    return device >= library.devices && device < library.devices + library.count;
+    const struct nvmlDevice_st *parts = &library.parts[0][0];
+    return (device >= library.devices && device < library.devices + library.count) ||
+           (device >= parts && device < parts + library.count * MOST_PARTS && device->part >= 0);
 }
 
 nvmlReturn_t check_device(nvmlDevice_t device) {
@@ -46,8 +48,15 @@ static nvmlReturn_t start(void) {
     }
     uint32_t gpus[SIMGPU_GPUS];
     library.count = (unsigned int)visible_to_container(library.machine.shared, gpus);
-    for (unsigned int index = 0; index < library.count; index++)
-        library.devices[index] = (struct nvmlDevice_st){.gpu = gpus[index], .index = index};
+    for (unsigned int index = 0; index < library.count; index++) {
+        const struct simgpu_model *model = &library.machine.shared->gpus[gpus[index]].model;
+        library.devices[index] = (struct nvmlDevice_st){.gpu = gpus[index], .index = index, .part = -1};
+        for (int part = 0; part < MOST_PARTS; part++) {
+            bool made = model->mig == SIMGPU_MIG_ON && part < (int)model->mig_count;
+            library.parts[index][part] =
+                (struct nvmlDevice_st){.gpu = gpus[index], .index = (unsigned int)part, .part = made ? part : -1};
+        }
+    }
     pthread_atfork(NULL, NULL, in_child);
     return NVML_SUCCESS;
 }
@@ -178,8 +187,15 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *de
     if (!uuid || !device)
         return NVML_ERROR_INVALID_ARGUMENT;
     for (unsigned int index = 0; index < library.count; index++) {
-        if (strcmp(library.machine.shared->gpus[library.devices[index].gpu].uuid, uuid) == 0)
+        const struct simgpu_gpu *gpu = &library.machine.shared->gpus[library.devices[index].gpu];
+        if (strcmp(gpu->uuid, uuid) == 0)
             return found(index, device);
+        for (uint32_t part = 0; part < gpu->model.mig_count; part++) {
+            if (strcmp(gpu->model.migs[part].uuid, uuid) == 0) {
+                *device = &library.parts[index][part];
+                return check_device(*device);
+            }
+        }
     }
     return NVML_ERROR_NOT_FOUND;
 }

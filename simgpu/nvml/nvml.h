@@ -9,10 +9,13 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+#define MOST_PARTS 7 /* MIG devices of one GPU */
+
 /* A handle stays good for the life of the process, also over a new nvmlInit. */
 struct nvmlDevice_st {
     uint32_t gpu;
     unsigned int index;
+    int part; /* of the GPU: which MIG device; -1: all of it */
 };
 
 struct library {
@@ -21,6 +24,7 @@ struct library {
     struct machine machine;
     unsigned int count;
     struct nvmlDevice_st devices[SIMGPU_GPUS];
+    struct nvmlDevice_st parts[SIMGPU_GPUS][MOST_PARTS]; /* MIG devices, by the place of their GPU in `devices` */
 };
 
 extern struct library library;
@@ -56,5 +60,8 @@ uint64_t busy_ns(const struct simgpu_gpu *gpu, int32_t slot, bool kernels, uint6
 
 /* Over so long utilisation is given: a real driver's sample period is 1/6 s to 1 s, by model. */
 #define UTILIZATION_WINDOW_NS 1000000000u
+
+/* The MIG device that a handle is of; NULL: it is of a whole GPU. */
+const struct simgpu_mig *mig_of(nvmlDevice_t device);
 
 #endif

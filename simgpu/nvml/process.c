@@ -52,7 +52,7 @@ static unsigned int find_users(const struct simgpu_gpu *gpu, struct user *users)
 static nvmlReturn_t list_users(nvmlDevice_t device, unsigned int *count, const void *room, struct user *users) {
     DEVICE(gpu, device, count);
     unsigned int given = *count;
-    *count = find_users(gpu, users);
+    *count = mig_of(device) ? 0 : find_users(gpu, users);
     if (*count == 0)
         return NVML_SUCCESS;
     return !room || given < *count ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;

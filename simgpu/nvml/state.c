@@ -6,9 +6,10 @@
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
     DEVICE(gpu, device, memory);
     machine_reap_now(&library.machine);
+    const struct simgpu_mig *mig = mig_of(device);
     /* This form counts what the driver keeps as used. */
-    memory->total = gpu->model.memory_bytes;
-    memory->used = gpu_used_bytes(gpu) + gpu->model.reserved_bytes;
+    memory->total = mig ? mig->memory_bytes : gpu->model.memory_bytes;
+    memory->used = mig ? 0 : gpu_used_bytes(gpu) + gpu->model.reserved_bytes;
     memory->free = memory->total - memory->used;
     return NVML_SUCCESS;
 }
@@ -18,9 +19,10 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v
     if (memory->version != (sizeof *memory | 2u << 24))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     machine_reap_now(&library.machine);
-    memory->total = gpu->model.memory_bytes;
-    memory->reserved = gpu->model.reserved_bytes;
-    memory->used = gpu_used_bytes(gpu);
+    const struct simgpu_mig *mig = mig_of(device);
+    memory->total = mig ? mig->memory_bytes : gpu->model.memory_bytes;
+    memory->reserved = mig ? 0 : gpu->model.reserved_bytes;
+    memory->used = mig ? 0 : gpu_used_bytes(gpu);
     memory->free = memory->total - memory->reserved - memory->used;
     return NVML_SUCCESS;
 }
