@@ -23,3 +23,7 @@ class AlreadyExists(EdgeshareError):
 
 class Unavailable(EdgeshareError):
     """A part that is needed is not there now: a driver, a manager, a kubelet, an API server."""
+
+
+class NoDriver(Unavailable):
+    """There is no driver here at all: normal on a machine without such hardware, and not the same as a broken one."""

@@ -2,20 +2,32 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 import pynvml
 
 from edgeshare.devices import Device
-from edgeshare.errors import Unavailable
+from edgeshare.errors import NoDriver, Unavailable
+from edgeshare.inventory.gpus import (
+    Gpu,
+    Partition,
+    access_files,
+    capability_minor,
+    capability_nodes,
+    devices_of,
+    nodes_of,
+    pci_folder,
+)
+from edgeshare.inventory.interface import DeviceProcess
+from edgeshare.inventory.tree import Tree
 from edgeshare.units import MIB
 
 logger = logging.getLogger(__name__)
 
-CONTROL_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
-"""Device nodes that every CUDA program needs beside its GPU's own; the last two are not there everywhere."""
+PCI_DEVICES = "/sys/bus/pci/devices"
 
 APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
 """XID events that a program's own mistake causes and that leave the GPU well.
@@ -25,33 +37,28 @@ EVENTS_PER_READ = 64
 """How many events one look at the devices takes in, so that a storm of them cannot hold it for ever."""
 
 
-@dataclass(frozen=True)
-class DeviceProcess:
-    """A process with a context on a device. Its pid is in the host's pid namespace."""
-
-    pid: int
-    memory_bytes: int
-    """0 where the driver does not say."""
-
-
 class NvmlInventory:
     """This machine's GPUs. Open between ``open`` and ``close``, or as a context manager; not for several
     threads at once. A GPU once seen stays listed: when it is lost, it is listed as unhealthy, with the
     cause."""
 
-    def __init__(self) -> None:
-        self._known: dict[int, Device] = {}
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._tree = Tree(root)
+        self._known: dict[int, Gpu] = {}
         self._handles: dict[str, Any] = {}
         self._causes: dict[str, str] = {}
+        self._integrated: set[int] = set()
         self._events: Any = None
 
     def open(self) -> Self:
-        """Loads the library and asks for fault events; raises Unavailable, with one line, where there is
-        no driver."""
+        """Loads the library and asks for fault events; raises, with one line, NoDriver where there is none and no GPU
+        either, and Unavailable where it does not answer."""
         try:
             pynvml.nvmlInit()
         except pynvml.NVMLError as error:
-            raise Unavailable(f"no NVIDIA driver answers here: {_init_advice(error)}") from error
+            absent = isinstance(error, pynvml.NVMLError_LibraryNotFound) and not self._has_hardware()
+            kind = NoDriver if absent else Unavailable
+            raise kind(f"no NVIDIA driver answers here: {_init_advice(error)}") from error
         try:
             self._events = pynvml.nvmlEventSetCreate()
             self.devices()
@@ -62,13 +69,16 @@ class NvmlInventory:
 
     def close(self) -> None:
         """Lets go of the library; the inventory may be opened again."""
-        if self._events is not None:
-            pynvml.nvmlEventSetFree(self._events)
+        # A driver that is gone may refuse both, and there is nothing left to give back then.
+        with suppress(pynvml.NVMLError):
+            if self._events is not None:
+                pynvml.nvmlEventSetFree(self._events)
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
         self._events = None
         self._known.clear()
         self._handles.clear()
         self._causes.clear()
-        pynvml.nvmlShutdown()
 
     def __enter__(self) -> Self:
         return self.open()
@@ -77,32 +87,35 @@ class NvmlInventory:
         self.close()
 
     def devices(self) -> list[Device]:
-        """Every GPU by index, with its health as of now; raises Unavailable where the driver went away."""
+        """Every GPU by index, with its health as of now; in place of one in MIG mode its MIG devices. Raises
+        Unavailable where the driver went away."""
         try:
             count = pynvml.nvmlDeviceGetCount()
         except pynvml.NVMLError as error:
             raise Unavailable(f"the NVIDIA driver no longer lists its GPUs: {error}") from error
         self._read_events()
-        lost: dict[int, str] = {}
+        lost: dict[str, str] = {}
         for index in range(count):
             try:
-                device = self._read_device(index)
+                gpu = self._read_gpu(index)
             except pynvml.NVMLError as error:
-                if index not in self._known:
+                if index in self._known:
+                    lost[self._known[index].id] = f"the driver cannot read it: {error}"
+                else:
                     logger.warning("GPU %d cannot be read and is left out: %s", index, error)
-                lost[index] = f"the driver cannot read it: {error}"
             else:
-                self._known[index] = device
-        for index in self._known:
+                if gpu is not None:
+                    self._known[index] = gpu
+        for index, gpu in self._known.items():
             if index >= count:
-                lost[index] = "the driver no longer lists it"
-        return [self._with_health(device, lost.get(index)) for index, device in sorted(self._known.items())]
+                lost[gpu.id] = "the driver no longer lists it"
+        return [self._with_health(device, lost) for device in devices_of(self._known.values(), self._nodes_there())]
 
     def memory_used_mib(self, device_id: str) -> int:
         """Memory in use on a device, the driver's reserve excluded; 0 for a device that cannot be read."""
         try:
             memory, _ = _read_memory(self._handles[device_id])
-        except pynvml.NVMLError:
+        except (KeyError, pynvml.NVMLError):
             return 0
         return int(memory.used) // MIB
 
@@ -110,32 +123,101 @@ class NvmlInventory:
         """The processes that have a context on a device; none for a device that cannot be read."""
         try:
             found = _read_processes(self._handles[device_id])
-        except pynvml.NVMLError:
+        except (KeyError, pynvml.NVMLError):
             return []
         return [DeviceProcess(process.pid, process.usedGpuMemory or 0) for process in found]
 
-    def _read_device(self, index: int) -> Device:
+    def temperature_c(self, device_id: str) -> float | None:
+        """How hot a GPU is, for a MIG device that which it is a part of; None where it cannot be read."""
+        gpus = {partition.id: gpu.id for gpu in self._known.values() for partition in gpu.partitions}
+        try:
+            handle = self._handles[gpus.get(device_id, device_id)]
+            return float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU))
+        except (KeyError, pynvml.NVMLError):
+            return None
+
+    def _read_gpu(self, index: int) -> Gpu | None:
+        """None for a GPU whose memory is the host's: a Jetson's, which the inventory of that name lists."""
         handle = pynvml.nvmlDeviceGetHandleByIndex(index)
         device_id = pynvml.nvmlDeviceGetUUID(handle)
+        try:
+            memory, reserved_bytes = _read_memory(handle)
+        except pynvml.NVMLError_NotSupported:
+            if index not in self._integrated:
+                logger.info("GPU %d (%s) has no memory of its own and is not listed by NVML", index, device_id)
+            self._integrated.add(index)
+            return None
         if device_id not in self._handles:
             self._ask_for_events(handle)
         self._handles[device_id] = handle
-        memory, reserved_bytes = _read_memory(handle)
         minor = pynvml.nvmlDeviceGetMinorNumber(handle)
-        nodes = (f"/dev/nvidia{minor}", *CONTROL_NODES)
-        return Device(
+        partitioned = _in_mig_mode(handle)
+        return Gpu(
             id=device_id,
             index=index,
+            minor=minor,
             model=pynvml.nvmlDeviceGetName(handle),
-            memory_mib=(int(memory.total) - reserved_bytes) // MIB,
-            numa_node=_read_numa_node(pynvml.nvmlDeviceGetPciInfo(handle).busId),
-            paths=tuple(node for node in nodes if Path(node).exists()),
+            total_bytes=int(memory.total),
+            reserved_bytes=reserved_bytes,
+            numa_node=self._read_numa_node(pynvml.nvmlDeviceGetPciInfo(handle).busId),
+            partitioned=partitioned,
+            partitions=tuple(self._read_partitions(handle, minor)) if partitioned else (),
         )
 
-    def _with_health(self, device: Device, lost: str | None) -> Device:
+    def _read_partitions(self, gpu: Any, minor: int) -> list[Partition]:
+        found = []
+        for place in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(gpu)):
+            try:
+                handle = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, place)
+            except pynvml.NVMLError_NotFound:
+                # Nobody has made a MIG device at that place.
+                continue
+            device_id = pynvml.nvmlDeviceGetUUID(handle)
+            self._handles[device_id] = handle
+            memory, reserved_bytes = _read_memory(handle)
+            files = access_files(
+                minor, pynvml.nvmlDeviceGetGpuInstanceId(handle), pynvml.nvmlDeviceGetComputeInstanceId(handle)
+            )
+            minors = (capability_minor(self._tree.read(file)) for file in files)
+            found.append(
+                Partition(
+                    id=device_id,
+                    model=pynvml.nvmlDeviceGetName(handle),
+                    total_bytes=int(memory.total),
+                    reserved_bytes=reserved_bytes,
+                    capabilities=tuple(minor for minor in minors if minor is not None),
+                )
+            )
+        return found
+
+    def _nodes_there(self) -> set[str]:
+        named = {node for gpu in self._known.values() for node in nodes_of(gpu)}
+        for gpu in self._known.values():
+            named.update(node for partition in gpu.partitions for node in capability_nodes(partition))
+        return {node for node in named if self._tree.exists(node)}
+
+    def _read_numa_node(self, bus_id: str) -> int:
+        try:
+            number = self._tree.number(f"{pci_folder(bus_id)}/numa_node")
+        except Unavailable as error:
+            # No reason to do without a GPU.
+            logger.debug("%s", error)
+            number = None
+        # A virtual machine or a container without sysfs: it does not say.
+        return -1 if number is None else number
+
+    def _has_hardware(self) -> bool:
+        return any(
+            self._tree.line(f"{PCI_DEVICES}/{name}/vendor") == "0x10de"
+            and (self._tree.line(f"{PCI_DEVICES}/{name}/class") or "").startswith("0x03")
+            for name in self._tree.names(PCI_DEVICES)
+        )
+
+    def _with_health(self, device: Device, lost: dict[str, str]) -> Device:
         # What was lost may come back; an XID or ECC fault stays until the driver, or this process, starts
-        # anew.
-        cause = lost or self._causes.get(device.id, "")
+        # anew. A fault of a GPU is one of all its MIG devices.
+        gpu = device.parent or device.id
+        cause = lost.get(gpu) or self._causes.get(gpu, "")
         return replace(device, healthy=not cause, cause=cause)
 
     def _ask_for_events(self, handle: Any) -> None:
@@ -173,6 +255,15 @@ def _init_advice(error: pynvml.NVMLError) -> str:
             return f"{error}; nvidia-smi tells more"
 
 
+def _in_mig_mode(handle: Any) -> bool:
+    try:
+        current, _ = pynvml.nvmlDeviceGetMigMode(handle)
+    except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound):
+        # GPUs before Ampere and most cards that are not for data centres; drivers before 450.
+        return False
+    return bool(current == pynvml.NVML_DEVICE_MIG_ENABLE)
+
+
 def _read_memory(handle: Any) -> tuple[Any, int]:
     """(memory information, bytes that the driver keeps for itself)."""
     try:
@@ -191,14 +282,3 @@ def _read_processes(handle: Any) -> list[Any]:
         # Drivers before 510.
         older: Callable[[Any], list[Any]] = pynvml.nvmlDeviceGetComputeRunningProcesses_v2
         return older(handle)
-
-
-def _read_numa_node(bus_id: str) -> int:
-    # NVML writes the PCI domain with eight digits, sysfs with four.
-    domain, _, rest = bus_id.lower().partition(":")
-    path = Path("/sys/bus/pci/devices") / f"{domain[-4:]}:{rest}" / "numa_node"
-    try:
-        return int(path.read_text())
-    except (OSError, ValueError):
-        # A virtual machine or a container without sysfs: it does not say.
-        return -1

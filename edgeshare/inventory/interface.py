@@ -1,0 +1,40 @@
+"""What every inventory offers, whatever kind of device it finds."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from edgeshare.devices import Device
+
+
+@dataclass(frozen=True)
+class DeviceProcess:
+    """A process with a context on a device. Its pid is in the host's pid namespace."""
+
+    pid: int
+    memory_bytes: int
+    """0 where the driver does not say."""
+
+
+class Inventory(Protocol):
+    """One kind of device on this machine, looked at again and again; not for several threads at once.
+
+    There are no notices: health stands in each ``Device`` (``healthy``, ``cause``), and whoever wants to know of a
+    change compares two looks. All files are read below the ``root`` that the inventory was made with, so that a
+    recorded tree, or a host's root mounted into a container, can stand in for the machine's own.
+    """
+
+    def devices(self) -> list[Device]:
+        """The devices that are there now, and their health as of now. Raises Unavailable where that cannot be
+        told."""
+
+    def memory_used_mib(self, device_id: str) -> int:
+        """Memory in use on a device; 0 where nobody knows."""
+
+    def processes(self, device_id: str) -> list[DeviceProcess]:
+        """The processes that use a device; none where nobody knows."""
+
+    def temperature_c(self, device_id: str) -> float | None:
+        """How hot a device is; None where nobody knows."""
+
+    def close(self) -> None:
+        """Lets go of what is held open."""
