@@ -1,5 +1,6 @@
 """What can be set about finding devices: the part ``inventory`` of a configuration; units end the keys."""
 
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -78,6 +79,10 @@ class InventoryConfig(BaseModel):
 
     sources: tuple[Literal["nvml", "jetson", "edgetpu"], ...] = ("nvml", "jetson", "edgetpu")
     """Which kinds are looked for, besides those declared."""
+
+    root: Path = Path("/")
+    """Where the node's ``/dev``, ``/proc`` and ``/sys`` are seen. A container sees neither the node's ``/dev`` nor
+    ``/sys/firmware`` by itself: mounted below ``/host``, they are."""
 
     jetson_reserve_mib: Annotated[int, Field(ge=0, le=MEMORY_MIB_MAX)] = 1024
     """What a Jetson's system keeps of the memory that GPU and processors have in common. The kubelet hands out the same

@@ -28,6 +28,7 @@ from edgeshare.units import MIB
 logger = logging.getLogger(__name__)
 
 PCI_DEVICES = "/sys/bus/pci/devices"
+DEVICETREE = "/sys/firmware/devicetree/base"
 
 APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
 """XID events that a program's own mistake causes and that leave the GPU well.
@@ -51,13 +52,14 @@ class NvmlInventory:
         self._events: Any = None
 
     def open(self) -> Self:
-        """Loads the library and asks for fault events; raises, with one line, NoDriver where there is none and no GPU
-        either, and Unavailable where it does not answer."""
+        """Loads the library and asks for fault events; raises, with one line, NoDriver where there is none and nothing
+        that would need it, and Unavailable where it does not answer."""
         try:
             pynvml.nvmlInit()
         except pynvml.NVMLError as error:
-            absent = isinstance(error, pynvml.NVMLError_LibraryNotFound) and not self._has_hardware()
-            kind = NoDriver if absent else Unavailable
+            missing = isinstance(error, pynvml.NVMLError_LibraryNotFound) and not self._has_hardware()
+            # A Jetson's GPU needs no NVML, and Thor's is on the PCI bus all the same.
+            kind = NoDriver if missing or self._is_tegra() else Unavailable
             raise kind(f"no NVIDIA driver answers here: {_init_advice(error)}") from error
         try:
             self._events = pynvml.nvmlEventSetCreate()
@@ -212,6 +214,9 @@ class NvmlInventory:
             and (self._tree.line(f"{PCI_DEVICES}/{name}/class") or "").startswith("0x03")
             for name in self._tree.names(PCI_DEVICES)
         )
+
+    def _is_tegra(self) -> bool:
+        return any(name.startswith("nvidia,tegra") for name in self._tree.strings(f"{DEVICETREE}/compatible"))
 
     def _with_health(self, device: Device, lost: dict[str, str]) -> Device:
         # What was lost may come back; an XID or ECC fault stays until the driver, or this process, starts

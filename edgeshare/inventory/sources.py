@@ -19,16 +19,16 @@ class Source:
     open: Callable[[], Inventory]
 
 
-def sources_of(config: InventoryConfig, root: Path = Path("/")) -> list[Source]:
-    """Those that the configuration asks for. ``root``: where the machine's file system begins."""
+def sources_of(config: InventoryConfig) -> list[Source]:
+    """Those that the configuration asks for."""
     known = {
-        "nvml": lambda: _open_nvml(root),
-        "jetson": lambda: _open_jetson(config.jetson_reserve_mib, root),
-        "edgetpu": lambda: _open_edgetpu(root),
+        "nvml": lambda: _open_nvml(config.root),
+        "jetson": lambda: _open_jetson(config),
+        "edgetpu": lambda: _open_edgetpu(config.root),
     }
     found = [Source(name, known[name]) for name in dict.fromkeys(config.sources)]
     if config.declared:
-        found.append(Source("declared", lambda: _open_declared(config, root)))
+        found.append(Source("declared", lambda: _open_declared(config)))
     return found
 
 
@@ -144,10 +144,10 @@ def _open_nvml(root: Path) -> Inventory:
     return NvmlInventory(root).open()
 
 
-def _open_jetson(reserve_mib: int, root: Path) -> Inventory:
+def _open_jetson(config: InventoryConfig) -> Inventory:
     from edgeshare.inventory.jetson import JetsonInventory  # noqa: PLC0415
 
-    return JetsonInventory(reserve_mib, root)
+    return JetsonInventory(config.jetson_reserve_mib, config.root)
 
 
 def _open_edgetpu(root: Path) -> Inventory:
@@ -156,7 +156,7 @@ def _open_edgetpu(root: Path) -> Inventory:
     return EdgeTpuInventory(root)
 
 
-def _open_declared(config: InventoryConfig, root: Path) -> Inventory:
+def _open_declared(config: InventoryConfig) -> Inventory:
     from edgeshare.inventory.declared import DeclaredInventory  # noqa: PLC0415
 
-    return DeclaredInventory(tuple(device.declaration() for device in config.declared), root)
+    return DeclaredInventory(tuple(device.declaration() for device in config.declared), config.root)

@@ -3,8 +3,16 @@
 
 /* ---- memory ---- */
 
+/* An integrated GPU has none of its own to tell of: nvidia-smi says N/A on Orin and Thor. */
+#define NEEDS_MEMORY(gpu)                     \
+    do {                                      \
+        if ((gpu)->model.integrated)          \
+            return NVML_ERROR_NOT_SUPPORTED;  \
+    } while (0)
+
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
     DEVICE(gpu, device, memory);
+    NEEDS_MEMORY(gpu);
     machine_reap_now(&library.machine);
     const struct simgpu_mig *mig = mig_of(device);
     /* This form counts what the driver keeps as used. */
@@ -18,6 +26,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v
     DEVICE(gpu, device, memory);
     if (memory->version != (sizeof *memory | 2u << 24))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    NEEDS_MEMORY(gpu);
     machine_reap_now(&library.machine);
     const struct simgpu_mig *mig = mig_of(device);
     memory->total = mig ? mig->memory_bytes : gpu->model.memory_bytes;

@@ -16,14 +16,14 @@ from edgeshare.inventory.config import InventoryConfig
 from simgpu.create import create, destroy
 from simgpu.environment import variables
 from simgpu.machine import Machine
-from simgpu.trees import add_mig_access, write
+from simgpu.trees import JETSONS, add_jetson, add_mig_access, write
 
 LOOK = """
 import dataclasses, json, sys
 from pathlib import Path
 from edgeshare.inventory.config import InventoryConfig
 from edgeshare.inventory.sources import Inventories, sources_of
-machine = Inventories(sources_of(InventoryConfig(), Path(sys.argv[1])))
+machine = Inventories(sources_of(InventoryConfig(root=Path(sys.argv[1]))))
 for line in sys.stdin:
     devices = machine.devices()
     print(json.dumps({
@@ -174,6 +174,30 @@ def test_no_library_is_a_trouble_where_there_is_a_gpu(node: Node, vendor: str, k
         pytest.skip("this machine has NVIDIA's library where the loader finds it")
     assert answer["devices"] == []
     assert "libnvidia-ml.so.1 is not in the library path" in answer[kind][0]
+
+
+def test_a_gpu_without_memory_of_its_own_is_not_nvmls(node: Node) -> None:
+    create(node.directory, gpus=3, model=["t4", "orin", "t4"])
+    answer = node.look()
+    assert [(device["index"], device["model"]) for device in answer["devices"]] == [(0, "Tesla T4"), (1, "Tesla T4")]
+    assert answer["troubles"] == []
+
+
+def test_a_jetson_needs_no_nvml(node: Node) -> None:
+    add_jetson(node.root, JETSONS["agx-thor"])
+    write(node.root / "sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n")
+    write(node.root / "sys/bus/pci/devices/0000:01:00.0/class", "0x030000\n")
+    answer = node.look()
+    assert [device["model"] for device in answer["devices"]] == ["NVIDIA Jetson AGX Thor"]
+    assert answer["devices"][0]["healthy"]
+    assert (answer["troubles"], len(answer["absent"])) == ([], 1)
+
+
+def test_a_jetsons_gpu_is_numbered_after_those_of_nvml(node: Node) -> None:
+    create(node.directory, gpus=2)
+    add_jetson(node.root, JETSONS["agx-orin"])
+    devices = node.look()["devices"]
+    assert [(device["index"], device["source"]) for device in devices] == [(0, "nvml"), (1, "nvml"), (2, "jetson")]
 
 
 def test_every_source_is_asked_by_default() -> None:

@@ -4,13 +4,15 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 from simulated import MIB, Simulated
 
 from edgeshare.cli.simgpu import command
-from edgeshare.errors import EdgeshareError
+from edgeshare.errors import EdgeshareError, InvalidRequest
+from simgpu.create import create
 from simgpu.machine import Machine
 
 
@@ -68,6 +70,33 @@ def test_env_and_run_lead_a_program_to_the_machine(simulated: Simulated) -> None
     arguments = ("simgpu", "run", "--machine", str(simulated.directory), "--tag", "t", "--", "sh", "-c", "exit 7")
     done = subprocess.run([sys.executable, "-c", code, *arguments], check=False, timeout=60)
     assert done.returncode == 7
+
+
+def test_a_machine_of_mixed_and_divided_gpus_is_made(tmp_path: Path) -> None:
+    options = ["--gpus", "2", "--model", "t4", "--model", "a100", "--reserved-mib", "300", "--mig", "1", "1g.5gb"]
+    made = run("create", "--machine", tmp_path, *options)
+    assert made.exit_code == 0, made.output
+    assert [line.split(" ", 2)[2] for line in made.output.splitlines()] == [
+        "Tesla T4 15360 MiB",
+        "NVIDIA A100-SXM4-40GB 40960 MiB",
+    ]
+    assert [gpu.used_bytes >> 20 for gpu in Machine(tmp_path).gpus()] == [300, 300]
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        ({"gpus": 3, "model": ["t4", "l4"]}, "2 models do not fit 3 GPUs"),
+        ({"gpus": 1, "model": ["t4"], "mig": {0: ["1g.5gb"]}}, "Tesla T4 knows no MIG"),
+        ({"gpus": 1, "model": ["a100"], "mig": {0: ["9g.1gb"]}}, "cannot be divided into 9g.1gb"),
+        ({"gpus": 1, "model": ["a100"], "mig": {0: ["1g.5gb"] * 8}}, "name up to 7"),
+        ({"gpus": 1, "model": ["a100"], "mig": {1: ["1g.5gb"]}}, "has none numbered 1"),
+        ({"gpus": 1, "reserved_mib": 15360}, "the driver 15360"),
+    ],
+)
+def test_a_machine_that_cannot_be_is_refused(tmp_path: Path, plan: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        create(tmp_path, **plan)
 
 
 def test_faults_are_injected(simulated: Simulated) -> None:

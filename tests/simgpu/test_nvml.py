@@ -169,6 +169,48 @@ result([failure(nv.nvmlDeviceGetEccMode, zero), failure(nv.nvmlDeviceGetTotalEcc
     assert simulated.python(HEAD + script).result() == [3, 3, 8]
 
 
+def test_an_integrated_gpu_has_no_memory_to_tell_of(simulate: Callable[..., Simulated]) -> None:
+    simulated = simulate(gpus=1, model="orin")
+    script = """
+zero = nv.nvmlDeviceGetHandleByIndex(0)
+result([failure(nv.nvmlDeviceGetMemoryInfo, zero), failure(nv.nvmlDeviceGetMemoryInfo, zero, nv.nvmlMemory_v2)])
+"""
+    assert simulated.python(HEAD + script).result() == [3, 3]
+
+
+def test_mig_devices_have_names_ids_and_a_gpu(simulate: Callable[..., Simulated]) -> None:
+    simulated = simulate(gpus=2, model=["a100", "a100"], memory_mib=None, mig={1: ["1g.5gb", "2g.10gb"]})
+    script = """
+whole, divided = nv.nvmlDeviceGetHandleByIndex(0), nv.nvmlDeviceGetHandleByIndex(1)
+parts = [nv.nvmlDeviceGetMigDeviceHandleByIndex(divided, place) for place in range(2)]
+result({
+    "modes": [nv.nvmlDeviceGetMigMode(gpu)[0] for gpu in (whole, divided)],
+    "most": [nv.nvmlDeviceGetMaxMigDeviceCount(gpu) for gpu in (whole, divided)],
+    "beyond": [failure(nv.nvmlDeviceGetMigDeviceHandleByIndex, gpu, 2) for gpu in (whole, divided)],
+    "names": [nv.nvmlDeviceGetName(part) for part in parts],
+    "is_part": [bool(nv.nvmlDeviceIsMigDeviceHandle(each)) for each in (divided, *parts)],
+    "instances": [[nv.nvmlDeviceGetGpuInstanceId(part), nv.nvmlDeviceGetComputeInstanceId(part)] for part in parts],
+    "no_instance": failure(nv.nvmlDeviceGetGpuInstanceId, divided),
+    "parents": [nv.nvmlDeviceGetUUID(nv.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(part)) for part in parts],
+    "by_uuid": [nv.nvmlDeviceGetName(nv.nvmlDeviceGetHandleByUUID(nv.nvmlDeviceGetUUID(part))) for part in parts],
+    "memory": [nv.nvmlDeviceGetMemoryInfo(part).total >> 20 for part in parts],
+})
+"""
+    names = ["NVIDIA A100-SXM4-40GB MIG 1g.5gb", "NVIDIA A100-SXM4-40GB MIG 2g.10gb"]
+    assert simulated.python(HEAD + script).result() == {
+        "modes": [0, 1],
+        "most": [0, 7],
+        "beyond": [3, 6],
+        "names": names,
+        "is_part": [False, True, True],
+        "instances": [[1, 0], [2, 0]],
+        "no_instance": 3,
+        "parents": [simulated.machine.gpus()[1].uuid] * 2,
+        "by_uuid": names,
+        "memory": [4864, 9984],
+    }
+
+
 def test_the_container_sees_its_own_gpus(simulate: Callable[..., Simulated]) -> None:
     simulated = simulate(gpus=3)
     uuids = [gpu.uuid for gpu in simulated.machine.gpus()]

@@ -20,8 +20,8 @@ SERIAL = "1421919056789"
 
 def inventories(root: Path, **config: object) -> Inventories:
     """Those that read a tree; NVML would be asked of this machine."""
-    with_all = InventoryConfig.model_validate({"sources": ["jetson", "edgetpu"]} | config)
-    return Inventories(sources_of(with_all, root))
+    with_all = InventoryConfig.model_validate({"sources": ["jetson", "edgetpu"], "root": root} | config)
+    return Inventories(sources_of(with_all))
 
 
 def failing(error: Exception) -> Callable[[], Inventory]:
