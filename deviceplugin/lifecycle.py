@@ -20,7 +20,7 @@ from pathlib import Path
 import grpc
 
 from deviceplugin.service import Service
-from deviceplugin.waiting import first_of
+from deviceplugin.waiting import Awaited, first_of, is_done
 from deviceplugin.watch import FolderWatch
 from edgeshare.errors import InvalidRequest, Unavailable
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
@@ -38,7 +38,7 @@ SOCKET_PREFIX = "edgeshare-gpu-"
 REGISTER_TIMEOUT_S = 15
 """The kubelet dials back inside the call, for 10 s at most."""
 
-LISTED_TIMEOUT_S = 15
+LISTED_TIMEOUT_S = 5
 """From being registered to having sent a list."""
 
 STOP_GRACE_S = 2
@@ -71,8 +71,10 @@ class Lifecycle:
                 f"a socket in {folder} would be longer than the {SOCKET_PATH_BYTES_MAX} bytes of a socket's path: "
                 "use a shorter --kubelet-dir"
             )
+        self.resource = resource
+        self.not_ready = "the kubelet was not asked yet"
+        """Why the kubelet has no list of ours; empty while its stream is open and the list sent."""
         self._folder = folder
-        self._resource = resource
         self._make_service = make_service
         self._watch = FolderWatch(folder)
 
@@ -90,6 +92,7 @@ class Lifecycle:
                     await self._session(stop, registered)
                     said = ""
                 except Unavailable as error:
+                    self.not_ready = str(error)
                     if str(error) != said:
                         said = str(error)
                         logger.warning("not registered, trying again: %s", error)
@@ -105,22 +108,43 @@ class Lifecycle:
             raise Unavailable(f"no kubelet listens at {kubelet_socket}")
         service = self._make_service()
         async with self._serving(service) as own_socket:
-            await self._register(kubelet_socket, own_socket.name)
-            await first_of(service.listed, service.unwatched, stop, timeout_s=LISTED_TIMEOUT_S)
-            if stop.is_set():
-                return
-            if not service.listed.is_set():
-                raise Unavailable("the kubelet registered us but takes no list: look into its log")
-            logger.info("registered %s as %s", self._resource, own_socket.name)
-            registered()
-            while not (stop.is_set() or service.unwatched.is_set()):
-                change = self._watch.next_change()
-                if not own_socket.exists() or _identity(kubelet_socket) != kubelet:
-                    logger.info("the kubelet started anew")
-                    return
-                await first_of(stop, service.unwatched, change)
-            if not stop.is_set():
-                logger.info("the kubelet no longer watches")
+
+            def is_over() -> bool:
+                return stop.is_set() or not own_socket.exists() or _identity(kubelet_socket) != kubelet
+
+            # Whatever it is that the kubelet lets us wait for: one that starts anew will not do it any more.
+            asking = asyncio.create_task(self._register(kubelet_socket, own_socket.name))
+            try:
+                if await self._wait(is_over, stop, asking):
+                    await asking
+                    await self._wait(is_over, stop, service.listed, service.unwatched, timeout_s=LISTED_TIMEOUT_S)
+            finally:
+                asking.cancel()
+                await asyncio.gather(asking, return_exceptions=True)
+            if not is_over():
+                if not service.listed.is_set():
+                    raise Unavailable("the kubelet registered us but takes no list: look into its log")
+                logger.info("registered %s as %s", self.resource, own_socket.name)
+                self.not_ready = ""
+                registered()
+                await self._wait(is_over, stop, service.unwatched)
+            self.not_ready = _end(stop, service)
+            logger.info("%s", self.not_ready)
+
+    async def _wait(self, is_over: Callable[[], bool], *awaited: Awaited, timeout_s: float | None = None) -> bool:
+        """Returns when one of these is done (True), or the session is over, or the time (False)."""
+        loop = asyncio.get_running_loop()
+        end_s = None if timeout_s is None else loop.time() + timeout_s
+        while True:
+            change = self._watch.next_change()
+            if is_over():
+                return False
+            if any(is_done(each) for each in awaited):
+                return True
+            left_s = None if end_s is None else end_s - loop.time()
+            if left_s is not None and left_s <= 0:
+                return False
+            await first_of(*awaited, change, timeout_s=left_s)
 
     @asynccontextmanager
     async def _serving(self, service: Service) -> AsyncIterator[Path]:
@@ -142,7 +166,7 @@ class Lifecycle:
     async def _register(self, kubelet_socket: Path, endpoint: str) -> None:
         options = api.DevicePluginOptions(pre_start_required=True, get_preferred_allocation_available=True)
         request = api.RegisterRequest(
-            version=API_VERSION, endpoint=endpoint, resource_name=self._resource, options=options
+            version=API_VERSION, endpoint=endpoint, resource_name=self.resource, options=options
         )
         # A pool of its own: a shared one would sit out gRPC's back-off after a kubelet restart.
         settings = [("grpc.use_local_subchannel_pool", 1)]
@@ -159,6 +183,12 @@ class Lifecycle:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
                 if probe.connect_ex(str(path)) == errno.ECONNREFUSED:
                     path.unlink(missing_ok=True)
+
+
+def _end(stop: asyncio.Event, service: Service) -> str:
+    if stop.is_set():
+        return "ending"
+    return "the kubelet no longer watches" if service.unwatched.is_set() else "the kubelet started anew"
 
 
 def _own_socket(folder: Path) -> Path:

@@ -40,3 +40,7 @@ class Listings:
         """Who has which units, in one pod; harmless at any time. None where the kubelet has no such pod;
         raises Unavailable."""
         return await self._pod_resources.get(namespace, pod)
+
+    async def others(self) -> dict[str, frozenset[str]]:
+        """The ids of other resources' devices; harmless at any time. Raises Unavailable."""
+        return await self._pod_resources.others()

@@ -1,4 +1,4 @@
-"""What the cluster is told of this node: how much GPU memory it has, and a GPU that is not well."""
+"""What the cluster is told of this node: how much GPU memory it has, and what is not well; and what its label asks."""
 
 import asyncio
 import logging
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from deviceplugin.quantity import whole_number
 from edgeshare.devices import Device
 from edgeshare.errors import Unavailable
-from edgeshare.names import GPU_MEMORY_MIB
+from edgeshare.names import CONFIG_DEFAULT, CONFIG_LABEL, GPU_MEMORY_MIB
 
 if TYPE_CHECKING:
     # Where there is no cluster its client is not loaded: it is a third of the plugin's memory.
@@ -25,6 +25,21 @@ class Node:
     def __init__(self, kube: "Kube", name: str) -> None:
         self._kube = kube
         self._name = name
+
+    async def config_name(self) -> str:
+        """Which of the named configs the node's label asks for.
+
+        Raises Unavailable where the API server cannot be asked, or has no such node.
+        """
+        node = await asyncio.to_thread(self._kube.node, self._name)
+        if node is None:
+            raise Unavailable(f"the API server has no node {self._name}: set the node's name as it is registered")
+        labels: dict[str, str] = (node.get("metadata") or {}).get("labels") or {}
+        return labels.get(CONFIG_LABEL) or CONFIG_DEFAULT
+
+    async def warn(self, reason: str, message: str) -> None:
+        """Writes an event about the node; raises Unavailable where that cannot be done."""
+        await self._event(reason, message, warning=True)
 
     async def tell_memory(self, devices: Iterable[Device]) -> None:
         """Sees to it that the node's status says how much memory its healthy GPUs have: one number, because one unit
@@ -50,13 +65,15 @@ class Node:
                 continue
             state = "healthy again" if device.healthy else f"not healthy: {device.cause}"
             reason = "GPUHealthy" if device.healthy else "GPUUnhealthy"
-            # Its name for a uid, as in the kubelet's own events about it: `kubectl describe` looks for that.
-            about = {"apiVersion": "v1", "kind": "Node", "name": self._name, "uid": self._name}
-            message = f"GPU {device.id} is {state}"
             try:
-                await asyncio.to_thread(self._kube.event, COMPONENT, about, not device.healthy, reason, message)
+                await self._event(reason, f"GPU {device.id} is {state}", warning=not device.healthy)
             except Unavailable as error:
                 logger.warning("no event of the health of GPU %s: %s", device.id, error)
+
+    async def _event(self, reason: str, message: str, warning: bool) -> None:
+        # Its name for a uid, as in the kubelet's own events about it: `kubectl describe` looks for that.
+        about = {"apiVersion": "v1", "kind": "Node", "name": self._name, "uid": self._name}
+        await asyncio.to_thread(self._kube.event, COMPONENT, about, warning, reason, message)
 
 
 def _says(resources: dict[str, str] | None) -> int:

@@ -1,9 +1,11 @@
 """The plugin's parts, put together."""
 
 import asyncio
+import copy
 import logging
 import signal
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,17 +21,24 @@ from deviceplugin.lifecycle import Lifecycle
 from deviceplugin.listings import Listings
 from deviceplugin.manager import Manager
 from deviceplugin.node import Node
+from deviceplugin.notices import Notices, Reason
+from deviceplugin.preference import by_device
 from deviceplugin.records import Records
+from deviceplugin.reloading import Reloading
 from deviceplugin.scan import Scan
 from deviceplugin.service import Service
+from deviceplugin.settings import ChosenName, Settings
 from deviceplugin.starting import Starting
+from deviceplugin.tally import Tally
 from deviceplugin.waiting import first_of
+from edgeshare import web
 from edgeshare.devices import Device
 from edgeshare.errors import EdgeshareError, InvalidRequest
 from edgeshare.names import GPU_PERCENT, HOOK_LIBRARY
 from edgeshare.podresources import PodResources
 
 if TYPE_CHECKING:
+    from deviceplugin.metrics import Figures
     from edgeshare.kube import Kube
 
 logger = logging.getLogger(__name__)
@@ -38,58 +47,103 @@ COMPARE_PAUSE_S = 1
 """At least this long between two comparisons: the kubelet answers 100 calls a second for everybody."""
 
 NODE_STATUS_S = 60
-"""How often the node's status is looked at: a Node that was made anew has lost what was patched into it."""
+"""How often the node is looked at: one that was made anew has lost what was patched into its status, and its label may
+ask for another config."""
 
 
 class Plugin:
     """The device plugin of this node."""
 
-    def __init__(self, config: Config, runtime_dir: Path, state_dir: Path, environment: Mapping[str, str]) -> None:
-        """Raises InvalidRequest for a configuration that does not fit this place, Unavailable where a
-        credential of the API server cannot be used."""
-        self._config = config
+    def __init__(
+        self,
+        config_path: Path | None,
+        kubelet_dir: Path | None,
+        runtime_dir: Path,
+        state_dir: Path,
+        environment: Mapping[str, str],
+    ) -> None:
+        """``kubelet_dir`` goes before the configuration's. Raises InvalidRequest for a configuration that is wrong or
+        does not fit this place, Unavailable where a credential of the API server cannot be used."""
+        self._settings = Settings(config_path)
+        config = self._settings.file
+        kubelet_dir = kubelet_dir or config.kubelet_dir
+        self._metrics_address = config.metrics_address
         self._devices = Devices()
+        self._notices = Notices()
+        self._tally = Tally()
         kube, node_name = _cluster(config, environment)
         self._node = Node(kube, node_name) if kube is not None else None
-        socket = config.pod_resources_socket or config.kubelet_dir / "pod-resources/kubelet.sock"
+        socket = config.pod_resources_socket or kubelet_dir / "pod-resources/kubelet.sock"
         library = Library(state_dir / "hook", Path(cuda_hook.__file__).parent / HOOK_LIBRARY)
         self._holdings = Holdings(Records(state_dir / "deviceplugin"), library, runtime_dir)
         listings = Listings(PodResources(socket, GPU_PERCENT))
         self._identity = Identity(listings, self._holdings.ledger, kube, node_name)
         self._admission = Admission(self._devices, self._holdings, listings, Applicants(kube))
         self._starting = Starting(self._devices, self._holdings, listings, self._identity, Manager(runtime_dir))
-        self._lifecycle = Lifecycle(config.kubelet_dir / "device-plugins", GPU_PERCENT, self._make_service)
+        self._lifecycle = Lifecycle(kubelet_dir / "device-plugins", GPU_PERCENT, self._make_service)
+        self._scan = Scan(self._devices, self._settings, self._held, self._notices)
+        self._reloading = Reloading(config_path, self._settings, ChosenName(state_dir / "config-name"), self._notices)
         self._allocated = asyncio.Event()
         self._node_changed = asyncio.Event()
 
     async def run(self, ready: Callable[[str], None]) -> None:
-        """Runs until SIGTERM or SIGINT; calls ``ready`` with a line of text each time that it is registered.
+        """Runs until SIGTERM or SIGINT, and reads its configuration anew at SIGHUP; calls ``ready`` with a line of text
+        each time that it is registered.
 
-        Raises Unavailable where the hook library cannot be installed.
+        Raises Unavailable where the hook library cannot be installed, or the metrics have no address.
         """
-        self._holdings.library.install()
-        self._holdings.load()
-        stop = asyncio.Event()
+        stop, hangup = asyncio.Event(), asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        scan = Scan(self._devices, self._config.rescan_s)
+        loop.add_signal_handler(signal.SIGHUP, hangup.set)
+        self._holdings.library.install()
+        self._holdings.load()
 
         def registered() -> None:
             self._identity.kubelet_started()
+            self._tally.registrations += 1
             self._allocated.set()
             ready(f"{len(self._devices.now)} GPUs registered as {GPU_PERCENT}")
 
-        # Before the kubelet asks: an empty list would make all that it has given out look lost.
-        await scan.look(lambda before: self._node_changed.set())
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(scan.run(stop, lambda before: self._changed(before, tasks)))
+        async with AsyncExitStack() as stack:
+            if self._metrics_address:
+                # Loaded only where somebody asks for it: memory is counted on a node.
+                from deviceplugin.pages import pages  # noqa: PLC0415
+
+                served = pages(self._figures, lambda: self._lifecycle.not_ready)
+                address = await stack.enter_async_context(web.serving(self._metrics_address, served))
+                logger.info("metrics at http://%s/metrics", address)
+            # Both before the kubelet asks: an empty list would make all that it has given out look lost, and what the
+            # node's config leaves out must not be given out.
+            await self._reloading.choose_at_start(self._node)
+            await self._scan.look(lambda before: self._node_changed.set())
+            tasks = await stack.enter_async_context(asyncio.TaskGroup())
+            tasks.create_task(self._scan.run(stop, lambda before: self._changed(before, tasks)))
             tasks.create_task(self._compare(stop))
-            tasks.create_task(self._tell_node(stop))
+            tasks.create_task(self._meet_node(stop))
+            tasks.create_task(self._reloading.run(stop, hangup, self._node_changed.set))
             tasks.create_task(self._lifecycle.run(stop, registered))
 
     def _make_service(self) -> Service:
-        return Service(self._devices, self._admission, self._starting, self._allocated)
+        return Service(self._devices, self._admission, self._starting, self._allocated, self._tally)
+
+    def _held(self) -> set[str]:
+        return set(by_device(unit for allocation in self._holdings.ledger for unit in allocation.unit_ids))
+
+    def _figures(self) -> "Figures":
+        from deviceplugin.metrics import Figures  # noqa: PLC0415
+
+        return Figures(
+            found=self._scan.found,
+            listed=self._devices.now,
+            driver_fault=bool(self._scan.fault),
+            registered={self._lifecycle.resource: not self._lifecycle.not_ready},
+            allocations=len(self._holdings.ledger),
+            config=self._settings.name,
+            config_refused=self._notices.are_there(Reason.CONFIG_REFUSED, Reason.CONFIG_UNKNOWN),
+            tally=copy.deepcopy(self._tally),
+        )
 
     def _changed(self, before: tuple[Device, ...], tasks: asyncio.TaskGroup) -> None:
         for device in self._devices.now:
@@ -103,7 +157,7 @@ class Plugin:
         said = ""
         while not stop.is_set():
             await first_of(stop, timeout_s=COMPARE_PAUSE_S)
-            await first_of(stop, self._allocated, timeout_s=self._config.compare_s)
+            await first_of(stop, self._allocated, timeout_s=self._settings.now.compare_s)
             if stop.is_set():
                 return
             self._allocated.clear()
@@ -115,18 +169,20 @@ class Plugin:
                     said = str(error)
                     logger.warning("allocations not compared: %s", error)
 
-    async def _tell_node(self, stop: asyncio.Event) -> None:
+    async def _meet_node(self, stop: asyncio.Event) -> None:
         said = ""
         while self._node is not None and not stop.is_set():
             self._node_changed.clear()
             try:
+                await self._notices.write(self._node.warn)
+                await self._reloading.choose(self._node)
                 await self._node.tell_memory(self._devices.now)
                 said = ""
             except EdgeshareError as error:
                 if str(error) != said:
                     said = str(error)
-                    logger.warning("the node's GPU memory is not told: %s", error)
-            await first_of(stop, self._node_changed, timeout_s=NODE_STATUS_S)
+                    logger.warning("the node is not told of its GPUs, nor asked for its config: %s", error)
+            await first_of(stop, self._node_changed, self._notices.news, timeout_s=NODE_STATUS_S)
 
 
 def _cluster(config: Config, environment: Mapping[str, str]) -> "tuple[Kube | None, str]":

@@ -4,6 +4,7 @@ events."""
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from time import perf_counter_ns
 from typing import Any, NoReturn
 
 import grpc
@@ -12,6 +13,7 @@ from deviceplugin.admission import Admission
 from deviceplugin.devices import Devices
 from deviceplugin.listing import list_units
 from deviceplugin.starting import Starting
+from deviceplugin.tally import Tally
 from edgeshare.errors import EdgeshareError
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import DevicePluginServicer
@@ -25,12 +27,15 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class Service(DevicePluginServicer):
     """One for each socket: what the kubelet does with an old one must not be taken for the new one's."""
 
-    def __init__(self, devices: Devices, admission: Admission, starting: Starting, changed: asyncio.Event) -> None:
+    def __init__(
+        self, devices: Devices, admission: Admission, starting: Starting, changed: asyncio.Event, tally: Tally
+    ) -> None:
         self._devices = devices
         self._admission = admission
         self._starting = starting
         self._changed = changed
         """Set after each Allocate: there is an allocation whose owner is to be learnt."""
+        self._tally = tally
         self._closing = asyncio.Event()
         self._streams = 0
         self.listed = asyncio.Event()
@@ -77,18 +82,22 @@ class Service(DevicePluginServicer):
                     container.available_deviceIDs, container.must_include_deviceIDs, container.allocation_size
                 )
             except EdgeshareError as error:
-                await _refuse(context, error)
+                await self._refuse("GetPreferredAllocation", context, error)
             response.container_responses.add(deviceIDs=chosen)
         return response
 
     async def Allocate(self, request: api.AllocateRequest, context: Context) -> api.AllocateResponse:
         """Hands the units out, or refuses: the pod fails, and its controller makes another."""
+        began_ns = perf_counter_ns()
         try:
             response = await self._admission.allocate(
                 [container.devices_ids for container in request.container_requests]
             )
         except EdgeshareError as error:
-            await _refuse(context, error)
+            await self._refuse("Allocate", context, error)
+        finally:
+            self._tally.allocate.add(perf_counter_ns() - began_ns)
+        self._tally.allocations += 1
         self._changed.set()
         return response
 
@@ -99,11 +108,11 @@ class Service(DevicePluginServicer):
         try:
             await self._starting.start(request.devices_ids)
         except EdgeshareError as error:
-            await _refuse(context, error)
+            await self._refuse("PreStartContainer", context, error)
         return api.PreStartContainerResponse()
 
-
-async def _refuse(context: Context, error: EdgeshareError) -> NoReturn:
-    logger.warning("refused: %s", error)
-    await context.abort(status_code(error), str(error))
-    raise AssertionError("abort always raises")
+    async def _refuse(self, call: str, context: Context, error: EdgeshareError) -> NoReturn:
+        self._tally.refusals[call, type(error).__name__] += 1
+        logger.warning("refused: %s", error)
+        await context.abort(status_code(error), str(error))
+        raise AssertionError("abort always raises")

@@ -1,13 +1,22 @@
 """Waiting for whichever comes first."""
 
 import asyncio
+from typing import Any
+
+Awaited = asyncio.Event | asyncio.Task[Any]
 
 
-async def first_of(*events: asyncio.Event, timeout_s: float | None = None) -> None:
-    """Returns when one of the events is set, or after ``timeout_s``."""
-    tasks = [asyncio.create_task(event.wait()) for event in events]
+def is_done(awaited: Awaited) -> bool:
+    """Whether an event is set, or a task has ended."""
+    return awaited.is_set() if isinstance(awaited, asyncio.Event) else awaited.done()
+
+
+async def first_of(*awaited: Awaited, timeout_s: float | None = None) -> None:
+    """Returns when one of the events is set or one of the tasks has ended, or after ``timeout_s``."""
+    waits = [asyncio.create_task(each.wait()) for each in awaited if isinstance(each, asyncio.Event)]
+    tasks = [each for each in awaited if isinstance(each, asyncio.Task)]
     try:
-        await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([*waits, *tasks], timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in tasks:
-            task.cancel()
+        for wait in waits:
+            wait.cancel()

@@ -1,4 +1,4 @@
-"""Changes in the kubelet's plugin folder, where its socket and ours come and go."""
+"""Changes in a folder: the kubelet's, where its socket and ours come and go, and the configuration's."""
 
 import asyncio
 import logging
@@ -24,8 +24,10 @@ FOLDER_RETRY_S = 1
 class FolderWatch:
     """Says when something in a folder may have changed. The folder may come, go and come again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, step_ms: int = STEP_MS) -> None:
+        """``step_ms``: how long it may take to say so."""
         self._folder = folder
+        self._step_ms = step_ms
         self._change = asyncio.Event()
 
     def next_change(self) -> asyncio.Event:
@@ -49,8 +51,8 @@ class FolderWatch:
                 async for _ in awatch(
                     self._folder,
                     watch_filter=None,
-                    debounce=STEP_MS,
-                    step=STEP_MS,
+                    debounce=self._step_ms,
+                    step=self._step_ms,
                     stop_event=stop,
                     rust_timeout=LOOK_AGAIN_MS,
                     yield_on_timeout=True,

@@ -1,7 +1,8 @@
 """Reads a part's configuration: a YAML file, parsed strictly into that part's own model."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -39,8 +40,22 @@ def _explain(error: ValidationError, model: type[BaseModel]) -> str:
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])
     if first["type"] in ("extra_forbidden", "invalid_key"):
-        return f"unknown key '{key}': the keys are {', '.join(model.model_fields)}"
+        return f"unknown key '{key}': the keys are {', '.join(_model_at(model, first['loc'][:-1]).model_fields)}"
     return f"{key}: {_one_line(first['msg'])}, found {_one_line(repr(first['input']))}"
+
+
+def _model_at(model: type[BaseModel], place: Iterable[int | str]) -> type[BaseModel]:
+    for part in place:
+        # A name or a number in between leads into a mapping's or a list's model, which its field led to already.
+        field = model.model_fields.get(str(part))
+        model = (_model_in(field.annotation) if field else None) or model
+    return model
+
+
+def _model_in(annotation: object) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)
 
 
 def _one_line(text: str) -> str:

@@ -8,6 +8,12 @@ GPU_PERCENT_LIMIT = "edge/gpu-percent-limit"
 SHARE_CLASS = "edge/share-class"
 GPU_ASSIGNMENT = "edge/gpu-assignment"
 
+CONFIG_LABEL = "edge/config"
+"""On a node: which of the named configs of the device plugin is its own."""
+
+CONFIG_DEFAULT = "default"
+"""The config of a node without that label."""
+
 RUNTIME_DIR = "/run/edgeshare"
 STATE_DIR = "/var/lib/edgeshare"
 

@@ -2,6 +2,7 @@
 PodResources API."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -68,6 +69,17 @@ class PodResources:
                     return None
                 raise
         return self._units(answer.pod_resources)
+
+    async def others(self) -> dict[str, frozenset[str]]:
+        """The ids of the healthy devices that other resources of this node have: those of other device plugins. May be
+        called at any time."""
+        async with self._stub() as stub:
+            answer = await stub.GetAllocatableResources(api.AllocatableResourcesRequest(), timeout=CALL_TIMEOUT_S)
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for devices in answer.devices:
+            if devices.resource_name != self._resource:
+                found[devices.resource_name].update(devices.device_ids)
+        return {resource: frozenset(ids) for resource, ids in found.items()}
 
     def _units(self, pod: api.PodResources) -> Units:
         return {

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import click
 
-from deviceplugin.config import Config
 from deviceplugin.plugin import Plugin
-from edgeshare.config import read_config
 from edgeshare.names import RUNTIME_DIR, STATE_DIR
 
 
@@ -35,12 +33,12 @@ from edgeshare.names import RUNTIME_DIR, STATE_DIR
     help="Where the kubelet has its folder device-plugins.  [default: the config's, /var/lib/kubelet]",
 )
 def command(config_path: Path | None, runtime_dir: Path, state_dir: Path, kubelet_dir: Path | None) -> None:
-    """Tells the kubelet of this node's GPUs, in hundredths, until SIGTERM or SIGINT."""
+    """Tells the kubelet of this node's GPUs, in hundredths, until SIGTERM or SIGINT.
+
+    At SIGHUP, and when its file changes, the configuration is read anew."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     # It tells of each notice of a folder; ours tell what comes of them.
     logging.getLogger("watchfiles").setLevel(logging.WARNING)
-    config = read_config(config_path, Config)
-    if kubelet_dir is not None:
-        config = config.model_copy(update={"kubelet_dir": kubelet_dir.absolute()})
-    plugin = Plugin(config, runtime_dir.absolute(), state_dir.absolute(), os.environ)
+    place = kubelet_dir.absolute() if kubelet_dir is not None else None
+    plugin = Plugin(config_path, place, runtime_dir.absolute(), state_dir.absolute(), os.environ)
     asyncio.run(plugin.run(ready=lambda text: click.echo(f"edgeshare deviceplugin: ready, {text}")))

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 
 from grpc.aio import Server
 
+from edgeshare import web
 from edgeshare.devices import Device
 from edgeshare.errors import InvalidRequest, Unavailable
 from edgeshare.inventory.nvml import NvmlInventory
 from edgeshare.names import ALLOCATIONS_SOCKET, CLIENTS_DIR, STATUS_SOCKET
-from sharemgr.node import web
 from sharemgr.node.config import Config
 from sharemgr.node.events import Events
 from sharemgr.node.loop import Loop

@@ -4,9 +4,9 @@ import asyncio
 from http import HTTPStatus
 from time import monotonic
 
+from edgeshare.web import Page, Pages, text_page
 from sharemgr.node.metrics import CONTENT_TYPE, exposition
 from sharemgr.node.node import Node
-from sharemgr.node.web import Page, Pages, text_page
 
 FRESH_S = 0.5
 """Who asks more often gets the same page once more."""

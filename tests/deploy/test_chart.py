@@ -93,24 +93,33 @@ def test_parts_are_started_with_options_that_they_know(pod: Object) -> None:
         assert done.exit_code == 0, done.output
 
 
-def test_probes_ask_at_the_sockets_that_the_parts_serve(pod: Object) -> None:
-    asked = {}
-    for container in pod["containers"]:
-        assert container["startupProbe"]["exec"] == container["livenessProbe"]["exec"]
-        asked[container["name"]] = container["livenessProbe"]["exec"]["command"][-2:]
-    assert asked == {
-        "share-manager": [RUNTIME_DIR, ALLOCATIONS_SOCKET],
-        "device-plugin": ["/var/lib/kubelet/device-plugins", f"{SOCKET_PREFIX}*.sock"],
-    }
+def test_probes_ask_where_the_parts_serve(pod: Object, render: Render) -> None:
+    manager, plugin = pod["containers"]
+    assert manager["startupProbe"]["exec"] == manager["livenessProbe"]["exec"]
+    assert manager["livenessProbe"]["exec"]["command"][-2:] == [RUNTIME_DIR, ALLOCATIONS_SOCKET]
+    (port,) = plugin["ports"]
+    paths = {"startupProbe": "/healthz", "readinessProbe": "/readyz", "livenessProbe": "/healthz"}
+    for probe, path in paths.items():
+        assert plugin[probe]["httpGet"] == {"path": path, "port": port["name"]}
+    # With no port for them, the plugin's are calls at its socket.
+    silent = only(render("devicePlugin.metricsPort=0"), "DaemonSet")["spec"]["template"]["spec"]["containers"][1]
+    assert silent["startupProbe"]["exec"] == silent["livenessProbe"]["exec"]
+    assert silent["livenessProbe"]["exec"]["command"][-2:] == [
+        "/var/lib/kubelet/device-plugins",
+        f"{SOCKET_PREFIX}*.sock",
+    ]
+    assert "readinessProbe" not in silent
 
 
-def test_changed_configuration_starts_the_pods_anew(render: Render) -> None:
+def test_changed_configuration_starts_the_pods_anew_where_a_part_reads_it_once(render: Render) -> None:
     def template(*values: str) -> Object:
-        annotations: Object = only(render(*values), "DaemonSet")["spec"]["template"]["metadata"]["annotations"]
-        return annotations
+        pod: Object = only(render(*values), "DaemonSet")["spec"]["template"]
+        return pod
 
     assert template() == template()
     assert template() != template('shareManager.config={"slice_ms": 2.5}')
+    # The plugin takes it in as it runs.
+    assert template() == template('devicePlugin.config={"rescan_s": 7, "configs": {"lab": {"rescan_s": 1}}}')
 
 
 def test_folder_of_the_host_has_the_same_path_in_the_container(render: Render) -> None:
@@ -146,18 +155,38 @@ def test_both_may_talk_to_the_api_server_and_what_is_put_beside_them_may_not(pod
     assert having == ["share-manager", "device-plugin"]
 
 
-def test_metrics_are_served_where_the_pod_says(render: Render, tmp_path: Path) -> None:
-    for port, address in ((9464, ":9464"), (0, "")):
-        objects = render(f"shareManager.metricsPort={port}")
-        config = tmp_path / "sharemgr.yaml"
-        config.write_text(only(objects, "ConfigMap")["data"]["sharemgr.yaml"])
-        assert read_config(config, ShareManager).metrics_address == address
+@pytest.mark.parametrize(
+    ("value", "file", "model", "index"),
+    [
+        ("shareManager.metricsPort", "sharemgr.yaml", ShareManager, 0),
+        ("devicePlugin.metricsPort", "deviceplugin.yaml", DevicePlugin, 1),
+    ],
+)
+def test_metrics_are_served_where_the_pod_says(
+    render: Render, tmp_path: Path, value: str, file: str, model: type[ShareManager | DevicePlugin], index: int
+) -> None:
+    for port, address in ((9999, ":9999"), (0, "")):
+        objects = render(f"{value}={port}")
+        config = tmp_path / file
+        config.write_text(only(objects, "ConfigMap")["data"][file])
+        assert read_config(config, model).metrics_address == address
         template = only(objects, "DaemonSet")["spec"]["template"]
-        annotations = template["metadata"]["annotations"]
-        ports = template["spec"]["containers"][0].get("ports", [])
-        assert annotations.get("prometheus.io/port", "0") == str(port)
-        assert [each["containerPort"] for each in ports] == [port][: len(ports)]
-        assert bool(ports) == bool(port)
+        ports = template["spec"]["containers"][index].get("ports", [])
+        assert [each["containerPort"] for each in ports] == ([port] if port else [])
+
+
+def test_prometheus_finds_the_ports_of_both_and_is_not_sent_to_one(render: Render) -> None:
+    def annotations(*values: str) -> Object:
+        found: Object = only(render(*values), "DaemonSet")["spec"]["template"]["metadata"]["annotations"]
+        return found
+
+    containers = only(render(), "DaemonSet")["spec"]["template"]["spec"]["containers"]
+    names = [port["name"] for container in containers for port in container["ports"]]
+    assert len(names) == len(set(names)) == 2
+    assert annotations()["prometheus.io/scrape"] == "true"
+    # The usual discovery would go to that port alone.
+    assert "prometheus.io/port" not in annotations()
+    assert "prometheus.io/scrape" not in annotations("shareManager.metricsPort=0", "devicePlugin.metricsPort=0")
 
 
 def test_node_without_hardware_is_waited_on_and_the_manager_knows_its_node(render: Render, tmp_path: Path) -> None:

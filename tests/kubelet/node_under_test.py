@@ -2,12 +2,15 @@
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import grpc
 import yaml
@@ -37,6 +40,7 @@ class Node:
         self.kubelet = ScriptedKubelet(root / "kubelet")
         self.plugin: asyncio.subprocess.Process | None = None
         self.manager: asyncio.subprocess.Process | None = None
+        self._configs = 0
         create(self.machine_dir, memory_mib=MEMORY_MIB, uuids=UUIDS)
 
     @property
@@ -68,13 +72,46 @@ class Node:
 
     async def start_plugin(self, driver: bool = True, **config: Any) -> asyncio.subprocess.Process:
         """Does not wait: the kubelet tells when it is there."""
-        path = self.root / "deviceplugin.yaml"
-        path.write_text(yaml.safe_dump({"rescan_s": 0.1, "compare_s": 0.2, **config}))
-        command = ["deviceplugin", "--config", str(path), "--kubelet-dir", str(self.root / "kubelet")]
+        self.configure(**config)
+        command = ["deviceplugin", "--config", str(self.config), "--kubelet-dir", str(self.root / "kubelet")]
         command += ["--runtime-dir", str(self.runtime_dir), "--state-dir", str(self.state_dir)]
         with self.plugin_log.open("ab") as log:
             self.plugin = await self._start(command, driver, stdout=log, stderr=log)
         return self.plugin
+
+    @property
+    def config(self) -> Path:
+        """The plugin's configuration, as a mounted ConfigMap has it."""
+        return self.root / "config/deviceplugin.yaml"
+
+    def configure(self, text: str | None = None, **config: Any) -> None:
+        """Exchanges the configuration as the kubelet does with a ConfigMap: all of it at once, by a link."""
+        if text is None:
+            text = yaml.safe_dump({"rescan_s": 0.1, "compare_s": 0.2, **config})
+        self._configs += 1
+        fresh = self.config.parent / f"..{self._configs}"
+        fresh.mkdir(parents=True)
+        (fresh / self.config.name).write_text(text)
+        link = self.config.parent / "..data_tmp"
+        link.symlink_to(fresh.name)
+        link.rename(self.config.parent / "..data")
+        if not self.config.is_symlink():
+            self.config.symlink_to(f"..data/{self.config.name}")
+
+    async def page(self, path: str) -> tuple[int, str]:
+        """Status and text of one of the plugin's pages; it has to be started with a ``metrics_address``."""
+        await self.until_said("metrics at http://")
+        (address,) = re.findall(r"metrics at (http://\S+)/metrics", self.plugin_log.read_text())[-1:]
+
+        def get() -> tuple[int, str]:
+            try:
+                with urlopen(address + path, timeout=SAFETY_S) as answer:
+                    return answer.status, answer.read().decode()
+            except HTTPError as error:
+                with error:
+                    return error.code, error.read().decode()
+
+        return await asyncio.to_thread(get)
 
     async def stop_plugin(self, number: signal.Signals) -> int:
         """Ends the plugin; returns its exit status."""

@@ -77,6 +77,15 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
         self.answers: dict[tuple[str, str], api.ContainerAllocateResponse] = {}
         self.listed_while_allocating = 0
         self.register_error: grpc.StatusCode | None = None
+        self.asked = 0
+        """Calls of Register."""
+        self.may_register = opened()
+        """Cleared: Register does not answer."""
+        self.may_list = opened()
+        """Cleared: PodResources does not answer List."""
+        self.takes_lists = True
+        self.others: dict[str, list[str]] = {}
+        """Resources of other plugins, and their devices."""
         self.refuse_lists = 0
         """So many calls of List are one too many a second."""
         self.get_is_off = False
@@ -138,14 +147,20 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
         """The newest registration."""
         return self.registrations[-1]
 
-    async def until(self, registrations: int = 0, healthy: int | None = None) -> Connection:
-        """Waits until there were so many registrations and the newest one's list has so many healthy
-        units."""
+    async def until_asked(self, calls: int) -> None:
+        """Waits until Register was called so often."""
+        async with asyncio.timeout(SAFETY_S), self._changed:
+            await self._changed.wait_for(lambda: self.asked >= calls)
+
+    async def until(self, registrations: int = 0, healthy: int | None = None, listed: int | None = None) -> Connection:
+        """Waits until there were so many registrations and the newest one's list has so many units, and so many healthy
+        ones."""
 
         def reached() -> bool:
             if len(self.registrations) < max(registrations, 1) or not self.plugin.connected:
                 return False
-            return self.plugin.lists > 0 and healthy in (None, len(self.healthy()))
+            fits = healthy in (None, len(self.healthy())) and listed in (None, len(self.plugin.units))
+            return self.plugin.lists > 0 and fits
 
         async with asyncio.timeout(SAFETY_S), self._changed:
             await self._changed.wait_for(reached)
@@ -259,6 +274,10 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
 
     async def Register(self, request: api.RegisterRequest, context: grpc.aio.ServicerContext) -> api.Empty:  # noqa: N802
         """Dials back before it answers."""
+        self.asked += 1
+        async with self._changed:
+            self._changed.notify_all()
+        await self.may_register.wait()
         if self.register_error is not None:
             await context.abort(self.register_error, "not now")
         assert (request.version, request.resource_name) == ("v1beta1", RESOURCE)
@@ -268,6 +287,8 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
         stub = DevicePluginStub(channel)
         async with asyncio.timeout(10):
             options = await stub.GetDevicePluginOptions(api.Empty(), wait_for_ready=True)
+        if not self.takes_lists:
+            return api.Empty()
         connection = Connection(request.endpoint, stub, options, stub.ListAndWatch(api.Empty()))
         self.registrations.append(connection)
         task = asyncio.create_task(self._watch(connection))
@@ -301,6 +322,7 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
     ) -> resources_api.ListPodResourcesResponse:
         """Every pod that is not over. It frees what the others had, and forgets what it is just handing
         out."""
+        await self.may_list.wait()
         if self.refuse_lists:
             self.refuse_lists -= 1
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "rejected by rate limit")
@@ -323,6 +345,19 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
         )
         raise AssertionError("abort raises")
 
+    async def GetAllocatableResources(  # noqa: N802
+        self, request: resources_api.AllocatableResourcesRequest, context: grpc.aio.ServicerContext
+    ) -> resources_api.AllocatableResourcesResponse:
+        """What is healthy, of all resources, each id in an entry of its own."""
+        ours = [(RESOURCE, unit) for unit in self.healthy()] if self.registrations else []
+        theirs = [(resource, device) for resource, devices in self.others.items() for device in devices]
+        return resources_api.AllocatableResourcesResponse(
+            devices=[
+                resources_api.ContainerDevices(resource_name=resource, device_ids=[device])
+                for resource, device in [*ours, *theirs]
+            ]
+        )
+
     def _describe(self, pod: Pod) -> resources_api.PodResources:
         def containers() -> Iterator[resources_api.ContainerResources]:
             for name in pod.containers:
@@ -331,6 +366,13 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
                 yield resources_api.ContainerResources(name=name, devices=devices)
 
         return resources_api.PodResources(name=pod.name, namespace=pod.namespace, containers=containers())
+
+
+def opened() -> asyncio.Event:
+    """An event that is set."""
+    event = asyncio.Event()
+    event.set()
+    return event
 
 
 def shuffled(units: set[str] | frozenset[str]) -> list[str]:

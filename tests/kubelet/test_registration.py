@@ -9,11 +9,20 @@ from pathlib import Path
 import grpc
 import pytest
 from node_under_test import UUIDS, Node
-from scripted_kubelet import Pod
+from scripted_kubelet import Pod, shuffled
 
+from deviceplugin.lifecycle import REGISTER_TIMEOUT_S
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 
 SAFETY_S = 30
+
+
+def make_anew(socket: Path) -> None:
+    """As a kubelet's start does. The inode is the same: only the time of its change tells."""
+    inode = socket.stat().st_ino
+    socket.rename(socket.with_name("elsewhere"))
+    socket.with_name("elsewhere").rename(socket)
+    assert socket.stat().st_ino == inode
 
 
 async def test_the_kubelet_is_told_of_a_hundred_units_a_gpu(ready: Node) -> None:
@@ -49,12 +58,7 @@ async def test_a_plugin_whose_socket_is_taken_away_registers_again(ready: Node) 
 
 
 async def test_a_kubelet_socket_that_was_made_anew_is_seen_as_a_new_kubelet(ready: Node) -> None:
-    path = ready.kubelet.folder / "kubelet.sock"
-    # The same inode: only the time of its change tells.
-    inode = path.stat().st_ino
-    path.rename(path.with_name("elsewhere"))
-    path.with_name("elsewhere").rename(path)
-    assert path.stat().st_ino == inode
+    make_anew(ready.kubelet.folder / "kubelet.sock")
     await ready.kubelet.until(registrations=2, healthy=200)
 
 
@@ -80,6 +84,86 @@ async def test_a_kubelet_that_refuses_for_a_while_is_asked_again(node: Node) -> 
     assert len(node.own_sockets()) <= 1
     node.kubelet.register_error = None
     await node.kubelet.until(healthy=200)
+
+
+async def test_a_kubelet_that_answers_late_is_waited_for(node: Node) -> None:
+    node.kubelet.may_register.clear()
+    await node.start_plugin()
+    await node.kubelet.until_asked(1)
+    await asyncio.sleep(1)
+    node.kubelet.may_register.set()
+    await node.kubelet.until(healthy=200)
+    assert node.kubelet.asked == 1
+
+
+async def test_a_kubelet_that_never_answers_is_left_for_the_next_one_at_once(node: Node) -> None:
+    node.kubelet.may_register.clear()
+    await node.start_plugin()
+    await node.kubelet.until_asked(1)
+    make_anew(node.kubelet.folder / "kubelet.sock")
+    async with asyncio.timeout(REGISTER_TIMEOUT_S / 2):
+        await node.kubelet.until_asked(2)
+    node.kubelet.may_register.set()
+    await node.kubelet.until(healthy=200)
+    assert node.own_sockets() == [node.kubelet.plugin.endpoint]
+
+
+async def test_sigterm_ends_it_at_once_while_the_kubelet_does_not_answer(node: Node) -> None:
+    node.kubelet.may_register.clear()
+    await node.start_plugin()
+    await node.kubelet.until_asked(1)
+    async with asyncio.timeout(REGISTER_TIMEOUT_S / 2):
+        assert await node.stop_plugin(signal.SIGTERM) == 0
+    assert node.own_sockets() == []
+
+
+async def test_what_answers_in_place_of_a_kubelet_but_is_none_is_said_and_asked_again(node: Node) -> None:
+    await node.kubelet.stop()
+    path = node.kubelet.folder / "kubelet.sock"
+    path.unlink(missing_ok=True)
+
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\nnonsense" * 1000)
+        writer.close()
+
+    async with await asyncio.start_unix_server(answer, path):
+        await node.start_plugin()
+        await node.until_said(f"the kubelet at {path} does not register us: ")
+    await node.kubelet.start()
+    await node.kubelet.until(healthy=200)
+    assert "Traceback" not in node.plugin_log.read_text()
+
+
+async def test_a_kubelet_that_registers_it_and_takes_no_list_is_asked_again(node: Node) -> None:
+    node.kubelet.takes_lists = False
+    await node.start_plugin()
+    await node.until_said("the kubelet registered us but takes no list: look into its log")
+    assert "ready, " not in node.plugin_log.read_text()
+    node.kubelet.takes_lists = True
+    await node.kubelet.until(healthy=200)
+
+
+async def test_a_kubelet_that_calls_twice_at_once_gets_one_allocation(ready: Node) -> None:
+    units = shuffled({f"{UUIDS[0]}::{unit:02}" for unit in range(30)})
+    asked = api.AllocateRequest(container_requests=[api.ContainerAllocateRequest(devices_ids=units)])
+    stub = ready.kubelet.plugin.stub
+    async with asyncio.timeout(SAFETY_S):
+        one, other = await asyncio.gather(stub.Allocate(asked), stub.Allocate(asked))
+    assert one == other
+    pod = Pod("trainer", {"main": 30})
+    ready.kubelet.pods[pod.uid] = pod
+    ready.kubelet.held[pod.uid, "main"] = frozenset(units)
+    ready.kubelet.answers[pod.uid, "main"] = one.container_responses[0]
+    await asyncio.gather(*(ready.kubelet.start_container(pod, "main") for _ in range(2)))
+    assert set(await ready.allocations()) == {"trainer/main"}
+
+
+async def test_a_kubelet_that_does_not_say_who_has_what_holds_up_no_admission_for_long(ready: Node) -> None:
+    ready.kubelet.may_list.clear()
+    async with asyncio.timeout(SAFETY_S):
+        held = await ready.kubelet.admit(Pod("trainer", {"main": 30}))
+    assert len(held["main"]) == 30
+    await ready.until_said("choosing units without the kubelet's list")
 
 
 async def test_every_stream_gets_every_change(ready: Node) -> None:
@@ -139,7 +223,16 @@ async def test_containers_run_on_over_a_restart_of_plugin_and_kubelet(ready: Nod
 @pytest.mark.parametrize(
     ("config", "text"),
     [
-        ("nodename: n1\n", "unknown key 'nodename': the keys are node_name, kubelet_dir"),
+        (
+            "nodename: n1\n",
+            "unknown key 'nodename': the keys are include, exclude, rescan_s, compare_s, configs, node_name",
+        ),
+        (
+            "configs: {edge: {rescan: 1}}\n",
+            "unknown key 'configs.edge.rescan': the keys are include, exclude, rescan_s",
+        ),
+        ("exclude: [{}]\n", "exclude.0: Value error, name an id, an index, a model or a kind, found {}"),
+        ("configs: {-x: {}}\n", "configs.-x"),
         ("rescan_s: soon\n", "rescan_s: "),
         ("- a list\n", "expected lines of the form"),
         ("kubeconfig: /nowhere\nnode_name: n1\n", "/nowhere: cannot be used as a kubeconfig"),

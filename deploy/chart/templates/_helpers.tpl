@@ -36,8 +36,29 @@ seccompProfile:
 {{- end }}
 
 {{/*
-No readiness probe: no service stands before these pods. A container is ready when its start-up probe has succeeded once;
-from then on a call a minute finds a process that hangs. The first has time enough on a small, busy machine.
+The device plugin's. It is ready while the kubelet has its list, so that an update goes on to the next node only then; a
+kubelet that restarts makes it not ready for a moment, and no service stands before these pods. It is well as long as it
+answers: a kubelet that does not is no reason to start it anew.
+*/}}
+{{- define "edgeshare.webProbes" -}}
+startupProbe:
+  httpGet: {path: /healthz, port: plugin-metrics}
+  periodSeconds: 1
+  failureThreshold: 180
+readinessProbe:
+  httpGet: {path: /readyz, port: plugin-metrics}
+  periodSeconds: 5
+  timeoutSeconds: 5
+livenessProbe:
+  httpGet: {path: /healthz, port: plugin-metrics}
+  periodSeconds: 60
+  timeoutSeconds: 10
+  failureThreshold: 3
+{{- end }}
+
+{{/*
+By a call at a socket, with no readiness probe: a container is ready when its start-up probe has succeeded once; from then
+on a call a minute finds a process that hangs. The first has time enough on a small, busy machine.
 */}}
 {{- define "edgeshare.probes" -}}
 startupProbe:

@@ -24,27 +24,31 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'edgeshare/kubelet/v1/podresources.proto\x12\x02v1\"\x19\n\x17ListPodResourcesRequest\"C\n\x18ListPodResourcesResponse\x12\'\n\rpod_resources\x18\x01 \x03(\x0b\x32\x10.v1.PodResources\"A\n\x16GetPodResourcesRequest\x12\x10\n\x08pod_name\x18\x01 \x01(\t\x12\x15\n\rpod_namespace\x18\x02 \x01(\t\"B\n\x17GetPodResourcesResponse\x12\'\n\rpod_resources\x18\x01 \x01(\x0b\x32\x10.v1.PodResources\"[\n\x0cPodResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12*\n\ncontainers\x18\x03 \x03(\x0b\x32\x16.v1.ContainerResources\"I\n\x12\x43ontainerResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12%\n\x07\x64\x65vices\x18\x02 \x03(\x0b\x32\x14.v1.ContainerDevices\"=\n\x10\x43ontainerDevices\x12\x15\n\rresource_name\x18\x01 \x01(\t\x12\x12\n\ndevice_ids\x18\x02 \x03(\t2\x97\x01\n\x12PodResourcesLister\x12\x41\n\x04List\x12\x1b.v1.ListPodResourcesRequest\x1a\x1c.v1.ListPodResourcesResponse\x12>\n\x03Get\x12\x1a.v1.GetPodResourcesRequest\x1a\x1b.v1.GetPodResourcesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'edgeshare/kubelet/v1/podresources.proto\x12\x02v1\"\x1d\n\x1b\x41llocatableResourcesRequest\"E\n\x1c\x41llocatableResourcesResponse\x12%\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x14.v1.ContainerDevices\"\x19\n\x17ListPodResourcesRequest\"C\n\x18ListPodResourcesResponse\x12\'\n\rpod_resources\x18\x01 \x03(\x0b\x32\x10.v1.PodResources\"A\n\x16GetPodResourcesRequest\x12\x10\n\x08pod_name\x18\x01 \x01(\t\x12\x15\n\rpod_namespace\x18\x02 \x01(\t\"B\n\x17GetPodResourcesResponse\x12\'\n\rpod_resources\x18\x01 \x01(\x0b\x32\x10.v1.PodResources\"[\n\x0cPodResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12*\n\ncontainers\x18\x03 \x03(\x0b\x32\x16.v1.ContainerResources\"I\n\x12\x43ontainerResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12%\n\x07\x64\x65vices\x18\x02 \x03(\x0b\x32\x14.v1.ContainerDevices\"=\n\x10\x43ontainerDevices\x12\x15\n\rresource_name\x18\x01 \x01(\t\x12\x12\n\ndevice_ids\x18\x02 \x03(\t2\xf5\x01\n\x12PodResourcesLister\x12\x41\n\x04List\x12\x1b.v1.ListPodResourcesRequest\x1a\x1c.v1.ListPodResourcesResponse\x12>\n\x03Get\x12\x1a.v1.GetPodResourcesRequest\x1a\x1b.v1.GetPodResourcesResponse\x12\\\n\x17GetAllocatableResources\x12\x1f.v1.AllocatableResourcesRequest\x1a .v1.AllocatableResourcesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'edgeshare.kubelet.v1.podresources_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_LISTPODRESOURCESREQUEST']._serialized_start=47
-  _globals['_LISTPODRESOURCESREQUEST']._serialized_end=72
-  _globals['_LISTPODRESOURCESRESPONSE']._serialized_start=74
-  _globals['_LISTPODRESOURCESRESPONSE']._serialized_end=141
-  _globals['_GETPODRESOURCESREQUEST']._serialized_start=143
-  _globals['_GETPODRESOURCESREQUEST']._serialized_end=208
-  _globals['_GETPODRESOURCESRESPONSE']._serialized_start=210
-  _globals['_GETPODRESOURCESRESPONSE']._serialized_end=276
-  _globals['_PODRESOURCES']._serialized_start=278
-  _globals['_PODRESOURCES']._serialized_end=369
-  _globals['_CONTAINERRESOURCES']._serialized_start=371
-  _globals['_CONTAINERRESOURCES']._serialized_end=444
-  _globals['_CONTAINERDEVICES']._serialized_start=446
-  _globals['_CONTAINERDEVICES']._serialized_end=507
-  _globals['_PODRESOURCESLISTER']._serialized_start=510
-  _globals['_PODRESOURCESLISTER']._serialized_end=661
+  _globals['_ALLOCATABLERESOURCESREQUEST']._serialized_start=47
+  _globals['_ALLOCATABLERESOURCESREQUEST']._serialized_end=76
+  _globals['_ALLOCATABLERESOURCESRESPONSE']._serialized_start=78
+  _globals['_ALLOCATABLERESOURCESRESPONSE']._serialized_end=147
+  _globals['_LISTPODRESOURCESREQUEST']._serialized_start=149
+  _globals['_LISTPODRESOURCESREQUEST']._serialized_end=174
+  _globals['_LISTPODRESOURCESRESPONSE']._serialized_start=176
+  _globals['_LISTPODRESOURCESRESPONSE']._serialized_end=243
+  _globals['_GETPODRESOURCESREQUEST']._serialized_start=245
+  _globals['_GETPODRESOURCESREQUEST']._serialized_end=310
+  _globals['_GETPODRESOURCESRESPONSE']._serialized_start=312
+  _globals['_GETPODRESOURCESRESPONSE']._serialized_end=378
+  _globals['_PODRESOURCES']._serialized_start=380
+  _globals['_PODRESOURCES']._serialized_end=471
+  _globals['_CONTAINERRESOURCES']._serialized_start=473
+  _globals['_CONTAINERRESOURCES']._serialized_end=546
+  _globals['_CONTAINERDEVICES']._serialized_start=548
+  _globals['_CONTAINERDEVICES']._serialized_end=609
+  _globals['_PODRESOURCESLISTER']._serialized_start=612
+  _globals['_PODRESOURCESLISTER']._serialized_end=857
 # @@protoc_insertion_point(module_scope)

@@ -47,6 +47,11 @@ class PodResourcesListerStub:
                 request_serializer=edgeshare_dot_kubelet_dot_v1_dot_podresources__pb2.GetPodResourcesRequest.SerializeToString,
                 response_deserializer=edgeshare_dot_kubelet_dot_v1_dot_podresources__pb2.GetPodResourcesResponse.FromString,
                 _registered_method=True)
+        self.GetAllocatableResources = channel.unary_unary(
+                '/v1.PodResourcesLister/GetAllocatableResources',
+                request_serializer=edgeshare_dot_kubelet_dot_v1_dot_podresources__pb2.AllocatableResourcesRequest.SerializeToString,
+                response_deserializer=edgeshare_dot_kubelet_dot_v1_dot_podresources__pb2.AllocatableResourcesResponse.FromString,
+                _registered_method=True)
 
 
 class PodResourcesListerServicer:
@@ -70,6 +75,13 @@ class PodResourcesListerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetAllocatableResources(self, request, context):
+        """The healthy devices of every device plugin of the node. Harmless at any time, unlike List.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_PodResourcesListerServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -82,6 +94,11 @@ def add_PodResourcesListerServicer_to_server(servicer, server):
                     servicer.Get,
                     request_deserializer=edgeshare_dot_kubelet_dot_v1_dot_podresources__pb2.GetPodResourcesRequest.FromString,
                     response_serializer=edgeshare_dot_kubelet_dot_v1_dot_podresources__pb2.GetPodResourcesResponse.SerializeToString,
+            ),
+            'GetAllocatableResources': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAllocatableResources,
+                    request_deserializer=edgeshare_dot_kubelet_dot_v1_dot_podresources__pb2.AllocatableResourcesRequest.FromString,
+                    response_serializer=edgeshare_dot_kubelet_dot_v1_dot_podresources__pb2.AllocatableResourcesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -141,6 +158,33 @@ class PodResourcesLister:
             '/v1.PodResourcesLister/Get',
             edgeshare_dot_kubelet_dot_v1_dot_podresources__pb2.GetPodResourcesRequest.SerializeToString,
             edgeshare_dot_kubelet_dot_v1_dot_podresources__pb2.GetPodResourcesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetAllocatableResources(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/v1.PodResourcesLister/GetAllocatableResources',
+            edgeshare_dot_kubelet_dot_v1_dot_podresources__pb2.AllocatableResourcesRequest.SerializeToString,
+            edgeshare_dot_kubelet_dot_v1_dot_podresources__pb2.AllocatableResourcesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -42,6 +42,8 @@ class PodResourcesListerStub:
     """
     Get: _grpc.UnaryUnaryMultiCallable[_podresources_pb2.GetPodResourcesRequest, _podresources_pb2.GetPodResourcesResponse]
     """One pod; an error without a code of its own (UNKNOWN) where the kubelet has no such pod."""
+    GetAllocatableResources: _grpc.UnaryUnaryMultiCallable[_podresources_pb2.AllocatableResourcesRequest, _podresources_pb2.AllocatableResourcesResponse]
+    """The healthy devices of every device plugin of the node. Harmless at any time, unlike List."""
 
 @_typing.type_check_only
 class PodResourcesListerAsyncStub(PodResourcesListerStub):
@@ -57,6 +59,8 @@ class PodResourcesListerAsyncStub(PodResourcesListerStub):
     """
     Get: _aio.UnaryUnaryMultiCallable[_podresources_pb2.GetPodResourcesRequest, _podresources_pb2.GetPodResourcesResponse]  # type: ignore[assignment]
     """One pod; an error without a code of its own (UNKNOWN) where the kubelet has no such pod."""
+    GetAllocatableResources: _aio.UnaryUnaryMultiCallable[_podresources_pb2.AllocatableResourcesRequest, _podresources_pb2.AllocatableResourcesResponse]  # type: ignore[assignment]
+    """The healthy devices of every device plugin of the node. Harmless at any time, unlike List."""
 
 class PodResourcesListerServicer(metaclass=_abc_1.ABCMeta):
     """Which containers of this node have which devices, as the kubelet knows it (Kubernetes 1.34 to 1.37). Served on
@@ -81,5 +85,13 @@ class PodResourcesListerServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_podresources_pb2.GetPodResourcesResponse, _abc.Awaitable[_podresources_pb2.GetPodResourcesResponse]]:
         """One pod; an error without a code of its own (UNKNOWN) where the kubelet has no such pod."""
+
+    @_abc_1.abstractmethod
+    def GetAllocatableResources(
+        self,
+        request: _podresources_pb2.AllocatableResourcesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_podresources_pb2.AllocatableResourcesResponse, _abc.Awaitable[_podresources_pb2.AllocatableResourcesResponse]]:
+        """The healthy devices of every device plugin of the node. Harmless at any time, unlike List."""
 
 def add_PodResourcesListerServicer_to_server(servicer: PodResourcesListerServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

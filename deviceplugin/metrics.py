@@ -1,0 +1,118 @@
+"""The plugin's figures as Prometheus metrics, made when one asks for them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from deviceplugin.tally import BUCKETS_S, Durations, Tally
+from edgeshare import __version__
+from edgeshare.devices import Accelerator, Device
+from edgeshare.units import NS_PER_S
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+PREFIX = "edgeshare_deviceplugin"
+
+Rows = Iterable[tuple[tuple[str, ...], float]]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What there is to tell."""
+
+    found: Sequence[Device]
+    listed: Sequence[Device]
+    driver_fault: bool
+    registered: dict[str, bool]
+    """Resource → whether the kubelet has its list."""
+    allocations: int
+    config: str
+    config_refused: bool
+    tally: Tally
+
+
+def exposition(figures: Figures) -> bytes:
+    """The page that Prometheus reads (text format 1.0.0)."""
+    registry = CollectorRegistry(auto_describe=False)
+    ProcessCollector(registry=registry)
+    registry.register(_Collector(figures))
+    return generate_latest(registry)
+
+
+class _Collector(Collector):
+    def __init__(self, figures: Figures) -> None:
+        self._figures = figures
+
+    def collect(self) -> Iterable[Metric]:
+        return families(self._figures)
+
+
+def families(figures: Figures) -> Iterator[Metric]:
+    """All metrics."""
+    tally = figures.tally
+    yield _gauge("build_info", "The running plugin.", ("version",), [((__version__,), 1)])
+    yield _gauge("devices_found", "Devices of this node by kind. 0 is normal.", ("kind",), _by_kind(figures.found))
+    yield _gauge("devices", "Those of them that are advertised.", ("kind",), _by_kind(figures.listed))
+    yield _gauge(
+        "device_healthy",
+        "1: healthy, 0: not.",
+        ("device", "index", "model", "kind"),
+        [
+            ((device.id, str(device.index), device.model, device.accelerator), device.healthy)
+            for device in figures.listed
+        ],
+    )
+    yield _gauge(
+        "driver_broken",
+        "1: a driver is there and does not answer, 0: it does, or there is none.",
+        (),
+        [((), figures.driver_fault)],
+    )
+    yield _gauge(
+        "registered",
+        "1: the kubelet has the list of this resource, 0: not.",
+        ("resource",),
+        [((resource,), value) for resource, value in figures.registered.items()],
+    )
+    yield _counter("registrations", "Times that the kubelet took the list anew.", (), [((), tally.registrations)])
+    yield _gauge("config_info", "The config that holds.", ("config",), [((figures.config,), 1)])
+    yield _gauge(
+        "config_refused",
+        "1: what was configured last is wrong, and the one before holds.",
+        (),
+        [((), figures.config_refused)],
+    )
+    yield _gauge("live_allocations", "Containers that have units.", (), [((), figures.allocations)])
+    yield _counter("allocations", "Calls of Allocate that handed units out.", (), [((), tally.allocations)])
+    yield _counter(
+        "refusals", "Calls of the kubelet that were refused, by reason.", ("call", "reason"), tally.refusals.items()
+    )
+    yield _histogram("allocate_duration_seconds", "How long Allocate took, refused or not.", tally.allocate)
+
+
+def _by_kind(devices: Iterable[Device]) -> Rows:
+    kinds = [device.accelerator for device in devices]
+    return [((kind,), kinds.count(kind)) for kind in Accelerator]
+
+
+def _gauge(name: str, text: str, labels: Sequence[str], rows: Rows) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(f"{PREFIX}_{name}", text, labels=labels)
+    for of, value in rows:
+        family.add_metric(of, value)
+    return family
+
+
+def _counter(name: str, text: str, labels: Sequence[str], rows: Rows) -> CounterMetricFamily:
+    family = CounterMetricFamily(f"{PREFIX}_{name}", text, labels=labels)
+    for of, value in rows:
+        family.add_metric(of, value)
+    return family
+
+
+def _histogram(name: str, text: str, durations: Durations) -> HistogramMetricFamily:
+    bounds = [*map(str, BUCKETS_S), "+Inf"]
+    buckets = [(bound, float(count)) for bound, count in zip(bounds, durations.cumulative(), strict=True)]
+    return HistogramMetricFamily(f"{PREFIX}_{name}", text, buckets=buckets, sum_value=durations.total_ns / NS_PER_S)
