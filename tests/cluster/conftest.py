@@ -15,10 +15,13 @@ TEST_TIMEOUT_S = 300
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from onenode.layout import KUBELET_ROOT, default_layout  # noqa: E402
+from onenode.binaries import KUBELETS, KUBERNETES, Module  # noqa: E402
+from onenode.layout import KUBELET_ROOT, NODE_NAME, default_layout  # noqa: E402
 from onenode.node import Node  # noqa: E402
-from onenode.pods import Pods  # noqa: E402
-from onenode.release import MACHINE  # noqa: E402
+from onenode.pods import WAIT, Pods  # noqa: E402
+from onenode.release import GPUS, MACHINE  # noqa: E402
+
+ON_NODE = (f"node/{NODE_NAME}", WAIT)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -46,6 +49,18 @@ def edgeshare(node: Node) -> Machine:
     """This tree's edgeshare on the node, ready, and the simulated machine that it shares."""
     start("--with-edgeshare")
     return Machine(MACHINE)
+
+
+@pytest.fixture(scope="module", params=KUBELETS, ids=lambda kubelet: f"kubelet-{kubelet.version}")
+def kubelet(node: Node, edgeshare: Machine, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Runs each test of a module on the kubelets of both versions that edgeshare is held to; the version."""
+    wanted: Module = request.param
+    node.use_kubelet(wanted)
+    units = f"--for=jsonpath={{.status.allocatable.edge/gpu-percent}}={GPUS * 100}"
+    node.kubectl("wait", f"--for=jsonpath={{.status.nodeInfo.kubeletVersion}}=v{wanted.version}", *ON_NODE)
+    node.kubectl("wait", units, *ON_NODE)
+    yield wanted.version
+    node.use_kubelet(KUBERNETES)
 
 
 @pytest.fixture

@@ -52,6 +52,16 @@ KUBERNETES = Module(
     takes="7 minutes",
     stamps="k8s.io/component-base/version",
 )
+KUBELET_OLDEST = Module(
+    "kubelet-oldest",
+    "k8s.io/kubernetes",
+    {"kubelet": "k8s.io/kubernetes/cmd/kubelet"},
+    takes="4 minutes",
+    stamps="k8s.io/component-base/version",
+)
+KUBELETS = (KUBERNETES, KUBELET_OLDEST)
+"""Where a kubelet comes from, the newest first. An API server serves kubelets of three minor versions before its."""
+
 HELM = Module("helm", "helm.sh/helm/v3", {"helm": "helm.sh/helm/v3/cmd/helm"}, takes="a minute")
 GRPCURL = Module(
     "grpcurl",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from onenode.binaries import KUBERNETES, program
+from onenode.binaries import KUBERNETES, Module, program
 from onenode.certificates import Authority
 from onenode.command import run
 from onenode.control_plane import ControlPlane
@@ -41,6 +41,8 @@ class Node:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
+        self.kubelet = KUBERNETES
+        """What builds the kubelet that is started from here."""
         self._daemons = Daemons(layout.state)
 
     @property
@@ -113,6 +115,13 @@ class Node:
             self.layout.owned.unlink(missing_ok=True)
             self.layout.kubeconfig.unlink(missing_ok=True)
 
+    def use_kubelet(self, kubelet: Module) -> None:
+        """Go over to a kubelet of another version, if it is another one; pods keep running."""
+        if kubelet is not self.kubelet:
+            program(kubelet, "kubelet")
+            self.kubelet = kubelet
+            self.restart_kubelet()
+
     def restart_kubelet(self) -> None:
         """Stop the kubelet and start it again, until device plugins can register; pods keep running."""
         with self._alone():
@@ -160,7 +169,7 @@ class Node:
         if self._daemons.runs("kubelet"):
             return
         before_ns = _changed_ns(PLUGIN_SOCKET)
-        self._daemons.start("kubelet", worker.kubelet())
+        self._daemons.start("kubelet", worker.kubelet(self.kubelet))
         # Its health answers before its device manager has made its socket anew, which device plugins watch.
         self._daemons.wait_until(
             "kubelet",

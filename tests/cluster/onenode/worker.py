@@ -4,7 +4,7 @@ import json
 import textwrap
 from pathlib import Path
 
-from onenode.binaries import KUBERNETES, program
+from onenode.binaries import KUBERNETES, Module, program
 from onenode.certificates import Authority
 from onenode.layout import (
     CONTAINERD_SOCKET,
@@ -70,8 +70,9 @@ class Worker:
         )
         return ["/usr/bin/containerd", "--config", config]
 
-    def kubelet(self) -> list[str | Path]:
-        """The kubelet, for either cgroup hierarchy and for machines that have swap or little free disk."""
+    def kubelet(self, module: Module) -> list[str | Path]:
+        """The kubelet that ``module`` builds, for either cgroup hierarchy and for machines with swap or little
+        free disk."""
         # It accepts neither an empty nor a loopback resolver; what it names needs not answer.
         resolver = self._layout.config / "resolv.conf"
         resolver.write_text("nameserver 192.0.2.1\n")
@@ -109,7 +110,7 @@ class Worker:
             kubeconfig, self._layout.api_server, f"system:node:{NODE_NAME}", group="system:nodes"
         )
         return [
-            program(KUBERNETES, "kubelet"),
+            program(module, "kubelet"),
             f"--config={config}",
             f"--kubeconfig={kubeconfig}",
             f"--hostname-override={NODE_NAME}",
