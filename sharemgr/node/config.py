@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from edgeshare.inventory.config import InventoryConfig
+
 
 class Config(BaseModel):
     """The manager's configuration. Every key has a default that suits most nodes; unknown keys are
@@ -59,6 +61,9 @@ class Config(BaseModel):
     wait_for_driver: bool = False
     """What to do where there is no driver, or no GPU: wait until there is, or (false) end with a line that says so.
     The chart sets it: on a node without hardware a DaemonSet's container should rest, not crash again and again."""
+
+    inventory: InventoryConfig = InventoryConfig()
+    """Where devices are looked for; the device plugin needs the same."""
 
     node_name: Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9.-]*$")] = ""
     """The node's name in the cluster; empty: the environment's NODE_NAME. Where there is one, an unmanaged process

@@ -21,7 +21,9 @@ from grpc.aio import Server
 from edgeshare import web
 from edgeshare.devices import Device
 from edgeshare.errors import InvalidRequest, Unavailable
-from edgeshare.inventory.nvml import NvmlInventory
+from edgeshare.inventory.config import InventoryConfig
+from edgeshare.inventory.interface import Inventory
+from edgeshare.inventory.sources import Inventories, sources_of
 from edgeshare.names import ALLOCATIONS_SOCKET, CLIENTS_DIR, STATUS_SOCKET
 from sharemgr.node.config import Config
 from sharemgr.node.events import Events
@@ -74,14 +76,14 @@ class Manager:
         with locked(self._runtime_dir / LOCK_FILE):
             raise_descriptor_limit()
             sys.setswitchinterval(SWITCH_S)
-            inventory = find_inventory(self._config.wait_for_driver)
+            inventory = find_inventory(self._config.inventory, self._config.wait_for_driver)
             if inventory is None:
                 logger.info("there is no driver, or no GPU: waiting for one")
                 inventory = await self._wait(ready, stopping, loop)
             if inventory is not None:
                 await self._share(inventory, ready, stopping, loop)
 
-    async def _wait(self, ready: Callable[[str], None], stopping: asyncio.Event, loop: Loop) -> NvmlInventory | None:
+    async def _wait(self, ready: Callable[[str], None], stopping: asyncio.Event, loop: Loop) -> Inventory | None:
         """Answers calls, with no device, until there is one; None where it is to end before that."""
         async with AsyncExitStack() as stack:
             await self._open(stack, (), ready, loop)
@@ -90,13 +92,13 @@ class Manager:
                     with suppress(TimeoutError):
                         await asyncio.wait_for(stopping.wait(), RESCAN_S)
                         break
-                    inventory = await loop.run_in_executor(executor, find_inventory, True)
+                    inventory = await loop.run_in_executor(executor, find_inventory, self._config.inventory, True)
                     if inventory is not None:
                         return inventory
         return None
 
     async def _share(
-        self, inventory: NvmlInventory, ready: Callable[[str], None], stopping: asyncio.Event, loop: Loop
+        self, inventory: Inventory, ready: Callable[[str], None], stopping: asyncio.Event, loop: Loop
     ) -> None:
         async with AsyncExitStack() as stack:
             stack.callback(inventory.close)
@@ -142,20 +144,19 @@ class Manager:
         return node
 
 
-def find_inventory(wait: bool) -> NvmlInventory | None:
-    """This machine's GPUs, opened. Where there is no driver: None if that is to be waited for, as for a first GPU; else
-    raises Unavailable."""
-    inventory = NvmlInventory()
-    try:
-        inventory.open()
-    except Unavailable:
-        if wait:
-            return None
-        raise
-    if wait and not inventory.devices():
-        inventory.close()
+def find_inventory(config: InventoryConfig, wait: bool) -> Inventory | None:
+    """This machine's GPUs, opened. Where there is none: None if one is to be waited for; else raises Unavailable where
+    there is no driver, or none that answers."""
+    inventory = Inventories([source for source in sources_of(config) if source.name != "edgetpu"])
+    if inventory.devices():
+        return inventory
+    missing = (*inventory.troubles, *inventory.absent)
+    if not wait and not missing:
+        return inventory
+    inventory.close()
+    if wait:
         return None
-    return inventory
+    raise Unavailable("; ".join(missing))
 
 
 @contextmanager

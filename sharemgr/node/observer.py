@@ -9,7 +9,7 @@ from time import monotonic_ns
 
 from edgeshare.devices import Device
 from edgeshare.errors import Unavailable
-from edgeshare.inventory.nvml import NvmlInventory
+from edgeshare.inventory.interface import Inventory
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class Observation:
     """By device id: bytes by pid."""
 
 
-def observe(inventory: NvmlInventory, last: tuple[Device, ...]) -> Observation:
+def observe(inventory: Inventory, last: tuple[Device, ...]) -> Observation:
     """Looks once; where the driver went away, the devices of the last look are unhealthy."""
     began_at_ns = monotonic_ns()
     try:
@@ -50,7 +50,7 @@ def observe(inventory: NvmlInventory, last: tuple[Device, ...]) -> Observation:
 
 
 async def watch(
-    inventory: NvmlInventory,
+    inventory: Inventory,
     devices: tuple[Device, ...],
     begin: Callable[[], None],
     deliver: Callable[[Observation], None],

@@ -10,6 +10,7 @@ import pytest
 from testbed import PATIENCE_S, Manager, Testbed
 
 from edgeshare.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
+from simgpu.trees import JETSONS, add_jetson
 
 
 def refused(testbed: Testbed, *said: str, config: str = "", **changes: str) -> None:
@@ -116,6 +117,18 @@ def test_a_driver_that_comes_later_is_waited_for_where_that_is_wished(testbed: T
     assert manager.process.stdout is not None
     assert "ready, 2 devices" in manager.process.stdout.readline()
     assert len(testbed.status().devices) == 2
+    assert manager.end() == 0
+
+
+def test_a_jetson_is_shared_without_nvml(testbed: Testbed) -> None:
+    add_jetson(testbed.root / "host", JETSONS["nano"], "1421919056789")
+    testbed.environment["LD_LIBRARY_PATH"] = ""
+    manager = testbed.manager(
+        f"inventory: {{root: {testbed.root / 'host'}, jetson_reserve_mib: 964, sources: [nvml, jetson]}}\n"
+    )
+    assert "ready, 1 devices" in manager.ready
+    (device,) = testbed.status().devices
+    assert (device.id, device.model, device.memory_mib) == ("1421919056789", "NVIDIA Jetson Nano", 3000)
     assert manager.end() == 0
 
 
