@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from edgeshare.devices import Accelerator
 from edgeshare.errors import NotFound
+from edgeshare.inventory.config import InventoryConfig
 from edgeshare.names import CONFIG_DEFAULT, CONFIG_LABEL
 
 LABEL_VALUE = r"^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$"
@@ -52,6 +53,9 @@ class NodeConfig(BaseModel):
 
     exclude: tuple[Pick, ...] = ()
     """Devices that one of these picks are not shared, whatever ``include`` says."""
+
+    inventory: InventoryConfig = InventoryConfig()
+    """Where devices are looked for."""
 
     rescan_s: Annotated[float, Field(ge=0.1, le=3600)] = 5
     """How often the GPUs and their health are looked at. Each look costs the driver about a millisecond a

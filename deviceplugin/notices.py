@@ -22,6 +22,8 @@ class Reason(StrEnum):
     """The node's label names a config that the file has not: the one before holds."""
     DEVICE_MISSING = "ConfiguredDeviceMissing"
     """The configuration names a device that is not there, or leaves none."""
+    DEVICE_CONTESTED = "DeviceAdvertisedTwice"
+    """Another device plugin of the node hands a device out, too."""
     DRIVER_BROKEN = "AcceleratorDriverBroken"
     """There is a driver, and it does not answer."""
 

@@ -25,6 +25,7 @@ from deviceplugin.notices import Notices, Reason
 from deviceplugin.preference import by_device
 from deviceplugin.records import Records
 from deviceplugin.reloading import Reloading
+from deviceplugin.rivals import Rivals
 from deviceplugin.scan import Scan
 from deviceplugin.service import Service
 from deviceplugin.settings import ChosenName, Settings
@@ -81,7 +82,7 @@ class Plugin:
         self._admission = Admission(self._devices, self._holdings, listings, Applicants(kube))
         self._starting = Starting(self._devices, self._holdings, listings, self._identity, Manager(runtime_dir))
         self._lifecycle = Lifecycle(kubelet_dir / "device-plugins", GPU_PERCENT, self._make_service)
-        self._scan = Scan(self._devices, self._settings, self._held, self._notices)
+        self._scan = Scan(self._devices, self._settings, self._held, Rivals(listings.others), self._notices)
         self._reloading = Reloading(config_path, self._settings, ChosenName(state_dir / "config-name"), self._notices)
         self._allocated = asyncio.Event()
         self._node_changed = asyncio.Event()
@@ -137,7 +138,7 @@ class Plugin:
         return Figures(
             found=self._scan.found,
             listed=self._devices.now,
-            driver_fault=bool(self._scan.fault),
+            driver_fault=bool(self._scan.troubles),
             registered={self._lifecycle.resource: not self._lifecycle.not_ready},
             allocations=len(self._holdings.ledger),
             config=self._settings.name,

@@ -1,16 +1,14 @@
 """Which devices other device plugins of this node hand out, as the kubelet tells."""
 
-import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
-from deviceplugin.listings import Listings
 from edgeshare.errors import Unavailable
 
 logger = logging.getLogger(__name__)
 
-ASK_S = 10
-"""How often the kubelet is asked: it answers 100 calls a second for everybody."""
+ASK_S = 5
+"""How often the kubelet is asked, at most: it answers 100 calls a second for everybody."""
 
 KEPT_S = 300
 """What was once seen is believed for so long. After its start a kubelet knows no other plugin for a while, and it keeps
@@ -20,18 +18,18 @@ the devices of one that ended for five minutes itself."""
 class Rivals:
     """Remembers what it saw."""
 
-    def __init__(self, listings: Listings) -> None:
-        self._listings = listings
+    def __init__(self, ask: Callable[[], Awaitable[Mapping[str, Collection[str]]]]) -> None:
+        """``ask`` tells the ids of the devices of each resource that is not ours, or raises Unavailable."""
+        self._ask = ask
         self._seen_s: dict[tuple[str, str], float] = {}
         self._asked_s: float | None = None
         self._said = ""
 
-    async def look(self) -> Mapping[str, frozenset[str]]:
-        """The ids of the devices of each resource that is not ours."""
-        now_s = asyncio.get_running_loop().time()
+    async def look(self, now_s: float) -> Mapping[str, Collection[str]]:
+        """The ids of the devices of each resource that is not ours, as of now or as last seen."""
         if self._asked_s is None or now_s >= self._asked_s + ASK_S:
             try:
-                others = await self._listings.others()
+                others = await self._ask()
             except Unavailable as error:
                 if str(error) != self._said:
                     self._said = str(error)
@@ -41,4 +39,4 @@ class Rivals:
                 self._seen_s |= {(resource, device): now_s for resource, ids in others.items() for device in ids}
         self._seen_s = {key: seen_s for key, seen_s in self._seen_s.items() if now_s < seen_s + KEPT_S}
         resources = {resource for resource, _ in self._seen_s}
-        return {name: frozenset(device for resource, device in self._seen_s if resource == name) for name in resources}
+        return {name: {device for resource, device in self._seen_s if resource == name} for name in resources}

@@ -158,3 +158,31 @@ async def test_an_event_that_cannot_be_written_is_written_later(node: Node, api:
     assert node.plugin is not None
     node.plugin.send_signal(signal.SIGHUP)
     assert len(await until_events(api, "ConfiguredDeviceMissing")) == 1
+
+
+async def test_a_gpu_that_another_plugin_has_too_is_refused_with_an_event_unless_it_is_left_out(
+    node: Node, api: ApiServer
+) -> None:
+    node.kubelet.others = {"nvidia.com/gpu": [FIRST], "example.com/nic": ["0"]}
+    await start(node)
+    await node.kubelet.until(healthy=100, listed=100)
+    assert all(unit.startswith(SECOND) for unit in node.kubelet.healthy())
+    (event,) = await until_events(api, "DeviceAdvertisedTwice")
+    assert event.startswith(f"GPU {FIRST} is not shared: nvidia.com/gpu on this node has it too; leave it out")
+    await node.stop_plugin(signal.SIGTERM)
+    api.events.clear()
+    await start(node, exclude=[{"id": FIRST}])
+    await node.kubelet.until(registrations=2, healthy=100, listed=100)
+    assert events(api, "DeviceAdvertisedTwice") == []
+
+
+async def test_a_declared_device_is_shared_from_the_change_on_that_declares_it(node: Node, api: ApiServer) -> None:
+    await start(node)
+    await node.kubelet.until(healthy=200)
+    board = {"id": "board-1", "model": "Board", "memory_mib": 1000, "paths": ["/dev/null"]}
+    reconfigure(node, inventory={"declared": [board]})
+    await node.kubelet.until(healthy=300)
+    assert "board-1::00" in node.kubelet.healthy()
+    reconfigure(node, inventory={"sources": []})
+    await node.kubelet.until(healthy=0, listed=0)
+    assert len(node.kubelet.registrations) == 1

@@ -73,3 +73,12 @@ def test_a_configuration_that_leaves_none_of_the_devices_is_a_fault_and_having_n
     (fault,) = select(ALL, config, ()).faults
     assert "leave none of the 3 devices" in fault
     assert select((), config, ()).faults == ()
+
+
+def test_a_contested_device_is_not_shared_and_said_unless_it_is_left_out_anyway() -> None:
+    why = {"GPU-a": "another plugin has it"}
+    selection = select((T4, A100), NodeConfig(), (), why)
+    assert (selection.devices, selection.contested) == ((A100,), ("another plugin has it",))
+    assert select((T4, A100), NodeConfig(exclude=(Pick(id="GPU-a"),)), (), why).contested == ()
+    (held, _) = select((T4, A100), NodeConfig(), {"GPU-a"}, why).devices
+    assert (held.healthy, held.cause) == (False, "another plugin has it")
