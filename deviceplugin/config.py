@@ -24,7 +24,7 @@ class Pick(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: Annotated[str, Field(min_length=1)] | None = None
-    """As `edgeshare status` shows it: NVML's UUID for a GPU."""
+    """As `edgeshare status` shows it: NVML's UUID for a GPU or MIG device; a GPU's is for all its MIG devices, too."""
 
     index: Annotated[int, Field(ge=0, strict=True)] | None = None
 

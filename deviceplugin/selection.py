@@ -47,7 +47,8 @@ def select(
 def picks(pick: Pick, device: Device) -> bool:
     """Whether all is true of the device that is given."""
     return (
-        pick.id in (None, device.id)
+        # Whoever names a GPU means its MIG devices, too.
+        pick.id in (None, device.id, device.parent)
         and pick.index in (None, device.index)
         and pick.kind in (None, device.accelerator)
         and (pick.model is None or _spelled(pick.model) == _spelled(device.model))

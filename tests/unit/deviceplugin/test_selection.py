@@ -8,6 +8,7 @@ from edgeshare.devices import Accelerator, Device
 
 T4, A100 = Device("GPU-a", 0, "Tesla T4", 15360), Device("GPU-b", 1, "NVIDIA A100-SXM4-40GB", 40960)
 CORAL = Device("usb-1-2", 0, "Coral", 0, Accelerator.EDGETPU)
+PART = Device("MIG-c", 2, "NVIDIA A100-SXM4-40GB MIG 1g.5gb", 4864, parent="GPU-c")
 ALL = (T4, A100, CORAL)
 
 PICKS = st.builds(
@@ -33,6 +34,13 @@ PICKS = st.builds(
 )
 def test_a_pick_picks_the_devices_of_which_all_is_true_that_it_gives(pick: Pick, picked: tuple[Device, ...]) -> None:
     assert tuple(device for device in ALL if picks(pick, device)) == picked
+
+
+def test_whoever_names_a_gpu_means_its_mig_devices_too() -> None:
+    assert select((T4, PART), NodeConfig(exclude=(Pick(id="GPU-c"),)), ()).devices == (T4,)
+    selection = select((T4, PART), NodeConfig(include=(Pick(id="GPU-c"),)), ())
+    assert (selection.devices, selection.faults) == ((PART,), ())
+    assert select((T4, PART), NodeConfig(include=(Pick(id="GPU-a"),)), ()).devices == (T4,)
 
 
 def test_nothing_named_shares_all() -> None:
