@@ -61,7 +61,7 @@ class Scan:
         # A driver can take its time, and for that long a kubelet's call must not wait.
         self.found = tuple(await asyncio.to_thread(self._read, config.inventory, held))
         self._notices.tell(Reason.DRIVER_BROKEN, self.troubles)
-        selection = select(self.found, config, held, contested(self.found, rivals, {}))
+        selection = select(self.found, config, held, contested(self.found, rivals))
         self._notices.tell(Reason.DEVICE_MISSING, selection.faults)
         self._notices.tell(Reason.DEVICE_CONTESTED, selection.contested)
         before = self._devices.now

@@ -5,50 +5,38 @@ from collections.abc import Collection, Iterable, Mapping
 
 from edgeshare.devices import Accelerator, Device
 
-NVIDIA_GPU = "nvidia.com/gpu"
-NVIDIA_MIG = "nvidia.com/mig-"
-"""Resources of NVIDIA's own plugin; the second one's name ends with a profile. (NVIDIA/k8s-device-plugin, README.)"""
+NVIDIA = "nvidia.com/"
+"""How the names of the resources of NVIDIA's own plugin begin. (NVIDIA/k8s-device-plugin, README.)"""
+
+TEGRA = "tegra"
+"""What that plugin calls the GPU of any Jetson; others it calls by their UUID, whatever its ``deviceIDStrategy``.
+(NVIDIA/k8s-device-plugin, internal/rm/tegra_devices.go and devices.go.)"""
 
 
-def contested(
-    devices: Iterable[Device], ids: Mapping[str, Collection[str]], amounts: Mapping[str, int]
-) -> dict[str, str]:
+def contested(devices: Iterable[Device], ids: Mapping[str, Collection[str]]) -> dict[str, str]:
     """Device id → why it must not be handed out, for each that another plugin advertises.
 
     ``ids``: resource → its units' ids, of resources that are not ours, as the kubelet lists them
-    (PodResources, ``GetAllocatableResources``). ``amounts``: resource → how many, as the node's status lists them: for
-    resources of which the ids are not known. Then it cannot be told which GPUs they are, and none may be handed out.
+    (PodResources, ``GetAllocatableResources``).
     """
-    gpus = [device for device in devices if device.accelerator is Accelerator.GPU and device.source == "nvml"]
+    gpus = [device for device in devices if device.accelerator is Accelerator.GPU and device.source != "declared"]
     refused: dict[str, str] = {}
     for resource, units in sorted(ids.items()):
         # A plugin that shares a GPU by time appends the number of the replica.
         theirs = {unit.partition("::")[0] for unit in units}
         for device in gpus:
-            if _names(device) & theirs or (_is_nvidias(resource) and _places(device, gpus) & theirs):
-                refused.setdefault(device.id, _reason(device, f"{resource} on this node has it too"))
-    for resource, amount in sorted(amounts.items()):
-        if _is_nvidias(resource) and amount > 0 and resource not in ids:
-            for device in gpus:
-                why = f"{resource} on this node has {amount} devices, and this may be one of them"
-                refused.setdefault(device.id, _reason(device, why))
+            if theirs & _names(device, resource):
+                refused.setdefault(
+                    device.id,
+                    f"GPU {device.id} is not shared: {resource} on this node has it too; "
+                    "leave it out of one of the two plugins' configurations",
+                )
     return refused
 
 
-def _is_nvidias(resource: str) -> bool:
-    return resource == NVIDIA_GPU or resource.startswith((f"{NVIDIA_GPU}.", NVIDIA_MIG))
-
-
-def _names(device: Device) -> set[str]:
-    """What hands out a whole GPU hands out its MIG devices."""
-    return {device.id, device.parent} - {""}
-
-
-def _places(device: Device, gpus: Iterable[Device]) -> set[str]:
-    """NVIDIA's plugin can be set to number GPUs (``deviceIDStrategy: index``). With MIG devices about, its numbers are
-    not ours."""
-    return set() if any(each.parent for each in gpus) else {str(device.index)}
-
-
-def _reason(device: Device, why: str) -> str:
-    return f"GPU {device.id} is not shared: {why}; leave it out of one of the two plugins' configurations"
+def _names(device: Device, resource: str) -> set[str]:
+    """What a unit of this device is called there: what hands out a whole GPU hands out its MIG devices."""
+    names = {device.id, device.parent} - {""}
+    if device.source == "jetson" and resource.startswith(NVIDIA):
+        names.add(TEGRA)
+    return names

@@ -14,7 +14,7 @@ OTHERS = [
 
 
 def test_a_gpu_that_another_plugin_names_is_refused_with_the_resource_and_what_to_do() -> None:
-    refused = contested([FIRST, SECOND, *OTHERS], {"nvidia.com/gpu": ["GPU-2"]}, {})
+    refused = contested([FIRST, SECOND, *OTHERS], {"nvidia.com/gpu": ["GPU-2"]})
     assert refused == {
         "GPU-2": "GPU GPU-2 is not shared: nvidia.com/gpu on this node has it too; "
         "leave it out of one of the two plugins' configurations"
@@ -22,38 +22,34 @@ def test_a_gpu_that_another_plugin_names_is_refused_with_the_resource_and_what_t
 
 
 def test_one_that_is_left_out_there_is_ours() -> None:
-    assert contested([FIRST], {"nvidia.com/gpu": ["GPU-2", "GPU-3"]}, {"nvidia.com/gpu": 2}) == {}
+    assert contested([FIRST], {"nvidia.com/gpu": ["GPU-2", "GPU-3"]}) == {}
 
 
 def test_replicas_of_a_gpu_are_that_gpu() -> None:
-    assert set(contested([FIRST, SECOND], {"nvidia.com/gpu.shared": ["GPU-1::0", "GPU-1::1"]}, {})) == {"GPU-1"}
-
-
-def test_nvidias_plugin_may_number_gpus() -> None:
-    assert set(contested([FIRST, SECOND, *OTHERS], {"nvidia.com/gpu": ["1"]}, {})) == {"GPU-2"}
+    assert set(contested([FIRST, SECOND], {"nvidia.com/gpu.shared": ["GPU-1::0", "GPU-1::1"]})) == {"GPU-1"}
 
 
 def test_other_plugins_numbers_are_their_own_affair() -> None:
-    assert contested([FIRST, SECOND, *OTHERS], {"vendor.com/fpga": ["0", "1"]}, {}) == {}
+    assert contested([FIRST, SECOND, *OTHERS], {"vendor.com/fpga": ["0", "1"]}) == {}
 
 
 def test_any_resource_that_names_a_gpu_has_it() -> None:
-    assert set(contested([FIRST], {"vendor.com/vgpu": ["GPU-1::7"]}, {})) == {"GPU-1"}
+    assert set(contested([FIRST], {"vendor.com/vgpu": ["GPU-1::7"]})) == {"GPU-1"}
 
 
 def test_whoever_has_the_whole_gpu_has_its_mig_devices() -> None:
-    assert set(contested([PART], {"nvidia.com/gpu": ["GPU-a100"]}, {})) == {"MIG-a"}
-    assert set(contested([PART], {"nvidia.com/mig-1g.5gb": ["MIG-a"]}, {})) == {"MIG-a"}
-    assert contested([PART], {"nvidia.com/mig-1g.5gb": ["MIG-b"]}, {}) == {}
-    assert contested([PART], {"nvidia.com/gpu": ["0"]}, {}) == {}
+    assert set(contested([PART], {"nvidia.com/gpu": ["GPU-a100"]})) == {"MIG-a"}
+    assert set(contested([PART], {"nvidia.com/mig-1g.5gb": ["MIG-a"]})) == {"MIG-a"}
+    assert contested([PART], {"nvidia.com/mig-1g.5gb": ["MIG-b"]}) == {}
+    assert contested([PART], {"nvidia.com/gpu": ["0"]}) == {}
 
 
-def test_where_only_an_amount_is_known_no_gpu_is_safe() -> None:
-    refused = contested([FIRST, SECOND, *OTHERS], {}, {"nvidia.com/gpu": 1, "cpu": 8, "nvidia.com/gds": 3})
-    assert set(refused) == {"GPU-1", "GPU-2"}
-    assert "nvidia.com/gpu on this node has 1 devices, and this may be one of them" in refused["GPU-1"]
+def test_a_jetsons_gpu_has_one_name_in_nvidias_plugin() -> None:
+    jetson = OTHERS[0]
+    for units in (["tegra"], ["tegra::0", "tegra::1"]):
+        assert set(contested([FIRST, *OTHERS], {"nvidia.com/gpu": units})) == {jetson.id}
+    assert contested(OTHERS, {"vendor.com/fpga": ["tegra"]}) == {}
 
 
 def test_a_plugin_that_advertises_none_is_in_nobodys_way() -> None:
-    assert contested([FIRST], {}, {"nvidia.com/gpu": 0}) == {}
-    assert contested([FIRST], {"nvidia.com/gpu": []}, {"nvidia.com/gpu": 0}) == {}
+    assert contested([FIRST], {"nvidia.com/gpu": []}) == {}
