@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from grpc.aio import Server
 
 from edgeshare import web
-from edgeshare.devices import Device
+from edgeshare.devices import Accelerator, Device
 from edgeshare.errors import InvalidRequest, Unavailable
 from edgeshare.inventory.config import InventoryConfig
 from edgeshare.inventory.interface import Inventory
@@ -147,7 +147,11 @@ class Manager:
 def find_inventory(config: InventoryConfig, wait: bool) -> Inventory | None:
     """This machine's GPUs, opened. Where there is none: None if one is to be waited for; else raises Unavailable where
     there is no driver, or none that answers."""
-    inventory = Inventories([source for source in sources_of(config) if source.name != "edgetpu"])
+    gpus = {
+        "sources": tuple(source for source in config.sources if source != "edgetpu"),
+        "declared": tuple(device for device in config.declared if device.accelerator is Accelerator.GPU),
+    }
+    inventory = Inventories(sources_of(config.model_copy(update=gpus)))
     if inventory.devices():
         return inventory
     missing = (*inventory.troubles, *inventory.absent)

@@ -65,10 +65,11 @@ async def watch(
         while True:
             begin()
             observation = await loop.run_in_executor(executor, observe, inventory, devices)
-            for before, now in zip(devices, observation.devices, strict=False):
-                if before.healthy != now.healthy:
-                    state = "healthy again" if now.healthy else f"not healthy: {now.cause}"
-                    logger.warning("GPU %d (%s) is %s", now.index, now.id, state)
+            was = {device.id: device.healthy for device in devices}
+            for device in observation.devices:
+                if was.get(device.id, device.healthy) != device.healthy:
+                    state = "healthy again" if device.healthy else f"not healthy: {device.cause}"
+                    logger.warning("GPU %d (%s) is %s", device.index, device.id, state)
             devices = observation.devices
             deliver(observation)
             await asyncio.sleep(INTERVAL_S)

@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
+import yaml
 from testbed import PATIENCE_S, Manager, Testbed
 
 from edgeshare.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
@@ -129,6 +130,33 @@ def test_a_jetson_is_shared_without_nvml(testbed: Testbed) -> None:
     assert "ready, 1 devices" in manager.ready
     (device,) = testbed.status().devices
     assert (device.id, device.model, device.memory_mib) == ("1421919056789", "NVIDIA Jetson Nano", 3000)
+    assert manager.end() == 0
+
+
+def test_declared_devices_are_shared_and_one_that_goes_says_nothing_of_the_others(testbed: Testbed) -> None:
+    dev = testbed.root / "host/dev"
+    dev.mkdir(parents=True)
+    for name in ("board0", "well"):
+        (dev / name).touch()
+    board = {"model": "Board", "memory_mib": 1000}
+    declared = [
+        {**board, "id": "board", "each": "/dev/board*"},
+        {**board, "id": "ill", "paths": ["/dev/none"]},
+        {**board, "id": "well", "paths": ["/dev/well"]},
+        {"id": "npu", "model": "Hailo-8", "accelerator": "edgetpu", "paths": ["/dev/well"]},
+    ]
+    manager = testbed.manager(
+        yaml.safe_dump({"inventory": {"root": str(testbed.root / "host"), "sources": [], "declared": declared}})
+    )
+    assert {device.id: device.healthy for device in testbed.status().devices} == {
+        "board-board0": True,
+        "ill": False,
+        "well": True,
+    }
+    (dev / "board0").unlink()
+    testbed.until(lambda status: [device.id for device in status.devices if device.healthy] == ["well"])
+    (said,) = [line for line in manager.log().splitlines() if "healthy" in line]
+    assert "(board-board0) is not healthy: it is no longer there" in said
     assert manager.end() == 0
 
 
