@@ -2,21 +2,19 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.process_collector import ProcessCollector
-from prometheus_client.registry import Collector, CollectorRegistry
+from prometheus_client.core import HistogramMetricFamily, Metric
 
 from deviceplugin.tally import BUCKETS_S, Durations, Tally
-from edgeshare import __version__
+from edgeshare import __version__, prometheus
 from edgeshare.devices import Accelerator, Device
 from edgeshare.units import NS_PER_S
 
-CONTENT_TYPE = CONTENT_TYPE_LATEST
 PREFIX = "edgeshare_deviceplugin"
 
-Rows = Iterable[tuple[tuple[str, ...], float]]
+_gauge = partial(prometheus.gauge, PREFIX)
+_counter = partial(prometheus.counter, PREFIX)
 
 
 @dataclass(frozen=True)
@@ -36,18 +34,7 @@ class Figures:
 
 def exposition(figures: Figures) -> bytes:
     """The page that Prometheus reads (text format 1.0.0)."""
-    registry = CollectorRegistry(auto_describe=False)
-    ProcessCollector(registry=registry)
-    registry.register(_Collector(figures))
-    return generate_latest(registry)
-
-
-class _Collector(Collector):
-    def __init__(self, figures: Figures) -> None:
-        self._figures = figures
-
-    def collect(self) -> Iterable[Metric]:
-        return families(self._figures)
+    return prometheus.exposition(families(figures))
 
 
 def families(figures: Figures) -> Iterator[Metric]:
@@ -93,23 +80,9 @@ def families(figures: Figures) -> Iterator[Metric]:
     yield _histogram("allocate_duration_seconds", "How long Allocate took, refused or not.", tally.allocate)
 
 
-def _by_kind(devices: Iterable[Device]) -> Rows:
+def _by_kind(devices: Iterable[Device]) -> prometheus.Rows:
     kinds = [device.accelerator for device in devices]
     return [((kind,), kinds.count(kind)) for kind in Accelerator]
-
-
-def _gauge(name: str, text: str, labels: Sequence[str], rows: Rows) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(f"{PREFIX}_{name}", text, labels=labels)
-    for of, value in rows:
-        family.add_metric(of, value)
-    return family
-
-
-def _counter(name: str, text: str, labels: Sequence[str], rows: Rows) -> CounterMetricFamily:
-    family = CounterMetricFamily(f"{PREFIX}_{name}", text, labels=labels)
-    for of, value in rows:
-        family.add_metric(of, value)
-    return family
 
 
 def _histogram(name: str, text: str, durations: Durations) -> HistogramMetricFamily:

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Callable
 from http import HTTPStatus
 
-from deviceplugin.metrics import CONTENT_TYPE, Figures, exposition
+from deviceplugin.metrics import Figures, exposition
 from edgeshare.errors import Unavailable
+from edgeshare.prometheus import CONTENT_TYPE
 from edgeshare.web import Page, Pages, text_page
 
 

@@ -2,36 +2,25 @@
 for."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.process_collector import ProcessCollector
-from prometheus_client.registry import Collector, CollectorRegistry
+from prometheus_client.core import Metric, SummaryMetricFamily
 
+from edgeshare import prometheus
 from edgeshare.units import MIB, NS_PER_S
 from edgeshare.v1.allocations_pb2 import Allocation
 from edgeshare.v1.status_pb2 import AllocationStatus, DeviceStatus, ManagerStatus, NodeStatus
 
-CONTENT_TYPE = CONTENT_TYPE_LATEST
-
 DEVICE = ("device", "index", "model")
 ALLOCATION = ("device", "allocation", "namespace", "pod", "container")
+
+_gauge = partial(prometheus.gauge, "edgeshare")
+_counter = partial(prometheus.counter, "edgeshare")
 
 
 def exposition(status: NodeStatus) -> bytes:
     """The page that Prometheus reads (text format 1.0.0)."""
-    registry = CollectorRegistry(auto_describe=False)
-    ProcessCollector(registry=registry)
-    registry.register(_Collector(status))
-    return generate_latest(registry)
-
-
-class _Collector(Collector):
-    def __init__(self, status: NodeStatus) -> None:
-        self._status = status
-
-    def collect(self) -> Iterable[Metric]:
-        return families(self._status)
+    return prometheus.exposition(families(status))
 
 
 def families(status: NodeStatus) -> Iterator[Metric]:
@@ -148,21 +137,3 @@ def _allocations(shares: Sequence[AllocationStatus]) -> Iterator[Metric]:
 def _labels(allocation: Allocation, device_id: str) -> tuple[str, ...]:
     owner = allocation.owner
     return device_id, allocation.id, owner.namespace, owner.pod, owner.container
-
-
-def _gauge(
-    name: str, text: str, labels: Sequence[str], values: Iterable[tuple[tuple[str, ...], float]]
-) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(f"edgeshare_{name}", text, labels=labels)
-    for of, value in values:
-        family.add_metric(of, value)
-    return family
-
-
-def _counter(
-    name: str, text: str, labels: Sequence[str], values: Iterable[tuple[tuple[str, ...], float]]
-) -> CounterMetricFamily:
-    family = CounterMetricFamily(f"edgeshare_{name}", text, labels=labels)
-    for of, value in values:
-        family.add_metric(of, value)
-    return family

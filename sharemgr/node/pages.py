@@ -4,8 +4,9 @@ import asyncio
 from http import HTTPStatus
 from time import monotonic
 
+from edgeshare.prometheus import CONTENT_TYPE
 from edgeshare.web import Page, Pages, text_page
-from sharemgr.node.metrics import CONTENT_TYPE, exposition
+from sharemgr.node.metrics import exposition
 from sharemgr.node.node import Node
 
 FRESH_S = 0.5
