@@ -9,9 +9,8 @@ from edgeshare.devices import Device
 from edgeshare.errors import Unavailable
 from edgeshare.inventory.corals import PcieFacts, Seen, UsbFacts, devices_of, with_those_away
 from edgeshare.inventory.interface import DeviceProcess
-from edgeshare.inventory.tree import Tree
+from edgeshare.inventory.tree import PCI_DEVICES, Tree
 
-PCI_DEVICES = "/sys/bus/pci/devices"
 USB_DEVICES = "/sys/bus/usb/devices"
 APEX_CLASS = "/sys/class/apex"
 

@@ -7,9 +7,7 @@ from edgeshare.devices import Device
 from edgeshare.errors import Unavailable
 from edgeshare.inventory.boards import Board, Memory, gpu_of, is_jetson, parse_memory
 from edgeshare.inventory.interface import DeviceProcess
-from edgeshare.inventory.tree import Tree
-
-DEVICETREE = "/sys/firmware/devicetree/base"
+from edgeshare.inventory.tree import DEVICETREE, Tree
 
 GPU_NODES = (
     "/dev/nvhost-*gpu",

@@ -22,13 +22,10 @@ from edgeshare.inventory.gpus import (
     pci_folder,
 )
 from edgeshare.inventory.interface import DeviceProcess
-from edgeshare.inventory.tree import Tree
+from edgeshare.inventory.tree import DEVICETREE, PCI_DEVICES, Tree
 from edgeshare.units import MIB
 
 logger = logging.getLogger(__name__)
-
-PCI_DEVICES = "/sys/bus/pci/devices"
-DEVICETREE = "/sys/firmware/devicetree/base"
 
 APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
 """XID events that a program's own mistake causes and that leave the GPU well.

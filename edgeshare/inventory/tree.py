@@ -12,6 +12,9 @@ from edgeshare.errors import Unavailable
 
 Found = TypeVar("Found")
 
+PCI_DEVICES = "/sys/bus/pci/devices"
+DEVICETREE = "/sys/firmware/devicetree/base"
+
 FILE_BYTES_MAX = 64 * 1024
 """A sysfs attribute is a page at most; /proc/meminfo some 2 KiB."""
 
