@@ -5,15 +5,12 @@ import os
 import shutil
 from pathlib import Path
 
-import grpc
-
+from onenode import cri
 from onenode.command import run
-from onenode.errors import NodeError
 from onenode.layout import CONTAINERD_SOCKET
 
 CTR = ("/usr/bin/ctr", "--address", str(CONTAINERD_SOCKET), "--namespace", "k8s.io")
 LOG_LINKS = Path("/var/log/containers")  # the kubelet's links, wherever its podLogsDir is
-POD_S = 60  # a safety limit
 CGROUPS = Path("/sys/fs/cgroup")
 
 
@@ -23,18 +20,8 @@ def remove_pods() -> None:
     Raises NodeError when it cannot.
     """
     kind = 'labels."io.cri-containerd.kind"==sandbox'
-    with grpc.insecure_channel(f"unix:{CONTAINERD_SOCKET}") as channel:
-        for pod in run([*CTR, "containers", "list", "--quiet", kind]).split():
-            # The request of both calls has one field, number 1: the pod's id, 64 characters.
-            request = bytes([0x0A, len(pod)]) + pod.encode()
-            for name in ("StopPodSandbox", "RemovePodSandbox"):
-                call = channel.unary_unary(
-                    f"/runtime.v1.RuntimeService/{name}", request_serializer=None, response_deserializer=None
-                )
-                try:
-                    call(request, timeout=POD_S)
-                except grpc.RpcError as error:
-                    raise NodeError(f"containerd does not remove the pod {pod}: {name}: {error}") from error
+    for pod in run([*CTR, "containers", "list", "--quiet", kind]).split():
+        cri.remove_pod(pod)
 
 
 def remove_folder(folder: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from onenode import cri
 from onenode.binaries import KUBERNETES, Module, program
 from onenode.certificates import Authority
 from onenode.command import run
@@ -15,7 +16,6 @@ from onenode.daemons import Daemons
 from onenode.errors import NodeError
 from onenode.images import pause_image
 from onenode.layout import (
-    CONTAINERD_SOCKET,
     KUBELET_HEALTH,
     KUBELET_ROOT,
     NODE_NAME,
@@ -27,7 +27,7 @@ from onenode.layout import (
 )
 from onenode.leftovers import CTR, remove_folder, remove_log_links, remove_pod_cgroups, remove_pods
 from onenode.packages import NODE_PACKAGES, install, missing
-from onenode.probe import answers, listens
+from onenode.probe import answers
 from onenode.worker import Worker
 
 READY_S = 120  # a safety limit for a loaded machine; a start takes about ten seconds in all
@@ -76,7 +76,7 @@ class Node:
             start("containerd", worker.containerd())
             wait("etcd", control_plane.etcd_ready, READY_S)
             start("api-server", control_plane.api_server())
-            wait("containerd", lambda: listens(CONTAINERD_SOCKET), READY_S)
+            wait("containerd", cri.ready, READY_S)
             with tempfile.TemporaryDirectory() as scratch:
                 self.import_image(pause_image(Path(scratch), SANDBOX_IMAGE))
             wait("api-server", control_plane.api_server_ready, READY_S)
@@ -99,7 +99,7 @@ class Node:
                 self._daemons.stop(daemon, STOP_S)
             # Pods outlive a containerd that crashed, and only one can remove them.
             self._daemons.start("containerd", Worker(self.layout, Authority(self.layout.pki)).containerd())
-            self._daemons.wait_until("containerd", lambda: listens(CONTAINERD_SOCKET), READY_S)
+            self._daemons.wait_until("containerd", cri.ready, READY_S)
             remove_pods()
             # Nobody watches any more, and its state goes too: it need not drain.
             self._daemons.stop("api-server", 2)

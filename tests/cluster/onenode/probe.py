@@ -1,7 +1,6 @@
 """Whether a server says that it is ready."""
 
 import http.client
-import socket
 import ssl
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -29,9 +28,3 @@ def answers(url: str, authority: Path | None = None) -> bool:
         return False  # Nobody listens yet, or does not speak yet.
     finally:
         connection.close()
-
-
-def listens(path: Path) -> bool:
-    """Whether somebody accepts connections at this Unix socket; one that was left behind is nobody's."""
-    with socket.socket(socket.AF_UNIX) as client:
-        return client.connect_ex(str(path)) == 0
