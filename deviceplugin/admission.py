@@ -7,13 +7,11 @@ and does not list is free, whatever the ledger says. What it lists is not free, 
 import asyncio
 import logging
 from collections.abc import Collection, Iterable
-from pathlib import Path
 
 from deviceplugin.allocation import check_units
 from deviceplugin.applicants import Applicants
 from deviceplugin.devices import Devices
 from deviceplugin.holdings import Holdings
-from deviceplugin.injection import answer
 from deviceplugin.ledger import Allocation, Terms
 from deviceplugin.listings import Listings
 from deviceplugin.preference import choose_units
@@ -92,7 +90,7 @@ class Admission:
                     for unit_ids in requests:
                         devices, allocation = await self._hand_out(unit_ids)
                         made.append(allocation)
-                        response.container_responses.append(self._answer(devices, allocation))
+                        response.container_responses.append(self._holdings.answer(devices, allocation))
                 except EdgeshareError:
                     for allocation in made:
                         self._holdings.drop(allocation)
@@ -126,7 +124,3 @@ class Admission:
             logger.warning("taking %s of %s for live: %s", allocation.id, owner, error)
             return True
         return containers is not None and containers.get(owner.container) == allocation.unit_ids
-
-    def _answer(self, devices: tuple[Device, ...], allocation: Allocation) -> api.ContainerAllocateResponse:
-        nodes = {node: None for device in devices for node in device.paths if Path(node).exists()}
-        return answer(devices, self._holdings.files(allocation), nodes)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from deviceplugin.injection_config import Injection
 from edgeshare.devices import Accelerator
 from edgeshare.errors import NotFound
 from edgeshare.inventory.config import InventoryConfig
@@ -16,7 +17,6 @@ from edgeshare.names import CONFIG_DEFAULT, CONFIG_LABEL
 
 LABEL_VALUE = r"^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$"
 """Kubernetes' rule for the value of a label that is not empty (apimachinery, util/validation)."""
-
 
 class Pick(BaseModel):
     """Picks devices: those of which all is true that is given here."""
@@ -89,6 +89,9 @@ class Config(NodeConfig):
     metrics_address: Annotated[str, Field(pattern=r"^(|([0-9A-Za-z.-]*|\[[0-9a-fA-F:]+\]):[0-9]{1,5})$")] = ""
     """``host:port`` (``:port``: every address of this machine) where ``/metrics`` (Prometheus), ``/healthz`` and
     ``/readyz`` are served over HTTP, to whoever can reach it; empty: nowhere. The chart sets it."""
+
+    injection: Injection = Injection()
+    """How a container gets its devices and the hook."""
 
     def for_node(self, name: str) -> NodeConfig:
         """What holds on a node whose label has this name; raises NotFound where no config bears it."""

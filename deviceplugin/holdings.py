@@ -1,41 +1,58 @@
 """The live allocations with all that lies on this node for them: ledger, record, preload file, socket
-folder."""
+folder, CDI specs."""
 
 import shutil
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 
+from deviceplugin.cdi import Specs, present
 from deviceplugin.files import make_folder
-from deviceplugin.injection import Injected, preload_text
+from deviceplugin.injection import Injected, answer, preload_text
+from deviceplugin.injection_config import Injection
 from deviceplugin.ledger import Allocation, Ledger
 from deviceplugin.library import Library
 from deviceplugin.records import Records
+from edgeshare.devices import Device
 from edgeshare.errors import Unavailable
+from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from edgeshare.names import CLIENTS_DIR
 from edgeshare.units import UNITS_PER_DEVICE
 
 OWNER_ONLY = 0o700
 """Of the folder above the socket folders: a container reaches its own through a mount, and no other."""
 
+SHIPPED = Injection()
+
 
 class Holdings:
     """Changes the ledger and the disk together. ``leaving`` are the allocations that the manager may still
-    have."""
+    have; ``specs`` is given where containers name their devices to CDI."""
 
-    def __init__(self, records: Records, library: Library, runtime_dir: Path) -> None:
+    def __init__(
+        self,
+        records: Records,
+        library: Library,
+        runtime_dir: Path,
+        injection: Injection = SHIPPED,
+        specs: Specs | None = None,
+    ) -> None:
         self.ledger = Ledger()
         self.library = library
         self.leaving: set[str] = set()
         self._records = records
         self._clients = runtime_dir / CLIENTS_DIR
+        self._injection = injection
+        self._specs = specs
 
     def load(self) -> None:
         """Takes in what was kept on disk. Of two records of the same units the younger is the live one."""
         for allocation in self._records.read():
             older = self.ledger.exactly(allocation.unit_ids)
             if older is not None:
-                self.drop(older)
+                self._forget(older)
             self.ledger.put(allocation)
+        self._remove_old_libraries()
 
     def mint(self, unit_ids: frozenset[str], memory_mib: int = 0) -> Allocation:
         """A new allocation of these units, with its socket folder; raises Unavailable where it cannot be
@@ -52,16 +69,19 @@ class Holdings:
             make_folder(self._clients / allocation.id)
         except OSError as error:
             raise Unavailable(f"allocation {allocation.id} gets no socket folder: {error}") from error
+        if self._specs is not None:
+            self._specs.keep()
         terms = allocation.terms
-        hooked = terms.hooked if terms else len(allocation.unit_ids) < UNITS_PER_DEVICE
+        hooked = terms.hooked if terms else _is_part(allocation)
+        # Also where the hook is named by the variable: the container may be of a time when it was not.
         self._records.write(allocation, preload_text(allocation.library, hooked))
         self.ledger.put(allocation)
 
     def drop(self, allocation: Allocation) -> None:
         """Takes an allocation back. The manager has to be told: see ``leaving``."""
-        self.ledger.drop(allocation.id)
-        self._records.remove(allocation.id)
-        self.leaving.add(allocation.id)
+        self._forget(allocation)
+        if allocation.library != self.library.hash:
+            self._remove_old_libraries()
 
     def gone(self, allocation_id: str) -> None:
         """The manager does not have this one any more."""
@@ -70,9 +90,28 @@ class Holdings:
 
     def files(self, allocation: Allocation) -> Injected:
         """What the allocation's container mounts."""
+        # Whether whole devices have the hook is known at the container's start alone, when its pod was read: too late
+        # for a variable.
+        by_variable = self._injection.hook == "variable" and _is_part(allocation)
         return Injected(
             library=self.library.path(allocation.library),
             library_hash=allocation.library,
-            preload_file=self._records.preload_file(allocation.id),
+            preload_file=None if by_variable else self._records.preload_file(allocation.id),
             socket_folder=self._clients / allocation.id,
         )
+
+    def answer(self, devices: Iterable[Device], allocation: Allocation) -> api.ContainerAllocateResponse:
+        """What Allocate tells the kubelet; raises InvalidRequest as ``injection.answer`` does."""
+        return answer([present(device) for device in devices], self.files(allocation), self._injection)
+
+    def _forget(self, allocation: Allocation) -> None:
+        self.ledger.drop(allocation.id)
+        self._records.remove(allocation.id)
+        self.leaving.add(allocation.id)
+
+    def _remove_old_libraries(self) -> None:
+        self.library.remove_all_but({allocation.library for allocation in self.ledger})
+
+
+def _is_part(allocation: Allocation) -> bool:
+    return len(allocation.unit_ids) < UNITS_PER_DEVICE

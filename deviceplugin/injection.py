@@ -1,16 +1,20 @@
-"""What a container gets with its units: the hook, the way to its share manager, its GPU."""
+"""What a container gets with its units: the hook, the way to its share manager, its devices."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgeshare.devices import Device
+from deviceplugin.cdi import qualified_name
+from deviceplugin.injection_config import OUR_GPU_KIND, Injection
+from edgeshare.devices import Accelerator, Device
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from edgeshare.names import HOOK_DIR_IN_CONTAINER, HOOK_LIBRARY
 
 PRELOAD_FILE = "/etc/ld.so.preload"
 """Read by glibc's loader at the start of every dynamic program (ld.so(8)). A variable would lose to the pod's
 own."""
+
+PRELOAD_VARIABLE = "LD_PRELOAD"
 
 LIBRARY_DIR = "/usr/lib/edgeshare"
 """Where the container finds the hook library, below a folder of its hash."""
@@ -19,6 +23,13 @@ VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 """Which GPUs NVIDIA's container runtime puts into a container (NVIDIA Container Toolkit, "Environment
 variables")."""
 
+NVML_PREFIXES = ("GPU-", "MIG-")
+"""Of the ids that NVIDIA's runtime knows a GPU by. It knows none for a Jetson's, of which a machine has one."""
+
+CDI_ANNOTATION = "cdi.k8s.io/edgeshare_"
+"""Beginning of the annotation that names CDI devices to runtimes older than the kubelet's own field for them, such as
+containerd 1.6; the allocation's id ends it. Those that read both take a name once (containerd, ``WithCDI``)."""
+
 
 @dataclass(frozen=True)
 class Injected:
@@ -26,8 +37,10 @@ class Injected:
 
     library: Path
     library_hash: str
-    preload_file: Path
+    preload_file: Path | None
+    """None: the hook is named by the variable."""
     socket_folder: Path
+    """Named by the allocation's id."""
 
 
 def library_in_container(library_hash: str) -> str:
@@ -40,17 +53,50 @@ def preload_text(library_hash: str, hooked: bool) -> str:
     return f"{library_in_container(library_hash)}\n" if hooked else ""
 
 
-def answer(devices: Iterable[Device], files: Injected, nodes: Iterable[str]) -> api.ContainerAllocateResponse:
-    """The answer to Allocate. ``nodes`` are the device nodes of these devices that exist on this machine."""
-    mounts = (
-        (PRELOAD_FILE, files.preload_file),
-        (library_in_container(files.library_hash), files.library),
+def answer(devices: Sequence[Device], files: Injected, config: Injection) -> api.ContainerAllocateResponse:
+    """The answer to Allocate. The devices' paths are those that exist on this machine. Raises InvalidRequest
+    for a device that cannot be named as the configuration wants it."""
+    library = library_in_container(files.library_hash)
+    mounts = [
+        (library, files.library),
         # A socket can be connected to through a read-only mount: only files, folders and links are kept from
         # writers.
         (HOOK_DIR_IN_CONTAINER, files.socket_folder),
-    )
-    return api.ContainerAllocateResponse(
-        envs={VISIBLE_DEVICES: ",".join(device.id for device in devices)},
+    ]
+    envs = _visible(devices, config)
+    if files.preload_file is None:
+        envs[PRELOAD_VARIABLE] = library
+    else:
+        mounts.append((PRELOAD_FILE, files.preload_file))
+    response = api.ContainerAllocateResponse(
+        envs=envs,
         mounts=[api.Mount(container_path=inside, host_path=str(outside), read_only=True) for inside, outside in mounts],
-        devices=[api.DeviceSpec(container_path=node, host_path=node, permissions="rw") for node in nodes],
     )
+    if config.devices == "cdi":
+        names = [qualified_name(device, config) for device in devices]
+        response.cdi_devices.extend(api.CDIDevice(name=name) for name in names)
+        response.annotations[CDI_ANNOTATION + files.socket_folder.name] = ",".join(names)
+    else:
+        nodes = _nodes(devices, config)
+        response.devices.extend(api.DeviceSpec(container_path=each, host_path=each, permissions="rw") for each in nodes)
+    return response
+
+
+def _visible(devices: Iterable[Device], config: Injection) -> dict[str, str]:
+    gpus = [device.id for device in devices if device.accelerator is Accelerator.GPU]
+    if not gpus:
+        return {}
+    if config.devices == "cdi" and config.cdi_gpu_kind != OUR_GPU_KIND:
+        # That spec brings the driver's libraries too; whatever the image says, the runtime adds nothing by itself.
+        return {VISIBLE_DEVICES: "void"}
+    return {VISIBLE_DEVICES: ",".join(gpus) if all(gpu.startswith(NVML_PREFIXES) for gpu in gpus) else "all"}
+
+
+def _nodes(devices: Iterable[Device], config: Injection) -> Iterable[str]:
+    # The variable brings GPUs alone. Several devices may have a node in common.
+    return {
+        node: None
+        for device in devices
+        for node in device.paths
+        if config.devices == "device-nodes" or device.accelerator is not Accelerator.GPU
+    }

@@ -2,19 +2,27 @@
 there.
 
 An update puts another file beside it; containers keep the one that they were started with, and those that
-start again get the one that their allocation names.
+start again get the one that their allocation names. One that no allocation names any more is removed.
 """
 
 import hashlib
+import logging
+import re
+import shutil
 import stat
+from collections.abc import Collection
 from pathlib import Path
 
 from deviceplugin.files import make_folder, write_file
 from edgeshare.errors import Unavailable
 from edgeshare.names import HOOK_LIBRARY
 
+logger = logging.getLogger(__name__)
+
 HASH_LENGTH = 32
 """Hexadecimal digits of SHA-256 that are kept: 128 bits, and paths that can still be read."""
+
+OUR_FOLDER = re.compile(rf"[0-9a-f]{{{HASH_LENGTH}}}")
 
 EXECUTABLE = 0o555
 
@@ -35,13 +43,13 @@ class Library:
             raise Unavailable(
                 f"the hook library cannot be read: {error}: install edgeshare with it, or run 'make build'"
             ) from error
-        self.hash = hashlib.sha256(content).hexdigest()[:HASH_LENGTH]
+        self.hash = _hash(content)
         path = self.path(self.hash)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             make_folder(path.parent)
             _clear_folder(path)
-            if not path.exists() or path.read_bytes() != content or not _is_readable(path):
+            if not _is_intact(path, self.hash):
                 write_file(path, content, EXECUTABLE)
         except OSError as error:
             raise Unavailable(f"the hook library cannot be installed: {error}") from error
@@ -56,13 +64,32 @@ class Library:
         A missing library would be mounted as an empty folder, and the container would run on unrestricted.
         """
         path = self.path(library_hash)
-        if _is_readable(path):
+        if _is_intact(path, library_hash):
             return
         if library_hash != self.hash:
             raise Unavailable(
-                f"the hook library that this container was set up with is gone from {path}: make the pod anew"
+                f"the hook library that this container was set up with is gone from {path}, or damaged: "
+                "make the pod anew"
             )
         self.install()
+
+    def remove_all_but(self, wanted: Collection[str]) -> None:
+        """Removes the libraries of other versions whose hash is not wanted. Who has one mounted keeps it."""
+        if not self._folder.is_dir():
+            return
+        for folder in self._folder.iterdir():
+            if OUR_FOLDER.fullmatch(folder.name) and folder.name not in {self.hash, *wanted}:
+                try:
+                    shutil.rmtree(folder)
+                except OSError as error:
+                    # It is in nobody's way; the next removal tries again.
+                    logger.warning("an old hook library stays: %s", error)
+                else:
+                    logger.info("removed the hook library %s: no allocation has it any more", folder.name)
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:HASH_LENGTH]
 
 
 def _clear_folder(path: Path) -> None:
@@ -71,9 +98,11 @@ def _clear_folder(path: Path) -> None:
         path.rmdir()
 
 
-def _is_readable(path: Path) -> bool:
+def _is_intact(path: Path, library_hash: str) -> bool:
+    """Whether everybody can read the library there, and it is the one of that hash."""
     try:
         status = path.stat()
+        readable = stat.S_ISREG(status.st_mode) and bool(status.st_mode & stat.S_IROTH)
+        return readable and _hash(path.read_bytes()) == library_hash
     except OSError:
         return False
-    return stat.S_ISREG(status.st_mode) and status.st_size > 0 and bool(status.st_mode & stat.S_IROTH)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import cuda_hook
 from deviceplugin.admission import Admission
 from deviceplugin.applicants import Applicants
+from deviceplugin.cdi import Specs
 from deviceplugin.config import Config
 from deviceplugin.devices import Devices
 from deviceplugin.holdings import Holdings
@@ -76,7 +77,9 @@ class Plugin:
         self._node = Node(kube, node_name) if kube is not None else None
         socket = config.pod_resources_socket or kubelet_dir / "pod-resources/kubelet.sock"
         library = Library(state_dir / "hook", Path(cuda_hook.__file__).parent / HOOK_LIBRARY)
-        self._holdings = Holdings(Records(state_dir / "deviceplugin"), library, runtime_dir)
+        injection = config.injection
+        self._specs = Specs(injection, self._devices) if injection.devices == "cdi" else None
+        self._holdings = Holdings(Records(state_dir / "deviceplugin"), library, runtime_dir, injection, self._specs)
         listings = Listings(PodResources(socket, GPU_PERCENT))
         self._identity = Identity(listings, self._holdings.ledger, kube, node_name)
         self._admission = Admission(self._devices, self._holdings, listings, Applicants(kube))
@@ -91,7 +94,8 @@ class Plugin:
         """Runs until SIGTERM or SIGINT, and reads its configuration anew at SIGHUP; calls ``ready`` with a line of text
         each time that it is registered.
 
-        Raises Unavailable where the hook library cannot be installed, or the metrics have no address.
+        Raises Unavailable where the hook library cannot be installed, the CDI spec cannot be written, or the metrics
+        have no address.
         """
         stop, hangup = asyncio.Event(), asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -119,12 +123,16 @@ class Plugin:
             # node's config leaves out must not be given out.
             await self._reloading.choose_at_start(self._node)
             await self._scan.look(lambda before: self._node_changed.set())
+            if self._specs is not None:
+                self._specs.keep()
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
             tasks.create_task(self._scan.run(stop, lambda before: self._changed(before, tasks)))
             tasks.create_task(self._compare(stop))
             tasks.create_task(self._meet_node(stop))
             tasks.create_task(self._reloading.run(stop, hangup, self._node_changed.set))
             tasks.create_task(self._lifecycle.run(stop, registered))
+            if self._specs is not None:
+                tasks.create_task(self._specs.run(stop))
 
     def _make_service(self) -> Service:
         return Service(self._devices, self._admission, self._starting, self._allocated, self._tally)

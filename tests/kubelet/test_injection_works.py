@@ -45,7 +45,9 @@ def container_script(answer: api.ContainerAllocateResponse, command: list[str], 
         if mount.read_only:
             script += f"mount -o remount,bind,ro {inside}\n"
     drop = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--bounding-set=-all"]
-    return script + f"exec {shlex.join([*drop, *command])}\n"
+    # Only now: what makes the container must not load its library.
+    variables = [f"{name}={value}" for name, value in answer.envs.items()]
+    return script + f"exec {shlex.join(['env', *variables, *drop, *command])}\n"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -67,7 +69,7 @@ async def container(
         *["unshare", "--mount", "sh", "-c", container_script(answer, command, user)],
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env={"PATH": os.defpath, "EDGESHARE_HOOK_LOG": "info", **answer.envs},
+        env={"PATH": os.defpath, "EDGESHARE_HOOK_LOG": "info"},
     )
     try:
         yield process
@@ -106,12 +108,17 @@ async def test_a_program_of_any_user_becomes_a_client_through_read_only_mounts(r
         assert answer.envs["NVIDIA_VISIBLE_DEVICES"] == UUIDS[1]
 
 
+@pytest.mark.parametrize("hook", ["preload-file", "variable"])
 @pytest.mark.parametrize(("size", "loaded"), [(50, True), (100, False)])
 async def test_every_program_of_a_shared_container_loads_the_library_and_no_other_does(
-    ready: Node, size: int, loaded: bool
+    node: Node, hook: str, size: int, loaded: bool
 ) -> None:
-    answer = (await ready.kubelet.run(Pod("trainer", {"main": size})))["main"]
-    async with container(ready, answer, ["cat", "/proc/self/maps"]) as process:
+    await node.start_manager()
+    await node.start_plugin(injection={"hook": hook})
+    await node.kubelet.until(healthy=200)
+    answer = (await node.kubelet.run(Pod("trainer", {"main": size})))["main"]
+    assert ("LD_PRELOAD" in answer.envs) == (hook == "variable" and loaded)
+    async with container(node, answer, ["sh", "-c", "cat /proc/self/maps"]) as process:
         out, err = await process.communicate()
     assert (process.returncode, err) == (0, b"")
     assert (b"/usr/lib/edgeshare/" in out) == loaded

@@ -5,10 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from deviceplugin.cdi import Specs
+from deviceplugin.devices import Devices
 from deviceplugin.holdings import Holdings
+from deviceplugin.injection_config import Injection
 from deviceplugin.ledger import Allocation, Owner, Terms
 from deviceplugin.library import Library
 from deviceplugin.records import Records
+from edgeshare.devices import Device
 from edgeshare.errors import Unavailable
 
 
@@ -84,6 +88,68 @@ def test_another_versions_library_that_is_gone_keeps_its_container_from_starting
         library.check("0" * 32)
 
 
+def test_a_damaged_library_of_another_version_keeps_its_container_from_starting(
+    library: Library, source: Path, tmp_path: Path
+) -> None:
+    source.write_bytes(b"second version")
+    second = Library(tmp_path / "state/hook", source)
+    second.install()
+    first = library.path(library.hash)
+    first.chmod(0o755)
+    first.write_bytes(b"first versio")
+    with pytest.raises(Unavailable, match="or damaged: make the pod anew"):
+        second.check(library.hash)
+
+
+def test_an_old_library_goes_with_the_last_allocation_that_has_it(
+    holdings: Holdings, library: Library, source: Path, tmp_path: Path
+) -> None:
+    first = library.path(library.hash)
+    older = [holdings.mint(UNITS), holdings.mint(WHOLE - UNITS)]
+    source.write_bytes(b"second version")
+    second = Library(tmp_path / "state/hook", source)
+    second.install()
+    again = new_holdings(tmp_path, second)
+    again.load()
+    with first.open("rb") as mounted:
+        again.drop(older[0])
+        assert first.exists()
+        again.drop(older[1])
+        assert not first.parent.exists()
+        assert mounted.read() == b"first version"
+    assert second.path(second.hash).read_bytes() == b"second version"
+
+
+def test_at_the_start_a_library_that_no_allocation_has_is_removed_and_nothing_else(
+    holdings: Holdings, library: Library, source: Path, tmp_path: Path
+) -> None:
+    kept = holdings.mint(UNITS)
+    folder = tmp_path / "state/hook"
+    unused = folder / ("0" * 32)
+    unused.mkdir()
+    (unused / "libedgeshare_cuda.so").touch()
+    (folder / "somebody").mkdir()
+    source.write_bytes(b"second version")
+    second = Library(folder, source)
+    second.install()
+    new_holdings(tmp_path, second).load()
+    assert {path.name for path in folder.iterdir()} == {kept.library, second.hash, "somebody"}
+
+
+def test_while_records_are_read_no_library_of_a_later_one_is_removed(
+    tmp_path: Path, library: Library, source: Path
+) -> None:
+    records = Records(tmp_path / "state/deviceplugin")
+    for age, (name, units) in enumerate([("gpu-live", WHOLE - UNITS), ("gpu-young", UNITS), ("gpu-old", UNITS)]):
+        records.write(Allocation(name, units, library.hash), "")
+        os.utime(tmp_path / f"state/deviceplugin/{name}/record.json", (1000 - age, 1000 - age))
+    source.write_bytes(b"second version")
+    second = Library(tmp_path / "state/hook", source)
+    second.install()
+    new_holdings(tmp_path, second).load()
+    assert library.path(library.hash).exists()
+
+
 def test_a_library_that_was_not_built_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="make build"):
         Library(tmp_path / "hook", tmp_path / "nowhere.so").install()
@@ -108,6 +174,40 @@ def test_parts_have_the_hook_and_whole_devices_only_with_a_cap(holdings: Holding
     assert holdings.files(whole).preload_file.read_text() == ""
     holdings.put(replace(whole, terms=Terms(100, memory_mib=100)))
     assert holdings.files(whole).preload_file.read_text() == named
+
+
+def test_by_the_variable_a_part_has_no_preload_file_and_whole_devices_keep_theirs(
+    tmp_path: Path, library: Library
+) -> None:
+    records = Records(tmp_path / "state/deviceplugin")
+    holdings = Holdings(records, library, tmp_path / "run", Injection(hook="variable"))
+    part, whole = holdings.mint(UNITS), holdings.mint(WHOLE)
+    library_inside = f"/usr/lib/edgeshare/{library.hash}/libedgeshare_cuda.so"
+    answer = holdings.answer([], part)
+    assert answer.envs["LD_PRELOAD"] == library_inside
+    assert "/etc/ld.so.preload" not in {mount.container_path for mount in answer.mounts}
+    answer = holdings.answer([], whole)
+    assert "LD_PRELOAD" not in answer.envs
+    (file,) = [mount.host_path for mount in answer.mounts if mount.container_path == "/etc/ld.so.preload"]
+    # Its cap is known when it starts.
+    holdings.put(replace(whole, terms=Terms(100, memory_mib=100)))
+    assert Path(file).read_text() == f"{library_inside}\n"
+    # A container that was made before the setting has the file still.
+    assert records.preload_file(part.id).read_text() == f"{library_inside}\n"
+
+
+def test_a_cdi_spec_that_is_gone_is_there_again_when_a_container_starts(tmp_path: Path, library: Library) -> None:
+    config = Injection(devices="cdi", cdi_dir=tmp_path / "cdi")
+    devices = Devices()
+    devices.set([Device("GPU-a", 0, "Simulated", 8192)])
+    records = Records(tmp_path / "state/deviceplugin")
+    holdings = Holdings(records, library, tmp_path / "run", config, Specs(config, devices))
+    allocation = holdings.mint(UNITS)
+    path = config.cdi_dir / "edge-gpu.json"
+    before = path.read_bytes()
+    path.unlink()
+    holdings.put(allocation)
+    assert path.read_bytes() == before
 
 
 def test_what_was_handed_out_survives_the_plugin(holdings: Holdings, library: Library, tmp_path: Path) -> None:

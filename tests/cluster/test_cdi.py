@@ -1,0 +1,116 @@
+"""Devices by the Container Device Interface: containerd does what the plugin's spec says."""
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onenode.binaries import CDI, HELM, program
+from onenode.command import run
+from onenode.executed import wait_until_executing
+from onenode.images import PROJECT
+from onenode.node import Node
+from onenode.pods import Pods
+from onenode.release import NAME, TIMEOUT
+
+from simgpu.machine import Machine
+
+CDI_DIR = Path("/run/cdi")  # as /var/run/cdi: one of the two folders in which containerd looks
+SPEC = CDI_DIR / "edge-gpu.json"
+# The first simulated GPU's. It is the number of a device that containers may not open unless they are given it, and
+# that does nothing when it is opened: /dev/fuse (Linux, admin-guide/devices.txt).
+GPU_NODE = Path("/dev/nvidia0")
+NUMBER = os.makedev(10, 229)
+READY = "condition=Ready"
+SUCCEEDED = "jsonpath={.status.phase}=Succeeded"
+LONG = ("--seconds", "600")
+HOOK = "libedgeshare_cuda.so"
+
+
+def helm(node: Node, *words: str, stdin: str = "") -> str:
+    """What Helm prints."""
+    where = (f"--kubeconfig={node.layout.kubeconfig}", f"--namespace={NAME}")
+    return run([program(HELM, "helm"), *words, *where], stdin=stdin)
+
+
+def upgrade(node: Node, values: dict[str, Any]) -> None:
+    """Install with other values, and return when the plugin has registered."""
+    helm(node, "upgrade", NAME, str(PROJECT / "deploy/chart"), "--values=-", stdin=json.dumps(values))
+    node.kubectl("rollout", "status", f"--namespace={NAME}", f"daemonset/{NAME}", TIMEOUT)
+
+
+@pytest.fixture(scope="module")
+def gpu_node() -> Iterator[Path]:
+    """The device node of the first GPU, which a simulated one has not."""
+    if GPU_NODE.exists():
+        pytest.skip(f"this machine has a {GPU_NODE} of its own")
+    os.mknod(GPU_NODE, stat.S_IFCHR | 0o666, NUMBER)
+    GPU_NODE.chmod(0o666)
+    yield GPU_NODE
+    GPU_NODE.unlink()
+
+
+@pytest.fixture(scope="module")
+def by_cdi(node: Node, edgeshare: Machine, gpu_node: Path) -> Iterator[Machine]:
+    """edgeshare, with a plugin that names devices to CDI and sees the node."""
+    node.own(CDI_DIR)
+    before = json.loads(helm(node, "get", "values", NAME, "--output=json"))
+    visible = {"name": "gpu-node", "hostPath": {"path": str(gpu_node), "type": "CharDevice"}}
+    values = {
+        **before,
+        "devicePlugin": {"config": {"injection": {"devices": "cdi"}}},
+        "extraVolumes": [*before["extraVolumes"], visible],
+        "extraVolumeMounts": [*before["extraVolumeMounts"], {"name": "gpu-node", "mountPath": str(gpu_node)}],
+    }
+    upgrade(node, values)
+    yield edgeshare
+    upgrade(node, before)
+    SPEC.unlink()
+
+
+def one_on_each_gpu(by_cdi: Machine, pods: Pods) -> list[str]:
+    """Start a pod on each GPU, and return their names in the order of the GPUs."""
+    names = [pods.start(f"large-{number}", *LONG, limits={"edge/gpu-percent": 60}) for number in (1, 2)]
+    pods.wait(READY, *names)
+    by_gpu = {pods.gpu(name): name for name in names}
+    return [by_gpu[gpu.uuid] for gpu in by_cdi.gpus()]
+
+
+def test_spec_is_valid_by_cdis_own_schema_and_library(by_cdi: Machine) -> None:
+    cdi = program(CDI, "cdi")
+    assert run([cdi, "--schema=builtin", f"--spec-dirs={CDI_DIR}", "validate"]) == "No CDI Registry errors.\n"
+    found = run([cdi, f"--spec-dirs={CDI_DIR}", "devices"])
+    for gpu in by_cdi.gpus():
+        assert f"edge/gpu={gpu.uuid}" in found
+
+
+def test_container_has_the_nodes_and_the_variable_of_its_device_alone(by_cdi: Machine, pods: Pods) -> None:
+    first, second = one_on_each_gpu(by_cdi, pods)
+    uuids = [gpu.uuid for gpu in by_cdi.gpus()]
+    for index, name in enumerate((first, second)):
+        seen = dict(line.split("=", 1) for line in pods.run(name, "env").splitlines())
+        told = {key: value for key, value in seen.items() if key.startswith(("EDGESHARE_GPU", "NVIDIA"))}
+        assert told == {f"EDGESHARE_GPU_{index}": uuids[index], "NVIDIA_VISIBLE_DEVICES": uuids[index]}
+    kind_and_number = pods.run(first, "stat", "--format=%F %t:%T", str(GPU_NODE)).strip()
+    assert kind_and_number == f"character special file {os.major(NUMBER):x}:{os.minor(NUMBER):x}"
+    # The node is one thing, the cgroup's leave to open it another.
+    pods.run(first, "sh", "-c", f": <>{GPU_NODE}")
+    assert str(GPU_NODE) not in pods.run(second, "find", "/dev", "-name", "nvidia*")
+
+
+def test_pods_by_cdi_share_and_have_the_hook(by_cdi: Machine, pods: Pods) -> None:
+    pods.start("part", *LONG, limits={"edge/gpu-percent": 50})
+    pods.start("whole", *LONG, limits={"edge/gpu-percent": 100})
+    wait_until_executing(by_cdi, "part", "whole")
+    assert HOOK in pods.run("part", "cat", "/proc/1/maps")
+    assert HOOK not in pods.run("whole", "cat", "/proc/1/maps")
+
+
+def test_container_starts_after_the_spec_was_lost(by_cdi: Machine, pods: Pods) -> None:
+    SPEC.unlink()
+    pods.start("again", "--seconds", "0.1", limits={"edge/gpu-percent": 50})
+    pods.wait(SUCCEEDED, "again")
+    assert {device["name"] for device in json.loads(SPEC.read_text())["devices"]} == {gpu.uuid for gpu in by_cdi.gpus()}
