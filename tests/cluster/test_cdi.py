@@ -79,12 +79,9 @@ def one_on_each_gpu(by_cdi: Machine, pods: Pods) -> list[str]:
     return [by_gpu[gpu.uuid] for gpu in by_cdi.gpus()]
 
 
-def test_spec_is_valid_by_cdis_own_schema_and_library(by_cdi: Machine) -> None:
-    cdi = program(CDI, "cdi")
-    assert run([cdi, "--schema=builtin", f"--spec-dirs={CDI_DIR}", "validate"]) == "No CDI Registry errors.\n"
-    found = run([cdi, f"--spec-dirs={CDI_DIR}", "devices"])
-    for gpu in by_cdi.gpus():
-        assert f"edge/gpu={gpu.uuid}" in found
+def test_spec_is_valid_by_cdis_own_schema(by_cdi: Machine) -> None:
+    assert f"{SPEC}: document is valid." in run([program(CDI, "validate"), SPEC])
+    assert {device["name"] for device in json.loads(SPEC.read_text())["devices"]} == {gpu.uuid for gpu in by_cdi.gpus()}
 
 
 def test_container_has_the_nodes_and_the_variable_of_its_device_alone(by_cdi: Machine, pods: Pods) -> None:

@@ -69,6 +69,12 @@ GRPCURL = Module(
     {"grpcurl": "github.com/fullstorydev/grpcurl/cmd/grpcurl"},
     takes="a minute",
 )
+CDI = Module(
+    "cdi",
+    "github.com/container-orchestrated-devices/container-device-interface",
+    {"validate": "github.com/container-orchestrated-devices/container-device-interface/cmd/validate"},
+    takes="a minute",
+)
 
 
 def program(module: Module, name: str) -> Path:
