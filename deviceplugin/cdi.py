@@ -27,8 +27,7 @@ PERMISSIONS = "rw"
 """Where none are given, CDI lets the container make nodes of the device, too."""
 
 OLDEST_VERSION = "0.3.0"
-"""The oldest version that has what a spec uses is read by the most runtimes; containerd 1.6 knows none
-above this one."""
+"""The oldest version that has what a spec uses is read by the most runtimes."""
 
 DIGIT_FIRST_VERSION = "0.5.0"
 """The first in which a name may begin with a digit, as a Jetson's serial and an EdgeTPU's address do."""

@@ -26,10 +26,6 @@ variables")."""
 NVML_PREFIXES = ("GPU-", "MIG-")
 """Of the ids that NVIDIA's runtime knows a GPU by. It knows none for a Jetson's, of which a machine has one."""
 
-CDI_ANNOTATION = "cdi.k8s.io/edgeshare_"
-"""Beginning of the annotation that names CDI devices to runtimes older than the kubelet's own field for them, such as
-containerd 1.6; the allocation's id ends it. Those that read both take a name once (containerd, ``WithCDI``)."""
-
 
 @dataclass(frozen=True)
 class Injected:
@@ -40,7 +36,6 @@ class Injected:
     preload_file: Path | None
     """None: the hook is named by the variable."""
     socket_folder: Path
-    """Named by the allocation's id."""
 
 
 def library_in_container(library_hash: str) -> str:
@@ -73,9 +68,7 @@ def answer(devices: Sequence[Device], files: Injected, config: Injection) -> api
         mounts=[api.Mount(container_path=inside, host_path=str(outside), read_only=True) for inside, outside in mounts],
     )
     if config.devices == "cdi":
-        names = [qualified_name(device, config) for device in devices]
-        response.cdi_devices.extend(api.CDIDevice(name=name) for name in names)
-        response.annotations[CDI_ANNOTATION + files.socket_folder.name] = ",".join(names)
+        response.cdi_devices.extend(api.CDIDevice(name=qualified_name(device, config)) for device in devices)
     else:
         nodes = _nodes(devices, config)
         response.devices.extend(api.DeviceSpec(container_path=each, host_path=each, permissions="rw") for each in nodes)

@@ -62,6 +62,14 @@ KUBELET_OLDEST = Module(
 KUBELETS = (KUBERNETES, KUBELET_OLDEST)
 """Where a kubelet comes from, the newest first. An API server serves kubelets of three minor versions before its."""
 
+CONTAINERD = Module(
+    "containerd",
+    "github.com/containerd/containerd/v2",
+    {
+        name: f"github.com/containerd/containerd/v2/cmd/{name}" for name in ("containerd", "containerd-shim-runc-v2")
+    },
+    takes="3 minutes",
+)
 HELM = Module("helm", "helm.sh/helm/v3", {"helm": "helm.sh/helm/v3/cmd/helm"}, takes="a minute")
 GRPCURL = Module(
     "grpcurl",

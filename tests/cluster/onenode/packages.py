@@ -12,7 +12,7 @@ from onenode.errors import NodeError
 
 # Each is known by a program of its own. The names are the same in Debian 12 and in Ubuntu 22.04 and later.
 NODE_PACKAGES = {
-    "containerd": "containerd",
+    "ctr": "containerd",
     "runc": "runc",
     "etcd": "etcd-server",
     "/usr/lib/cni/ptp": "containernetworking-plugins",

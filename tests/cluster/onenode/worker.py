@@ -4,7 +4,7 @@ import json
 import textwrap
 from pathlib import Path
 
-from onenode.binaries import KUBERNETES, Module, program
+from onenode.binaries import CONTAINERD, KUBERNETES, Module, program
 from onenode.certificates import Authority
 from onenode.layout import (
     CONTAINERD_SOCKET,
@@ -51,24 +51,28 @@ class Worker:
         config = self._layout.config / "containerd.toml"
         config.write_text(
             textwrap.dedent(f"""\
-                version = 2
+                version = 3
                 root = "{self._layout.state / "containerd"}"
                 state = "{RUN / "containerd"}"
                 [grpc]
                 address = "{CONTAINERD_SOCKET}"
                 [plugins."io.containerd.internal.v1.opt"]
                 path = "{self._layout.state / "containerd-opt"}"
-                [plugins."io.containerd.grpc.v1.cri"]
-                sandbox_image = "{SANDBOX_IMAGE}"
+                [plugins."io.containerd.cri.v1.images".pinned_images]
+                sandbox = "{SANDBOX_IMAGE}"
+                [plugins."io.containerd.cri.v1.runtime"]
                 # Without CAP_SYS_RESOURCE a score below the parent's is refused, and so is every sandbox.
                 restrict_oom_score_adj = true
-                enable_cdi = true
-                [plugins."io.containerd.grpc.v1.cri".cni]
-                bin_dir = "{CNI_PLUGINS}"
+                [plugins."io.containerd.cri.v1.runtime".cni]
+                bin_dirs = ["{CNI_PLUGINS}"]
                 conf_dir = "{networks}"
+                [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+                runtime_type = "io.containerd.runc.v2"
+                # The one on the path is the distribution's, of another version.
+                runtime_path = "{program(CONTAINERD, "containerd-shim-runc-v2")}"
                 """)
         )
-        return ["/usr/bin/containerd", "--config", config]
+        return [program(CONTAINERD, "containerd"), "--config", config]
 
     def kubelet(self, module: Module) -> list[str | Path]:
         """The kubelet that ``module`` builds, for either cgroup hierarchy and for machines with swap or little

@@ -56,7 +56,6 @@ def test_a_container_sees_its_devices_alone() -> None:
         ("/dev/nvidia1", "/dev/nvidia1", "rw"),
     ]
     assert not response.cdi_devices
-    assert not response.annotations
 
 
 @pytest.mark.parametrize(
@@ -76,10 +75,9 @@ def test_by_the_variable_alone_gpus_have_no_nodes_and_others_do() -> None:
     assert [node.host_path for node in answer([TPU], FILES, by_variable).devices] == ["/dev/apex_0"]
 
 
-def test_by_cdi_devices_are_named_to_old_and_new_runtimes_and_have_no_nodes() -> None:
+def test_by_cdi_devices_are_named_and_have_no_nodes() -> None:
     response = answer([GPU, OTHER], FILES, Injection(devices="cdi"))
     assert [each.name for each in response.cdi_devices] == ["edge/gpu=GPU-a", "edge/gpu=GPU-b"]
-    assert response.annotations == {"cdi.k8s.io/edgeshare_gpu-1": "edge/gpu=GPU-a,edge/gpu=GPU-b"}
     assert response.envs == {"NVIDIA_VISIBLE_DEVICES": "GPU-a,GPU-b"}
     assert not response.devices
     assert [each.name for each in answer([TPU], FILES, Injection(devices="cdi")).cdi_devices] == [
