@@ -18,6 +18,7 @@ from edgeshare.names import CONFIG_DEFAULT, CONFIG_LABEL
 LABEL_VALUE = r"^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$"
 """Kubernetes' rule for the value of a label that is not empty (apimachinery, util/validation)."""
 
+
 class Pick(BaseModel):
     """Picks devices: those of which all is true that is given here."""
 

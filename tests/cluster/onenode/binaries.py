@@ -65,9 +65,7 @@ KUBELETS = (KUBERNETES, KUBELET_OLDEST)
 CONTAINERD = Module(
     "containerd",
     "github.com/containerd/containerd/v2",
-    {
-        name: f"github.com/containerd/containerd/v2/cmd/{name}" for name in ("containerd", "containerd-shim-runc-v2")
-    },
+    {name: f"github.com/containerd/containerd/v2/cmd/{name}" for name in ("containerd", "containerd-shim-runc-v2")},
     takes="3 minutes",
 )
 HELM = Module("helm", "helm.sh/helm/v3", {"helm": "helm.sh/helm/v3/cmd/helm"}, takes="a minute")
