@@ -24,7 +24,8 @@ VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 variables")."""
 
 NVML_PREFIXES = ("GPU-", "MIG-")
-"""Of the ids that NVIDIA's runtime knows a GPU by. It knows none for a Jetson's, of which a machine has one."""
+"""Of the ids that NVIDIA's runtime knows a GPU by. It knows none for a Jetson's, of which a machine has one, and a GPU
+declared by hand may be nobody's that it knows."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +77,15 @@ def answer(devices: Sequence[Device], files: Injected, config: Injection) -> api
 
 
 def _visible(devices: Iterable[Device], config: Injection) -> dict[str, str]:
-    gpus = [device.id for device in devices if device.accelerator is Accelerator.GPU]
+    gpus = [device for device in devices if device.accelerator is Accelerator.GPU]
     if not gpus:
         return {}
     if config.devices == "cdi" and config.cdi_gpu_kind != OUR_GPU_KIND:
         # That spec brings the driver's libraries too; whatever the image says, the runtime adds nothing by itself.
         return {VISIBLE_DEVICES: "void"}
-    return {VISIBLE_DEVICES: ",".join(gpus) if all(gpu.startswith(NVML_PREFIXES) for gpu in gpus) else "all"}
+    if any(gpu.source == "jetson" for gpu in gpus):
+        return {VISIBLE_DEVICES: "all"}
+    return {VISIBLE_DEVICES: ",".join(gpu.id for gpu in gpus if gpu.id.startswith(NVML_PREFIXES)) or "void"}
 
 
 def _nodes(devices: Iterable[Device], config: Injection) -> Iterable[str]:

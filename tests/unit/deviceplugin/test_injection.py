@@ -18,7 +18,8 @@ FILES = Injected(
 GPU = Device("GPU-a", 0, "Simulated", 8192, paths=("/dev/nvidia0", "/dev/nvidiactl"))
 OTHER = Device("GPU-b", 1, "Simulated", 8192, paths=("/dev/nvidia1", "/dev/nvidiactl"))
 MIG = Device("MIG-c", 2, "Simulated", 4096, paths=("/dev/nvidia2", "/dev/nvidia-caps/nvidia-cap30"))
-JETSON = Device("1421921055981", 0, "Orin", 8192, paths=("/dev/nvhost-gpu",))
+JETSON = Device("1421921055981", 0, "Orin", 8192, paths=("/dev/nvhost-gpu",), source="jetson")
+DECLARED = Device("gpu0", 0, "Other", 8192, paths=("/dev/dri/renderD128",), source="declared")
 TPU = Device("0000:01:00.0", 0, "Coral", 0, accelerator=Accelerator.EDGETPU, paths=("/dev/apex_0",))
 SHIPPED = Injection()
 
@@ -60,7 +61,7 @@ def test_a_container_sees_its_devices_alone() -> None:
 
 @pytest.mark.parametrize(
     ("device", "visible"),
-    [(GPU, "GPU-a"), (MIG, "MIG-c"), (JETSON, "all"), (TPU, None)],
+    [(GPU, "GPU-a"), (MIG, "MIG-c"), (JETSON, "all"), (DECLARED, "void"), (TPU, None)],
     ids=lambda each: str(each)[:20],
 )
 def test_nvidias_runtime_is_told_of_each_kind_of_gpu_as_it_knows_it(device: Device, visible: str | None) -> None:
