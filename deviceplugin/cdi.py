@@ -5,8 +5,7 @@ Fields, and the rules for names, are those of its SPEC.md (github.com/cncf-tags/
 
 import asyncio
 import json
-import logging
-import re
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +14,17 @@ from typing import Any
 from deviceplugin.devices import Devices
 from deviceplugin.files import write_file
 from deviceplugin.injection_config import OUR_GPU_KIND, OUR_VENDOR, Injection
+from deviceplugin.ledger import Ledger
+from deviceplugin.notices import Notices, Reason
+from deviceplugin.settings import Settings
 from deviceplugin.waiting import first_of
-from edgeshare.devices import Accelerator, Device
+from edgeshare.devices import Accelerator, Device, is_device_id
 from edgeshare.errors import InvalidRequest, Unavailable
-
-logger = logging.getLogger(__name__)
+from edgeshare.inventory.tree import Tree
 
 OUR_TPU_KIND = f"{OUR_VENDOR}/tpu"
+
+OUR_KINDS = (OUR_GPU_KIND, OUR_TPU_KIND)
 
 PERMISSIONS = "rw"
 """Where none are given, CDI lets the container make nodes of the device, too."""
@@ -32,22 +35,23 @@ OLDEST_VERSION = "0.3.0"
 DIGIT_FIRST_VERSION = "0.5.0"
 """The first in which a name may begin with a digit, as a Jetson's serial and an EdgeTPU's address do."""
 
-NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?")
 
-
-def present(device: Device) -> Device:
-    """The device with those of its nodes that are there: a runtime refuses a container for one that is not."""
-    return replace(device, paths=tuple(node for node in device.paths if Path(node).exists()))
+def present(device: Device, root: Path) -> Device:
+    """The device with those of its nodes that are there, on a machine whose files are seen below ``root``: a runtime
+    refuses a container for one that is not."""
+    tree = Tree(root)
+    return replace(device, paths=tuple(node for node in device.paths if tree.exists(node)))
 
 
 def qualified_name(device: Device, config: Injection) -> str:
     """``kind=id``; raises InvalidRequest where the id cannot be a CDI name."""
-    if not NAME.fullmatch(device.id):
+    if not is_device_id(device.id):
         raise InvalidRequest(
             f"the device id {device.id!r} cannot be a CDI name, which has letters, digits and, between them, any of "
             "_ . : - : give the device another id, or set injection.devices to device-nodes"
         )
-    return f"{_kind(device, config)}={device.id}"
+    kind = config.cdi_gpu_kind if device.accelerator is Accelerator.GPU else OUR_TPU_KIND
+    return f"{kind}={device.id}"
 
 
 def spec(kind: str, devices: Iterable[Device]) -> dict[str, Any]:
@@ -70,64 +74,78 @@ def spec(kind: str, devices: Iterable[Device]) -> dict[str, Any]:
 
 
 class Specs:
-    """The CDI specs of this node's devices, a file for each kind of ours; other kinds are somebody else's."""
+    """The CDI specs of this node's devices in ``folder``, a file for each kind of ours; other kinds are others'.
 
-    def __init__(self, config: Injection, devices: Devices) -> None:
-        self._config = config
+    They are there while the configuration wants containers to name devices to CDI, and then while one in ``ledger``
+    does.
+    """
+
+    def __init__(self, folder: Path, settings: Settings, devices: Devices, ledger: Ledger, notices: Notices) -> None:
+        self._folder = folder
+        self._settings = settings
         self._devices = devices
-        self._left_out: set[str] = set()
+        self._ledger = ledger
+        self._notices = notices
+        self._ours: set[str] = set()
+        """The kinds whose file this plugin has written, or found as it should be."""
 
     def keep(self) -> None:
         """Makes the files say what the devices are now; raises Unavailable where that cannot be done.
 
         For every start of a container too, so it writes only what differs.
         """
-        kinds: dict[str, list[Device]] = {OUR_GPU_KIND: [], OUR_TPU_KIND: []}
-        for device in self._devices.now:
-            kind = _kind(device, self._config)
-            if kind in kinds and self._can_be_named(device):
-                kinds[kind].append(present(device))
-        for kind, devices in kinds.items():
-            path = self._config.cdi_dir / f"{kind.replace('/', '-')}.json"
+        devices = self._by_kind()
+        wanted = self._wanted_kinds()
+        for kind in OUR_KINDS:
+            path = self._folder / f"{kind.replace('/', '-')}.json"
             try:
-                _keep_file(path, spec(kind, devices) if devices else None)
+                if kind in wanted and devices[kind]:
+                    self._ours.add(kind)
+                    _keep_file(path, spec(kind, devices[kind]))
+                elif kind in self._ours | wanted:
+                    # A spec has at least one device.
+                    path.unlink(missing_ok=True)
+                    self._ours.discard(kind)
             except OSError as error:
                 raise Unavailable(
-                    f"the CDI spec of {kind} cannot be written: {error}: the plugin needs {path.parent} of the node, "
-                    "writable (injection.cdi_dir)"
+                    f"the CDI spec of {kind} cannot be written: {error}: the plugin needs {self._folder} of the node, "
+                    "writable (cdi_dir)"
                 ) from error
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Keeps them at each change of the devices, until ``stop``."""
-        while not stop.is_set():
-            changed = self._devices.next_change()
-            try:
-                self.keep()
-            except Unavailable as error:
-                # Each start of a container tries again, and says why it cannot start.
-                logger.warning("%s", error)
-            await first_of(stop, changed)
-
-    def _can_be_named(self, device: Device) -> bool:
+    def keep_or_tell(self) -> None:
+        """Keeps them where nobody waits for it: what is wrong is told of the node. Who then asks for a device is
+        refused, with the same reason."""
         try:
-            qualified_name(device, self._config)
-        except InvalidRequest as error:
-            if device.id not in self._left_out:
-                self._left_out.add(device.id)
-                logger.warning("left out of the CDI spec: %s", error)
-            return False
-        return True
+            self.keep()
+        except Unavailable as error:
+            self._notices.tell(Reason.CDI_REFUSED, [str(error)])
+        else:
+            self._notices.tell(Reason.CDI_REFUSED, [])
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Keeps them at each change of the devices and of the configuration, until ``stop``."""
+        while not stop.is_set():
+            changes = self._devices.next_change(), self._settings.next_change()
+            self.keep_or_tell()
+            await first_of(stop, *changes)
+
+    def _wanted_kinds(self) -> set[str]:
+        kinds = {name.partition("=")[0] for allocation in self._ledger for name in allocation.cdi_names}
+        config = self._settings.now.injection
+        return kinds | {config.cdi_gpu_kind, OUR_TPU_KIND} if config.devices == "cdi" else kinds
+
+    def _by_kind(self) -> dict[str, list[Device]]:
+        by_kind: defaultdict[str, list[Device]] = defaultdict(list)
+        root = self._settings.now.inventory.root
+        for device in self._devices.now:
+            # Who asks for another is told.
+            if is_device_id(device.id):
+                kind = OUR_GPU_KIND if device.accelerator is Accelerator.GPU else OUR_TPU_KIND
+                by_kind[kind].append(present(device, root))
+        return by_kind
 
 
-def _kind(device: Device, config: Injection) -> str:
-    return config.cdi_gpu_kind if device.accelerator is Accelerator.GPU else OUR_TPU_KIND
-
-
-def _keep_file(path: Path, content: dict[str, Any] | None) -> None:
-    if content is None:
-        # A spec has at least one device.
-        path.unlink(missing_ok=True)
-        return
+def _keep_file(path: Path, content: dict[str, Any]) -> None:
     text = json.dumps(content, indent=1).encode()
     if path.is_file() and path.read_bytes() == text:
         return

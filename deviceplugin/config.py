@@ -7,7 +7,7 @@ bear the name of a node's label `edge/config` go before it there.
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from deviceplugin.injection_config import Injection
 from edgeshare.devices import Accelerator
@@ -17,6 +17,12 @@ from edgeshare.names import CONFIG_DEFAULT, CONFIG_LABEL
 
 LABEL_VALUE = r"^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$"
 """Kubernetes' rule for the value of a label that is not empty (apimachinery, util/validation)."""
+
+
+def _absolute(path: Path) -> Path:
+    if not path.is_absolute():
+        raise ValueError("has to be an absolute path: the container runtime reads the same folder")
+    return path
 
 
 class Pick(BaseModel):
@@ -58,6 +64,9 @@ class NodeConfig(BaseModel):
     inventory: InventoryConfig = InventoryConfig()
     """Where devices are looked for."""
 
+    injection: Injection = Injection()
+    """How a container gets its devices and the hook."""
+
     rescan_s: Annotated[float, Field(ge=0.1, le=3600)] = 5
     """How often the GPUs and their health are looked at. Each look costs the driver about a millisecond a
     GPU."""
@@ -91,8 +100,8 @@ class Config(NodeConfig):
     """``host:port`` (``:port``: every address of this machine) where ``/metrics`` (Prometheus), ``/healthz`` and
     ``/readyz`` are served over HTTP, to whoever can reach it; empty: nowhere. The chart sets it."""
 
-    injection: Injection = Injection()
-    """How a container gets its devices and the hook."""
+    cdi_dir: Annotated[Path, AfterValidator(_absolute)] = Path("/var/run/cdi")
+    """Where the CDI specs are written. Runtimes look here and in /etc/cdi; this is the one for what programs write."""
 
     def for_node(self, name: str) -> NodeConfig:
         """What holds on a node whose label has this name; raises NotFound where no config bears it."""

@@ -4,15 +4,16 @@ folder, CDI specs."""
 import shutil
 import uuid
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from deviceplugin.cdi import Specs, present
 from deviceplugin.files import make_folder
 from deviceplugin.injection import Injected, answer, preload_text
-from deviceplugin.injection_config import Injection
 from deviceplugin.ledger import Allocation, Ledger
 from deviceplugin.library import Library
 from deviceplugin.records import Records
+from deviceplugin.settings import Settings
 from edgeshare.devices import Device
 from edgeshare.errors import Unavailable
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
@@ -22,27 +23,19 @@ from edgeshare.units import UNITS_PER_DEVICE
 OWNER_ONLY = 0o700
 """Of the folder above the socket folders: a container reaches its own through a mount, and no other."""
 
-SHIPPED = Injection()
-
 
 class Holdings:
-    """Changes the ledger and the disk together. ``leaving`` are the allocations that the manager may still
-    have; ``specs`` is given where containers name their devices to CDI."""
+    """Changes the ledger and the disk together. ``leaving`` are the allocations that the manager may still have."""
 
     def __init__(
-        self,
-        records: Records,
-        library: Library,
-        runtime_dir: Path,
-        injection: Injection = SHIPPED,
-        specs: Specs | None = None,
+        self, ledger: Ledger, records: Records, library: Library, runtime_dir: Path, settings: Settings, specs: Specs
     ) -> None:
-        self.ledger = Ledger()
+        self.ledger = ledger
         self.library = library
         self.leaving: set[str] = set()
         self._records = records
         self._clients = runtime_dir / CLIENTS_DIR
-        self._injection = injection
+        self._settings = settings
         self._specs = specs
 
     def load(self) -> None:
@@ -69,13 +62,13 @@ class Holdings:
             make_folder(self._clients / allocation.id)
         except OSError as error:
             raise Unavailable(f"allocation {allocation.id} gets no socket folder: {error}") from error
-        if self._specs is not None:
-            self._specs.keep()
         terms = allocation.terms
         hooked = terms.hooked if terms else _is_part(allocation)
         # Also where the hook is named by the variable: the container may be of a time when it was not.
         self._records.write(allocation, preload_text(allocation.library, hooked))
         self.ledger.put(allocation)
+        if allocation.cdi_names:
+            self._specs.keep()
 
     def drop(self, allocation: Allocation) -> None:
         """Takes an allocation back. The manager has to be told: see ``leaving``."""
@@ -92,7 +85,7 @@ class Holdings:
         """What the allocation's container mounts."""
         # Whether whole devices have the hook is known at the container's start alone, when its pod was read: too late
         # for a variable.
-        by_variable = self._injection.hook == "variable" and _is_part(allocation)
+        by_variable = self._settings.now.injection.hook == "variable" and _is_part(allocation)
         return Injected(
             library=self.library.path(allocation.library),
             library_hash=allocation.library,
@@ -101,8 +94,15 @@ class Holdings:
         )
 
     def answer(self, devices: Iterable[Device], allocation: Allocation) -> api.ContainerAllocateResponse:
-        """What Allocate tells the kubelet; raises InvalidRequest as ``injection.answer`` does."""
-        return answer([present(device) for device in devices], self.files(allocation), self._injection)
+        """What Allocate tells the kubelet. Raises InvalidRequest as ``injection.answer`` does, and Unavailable as
+        ``put``."""
+        config = self._settings.now
+        there = [present(device, config.inventory.root) for device in devices]
+        response = answer(there, self.files(allocation), config.injection)
+        cdi_names = tuple(device.name for device in response.cdi_devices)
+        if cdi_names != allocation.cdi_names:
+            self.put(replace(allocation, cdi_names=cdi_names))
+        return response
 
     def _forget(self, allocation: Allocation) -> None:
         self.ledger.drop(allocation.id)

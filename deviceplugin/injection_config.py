@@ -1,20 +1,13 @@
 """What can be set about how a container gets its devices and the hook."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 OUR_VENDOR = "edge"
 OUR_GPU_KIND = f"{OUR_VENDOR}/gpu"
 """Not NVIDIA's own ``nvidia.com/gpu``: its toolkit writes a spec of that kind, with the GPUs' UUIDs as names, into the
 same folder, and a device that two specs there name is refused (CDI's SPEC.md, "Error Handling")."""
-
-
-def _absolute(path: Path) -> Path:
-    if not path.is_absolute():
-        raise ValueError("has to be an absolute path: the container runtime reads the same folder")
-    return path
 
 
 class Injection(BaseModel):
@@ -29,9 +22,6 @@ class Injection(BaseModel):
     devices: Literal["envvar", "device-nodes", "cdi"] = "device-nodes"
     """``envvar``: NVIDIA_VISIBLE_DEVICES alone, for NVIDIA's container runtime to do the rest. ``device-nodes``: the
     device nodes too. ``cdi``: names of the Container Device Interface."""
-
-    cdi_dir: Annotated[Path, AfterValidator(_absolute)] = Path("/var/run/cdi")
-    """Where the CDI specs are written. Runtimes look here and in /etc/cdi; this is the one for what programs write."""
 
     cdi_gpu_kind: Annotated[
         str, Field(max_length=253, pattern=r"^[A-Za-z][A-Za-z0-9._-]*/[A-Za-z][A-Za-z0-9._-]*$")

@@ -55,6 +55,8 @@ class Allocation:
     """Unknown until the first PreStartContainer."""
     memory_mib: int = 0
     """What the terms say, or will say as far as was known at the pod's admission; 0: the request's fraction."""
+    cdi_names: tuple[str, ...] = ()
+    """The devices that its container names to CDI, each time that it starts."""
 
 
 class Ledger:

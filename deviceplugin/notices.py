@@ -24,6 +24,8 @@ class Reason(StrEnum):
     """The configuration names a device that is not there, or leaves none."""
     DEVICE_CONTESTED = "DeviceAdvertisedTwice"
     """Another device plugin of the node hands a device out, too."""
+    CDI_REFUSED = "CDISpecNotWritten"
+    """Containers that name their devices to the Container Device Interface cannot start."""
     DRIVER_BROKEN = "AcceleratorDriverBroken"
     """There is a driver, and it does not answer."""
 

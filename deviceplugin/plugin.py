@@ -17,6 +17,7 @@ from deviceplugin.config import Config
 from deviceplugin.devices import Devices
 from deviceplugin.holdings import Holdings
 from deviceplugin.identity import Identity
+from deviceplugin.ledger import Ledger
 from deviceplugin.library import Library
 from deviceplugin.lifecycle import Lifecycle
 from deviceplugin.listings import Listings
@@ -77,9 +78,10 @@ class Plugin:
         self._node = Node(kube, node_name) if kube is not None else None
         socket = config.pod_resources_socket or kubelet_dir / "pod-resources/kubelet.sock"
         library = Library(state_dir / "hook", Path(cuda_hook.__file__).parent / HOOK_LIBRARY)
-        injection = config.injection
-        self._specs = Specs(injection, self._devices) if injection.devices == "cdi" else None
-        self._holdings = Holdings(Records(state_dir / "deviceplugin"), library, runtime_dir, injection, self._specs)
+        ledger = Ledger()
+        self._specs = Specs(config.cdi_dir, self._settings, self._devices, ledger, self._notices)
+        records = Records(state_dir / "deviceplugin")
+        self._holdings = Holdings(ledger, records, library, runtime_dir, self._settings, self._specs)
         listings = Listings(PodResources(socket, GPU_PERCENT))
         self._identity = Identity(listings, self._holdings.ledger, kube, node_name)
         self._admission = Admission(self._devices, self._holdings, listings, Applicants(kube))
@@ -94,8 +96,7 @@ class Plugin:
         """Runs until SIGTERM or SIGINT, and reads its configuration anew at SIGHUP; calls ``ready`` with a line of text
         each time that it is registered.
 
-        Raises Unavailable where the hook library cannot be installed, the CDI spec cannot be written, or the metrics
-        have no address.
+        Raises Unavailable where the hook library cannot be installed, or the metrics have no address.
         """
         stop, hangup = asyncio.Event(), asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -123,16 +124,15 @@ class Plugin:
             # node's config leaves out must not be given out.
             await self._reloading.choose_at_start(self._node)
             await self._scan.look(lambda before: self._node_changed.set())
-            if self._specs is not None:
-                self._specs.keep()
+            # A kubelet that finds its plugin may at once start containers anew.
+            self._specs.keep_or_tell()
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
             tasks.create_task(self._scan.run(stop, lambda before: self._changed(before, tasks)))
             tasks.create_task(self._compare(stop))
             tasks.create_task(self._meet_node(stop))
             tasks.create_task(self._reloading.run(stop, hangup, self._node_changed.set))
             tasks.create_task(self._lifecycle.run(stop, registered))
-            if self._specs is not None:
-                tasks.create_task(self._specs.run(stop))
+            tasks.create_task(self._specs.run(stop))
 
     def _make_service(self) -> Service:
         return Service(self._devices, self._admission, self._starting, self._allocated, self._tally)

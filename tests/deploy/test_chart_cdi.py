@@ -23,17 +23,21 @@ def cdi_folder(objects: list[Object]) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("injection", "folder"),
-    [('{"devices": "cdi"}', "/var/run/cdi"), ('{"devices": "cdi", "cdi_dir": "/etc/cdi"}', "/etc/cdi")],
+    ("config", "folder"),
+    [
+        ('{"injection": {"devices": "cdi"}}', "/var/run/cdi"),
+        ('{"injection": {"devices": "cdi"}, "cdi_dir": "/etc/cdi"}', "/etc/cdi"),
+        ('{"configs": {"lab": {"injection": {"devices": "cdi"}}, "edge": {}}}', "/var/run/cdi"),
+    ],
 )
 def test_plugin_alone_has_the_folder_of_cdi_specs_where_it_writes_them(
-    render: Render, injection: str, folder: str
+    render: Render, config: str, folder: str
 ) -> None:
-    assert cdi_folder(render(f'devicePlugin.config={{"injection": {injection}}}')) == {
-        "device-plugin": (folder, folder)
-    }
+    assert cdi_folder(render(f"devicePlugin.config={config}")) == {"device-plugin": (folder, folder)}
 
 
-@pytest.mark.parametrize("config", ["{}", '{"injection": {"hook": "variable"}}'])
+@pytest.mark.parametrize(
+    "config", ["{}", '{"injection": {"hook": "variable"}, "configs": {"lab": {"injection": {"devices": "envvar"}}}}']
+)
 def test_nobody_has_it_without_cdi(render: Render, config: str) -> None:
     assert cdi_folder(render(f"devicePlugin.config={config}")) == {}

@@ -1,27 +1,27 @@
 """With CDI the kubelet is told names, and the spec that a runtime looks them up in is there when a container starts."""
 
-import asyncio
 import json
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
-from node_under_test import SAFETY_S, UUIDS, Node
-from scripted_kubelet import Pod
+from node_under_test import UUIDS, Node
+from scripted_kubelet import AdmissionError, Pod
 
 
 @pytest.fixture
 async def by_cdi(node: Node) -> Node:
     """A node whose containers get their devices by CDI."""
     await node.start_manager()
-    await node.start_plugin(injection=settings(node))
+    await node.start_plugin(**by_cdi_on(node))
     await node.kubelet.until(healthy=200)
     return node
 
 
-def settings(node: Node) -> dict[str, str]:
-    """What makes a plugin use CDI."""
-    return {"devices": "cdi", "cdi_dir": str(node.root / "cdi")}
+def by_cdi_on(node: Node) -> dict[str, Any]:
+    """The configuration that makes a plugin use CDI."""
+    return {"injection": {"devices": "cdi"}, "cdi_dir": str(node.root / "cdi")}
 
 
 def spec_file(node: Node) -> Path:
@@ -62,15 +62,35 @@ async def test_the_spec_is_there_before_the_plugin_registers_and_stays_when_it_e
     # Containers that run may be looked up again before the next plugin is there.
     assert spec_file(by_cdi).exists()
     spec_file(by_cdi).unlink()
-    await by_cdi.start_plugin(injection=settings(by_cdi))
+    await by_cdi.start_plugin(**by_cdi_on(by_cdi))
     await by_cdi.kubelet.until(registrations=2)
     assert spec_file(by_cdi).exists()
 
 
-async def test_a_plugin_that_cannot_write_the_spec_ends_and_says_what_it_needs(node: Node) -> None:
+async def test_a_changed_configuration_holds_for_new_containers_and_the_others_find_their_names(by_cdi: Node) -> None:
+    before, after = Pod("before", {"main": 50}), Pod("after", {"main": 50})
+    named = await by_cdi.kubelet.run(before)
+    by_cdi.configure(cdi_dir=str(by_cdi.root / "cdi"))
+    await by_cdi.until_said("config 'default' of")
+    answer = (await by_cdi.kubelet.run(after))["main"]
+    assert not answer.cdi_devices
+    spec_file(by_cdi).unlink()
+    assert {"main": await by_cdi.kubelet.start_container(before, "main")} == named
+    assert named["main"].cdi_devices[0].name in names(by_cdi)
+    by_cdi.kubelet.end(before)
+    await by_cdi.until_allocations_are("after/main")
+
+
+async def test_a_spec_that_cannot_be_written_is_said_with_what_it_needs_and_refuses_who_would_need_it(
+    node: Node,
+) -> None:
     (node.root / "cdi").touch()
-    plugin = await node.start_plugin(injection=settings(node))
-    async with asyncio.timeout(SAFETY_S):
-        assert await plugin.wait() != 0
-    assert "the CDI spec of edge/gpu cannot be written" in node.plugin_log.read_text()
-    assert "injection.cdi_dir" in node.plugin_log.read_text().splitlines()[-1]
+    await node.start_manager()
+    await node.start_plugin(**by_cdi_on(node))
+    await node.kubelet.until(healthy=200)
+    await node.until_said("the CDI spec of edge/gpu cannot be written")
+    with pytest.raises(AdmissionError, match=r"the CDI spec of edge/gpu cannot be written: .*writable \(cdi_dir\)"):
+        await node.kubelet.run(Pod("trainer", {"main": 50}))
+    node.configure(cdi_dir=str(node.root / "cdi"))
+    await node.until_said("config 'default' of")
+    assert not (await node.kubelet.run(Pod("trainer", {"main": 50})))["main"].cdi_devices

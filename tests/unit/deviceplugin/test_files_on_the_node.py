@@ -8,10 +8,11 @@ import pytest
 from deviceplugin.cdi import Specs
 from deviceplugin.devices import Devices
 from deviceplugin.holdings import Holdings
-from deviceplugin.injection_config import Injection
-from deviceplugin.ledger import Allocation, Owner, Terms
+from deviceplugin.ledger import Allocation, Ledger, Owner, Terms
 from deviceplugin.library import Library
+from deviceplugin.notices import Notices
 from deviceplugin.records import Records
+from deviceplugin.settings import Settings
 from edgeshare.devices import Device
 from edgeshare.errors import Unavailable
 
@@ -35,14 +36,21 @@ def holdings(tmp_path: Path, library: Library) -> Holdings:
     return new_holdings(tmp_path, library)
 
 
-def new_holdings(tmp_path: Path, library: Library) -> Holdings:
-    return Holdings(Records(tmp_path / "state/deviceplugin"), library, tmp_path / "run")
+def new_holdings(tmp_path: Path, library: Library, config: str = "{}") -> Holdings:
+    """As of a plugin that has just started, with GPU and this configuration."""
+    file = tmp_path / "deviceplugin.yaml"
+    file.write_text(config)
+    settings, devices, ledger = Settings(file), Devices(), Ledger()
+    devices.set([GPU])
+    specs = Specs(tmp_path / "cdi", settings, devices, ledger, Notices())
+    return Holdings(ledger, Records(tmp_path / "state/deviceplugin"), library, tmp_path / "run", settings, specs)
 
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+GPU = Device("GPU-a", 0, "Simulated", 8192, paths=("/dev/null", "/dev/no-such-node"))
 UNITS = frozenset({"GPU-a::00", "GPU-a::01"})
 WHOLE = frozenset(f"GPU-a::{unit:02}" for unit in range(100))
 
@@ -179,8 +187,7 @@ def test_parts_have_the_hook_and_whole_devices_only_with_a_cap(holdings: Holding
 def test_by_the_variable_a_part_has_no_preload_file_and_whole_devices_keep_theirs(
     tmp_path: Path, library: Library
 ) -> None:
-    records = Records(tmp_path / "state/deviceplugin")
-    holdings = Holdings(records, library, tmp_path / "run", Injection(hook="variable"))
+    holdings = new_holdings(tmp_path, library, "injection: {hook: variable}")
     part, whole = holdings.mint(UNITS), holdings.mint(WHOLE)
     library_inside = f"/usr/lib/edgeshare/{library.hash}/libedgeshare_cuda.so"
     answer = holdings.answer([], part)
@@ -193,21 +200,48 @@ def test_by_the_variable_a_part_has_no_preload_file_and_whole_devices_keep_their
     holdings.put(replace(whole, terms=Terms(100, memory_mib=100)))
     assert Path(file).read_text() == f"{library_inside}\n"
     # A container that was made before the setting has the file still.
-    assert records.preload_file(part.id).read_text() == f"{library_inside}\n"
+    assert (tmp_path / f"state/deviceplugin/{part.id}/ld.so.preload").read_text() == f"{library_inside}\n"
 
 
-def test_a_cdi_spec_that_is_gone_is_there_again_when_a_container_starts(tmp_path: Path, library: Library) -> None:
-    config = Injection(devices="cdi", cdi_dir=tmp_path / "cdi")
-    devices = Devices()
-    devices.set([Device("GPU-a", 0, "Simulated", 8192)])
-    records = Records(tmp_path / "state/deviceplugin")
-    holdings = Holdings(records, library, tmp_path / "run", config, Specs(config, devices))
-    allocation = holdings.mint(UNITS)
-    path = config.cdi_dir / "edge-gpu.json"
+def test_a_cdi_spec_that_is_gone_is_there_again_when_a_container_that_names_it_starts(
+    tmp_path: Path, library: Library
+) -> None:
+    by_cdi = new_holdings(tmp_path, library, "injection: {devices: cdi}")
+    by_cdi.answer([GPU], by_cdi.mint(UNITS))
+    path = tmp_path / "cdi/edge-gpu.json"
     before = path.read_bytes()
     path.unlink()
-    holdings.put(allocation)
-    assert path.read_bytes() == before
+    # Also by a plugin that names no more devices to CDI.
+    for config in ("injection: {devices: cdi}", "{}"):
+        again = new_holdings(tmp_path, library, config)
+        again.load()
+        (allocation,) = again.ledger
+        again.put(allocation)
+        assert path.read_bytes() == before
+        path.unlink()
+
+
+def test_a_cdi_folder_that_cannot_be_written_keeps_only_containers_by_cdi_from_starting(
+    tmp_path: Path, library: Library
+) -> None:
+    by_nodes = new_holdings(tmp_path, library)
+    before = by_nodes.mint(WHOLE - UNITS)
+    by_nodes.answer([GPU], before)
+    (tmp_path / "cdi").touch()
+    by_cdi = new_holdings(tmp_path, library, "injection: {devices: cdi}")
+    by_cdi.load()
+    by_cdi.put(before)
+    with pytest.raises(Unavailable, match=r"needs .*/cdi of the node, writable"):
+        by_cdi.answer([GPU], by_cdi.mint(UNITS))
+
+
+def test_nodes_are_named_that_are_there_where_the_machines_files_are_seen(tmp_path: Path, library: Library) -> None:
+    holdings = new_holdings(tmp_path, library)
+    assert [node.host_path for node in holdings.answer([GPU], holdings.mint(UNITS)).devices] == ["/dev/null"]
+    (tmp_path / "host/dev").mkdir(parents=True)
+    (tmp_path / "host/dev/no-such-node").touch()
+    holdings = new_holdings(tmp_path, library, f"inventory: {{root: {tmp_path}/host}}")
+    assert [node.host_path for node in holdings.answer([GPU], holdings.mint(UNITS)).devices] == ["/dev/no-such-node"]
 
 
 def test_what_was_handed_out_survives_the_plugin(holdings: Holdings, library: Library, tmp_path: Path) -> None:

@@ -106,7 +106,6 @@ def test_an_id_that_is_no_cdi_name_is_refused_with_what_to_do(device_id: str) ->
     [
         {"devices": "volume-mounts"},
         {"hook": "yes"},
-        {"cdi_dir": "run/cdi"},
         {"cdi_gpu_kind": "gpu"},
         {"cdi_gpu_kind": "nvidia.com/gpu/all"},
         {"cdi_gpu_kind": "9a.com/gpu"},

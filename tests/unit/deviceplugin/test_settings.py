@@ -42,6 +42,17 @@ def test_a_key_that_is_read_once_is_refused_in_a_named_config(tmp_path: Path) ->
         settings(tmp_path, "configs: {edge: {kubeconfig: /x}}\n")
 
 
+def test_how_containers_get_their_devices_differs_by_node_and_where_cdi_is_written_does_not(tmp_path: Path) -> None:
+    now = settings(tmp_path, "configs: {lab: {injection: {devices: cdi}}}\ncdi_dir: /etc/cdi\n")
+    assert now.now.injection.devices == "device-nodes"
+    now.choose("lab")
+    assert now.now.injection.devices == "cdi"
+    with pytest.raises(InvalidRequest, match=r"unknown key 'configs\.lab\.cdi_dir'"):
+        settings(tmp_path, "configs: {lab: {cdi_dir: /etc/cdi}}\n")
+    with pytest.raises(InvalidRequest, match=r"cdi_dir.*has to be an absolute path"):
+        settings(tmp_path, "cdi_dir: run/cdi\n")
+
+
 def test_a_change_is_told_to_whoever_waits_and_none_is_not(tmp_path: Path) -> None:
     now = settings(tmp_path)
     change = now.next_change()
