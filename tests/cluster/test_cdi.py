@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from onenode.binaries import CDI, HELM, program
 from onenode.command import run
 from onenode.executed import wait_until_executing
 from onenode.images import PROJECT
+from onenode.layout import NODE_NAME
 from onenode.node import Node
 from onenode.pods import Pods
 from onenode.release import NAME, TIMEOUT
@@ -28,6 +30,7 @@ READY = "condition=Ready"
 SUCCEEDED = "jsonpath={.status.phase}=Succeeded"
 LONG = ("--seconds", "600")
 HOOK = "libedgeshare_cuda.so"
+FIRST_WITH_CDI = (1, 7, 2)  # that takes the kubelet's names: containerd, pull request 8519
 
 
 def helm(node: Node, *words: str, stdin: str = "") -> str:
@@ -54,7 +57,19 @@ def gpu_node() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def by_cdi(node: Node, edgeshare: Machine, gpu_node: Path) -> Iterator[Machine]:
+def knows_cdi(node: Node) -> None:
+    """Skips where this node's containerd reads no CDI specs."""
+    runs = node.kubectl(
+        "get", f"node/{NODE_NAME}", "--output=jsonpath={.status.nodeInfo.containerRuntimeVersion}"
+    ).strip()
+    version = re.match(r"containerd://(\d+)\.(\d+)\.(\d+)", runs)
+    assert version, runs
+    if tuple(map(int, version.groups())) < FIRST_WITH_CDI:
+        pytest.skip(f"this node runs {runs}, which reads no CDI specs: the pinned one could not be built")
+
+
+@pytest.fixture(scope="module")
+def by_cdi(node: Node, knows_cdi: None, edgeshare: Machine, gpu_node: Path) -> Iterator[Machine]:
     """edgeshare, with a plugin that names devices to CDI and sees the node."""
     node.own(CDI_DIR)
     before = json.loads(helm(node, "get", "values", NAME, "--output=json"))

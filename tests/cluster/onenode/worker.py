@@ -1,22 +1,18 @@
 """containerd, the kubelet and kube-proxy: their command lines and configuration."""
 
 import json
-import textwrap
 from pathlib import Path
 
-from onenode.binaries import CONTAINERD, KUBERNETES, Module, program
+from onenode import runtime
+from onenode.binaries import KUBERNETES, Module, program
 from onenode.certificates import Authority
 from onenode.layout import (
     CONTAINERD_SOCKET,
     KUBELET_ROOT,
     NODE_NAME,
     POD_SUBNET,
-    RUN,
-    SANDBOX_IMAGE,
     Layout,
 )
-
-CNI_PLUGINS = Path("/usr/lib/cni")  # Debian's and Ubuntu's
 
 
 class Worker:
@@ -48,31 +44,7 @@ class Worker:
                 ],
             },
         )
-        config = self._layout.config / "containerd.toml"
-        config.write_text(
-            textwrap.dedent(f"""\
-                version = 3
-                root = "{self._layout.state / "containerd"}"
-                state = "{RUN / "containerd"}"
-                [grpc]
-                address = "{CONTAINERD_SOCKET}"
-                [plugins."io.containerd.internal.v1.opt"]
-                path = "{self._layout.state / "containerd-opt"}"
-                [plugins."io.containerd.cri.v1.images".pinned_images]
-                sandbox = "{SANDBOX_IMAGE}"
-                [plugins."io.containerd.cri.v1.runtime"]
-                # Without CAP_SYS_RESOURCE a score below the parent's is refused, and so is every sandbox.
-                restrict_oom_score_adj = true
-                [plugins."io.containerd.cri.v1.runtime".cni]
-                bin_dirs = ["{CNI_PLUGINS}"]
-                conf_dir = "{networks}"
-                [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
-                runtime_type = "io.containerd.runc.v2"
-                # The one on the path is the distribution's, of another version.
-                runtime_path = "{program(CONTAINERD, "containerd-shim-runc-v2")}"
-                """)
-        )
-        return [program(CONTAINERD, "containerd"), "--config", config]
+        return runtime.command(self._layout, networks)
 
     def kubelet(self, module: Module) -> list[str | Path]:
         """The kubelet that ``module`` builds, for either cgroup hierarchy and for machines with swap or little
