@@ -225,11 +225,11 @@ async def test_containers_run_on_over_a_restart_of_plugin_and_kubelet(ready: Nod
     [
         (
             "nodename: n1\n",
-            "unknown key 'nodename': the keys are include, exclude, inventory, rescan_s, compare_s, configs, node_name",
+            "unknown key 'nodename': the keys are include, exclude, inventory, injection, rescan_s, compare_s, configs",
         ),
         (
             "configs: {edge: {rescan: 1}}\n",
-            "unknown key 'configs.edge.rescan': the keys are include, exclude, inventory, rescan_s",
+            "unknown key 'configs.edge.rescan': the keys are include, exclude, inventory, injection, rescan_s",
         ),
         ("exclude: [{uuid: x}]\n", "unknown key 'exclude.0.uuid': the keys are id, index, model, kind"),
         ("exclude: [{}]\n", "exclude.0: Value error, name an id, an index, a model or a kind, found {}"),
