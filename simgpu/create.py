@@ -2,13 +2,14 @@
 
 import errno
 import os
+import shutil
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from edgeshare.errors import AlreadyExists, InvalidRequest, NotFound, Unavailable
-from simgpu.machine import MIB, SCHEDULING
+from simgpu.machine import DEVICE_FILES, MIB, SCHEDULING, device_file
 from simgpu.models import MODELS, Model
 from simgpu.native import load
 
@@ -87,6 +88,9 @@ def create(
         raise AlreadyExists(f"{directory} already holds a machine: destroy it first, or choose another directory")
     if error:
         raise Unavailable(f"no machine can be made in {directory}: {os.strerror(error)}")
+    for index in range(gpus):
+        device_file(directory, index).parent.mkdir(exist_ok=True)
+        device_file(directory, index).touch()
 
 
 def destroy(directory: Path) -> None:
@@ -95,6 +99,7 @@ def destroy(directory: Path) -> None:
         raise NotFound(f"there is no machine in {directory}")
     (directory / "machine").unlink()
     (directory / "locks").unlink(missing_ok=True)
+    shutil.rmtree(directory / DEVICE_FILES, ignore_errors=True)
     if not any(directory.iterdir()):
         directory.rmdir()
 

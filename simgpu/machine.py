@@ -29,6 +29,10 @@ XID_LIMIT = 1024
 LOST_ERROR = 719
 ECC_ERROR = 214
 FAULT_XID, FAULT_ECC_SINGLE, FAULT_ECC_DOUBLE = 1, 2, 3
+TEMPERATURE_LIMIT_C = 200
+DEVICE_FILES = "dev"
+"""In a machine's directory: what stands for the GPUs' files of a host's ``/dev``. They are empty, and nothing opens
+them."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,16 @@ class Gpu:
     """The last ones, oldest first."""
     ecc_single: int
     ecc_double: int
+    remap_pending: bool
+    """A row of its memory waits for a reset."""
+    remap_failed: bool
+    temperature_c: int
+    """As a fault has set it; 0: as its load makes it."""
+
+
+def device_file(directory: Path, gpu: int) -> Path:
+    """What stands for a GPU's ``/dev/nvidiaN``."""
+    return directory / DEVICE_FILES / f"nvidia{gpu}"
 
 
 class Machine:
@@ -148,6 +162,9 @@ class Machine:
             xids=tuple(int(fault.xid) for fault in kept if fault.kind == FAULT_XID),
             ecc_single=int(gpu.ecc_single),
             ecc_double=int(gpu.ecc_double),
+            remap_pending=bool(gpu.remap_pending),
+            remap_failed=bool(gpu.remap_failed),
+            temperature_c=int(gpu.temperature_c),
         )
 
     def _contexts(self, gpu: int) -> Iterator[int]:
@@ -268,10 +285,41 @@ class Machine:
         """An ECC error: single-bit ones are corrected, double-bit ones end all contexts. Raises NotFound."""
         self._inject(gpu, FAULT_ECC_DOUBLE if double else FAULT_ECC_SINGLE, 0, ECC_ERROR if double else 0, False)
 
+    def inject_remap(self, gpu: int, failed: bool = False) -> None:
+        """A row of the GPU's memory waits for a reset to be remapped, or could not be. Raises NotFound."""
+        self._check(gpu)
+        self._library.simgpu_remap(self._observer, gpu, failed)
+
+    def set_temperature(self, gpu: int, temperature_c: int) -> None:
+        """Says how hot the GPU is, until it is said again; 0: as its load makes it. Raises InvalidRequest, NotFound."""
+        self._check(gpu)
+        if not 0 <= temperature_c <= TEMPERATURE_LIMIT_C:
+            raise InvalidRequest(f"{temperature_c} °C is no temperature of a GPU: give 0 to {TEMPERATURE_LIMIT_C}")
+        self._library.simgpu_set_temperature(self._observer, gpu, temperature_c)
+
+    def remove_file(self, gpu: int) -> None:
+        """The GPU's device file goes. Raises NotFound."""
+        self._check(gpu)
+        device_file(self.directory, gpu).unlink(missing_ok=True)
+
+    def restore_file(self, gpu: int) -> None:
+        """The GPU's device file comes back. Raises NotFound."""
+        self._check(gpu)
+        device_file(self.directory, gpu).touch()
+
+    def reset(self, gpu: int) -> None:
+        """Resets the GPU: one that was lost is back, and counts since the driver's start begin anew. Programs that had
+        a context on it have to start again. Raises NotFound."""
+        self._check(gpu)
+        self._library.simgpu_reset(self._observer, gpu, LOST_ERROR)
+
     def _inject(self, gpu: int, kind: int, xid: int, error: int, lost: bool) -> None:
+        self._check(gpu)
+        self._library.simgpu_inject(self._observer, gpu, kind, xid, error, lost)
+
+    def _check(self, gpu: int) -> None:
         if not 0 <= gpu < self.gpu_count:
             raise NotFound(f"there is no GPU {gpu}: the machine has {self.gpu_count}, numbered from 0")
-        self._library.simgpu_inject(self._observer, gpu, kind, xid, error, lost)
 
     def _text(self, value: Any) -> str:
         text = self._ffi.string(value)

@@ -194,6 +194,42 @@ def ecc_command(directory: Path, gpu: int, double: bool) -> None:
     Machine(directory).inject_ecc(gpu, double)
 
 
+@fault.command("remap")
+@machine_option
+@gpu_option
+@click.option("--failed", is_flag=True, help="It could not be done; without it, it waits for a reset.")
+def remap_command(directory: Path, gpu: int, failed: bool) -> None:
+    """A row of the GPU's memory is to be remapped."""
+    Machine(directory).inject_remap(gpu, failed)
+
+
+@fault.command("temperature")
+@machine_option
+@gpu_option
+@click.argument("celsius", type=int)
+def temperature_command(directory: Path, gpu: int, celsius: int) -> None:
+    """The GPU is so hot, until this is called again; 0: as its load makes it."""
+    Machine(directory).set_temperature(gpu, celsius)
+
+
+@fault.command("file")
+@machine_option
+@gpu_option
+@click.option("--back", is_flag=True, help="It comes back.")
+def file_command(directory: Path, gpu: int, back: bool) -> None:
+    """The GPU's device file (dev/nvidiaN in the machine's directory) goes."""
+    machine = Machine(directory)
+    (machine.restore_file if back else machine.remove_file)(gpu)
+
+
+@command.command("reset")
+@machine_option
+@gpu_option
+def reset_command(directory: Path, gpu: int) -> None:
+    """Resets a GPU, as `nvidia-smi --gpu-reset` does: a lost one is back. Ends the contexts on it."""
+    Machine(directory).reset(gpu)
+
+
 def _existing(directory: Path) -> Path:
     """The directory of a machine that can be opened. Raises NotFound, Unavailable."""
     return Machine(directory).directory.absolute()

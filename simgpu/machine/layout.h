@@ -4,7 +4,7 @@
  * Every time is CLOCK_MONOTONIC in nanoseconds, which all containers of a machine share. */
 
 enum simgpu_limits {
-    SIMGPU_VERSION = 3,
+    SIMGPU_VERSION = 4,
     SIMGPU_GPUS = 16,        /* GPUs of one machine at most */
     SIMGPU_PROCESSES = 1024, /* slots; a dead process keeps its slot until no other is free */
     SIMGPU_CONTEXTS = 256,   /* contexts of one GPU at a time */
@@ -184,7 +184,15 @@ struct simgpu_gpu {
     uint64_t ecc_double;
     uint64_t fault_count;
     struct simgpu_fault faults[64];
-    uint64_t padding1[2];
+    uint32_t temperature_c; /* set by a fault; 0: what the load makes it */
+    uint32_t remapped_rows; /* of its memory, done */
+    uint32_t remap_pending; /* 1: a row waits for a reset to be remapped */
+    uint32_t remap_failed;  /* 1: once it could not be done */
+    uint64_t reset_ns;      /* when it was reset last, or made; and what it had counted then: */
+    uint64_t reset_busy_ns;
+    uint64_t reset_ecc_single;
+    uint64_t reset_ecc_double;
+    uint64_t padding1[4];
     uint32_t lock;
     uint32_t recoveries; /* times that a dead holder's lock was taken over */
     uint64_t detached_bytes; /* memory of processes and exports on this GPU */

@@ -57,6 +57,7 @@ static void describe(struct simgpu_machine *shared, const struct simgpu_plan *pl
         gpu->pci_bus = 0x10 * (index + 1);
         gpu->running = -1;
         gpu->time_ns = shared->created_ns;
+        gpu->reset_ns = shared->created_ns;
     }
     memcpy(shared->magic, MAGIC, sizeof MAGIC);
 }

@@ -85,6 +85,10 @@ void futex_wake_all(uint32_t *word);
 /* Injects a fault. `error` is the CUresult that contexts get; 0: none. */
 void machine_fault(struct machine *machine, uint32_t gpu, uint32_t kind, uint32_t xid, uint32_t error, bool lost);
 
+/* Resets a GPU: what was lost is back, what waited for it is done, and counts since the driver's start begin anew. Live
+ * contexts get `error`, if they have none yet. */
+void machine_reset(struct machine *machine, uint32_t gpu, uint32_t error);
+
 static inline uint64_t clock_now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

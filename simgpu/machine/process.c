@@ -248,3 +248,21 @@ void machine_fault(struct machine *machine, uint32_t gpu_index, uint32_t kind, u
     __atomic_add_fetch(&machine->shared->faults, 1, __ATOMIC_RELEASE);
     futex_wake_all(&machine->shared->faults);
 }
+
+void machine_reset(struct machine *machine, uint32_t gpu_index, uint32_t error) {
+    struct simgpu_gpu *gpu = &machine->shared->gpus[gpu_index];
+    machine_advance_and_lock(machine, gpu_index);
+    for (uint32_t context = 0; context < SIMGPU_CONTEXTS; context++) {
+        if (gpu->contexts[context].state == SIMGPU_CONTEXT_LIVE && !gpu->contexts[context].error)
+            store_u32(&gpu->contexts[context].error, error);
+    }
+    gpu->remapped_rows += gpu->remap_pending;
+    store_u32(&gpu->remap_pending, 0);
+    store_u64(&gpu->reset_ecc_single, gpu->ecc_single);
+    store_u64(&gpu->reset_ecc_double, gpu->ecc_double);
+    store_u64(&gpu->reset_busy_ns, gpu->busy_ns);
+    store_u64(&gpu->reset_ns, clock_now_ns());
+    /* Last: who finds it there finds it as it is after the reset. */
+    store_u32(&gpu->lost, 0);
+    gpu_unlock(gpu);
+}

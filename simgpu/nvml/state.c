@@ -1,4 +1,6 @@
 /* How a device is: memory, load, and what follows from it. */
+#include <string.h>
+
 #include "nvml/nvml.h"
 
 /* ---- memory ---- */
@@ -77,14 +79,25 @@ EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtili
     return NVML_SUCCESS;
 }
 
-/* Idle at 30 °C and a tenth of the limit, at full load 75 °C and all of it. */
+/* Idle at 30 °C and a tenth of the limit, at full load 75 °C and all of it, unless a fault makes it hotter. */
 EXPORT nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensorType,
                                              unsigned int *temp) {
     DEVICE(gpu, device, temp);
     if (sensorType != NVML_TEMPERATURE_GPU)
         return NVML_ERROR_INVALID_ARGUMENT;
     machine_advance(&library.machine, device->gpu);
-    *temp = 30 + percent(gpu, true) * 45 / 100;
+    uint32_t set_c = load_u32(&gpu->temperature_c);
+    *temp = set_c ? set_c : 30 + percent(gpu, true) * 45 / 100;
+    return NVML_SUCCESS;
+}
+
+/* A tenth of the power limit all the time, the rest while it runs something. */
+EXPORT nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *energy) {
+    DEVICE(gpu, device, energy);
+    machine_advance(&library.machine, device->gpu);
+    uint64_t passed_us = (clock_now_ns() - load_u64(&gpu->reset_ns)) / 1000;
+    uint64_t busy_us = (load_u64(&gpu->busy_ns) - load_u64(&gpu->reset_busy_ns)) / 1000;
+    *energy = gpu->model.power_limit_mw / 10 * (passed_us + 9 * busy_us) / 1000000;
     return NVML_SUCCESS;
 }
 
@@ -154,7 +167,26 @@ static nvmlReturn_t ecc_errors(nvmlDevice_t device, nvmlMemoryErrorType_t type, 
         return NVML_ERROR_INVALID_ARGUMENT;
     if (!gpu->model.ecc)
         return NVML_ERROR_NOT_SUPPORTED;
-    *errors = type == NVML_MEMORY_ERROR_TYPE_CORRECTED ? load_u64(&gpu->ecc_single) : load_u64(&gpu->ecc_double);
+    bool corrected = type == NVML_MEMORY_ERROR_TYPE_CORRECTED;
+    *errors = load_u64(corrected ? &gpu->ecc_single : &gpu->ecc_double);
+    if (counter == NVML_VOLATILE_ECC)
+        *errors -= load_u64(corrected ? &gpu->reset_ecc_single : &gpu->reset_ecc_double);
+    return NVML_SUCCESS;
+}
+
+/* From Ampere on. All errors that cannot be corrected are in one row. */
+EXPORT nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *corrRows, unsigned int *uncRows,
+                                              unsigned int *isPending, unsigned int *failureOccurred) {
+    DEVICE(gpu, device, corrRows);
+    if (!uncRows || !isPending || !failureOccurred)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (!gpu->model.ecc || strcmp(gpu->model.architecture, "volta") == 0 ||
+        strcmp(gpu->model.architecture, "turing") == 0)
+        return NVML_ERROR_NOT_SUPPORTED;
+    *corrRows = 0;
+    *uncRows = load_u32(&gpu->remapped_rows);
+    *isPending = load_u32(&gpu->remap_pending);
+    *failureOccurred = load_u32(&gpu->remap_failed);
     return NVML_SUCCESS;
 }
 

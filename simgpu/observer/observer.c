@@ -43,3 +43,16 @@ void simgpu_inject(struct observer *observer, uint32_t gpu, uint32_t kind, uint3
                           int lost) {
     machine_fault(&observer->machine, gpu, kind, xid, error, lost != 0);
 }
+
+void simgpu_reset(struct observer *observer, uint32_t gpu, uint32_t error) {
+    machine_reset(&observer->machine, gpu, error);
+}
+
+void simgpu_set_temperature(struct observer *observer, uint32_t gpu, uint32_t temperature_c) {
+    store_u32(&observer->machine.shared->gpus[gpu].temperature_c, temperature_c);
+}
+
+void simgpu_remap(struct observer *observer, uint32_t gpu, int failed) {
+    struct simgpu_gpu *shared = &observer->machine.shared->gpus[gpu];
+    store_u32(failed ? &shared->remap_failed : &shared->remap_pending, 1);
+}

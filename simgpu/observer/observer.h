@@ -14,3 +14,9 @@ uint64_t simgpu_look(struct observer *observer);
 int32_t simgpu_pid(const struct observer *observer, uint32_t slot);
 /* Injects a fault; `error` is the CUresult that the GPU's contexts get (0: none), `lost` that the GPU is gone. */
 void simgpu_inject(struct observer *observer, uint32_t gpu, uint32_t kind, uint32_t xid, uint32_t error, int lost);
+/* Resets a GPU; live contexts get `error`. */
+void simgpu_reset(struct observer *observer, uint32_t gpu, uint32_t error);
+/* Says how hot a GPU is; 0: what its load makes it. */
+void simgpu_set_temperature(struct observer *observer, uint32_t gpu, uint32_t temperature_c);
+/* A row of a GPU's memory waits for a reset to be remapped, or could not be. */
+void simgpu_remap(struct observer *observer, uint32_t gpu, int failed);

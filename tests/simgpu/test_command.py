@@ -105,10 +105,27 @@ def test_faults_are_injected(simulated: Simulated) -> None:
     assert run("fault", "ecc", *where).exit_code == 0
     assert run("fault", "ecc", *where, "--double").exit_code == 0
     assert run("fault", "lost", *where).exit_code == 0
+    assert run("fault", "remap", *where).exit_code == 0
+    assert run("fault", "remap", *where, "--failed").exit_code == 0
+    assert run("fault", "temperature", *where, 95).exit_code == 0
     gpu = simulated.machine.gpus()[1]
     assert gpu.lost
     assert gpu.xids == (31, 79)
     assert (gpu.ecc_single, gpu.ecc_double) == (1, 1)
+    assert (gpu.remap_pending, gpu.remap_failed, gpu.temperature_c) == (True, True, 95)
+    assert run("reset", *where).exit_code == 0
+    gpu = simulated.machine.gpus()[1]
+    assert (gpu.lost, gpu.remap_pending, gpu.remap_failed) == (False, False, True)
+
+
+def test_a_gpus_device_file_goes_and_comes_back(simulated: Simulated) -> None:
+    where = ("--machine", simulated.directory, "--gpu", 1)
+    files = simulated.directory / "dev"
+    assert sorted(path.name for path in files.iterdir()) == ["nvidia0", "nvidia1"]
+    assert run("fault", "file", *where).exit_code == 0
+    assert [path.name for path in files.iterdir()] == ["nvidia0"]
+    assert run("fault", "file", *where, "--back").exit_code == 0
+    assert sorted(path.name for path in files.iterdir()) == ["nvidia0", "nvidia1"]
 
 
 @pytest.mark.parametrize(
@@ -139,6 +156,10 @@ def test_what_is_not_on_the_machine_is_said_in_one_line(simulated: Simulated) ->
         (("create", *where), "already holds a machine"),
         (("fault", "xid", *where, "--gpu", 5, 31), "there is no GPU 5"),
         (("fault", "xid", *where, 0), "0 is no XID"),
+        (("fault", "temperature", *where, 300), "300 °C is no temperature"),
+        (("fault", "remap", *where, "--gpu", 2), "there is no GPU 2"),
+        (("fault", "file", *where, "--gpu", 2), "there is no GPU 2"),
+        (("reset", *where, "--gpu", 2), "there is no GPU 2"),
         (("log", *where, "--gpu", 2), "there is no GPU 2"),
         (("run", *where, "--", "/nonexistent/program"), "cannot be run"),
     ):

@@ -25,6 +25,14 @@ def test_work_on_a_lost_gpu_fails_and_goes_on_on_the_other(simulated: Simulated)
     assert simulated.machine.gpus()[0].xids == (79,)
 
 
+def test_work_on_a_gpu_that_was_reset_fails_until_the_program_starts_anew(simulated: Simulated) -> None:
+    program = simulated.python(WORKS)
+    assert program.line() == "works"
+    simulated.machine.reset(0)
+    assert program.result() == [719, 719, 719, 719, 0, 0]
+    assert simulated.burn("", "--seconds", 0.05, "--mode", "sync").result()["launches"] > 0
+
+
 def test_a_double_bit_error_ends_the_contexts_but_not_the_gpu(simulated: Simulated) -> None:
     program = simulated.python(WORKS)
     assert program.line() == "works"

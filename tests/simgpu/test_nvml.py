@@ -159,6 +159,55 @@ result([nv.nvmlDeviceGetTotalEccErrors(zero, kind, 0) for kind in (0, 1)])
     assert simulated.python(HEAD + script).result() == [3, 1]
 
 
+def test_a_reset_brings_a_lost_gpu_back_and_begins_its_counts_anew(simulate: Callable[..., Simulated]) -> None:
+    simulated = simulate(gpus=2, model="a100")
+    machine = simulated.machine
+    machine.inject_ecc(0)
+    machine.inject_ecc(0, double=True)
+    machine.inject_remap(0)
+    script = """
+zero, one = nv.nvmlDeviceGetHandleByIndex(0), nv.nvmlDeviceGetHandleByIndex(1)
+def look():
+    return [[nv.nvmlDeviceGetTotalEccErrors(zero, kind, counter) for kind in (0, 1) for counter in (0, 1)],
+            nv.nvmlDeviceGetRemappedRows(zero)]
+time.sleep(0.2)
+before, energy = look(), nv.nvmlDeviceGetTotalEnergyConsumption(zero)
+print("looked", flush=True)
+while not failure(nv.nvmlDeviceGetName, zero):
+    time.sleep(0.01)
+lost = failure(nv.nvmlDeviceGetTotalEnergyConsumption, zero)
+print("lost", flush=True)
+while failure(nv.nvmlDeviceGetName, zero):
+    time.sleep(0.01)
+result([before, lost, look(), 0 < energy, nv.nvmlDeviceGetTotalEnergyConsumption(zero) < energy,
+        nv.nvmlDeviceGetTotalEnergyConsumption(one) > energy])
+"""
+    program = simulated.python(HEAD + script)
+    assert program.line() == "looked"
+    machine.inject_lost(0)
+    assert program.line() == "lost"
+    machine.reset(0)
+    before, lost, after, *energy = program.result()
+    assert before == [[1, 1, 1, 1], [0, 0, 1, 0]]
+    assert lost == 15
+    # Volatile counts begin anew, aggregate ones go on; the row that waited is remapped.
+    assert after == [[0, 1, 0, 1], [0, 1, 0, 0]]
+    assert energy == [True, True, True]
+
+
+def test_a_gpu_of_before_ampere_remaps_no_rows(simulated: Simulated) -> None:
+    script = "result(failure(nv.nvmlDeviceGetRemappedRows, nv.nvmlDeviceGetHandleByIndex(0)))"
+    assert simulated.python(HEAD + script).result() == 3
+
+
+def test_a_gpu_is_as_hot_as_a_fault_says(simulated: Simulated) -> None:
+    simulated.machine.set_temperature(1, 97)
+    script = "result([nv.nvmlDeviceGetTemperature(nv.nvmlDeviceGetHandleByIndex(index), 0) for index in (0, 1)])"
+    assert simulated.python(HEAD + script).result() == [30, 97]
+    simulated.machine.set_temperature(1, 0)
+    assert simulated.python(HEAD + script).result() == [30, 30]
+
+
 def test_a_card_without_ecc_says_so(simulate: Callable[..., Simulated]) -> None:
     simulated = simulate(gpus=1, model="rtx3090")
     script = """
