@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from deviceplugin.health_config import HealthConfig
 from deviceplugin.injection_config import Injection
 from edgeshare.devices import Accelerator
 from edgeshare.errors import NotFound
@@ -74,6 +75,9 @@ class NodeConfig(BaseModel):
     compare_s: Annotated[float, Field(ge=0.1, le=3600)] = 10
     """How often the allocations are compared with what the kubelet and the manager have, without any other
     cause."""
+
+    health: HealthConfig = HealthConfig()
+    """When a device is not healthy, and when it is again."""
 
 
 class Config(NodeConfig):

@@ -6,9 +6,11 @@ from functools import partial
 
 from prometheus_client.core import HistogramMetricFamily, Metric
 
+from deviceplugin.health_metrics import health_families
 from deviceplugin.tally import BUCKETS_S, Durations, Tally
 from edgeshare import __version__, prometheus
 from edgeshare.devices import Accelerator, Device
+from edgeshare.health import Health
 from edgeshare.units import NS_PER_S
 
 PREFIX = "edgeshare_deviceplugin"
@@ -30,6 +32,7 @@ class Figures:
     config: str
     config_refused: bool
     tally: Tally
+    healths: Sequence[tuple[Device, Health]]
 
 
 def exposition(figures: Figures) -> bytes:
@@ -52,6 +55,7 @@ def families(figures: Figures) -> Iterator[Metric]:
             for device in figures.listed
         ],
     )
+    yield from health_families(figures.healths)
     yield _gauge(
         "driver_broken",
         "1: a driver is there and does not answer, 0: it does, or there is none.",

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from deviceplugin.quantity import whole_number
-from edgeshare.devices import Device
+from edgeshare.devices import Accelerator, Device
 from edgeshare.errors import Unavailable
+from edgeshare.health import Health
 from edgeshare.names import CONFIG_DEFAULT, CONFIG_LABEL, GPU_MEMORY_MIB
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 COMPONENT = "edgeshare-deviceplugin"
+
+KINDS = {Accelerator.GPU: "GPU", Accelerator.EDGETPU: "EdgeTPU"}
+"""How people call them."""
 
 
 class Node:
@@ -57,18 +61,15 @@ class Node:
             told = {GPU_MEMORY_MIB: str(memory_mib)}
             await asyncio.to_thread(self._kube.patch_node_resources, self._name, told, told)
 
-    async def tell_health(self, before: Iterable[Device], now: Iterable[Device]) -> None:
-        """Writes an event for each GPU whose health changed; says so in the log where that cannot be done."""
-        was = {device.id: device for device in before}
-        for device in now:
-            if device.healthy == (was[device.id].healthy if device.id in was else True):
-                continue
-            state = "healthy again" if device.healthy else f"not healthy: {device.cause}"
-            reason = "GPUHealthy" if device.healthy else "GPUUnhealthy"
+    async def tell_health(self, changes: Iterable[tuple[Device, Health]]) -> None:
+        """Writes an event for each device whose health changed; says so in the log where that cannot be done."""
+        for device, health in changes:
+            kind = KINDS[device.accelerator]
+            reason = f"{kind}Healthy" if health.healthy else f"{kind}Unhealthy"
             try:
-                await self._event(reason, f"GPU {device.id} is {state}", warning=not device.healthy)
+                await self._event(reason, f"{kind} {device.id} is {health}", warning=not health.healthy)
             except Unavailable as error:
-                logger.warning("no event of the health of GPU %s: %s", device.id, error)
+                logger.warning("no event of the health of %s %s: %s", kind, device.id, error)
 
     async def _event(self, reason: str, message: str, warning: bool) -> None:
         # Its name for a uid, as in the kubelet's own events about it: `kubectl describe` looks for that.

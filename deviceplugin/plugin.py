@@ -15,6 +15,7 @@ from deviceplugin.applicants import Applicants
 from deviceplugin.cdi import Specs
 from deviceplugin.config import Config
 from deviceplugin.devices import Devices
+from deviceplugin.health_watch import HealthWatch
 from deviceplugin.holdings import Holdings
 from deviceplugin.identity import Identity
 from deviceplugin.ledger import Ledger
@@ -35,7 +36,6 @@ from deviceplugin.starting import Starting
 from deviceplugin.tally import Tally
 from deviceplugin.waiting import first_of
 from edgeshare import web
-from edgeshare.devices import Device
 from edgeshare.errors import EdgeshareError, InvalidRequest
 from edgeshare.names import GPU_PERCENT, HOOK_LIBRARY
 from edgeshare.podresources import PodResources
@@ -72,6 +72,7 @@ class Plugin:
         kubelet_dir = kubelet_dir or config.kubelet_dir
         self._metrics_address = config.metrics_address
         self._devices = Devices()
+        self._health = HealthWatch(self._settings.now.health, state_dir / "health")
         self._notices = Notices()
         self._tally = Tally()
         kube, node_name = _cluster(config, environment)
@@ -87,7 +88,9 @@ class Plugin:
         self._admission = Admission(self._devices, self._holdings, listings, Applicants(kube))
         self._starting = Starting(self._devices, self._holdings, listings, self._identity, Manager(runtime_dir))
         self._lifecycle = Lifecycle(kubelet_dir / "device-plugins", GPU_PERCENT, self._make_service)
-        self._scan = Scan(self._devices, self._settings, self._held, Rivals(listings.others), self._notices)
+        self._scan = Scan(
+            self._devices, self._health, self._settings, self._held, Rivals(listings.others), self._notices
+        )
         self._reloading = Reloading(config_path, self._settings, ChosenName(state_dir / "config-name"), self._notices)
         self._allocated = asyncio.Event()
         self._node_changed = asyncio.Event()
@@ -127,7 +130,8 @@ class Plugin:
             # A kubelet that finds its plugin may at once start containers anew.
             self._specs.keep_or_tell()
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
-            tasks.create_task(self._scan.run(stop, lambda before: self._changed(before, tasks)))
+            self._changed(tasks)
+            tasks.create_task(self._scan.run(stop, lambda before: self._changed(tasks)))
             tasks.create_task(self._compare(stop))
             tasks.create_task(self._meet_node(stop))
             tasks.create_task(self._reloading.run(stop, hangup, self._node_changed.set))
@@ -152,15 +156,14 @@ class Plugin:
             config=self._settings.name,
             config_refused=self._notices.are_there(Reason.CONFIG_REFUSED, Reason.CONFIG_UNKNOWN),
             tally=copy.deepcopy(self._tally),
+            healths=self._health.health(),
         )
 
-    def _changed(self, before: tuple[Device, ...], tasks: asyncio.TaskGroup) -> None:
-        for device in self._devices.now:
-            if not device.healthy:
-                logger.warning("GPU %s is not healthy: %s", device.id, device.cause)
+    def _changed(self, tasks: asyncio.TaskGroup) -> None:
         self._node_changed.set()
-        if self._node is not None:
-            tasks.create_task(self._node.tell_health(before, self._devices.now))
+        changes = self._health.changes()
+        if self._node is not None and changes:
+            tasks.create_task(self._node.tell_health(changes))
 
     async def _compare(self, stop: asyncio.Event) -> None:
         said = ""

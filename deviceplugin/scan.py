@@ -1,12 +1,12 @@
-"""Looks at the machine's devices again and again. None, or no driver, is normal: the list is empty until there is one.
-A driver that does not answer is not."""
+"""Looks at the machine's devices again and again, and at once when a driver reports a fault. None, or no driver, is
+normal: the list is empty until there is one. A driver that does not answer is not."""
 
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from dataclasses import replace
 
 from deviceplugin.devices import Devices
+from deviceplugin.health_watch import HealthWatch
 from deviceplugin.notices import Notices, Reason
 from deviceplugin.rivals import Rivals
 from deviceplugin.selection import select
@@ -26,6 +26,7 @@ class Scan:
     def __init__(
         self,
         devices: Devices,
+        health: HealthWatch,
         settings: Settings,
         held: Callable[[], Collection[str]],
         rivals: Rivals,
@@ -33,6 +34,8 @@ class Scan:
     ) -> None:
         """``held`` tells the devices that containers have units of."""
         self._devices = devices
+        self._health = health
+        self._hurry = asyncio.Event()
         self._settings = settings
         self._held = held
         self._rivals = rivals
@@ -46,12 +49,16 @@ class Scan:
         """Why something that is there cannot be listed."""
 
     async def run(self, stop: asyncio.Event, changed: Callable[[tuple[Device, ...]], None]) -> None:
-        """Looks every interval, and when the configuration changes, until ``stop``; calls ``changed`` with the devices
-        as they were before each change."""
+        """Looks every interval, at a fault, and when the configuration changes, until ``stop``; calls ``changed`` with
+        the devices as they were before each change."""
+        loop = asyncio.get_running_loop()
+        self._health.listen(lambda: loop.call_soon_threadsafe(self._hurry.set))
         while not stop.is_set():
             reloaded = self._settings.next_change()
+            self._hurry.clear()
             await self.look(changed)
-            await first_of(stop, reloaded, timeout_s=self._settings.now.rescan_s)
+            await first_of(stop, reloaded, self._hurry, timeout_s=self._settings.now.rescan_s)
+        await asyncio.to_thread(self._health.close)
         await asyncio.to_thread(self._inventories.close)
 
     async def look(self, changed: Callable[[tuple[Device, ...]], None]) -> None:
@@ -78,10 +85,11 @@ class Scan:
         self.troubles = self._inventories.troubles
         there = ", ".join(f"{device.source} {device.id} ({device.model})" for device in found)
         self._say(f"devices: {there}" if there else f"no device: {'; '.join(self._inventories.absent)}")
-        # Of a source that is no longer asked; its containers run on.
-        seen = {device.id for device in found}
-        left = [device for device in self.found if device.id in held and device.id not in seen]
-        return found + [replace(device, healthy=False, cause="it is no longer looked for") for device in left]
+        self._health.configure(self._settings.now.health)
+        judged = self._health.judge(found, "; ".join(self.troubles))
+        # One of a source that is no longer asked is listed while containers have it: they run on.
+        asked = {source.name for source in sources_of(config)}
+        return [device for device in judged if device.source in asked or device.id in held]
 
     def _say(self, text: str) -> None:
         if text != self._said:

@@ -1,0 +1,225 @@
+"""A device's health, from the driver and the file system to the kubelet, and over restarts."""
+
+import asyncio
+import json
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from node_under_test import UUIDS, Node
+from scripted_api_server import ApiServer
+from scripted_kubelet import Pod
+
+SAFETY_S = 30
+CALM_S = 0.5
+
+
+async def until(true: Callable[[], Any]) -> None:
+    """Waits for what tells nobody when it comes to be so."""
+    async with asyncio.timeout(SAFETY_S):
+        while not true():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
+def ill(node: Node) -> set[str]:
+    """The devices with a unit that is not healthy; each has none that is."""
+    units = node.kubelet.plugin.units
+    found = {unit.partition("::")[0] for unit, health in units.items() if health != "Healthy"}
+    assert not {unit for unit in node.kubelet.healthy() if unit.partition("::")[0] in found}
+    assert len(units) == 200
+    return found
+
+
+async def start(node: Node, **health: Any) -> None:
+    """A plugin with these settings of health, registered."""
+    await node.start_plugin(health={"root": str(node.machine_dir), **health})
+    await node.kubelet.until(registrations=1)
+
+
+async def restart(node: Node, number: signal.Signals) -> None:
+    registrations = len(node.kubelet.registrations)
+    await node.stop_plugin(number)
+    await node.start_plugin(health={"root": str(node.machine_dir)})
+    await node.kubelet.until(registrations=registrations + 1)
+
+
+async def test_a_fault_reaches_the_kubelet_at_once_and_not_at_the_next_look(node: Node) -> None:
+    await node.start_plugin(rescan_s=600)
+    await node.kubelet.until(healthy=200)
+    node.machine.inject_xid(1, 62)
+    await node.kubelet.until(healthy=100)
+    assert ill(node) == {UUIDS[1]}
+
+
+async def test_a_fault_is_over_after_a_reset_and_not_before(node: Node) -> None:
+    await start(node)
+    node.machine.inject_xid(0, 79)
+    await node.kubelet.until(healthy=100)
+    lists = node.kubelet.plugin.lists
+    await asyncio.sleep(1)  # ten looks
+    assert (ill(node), node.kubelet.plugin.lists) == ({UUIDS[0]}, lists)
+    node.machine.reset(0)
+    await node.kubelet.until(healthy=200)
+    await node.until_said(f"GPU {UUIDS[0]} is healthy again")
+
+
+async def test_a_lost_gpu_is_listed_with_its_fault_by_a_plugin_that_starts_anew(node: Node) -> None:
+    await start(node)
+    await node.kubelet.until(healthy=200)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        node.machine.inject_lost(0)
+        await node.kubelet.until(healthy=100)
+        await restart(node, number)
+        await node.kubelet.until(healthy=100)
+        assert ill(node) == {UUIDS[0]}
+        node.machine.reset(0)
+        await node.kubelet.until(healthy=200)
+
+
+async def test_a_fault_outlives_the_plugin_and_the_kubelet(node: Node) -> None:
+    await start(node)
+    node.machine.inject_xid(1, 48)
+    await node.kubelet.until(healthy=100)
+    said = node.plugin_log.read_text()
+    await node.kubelet.stop()
+    await node.kubelet.start()
+    await node.kubelet.until(healthy=100)
+    await restart(node, signal.SIGKILL)
+    await node.kubelet.until(healthy=100)
+    assert ill(node) == {UUIDS[1]}
+    # Since the time of the fault, not of the restart; and it is no news.
+    (line,) = [line for line in said.splitlines() if "XID 48" in line]
+    kept = json.loads((node.state_dir / f"health/{UUIDS[1]}.json").read_text())["state"]["conditions"]
+    assert [condition["reason"] for condition in kept] == ["Xid"]
+    assert node.plugin_log.read_text().count("not healthy: XID 48") == 1
+    assert "since 20" in line
+
+
+async def test_a_reset_while_the_plugin_is_away_is_seen(node: Node) -> None:
+    await start(node)
+    # A count of its memory's errors: that of a young machine's energy is soon as high as before.
+    node.machine.inject_ecc(1, double=True)
+    await node.kubelet.until(healthy=100)
+    node.machine.inject_lost(1)
+    await node.until_said("XID 79")
+    await node.stop_plugin(signal.SIGTERM)
+    node.machine.reset(1)
+    await node.start_plugin(health={"root": str(node.machine_dir)})
+    await node.kubelet.until(registrations=2, healthy=200)
+
+
+async def test_a_gpu_that_is_lost_while_the_plugin_is_away_takes_a_reset_too(node: Node) -> None:
+    await start(node)
+    await node.kubelet.until(healthy=200)
+    await node.stop_plugin(signal.SIGTERM)
+    node.machine.inject_lost(1)
+    await node.start_plugin(health={"root": str(node.machine_dir)})
+    await node.kubelet.until(registrations=2, healthy=100)
+    kept = json.loads((node.state_dir / f"health/{UUIDS[1]}.json").read_text())["state"]["conditions"]
+    assert [(condition["reason"], condition["source"]) for condition in kept] == [("FellOffBus", "driver")]
+    assert ill(node) == {UUIDS[1]}
+
+
+async def test_a_memory_error_while_the_plugin_is_away_is_seen(node: Node) -> None:
+    await start(node)
+    await node.kubelet.until(healthy=200)
+    await node.stop_plugin(signal.SIGTERM)
+    node.machine.inject_ecc(0, double=True)
+    await node.start_plugin(health={"root": str(node.machine_dir)})
+    await node.kubelet.until(registrations=2, healthy=100)
+    assert ill(node) == {UUIDS[0]}
+
+
+async def test_heat_counts_from_the_limit_on_and_until_it_is_calm(node: Node) -> None:
+    await start(node, temperature_limit_c=90, temperature_margin_c=10, temperature_calm_s=CALM_S)
+    node.machine.set_temperature(0, 89)
+    node.machine.set_temperature(1, 90)
+    await node.kubelet.until(healthy=100)
+    assert ill(node) == {UUIDS[1]}
+    node.machine.set_temperature(1, 80)
+    await asyncio.sleep(2 * CALM_S)
+    assert ill(node) == {UUIDS[1]}
+    node.machine.set_temperature(1, 79)
+    await node.kubelet.until(healthy=200)
+
+
+async def test_a_passing_xid_is_over_after_a_while_and_an_applications_is_none(node: Node) -> None:
+    await start(node, passing_xid_quiet_s=CALM_S)
+    node.machine.inject_xid(0, 13)
+    node.machine.inject_xid(1, 94)
+    await node.kubelet.until(healthy=100)
+    assert ill(node) == {UUIDS[1]}
+    await node.kubelet.until(healthy=200)
+
+
+async def test_the_ignored_xids_are_the_configurations(node: Node) -> None:
+    await start(node, ignored_xids=[62])
+    node.machine.inject_xid(0, 62)
+    node.machine.inject_xid(1, 13)
+    await node.kubelet.until(healthy=100)
+    assert ill(node) == {UUIDS[1]}
+
+
+async def test_a_gpus_file_that_goes_and_comes_back(node: Node) -> None:
+    await start(node)
+    await node.kubelet.until(healthy=200)
+    node.machine.remove_file(1)
+    await node.kubelet.until(healthy=100)
+    assert ill(node) == {UUIDS[1]}
+    await node.until_said("not healthy: /dev/nvidia1 is gone (file-system")
+    node.machine.restore_file(1)
+    await node.kubelet.until(healthy=200)
+
+
+async def test_capacity_stays_while_devices_come_and_go(node: Node) -> None:
+    """One after the other, both at once, and back."""
+    await start(node)
+    for healthy, change in (
+        (100, lambda: node.machine.inject_lost(0)),
+        (200, lambda: node.machine.reset(0)),
+        (100, lambda: node.machine.inject_xid(1, 79)),
+        (0, lambda: node.machine.inject_lost(0)),
+        (100, lambda: node.machine.reset(1)),
+        (200, lambda: node.machine.reset(0)),
+    ):
+        change()
+        await node.kubelet.until(healthy=healthy)
+        assert len(node.kubelet.plugin.units) == 200
+
+
+async def test_containers_keep_their_units_of_a_device_that_fails(ready: Node) -> None:
+    pod = Pod("trainer", {"main": 40})
+    before = (await ready.kubelet.run(pod))["main"]
+    held = ready.kubelet.held[pod.uid, "main"]
+    gpu = UUIDS.index(next(iter(held)).partition("::")[0])
+    ready.machine.inject_xid(gpu, 62)
+    await ready.kubelet.until(healthy=100)
+    assert not held & ready.kubelet.healthy()
+    # It may start again: whether its device can be used is for it to find out, and for its owner to decide.
+    assert await ready.kubelet.start_container(pod, "main") == before
+
+
+async def test_an_event_names_cause_source_time_and_cure_once(in_cluster: Node, api: ApiServer) -> None:
+    in_cluster.machine.inject_xid(1, 62)
+    await until(lambda: api.events)
+    await in_cluster.kubelet.until(healthy=100)
+    in_cluster.machine.reset(1)
+    await in_cluster.kubelet.until(healthy=200)
+    await until(lambda: len(api.events) == 2)
+    first, second = api.events
+    assert (first["type"], first["reason"]) == ("Warning", "GPUUnhealthy")
+    assert first["message"].startswith(f"GPU {UUIDS[1]} is not healthy: XID 62 (driver-event, since 20")
+    assert first["message"].endswith("; healthy again after a reset of the GPU or a reboot")
+    assert (second["type"], second["reason"]) == ("Normal", "GPUHealthy")
+    assert second["message"] == f"GPU {UUIDS[1]} is healthy again"
+
+
+async def test_a_known_fault_is_no_new_event_after_a_restart(in_cluster: Node, api: ApiServer) -> None:
+    in_cluster.machine.inject_xid(1, 62)
+    await until(lambda: api.events)
+    await in_cluster.stop_plugin(signal.SIGTERM)
+    await in_cluster.start_plugin(kubeconfig=str(in_cluster.root / "kubeconfig"), node_name="n1")
+    await in_cluster.kubelet.until(registrations=2, healthy=100)
+    in_cluster.machine.inject_xid(0, 62)
+    await until(lambda: len(api.events) == 2)
+    assert UUIDS[0] in api.events[1]["message"]
