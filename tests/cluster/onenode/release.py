@@ -63,6 +63,8 @@ def values(image: str) -> dict[str, object]:
     repository, _, tag = image.rpartition(":")
     return {
         "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
+        # Where the simulated GPUs' device files are.
+        "devicePlugin": {"config": {"health": {"root": str(MACHINE)}}},
         "extraEnv": [
             {"name": "LD_LIBRARY_PATH", "value": SIMULATED_LIBRARIES},
             {"name": "SIMGPU_MACHINE", "value": str(MACHINE)},

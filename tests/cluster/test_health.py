@@ -1,0 +1,83 @@
+"""A device that fails, as users of a real Kubernetes see it."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from onenode.layout import NODE_NAME
+from onenode.node import Node
+from onenode.pods import Pods
+
+from simgpu.machine import Machine
+
+READY = "condition=Ready"
+LONG = ("--seconds", "600")
+UNITS = "edge/gpu-percent"
+LOOK_S = 0.1
+SEEN_S = 60  # a safety limit: it takes a look of the plugin and one of the kubelet
+
+
+@pytest.fixture
+def sound(edgeshare: Machine) -> Iterator[Machine]:
+    """The machine, whose device files are all there again at the end."""
+    yield edgeshare
+    for gpu in edgeshare.gpus():
+        edgeshare.restore_file(gpu.index)
+
+
+def until(true: Callable[[], bool], what: str) -> None:
+    """Return when something is so that tells nobody when it comes to be so."""
+    deadline_s = time.monotonic() + SEEN_S
+    while not true():
+        assert time.monotonic() < deadline_s, f"not within {SEEN_S} s: {what}"
+        time.sleep(LOOK_S)
+
+
+def told(node: Node) -> tuple[int, int]:
+    """Units of the node: its capacity, and what can be given out."""
+    status = json.loads(node.kubectl("get", "node", NODE_NAME, "-o", "json"))["status"]
+    return int(status["capacity"][UNITS]), int(status["allocatable"][UNITS])
+
+
+def units_of(pods: Pods, name: str) -> dict[str, list[str]]:
+    """Health → ids of the units of a pod that have it, as the pod's status says."""
+    status = json.loads(pods.get(name, ".status.containerStatuses[0].allocatedResourcesStatus") or "[]")
+    found: dict[str, list[str]] = {}
+    for resource in status:
+        assert resource["name"] == UNITS
+        for unit in resource["resources"]:
+            found.setdefault(unit["health"], []).append(unit["resourceID"])
+    return found
+
+
+def events(node: Node, reason: str, gpu: str) -> list[str]:
+    """Messages of the node's events of this reason about this GPU."""
+    words = ("get", "events", "--all-namespaces", f"--field-selector=reason={reason},involvedObject.kind=Node")
+    found = json.loads(node.kubectl(*words, "-o", "json"))["items"]
+    return [event["message"] for event in found if gpu in event["message"]]
+
+
+def test_a_running_pods_status_says_how_its_units_are(node: Node, sound: Machine, pods: Pods) -> None:
+    pods.start("lives", *LONG, limits={UNITS: 30})
+    pods.wait(READY, "lives")
+    uuid = pods.gpu("lives")
+    index = next(gpu.index for gpu in sound.gpus() if gpu.uuid == uuid)
+    container = pods.get("lives", ".status.containerStatuses[0].containerID")
+    until(lambda: len(units_of(pods, "lives").get("Healthy", ())) == 30, "all units of the pod are told")
+    before = len(events(node, "GPUUnhealthy", uuid)), len(events(node, "GPUHealthy", uuid))
+
+    sound.remove_file(index)
+    until(lambda: told(node) == (200, 100), "a GPU's units are not given out, and are still there")
+    until(lambda: len(units_of(pods, "lives").get("Unhealthy", ())) == 30, "the pod's status says so")
+    until(lambda: len(events(node, "GPUUnhealthy", uuid)) == before[0] + 1, "there is an event of the node")
+    assert f"/dev/nvidia{index} is gone" in events(node, "GPUUnhealthy", uuid)[-1]
+    pods.start("goes-elsewhere", *LONG, limits={UNITS: 60})
+    pods.wait(READY, "goes-elsewhere")
+    assert pods.gpu("goes-elsewhere") != uuid
+
+    sound.restore_file(index)
+    until(lambda: told(node) == (200, 200), "the units can be given out again")
+    until(lambda: len(units_of(pods, "lives").get("Healthy", ())) == 30, "the pod's status says so")
+    until(lambda: len(events(node, "GPUHealthy", uuid)) == before[1] + 1, "there is an event of the node")
+    assert pods.get("lives", ".status.containerStatuses[0].containerID") == container
