@@ -1,6 +1,6 @@
 """The node's share manager, as the plugin speaks to it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import grpc
 
 from deviceplugin.ledger import Allocation, Owner, Terms
+from edgeshare.devices import Device
 from edgeshare.errors import Unavailable
+from edgeshare.health import Health
 from edgeshare.names import ALLOCATIONS_SOCKET
 from edgeshare.rpc import error_from
 from edgeshare.v1 import allocations_pb2 as api
@@ -48,6 +50,12 @@ class Manager:
         """Removes an allocation; one that is not there changes nothing."""
         async with self._stub() as stub:
             await stub.RemoveAllocation(api.RemoveAllocationRequest(id=allocation_id), timeout=CALL_TIMEOUT_S)
+
+    async def tell_health(self, healths: Iterable[tuple[Device, Health]]) -> None:
+        """Says how each device is; that takes the place of what was said before, and holds for a minute."""
+        devices = [api.DeviceHealth(device_id=device.id, cause=health.cause) for device, health in healths]
+        async with self._stub() as stub:
+            await stub.TellHealth(api.TellHealthRequest(devices=devices), timeout=CALL_TIMEOUT_S)
 
     async def list(self) -> list[Allocation]:
         """The allocations that pods own, with no units, which the manager does not know, and with its defaults filled

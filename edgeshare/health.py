@@ -6,6 +6,11 @@ from enum import StrEnum
 
 from edgeshare.units import NS_PER_S
 
+APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
+"""XIDs that a program's own mistake causes, and that leave the GPU well: those that NVIDIA's k8s-device-plugin ignores
+unless told otherwise (internal/rm/health.go). 109 (a context switch that took too long) is one for which NVIDIA's
+catalogue asks for a reset on new drivers."""
+
 
 class Reason(StrEnum):
     """Why a device is not healthy, in one word, the gravest first. They are in events, metrics and kept records: none
@@ -27,6 +32,8 @@ class Source(StrEnum):
 
     DRIVER_EVENT = "driver-event"
     DRIVER = "driver"
+    INVENTORY = "inventory"
+    """What the kernel shows of a device that has no management library."""
     FILE_SYSTEM = "file-system"
 
 
@@ -46,11 +53,16 @@ class Health:
     since_unix_ns: int = 0
     """Since when it has not been healthy."""
 
-    def __str__(self) -> str:
+    @property
+    def cause(self) -> str:
+        """What is wrong, who said so and since when, for people; empty for a healthy one."""
         if self.healthy:
-            return "healthy again"
+            return ""
         since = datetime.fromtimestamp(self.since_unix_ns // NS_PER_S, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return f"not healthy: {self.message} ({self.source}, since {since}); healthy again {self.until}"
+        return f"{self.message} ({self.source}, since {since})"
+
+    def __str__(self) -> str:
+        return "healthy again" if self.healthy else f"not healthy: {self.cause}; healthy again {self.until}"
 
 
 HEALTHY = Health()

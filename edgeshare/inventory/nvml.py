@@ -1,4 +1,5 @@
-"""NVIDIA GPUs, as the driver's management library lists them. The one importer of its Python binding."""
+"""NVIDIA GPUs, as the driver's management library lists them. With ``nvml_health`` the only importer of its Python
+binding."""
 
 import logging
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pynvml
 
 from edgeshare.devices import Device
 from edgeshare.errors import NoDriver, Unavailable
+from edgeshare.health import APPLICATION_XIDS
 from edgeshare.inventory.gpus import (
     Gpu,
     Partition,
@@ -26,10 +28,6 @@ from edgeshare.inventory.tree import DEVICETREE, PCI_DEVICES, Tree
 from edgeshare.units import MIB
 
 logger = logging.getLogger(__name__)
-
-APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
-"""XID events that a program's own mistake causes and that leave the GPU well.
-Source: NVIDIA, "XID Errors", the catalogue's entries whose action is to look at the application."""
 
 EVENTS_PER_READ = 64
 """How many events one look at the devices takes in, so that a storm of them cannot hold it for ever."""

@@ -1,4 +1,5 @@
-"""How NVIDIA GPUs are, as the driver's management library tells: what one look shows, and faults when they happen."""
+"""How NVIDIA GPUs are, as the driver's management library tells: what one look shows, and faults when they happen. With
+``nvml`` the only importer of its Python binding."""
 
 import ctypes
 import logging
@@ -28,6 +29,7 @@ class Fault:
     """An event of the driver."""
 
     device_id: str
+    """Empty: which GPU it was cannot be told."""
     xid: int
     """0: a memory error that ECC cannot correct."""
 
@@ -153,10 +155,18 @@ class NvmlHealth:
                 logger.debug("no event: %s", error)
                 stop.wait(EVENT_WAIT_MS / 1_000)
                 continue
-            # Not asked of the driver: a GPU that has just left the bus cannot say its name.
-            device_id = self._registered.get(_address(event.device), "")
+            # First not asked of the driver: a GPU that has just left the bus cannot say its name.
+            device_id = self._registered.get(_address(event.device)) or _name(event.device)
             double_bit = event.eventType == pynvml.nvmlEventTypeDoubleBitEccError
             self._tell(Fault(device_id, 0 if double_bit else int(event.eventData)))
+
+
+def _name(handle: Any) -> str:
+    """The UUID of a GPU; empty where it cannot say."""
+    try:
+        return str(pynvml.nvmlDeviceGetUUID(handle))
+    except pynvml.NVMLError:
+        return ""
 
 
 def _address(handle: Any) -> int | None:

@@ -49,6 +49,10 @@ class AllocationsStub:
     """Adds an allocation that lives as long as this call: one message when its socket is open, and at the call's end,
     however that comes about, it is removed. Errors as for AddAllocation.
     """
+    TellHealth: _grpc.UnaryUnaryMultiCallable[_allocations_pb2.TellHealthRequest, _allocations_pb2.TellHealthResponse]
+    """Says how devices are. That takes the place of what was said before, and for a minute it goes before what the manager
+    sees by itself: whoever watches devices for longer, and sees resets, knows better. One that is not there is passed over.
+    """
 
 @_typing.type_check_only
 class AllocationsAsyncStub(AllocationsStub):
@@ -70,6 +74,10 @@ class AllocationsAsyncStub(AllocationsStub):
     HoldAllocation: _aio.UnaryStreamMultiCallable[_allocations_pb2.HoldAllocationRequest, _allocations_pb2.HoldAllocationResponse]  # type: ignore[assignment]
     """Adds an allocation that lives as long as this call: one message when its socket is open, and at the call's end,
     however that comes about, it is removed. Errors as for AddAllocation.
+    """
+    TellHealth: _aio.UnaryUnaryMultiCallable[_allocations_pb2.TellHealthRequest, _allocations_pb2.TellHealthResponse]  # type: ignore[assignment]
+    """Says how devices are. That takes the place of what was said before, and for a minute it goes before what the manager
+    sees by itself: whoever watches devices for longer, and sees resets, knows better. One that is not there is passed over.
     """
 
 class AllocationsServicer(metaclass=_abc_1.ABCMeta):
@@ -119,6 +127,16 @@ class AllocationsServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_allocations_pb2.HoldAllocationResponse], _abc.AsyncIterator[_allocations_pb2.HoldAllocationResponse]]:
         """Adds an allocation that lives as long as this call: one message when its socket is open, and at the call's end,
         however that comes about, it is removed. Errors as for AddAllocation.
+        """
+
+    @_abc_1.abstractmethod
+    def TellHealth(
+        self,
+        request: _allocations_pb2.TellHealthRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_allocations_pb2.TellHealthResponse, _abc.Awaitable[_allocations_pb2.TellHealthResponse]]:
+        """Says how devices are. That takes the place of what was said before, and for a minute it goes before what the manager
+        sees by itself: whoever watches devices for longer, and sees resets, knows better. One that is not there is passed over.
         """
 
 def add_AllocationsServicer_to_server(servicer: AllocationsServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

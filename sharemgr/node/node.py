@@ -5,7 +5,7 @@ import asyncio
 import itertools
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from sharemgr.node.config import Config
 from sharemgr.node.device import DeviceArbiter
 from sharemgr.node.ends import Ends
 from sharemgr.node.events import Events, Reason
+from sharemgr.node.health import ToldHealth
 from sharemgr.node.loop import Loop
 from sharemgr.node.memory import Memory
 from sharemgr.node.messages import LATENCY, allocation_from, message_from, owner_from
@@ -84,6 +85,7 @@ class Node:
         self._context_bytes: dict[str, int] = {}
         """What a bare context takes of a device, as measured; by device id."""
         self._observation: Observation | None = None
+        self._told_health = ToldHealth()
         self._unmanaged: dict[str, set[int]] = {}
         self._unmanaged_before: dict[str, set[int]] = {}
         self._saving = asyncio.Lock()
@@ -212,7 +214,8 @@ class Node:
             if allocation is not None:
                 known.append(allocation_status(allocation, server, window_ns, monotonic_ns()))
         stranded = [AllocationStatus(allocation=message) for message in self._stranded.values()]
-        devices = self._observation.devices if self._observation else self._devices
+        seen = self._observation.devices if self._observation else self._devices
+        devices = [self._told_health.of(device, monotonic_ns()) for device in seen]
         return NodeStatus(
             version=__version__,
             window_ns=window_ns,
@@ -225,6 +228,10 @@ class Node:
             allocations=known + stranded,
             manager=manager_status(self._inbox.received, (each.timer for each in self._arbiters.values())),
         )
+
+    def tell_health(self, causes: Mapping[str, str]) -> None:
+        """Takes in why each device is not healthy, by its id, empty for one that is."""
+        self._told_health.tell(causes, monotonic_ns())
 
     def look(self) -> None:
         """The driver is about to be asked."""

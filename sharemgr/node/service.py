@@ -92,6 +92,12 @@ class AllocationsService(AllocationsServicer):
     ) -> allocations.ListAllocationsResponse:
         return allocations.ListAllocationsResponse(allocations=self._node.allocations())
 
+    async def TellHealth(
+        self, request: allocations.TellHealthRequest, context: Context
+    ) -> allocations.TellHealthResponse:
+        self._node.tell_health({device.device_id: device.cause for device in request.devices})
+        return allocations.TellHealthResponse()
+
     async def HoldAllocation(
         self, request: allocations.HoldAllocationRequest, context: Context
     ) -> AsyncIterator[allocations.HoldAllocationResponse]:
