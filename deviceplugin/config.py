@@ -97,6 +97,10 @@ class Config(NodeConfig):
     """Default: ``pod-resources/kubelet.sock`` in ``kubelet_dir``. To be set for a kubelet with another root
     folder."""
 
+    node_dev: Path = Path("/dev")
+    """Where the node's ``/dev`` is seen, to notice that a GPU's file is gone: a container's own does not follow it. The
+    chart mounts and sets it."""
+
     kubeconfig: Path | None = None
     """How the API server is reached. Default: the service account, where there is one, and none otherwise."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from edgeshare.health import HEALTHY, Health, Reason, Source
+from edgeshare.health import APPLICATION_XIDS, HEALTHY, Health, Reason, Source
 from edgeshare.units import NS_PER_S
 
 Value = TypeVar("Value")
@@ -26,12 +26,9 @@ PASSING_XIDS = frozenset(
 Source: NVIDIA, "XID Errors", chapter "Analyzing Xid Errors with the Xid Catalog" (docs.nvidia.com/deploy/xid-errors).
 Every other one, and one that the catalogue does not know yet, takes a reset."""
 
-IGNORED_XIDS = frozenset({13, 31, 43, 45, 68, 109, 154})
-"""XIDs that say nothing of the GPU's health. The first six are those that a program's own mistake causes: the list that
-NVIDIA's k8s-device-plugin ignores unless told otherwise (internal/rm/health.go; health.ignoredXIDs of its
-configuration). Of them 109 (a context switch that took too long) is one for which the catalogue asks for a reset on
-new drivers: who wants that leaves it out. 154 only tells what another XID asks for, and that it is done (the catalogue:
-"informational only")."""
+IGNORED_XIDS = APPLICATION_XIDS | {154}
+"""XIDs that say nothing of the GPU's health. 154 only tells what another XID asks for, and that it is done (the
+catalogue: "informational only")."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +90,8 @@ class Look:
     """The driver says that the device has left the bus."""
     files: frozenset[str] = frozenset()
     """Those of its device files that are there."""
+    source: Source = Source.DRIVER
+    """Who answered, or did not."""
 
 
 @dataclass(frozen=True)
@@ -270,24 +269,24 @@ def _present(state: State, look: Look, reset: bool, settings: Settings) -> Itera
     if gone:
         yield Reason.DEVICE_FILE_GONE, f"{', '.join(sorted(gone))} is gone", Source.FILE_SYSTEM
     if look.lost:
-        yield Reason.FELL_OFF_BUS, look.error or "it has left the bus", Source.DRIVER
+        yield Reason.FELL_OFF_BUS, look.error or "it has left the bus", look.source
     elif look.answer is None:
-        yield Reason.NO_ANSWER, look.error or "the driver does not answer for it", Source.DRIVER
+        yield Reason.NO_ANSWER, look.error or "the driver does not answer for it", look.source
     answer = look.answer or Answer()
     before = 0 if reset else state.uncorrected
     # What was there before the first look is not counted: nobody knows what has been done about it.
     if answer.uncorrected is not None and before is not None and answer.uncorrected > before and state.boot_id:
         text = f"{answer.uncorrected - before} uncorrectable memory errors"
-        yield Reason.UNCORRECTABLE_ECC, text, Source.DRIVER
+        yield Reason.UNCORRECTABLE_ECC, text, look.source
     if answer.remap_failed:
-        yield Reason.ROW_REMAP_FAILED, "a row of its memory could not be remapped", Source.DRIVER
+        yield Reason.ROW_REMAP_FAILED, "a row of its memory could not be remapped", look.source
     if answer.remap_pending and settings.pending_remap_counts:
-        yield Reason.ROW_REMAP_PENDING, "a row of its memory waits for a reset to be remapped", Source.DRIVER
+        yield Reason.ROW_REMAP_PENDING, "a row of its memory waits for a reset to be remapped", look.source
     limit_c = settings.temperature_limit_c
     if limit_c is not None and answer.temperature_c is not None:
         hot = any(condition.reason == Reason.TOO_HOT for condition in state.conditions)
         if answer.temperature_c >= (limit_c - settings.temperature_margin_c if hot else limit_c):
-            yield Reason.TOO_HOT, f"{answer.temperature_c} °C, the limit is {limit_c}", Source.DRIVER
+            yield Reason.TOO_HOT, f"{answer.temperature_c} °C, the limit is {limit_c}", look.source
 
 
 def _after_no_sign(condition: Condition, look: Look, reset: bool, settings: Settings, now: Moment) -> Condition:

@@ -1,6 +1,5 @@
 """What can be set of a device's health, below the key ``health`` of the plugin's YAML file."""
 
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -33,10 +32,6 @@ class HealthConfig(BaseModel):
     pending_remap_counts: bool = False
     """Whether a GPU with a row of memory that waits for a reset to be remapped is not healthy. NVIDIA says that new
     workloads can be started on it all the same ("GPU Memory Error Management", Row-remapping pending flag)."""
-
-    root: Path = Path("/")
-    """Where the host's ``/dev`` is seen, to notice that a GPU's file is gone: a container's own ``/dev`` does not
-    follow the host's."""
 
     def settings(self) -> Settings:
         """The same, for the rules."""

@@ -1,7 +1,7 @@
 """What the cluster is told of this node: how much GPU memory it has, and what is not well; and what its label asks."""
 
 import asyncio
-import logging
+from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,6 @@ from edgeshare.names import CONFIG_DEFAULT, CONFIG_LABEL, GPU_MEMORY_MIB
 if TYPE_CHECKING:
     # Where there is no cluster its client is not loaded: it is a third of the plugin's memory.
     from edgeshare.kube import Kube
-
-logger = logging.getLogger(__name__)
 
 COMPONENT = "edgeshare-deviceplugin"
 
@@ -61,15 +59,15 @@ class Node:
             told = {GPU_MEMORY_MIB: str(memory_mib)}
             await asyncio.to_thread(self._kube.patch_node_resources, self._name, told, told)
 
-    async def tell_health(self, changes: Iterable[tuple[Device, Health]]) -> None:
-        """Writes an event for each device whose health changed; says so in the log where that cannot be done."""
-        for device, health in changes:
+    async def tell_health(self, changes: deque[tuple[Device, Health]]) -> None:
+        """Writes an event for each device whose health changed, and takes it out; raises Unavailable where that cannot
+        be done, and leaves it in."""
+        while changes:
+            device, health = changes[0]
             kind = KINDS[device.accelerator]
             reason = f"{kind}Healthy" if health.healthy else f"{kind}Unhealthy"
-            try:
-                await self._event(reason, f"{kind} {device.id} is {health}", warning=not health.healthy)
-            except Unavailable as error:
-                logger.warning("no event of the health of %s %s: %s", kind, device.id, error)
+            await self._event(reason, f"{kind} {device.id} is {health}", warning=not health.healthy)
+            changes.popleft()
 
     async def _event(self, reason: str, message: str, warning: bool) -> None:
         # Its name for a uid, as in the kubelet's own events about it: `kubectl describe` looks for that.

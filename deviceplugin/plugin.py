@@ -53,6 +53,12 @@ NODE_STATUS_S = 60
 """How often the node is looked at: one that was made anew has lost what was patched into its status, and its label may
 ask for another config."""
 
+NODE_RETRY_S = 10
+"""And after it could not be."""
+
+TELL_MANAGER_S = 20
+"""What the manager was told of the devices' health holds for a minute."""
+
 
 class Plugin:
     """The device plugin of this node."""
@@ -72,7 +78,7 @@ class Plugin:
         kubelet_dir = kubelet_dir or config.kubelet_dir
         self._metrics_address = config.metrics_address
         self._devices = Devices()
-        self._health = HealthWatch(self._settings.now.health, state_dir / "health")
+        self._health = HealthWatch(self._settings.now.health, state_dir / "health", dev=config.node_dev)
         self._notices = Notices()
         self._tally = Tally()
         kube, node_name = _cluster(config, environment)
@@ -86,7 +92,8 @@ class Plugin:
         listings = Listings(PodResources(socket, GPU_PERCENT))
         self._identity = Identity(listings, self._holdings.ledger, kube, node_name)
         self._admission = Admission(self._devices, self._holdings, listings, Applicants(kube))
-        self._starting = Starting(self._devices, self._holdings, listings, self._identity, Manager(runtime_dir))
+        self._manager = Manager(runtime_dir)
+        self._starting = Starting(self._devices, self._holdings, listings, self._identity, self._manager)
         self._lifecycle = Lifecycle(kubelet_dir / "device-plugins", GPU_PERCENT, self._make_service)
         self._scan = Scan(
             self._devices, self._health, self._settings, self._held, Rivals(listings.others), self._notices
@@ -94,6 +101,7 @@ class Plugin:
         self._reloading = Reloading(config_path, self._settings, ChosenName(state_dir / "config-name"), self._notices)
         self._allocated = asyncio.Event()
         self._node_changed = asyncio.Event()
+        self._health_changed = asyncio.Event()
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Runs until SIGTERM or SIGINT, and reads its configuration anew at SIGHUP; calls ``ready`` with a line of text
@@ -113,6 +121,8 @@ class Plugin:
             self._identity.kubelet_started()
             self._tally.registrations += 1
             self._allocated.set()
+            # A node object that was made anew has lost what it said, and it is a kubelet that starts which makes it.
+            self._node_changed.set()
             ready(f"{len(self._devices.now)} GPUs registered as {GPU_PERCENT}")
 
         async with AsyncExitStack() as stack:
@@ -126,14 +136,14 @@ class Plugin:
             # Both before the kubelet asks: an empty list would make all that it has given out look lost, and what the
             # node's config leaves out must not be given out.
             await self._reloading.choose_at_start(self._node)
-            await self._scan.look(lambda before: self._node_changed.set())
+            await self._scan.look(self._changed)
             # A kubelet that finds its plugin may at once start containers anew.
             self._specs.keep_or_tell()
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
-            self._changed(tasks)
-            tasks.create_task(self._scan.run(stop, lambda before: self._changed(tasks)))
+            tasks.create_task(self._scan.run(stop, self._changed))
             tasks.create_task(self._compare(stop))
             tasks.create_task(self._meet_node(stop))
+            tasks.create_task(self._tell_manager(stop))
             tasks.create_task(self._reloading.run(stop, hangup, self._node_changed.set))
             tasks.create_task(self._lifecycle.run(stop, registered))
             tasks.create_task(self._specs.run(stop))
@@ -156,14 +166,12 @@ class Plugin:
             config=self._settings.name,
             config_refused=self._notices.are_there(Reason.CONFIG_REFUSED, Reason.CONFIG_UNKNOWN),
             tally=copy.deepcopy(self._tally),
-            healths=self._health.health(),
+            healths=self._health.now,
         )
 
-    def _changed(self, tasks: asyncio.TaskGroup) -> None:
+    def _changed(self) -> None:
         self._node_changed.set()
-        changes = self._health.changes()
-        if self._node is not None and changes:
-            tasks.create_task(self._node.tell_health(changes))
+        self._health_changed.set()
 
     async def _compare(self, stop: asyncio.Event) -> None:
         said = ""
@@ -187,6 +195,7 @@ class Plugin:
             self._node_changed.clear()
             try:
                 await self._notices.write(self._node.warn)
+                await self._node.tell_health(self._health.changes)
                 await self._reloading.choose(self._node)
                 await self._node.tell_memory(self._devices.now)
                 said = ""
@@ -194,7 +203,20 @@ class Plugin:
                 if str(error) != said:
                     said = str(error)
                     logger.warning("the node is not told of its GPUs, nor asked for its config: %s", error)
-            await first_of(stop, self._node_changed, self._notices.news, timeout_s=NODE_STATUS_S)
+            await first_of(
+                stop, self._node_changed, self._notices.news, timeout_s=NODE_RETRY_S if said else NODE_STATUS_S
+            )
+
+    async def _tell_manager(self, stop: asyncio.Event) -> None:
+        """The manager's status shows devices as they are known here: by itself it sees no reset."""
+        while not stop.is_set():
+            self._health_changed.clear()
+            try:
+                await self._manager.tell_health(self._health.now)
+            except EdgeshareError as error:
+                # With no manager there is no status to be wrong; that none answers, the comparison says aloud.
+                logger.debug("the manager is not told of the devices' health: %s", error)
+            await first_of(stop, self._health_changed, timeout_s=TELL_MANAGER_S)
 
 
 def _cluster(config: Config, environment: Mapping[str, str]) -> "tuple[Kube | None, str]":

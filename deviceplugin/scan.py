@@ -20,6 +20,10 @@ from edgeshare.inventory.sources import Inventories, sources_of
 logger = logging.getLogger(__name__)
 
 
+LOOK_PAUSE_S = 0.1
+"""At least this long between two looks: a broken GPU can report a thousand faults a second."""
+
+
 class Scan:
     """Keeps ``devices`` as the inventories tell them, and the configuration and other plugins leave them."""
 
@@ -48,21 +52,23 @@ class Scan:
         self.troubles: tuple[str, ...] = ()
         """Why something that is there cannot be listed."""
 
-    async def run(self, stop: asyncio.Event, changed: Callable[[tuple[Device, ...]], None]) -> None:
-        """Looks every interval, at a fault, and when the configuration changes, until ``stop``; calls ``changed`` with
-        the devices as they were before each change."""
+    async def run(self, stop: asyncio.Event, changed: Callable[[], None]) -> None:
+        """Looks every interval, at a fault, and when the configuration changes, until ``stop``; calls ``changed`` after
+        each look at which something was another than before."""
         loop = asyncio.get_running_loop()
         self._health.listen(lambda: loop.call_soon_threadsafe(self._hurry.set))
         while not stop.is_set():
             reloaded = self._settings.next_change()
             self._hurry.clear()
             await self.look(changed)
+            await first_of(stop, timeout_s=LOOK_PAUSE_S)
             await first_of(stop, reloaded, self._hurry, timeout_s=self._settings.now.rescan_s)
         await asyncio.to_thread(self._health.close)
         await asyncio.to_thread(self._inventories.close)
 
-    async def look(self, changed: Callable[[tuple[Device, ...]], None]) -> None:
+    async def look(self, changed: Callable[[], None]) -> None:
         """Looks once."""
+        before = self._health.now
         config, held = self._settings.now, self._held()
         rivals = await self._rivals.look(asyncio.get_running_loop().time())
         # A driver can take its time, and for that long a kubelet's call must not wait.
@@ -71,10 +77,9 @@ class Scan:
         selection = select(self.found, config, held, contested(self.found, rivals))
         self._notices.tell(Reason.DEVICE_MISSING, selection.faults)
         self._notices.tell(Reason.DEVICE_CONTESTED, selection.contested)
-        before = self._devices.now
         gpus = [device for device in selection.devices if device.accelerator is Accelerator.GPU]
-        if self._devices.set(gpus):
-            changed(before)
+        if self._devices.set(gpus) or self._health.now != before:
+            changed()
 
     def _read(self, config: InventoryConfig, held: Collection[str]) -> list[Device]:
         if config != self._looked_for:
@@ -86,10 +91,14 @@ class Scan:
         there = ", ".join(f"{device.source} {device.id} ({device.model})" for device in found)
         self._say(f"devices: {there}" if there else f"no device: {'; '.join(self._inventories.absent)}")
         self._health.configure(self._settings.now.health)
-        judged = self._health.judge(found, "; ".join(self.troubles))
-        # One of a source that is no longer asked is listed while containers have it: they run on.
         asked = {source.name for source in sources_of(config)}
-        return [device for device in judged if device.source in asked or device.id in held]
+
+        def wanted(device: Device) -> bool:
+            # One of a source that is no longer asked is listed while containers have it: they run on.
+            return device.source in asked or device.id in held
+
+        trouble = "; ".join(self.troubles)
+        return self._health.judge(found, trouble, wanted, held, self._inventories.temperature_c)
 
     def _say(self, text: str) -> None:
         if text != self._said:

@@ -129,6 +129,8 @@ def test_folder_of_the_host_has_the_same_path_in_the_container(render: Render) -
     folders = {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
     mounts = [mount for container in pod["containers"] for mount in container["volumeMounts"]]
     mounted = {mount["name"]: mount["mountPath"] for mount in mounts if mount["name"] in folders}
+    # Not handed to anybody, and a container has a folder of that name already.
+    assert (folders.pop("dev"), mounted.pop("dev")) == ("/dev", "/node/dev")
     assert mounted == folders
     assert set(folders.values()) == {
         RUNTIME_DIR,
@@ -136,6 +138,19 @@ def test_folder_of_the_host_has_the_same_path_in_the_container(render: Render) -
         "/var/lib/kubelet/device-plugins",
         "/var/lib/k0s/kubelet/pod-resources",
     }
+
+
+def test_plugin_looks_for_device_files_where_the_nodes_are(render: Render) -> None:
+    def plugins(*values: str) -> tuple[dict[str, Any], Object]:
+        objects = render(*values)
+        config: dict[str, Any] = yaml.safe_load(only(objects, "ConfigMap")["data"]["deviceplugin.yaml"])
+        container: Object = only(objects, "DaemonSet")["spec"]["template"]["spec"]["containers"][1]
+        return config, next(mount for mount in container["volumeMounts"] if mount["name"] == "dev")
+
+    config, mount = plugins()
+    assert mount == {"name": "dev", "mountPath": config["node_dev"], "readOnly": True}
+    config, _ = plugins('devicePlugin.config={"node_dev": "/elsewhere"}')
+    assert config["node_dev"] == "/elsewhere"
 
 
 def test_manager_sees_nothing_of_the_kubelet(pod: Object) -> None:

@@ -4,11 +4,19 @@ import asyncio
 import json
 import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import grpc
 from node_under_test import UUIDS, Node
 from scripted_api_server import ApiServer
 from scripted_kubelet import Pod
+
+from deviceplugin.health import State
+from deviceplugin.health_records import HealthRecords, Known
+from edgeshare.devices import Device
+from edgeshare.v1.status_pb2 import DeviceStatus, GetNodeStatusRequest
+from edgeshare.v1.status_pb2_grpc import ShareStatusStub
 
 SAFETY_S = 30
 CALM_S = 0.5
@@ -32,14 +40,14 @@ def ill(node: Node) -> set[str]:
 
 async def start(node: Node, **health: Any) -> None:
     """A plugin with these settings of health, registered."""
-    await node.start_plugin(health={"root": str(node.machine_dir), **health})
+    await node.start_plugin(node_dev=str(node.machine_dir / "dev"), health=health)
     await node.kubelet.until(registrations=1)
 
 
 async def restart(node: Node, number: signal.Signals) -> None:
     registrations = len(node.kubelet.registrations)
     await node.stop_plugin(number)
-    await node.start_plugin(health={"root": str(node.machine_dir)})
+    await node.start_plugin(node_dev=str(node.machine_dir / "dev"))
     await node.kubelet.until(registrations=registrations + 1)
 
 
@@ -104,7 +112,7 @@ async def test_a_reset_while_the_plugin_is_away_is_seen(node: Node) -> None:
     await node.until_said("XID 79")
     await node.stop_plugin(signal.SIGTERM)
     node.machine.reset(1)
-    await node.start_plugin(health={"root": str(node.machine_dir)})
+    await node.start_plugin(node_dev=str(node.machine_dir / "dev"))
     await node.kubelet.until(registrations=2, healthy=200)
 
 
@@ -113,7 +121,7 @@ async def test_a_gpu_that_is_lost_while_the_plugin_is_away_takes_a_reset_too(nod
     await node.kubelet.until(healthy=200)
     await node.stop_plugin(signal.SIGTERM)
     node.machine.inject_lost(1)
-    await node.start_plugin(health={"root": str(node.machine_dir)})
+    await node.start_plugin(node_dev=str(node.machine_dir / "dev"))
     await node.kubelet.until(registrations=2, healthy=100)
     kept = json.loads((node.state_dir / f"health/{UUIDS[1]}.json").read_text())["state"]["conditions"]
     assert [(condition["reason"], condition["source"]) for condition in kept] == [("FellOffBus", "driver")]
@@ -125,7 +133,7 @@ async def test_a_memory_error_while_the_plugin_is_away_is_seen(node: Node) -> No
     await node.kubelet.until(healthy=200)
     await node.stop_plugin(signal.SIGTERM)
     node.machine.inject_ecc(0, double=True)
-    await node.start_plugin(health={"root": str(node.machine_dir)})
+    await node.start_plugin(node_dev=str(node.machine_dir / "dev"))
     await node.kubelet.until(registrations=2, healthy=100)
     assert ill(node) == {UUIDS[0]}
 
@@ -223,3 +231,63 @@ async def test_a_known_fault_is_no_new_event_after_a_restart(in_cluster: Node, a
     in_cluster.machine.inject_xid(0, 62)
     await until(lambda: len(api.events) == 2)
     assert UUIDS[0] in api.events[1]["message"]
+
+
+async def test_an_event_of_health_that_cannot_be_written_is_written_later(in_cluster: Node, api: ApiServer) -> None:
+    api.broken = True
+    in_cluster.machine.inject_xid(1, 62)
+    await in_cluster.kubelet.until(healthy=100)
+    await in_cluster.until_said("the node is not told of its GPUs")
+    in_cluster.machine.reset(1)
+    await in_cluster.kubelet.until(healthy=200)
+    assert api.events == []
+    api.broken = False
+    await until(lambda: len(api.events) == 2)
+    assert [event["reason"] for event in api.events] == ["GPUUnhealthy", "GPUHealthy"]
+
+
+async def told_by_the_manager(node: Node, index: int) -> DeviceStatus:
+    """How the manager's status says that a GPU is."""
+    async with grpc.aio.insecure_channel(f"unix:{node.runtime_dir / 'status.sock'}") as channel:
+        answer = await ShareStatusStub(channel).GetNodeStatus(GetNodeStatusRequest(), timeout=SAFETY_S)
+    return next(device for device in answer.devices if device.id == UUIDS[index])
+
+
+async def test_the_managers_status_says_of_a_device_what_the_plugin_knows(ready: Node) -> None:
+    ready.machine.inject_xid(1, 62)
+    async with asyncio.timeout(SAFETY_S):
+        while "since" not in (ill := await told_by_the_manager(ready, 1)).cause:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    assert (ill.healthy, ill.cause.partition(", since")[0]) == (False, "XID 62 (driver-event")
+    # By itself the manager knows of no reset.
+    ready.machine.reset(1)
+    async with asyncio.timeout(SAFETY_S):
+        while not (await told_by_the_manager(ready, 1)).healthy:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
+async def test_a_metric_says_which_device_is_not_healthy_why_and_since_when(node: Node) -> None:
+    await node.start_plugin(metrics_address="127.0.0.1:0")
+    await node.kubelet.until(healthy=200)
+    node.machine.inject_xid(1, 62)
+    await node.kubelet.until(healthy=100)
+    _, text = await node.page("/metrics")
+    (line,) = [line for line in text.splitlines() if line.startswith("edgeshare_deviceplugin_device_unhealthy_since")]
+    assert f'device="{UUIDS[1]}",reason="Xid",source="driver-event"' in line
+
+
+def this_boot() -> str:
+    """The kernel's id of it."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+async def test_a_mig_device_that_was_unmade_while_the_plugin_was_away_is_listed_no_more(node: Node) -> None:
+    boot_id = this_boot()
+    records = HealthRecords(node.state_dir / "health")
+    for name, parent in (("MIG-unmade", UUIDS[0]), ("MIG-of-a-lost-gpu", "GPU-elsewhere")):
+        device = Device(name, 7, "Simulated MIG 1g", 1000, source="nvml", parent=parent)
+        records.write(Known(device, State(boot_id=boot_id)))
+    await node.start_plugin()
+    await node.kubelet.until(healthy=200, listed=300)
+    assert "MIG-of-a-lost-gpu::00" in node.kubelet.plugin.units
+    assert not (node.state_dir / "health/MIG-unmade.json").exists()

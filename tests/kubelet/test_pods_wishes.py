@@ -257,6 +257,18 @@ async def test_the_node_is_patched_when_it_says_something_else_and_only_then(api
     assert api.patches == 2
 
 
+async def test_a_node_object_that_was_made_anew_says_it_again(in_cluster: Node, api: ApiServer) -> None:
+    total = {"edge/gpu-memory-mib": str(2 * MEMORY_MIB)}
+    await until(lambda: api.nodes["n1"]["status"].get("allocatable") == total)
+    # It is a kubelet that starts which makes it, and a plugin may be quicker.
+    del api.nodes["n1"]
+    await in_cluster.kubelet.stop()
+    await in_cluster.kubelet.start()
+    await in_cluster.until_said("the API server has no node n1")
+    api.nodes["n1"] = {"metadata": {"name": "n1"}, "status": {"capacity": {"cpu": "2"}}}
+    await until(lambda: api.nodes["n1"]["status"].get("allocatable") == total)
+
+
 async def test_a_missing_node_is_said_and_asked_for_again(node: Node, api: ApiServer) -> None:
     await node.start_plugin(kubeconfig=str(node.root / "kubeconfig"), node_name="elsewhere")
     await node.until_said("the API server has no node elsewhere")

@@ -64,7 +64,7 @@ def values(image: str) -> dict[str, object]:
     return {
         "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
         # Where the simulated GPUs' device files are.
-        "devicePlugin": {"config": {"health": {"root": str(MACHINE)}}},
+        "devicePlugin": {"config": {"node_dev": str(MACHINE / "dev")}},
         "extraEnv": [
             {"name": "LD_LIBRARY_PATH", "value": SIMULATED_LIBRARIES},
             {"name": "SIMGPU_MACHINE", "value": str(MACHINE)},

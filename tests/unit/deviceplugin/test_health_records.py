@@ -12,6 +12,7 @@ from deviceplugin.health_records import HealthRecords, Known
 from deviceplugin.health_watch import HealthWatch
 from edgeshare.devices import Accelerator, Device
 from edgeshare.health import Reason, Source
+from edgeshare.inventory.nvml_health import Fault
 
 CORAL = Device("usb-1-1.2:1.0/a", 0, "Coral", 0, accelerator=Accelerator.EDGETPU)
 OTHER = Device("usb-2", 1, "Coral", 0, accelerator=Accelerator.EDGETPU)
@@ -83,8 +84,7 @@ def test_a_device_that_its_inventory_calls_unfit_needs_two_good_looks(tmp_path: 
     (ill,) = health.judge([replace(CORAL, healthy=False, cause="it does not answer")])
     assert (ill.healthy, ill.cause) == (False, "it does not answer")
     assert [health.judge([CORAL])[0].healthy for _ in range(2)] == [False, True]
-    assert [each.healthy for _, each in health.changes()] == [False, True]
-    assert health.changes() == []
+    assert [each.healthy for _, each in health.changes] == [False, True]
 
 
 def test_what_changes_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -93,4 +93,44 @@ def test_what_changes_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixt
     for _ in range(3):
         health.judge([replace(CORAL, healthy=False, cause="it does not answer")])
     (line,) = [record.message for record in caplog.records if "not healthy" in record.message]
-    assert line.startswith(f"EdgeTPU {CORAL.id} is not healthy: it does not answer (driver, since ")
+    assert line.startswith(f"EdgeTPU {CORAL.id} is not healthy: it does not answer (inventory, since ")
+
+
+def test_a_device_that_nobody_looks_for_any_more_is_no_news_and_its_health_is_kept(tmp_path: Path) -> None:
+    health = watch(tmp_path)
+    health.judge([CORAL, OTHER])
+    assert health.judge([CORAL], wanted=lambda device: device.id == CORAL.id) == [CORAL]
+    assert (list(health.changes), [device.id for device, _ in health.now]) == ([], [CORAL.id])
+    assert set(HealthRecords(tmp_path).read()) == {CORAL.id, OTHER.id}
+
+
+def test_a_device_without_a_drivers_library_may_be_too_hot_as_well(tmp_path: Path) -> None:
+    temperatures = {CORAL.id: 91.6, OTHER.id: None}
+    health = HealthWatch(HealthConfig(temperature_limit_c=92, temperature_calm_s=0), tmp_path, "boot-1")
+    hot, unknown = health.judge([CORAL, OTHER], temperature_c=temperatures.get)
+    assert (hot.healthy, hot.cause, unknown.healthy) == (False, "92 °C, the limit is 92", True)
+    assert [each.source for _, each in health.now] == ["inventory", ""]
+    temperatures[CORAL.id] = 60.0
+    looks = [health.judge([CORAL, OTHER], temperature_c=temperatures.get)[0].healthy for _ in range(2)]
+    assert looks == [False, True]
+
+
+def test_a_fault_that_names_no_gpu_may_be_of_any(tmp_path: Path) -> None:
+    gpus = [Device(f"GPU-{index}", index, "m", 1, source="nvml") for index in range(2)]
+    health = watch(tmp_path)
+    health.judge([*gpus, CORAL])
+    health.hear(Fault("", 79))
+    judged = {device.id: device.cause for device in health.judge([*gpus, CORAL])}
+    assert judged == {"GPU-0": "XID 79", "GPU-1": "XID 79", CORAL.id: ""}
+
+
+def test_a_device_of_before_a_boot_is_told_with_a_time_that_stays(tmp_path: Path) -> None:
+    watch(tmp_path).judge([CORAL])
+    health = watch(tmp_path, "boot-2")
+    health.judge([], "no driver yet")
+    ((_, first),) = health.now
+    health.judge([], "no driver yet")
+    ((_, second),) = health.now
+    assert first == second
+    assert first.reason == Reason.NO_ANSWER
+    assert first.cause.startswith("no driver yet (driver, since 20")
