@@ -20,7 +20,7 @@ from edgeshare.inventory.sources import Inventories, sources_of
 logger = logging.getLogger(__name__)
 
 
-LOOK_PAUSE_S = 0.1
+LOOK_PAUSE_S = 0.05
 """At least this long between two looks: a broken GPU can report a thousand faults a second."""
 
 

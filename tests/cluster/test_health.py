@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from onenode.errors import NodeError
 from onenode.layout import NODE_NAME
 from onenode.node import Node
 from onenode.pods import Pods
@@ -81,3 +82,23 @@ def test_a_running_pods_status_says_how_its_units_are(node: Node, sound: Machine
     until(lambda: len(units_of(pods, "lives").get("Healthy", ())) == 30, "the pod's status says so")
     until(lambda: len(events(node, "GPUHealthy", uuid)) == before[1] + 1, "there is an event of the node")
     assert pods.get("lives", ".status.containerStatuses[0].containerID") == container
+
+
+def memory(node: Node) -> list[str]:
+    """The GPUs' memory that the node says: its capacity, and what can be given out; empty where it does not say."""
+    try:
+        status = json.loads(node.kubectl("get", "node", NODE_NAME, "-o", "json"))["status"]
+    except NodeError:  # It was deleted, and the kubelet has not made it anew yet.
+        return []
+    return [status.get(field, {}).get("edge/gpu-memory-mib", "") for field in ("capacity", "allocatable")]
+
+
+def test_a_node_object_that_is_made_anew_says_its_memory_again(node: Node, sound: Machine) -> None:
+    before = memory(node)
+    assert all(before)
+    node.kubectl("delete", "node", NODE_NAME)
+    # Only one that starts makes it; long before the cluster would take the node's pods away.
+    node.restart_kubelet()
+    until(lambda: memory(node) == before, "the node says its GPUs' memory")
+    until(lambda: told(node) == (200, 200), "the node's units can be given out")
+    node.kubectl("wait", "--for=condition=Ready", f"node/{NODE_NAME}", f"--timeout={SEEN_S}s")

@@ -75,8 +75,10 @@ async def test_a_lost_gpu_is_listed_with_its_fault_by_a_plugin_that_starts_anew(
     await start(node)
     await node.kubelet.until(healthy=200)
     for number in (signal.SIGTERM, signal.SIGKILL):
-        node.machine.inject_lost(0)
+        node.machine.inject_ecc(0, double=True)
         await node.kubelet.until(healthy=100)
+        node.machine.inject_lost(0)
+        await node.until_said("XID 79")
         await restart(node, number)
         await node.kubelet.until(healthy=100)
         assert ill(node) == {UUIDS[0]}
@@ -183,10 +185,11 @@ async def test_capacity_stays_while_devices_come_and_go(node: Node) -> None:
     """One after the other, both at once, and back."""
     await start(node)
     for healthy, change in (
-        (100, lambda: node.machine.inject_lost(0)),
+        # By a count: one reset soon after another cannot be told by energy, which is soon as high as before.
+        (100, lambda: node.machine.inject_ecc(0, double=True)),
         (200, lambda: node.machine.reset(0)),
-        (100, lambda: node.machine.inject_xid(1, 79)),
-        (0, lambda: node.machine.inject_lost(0)),
+        (100, lambda: node.machine.inject_ecc(1, double=True)),
+        (0, lambda: node.machine.inject_ecc(0, double=True)),
         (100, lambda: node.machine.reset(1)),
         (200, lambda: node.machine.reset(0)),
     ):
