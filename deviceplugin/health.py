@@ -275,7 +275,7 @@ def _present(state: State, look: Look, reset: bool, settings: Settings) -> Itera
     answer = look.answer or Answer()
     before = 0 if reset else state.uncorrected
     # What was there before the first look is not counted: nobody knows what has been done about it.
-    if answer.uncorrected is not None and before is not None and answer.uncorrected > before and state.boot_id:
+    if answer.uncorrected is not None and before is not None and answer.uncorrected > before:
         text = f"{answer.uncorrected - before} uncorrectable memory errors"
         yield Reason.UNCORRECTABLE_ECC, text, look.source
     if answer.remap_failed:
