@@ -61,7 +61,7 @@ async def test_a_fault_reaches_the_kubelet_at_once_and_not_at_the_next_look(node
 
 async def test_a_fault_is_over_after_a_reset_and_not_before(node: Node) -> None:
     await start(node)
-    node.machine.inject_xid(0, 79)
+    node.machine.inject_xid(0, 62)  # one with which it goes on answering
     await node.kubelet.until(healthy=100)
     # For three looks at least: that is what it takes the other one's file to go and come back.
     node.machine.remove_file(1)
