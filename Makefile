@@ -2,7 +2,7 @@
 
 VENV ?= .venv
 PYTHON_IN_VENV = $(VENV)/bin/python
-NATIVE = $(wildcard cuda_hook/*.h cuda_hook/*/*.[chS] cuda_hook/*/*.def cuda_hook/build_core.py simgpu/*.h simgpu/*/*.[ch] simgpu/*/*.def sharemgr/node/*.py setup.py)
+NATIVE = $(wildcard cuda_hook/*.h cuda_hook/*/*.[chS] cuda_hook/*/*.def cuda_hook/build_core.py simgpu/*.h simgpu/*/*.[ch] simgpu/*/*/*.[ch] simgpu/*/*.def sharemgr/node/*.py setup.py)
 
 .PHONY: help setup build portable demo test gpu-test check format proto manifest bench cluster cluster-down wheel clean
 
@@ -56,7 +56,7 @@ check: build setup
 
 # Three runs: what measures shares should have neither other tests nor a Kubernetes beside it.
 test: check
-	$(PYTHON_IN_VENV) -m pytest -q -n 2 --dist loadfile tests/hook tests/kubelet tests/model tests/sim tests/simgpu
+	$(PYTHON_IN_VENV) -m pytest -q -n 2 --dist loadfile tests/hook tests/kubelet tests/model tests/sim tests/simgpu tests/tpu
 	$(PYTHON_IN_VENV) -m pytest -q tests/demo tests/node
 	$(PYTHON_IN_VENV) -m pytest -q tests/deploy tests/cluster
 

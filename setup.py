@@ -71,6 +71,18 @@ PLAIN = [
         ["cuda_hook", "simgpu"],
         ["-Lsimgpu/lib", "-l:libcuda.so.1", "-pthread", "-ldl", "-lrt"],
     ),
+    Plain(
+        "simgpu/lib/libsimtpu.so",
+        sources("simgpu/tpu/driver"),
+        ["simgpu"],
+        ["-shared", "-Wl,-soname,libsimtpu.so"],
+    ),
+    Plain(
+        "simgpu/bin/tpuburn",
+        sources("simgpu/tpu/workload"),
+        ["cuda_hook", "simgpu"],
+        ["-Lsimgpu/lib", "-l:libsimtpu.so"],
+    ),
     HOOK := Plain(
         "cuda_hook/libedgeshare_cuda.so",
         sources("cuda_hook/src", "cuda_hook/core"),

@@ -31,7 +31,8 @@ HOOK_SOCKET = "hook.sock"
 
 HOOK_CONFIG = "hook.conf"
 """In an allocation's folder: what the hook must know when the manager is away (``name=value`` lines:
-``failure-policy`` open or closed, ``grace-ms``, ``memory-cap-bytes``)."""
+``failure-policy`` open or closed, ``grace-ms``, ``memory-cap-bytes``; for EdgeTPUs ``device``, a node that is
+opened, and ``usb-device``, where sysfs tells of one on the USB)."""
 
 HOOK_DIR_IN_CONTAINER = "/run/edgeshare"
 """Where a container finds its allocation's folder."""
@@ -40,3 +41,9 @@ HOOK_DIR_VARIABLE = "EDGESHARE_HOOK_DIR"
 """Environment variable that names the allocation's folder where it is not at HOOK_DIR_IN_CONTAINER."""
 
 HOOK_LIBRARY = "libedgeshare_cuda.so"
+
+TPU_HOOK_DIR_IN_CONTAINER = "/run/edgeshare-tpu"
+"""Where a container finds the folder of its EdgeTPU allocation, which is another one than its GPU's."""
+
+TPU_HOOK_DIR_VARIABLE = "EDGESHARE_TPU_HOOK_DIR"
+"""Environment variable that names that folder where it is not at TPU_HOOK_DIR_IN_CONTAINER."""

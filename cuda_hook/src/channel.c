@@ -8,10 +8,7 @@
 
 enum { FD_FROM = 700 }; /* out of the way of what programs close or expect low */
 
-static int connection = -1;
-static struct stat identity;
-
-bool es_channel_open(const char *path)
+bool es_channel_open(struct es_channel *channel, const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd, high;
@@ -27,39 +24,39 @@ bool es_channel_open(const char *path)
         (void)es_kernel_close(fd);
         fd = high;
     }
-    if (es_kernel_connect(fd, &address, sizeof(address)) != 0 || es_kernel_stat(fd, &identity) != 0) {
+    if (es_kernel_connect(fd, &address, sizeof(address)) != 0 || es_kernel_stat(fd, &channel->identity) != 0) {
         (void)es_kernel_close(fd);
         return false;
     }
-    connection = fd;
+    channel->fd = fd;
     return true;
 }
 
-bool es_channel_there(void)
+bool es_channel_there(const struct es_channel *channel)
 {
     struct stat now;
 
-    return connection >= 0 && es_kernel_stat(connection, &now) == 0 && now.st_ino == identity.st_ino &&
-           now.st_dev == identity.st_dev;
+    return channel->fd >= 0 && es_kernel_stat(channel->fd, &now) == 0 && now.st_ino == channel->identity.st_ino &&
+           now.st_dev == channel->identity.st_dev;
 }
 
-void es_channel_close(void)
+void es_channel_close(struct es_channel *channel)
 {
-    if (es_channel_there())
-        (void)es_kernel_close(connection);
-    connection = -1;
+    if (es_channel_there(channel))
+        (void)es_kernel_close(channel->fd);
+    channel->fd = -1;
 }
 
-int es_channel_send(const void *record, size_t bytes)
+int es_channel_send(const struct es_channel *channel, const void *record, size_t bytes)
 {
-    if (!es_channel_there())
+    if (!es_channel_there(channel))
         return EBADF;
-    if (es_kernel_send(connection, record, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes)
+    if (es_kernel_send(channel->fd, record, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes)
         return 0;
     return errno == EINTR ? EAGAIN : errno;
 }
 
-ssize_t es_channel_receive(void *packet, size_t size, int fds[2])
+ssize_t es_channel_receive(const struct es_channel *channel, void *packet, size_t size, int fds[2])
 {
     union {
         struct cmsghdr align;
@@ -68,7 +65,7 @@ ssize_t es_channel_receive(void *packet, size_t size, int fds[2])
     struct iovec part = {packet, size};
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
-    const ssize_t bytes = es_kernel_receive(connection, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const ssize_t bytes = es_kernel_receive(channel->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
     for (struct cmsghdr *c = bytes > 0 ? CMSG_FIRSTHDR(&message) : NULL; c != NULL; c = CMSG_NXTHDR(&message, c)) {
         int got[2] = {-1, -1};
@@ -87,9 +84,9 @@ ssize_t es_channel_receive(void *packet, size_t size, int fds[2])
     return (message.msg_flags & MSG_TRUNC) != 0 ? (ssize_t)size + 1 : bytes;
 }
 
-bool es_channel_readable(int timeout_ms)
+bool es_channel_readable(const struct es_channel *channel, int timeout_ms)
 {
-    struct pollfd wait = {.fd = connection, .events = POLLIN};
+    struct pollfd wait = {.fd = channel->fd, .events = POLLIN};
     struct timespec left = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
     int ready;
 

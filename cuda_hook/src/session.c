@@ -28,6 +28,7 @@ enum {
     SOCKET_PATH_BYTES = 108, /* unix(7), with the zero at its end */
 };
 
+static struct es_channel channel = {.fd = -1};
 static struct es_lock asking;  /* one question at a time; held while waiting for the answer */
 static uint32_t last_number;
 static bool trying;            /* atomic: one thread at a time tries to join again */
@@ -39,7 +40,7 @@ static void lose(const char *why)
 {
     if (es_mode_now() != ES_JOINED)
         return;
-    es_channel_close();
+    es_channel_close(&channel);
     __atomic_store_n(&es_gate_word, &es_word_shut, __ATOMIC_RELEASE);
     __atomic_store_n(&es_gate.mode, ES_AWAY, __ATOMIC_RELEASE);
     es_gate.away_since_ns = es_now_ns();
@@ -50,7 +51,7 @@ static void lose(const char *why)
 bool es_session_send(void *record)
 {
     const int before = errno;
-    const int error = es_channel_send(record, ((const struct es_header *)record)->size);
+    const int error = es_channel_send(&channel, record, ((const struct es_header *)record)->size);
 
     /* EAGAIN: it reads too slowly just now, the caller tries again later. */
     if (error != 0 && error != EAGAIN)
@@ -117,11 +118,11 @@ static bool greet(void)
     ssize_t bytes;
     int kind;
 
-    if (es_channel_send(&hello, sizeof(hello)) != 0 || !es_channel_readable(ANSWER_MS)) {
+    if (es_channel_send(&channel, &hello, sizeof(hello)) != 0 || !es_channel_readable(&channel, ANSWER_MS)) {
         es_log("the manager does not answer");
         return false;
     }
-    bytes = es_channel_receive(&answer, sizeof(answer), fds);
+    bytes = es_channel_receive(&channel, &answer, sizeof(answer), fds);
     kind = bytes > 0 ? es_check_from_manager(&answer, (size_t)bytes) : ES_MALFORMED_SHORT;
     if (kind == ES_WELCOME) {
         joined = answer.welcome.version == ES_VERSION && accept_welcome(&answer.welcome, fds);
@@ -150,10 +151,10 @@ static bool try_to_join(void)
                  SOCKET_PATH_BYTES);
         return false;
     }
-    if (!es_channel_open(path))
+    if (!es_channel_open(&channel, path))
         return false;
     if (!greet()) {
-        es_channel_close();
+        es_channel_close(&channel);
         return false;
     }
     es_log("joined %s", path);
@@ -194,7 +195,7 @@ bool es_session_join_anew(void)
 
     if (anew) {
         /* The parent's socket: closing this copy of it tells nobody anything. Its locks may have been held. */
-        es_channel_close();
+        es_channel_close(&channel);
         memset(&es_gate, 0, sizeof(es_gate));
         __atomic_store_n(&es_gate_word, &es_word_shut, __ATOMIC_RELEASE);
         asking = (struct es_lock){0};
@@ -233,7 +234,7 @@ static bool read_answer(void *answer, uint16_t kind, uint32_t number, bool *more
         uint8_t bytes[ES_RECORD_BYTES_MAX];
         struct es_header header;
     } packet;
-    const ssize_t bytes = es_channel_receive(&packet, sizeof(packet), NULL);
+    const ssize_t bytes = es_channel_receive(&channel, &packet, sizeof(packet), NULL);
     int got;
 
     *more = bytes > 0;
@@ -272,7 +273,7 @@ uint32_t es_session_ask(void *record, void *answer, uint16_t kind)
 
         if (now_ns >= give_up_ns)
             break;
-        if (es_channel_readable((int)((give_up_ns - now_ns) / ES_MS) + 1))
+        if (es_channel_readable(&channel, (int)((give_up_ns - now_ns) / ES_MS) + 1))
             answered = read_answer(answer, kind, number, &more);
     }
     es_lock_give(&asking);
@@ -297,7 +298,7 @@ void es_session_look(void)
     }
     es_lock_take(&asking);
     es_lock_take(&es_gate.lock);
-    if (!es_channel_there())
+    if (!es_channel_there(&channel))
         lose("its socket was closed by the program");
     es_lock_give(&es_gate.lock);
     while (more && es_mode_now() == ES_JOINED)

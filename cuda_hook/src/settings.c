@@ -8,7 +8,7 @@
 enum { UNREAD, READING, READ };
 
 static uint32_t state;
-static char folder[ES_SETTING_BYTES], log_file[ES_SETTING_BYTES];
+static char folder[ES_SETTING_BYTES], tpu_folder[ES_SETTING_BYTES], log_file[ES_SETTING_BYTES];
 
 static const char *said(const char *name)
 {
@@ -36,6 +36,7 @@ static const char *setting(const char *kept, const char *name)
     if (!__atomic_compare_exchange_n(&state, &unread, READING, 0, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
         return unread == READ ? kept : said(name);
     keep(folder, said("EDGESHARE_HOOK_DIR"));
+    keep(tpu_folder, said("EDGESHARE_TPU_HOOK_DIR"));
     keep(log_file, said("EDGESHARE_HOOK_LOG"));
     __atomic_store_n(&state, READ, __ATOMIC_RELEASE);
     return kept;
@@ -44,6 +45,11 @@ static const char *setting(const char *kept, const char *name)
 const char *es_setting_folder(void)
 {
     return setting(folder, "EDGESHARE_HOOK_DIR");
+}
+
+const char *es_setting_tpu_folder(void)
+{
+    return setting(tpu_folder, "EDGESHARE_TPU_HOOK_DIR");
 }
 
 const char *es_setting_log(void)

@@ -10,6 +10,9 @@ enum { ES_SETTING_BYTES = 512 }; /* with the zero at its end; what is longer is 
 /* EDGESHARE_HOOK_DIR: where the allocation's folder is. */
 const char *es_setting_folder(void);
 
+/* EDGESHARE_TPU_HOOK_DIR: where the folder of its EdgeTPU allocation is. */
+const char *es_setting_tpu_folder(void);
+
 /* EDGESHARE_HOOK_LOG: a file to append to, or "stderr". */
 const char *es_setting_log(void);
 

@@ -14,8 +14,9 @@ import click
 import cuda_hook
 from edgeshare.cli.child import Child
 from edgeshare.client import ManagerClient
+from edgeshare.devices import Accelerator
 from edgeshare.errors import EdgeshareError, InvalidRequest, NoRoom, NotFound, Unavailable
-from edgeshare.names import HOOK_DIR_VARIABLE, HOOK_LIBRARY, RUNTIME_DIR
+from edgeshare.names import HOOK_DIR_VARIABLE, HOOK_LIBRARY, RUNTIME_DIR, TPU_HOOK_DIR_VARIABLE
 from edgeshare.units import UNITS_PER_DEVICE, check_limit_percent, default_memory_mib, parse_request_percent
 from edgeshare.v1.allocations_pb2 import (
     SHARE_CLASS_BATCH,
@@ -27,6 +28,9 @@ from edgeshare.v1.allocations_pb2 import (
 from edgeshare.v1.status_pb2 import DeviceStatus
 
 CLASSES = {"batch": SHARE_CLASS_BATCH, "latency": SHARE_CLASS_LATENCY}
+
+WORDS = {Accelerator.GPU: ("--gpu", "GPU"), Accelerator.EDGETPU: ("--tpu", "EdgeTPU")}
+"""The option that names a device of this kind, and what it is called."""
 
 COMMAND_CHARACTERS = 200
 """How much of the command line the status shows."""
@@ -45,8 +49,9 @@ class Choice:
     """Of each device."""
     memory_mib: int
     """Of each device; 0: the request's fraction of it."""
-    gpu: str | None
+    name: str | None
     """The index or id of the one device wanted, or None: the one with most units free."""
+    accelerator: Accelerator = Accelerator.GPU
 
 
 class Holder(threading.Thread):
@@ -104,13 +109,13 @@ class Holder(threading.Thread):
             try:
                 answer = next(answers)
             except NoRoom:
-                if self._choice.gpu is None:
+                if self._choice.name is None:
                     # Somebody was faster with the device that had room: look again, until none has.
                     continue
                 raise
             # With the defaults filled in: it is to be the same after a restart of the manager.
             self._wanted = answer.allocation
-            self._child.begin(self._argv, environment(os.environ, answer, hook_library()))
+            self._child.begin(self._argv, environment(os.environ, answer, hook_library(), self._choice.accelerator))
             return answers
 
 
@@ -118,9 +123,9 @@ def choose_devices(devices: Iterable[DeviceStatus], choice: Choice) -> list[str]
     """The ids of the devices to use: the one that was named, or those with most units free, then with
     most memory free, then the first. Raises NotFound for a name that no device has, NoRoom where too few
     have room."""
-    devices = list(devices)
-    if choice.gpu is not None:
-        return [_named_device(devices, choice.gpu).id]
+    devices = [device for device in devices if Accelerator(device.accelerator or "gpu") is choice.accelerator]
+    if choice.name is not None:
+        return [_named_device(devices, choice.name, choice.accelerator).id]
     fitting = [device for device in devices if _fits(device, choice)]
     if len(fitting) < choice.devices:
         raise NoRoom(_no_room_text(devices, choice))
@@ -128,12 +133,13 @@ def choose_devices(devices: Iterable[DeviceStatus], choice: Choice) -> list[str]
     return [device.id for device in fitting[: choice.devices]]
 
 
-def _named_device(devices: list[DeviceStatus], gpu: str) -> DeviceStatus:
+def _named_device(devices: list[DeviceStatus], name: str, accelerator: Accelerator) -> DeviceStatus:
     for device in devices:
-        if gpu in (str(device.index), device.id):
+        if name in (str(device.index), device.id):
             return device
     known = ", ".join(f"{device.index} ({device.id})" for device in devices) or "none"
-    raise NotFound(f"--gpu {gpu}: no such GPU here; there are: {known}")
+    option, word = WORDS[accelerator]
+    raise NotFound(f"{option} {name}: no such {word} here; there are: {known}")
 
 
 def _fits(device: DeviceStatus, choice: Choice) -> bool:
@@ -150,18 +156,20 @@ def _free_memory_mib(device: DeviceStatus) -> int:
 def _no_room_text(devices: list[DeviceStatus], choice: Choice) -> str:
     memory = f" and {choice.memory_mib} MiB" if choice.memory_mib else ""
     wanted = f"{choice.request_percent} percent{memory}"
-    free = "; ".join(_free_text(device) for device in devices)
+    _, word = WORDS[choice.accelerator]
+    free = "; ".join(_free_text(device, word) for device in devices)
     return (
-        f"too few GPUs have {wanted} free ({choice.devices} needed): {free or 'there is no GPU'}; "
+        f"too few {word}s have {wanted} free ({choice.devices} needed): {free or f'there is no {word}'}; "
         "ask for less, or wait until others end"
     )
 
 
-def _free_text(device: DeviceStatus) -> str:
+def _free_text(device: DeviceStatus, word: str) -> str:
     if not device.healthy:
-        return f"GPU {device.index} is unhealthy ({device.cause})"
+        return f"{word} {device.index} is unhealthy ({device.cause})"
     free_percent = UNITS_PER_DEVICE - device.allocated_percent
-    return f"GPU {device.index} has {free_percent} percent and {_free_memory_mib(device)} MiB free"
+    memory = f" and {_free_memory_mib(device)} MiB" if device.memory_mib else ""
+    return f"{word} {device.index} has {free_percent} percent{memory} free"
 
 
 def hook_library() -> Path:
@@ -172,14 +180,19 @@ def hook_library() -> Path:
     return path
 
 
-def environment(base: Mapping[str, str], answer: HoldAllocationResponse, library: Path) -> dict[str, str]:
+def environment(
+    base: Mapping[str, str], answer: HoldAllocationResponse, library: Path, accelerator: Accelerator = Accelerator.GPU
+) -> dict[str, str]:
     """The command's environment: ours, with its allocation, its devices and the hook before any other
     preload."""
+    folder = str(Path(answer.socket_path).parent)
     preloads = [str(library), base.get("LD_PRELOAD", "")]
+    hooked = {**base, "LD_PRELOAD": ":".join(filter(None, preloads))}
+    if accelerator is Accelerator.EDGETPU:
+        return {**hooked, TPU_HOOK_DIR_VARIABLE: folder}
     return {
-        **base,
-        HOOK_DIR_VARIABLE: str(Path(answer.socket_path).parent),
-        "LD_PRELOAD": ":".join(filter(None, preloads)),
+        **hooked,
+        HOOK_DIR_VARIABLE: folder,
         "CUDA_VISIBLE_DEVICES": ",".join(answer.allocation.device_ids),
     }
 
@@ -214,6 +227,13 @@ def _say(text: str) -> None:
     help="Cap on memory of each GPU; the same fraction of it as of its time if absent.",
 )
 @click.option("--gpu", help="Index or UUID of the GPU; the one with most of it free if absent.")
+@click.option(
+    "--tpu",
+    is_flag=False,
+    flag_value="",
+    metavar="[INDEX|ID]",
+    help="An EdgeTPU instead of a GPU: this one, or the one with most of it free.",
+)
 @click.option("--class", "share_class", type=click.Choice(list(CLASSES)), default="batch", show_default=True)
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND…")
 def command(
@@ -223,18 +243,26 @@ def command(
     limit_percent: int | None,
     memory_mib: int | None,
     gpu: str | None,
+    tpu: str | None,
     share_class: str,
     argv: tuple[str, ...],
 ) -> None:
-    """Runs COMMAND with a guaranteed share of a GPU.
+    """Runs COMMAND with a guaranteed share of a GPU, or of an EdgeTPU.
 
     Its exit status is the command's, or 128 + n where signal n ended it; signals are passed on to it.
     """
     devices, request_percent = parse_request_percent(percent)
     if limit_percent is not None:
         check_limit_percent(limit_percent, request_percent)
-    if gpu is not None and devices > 1:
-        raise InvalidRequest(f"--gpu names one GPU, but {percent} percent are {devices}: leave out --gpu")
+    if gpu is not None and tpu is not None:
+        raise InvalidRequest("--gpu and --tpu name two devices: give one of them, and run the other within")
+    accelerator = Accelerator.GPU if tpu is None else Accelerator.EDGETPU
+    if tpu is not None and memory_mib is not None:
+        raise InvalidRequest("--memory-mib caps the memory of a GPU, and an EdgeTPU has none: leave it out")
+    name = gpu if tpu is None else tpu or None
+    if name is not None and devices > 1:
+        option, word = WORDS[accelerator]
+        raise InvalidRequest(f"{option} names one {word}, but {percent} percent are {devices}: leave out the name")
     hook_library()
     wanted = Allocation(
         id=f"run-{secrets.token_hex(6)}",
@@ -247,7 +275,7 @@ def command(
     # Before the client: gRPC has threads.
     child = Child()
     client = ManagerClient(runtime_dir.absolute())
-    holder = Holder(client, child, list(argv), wanted, Choice(devices, request_percent, memory_mib or 0, gpu))
+    holder = Holder(client, child, list(argv), wanted, Choice(devices, request_percent, memory_mib or 0, name, accelerator))
     holder.start()
     status = child.wait()
     holder.end()

@@ -2,7 +2,8 @@
 
 from rich.table import Table
 
-from edgeshare.units import MIB, NS_PER_MS
+from edgeshare.devices import Accelerator
+from edgeshare.units import MIB, NS_PER_MS, NS_PER_S
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY, Allocation
 from edgeshare.v1.status_pb2 import (
     ALLOCATION_STATE_DRAINING,
@@ -10,6 +11,7 @@ from edgeshare.v1.status_pb2 import (
     ALLOCATION_STATE_IDLE,
     ALLOCATION_STATE_WAITING,
     AllocationStatus,
+    DeviceStatus,
     NodeStatus,
 )
 
@@ -46,7 +48,7 @@ def device_table(status: NodeStatus) -> Table:
     table = Table(*columns, box=None, pad_edge=False)
     for device in status.devices:
         table.add_row(
-            str(device.index),
+            _index(device),
             device.model,
             device.id,
             f"{device.allocated_percent} %",
@@ -72,14 +74,17 @@ def share_table(status: NodeStatus) -> Table:
 def share_cells(status: NodeStatus, share: AllocationStatus) -> tuple[str, ...]:
     """The cells of one allocation, as SHARE_COLUMNS names them."""
     allocation = share.allocation
-    indices = {device.id: str(device.index) for device in status.devices}
+    indices = {device.id: _index(device) for device in status.devices}
+    is_tpu = any(
+        device.id in allocation.device_ids and device.accelerator == Accelerator.EDGETPU for device in status.devices
+    )
     return (
         owner_text(allocation),
         ",".join(indices.get(device_id, device_id) for device_id in allocation.device_ids),
         f"{allocation.request_percent} %",
         f"{allocation.limit_percent} %",
         "latency" if allocation.share_class == SHARE_CLASS_LATENCY else "batch",
-        _state(share),
+        _state(share, is_tpu),
         f"{share.held_percent:.1f} %",
         f"{share.gpu_percent:.1f} %",
         f"{share.lent_percent:.1f} %",
@@ -92,10 +97,21 @@ def share_cells(status: NodeStatus, share: AllocationStatus) -> tuple[str, ...]:
     )
 
 
-def _state(share: AllocationStatus) -> str:
+def _index(device: DeviceStatus) -> str:
+    return f"tpu {device.index}" if device.accelerator == Accelerator.EDGETPU else str(device.index)
+
+
+def _state(share: AllocationStatus, is_tpu: bool) -> str:
     if share.overlapping:
         return "overlapping"
-    return "throttled" if share.throttled else STATES.get(share.state, "unknown")
+    if share.throttled:
+        return "throttled"
+    state = STATES.get(share.state, "unknown")
+    if is_tpu and share.state == ALLOCATION_STATE_HOLDING:
+        # It cannot be called back: how long it has kept the others waiting is what one wants to know.
+        waiting = f", {len(share.waiting_allocations)} wait" if share.waiting_allocations else ""
+        return f"{state} {share.holding_ns / NS_PER_S:.1f} s{waiting}"
+    return state
 
 
 def owner_text(allocation: Allocation) -> str:

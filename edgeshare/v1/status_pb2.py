@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from edgeshare.v1 import allocations_pb2 as edgeshare_dot_v1_dot_allocations__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x65\x64geshare/v1/status.proto\x12\x0c\x65\x64geshare.v1\x1a\x1e\x65\x64geshare/v1/allocations.proto\"\x16\n\x14GetNodeStatusRequest\")\n\x12WatchSharesRequest\x12\x13\n\x0binterval_ns\x18\x01 \x01(\x04\"\xc0\x01\n\nNodeStatus\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x11\n\twindow_ns\x18\x02 \x01(\x04\x12+\n\x07\x64\x65vices\x18\x03 \x03(\x0b\x32\x1a.edgeshare.v1.DeviceStatus\x12\x33\n\x0b\x61llocations\x18\x04 \x03(\x0b\x32\x1e.edgeshare.v1.AllocationStatus\x12,\n\x07manager\x18\x05 \x01(\x0b\x32\x1b.edgeshare.v1.ManagerStatus\"W\n\rManagerStatus\x12\x0f\n\x07records\x18\x01 \x01(\x04\x12\x11\n\tdeadlines\x18\x02 \x01(\x04\x12\x0f\n\x07late_ns\x18\x03 \x01(\x04\x12\x11\n\tlatest_ns\x18\x04 \x01(\x04\"\xfb\x01\n\x0c\x44\x65viceStatus\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05index\x18\x02 \x01(\r\x12\r\n\x05model\x18\x03 \x01(\t\x12\x12\n\nmemory_mib\x18\x04 \x01(\x04\x12\x17\n\x0fmemory_used_mib\x18\x05 \x01(\x04\x12\x19\n\x11\x61llocated_percent\x18\x06 \x01(\r\x12\x1c\n\x14\x61llocated_memory_mib\x18\x07 \x01(\x04\x12\x0f\n\x07healthy\x18\x08 \x01(\x08\x12\r\n\x05\x63\x61use\x18\t \x01(\t\x12;\n\x13unmanaged_processes\x18\n \x03(\x0b\x32\x1e.edgeshare.v1.UnmanagedProcess\"Z\n\x10UnmanagedProcess\x12\x0b\n\x03pid\x18\x01 \x01(\r\x12\x12\n\nmemory_mib\x18\x02 \x01(\x04\x12\x0f\n\x07pod_uid\x18\x03 \x01(\t\x12\x14\n\x0c\x63ontainer_id\x18\x04 \x01(\t\"\xd7\x04\n\x10\x41llocationStatus\x12,\n\nallocation\x18\x01 \x01(\x0b\x32\x18.edgeshare.v1.Allocation\x12,\n\x05state\x18\x02 \x01(\x0e\x32\x1d.edgeshare.v1.AllocationState\x12+\n\x07\x63lients\x18\x03 \x03(\x0b\x32\x1a.edgeshare.v1.ClientStatus\x12\x14\n\x0cheld_percent\x18\x04 \x01(\x01\x12\x13\n\x0bgpu_percent\x18\x05 \x01(\x01\x12\x14\n\x0clent_percent\x18\x06 \x01(\x01\x12\x11\n\tqueued_ns\x18\x07 \x01(\x04\x12\x12\n\nwaiting_ns\x18\x08 \x01(\x04\x12\x17\n\x0flongest_wait_ns\x18\t \x01(\x04\x12\x19\n\x11memory_used_bytes\x18\n \x01(\x04\x12\x0e\n\x06grants\x18\x0b \x01(\x04\x12\x0f\n\x07revokes\x18\x0c \x01(\x04\x12\x10\n\x08overruns\x18\r \x01(\x04\x12>\n\x08offences\x18\x0e \x03(\x0b\x32,.edgeshare.v1.AllocationStatus.OffencesEntry\x12\x13\n\x0boverlapping\x18\x0f \x01(\x08\x12\x11\n\tthrottled\x18\x10 \x01(\x08\x12\x1d\n\x15memory_overhead_bytes\x18\x11 \x03(\x04\x12\x14\n\x0cmemory_bytes\x18\x12 \x03(\x04\x12\x1d\n\x15refused_context_bytes\x18\x13 \x01(\x04\x1a/\n\rOffencesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"E\n\x0c\x43lientStatus\x12\x0b\n\x03pid\x18\x01 \x01(\r\x12\x19\n\x11memory_used_bytes\x18\x02 \x01(\x04\x12\r\n\x05\x64ying\x18\x03 \x01(\x08*\xa9\x01\n\x0f\x41llocationState\x12 \n\x1c\x41LLOCATION_STATE_UNSPECIFIED\x10\x00\x12\x19\n\x15\x41LLOCATION_STATE_IDLE\x10\x01\x12\x1c\n\x18\x41LLOCATION_STATE_WAITING\x10\x02\x12\x1c\n\x18\x41LLOCATION_STATE_HOLDING\x10\x03\x12\x1d\n\x19\x41LLOCATION_STATE_DRAINING\x10\x04\x32\xa9\x01\n\x0bShareStatus\x12M\n\rGetNodeStatus\x12\".edgeshare.v1.GetNodeStatusRequest\x1a\x18.edgeshare.v1.NodeStatus\x12K\n\x0bWatchShares\x12 .edgeshare.v1.WatchSharesRequest\x1a\x18.edgeshare.v1.NodeStatus0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x65\x64geshare/v1/status.proto\x12\x0c\x65\x64geshare.v1\x1a\x1e\x65\x64geshare/v1/allocations.proto\"\x16\n\x14GetNodeStatusRequest\")\n\x12WatchSharesRequest\x12\x13\n\x0binterval_ns\x18\x01 \x01(\x04\"\xc0\x01\n\nNodeStatus\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x11\n\twindow_ns\x18\x02 \x01(\x04\x12+\n\x07\x64\x65vices\x18\x03 \x03(\x0b\x32\x1a.edgeshare.v1.DeviceStatus\x12\x33\n\x0b\x61llocations\x18\x04 \x03(\x0b\x32\x1e.edgeshare.v1.AllocationStatus\x12,\n\x07manager\x18\x05 \x01(\x0b\x32\x1b.edgeshare.v1.ManagerStatus\"W\n\rManagerStatus\x12\x0f\n\x07records\x18\x01 \x01(\x04\x12\x11\n\tdeadlines\x18\x02 \x01(\x04\x12\x0f\n\x07late_ns\x18\x03 \x01(\x04\x12\x11\n\tlatest_ns\x18\x04 \x01(\x04\"\x90\x02\n\x0c\x44\x65viceStatus\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05index\x18\x02 \x01(\r\x12\r\n\x05model\x18\x03 \x01(\t\x12\x12\n\nmemory_mib\x18\x04 \x01(\x04\x12\x17\n\x0fmemory_used_mib\x18\x05 \x01(\x04\x12\x19\n\x11\x61llocated_percent\x18\x06 \x01(\r\x12\x1c\n\x14\x61llocated_memory_mib\x18\x07 \x01(\x04\x12\x0f\n\x07healthy\x18\x08 \x01(\x08\x12\r\n\x05\x63\x61use\x18\t \x01(\t\x12;\n\x13unmanaged_processes\x18\n \x03(\x0b\x32\x1e.edgeshare.v1.UnmanagedProcess\x12\x13\n\x0b\x61\x63\x63\x65lerator\x18\x0b \x01(\t\"Z\n\x10UnmanagedProcess\x12\x0b\n\x03pid\x18\x01 \x01(\r\x12\x12\n\nmemory_mib\x18\x02 \x01(\x04\x12\x0f\n\x07pod_uid\x18\x03 \x01(\t\x12\x14\n\x0c\x63ontainer_id\x18\x04 \x01(\t\"\x88\x05\n\x10\x41llocationStatus\x12,\n\nallocation\x18\x01 \x01(\x0b\x32\x18.edgeshare.v1.Allocation\x12,\n\x05state\x18\x02 \x01(\x0e\x32\x1d.edgeshare.v1.AllocationState\x12+\n\x07\x63lients\x18\x03 \x03(\x0b\x32\x1a.edgeshare.v1.ClientStatus\x12\x14\n\x0cheld_percent\x18\x04 \x01(\x01\x12\x13\n\x0bgpu_percent\x18\x05 \x01(\x01\x12\x14\n\x0clent_percent\x18\x06 \x01(\x01\x12\x11\n\tqueued_ns\x18\x07 \x01(\x04\x12\x12\n\nwaiting_ns\x18\x08 \x01(\x04\x12\x17\n\x0flongest_wait_ns\x18\t \x01(\x04\x12\x19\n\x11memory_used_bytes\x18\n \x01(\x04\x12\x0e\n\x06grants\x18\x0b \x01(\x04\x12\x0f\n\x07revokes\x18\x0c \x01(\x04\x12\x10\n\x08overruns\x18\r \x01(\x04\x12>\n\x08offences\x18\x0e \x03(\x0b\x32,.edgeshare.v1.AllocationStatus.OffencesEntry\x12\x13\n\x0boverlapping\x18\x0f \x01(\x08\x12\x11\n\tthrottled\x18\x10 \x01(\x08\x12\x1d\n\x15memory_overhead_bytes\x18\x11 \x03(\x04\x12\x14\n\x0cmemory_bytes\x18\x12 \x03(\x04\x12\x1d\n\x15refused_context_bytes\x18\x13 \x01(\x04\x12\x12\n\nholding_ns\x18\x14 \x01(\x04\x12\x1b\n\x13waiting_allocations\x18\x15 \x03(\t\x1a/\n\rOffencesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"E\n\x0c\x43lientStatus\x12\x0b\n\x03pid\x18\x01 \x01(\r\x12\x19\n\x11memory_used_bytes\x18\x02 \x01(\x04\x12\r\n\x05\x64ying\x18\x03 \x01(\x08*\xa9\x01\n\x0f\x41llocationState\x12 \n\x1c\x41LLOCATION_STATE_UNSPECIFIED\x10\x00\x12\x19\n\x15\x41LLOCATION_STATE_IDLE\x10\x01\x12\x1c\n\x18\x41LLOCATION_STATE_WAITING\x10\x02\x12\x1c\n\x18\x41LLOCATION_STATE_HOLDING\x10\x03\x12\x1d\n\x19\x41LLOCATION_STATE_DRAINING\x10\x04\x32\xa9\x01\n\x0bShareStatus\x12M\n\rGetNodeStatus\x12\".edgeshare.v1.GetNodeStatusRequest\x1a\x18.edgeshare.v1.NodeStatus\x12K\n\x0bWatchShares\x12 .edgeshare.v1.WatchSharesRequest\x1a\x18.edgeshare.v1.NodeStatus0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,8 +34,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_ALLOCATIONSTATUS_OFFENCESENTRY']._loaded_options = None
   _globals['_ALLOCATIONSTATUS_OFFENCESENTRY']._serialized_options = b'8\001'
-  _globals['_ALLOCATIONSTATE']._serialized_start=1446
-  _globals['_ALLOCATIONSTATE']._serialized_end=1615
+  _globals['_ALLOCATIONSTATE']._serialized_start=1516
+  _globals['_ALLOCATIONSTATE']._serialized_end=1685
   _globals['_GETNODESTATUSREQUEST']._serialized_start=75
   _globals['_GETNODESTATUSREQUEST']._serialized_end=97
   _globals['_WATCHSHARESREQUEST']._serialized_start=99
@@ -45,15 +45,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MANAGERSTATUS']._serialized_start=337
   _globals['_MANAGERSTATUS']._serialized_end=424
   _globals['_DEVICESTATUS']._serialized_start=427
-  _globals['_DEVICESTATUS']._serialized_end=678
-  _globals['_UNMANAGEDPROCESS']._serialized_start=680
-  _globals['_UNMANAGEDPROCESS']._serialized_end=770
-  _globals['_ALLOCATIONSTATUS']._serialized_start=773
-  _globals['_ALLOCATIONSTATUS']._serialized_end=1372
-  _globals['_ALLOCATIONSTATUS_OFFENCESENTRY']._serialized_start=1325
-  _globals['_ALLOCATIONSTATUS_OFFENCESENTRY']._serialized_end=1372
-  _globals['_CLIENTSTATUS']._serialized_start=1374
-  _globals['_CLIENTSTATUS']._serialized_end=1443
-  _globals['_SHARESTATUS']._serialized_start=1618
-  _globals['_SHARESTATUS']._serialized_end=1787
+  _globals['_DEVICESTATUS']._serialized_end=699
+  _globals['_UNMANAGEDPROCESS']._serialized_start=701
+  _globals['_UNMANAGEDPROCESS']._serialized_end=791
+  _globals['_ALLOCATIONSTATUS']._serialized_start=794
+  _globals['_ALLOCATIONSTATUS']._serialized_end=1442
+  _globals['_ALLOCATIONSTATUS_OFFENCESENTRY']._serialized_start=1395
+  _globals['_ALLOCATIONSTATUS_OFFENCESENTRY']._serialized_end=1442
+  _globals['_CLIENTSTATUS']._serialized_start=1444
+  _globals['_CLIENTSTATUS']._serialized_end=1513
+  _globals['_SHARESTATUS']._serialized_start=1688
+  _globals['_SHARESTATUS']._serialized_end=1857
 # @@protoc_insertion_point(module_scope)

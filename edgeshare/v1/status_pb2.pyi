@@ -168,6 +168,7 @@ class DeviceStatus(_message.Message):
     HEALTHY_FIELD_NUMBER: _builtins.int
     CAUSE_FIELD_NUMBER: _builtins.int
     UNMANAGED_PROCESSES_FIELD_NUMBER: _builtins.int
+    ACCELERATOR_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     index: _builtins.int
     model: _builtins.str
@@ -181,6 +182,8 @@ class DeviceStatus(_message.Message):
     healthy: _builtins.bool
     cause: _builtins.str
     """why it is not healthy"""
+    accelerator: _builtins.str
+    """its kind: gpu or edgetpu; indices count within a kind"""
     @_builtins.property
     def unmanaged_processes(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnmanagedProcess]: ...
     def __init__(
@@ -196,10 +199,11 @@ class DeviceStatus(_message.Message):
         healthy: _builtins.bool = ...,
         cause: _builtins.str = ...,
         unmanaged_processes: _abc.Iterable[Global___UnmanagedProcess] | None = ...,
+        accelerator: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocated_memory_mib", b"allocated_memory_mib", "allocated_percent", b"allocated_percent", "cause", b"cause", "healthy", b"healthy", "id", b"id", "index", b"index", "memory_mib", b"memory_mib", "memory_used_mib", b"memory_used_mib", "model", b"model", "unmanaged_processes", b"unmanaged_processes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accelerator", b"accelerator", "allocated_memory_mib", b"allocated_memory_mib", "allocated_percent", b"allocated_percent", "cause", b"cause", "healthy", b"healthy", "id", b"id", "index", b"index", "memory_mib", b"memory_mib", "memory_used_mib", b"memory_used_mib", "model", b"model", "unmanaged_processes", b"unmanaged_processes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -279,6 +283,8 @@ class AllocationStatus(_message.Message):
     MEMORY_OVERHEAD_BYTES_FIELD_NUMBER: _builtins.int
     MEMORY_BYTES_FIELD_NUMBER: _builtins.int
     REFUSED_CONTEXT_BYTES_FIELD_NUMBER: _builtins.int
+    HOLDING_NS_FIELD_NUMBER: _builtins.int
+    WAITING_ALLOCATIONS_FIELD_NUMBER: _builtins.int
     state: Global___AllocationState.ValueType
     held_percent: _builtins.float
     """of the window: grant to drain"""
@@ -305,6 +311,8 @@ class AllocationStatus(_message.Message):
     """it waits because it is at its limit"""
     refused_context_bytes: _builtins.int
     """what a context takes that did not fit under the cap; 0: the last one did"""
+    holding_ns: _builtins.int
+    """how long it has had the device now: one that keeps an EdgeTPU open cannot be called back"""
     @_builtins.property
     def allocation(self) -> _allocations_pb2.Allocation: ...
     @_builtins.property
@@ -320,6 +328,10 @@ class AllocationStatus(_message.Message):
     @_builtins.property
     def memory_bytes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """of each device: in use and overhead"""
+
+    @_builtins.property
+    def waiting_allocations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """who waits for its device meanwhile"""
 
     def __init__(
         self,
@@ -343,10 +355,12 @@ class AllocationStatus(_message.Message):
         memory_overhead_bytes: _abc.Iterable[_builtins.int] | None = ...,
         memory_bytes: _abc.Iterable[_builtins.int] | None = ...,
         refused_context_bytes: _builtins.int = ...,
+        holding_ns: _builtins.int = ...,
+        waiting_allocations: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "clients", b"clients", "gpu_percent", b"gpu_percent", "grants", b"grants", "held_percent", b"held_percent", "lent_percent", b"lent_percent", "longest_wait_ns", b"longest_wait_ns", "memory_bytes", b"memory_bytes", "memory_overhead_bytes", b"memory_overhead_bytes", "memory_used_bytes", b"memory_used_bytes", "offences", b"offences", "overlapping", b"overlapping", "overruns", b"overruns", "queued_ns", b"queued_ns", "refused_context_bytes", b"refused_context_bytes", "revokes", b"revokes", "state", b"state", "throttled", b"throttled", "waiting_ns", b"waiting_ns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "clients", b"clients", "gpu_percent", b"gpu_percent", "grants", b"grants", "held_percent", b"held_percent", "holding_ns", b"holding_ns", "lent_percent", b"lent_percent", "longest_wait_ns", b"longest_wait_ns", "memory_bytes", b"memory_bytes", "memory_overhead_bytes", b"memory_overhead_bytes", "memory_used_bytes", b"memory_used_bytes", "offences", b"offences", "overlapping", b"overlapping", "overruns", b"overruns", "queued_ns", b"queued_ns", "refused_context_bytes", b"refused_context_bytes", "revokes", b"revokes", "state", b"state", "throttled", b"throttled", "waiting_allocations", b"waiting_allocations", "waiting_ns", b"waiting_ns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -64,6 +64,8 @@ class Book:
                 f"{where} cannot be named so: use 1 to 63 of a-z, 0-9 and -, with a letter or digit at both ends"
             )
         devices = [self._device(device_id, where) for device_id in allocation.device_ids]
+        if len({device.accelerator for device in devices}) > 1:
+            raise InvalidRequest(f"{where} names devices of several kinds: make an allocation of each kind")
         request_percent = allocation.request_percent
         if not 1 <= len(devices) <= MAX_DEVICES_PER_ALLOCATION:
             raise InvalidRequest(f"{where} names {len(devices)} devices: name 1 to {MAX_DEVICES_PER_ALLOCATION}")

@@ -91,6 +91,8 @@ class Account:
     """Since it was added."""
     overruns: int
     """Drains that were not waited for to their end, since it was added."""
+    holding_ns: int
+    """How long it has had the device now, its drain included; 0 while it has not."""
     lag_ns: int
     """Held time that it is behind (above 0) or ahead of (below 0) its part, while it competes; 0 otherwise."""
 
@@ -171,7 +173,8 @@ class Arbiter:
             return []
         contender.want(client)
         if contender.phase is HOLDING:
-            self._slices.admit(contender)
+            if not contender.exclusive:
+                self._slices.admit(contender)
         elif contender.phase is OVERLAPPING:
             self._slices.compete_again(contender)
         elif contender.phase is IDLE or contender.phase is THINKING:
@@ -247,6 +250,16 @@ class Arbiter:
         """Before when the present grant will not be called back; 0 where it may be at any time."""
         return self._slices.known_end_ns()
 
+    def holds(self, allocation_id: str, client_id: int) -> bool:
+        """Whether a client owes a release: of an exclusive device, whether it is the one that has it."""
+        contender = self._contenders.get(allocation_id)
+        client = contender.clients.get(client_id) if contender is not None else None
+        return client is not None and client.opened > 0
+
+    def waiting(self) -> list[str]:
+        """The allocations that wait for a slice."""
+        return [each.id for each in self._contenders.values() if each.phase is WAITING or each.wanting_clients]
+
     def ending(self) -> str | None:
         """The allocation whose successor is granted already while it drains."""
         return self._slices.ending()
@@ -272,6 +285,7 @@ class Arbiter:
             longest_wait_ns=max(sums.longest_wait_ns, waiting_ns),
             grants=contender.grants,
             overruns=contender.overruns,
+            holding_ns=now_ns - contender.granted_ns if contender.open_clients else 0,
             lag_ns=self._slices.field.competition.lag_ns(contender) if contender.active else 0,
         )
 

@@ -63,6 +63,8 @@ class Terms:
     """How many records its clients may send, all together."""
     inbox: wire.Inbox
     """Where all clients' records are received, one at a time."""
+    device_lines: tuple[str, ...] = ()
+    """Lines of hook.conf that say by what paths a program reaches its devices, where the hook has to know."""
 
 
 class Client:

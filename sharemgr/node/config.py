@@ -65,6 +65,16 @@ class Config(BaseModel):
     inventory: InventoryConfig = InventoryConfig()
     """Where devices are looked for; the device plugin needs the same."""
 
+    tpu_slice_ms: Annotated[float, Field(ge=1, le=1000)] = 50
+    """Length of a slice of an EdgeTPU while others wait. Longer than a GPU's, as to open one takes milliseconds; who has it
+    open is not called back, so that it says only how long one that closes and opens it again may keep its turn."""
+
+    tpu_anticipation_us: Annotated[int, Field(ge=0, le=100_000)] = 5_000
+    """As anticipation_us, for EdgeTPUs: how soon after the last close the next open comes."""
+
+    sysfs: Annotated[Path, Field(strict=False)] = Path("/sys")
+    """Where the containers have sysfs: it tells which number a device on the USB has now."""
+
     node_name: Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9.-]*$")] = ""
     """The node's name in the cluster; empty: the environment's NODE_NAME. Where there is one, an unmanaged process
     becomes an event of its pod."""
@@ -87,6 +97,14 @@ class Config(BaseModel):
     @property
     def anticipation_ns(self) -> int:
         return self.anticipation_us * 1_000
+
+    @property
+    def tpu_slice_ns(self) -> int:
+        return round(self.tpu_slice_ms * 1_000_000)
+
+    @property
+    def tpu_anticipation_ns(self) -> int:
+        return self.tpu_anticipation_us * 1_000
 
     @property
     def grace_ms(self) -> int:

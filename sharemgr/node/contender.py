@@ -35,11 +35,12 @@ IDLE, THROTTLED, THINKING, WAITING, HOLDING, DRAINING, ENDING, OVERLAPPING = Pha
 class Client:
     """One client. `opened` is the number of the grant for which it owes a release, 0 while there is none."""
 
-    __slots__ = ("asked", "ends_at_ns", "opened", "reported_ns", "seen", "wants")
+    __slots__ = ("asked", "asked_at", "ends_at_ns", "opened", "reported_ns", "seen", "wants")
 
     def __init__(self) -> None:
         self.seen = False  # it has asked at least once
         self.wants = False  # it waits at its closed gate
+        self.asked_at = 0  # how many had asked before
         self.opened = 0
         self.asked = False  # its gate is open because it asked, not because another client did
         self.reported_ns = 0
@@ -51,8 +52,10 @@ class Contender(Standing):
 
     __slots__ = (
         "asking_clients",
+        "asks",
         "clients",
         "drained_ns",
+        "exclusive",
         "gpu_ns",
         "granted_ns",
         "grants",
@@ -75,6 +78,8 @@ class Contender(Standing):
     def __init__(self, allocation_id: str, share: Share, settings: Settings, now_ns: int) -> None:
         super().__init__(share, settings, now_ns)
         self.id = allocation_id
+        self.exclusive = settings.exclusive
+        self.asks = 0  # how often clients have begun to wait
         self.phase = IDLE
         self.clients: dict[int, Client] = {}
         self.wanting_clients = 0  # how many wait at a closed gate
@@ -99,6 +104,8 @@ class Contender(Standing):
         """Notes that a client waits at its gate."""
         if not client.wants:
             client.wants = True
+            client.asked_at = self.asks
+            self.asks += 1
             self.wanting_clients += 1
 
     def unwant(self, client: Client) -> None:
@@ -114,9 +121,10 @@ class Contender(Standing):
             self.asking_clients += 1
 
     def open(self, number: int, now_ns: int) -> None:
-        """Counts all clients into the grant that have ever asked and are not in it yet."""
+        """Counts all clients into the grant that have ever asked and are not in it yet; of an exclusive device the one that
+        has waited longest."""
         self.number = number
-        for client in self.clients.values():
+        for client in self._next_ones():
             if client.seen and not client.opened:
                 client.opened = number
                 client.ends_at_ns = 0
@@ -125,6 +133,12 @@ class Contender(Standing):
                 if client.wants:
                     self.unwant(client)
                     self.ask(client)
+
+    def _next_ones(self) -> Collection[Client]:
+        if not self.exclusive:
+            return self.clients.values()
+        waiting = [client for client in self.clients.values() if client.wants]
+        return [min(waiting, key=_asked_at)] if waiting else []
 
     def close(self, client: Client) -> None:
         """Counts a client out of the grant: it has drained, or is gone."""
@@ -162,3 +176,7 @@ class Contender(Standing):
         if now_ns > self.held_from_ns:
             self.window.add_held(self.held_from_ns, now_ns)
             self.held_from_ns = now_ns
+
+
+def _asked_at(client: Client) -> int:
+    return client.asked_at

@@ -44,6 +44,8 @@ class DeviceArbiter:
 
     def __init__(self, loop: Loop, settings: Settings, ends: Ends) -> None:
         self._arbiter = Arbiter(settings, ends)
+        self.exclusive = settings.exclusive
+        """Whether it lets one process in at a time."""
         self._gates: dict[str, Gates] = {}
         self._ending: str | None = None  # who drains while the next is granted already …
         self._unheard: Gates | None = None  # … and may have given back since without a word
@@ -97,6 +99,14 @@ class DeviceArbiter:
         """GPU time that a client used under grant ``number`` so far."""
         now_ns = self._hear(now_ns)
         self._perform(self._arbiter.usage(allocation_id, client_id, number, gpu_ns, now_ns), now_ns)
+
+    def holds(self, allocation_id: str, client_id: int) -> bool:
+        """Whether the client is one that the grant is of."""
+        return self._arbiter.holds(allocation_id, client_id)
+
+    def waiting(self) -> list[str]:
+        """The allocations that wait for a slice."""
+        return self._arbiter.waiting()
 
     def account(self, allocation_id: str, now_ns: int) -> Account:
         """What the allocation had within the window."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from grpc.aio import Server
 
 from edgeshare import web
-from edgeshare.devices import Accelerator, Device
+from edgeshare.devices import Device
 from edgeshare.errors import InvalidRequest, Unavailable
 from edgeshare.inventory.config import InventoryConfig
 from edgeshare.inventory.interface import Inventory
@@ -78,7 +78,7 @@ class Manager:
             sys.setswitchinterval(SWITCH_S)
             inventory = find_inventory(self._config.inventory, self._config.wait_for_driver)
             if inventory is None:
-                logger.info("there is no driver, or no GPU: waiting for one")
+                logger.info("there is no driver, or no device: waiting for one")
                 inventory = await self._wait(ready, stopping, loop)
             if inventory is not None:
                 await self._share(inventory, ready, stopping, loop)
@@ -145,13 +145,9 @@ class Manager:
 
 
 def find_inventory(config: InventoryConfig, wait: bool) -> Inventory | None:
-    """This machine's GPUs, opened. Where there is none: None if one is to be waited for; else raises Unavailable where
+    """This machine's devices, opened. Where there is none: None if one is to be waited for; else raises Unavailable where
     there is no driver, or none that answers."""
-    gpus = {
-        "sources": tuple(source for source in config.sources if source != "edgetpu"),
-        "declared": tuple(device for device in config.declared if device.accelerator is Accelerator.GPU),
-    }
-    inventory = Inventories(sources_of(config.model_copy(update=gpus)))
+    inventory = Inventories(sources_of(config))
     if inventory.devices():
         return inventory
     missing = (*inventory.troubles, *inventory.absent)

@@ -13,11 +13,12 @@ from time import monotonic_ns
 
 from cuda_hook import wire
 from edgeshare import __version__
-from edgeshare.devices import Device
+from edgeshare.devices import Accelerator, Device
 from edgeshare.errors import AlreadyExists, EdgeshareError, Unavailable
 from edgeshare.units import MIB
 from edgeshare.v1 import allocations_pb2 as messages
 from edgeshare.v1.status_pb2 import AllocationStatus, NodeStatus
+from sharemgr.node import edgetpu
 from sharemgr.node.allocations import Allocation, Book
 from sharemgr.node.arbiter import Settings, Share
 from sharemgr.node.budget import Budget
@@ -73,7 +74,7 @@ class Node:
         )
         self._epoch = secrets.randbelow((1 << 32) - 1) + 1
         ends = Ends()
-        self._arbiters = {device.id: DeviceArbiter(loop, self._settings, ends) for device in devices}
+        self._arbiters = {device.id: DeviceArbiter(loop, self._settings_of(device), ends) for device in devices}
         self._servers: dict[str, AllocationServer] = {}
         self._held: dict[str, asyncio.Event] = {}
         """Allocations that are not kept on disk: each lives as long as a call, which waits for this event."""
@@ -90,6 +91,13 @@ class Node:
         self._unmanaged_before: dict[str, set[int]] = {}
         self._saving = asyncio.Lock()
         self._closed = False
+
+    def _settings_of(self, device: Device) -> Settings:
+        return edgetpu.settings(self._config) if device.accelerator is Accelerator.EDGETPU else self._settings
+
+    def _devices_now(self) -> tuple[Device, ...]:
+        """The devices as last seen: those of the start, and what came since."""
+        return self._observation.devices if self._observation else self._devices
 
     def restore(self) -> None:
         """Opens again what was kept on disk, and clears away what calls held that are over.
@@ -214,8 +222,7 @@ class Node:
             if allocation is not None:
                 known.append(allocation_status(allocation, server, window_ns, monotonic_ns()))
         stranded = [AllocationStatus(allocation=message) for message in self._stranded.values()]
-        seen = self._observation.devices if self._observation else self._devices
-        devices = [self._told_health.of(device, monotonic_ns()) for device in seen]
+        devices = [self._told_health.of(device, monotonic_ns()) for device in self._devices_now()]
         return NodeStatus(
             version=__version__,
             window_ns=window_ns,
@@ -266,20 +273,25 @@ class Node:
         self._book.add(allocation)
         # Several devices are all whole: nobody else is on any of them, so one arbiter can speak for all.
         device = self._arbiters[allocation.device_ids[0]]
+        own = [each for each in self._devices_now() if each.id in allocation.device_ids]
+        # All of an allocation are of one kind.
+        settings = self._settings_of(own[0])
+        is_tpu = own[0].accelerator is Accelerator.EDGETPU
         terms = Terms(
             allocation_id=allocation.id,
             device_ids=allocation.device_ids,
-            accelerator=wire.Accelerator.GPU,
+            accelerator=wire.Accelerator.EDGETPU if is_tpu else wire.Accelerator.GPU,
             welcome=wire.Welcome(
                 version=wire.VERSION,
                 failure_policy=POLICIES[self._config.failure_policy],
                 grace_ms=self._config.grace_ms,
                 epoch=self._epoch,
-                queue_cap_ns=self._config.queue_cap_ns,
-                anticipation_ns=self._config.anticipation_ns,
+                queue_cap_ns=settings.queue_cap_ns,
+                anticipation_ns=settings.anticipation_ns,
                 memory_cap_bytes=allocation.memory_mib * MIB,
                 ignore_managed=self._config.managed_memory == "ignore",
             ),
+            device_lines=tuple(edgetpu.device_lines(own, self._config.sysfs)) if is_tpu else (),
             offences=Offences(allocation.id),
             records=Budget(self._config.max_records_per_s, self._config.max_records_per_s // 4),
             inbox=self._inbox,

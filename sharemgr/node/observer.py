@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from time import monotonic_ns
 
-from edgeshare.devices import Device
+from edgeshare.devices import WORDS, Device
 from edgeshare.errors import Unavailable
 from edgeshare.inventory.interface import Inventory
 
@@ -69,7 +69,7 @@ async def watch(
             for device in observation.devices:
                 if was.get(device.id, device.healthy) != device.healthy:
                     state = "healthy again" if device.healthy else f"not healthy: {device.cause}"
-                    logger.warning("GPU %d (%s) is %s", device.index, device.id, state)
+                    logger.warning("%s %d (%s) is %s", WORDS[device.accelerator], device.index, device.id, state)
             devices = observation.devices
             deliver(observation)
             await asyncio.sleep(INTERVAL_S)

@@ -76,6 +76,9 @@ class Settings:
     the next that comes, so it must not be done for one that is only between two requests."""
     window_ns: int = 10 * NS_PER_S
     """What shares are reported over; also the most held time that is ever owed."""
+    exclusive: bool = False
+    """The device lets one process in at a time (an EdgeTPU): a grant is of one client that asks, and lasts until it gives the
+    device back. Nobody else can use it meanwhile, so that no drain is ever given up; Q is nothing then."""
 
 
 @dataclass(frozen=True, slots=True)

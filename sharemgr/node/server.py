@@ -109,8 +109,10 @@ class AllocationServer:
         if self._granted[0] != number:
             self._granted = (number, now_ns)
         granted_at_ns = self._granted[1]
+        device = self.terms.device
         for client in self.clients.values():
-            client.open_gate(number, contended, granted_at_ns, free_at_ns, ends_at_ns)
+            if not device.exclusive or device.holds(self.terms.allocation_id, client.client_id):
+                client.open_gate(number, contended, granted_at_ns, free_at_ns, ends_at_ns)
 
     def prolong_gates(self, ends_at_ns: int) -> None:
         """Lets all clients queue up to another end of their grant."""
@@ -267,6 +269,7 @@ class AllocationServer:
             f"failure-policy={welcome.failure_policy.name.lower()}",
             f"grace-ms={welcome.grace_ms}",
             f"memory-cap-bytes={welcome.memory_cap_bytes}",
+            *self.terms.device_lines,
         )
         fresh = self._folder / f"{HOOK_CONFIG}.new"
         fresh.write_text("".join(f"{line}\n" for line in lines))

@@ -103,7 +103,7 @@ class Slices:
         """A client of an allocation whose gates are open has drained or is gone; `returns`: the last one to do so may
         be back in a moment."""
         if contender.open_clients:
-            if contender.phase is HOLDING:
+            if contender.phase is HOLDING and not contender.exclusive:
                 if contender.wanting_clients:
                     self.admit(contender)
                 elif not contender.asking_clients:
@@ -194,6 +194,9 @@ class Slices:
                 self._end_slice(occupant)
             else:
                 self.signal()
+        elif occupant.exclusive:
+            # Nobody else could open the device: who has it keeps it until it gives it back.
+            return
         elif occupant.phase is DRAINING and now_ns >= occupant.lease_end_ns:
             self._occupant = None
             self._overlap(occupant)
@@ -233,7 +236,8 @@ class Slices:
             return next_ns
         at_ns: int | None = None
         if occupant.phase is DRAINING:
-            at_ns = min(occupant.late_ns, occupant.lease_end_ns)
+            if not occupant.exclusive:
+                at_ns = min(occupant.late_ns, occupant.lease_end_ns)
         elif occupant.phase is THINKING:
             if self.field.turn is occupant and self.field.slice_end_ns > self._now_ns:
                 at_ns = self.field.slice_end_ns

@@ -52,6 +52,7 @@ def device_status(
         allocated_memory_mib=book.allocated_memory_mib(device.id),
         healthy=device.healthy,
         cause=device.cause,
+        accelerator=device.accelerator.value,
         unmanaged_processes=[
             _unmanaged(pid, processes.get(pid, 0), strangers.container(device.id, pid)) for pid in sorted(unmanaged)
         ],
@@ -78,12 +79,14 @@ def allocation_status(
         ClientStatus(pid=server.dying_pid(client_id), memory_used_bytes=dying_bytes, dying=True)
         for client_id, dying_bytes in memory.dying().items()
     ]
+    device = server.terms.device
     return AllocationStatus(
         allocation=message_from(allocation),
-        state=STATES[account.state],
+        # Called back or not, it has the device until it closes it.
+        state=STATES[State.HOLDING if device.exclusive and account.holding_ns else account.state],
         clients=clients,
         held_percent=held_percent,
-        gpu_percent=100 * account.gpu_ns / measured_ns,
+        gpu_percent=held_percent if device.exclusive else 100 * account.gpu_ns / measured_ns,
         lent_percent=max(0.0, held_percent - allocation.request_percent),
         queued_ns=min(sum(page.hinted_backlog_ns() for page in pages), QUEUED_NS_MAX),
         waiting_ns=account.waiting_ns,
@@ -98,6 +101,8 @@ def allocation_status(
         memory_overhead_bytes=[memory.overhead_bytes(index) for index in indices],
         memory_bytes=used_bytes,
         refused_context_bytes=memory.refused_context_bytes,
+        holding_ns=account.holding_ns,
+        waiting_allocations=device.waiting() if account.holding_ns else (),
     )
 
 

@@ -152,9 +152,10 @@ def test_declared_devices_are_shared_and_one_that_goes_says_nothing_of_the_other
         "board-board0": True,
         "ill": False,
         "well": True,
+        "npu": True,
     }
     (dev / "board0").unlink()
-    testbed.until(lambda status: [device.id for device in status.devices if device.healthy] == ["well"])
+    testbed.until(lambda status: [device.id for device in status.devices if device.healthy] == ["well", "npu"])
     (said,) = [line for line in manager.log().splitlines() if "healthy" in line]
     assert "(board-board0) is not healthy: it is no longer there" in said
     assert manager.end() == 0
