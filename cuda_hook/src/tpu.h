@@ -57,6 +57,9 @@ void es_tpu_leave(void);
 /* How long a device that somebody else has is asked for again, although this process has the slice. */
 uint64_t es_tpu_patience_ns(void);
 
+/* Does this process go on without a slice, as the manager stayed away? */
+bool es_tpu_unshared(void);
+
 /* The connection lives as long as the device is open, also across exec: whether a descriptor of it outlives that. Keeps
  * errno. */
 void es_tpu_outlive_exec(bool outlives);

@@ -71,12 +71,22 @@ int es_next_ioctl(int fd, unsigned long request, void *argument)
 /* The slice is this process's, but who had the device before may not be out of it: a child that was forked while it was
  * open, a mapping, a process that no hook is in. Nothing tells when it is, so it is asked for again. EPERM is what Coral's
  * driver says then (gasket_open in google/gasket-driver); USB says EBUSY. */
-bool es_tpu_busy(int result, uint64_t end_ns)
+bool es_tpu_busy(int result, uint64_t *end_ns)
 {
     static const uint32_t nobody;
 
-    if (result >= 0 || (errno != EBUSY && errno != EPERM) || es_now_ns() >= end_ns)
+    if (result >= 0 || (errno != EBUSY && errno != EPERM))
         return false;
+    if (*end_ns == 0)
+        *end_ns = es_now_ns() + es_tpu_patience_ns();
+    if (es_now_ns() >= *end_ns) {
+        if (!es_tpu_unshared())
+            return false;
+        /* With no manager nobody says whose turn it is, but nothing fails for that. It may be back. */
+        es_tpu_leave();
+        (void)es_tpu_enter();
+        *end_ns = 0;
+    }
     es_sleep_on(&nobody, 0, BUSY_STEP_NS);
     return true;
 }
@@ -85,16 +95,15 @@ bool es_tpu_busy(int result, uint64_t end_ns)
 #define OPENING(path, flags, call)                                    \
     do {                                                              \
         const int node = es_tpu_absent() ? -1 : es_tpu_node(path, flags); \
-        uint64_t end_ns;                                              \
+        uint64_t end_ns = 0;                                          \
         int fd;                                                       \
                                                                       \
         if (node < 0 || !es_tpu_ours())                               \
             return call;                                              \
         (void)es_tpu_enter();                                         \
-        end_ns = es_now_ns() + es_tpu_patience_ns();                  \
         do                                                            \
             fd = call;                                                \
-        while (es_tpu_busy(fd, end_ns));                              \
+        while (es_tpu_busy(fd, &end_ns));                             \
         if (fd >= 0)                                                  \
             es_tpu_hold_opened(fd, node, flags);                      \
         else                                                          \
@@ -280,16 +289,15 @@ EXPORT(fcntl64);
 /* Opening a device on the USB takes nothing; claiming an interface of it does. */
 static int claim(int fd, unsigned long request, void *argument)
 {
-    uint64_t end_ns;
+    uint64_t end_ns = 0;
     int result;
 
     if (!es_tpu_claimable(fd) || !es_tpu_ours())
         return es_next_ioctl(fd, request, argument);
     (void)es_tpu_enter();
-    end_ns = es_now_ns() + es_tpu_patience_ns();
     do
         result = es_next_ioctl(fd, request, argument);
-    while (es_tpu_busy(result, end_ns));
+    while (es_tpu_busy(result, &end_ns));
     /* The kernel has read what the argument points to; both structures begin with the interface's number. */
     if (result >= 0)
         es_tpu_hold_claimed(fd, *(const unsigned int *)argument);

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "core/lock.h"
-#include "gate.h"
 #include "kernel.h"
 #include "tpu.h"
 #include "tpu_next.h"
@@ -264,7 +263,7 @@ bool es_tpu_park(void)
 }
 
 /* With the lock held: 1, 0 or -1, as es_tpu_unpark. */
-static int unpark(struct es_tpu_hold *hold, uint64_t end_ns)
+static int unpark(struct es_tpu_hold *hold, uint64_t *end_ns)
 {
     int result;
     bool done;
@@ -293,12 +292,12 @@ static int unpark(struct es_tpu_hold *hold, uint64_t end_ns)
 
 int es_tpu_unpark(void)
 {
-    const uint64_t end_ns = es_now_ns() + es_tpu_patience_ns();
+    uint64_t end_ns = 0;
     int fresh = 0;
 
     es_lock_take(&lock);
     for (uint32_t i = 0; i < count && fresh >= 0; i++) {
-        const int result = holds[i].parked ? unpark(&holds[i], end_ns) : 0;
+        const int result = holds[i].parked ? unpark(&holds[i], &end_ns) : 0;
 
         if (result >= 0 && holds[i].parked) {
             holds[i].parked = false;

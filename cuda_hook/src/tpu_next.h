@@ -9,7 +9,8 @@
 int es_next_open(const char *path, int flags, mode_t mode);
 int es_next_ioctl(int fd, unsigned long request, void *argument);
 
-/* Is that the answer of a driver whose device another process has? Waits a moment then, until `end_ns`. */
-bool es_tpu_busy(int result, uint64_t end_ns);
+/* Is that the answer of a driver whose device another process has? Waits a moment then, until *end_ns at most, which is
+ * 0 before the first time; by whoever has entered. */
+bool es_tpu_busy(int result, uint64_t *end_ns);
 
 #endif

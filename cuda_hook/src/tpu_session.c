@@ -317,14 +317,24 @@ uint64_t es_tpu_patience_ns(void)
     return patience_ns;
 }
 
+bool es_tpu_unshared(void)
+{
+    bool unshared;
+
+    es_lock_take(&tpu.lock);
+    unshared = tpu.unshared && tpu.number == 0;
+    es_lock_give(&tpu.lock);
+    return unshared;
+}
+
 void es_tpu_outlive_exec(bool outlives)
 {
     const int error = errno;
 
     es_lock_take(&tpu.lock);
-    tpu.outlives = outlives;
-    if (tpu.joined && es_channel_there(&tpu.channel))
+    if (tpu.outlives != outlives && tpu.joined && es_channel_there(&tpu.channel))
         (void)es_kernel_control(tpu.channel.fd, F_SETFD, outlives ? 0 : FD_CLOEXEC);
+    tpu.outlives = outlives;
     es_lock_give(&tpu.lock);
     errno = error;
 }

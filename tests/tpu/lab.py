@@ -31,6 +31,7 @@ class Lab(Testbed):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.tpus = add_tpus(root / "machine", PCIE)
+        self.driver = DRIVER
         self.usb_path = self.tpus.enumerate_usb(USB, 4, started=False)
 
     def manager(self, config: str = "") -> Manager:

@@ -41,7 +41,7 @@ def test_two_that_open_it_for_each_inference_get_their_shares(
     inferred = lab.inferred(MEASURE_S)
     total = sum(inferred.values())
     assert 100 * inferred["70"] / total == pytest.approx(70, abs=2.0)
-    assert total > 90
+    assert total > 40
     assert overlaps(lab.tpus.log()) == []
 
 
@@ -54,7 +54,7 @@ def test_two_that_keep_it_open_get_their_shares_by_slices(lab: Lab) -> None:
     inferred = lab.inferred(MEASURE_S)
     total = sum(inferred.values())
     assert 100 * inferred["70"] / total == pytest.approx(70, abs=2.0)
-    assert total > 90
+    assert total > 40
     assert overlaps(lab.tpus.log()) == []
 
 

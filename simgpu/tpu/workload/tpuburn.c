@@ -61,7 +61,6 @@ static int open_device(struct burn *burn)
 
 static int infer(struct burn *burn)
 {
-    const struct timespec think = {(time_t)(burn->think_ns / 1000000000u), (long)(burn->think_ns % 1000000000u)};
     int fresh = 0;
 
     if (burn->slices && (fresh = edgeshare_slice_begin()) < 0)
@@ -72,9 +71,16 @@ static int infer(struct burn *burn)
     burn->done++;
     if (burn->slices)
         (void)edgeshare_slice_end();
-    if (burn->think_ns > 0)
-        (void)nanosleep(&think, NULL);
     return 0;
+}
+
+/* Without the device, unless it is never closed. */
+static void think(const struct burn *burn)
+{
+    const struct timespec length = {(time_t)(burn->think_ns / 1000000000u), (long)(burn->think_ns % 1000000000u)};
+
+    if (burn->think_ns > 0)
+        (void)nanosleep(&length, NULL);
 }
 
 static int run(struct burn *burn)
@@ -87,9 +93,12 @@ static int run(struct burn *burn)
         for (long i = 0; !ended && now_ns() < until_ns && (burn->per_open == 0 || i < burn->per_open); i++) {
             if (infer(burn) != 0)
                 return -1;
+            if (burn->per_open == 0)
+                think(burn);
         }
         if (close(burn->fd) != 0)
             return fail(burn, "close");
+        think(burn);
     }
     return 0;
 }
