@@ -5,9 +5,9 @@
             interpreter = load_model()
         interpreter.invoke()
 
-Without it a process has its slice from the first open of the device to the last close. What does the work is in the hook
-library; where that is not preloaded, and in a process without a share of an EdgeTPU, a slice begins at once and ends
-without effect.
+Without it a process has its slice from the first open of the device to the last close. The work is done by the hook
+library; where that is not preloaded, and in a process without a share of an EdgeTPU, a slice
+begins at once and ends without effect.
 """
 
 import ctypes
@@ -43,7 +43,7 @@ class slice:  # noqa: N801, A001 - read as a word of the language: with edgeshar
 
 
 def _call(name: str) -> int:
-    """Calls a function of the hook (cuda_hook/edgeshare_slice.h); 0 where there is none. Other threads run meanwhile."""
+    """Calls a function of the hook (edgeshare_slice.h); 0 where there is none. Other threads run meanwhile."""
     try:
         function = getattr(ctypes.CDLL(None, use_errno=True), name)
     except AttributeError:

@@ -275,7 +275,9 @@ def command(
     # Before the client: gRPC has threads.
     child = Child()
     client = ManagerClient(runtime_dir.absolute())
-    holder = Holder(client, child, list(argv), wanted, Choice(devices, request_percent, memory_mib or 0, name, accelerator))
+    holder = Holder(
+        client, child, list(argv), wanted, Choice(devices, request_percent, memory_mib or 0, name, accelerator)
+    )
     holder.start()
     status = child.wait()
     holder.end()

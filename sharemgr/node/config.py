@@ -66,8 +66,8 @@ class Config(BaseModel):
     """Where devices are looked for; the device plugin needs the same."""
 
     tpu_slice_ms: Annotated[float, Field(ge=1, le=1000)] = 50
-    """Length of a slice of an EdgeTPU while others wait. Longer than a GPU's, as to open one takes milliseconds; who has it
-    open is not called back, so that it says only how long one that closes and opens it again may keep its turn."""
+    """Length of a slice of an EdgeTPU while others wait. Longer than a GPU's, as to open one takes milliseconds; who
+    has it open is not called back, so that this is how long one that closes and opens it again may keep its turn."""
 
     tpu_anticipation_us: Annotated[int, Field(ge=0, le=100_000)] = 5_000
     """As anticipation_us, for EdgeTPUs: how soon after the last close the next open comes."""

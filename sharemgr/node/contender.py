@@ -121,8 +121,8 @@ class Contender(Standing):
             self.asking_clients += 1
 
     def open(self, number: int, now_ns: int) -> None:
-        """Counts all clients into the grant that have ever asked and are not in it yet; of an exclusive device the one that
-        has waited longest."""
+        """Counts all clients into the grant that have ever asked and are not in it yet; of an exclusive device the one
+        that has waited longest."""
         self.number = number
         for client in self._next_ones():
             if client.seen and not client.opened:

@@ -1,5 +1,5 @@
-"""What is different for an EdgeTPU: it has no memory to cap and no driver's library to ask, and lets one process in at a
-time."""
+"""What is different for an EdgeTPU: it has no memory to cap and no driver's library to ask, and lets one process in
+at a time."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -77,8 +77,8 @@ class Settings:
     window_ns: int = 10 * NS_PER_S
     """What shares are reported over; also the most held time that is ever owed."""
     exclusive: bool = False
-    """The device lets one process in at a time (an EdgeTPU): a grant is of one client that asks, and lasts until it gives the
-    device back. Nobody else can use it meanwhile, so that no drain is ever given up; Q is nothing then."""
+    """The device lets one process in at a time (an EdgeTPU): a grant is of one client that asks, and lasts until it
+    gives the device back. Nobody else can use it meanwhile, so that no drain is ever given up; Q is nothing then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """A machine with EdgeTPUs, its manager, and programs that share them; what ran is told by the devices' own log."""
 
+import itertools
 import json
 import subprocess
 import sys
@@ -121,7 +122,7 @@ def tell(process: "subprocess.Popen[str]", text: str = "") -> None:
 def overlaps(log: list[Inference]) -> list[tuple[Inference, Inference]]:
     """Where two processes used one device at once."""
     ordered = sorted(log, key=lambda each: (each.device, each.begin_ns))
-    pairs = zip(ordered, ordered[1:], strict=False)
+    pairs = itertools.pairwise(ordered)
     return [
         (one, other)
         for one, other in pairs

@@ -1,4 +1,4 @@
-"""The hook as a guest between a program and its EdgeTPU: descriptors, children, threads and signals are as without it."""
+"""The hook as a guest between a program and its EdgeTPU: descriptors, children, threads, signals are as without it."""
 
 import os
 import subprocess
@@ -10,7 +10,18 @@ from lab import APEX, HOOK, PROGRAMS, ROOT, Lab, line, tell
 from testbed import PATIENCE_S
 
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror", "-Wno-nonnull"]
-THINGS = ["keep_errno", "copies", "ranges", "read_only", "forks", "spawns", "executes_without", "threads", "signals", "slices"]
+THINGS = [
+    "keep_errno",
+    "copies",
+    "ranges",
+    "read_only",
+    "forks",
+    "spawns",
+    "executes_without",
+    "threads",
+    "signals",
+    "slices",
+]
 SANITIZERS = {"address,undefined": "libasan.so", "thread": "libtsan.so"}
 NOT_SANITIZED = ("doors.c", "objects.c", "symbols.c", "doors.S", "tpu_calls.c")
 """What the sanitizer itself calls while it starts."""
@@ -120,7 +131,9 @@ os.close(fd)
 def test_a_slice_without_a_hook_is_nothing() -> None:
     script = "import edgeshare\nwith edgeshare.slice() as turn: print(turn.fresh)\nprint(turn.kept)"
     plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    done = subprocess.run([sys.executable, "-c", script], env={**plain, "PYTHONPATH": str(ROOT)}, check=True, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={**plain, "PYTHONPATH": str(ROOT)}, check=True, capture_output=True
+    )
     assert done.stdout.split() == [b"False", b"False"]
 
 
@@ -136,7 +149,9 @@ def test_each_time_it_is_open_is_one_grant(lab: Lab) -> None:
     """One that opens it again and again shows that it has none in between."""
     lab.manager()
     lab.allocate("mine", 40)
-    script = "import os\nfor _ in range(20): os.close(os.open('/dev/apex_0', os.O_RDWR))\nprint('over', flush=True)\ninput()"
+    script = (
+        "import os\nfor _ in range(20): os.close(os.open('/dev/apex_0', os.O_RDWR))\nprint('over', flush=True)\ninput()"
+    )
     process = lab.client("mine", script)
     assert line(process) == "over"
     assert lab.share("mine").grants == 20

@@ -28,7 +28,9 @@ def both_granted(status: NodeStatus) -> bool:
     return sum(each.grants > 0 for each in status.allocations) == 2
 
 
-@pytest.mark.parametrize(("tpu", "first_us", "second_us"), [(PCIE, 10_000, 10_000), (PCIE, 4_000, 25_000), (USB, 10_000, 10_000)])
+@pytest.mark.parametrize(
+    ("tpu", "first_us", "second_us"), [(PCIE, 10_000, 10_000), (PCIE, 4_000, 25_000), (USB, 10_000, 10_000)]
+)
 def test_two_that_open_it_for_each_inference_get_their_shares(
     lab: Lab, tpu: str, first_us: int, second_us: int
 ) -> None:

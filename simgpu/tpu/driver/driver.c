@@ -14,6 +14,7 @@
 #include <limits.h>
 #include <linux/ioctl.h>
 #include <linux/usbdevice_fs.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -49,7 +50,8 @@ static const char *place(const char *path, char *into, size_t size)
 {
     char folder[PATH_MAX];
 
-    if (path == NULL || (!beginning(path, "/dev/apex_") && !beginning(path, "/dev/bus/usb/")) ||
+    /* A path that cannot be read is for the kernel to complain of. */
+    if ((uintptr_t)path < 4096 || (!beginning(path, "/dev/apex_") && !beginning(path, "/dev/bus/usb/")) ||
         root(folder, sizeof(folder)) == NULL || snprintf(into, size, "%s%s", folder, path) >= (int)size ||
         syscall(SYS_faccessat, AT_FDCWD, into, F_OK) != 0)
         return path;
@@ -75,9 +77,13 @@ static int own(int fd)
 {
     static const off_t GUARD = 1, OWNER = 32;
     const char *busy = getenv("SIMTPU_BUSY");
+    sigset_t all, before;
     pid_t owner = 0;
     int result = 0;
 
+    /* A handler that opened the device, too, would wait here for what it interrupted. */
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     (void)lock(fd, F_OFD_SETLKW, F_WRLCK, GUARD);
     if (lock(fd, F_OFD_SETLK, F_WRLCK, OWNED) == 0) {
         owner = getpid();
@@ -89,6 +95,7 @@ static int own(int fd)
     if (result == 0)
         (void)lock(fd, F_OFD_SETLK, F_RDLCK, OWNED);
     (void)lock(fd, F_OFD_SETLK, F_UNLCK, GUARD);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (result != 0)
         errno = busy != NULL && strcmp(busy, "EPERM") == 0 ? EPERM : EBUSY;
     return result;
@@ -96,6 +103,7 @@ static int own(int fd)
 
 static int open_at(int at, const char *path, int flags, mode_t mode)
 {
+    const int before = errno;
     char into[PATH_MAX];
     const char *placed = place(path, into, sizeof(into));
     const int fd = (int)syscall(SYS_openat, at, placed, flags, mode);
@@ -107,6 +115,8 @@ static int open_at(int at, const char *path, int flags, mode_t mode)
         errno = error;
         return -1;
     }
+    if (fd >= 0)
+        errno = before;
     return fd;
 }
 
