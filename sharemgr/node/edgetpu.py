@@ -22,8 +22,8 @@ def settings(config: Config) -> Settings:
 
 
 def device_lines(devices: Iterable[Device], sysfs: Path) -> Iterator[str]:
-    """What hook.conf says of an allocation's devices: the nodes that are opened, and for one on the USB where sysfs tells
-    the number that it has now, since it comes under another one once it has its firmware."""
+    """What hook.conf says of an allocation's devices: the nodes that are opened, and for one on the USB where sysfs
+    tells the number that it has now, since it comes under another one once it has its firmware."""
     for device in devices:
         if device.source == "edgetpu" and device.model == USB_MODEL:
             # Its id is the port's path, as sysfs names it.

@@ -145,8 +145,8 @@ class Manager:
 
 
 def find_inventory(config: InventoryConfig, wait: bool) -> Inventory | None:
-    """This machine's devices, opened. Where there is none: None if one is to be waited for; else raises Unavailable where
-    there is no driver, or none that answers."""
+    """This machine's devices, opened. Where there is none: None if one is to be waited for; else raises Unavailable
+    where there is no driver, or none that answers."""
     inventory = Inventories(sources_of(config))
     if inventory.devices():
         return inventory

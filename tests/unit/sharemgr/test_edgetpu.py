@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeshare.devices import Accelerator, Device
+from edgeshare.devices import Device
 from edgeshare.errors import InvalidRequest
 from edgeshare.inventory.corals import PcieFacts, UsbFacts, devices_of
 from sharemgr.node.allocations import Allocation, Book
