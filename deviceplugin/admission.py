@@ -76,7 +76,7 @@ class Admission:
             # As many units there are, but where they are is no memory; at its start it would wait for that for ever.
             free = ", ".join(f"{left_mib[device_id]} MiB of {device_id}" for device_id in order)
             needed = f"{terms.memory_mib} MiB" if terms.memory_mib else "the same part of the memory"
-            raise NoRoom(f"no GPU has {size} units and {needed} free (free: {free})")
+            raise NoRoom(f"no {self._holdings.kind.word} has {size} units and {needed} free (free: {free})")
         return chosen
 
     async def allocate(self, requests: Iterable[Collection[str]]) -> api.AllocateResponse:
@@ -101,7 +101,7 @@ class Admission:
         live = [
             allocation for allocation in self._holdings.ledger.touching(unit_ids) if await self._is_live(allocation)
         ]
-        devices = check_units(unit_ids, self._devices.by_id(), live)
+        devices = check_units(unit_ids, self._devices.by_id(), live, self._holdings.kind)
         same = self._holdings.ledger.exactly(unit_ids)
         if same is not None and same.owner is None:
             # An init container's, which the next container of its pod takes over; or it never came to a

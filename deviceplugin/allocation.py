@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
+from deviceplugin.kinds import GPU, Kind
 from deviceplugin.ledger import Allocation
 from deviceplugin.preference import by_device
 from edgeshare.devices import Device
@@ -10,7 +11,7 @@ from edgeshare.units import UNITS_PER_DEVICE, parse_request_percent
 
 
 def check_units(
-    unit_ids: Collection[str], devices: Mapping[str, Device], live: Iterable[Allocation]
+    unit_ids: Collection[str], devices: Mapping[str, Device], live: Iterable[Allocation], kind: Kind = GPU
 ) -> tuple[Device, ...]:
     """The devices, by index, that one container gets with these units: one device for a part, each of them
     whole for a multiple of 100.
@@ -26,11 +27,11 @@ def check_units(
     chosen = by_device(unit_ids)
     for device_id in sorted(chosen):
         if device_id not in devices:
-            raise NotFound(f"this node has no GPU {device_id} (any more): make the pod anew")
+            raise NotFound(f"this node has no {kind.word} {device_id} (any more): make the pod anew")
         if not devices[device_id].healthy:
-            raise Unavailable(f"GPU {device_id} is not healthy: {devices[device_id].cause}")
+            raise Unavailable(f"{kind.word} {device_id} is not healthy: {devices[device_id].cause}")
     if any(len(units) != units_each for units in chosen.values()):
-        raise NoRoom(_spread(len(unit_ids), {device_id: len(units) for device_id, units in chosen.items()}))
+        raise NoRoom(_spread(len(unit_ids), {device_id: len(units) for device_id, units in chosen.items()}, kind.word))
     for allocation in live:
         common = sorted(allocation.unit_ids & set(unit_ids))
         if common:
@@ -41,9 +42,9 @@ def check_units(
     return tuple(sorted((devices[device_id] for device_id in chosen), key=lambda device: device.index))
 
 
-def _spread(size: int, counts: Mapping[str, int]) -> str:
+def _spread(size: int, counts: Mapping[str, int], word: str) -> str:
     chosen = ", ".join(f"{count} of {device_id}" for device_id, count in sorted(counts.items()))
     if size < UNITS_PER_DEVICE:
-        return f"no single GPU has {size} of {UNITS_PER_DEVICE} units free (the kubelet chose {chosen})"
+        return f"no single {word} has {size} of {UNITS_PER_DEVICE} units free (the kubelet chose {chosen})"
     count = size // UNITS_PER_DEVICE
-    return f"{size} units are {count} whole GPUs, but fewer are wholly free (the kubelet chose {chosen})"
+    return f"{size} units are {count} whole {word}s, but fewer are wholly free (the kubelet chose {chosen})"

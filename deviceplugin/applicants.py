@@ -4,6 +4,7 @@ for just as many."""
 import asyncio
 from typing import TYPE_CHECKING
 
+from deviceplugin.kinds import Kind
 from deviceplugin.ledger import Terms
 from deviceplugin.owners import Listing
 from deviceplugin.pods import asks_at_all, parse_terms, waiting_container
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 class Applicants:
     """Remembers which pods ask for nothing, so that each pod of the node is read once."""
 
-    def __init__(self, kube: "Kube | None") -> None:
+    def __init__(self, kube: "Kube | None", kind: Kind) -> None:
         self._kube = kube
+        self._kind = kind
         self._ask_for_nothing: set[tuple[str, str]] = set()
 
     async def terms(self, listing: Listing, size: int) -> Terms | None:
@@ -44,8 +46,8 @@ class Applicants:
             if (namespace, name) in self._ask_for_nothing or (containers and all(containers.values())):
                 continue
             pod = await asyncio.to_thread(kube.pod, namespace, name)
-            if pod is not None and not asks_at_all(pod):
+            if pod is not None and not asks_at_all(pod, self._kind):
                 self._ask_for_nothing.add((namespace, name))
-            elif pod is not None and (container := waiting_container(pod, containers, size)):
-                found.append(parse_terms(pod, container, size))
+            elif pod is not None and (container := waiting_container(pod, containers, size, self._kind)):
+                found.append(parse_terms(pod, container, size, self._kind))
         return found

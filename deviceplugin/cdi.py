@@ -76,15 +76,17 @@ def spec(kind: str, devices: Iterable[Device]) -> dict[str, Any]:
 class Specs:
     """The CDI specs of this node's devices in ``folder``, a file for each kind of ours; other kinds are others'.
 
-    They are there while the configuration wants containers to name devices to CDI, and then while one in ``ledger``
-    does.
+    They are there while the configuration wants containers to name devices to CDI, and then while one in
+    ``ledgers`` does.
     """
 
-    def __init__(self, folder: Path, settings: Settings, devices: Devices, ledger: Ledger, notices: Notices) -> None:
+    def __init__(
+        self, folder: Path, settings: Settings, devices: Devices, ledgers: Iterable[Ledger], notices: Notices
+    ) -> None:
         self._folder = folder
         self._settings = settings
         self._devices = devices
-        self._ledger = ledger
+        self._ledgers = tuple(ledgers)
         self._notices = notices
         self._ours: set[str] = set()
         """The kinds whose file this plugin has written, or found as it should be."""
@@ -130,7 +132,8 @@ class Specs:
             await first_of(stop, *changes)
 
     def _wanted_kinds(self) -> set[str]:
-        kinds = {name.partition("=")[0] for allocation in self._ledger for name in allocation.cdi_names}
+        names = (name for ledger in self._ledgers for allocation in ledger for name in allocation.cdi_names)
+        kinds = {name.partition("=")[0] for name in names}
         config = self._settings.now.injection
         return kinds | {config.cdi_gpu_kind, OUR_TPU_KIND} if config.devices == "cdi" else kinds
 

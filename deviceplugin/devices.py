@@ -3,22 +3,27 @@
 import asyncio
 from collections.abc import Iterable
 
-from edgeshare.devices import Device
+from edgeshare.devices import Accelerator, Device
 
 
 class Devices:
     """One list for everybody; only the scan sets it."""
 
     def __init__(self) -> None:
-        self.now: tuple[Device, ...] = ()
+        self._now: tuple[Device, ...] = ()
         self._change = asyncio.Event()
+
+    @property
+    def now(self) -> tuple[Device, ...]:
+        """As last seen."""
+        return self._now
 
     def set(self, devices: Iterable[Device]) -> bool:
         """Replaces the list and tells everybody, if it differs; returns whether it did."""
         fresh = tuple(devices)
-        if fresh == self.now:
+        if fresh == self._now:
             return False
-        self.now = fresh
+        self._now = fresh
         self._change.set()
         self._change = asyncio.Event()
         return True
@@ -30,3 +35,20 @@ class Devices:
     def by_id(self) -> dict[str, Device]:
         """The devices of now by their id."""
         return {device.id: device for device in self.now}
+
+
+class DevicesOfKind(Devices):
+    """Those of one kind, in everybody's list."""
+
+    def __init__(self, devices: Devices, accelerator: Accelerator) -> None:
+        super().__init__()
+        self._devices = devices
+        self._accelerator = accelerator
+
+    @property
+    def now(self) -> tuple[Device, ...]:
+        return tuple(device for device in self._devices.now if device.accelerator is self._accelerator)
+
+    def next_change(self) -> asyncio.Event:
+        """Also set when one of another kind changed: who waits looks again."""
+        return self._devices.next_change()

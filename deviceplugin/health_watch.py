@@ -10,8 +10,7 @@ from pathlib import Path
 from deviceplugin.health import Answer, DoubleBitError, Look, Moment, State, Xid, health_of, observe
 from deviceplugin.health_config import HealthConfig
 from deviceplugin.health_records import HealthRecords, Known
-from deviceplugin.node import KINDS
-from edgeshare.devices import Device
+from edgeshare.devices import WORDS, Device
 from edgeshare.errors import Unavailable
 from edgeshare.health import HEALTHY, Health, Reason, Source
 from edgeshare.inventory.nvml_health import Fault, NvmlHealth, Vitals
@@ -140,7 +139,7 @@ class HealthWatch:
         self._records.write(self._known[device.id])
         if health != before:
             level = logging.INFO if health.healthy else logging.WARNING
-            logger.log(level, "%s %s is %s", KINDS[device.accelerator], device.id, health)
+            logger.log(level, "%s %s is %s", WORDS[device.accelerator], device.id, health)
         if health.healthy != before.healthy:
             self.changes.append((device, health))
         return health

@@ -3,13 +3,14 @@ folder, CDI specs."""
 
 import shutil
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from deviceplugin.cdi import Specs, present
 from deviceplugin.files import make_folder
 from deviceplugin.injection import Injected, answer, preload_text
+from deviceplugin.kinds import Kind
 from deviceplugin.ledger import Allocation, Ledger
 from deviceplugin.library import Library
 from deviceplugin.records import Records
@@ -28,11 +29,21 @@ class Holdings:
     """Changes the ledger and the disk together. ``leaving`` are the allocations that the manager may still have."""
 
     def __init__(
-        self, ledger: Ledger, records: Records, library: Library, runtime_dir: Path, settings: Settings, specs: Specs
+        self,
+        kind: Kind,
+        ledgers: Mapping[Kind, Ledger],
+        records: Records,
+        library: Library,
+        runtime_dir: Path,
+        settings: Settings,
+        specs: Specs,
     ) -> None:
-        self.ledger = ledger
+        """``ledgers`` are those of all kinds: the library is one for all of them."""
+        self.kind = kind
+        self.ledger = ledgers[kind]
         self.library = library
         self.leaving: set[str] = set()
+        self._ledgers = ledgers
         self._records = records
         self._clients = runtime_dir / CLIENTS_DIR
         self._settings = settings
@@ -45,12 +56,13 @@ class Holdings:
             if older is not None:
                 self._forget(older)
             self.ledger.put(allocation)
-        self._remove_old_libraries()
 
     def mint(self, unit_ids: frozenset[str], memory_mib: int = 0) -> Allocation:
         """A new allocation of these units, with its socket folder; raises Unavailable where it cannot be
         made."""
-        allocation = Allocation(f"gpu-{uuid.uuid4().hex}", unit_ids, self.library.hash, memory_mib=memory_mib)
+        allocation = Allocation(
+            f"{self.kind.prefix}-{uuid.uuid4().hex}", unit_ids, self.library.hash, memory_mib=memory_mib
+        )
         self.put(allocation)
         return allocation
 
@@ -74,7 +86,7 @@ class Holdings:
         """Takes an allocation back. The manager has to be told: see ``leaving``."""
         self._forget(allocation)
         if allocation.library != self.library.hash:
-            self._remove_old_libraries()
+            self.remove_old_libraries()
 
     def gone(self, allocation_id: str) -> None:
         """The manager does not have this one any more."""
@@ -91,6 +103,7 @@ class Holdings:
             library_hash=allocation.library,
             preload_file=None if by_variable else self._records.preload_file(allocation.id),
             socket_folder=self._clients / allocation.id,
+            hook_dir=self.kind.hook_dir,
         )
 
     def answer(self, devices: Iterable[Device], allocation: Allocation) -> api.ContainerAllocateResponse:
@@ -104,13 +117,14 @@ class Holdings:
             self.put(replace(allocation, cdi_names=cdi_names))
         return response
 
+    def remove_old_libraries(self) -> None:
+        """Removes what no allocation of any kind mounts."""
+        self.library.remove_all_but({each.library for ledger in self._ledgers.values() for each in ledger})
+
     def _forget(self, allocation: Allocation) -> None:
         self.ledger.drop(allocation.id)
         self._records.remove(allocation.id)
         self.leaving.add(allocation.id)
-
-    def _remove_old_libraries(self) -> None:
-        self.library.remove_all_but({allocation.library for allocation in self.ledger})
 
 
 def _is_part(allocation: Allocation) -> bool:

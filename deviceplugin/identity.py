@@ -8,6 +8,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from deviceplugin.kinds import Kind
 from deviceplugin.ledger import Allocation, Ledger, Owner, Terms
 from deviceplugin.listings import Listings
 from deviceplugin.owners import find_owner
@@ -26,11 +27,12 @@ SETTLE_S = 30
 class Identity:
     """``node_name`` is needed with an API server only."""
 
-    def __init__(self, listings: Listings, ledger: Ledger, kube: "Kube | None", node_name: str) -> None:
+    def __init__(self, listings: Listings, ledger: Ledger, kube: "Kube | None", node_name: str, kind: Kind) -> None:
         self._listings = listings
         self._ledger = ledger
         self._kube = kube
         self._node_name = node_name
+        self._kind = kind
         self._settled_at_s = 0.0
 
     def kubelet_started(self) -> None:
@@ -94,7 +96,7 @@ class Identity:
             candidates = [
                 pod
                 for pod in pods
-                if not is_over(pod, "") and not asks_later(pod) and pod["metadata"]["uid"] not in taken
+                if not is_over(pod, "") and not asks_later(pod, self._kind) and pod["metadata"]["uid"] not in taken
             ]
         owners = [
             Owner(
@@ -105,7 +107,7 @@ class Identity:
                 listed=False,
             )
             for pod in candidates
-            if (name := init_container(pod, size))
+            if (name := init_container(pod, size, self._kind))
         ]
         if not owners:
             raise NotFound(f"neither the kubelet nor the API server knows who has these {size} units")
@@ -125,7 +127,7 @@ class Identity:
             raise NotFound(f"pod {owner.namespace}/{owner.pod} is not there any more")
         owner = replace(owner, pod_uid=pod["metadata"]["uid"])
         try:
-            terms = parse_terms(pod, owner.container, size)
+            terms = parse_terms(pod, owner.container, size, self._kind)
         except InvalidRequest as error:
             raise InvalidRequest(f"pod {owner.namespace}/{owner.pod}: {error}") from error
         return replace(allocation, owner=owner, terms=terms, memory_mib=terms.memory_mib)

@@ -37,6 +37,8 @@ class Injected:
     preload_file: Path | None
     """None: the hook is named by the variable."""
     socket_folder: Path
+    hook_dir: str = HOOK_DIR_IN_CONTAINER
+    """Where the container finds that folder."""
 
 
 def library_in_container(library_hash: str) -> str:
@@ -57,7 +59,7 @@ def answer(devices: Sequence[Device], files: Injected, config: Injection) -> api
         (library, files.library),
         # A socket can be connected to through a read-only mount: only files, folders and links are kept from
         # writers.
-        (HOOK_DIR_IN_CONTAINER, files.socket_folder),
+        (files.hook_dir, files.socket_folder),
     ]
     envs = _visible(devices, config)
     if files.preload_file is None:

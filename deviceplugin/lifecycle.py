@@ -33,7 +33,6 @@ logger = logging.getLogger(__name__)
 
 API_VERSION = "v1beta1"
 KUBELET_SOCKET = "kubelet.sock"
-SOCKET_PREFIX = "edgeshare-gpu-"
 
 REGISTER_TIMEOUT_S = 15
 """The kubelet dials back inside the call, for 10 s at most."""
@@ -64,9 +63,9 @@ def pause_s(failures: int, jitter: float) -> float:
 class Lifecycle:
     """One resource's registration in one plugin folder."""
 
-    def __init__(self, folder: Path, resource: str, make_service: Callable[[], Service]) -> None:
+    def __init__(self, folder: Path, resource: str, make_service: Callable[[], Service], socket_prefix: str) -> None:
         """Raises InvalidRequest where the folder's path leaves no room for a socket's name."""
-        if len(os.fsencode(_own_socket(folder))) > SOCKET_PATH_BYTES_MAX:
+        if len(os.fsencode(_own_socket(folder, socket_prefix))) > SOCKET_PATH_BYTES_MAX:
             raise InvalidRequest(
                 f"a socket in {folder} would be longer than the {SOCKET_PATH_BYTES_MAX} bytes of a socket's path: "
                 "use a shorter --kubelet-dir"
@@ -75,6 +74,7 @@ class Lifecycle:
         self.not_ready = "the kubelet was not asked yet"
         """Why the kubelet has no list of ours; empty while its stream is open and the list sent."""
         self._folder = folder
+        self._socket_prefix = socket_prefix
         self._make_service = make_service
         self._watch = FolderWatch(folder)
 
@@ -148,7 +148,7 @@ class Lifecycle:
 
     @asynccontextmanager
     async def _serving(self, service: Service) -> AsyncIterator[Path]:
-        path = _own_socket(self._folder)
+        path = _own_socket(self._folder, self._socket_prefix)
         server = grpc.aio.server()
         add_DevicePluginServicer_to_server(service, server)
         try:
@@ -179,7 +179,7 @@ class Lifecycle:
     def _clear_leftovers(self) -> None:
         """Removes the sockets of plugins that were killed; one that still answers belongs to one that
         runs."""
-        for path in self._folder.glob(f"{SOCKET_PREFIX}*.sock"):
+        for path in self._folder.glob(f"{self._socket_prefix}*.sock"):
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
                 if probe.connect_ex(str(path)) == errno.ECONNREFUSED:
                     path.unlink(missing_ok=True)
@@ -191,8 +191,8 @@ def _end(stop: asyncio.Event, service: Service) -> str:
     return "the kubelet no longer watches" if service.unwatched.is_set() else "the kubelet started anew"
 
 
-def _own_socket(folder: Path) -> Path:
-    return folder / f"{SOCKET_PREFIX}{uuid.uuid4().hex[:12]}.sock"
+def _own_socket(folder: Path, prefix: str) -> Path:
+    return folder / f"{prefix}{uuid.uuid4().hex[:12]}.sock"
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

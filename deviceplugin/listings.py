@@ -3,17 +3,17 @@ ends at that moment, the kubelet forgets the units that it is handing out."""
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
+from deviceplugin.kinds import RESOURCES
 from deviceplugin.owners import Listing
 from edgeshare.podresources import PodResources, Units
 
 
-class Listings:
-    """PodResources as the plugin may use it."""
+class InFlight:
+    """The Allocates that are in flight, of all resources: the kubelet forgets the units of any."""
 
-    def __init__(self, pod_resources: PodResources) -> None:
-        self._pod_resources = pod_resources
+    def __init__(self) -> None:
         self._in_flight = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -30,10 +30,26 @@ class Listings:
             if not self._in_flight:
                 self._quiet.set()
 
-    async def list(self) -> Listing:
-        """Who has which units, of all pods; raises Unavailable."""
+    async def none(self) -> None:
+        """Returns once there is none."""
         while self._in_flight:
             await self._quiet.wait()
+
+
+class Listings:
+    """PodResources as the plugin may use it."""
+
+    def __init__(self, pod_resources: PodResources, in_flight: InFlight) -> None:
+        self._pod_resources = pod_resources
+        self._in_flight = in_flight
+
+    def allocating(self) -> AbstractContextManager[None]:
+        """Holds listings back while it is entered."""
+        return self._in_flight.allocating()
+
+    async def list(self) -> Listing:
+        """Who has which units, of all pods; raises Unavailable."""
+        await self._in_flight.none()
         return await self._pod_resources.list()
 
     async def get(self, namespace: str, pod: str) -> Units | None:
@@ -42,5 +58,6 @@ class Listings:
         return await self._pod_resources.get(namespace, pod)
 
     async def others(self) -> dict[str, frozenset[str]]:
-        """The ids of other resources' devices; harmless at any time. Raises Unavailable."""
-        return await self._pod_resources.others()
+        """The ids of the devices of resources that are not ours; harmless at any time. Raises Unavailable."""
+        others = await self._pod_resources.others()
+        return {resource: ids for resource, ids in others.items() if resource not in RESOURCES}

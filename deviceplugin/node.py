@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from deviceplugin.quantity import whole_number
-from edgeshare.devices import Accelerator, Device
+from edgeshare.devices import WORDS, Device
 from edgeshare.errors import Unavailable
 from edgeshare.health import Health
 from edgeshare.names import CONFIG_DEFAULT, CONFIG_LABEL, GPU_MEMORY_MIB
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from edgeshare.kube import Kube
 
 COMPONENT = "edgeshare-deviceplugin"
-
-KINDS = {Accelerator.GPU: "GPU", Accelerator.EDGETPU: "EdgeTPU"}
-"""How people call them."""
 
 
 class Node:
@@ -64,9 +61,9 @@ class Node:
         be done, and leaves it in."""
         while changes:
             device, health = changes[0]
-            kind = KINDS[device.accelerator]
-            reason = f"{kind}Healthy" if health.healthy else f"{kind}Unhealthy"
-            await self._event(reason, f"{kind} {device.id} is {health}", warning=not health.healthy)
+            word = WORDS[device.accelerator]
+            reason = f"{word}Healthy" if health.healthy else f"{word}Unhealthy"
+            await self._event(reason, f"{word} {device.id} is {health}", warning=not health.healthy)
             changes.popleft()
 
     async def _event(self, reason: str, message: str, warning: bool) -> None:

@@ -10,35 +10,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cuda_hook
-from deviceplugin.admission import Admission
-from deviceplugin.applicants import Applicants
 from deviceplugin.cdi import Specs
 from deviceplugin.config import Config
-from deviceplugin.devices import Devices
+from deviceplugin.devices import Devices, DevicesOfKind
 from deviceplugin.health_watch import HealthWatch
 from deviceplugin.holdings import Holdings
-from deviceplugin.identity import Identity
+from deviceplugin.kinds import EDGETPU, GPU, Kind
 from deviceplugin.ledger import Ledger
 from deviceplugin.library import Library
-from deviceplugin.lifecycle import Lifecycle
-from deviceplugin.listings import Listings
+from deviceplugin.listings import InFlight
 from deviceplugin.manager import Manager
 from deviceplugin.node import Node
 from deviceplugin.notices import Notices, Reason
+from deviceplugin.offer import Offer
 from deviceplugin.preference import by_device
 from deviceplugin.records import Records
 from deviceplugin.reloading import Reloading
 from deviceplugin.rivals import Rivals
 from deviceplugin.scan import Scan
-from deviceplugin.service import Service
 from deviceplugin.settings import ChosenName, Settings
-from deviceplugin.starting import Starting
 from deviceplugin.tally import Tally
 from deviceplugin.waiting import first_of
 from edgeshare import web
 from edgeshare.errors import EdgeshareError, InvalidRequest
-from edgeshare.names import GPU_PERCENT, HOOK_LIBRARY
-from edgeshare.podresources import PodResources
+from edgeshare.names import HOOK_LIBRARY
 
 if TYPE_CHECKING:
     from deviceplugin.metrics import Figures
@@ -84,22 +79,34 @@ class Plugin:
         kube, node_name = _cluster(config, environment)
         self._node = Node(kube, node_name) if kube is not None else None
         socket = config.pod_resources_socket or kubelet_dir / "pod-resources/kubelet.sock"
-        library = Library(state_dir / "hook", Path(cuda_hook.__file__).parent / HOOK_LIBRARY)
-        ledger = Ledger()
-        self._specs = Specs(config.cdi_dir, self._settings, self._devices, ledger, self._notices)
-        records = Records(state_dir / "deviceplugin")
-        self._holdings = Holdings(ledger, records, library, runtime_dir, self._settings, self._specs)
-        listings = Listings(PodResources(socket, GPU_PERCENT))
-        self._identity = Identity(listings, self._holdings.ledger, kube, node_name)
-        self._admission = Admission(self._devices, self._holdings, listings, Applicants(kube))
-        self._manager = Manager(runtime_dir)
-        self._starting = Starting(self._devices, self._holdings, listings, self._identity, self._manager)
-        self._lifecycle = Lifecycle(kubelet_dir / "device-plugins", GPU_PERCENT, self._make_service)
-        self._scan = Scan(
-            self._devices, self._health, self._settings, self._held, Rivals(listings.others), self._notices
-        )
-        self._reloading = Reloading(config_path, self._settings, ChosenName(state_dir / "config-name"), self._notices)
+        self._library = Library(state_dir / "hook", Path(cuda_hook.__file__).parent / HOOK_LIBRARY)
         self._allocated = asyncio.Event()
+        self._manager = Manager(runtime_dir)
+        ledgers = {kind: Ledger() for kind in (GPU, EDGETPU)}
+        self._specs = Specs(config.cdi_dir, self._settings, self._devices, ledgers.values(), self._notices)
+        in_flight = InFlight()
+
+        def offer(kind: Kind, records: str) -> Offer:
+            return Offer(
+                kind=kind,
+                devices=DevicesOfKind(self._devices, kind.accelerator),
+                holdings=Holdings(
+                    kind, ledgers, Records(state_dir / records), self._library, runtime_dir, self._settings, self._specs
+                ),
+                pod_resources_socket=socket,
+                in_flight=in_flight,
+                manager=self._manager,
+                cluster=(kube, node_name),
+                plugins_dir=kubelet_dir / "device-plugins",
+                allocated=self._allocated,
+                tally=self._tally,
+            )
+
+        self._gpus = offer(GPU, "deviceplugin")
+        self._offers = (self._gpus, offer(EDGETPU, "deviceplugin-tpu"))
+        rivals = Rivals(self._gpus.listings.others)
+        self._scan = Scan(self._devices, self._health, self._settings, self._held, rivals, self._notices)
+        self._reloading = Reloading(config_path, self._settings, ChosenName(state_dir / "config-name"), self._notices)
         self._node_changed = asyncio.Event()
         self._health_changed = asyncio.Event()
 
@@ -114,23 +121,24 @@ class Plugin:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         loop.add_signal_handler(signal.SIGHUP, hangup.set)
-        self._holdings.library.install()
-        self._holdings.load()
+        self._library.install()
+        for offer in self._offers:
+            offer.holdings.load()
+        self._gpus.holdings.remove_old_libraries()
 
-        def registered() -> None:
-            self._identity.kubelet_started()
+        def registered(what: str) -> None:
             self._tally.registrations += 1
             self._allocated.set()
             # A node object that was made anew has lost what it said, and it is a kubelet that starts which makes it.
             self._node_changed.set()
-            ready(f"{len(self._devices.now)} GPUs registered as {GPU_PERCENT}")
+            ready(what)
 
         async with AsyncExitStack() as stack:
             if self._metrics_address:
                 # Loaded only where somebody asks for it: memory is counted on a node.
                 from deviceplugin.pages import pages  # noqa: PLC0415
 
-                served = pages(self._figures, lambda: self._lifecycle.not_ready)
+                served = pages(self._figures, self._not_ready)
                 address = await stack.enter_async_context(web.serving(self._metrics_address, served))
                 logger.info("metrics at http://%s/metrics", address)
             # Both before the kubelet asks: an empty list would make all that it has given out look lost, and what the
@@ -145,14 +153,20 @@ class Plugin:
             tasks.create_task(self._meet_node(stop))
             tasks.create_task(self._tell_manager(stop))
             tasks.create_task(self._reloading.run(stop, hangup, self._node_changed.set))
-            tasks.create_task(self._lifecycle.run(stop, registered))
             tasks.create_task(self._specs.run(stop))
+            for offer in self._offers:
+                # Most nodes never have an EdgeTPU, and what a node never had it need not say that it has none of.
+                tasks.create_task(offer.run(stop, registered, always=offer is self._gpus))
 
-    def _make_service(self) -> Service:
-        return Service(self._devices, self._admission, self._starting, self._allocated, self._tally)
+    def _served(self) -> list[Offer]:
+        return [offer for offer in self._offers if offer is self._gpus or offer.is_made]
+
+    def _not_ready(self) -> str:
+        return "; ".join(offer.not_ready for offer in self._served() if offer.not_ready)
 
     def _held(self) -> set[str]:
-        return set(by_device(unit for allocation in self._holdings.ledger for unit in allocation.unit_ids))
+        allocations = (allocation for offer in self._offers for allocation in offer.holdings.ledger)
+        return set(by_device(unit for allocation in allocations for unit in allocation.unit_ids))
 
     def _figures(self) -> "Figures":
         from deviceplugin.metrics import Figures  # noqa: PLC0415
@@ -161,8 +175,8 @@ class Plugin:
             found=self._scan.found,
             listed=self._devices.now,
             driver_fault=bool(self._scan.troubles),
-            registered={self._lifecycle.resource: not self._lifecycle.not_ready},
-            allocations=len(self._holdings.ledger),
+            registered={offer.kind.resource: not offer.not_ready for offer in self._served()},
+            allocations=sum(len(offer.holdings.ledger) for offer in self._offers),
             config=self._settings.name,
             config_refused=self._notices.are_there(Reason.CONFIG_REFUSED, Reason.CONFIG_UNKNOWN),
             tally=copy.deepcopy(self._tally),
@@ -182,7 +196,8 @@ class Plugin:
                 return
             self._allocated.clear()
             try:
-                await self._starting.compare()
+                for offer in self._served():
+                    await offer.compare()
                 said = ""
             except EdgeshareError as error:
                 if str(error) != said:

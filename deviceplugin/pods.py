@@ -4,31 +4,32 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from deviceplugin.kinds import GPU, RESOURCES, Kind
 from deviceplugin.ledger import SHARE_CLASSES, ShareClass, Terms
 from deviceplugin.quantity import whole_number
 from edgeshare.errors import InvalidRequest
-from edgeshare.names import GPU_MEMORY_MIB, GPU_PERCENT, GPU_PERCENT_LIMIT, SHARE_CLASS
+from edgeshare.names import GPU_MEMORY_MIB, GPU_PERCENT_LIMIT, SHARE_CLASS
 from edgeshare.units import UNITS_PER_DEVICE, check_limit_percent, parse_request_percent
 
 MAX_MEMORY_MIB = 1 << 40
 """More than any device has; keeps what a pod says within the manager's message."""
 
 
-def parse_terms(pod: dict[str, Any], container: str, units: int) -> Terms:
+def parse_terms(pod: dict[str, Any], container: str, units: int, kind: Kind = GPU) -> Terms:
     """What this container of the pod asks for; ``units`` is how many the kubelet gave it.
 
     Raises InvalidRequest, in one line that names the container or the annotation.
     """
     limits = _limits(pod, container)
-    percent = whole_number(limits.get(GPU_PERCENT, "0"), GPU_PERCENT)
+    percent = whole_number(limits.get(kind.resource, "0"), kind.resource)
     if percent != units:
         raise InvalidRequest(
-            f"container {container} asks for {percent} of {GPU_PERCENT}, but the kubelet gave it {units}: "
+            f"container {container} asks for {percent} of {kind.resource}, but the kubelet gave it {units}: "
             "make the pod anew"
         )
     _, request_percent = parse_request_percent(percent)
     memory_mib = 0
-    if GPU_MEMORY_MIB in limits:
+    if kind is GPU and GPU_MEMORY_MIB in limits:
         memory_mib = whole_number(limits[GPU_MEMORY_MIB], GPU_MEMORY_MIB)
         if not 0 < memory_mib <= MAX_MEMORY_MIB:
             raise InvalidRequest(f"container {container}: {GPU_MEMORY_MIB} is {memory_mib}: ask for 1 or more")
@@ -39,36 +40,38 @@ def parse_terms(pod: dict[str, Any], container: str, units: int) -> Terms:
         limit_percent=_limit(annotations, request_percent) if shared else 0,
         share_class=_share_class(annotations),
         memory_mib=memory_mib,
-        hooked=shared or memory_mib > 0,
+        hooked=shared or memory_mib > 0 or _is_shared_beside(limits, kind),
     )
 
 
-def init_container(pod: dict[str, Any], units: int) -> str | None:
+def init_container(pod: dict[str, Any], units: int, kind: Kind = GPU) -> str | None:
     """The pod's first plain init container that asks for just as many units."""
     for container in pod.get("spec", {}).get("initContainers") or []:
-        if container.get("restartPolicy") != "Always" and _percent(container) == units:
+        if container.get("restartPolicy") != "Always" and _percent(container, kind) == units:
             return str(container["name"])
     return None
 
 
-def asks_at_all(pod: dict[str, Any]) -> bool:
+def asks_at_all(pod: dict[str, Any], kind: Kind = GPU) -> bool:
     """Whether any container asks for units."""
-    return any(_percent(container) for container in _containers(pod))
+    return any(_percent(container, kind) for container in _containers(pod))
 
 
-def waiting_container(pod: dict[str, Any], held: Mapping[str, frozenset[str]], units: int) -> str | None:
+def waiting_container(
+    pod: dict[str, Any], held: Mapping[str, frozenset[str]], units: int, kind: Kind = GPU
+) -> str | None:
     """The pod's first container that asks for just as many units and holds none."""
     for container in _containers(pod):
-        if _percent(container) == units and not held.get(container["name"]):
+        if _percent(container, kind) == units and not held.get(container["name"]):
             return str(container["name"])
     return None
 
 
-def asks_later(pod: dict[str, Any]) -> bool:
+def asks_later(pod: dict[str, Any], kind: Kind = GPU) -> bool:
     """Whether any container that PodResources lists (sidecars too) asks for units."""
     spec = pod.get("spec", {})
     sidecars = [c for c in spec.get("initContainers") or [] if c.get("restartPolicy") == "Always"]
-    return any(_percent(container) for container in [*(spec.get("containers") or []), *sidecars])
+    return any(_percent(container, kind) for container in [*(spec.get("containers") or []), *sidecars])
 
 
 def is_over(pod: dict[str, Any] | None, pod_uid: str) -> bool:
@@ -90,9 +93,15 @@ def _containers(pod: dict[str, Any]) -> list[dict[str, Any]]:
     return [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
 
 
-def _percent(container: dict[str, Any]) -> int:
+def _is_shared_beside(limits: Mapping[str, str], kind: Kind) -> bool:
+    """Whether the container has a part of a device of another kind. It has one preload file: both say the same."""
+    others = (whole_number(limits.get(resource, "0"), resource) for resource in RESOURCES if resource != kind.resource)
+    return any(percent % UNITS_PER_DEVICE for percent in others)
+
+
+def _percent(container: dict[str, Any], kind: Kind) -> int:
     limits = (container.get("resources") or {}).get("limits") or {}
-    return whole_number(limits.get(GPU_PERCENT, "0"), GPU_PERCENT)
+    return whole_number(limits.get(kind.resource, "0"), kind.resource)
 
 
 def _limit(annotations: dict[str, str], request_percent: int) -> int:

@@ -12,7 +12,7 @@ from deviceplugin.rivals import Rivals
 from deviceplugin.selection import select
 from deviceplugin.settings import Settings
 from deviceplugin.waiting import first_of
-from edgeshare.devices import Accelerator, Device
+from edgeshare.devices import Device
 from edgeshare.inventory.config import InventoryConfig
 from edgeshare.inventory.contested import contested
 from edgeshare.inventory.sources import Inventories, sources_of
@@ -77,8 +77,7 @@ class Scan:
         selection = select(self.found, config, held, contested(self.found, rivals))
         self._notices.tell(Reason.DEVICE_MISSING, selection.faults)
         self._notices.tell(Reason.DEVICE_CONTESTED, selection.contested)
-        gpus = [device for device in selection.devices if device.accelerator is Accelerator.GPU]
-        if self._devices.set(gpus) or self._health.now != before:
+        if self._devices.set(selection.devices) or self._health.now != before:
             changed()
 
     def _read(self, config: InventoryConfig, held: Collection[str]) -> list[Device]:

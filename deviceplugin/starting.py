@@ -91,7 +91,7 @@ class Starting:
         devices = self._devices.by_id()
         for device_id in sorted(by_device(allocation.unit_ids)):
             if device_id not in devices:
-                raise NotFound(f"this node has no GPU {device_id} (any more): make the pod anew")
+                raise NotFound(f"this node has no {self._holdings.kind.word} {device_id} (any more): make the pod anew")
             memory_mib = devices[device_id].memory_mib
             if allocation.terms.memory_mib > memory_mib:
                 raise InvalidRequest(
@@ -111,7 +111,7 @@ class Starting:
                 self._holdings.drop(allocation)
         known = {allocation.id for allocation in self._holdings.ledger} | self._holdings.leaving
         for stranger in await self._manager.list():
-            if stranger.id not in known:
+            if self._holdings.kind.owns(stranger.id) and stranger.id not in known:
                 await self._take_in(stranger, listing)
         await self._tell_leaving()
 

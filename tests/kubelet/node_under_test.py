@@ -138,9 +138,16 @@ class Node:
 
     async def allocations(self) -> dict[str, Allocation]:
         """What the manager has, by pod and container."""
+        return {f"{each.owner.pod}/{each.owner.container}": each for each in await self._allocations()}
+
+    async def allocations_of(self, pod: str) -> list[Allocation]:
+        """What the manager has of a pod, whose container may have several."""
+        return [each for each in await self._allocations() if each.owner.pod == pod]
+
+    async def _allocations(self) -> list[Allocation]:
         async with grpc.aio.insecure_channel(f"unix:{self.runtime_dir / 'allocations.sock'}") as channel:
             answer = await AllocationsStub(channel).ListAllocations(ListAllocationsRequest(), timeout=SAFETY_S)
-        return {f"{each.owner.pod}/{each.owner.container}": each for each in answer.allocations}
+        return list(answer.allocations)
 
     async def until_allocations_are(self, *owners: str) -> dict[str, Allocation]:
         """Waits until the manager has allocations of just these."""

@@ -66,7 +66,10 @@ class Connection:
 class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
     """Between ``start`` and ``stop`` it runs; what it knows survives both, as a kubelet's checkpoint does."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, resource: str = RESOURCE) -> None:
+        self.resource = resource
+        self.beside: dict[str, ScriptedKubelet] = {}
+        """What it knows of other resources of ours, by their name; they are never started themselves."""
         self.folder = root / "device-plugins"
         self.resources_socket = root / "pod-resources/kubelet.sock"
         self.registrations: list[Connection] = []
@@ -119,6 +122,8 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
             await channel.close()
         for server in self._servers:
             await server.stop(None)
+        for other in self.beside.values():
+            await other.stop()
         self._servers, self._channels, self.registrations = [], [], []
 
     async def stop_listing(self) -> None:
@@ -220,6 +225,8 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
 
     def look(self) -> None:
         """Frees what pods had that are over."""
+        for other in self.beside.values():
+            other.look()
         over = [key for key in self.held if key[0] not in self.pods]
         if over:
             for key in over:
@@ -274,13 +281,15 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
 
     async def Register(self, request: api.RegisterRequest, context: grpc.aio.ServicerContext) -> api.Empty:  # noqa: N802
         """Dials back before it answers."""
+        if request.resource_name in self.beside:
+            return await self.beside[request.resource_name].Register(request, context)
         self.asked += 1
         async with self._changed:
             self._changed.notify_all()
         await self.may_register.wait()
         if self.register_error is not None:
             await context.abort(self.register_error, "not now")
-        assert (request.version, request.resource_name) == ("v1beta1", RESOURCE)
+        assert (request.version, request.resource_name) == ("v1beta1", self.resource)
         assert request.endpoint not in [connection.endpoint for connection in self.registrations]
         channel = grpc.aio.insecure_channel(f"unix:{self.folder / request.endpoint}")
         self._channels.append(channel)
@@ -349,7 +358,8 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
         self, request: resources_api.AllocatableResourcesRequest, context: grpc.aio.ServicerContext
     ) -> resources_api.AllocatableResourcesResponse:
         """What is healthy, of all resources, each id in an entry of its own."""
-        ours = [(RESOURCE, unit) for unit in self.healthy()] if self.registrations else []
+        kept = [each for each in (self, *self.beside.values()) if each.registrations]
+        ours = [(each.resource, unit) for each in kept for unit in each.healthy()]
         theirs = [(resource, device) for resource, devices in self.others.items() for device in devices]
         return resources_api.AllocatableResourcesResponse(
             devices=[
@@ -361,8 +371,11 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
     def _describe(self, pod: Pod) -> resources_api.PodResources:
         def containers() -> Iterator[resources_api.ContainerResources]:
             for name in pod.containers:
-                units = shuffled(self.held.get((pod.uid, name), frozenset()))
-                devices = [resources_api.ContainerDevices(resource_name=RESOURCE, device_ids=[unit]) for unit in units]
+                devices = [
+                    resources_api.ContainerDevices(resource_name=each.resource, device_ids=[unit])
+                    for each in (self, *self.beside.values())
+                    for unit in shuffled(each.held.get((pod.uid, name), frozenset()))
+                ]
                 yield resources_api.ContainerResources(name=name, devices=devices)
 
         return resources_api.PodResources(name=pod.name, namespace=pod.namespace, containers=containers())

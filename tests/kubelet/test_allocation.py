@@ -11,7 +11,7 @@ import pytest
 from node_under_test import UUIDS, Node
 from scripted_kubelet import AdmissionError, Pod, StartError
 
-from deviceplugin.listings import Listings
+from deviceplugin.listings import InFlight, Listings
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from edgeshare.podresources import PodResources
 
@@ -295,7 +295,7 @@ async def test_a_kubelet_that_tells_of_no_single_pod_is_asked_for_all(ready: Nod
 
 
 async def test_no_list_is_asked_for_while_units_are_being_handed_out(node: Node) -> None:
-    listings = Listings(PodResources(node.kubelet.resources_socket, "edge/gpu-percent"))
+    listings = Listings(PodResources(node.kubelet.resources_socket, "edge/gpu-percent"), InFlight())
     with listings.allocating():
         with listings.allocating():
             listing = asyncio.create_task(listings.list())

@@ -38,7 +38,7 @@ class CdiNode:
 
     def new_specs(self) -> Specs:
         """As of a plugin that has just started."""
-        return Specs(self.folder, self.settings, self.devices, self.ledger, self.notices)
+        return Specs(self.folder, self.settings, self.devices, [self.ledger], self.notices)
 
     def configure(self, text: str) -> None:
         self._file.write_text(text)

@@ -1,5 +1,6 @@
 import os
 import stat
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,9 @@ import pytest
 from deviceplugin.cdi import Specs
 from deviceplugin.devices import Devices
 from deviceplugin.holdings import Holdings
+from deviceplugin.kinds import EDGETPU as EDGETPUS
+from deviceplugin.kinds import GPU as GPUS
+from deviceplugin.kinds import Kind
 from deviceplugin.ledger import Allocation, Ledger, Owner, Terms
 from deviceplugin.library import Library
 from deviceplugin.notices import Notices
@@ -36,14 +40,22 @@ def holdings(tmp_path: Path, library: Library) -> Holdings:
     return new_holdings(tmp_path, library)
 
 
-def new_holdings(tmp_path: Path, library: Library, config: str = "{}") -> Holdings:
+def new_holdings(
+    tmp_path: Path,
+    library: Library,
+    config: str = "{}",
+    kind: Kind = GPUS,
+    ledgers: Mapping[Kind, Ledger] | None = None,
+) -> Holdings:
     """As of a plugin that has just started, with GPU and this configuration."""
     file = tmp_path / "deviceplugin.yaml"
     file.write_text(config)
-    settings, devices, ledger = Settings(file), Devices(), Ledger()
+    ledgers = ledgers or {kind: Ledger()}
+    settings, devices = Settings(file), Devices()
     devices.set([GPU])
-    specs = Specs(tmp_path / "cdi", settings, devices, ledger, Notices())
-    return Holdings(ledger, Records(tmp_path / "state/deviceplugin"), library, tmp_path / "run", settings, specs)
+    specs = Specs(tmp_path / "cdi", settings, devices, ledgers.values(), Notices())
+    records = Records(tmp_path / f"state/{kind.resource}")
+    return Holdings(kind, ledgers, records, library, tmp_path / "run", settings, specs)
 
 
 def mode(path: Path) -> int:
@@ -140,22 +152,43 @@ def test_at_the_start_a_library_that_no_allocation_has_is_removed_and_nothing_el
     source.write_bytes(b"second version")
     second = Library(folder, source)
     second.install()
-    new_holdings(tmp_path, second).load()
+    again = new_holdings(tmp_path, second)
+    again.load()
+    again.remove_old_libraries()
     assert {path.name for path in folder.iterdir()} == {kept.library, second.hash, "somebody"}
 
 
 def test_while_records_are_read_no_library_of_a_later_one_is_removed(
     tmp_path: Path, library: Library, source: Path
 ) -> None:
-    records = Records(tmp_path / "state/deviceplugin")
+    records = Records(tmp_path / f"state/{GPUS.resource}")
     for age, (name, units) in enumerate([("gpu-live", WHOLE - UNITS), ("gpu-young", UNITS), ("gpu-old", UNITS)]):
         records.write(Allocation(name, units, library.hash), "")
-        os.utime(tmp_path / f"state/deviceplugin/{name}/record.json", (1000 - age, 1000 - age))
+        os.utime(tmp_path / f"state/{GPUS.resource}/{name}/record.json", (1000 - age, 1000 - age))
     source.write_bytes(b"second version")
     second = Library(tmp_path / "state/hook", source)
     second.install()
-    new_holdings(tmp_path, second).load()
+    again = new_holdings(tmp_path, second)
+    again.load()
+    again.remove_old_libraries()
     assert library.path(library.hash).exists()
+
+
+def test_a_library_that_a_container_of_another_kind_mounts_stays(
+    tmp_path: Path, library: Library, source: Path
+) -> None:
+    source.write_bytes(b"second version")
+    second = Library(tmp_path / "state/hook", source)
+    second.install()
+    ledgers = {GPUS: Ledger(), EDGETPUS: Ledger()}
+    gpus, edgetpus = (new_holdings(tmp_path, second, kind=kind, ledgers=ledgers) for kind in ledgers)
+    old = [Allocation(f"{kind.prefix}-old", UNITS, library.hash) for kind in ledgers]
+    for holdings, allocation in zip((gpus, edgetpus), old, strict=True):
+        holdings.put(allocation)
+    gpus.drop(old[0])
+    assert library.path(library.hash).exists()
+    edgetpus.drop(old[1])
+    assert not library.path(library.hash).exists()
 
 
 def test_a_library_that_was_not_built_is_said_so(tmp_path: Path) -> None:
@@ -200,7 +233,7 @@ def test_by_the_variable_a_part_has_no_preload_file_and_whole_devices_keep_their
     holdings.put(replace(whole, terms=Terms(100, memory_mib=100)))
     assert Path(file).read_text() == f"{library_inside}\n"
     # A container that was made before the setting has the file still.
-    assert (tmp_path / f"state/deviceplugin/{part.id}/ld.so.preload").read_text() == f"{library_inside}\n"
+    assert (tmp_path / f"state/{GPUS.resource}/{part.id}/ld.so.preload").read_text() == f"{library_inside}\n"
 
 
 def test_a_cdi_spec_that_is_gone_is_there_again_when_a_container_that_names_it_starts(
@@ -281,10 +314,10 @@ def test_a_record_that_cannot_be_read_is_left_out_and_said_so(
 
 
 def test_of_two_records_of_the_same_units_the_younger_is_live(tmp_path: Path, library: Library) -> None:
-    records = Records(tmp_path / "state/deviceplugin")
+    records = Records(tmp_path / f"state/{GPUS.resource}")
     for age, name in enumerate(["gpu-young", "gpu-old"]):
         records.write(Allocation(name, UNITS, library.hash), "")
-        os.utime(tmp_path / f"state/deviceplugin/{name}/record.json", (1000 - age, 1000 - age))
+        os.utime(tmp_path / f"state/{GPUS.resource}/{name}/record.json", (1000 - age, 1000 - age))
     holdings = new_holdings(tmp_path, library)
     holdings.load()
     assert [allocation.id for allocation in holdings.ledger] == ["gpu-young"]
