@@ -12,7 +12,7 @@ SANITIZERS = {
     "address,undefined": "libasan.so",
     "thread": "libtsan.so",
 }
-NOT_SANITIZED = ("doors.c", "objects.c", "symbols.c", "doors.S")
+NOT_SANITIZED = ("doors.c", "objects.c", "symbols.c", "doors.S", "tpu_calls.c")
 """What the sanitizer itself calls while it starts."""
 
 PROGRAMS = {
