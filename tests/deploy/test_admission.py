@@ -8,6 +8,7 @@ import pytest
 import yaml
 from onenode.api_server import ApiServer
 
+from deviceplugin.kinds import EDGETPU, GPU
 from deviceplugin.pods import parse_terms
 from deviceplugin.quantity import whole_number
 from edgeshare.errors import InvalidRequest
@@ -95,8 +96,9 @@ def test_share_annotation_that_is_changed_later_is_checked(installed: ApiServer)
 def test_plugin_accepts_what_the_policy_admits(case: Case) -> None:
     for container in ("main", "setup"):
         limits = {name: str(value) for name, value in case.get(container, {}).items()}
-        if percent := limits.get("edge/gpu-percent"):
-            # As the API server answers: quantities are strings.
-            asking = pod({**case, container: limits}, "case")
-            units = whole_number(percent, container)
-            assert parse_terms(asking, container, units).request_percent == min(units, UNITS_PER_DEVICE)
+        for kind in (GPU, EDGETPU):
+            if percent := limits.get(kind.resource):
+                # As the API server answers: quantities are strings.
+                asking = pod({**case, container: limits}, "case")
+                units = whole_number(percent, container)
+                assert parse_terms(asking, container, units, kind).request_percent == min(units, UNITS_PER_DEVICE)

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import edgeshare
 from deviceplugin.config import Config as DevicePlugin
-from deviceplugin.lifecycle import SOCKET_PREFIX
+from deviceplugin.kinds import GPU
 from edgeshare.cli import cli
 from edgeshare.config import read_config
 from edgeshare.names import ALLOCATIONS_SOCKET, RUNTIME_DIR, STATE_DIR
@@ -106,7 +106,7 @@ def test_probes_ask_where_the_parts_serve(pod: Object, render: Render) -> None:
     assert silent["startupProbe"]["exec"] == silent["livenessProbe"]["exec"]
     assert silent["livenessProbe"]["exec"]["command"][-2:] == [
         "/var/lib/kubelet/device-plugins",
-        f"{SOCKET_PREFIX}*.sock",
+        f"edgeshare-{GPU.prefix}-*.sock",
     ]
     assert "readinessProbe" not in silent
 

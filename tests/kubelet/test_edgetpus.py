@@ -1,6 +1,8 @@
 """EdgeTPUs are a resource of their own, beside the GPUs'."""
 
 import asyncio
+import shutil
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,11 +35,19 @@ class TpuNode:
         self.tpus: Tpus = add_tpus(node.machine_dir)
         self.kubelet = node.kubelet.beside[TPU_PERCENT] = ScriptedKubelet(node.root / "kubelet", TPU_PERCENT)
 
-    async def start(self, **config: object) -> None:
-        inventory = {"sources": ["nvml", "edgetpu"], "root": str(self.tpus.folder)}
-        await self.node.start_manager(inventory=inventory)
+    @property
+    def inventory(self) -> dict[str, object]:
+        """Where both parts look for devices."""
+        return {"sources": ["nvml", "edgetpu"], "root": str(self.tpus.folder)}
+
+    async def start_plugin(self, **config: object) -> None:
         kubeconfig = str(self.node.root / "kubeconfig")
-        await self.node.start_plugin(inventory=inventory, kubeconfig=kubeconfig, node_name="n1", **config)
+        await self.node.start_plugin(inventory=self.inventory, kubeconfig=kubeconfig, node_name="n1", **config)
+
+    async def start(self, **config: object) -> None:
+        """Manager and plugin."""
+        await self.node.start_manager(inventory=self.inventory)
+        await self.start_plugin(**config)
         await self.node.kubelet.until(healthy=200)
 
     def put(self, pod: Pod, gpus: int, tpus: int, **annotations: str) -> None:
@@ -142,6 +152,21 @@ async def test_each_resource_keeps_its_own_books(tpu_node: TpuNode) -> None:
         while await tpu_node.node.allocations_of("both"):  # noqa: ASYNC110 - the manager tells of no change
             await asyncio.sleep(0.05)
     await tpu_node.run("second", 0, 60)
+
+
+async def test_lost_records_of_both_are_made_anew_each_as_it_was(tpu_node: TpuNode) -> None:
+    await tpu_node.run("both", 40, 60)
+    before = {each.id: each for each in await tpu_node.node.allocations_of("both")}
+    await tpu_node.node.stop_plugin(signal.SIGTERM)
+    shutil.rmtree(tpu_node.node.state_dir)
+    await tpu_node.start_plugin()
+    for allocation_id in before:
+        await tpu_node.node.until_said(f"the record of {allocation_id} of team/both/main was lost: made anew")
+    for kubelet, healthy in ((tpu_node.node.kubelet, 200), (tpu_node.kubelet, 100)):
+        await kubelet.until(registrations=2, healthy=healthy)
+        (pod,) = kubelet.pods.values()
+        await kubelet.start_container(pod, "main")
+    assert {each.id: each for each in await tpu_node.node.allocations_of("both")} == before
 
 
 async def test_a_device_that_is_not_well_is_told_with_its_resource_and_refused_by_its_name(tpu_node: TpuNode) -> None:

@@ -2,8 +2,16 @@ from typing import Any
 
 import pytest
 
+from deviceplugin.kinds import EDGETPU, GPU
 from deviceplugin.ledger import Terms
-from deviceplugin.pods import asks_later, init_container, is_over, parse_terms
+from deviceplugin.pods import (
+    asks_at_all,
+    asks_later,
+    init_container,
+    is_over,
+    parse_terms,
+    waiting_container,
+)
 from edgeshare.errors import InvalidRequest
 
 
@@ -101,3 +109,27 @@ def test_a_pod_is_over_when_it_ended_or_another_one_has_its_name() -> None:
     assert is_over(pod(phase="Succeeded"), "u1")
     assert not is_over(pod(phase="Running"), "u1")
     assert not is_over(pod(phase="Running"), "")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "tpus", "hooked"), [("40", "30", True), ("100", "30", True), ("30", "200", True), ("100", "200", False)]
+)
+def test_a_container_with_both_asks_for_each_by_itself_and_has_the_hook_for_a_part_of_any(
+    gpus: str, tpus: str, hooked: bool
+) -> None:
+    asked = pod({"edge/gpu-percent": gpus, "edge/tpu-percent": tpus})
+    of_gpu, of_tpu = (parse_terms(asked, "main", int(size), kind) for size, kind in ((gpus, GPU), (tpus, EDGETPU)))
+    assert (of_gpu.hooked, of_tpu.hooked) == (hooked, hooked)
+    assert (of_gpu.request_percent, of_tpu.request_percent) == (min(int(gpus), 100), min(int(tpus), 100))
+
+
+def test_a_cap_on_memory_is_of_the_gpus_alone() -> None:
+    asked = pod({"edge/gpu-percent": "100", "edge/gpu-memory-mib": "4Ki", "edge/tpu-percent": "30"})
+    assert parse_terms(asked, "main", 30, EDGETPU) == Terms(30)
+
+
+def test_who_asks_for_an_edgetpu_is_not_found_among_those_who_ask_for_a_gpu() -> None:
+    asked = pod({"edge/tpu-percent": "30"})
+    assert (asks_at_all(asked, GPU), asks_at_all(asked, EDGETPU)) == (False, True)
+    assert waiting_container(asked, {"main": frozenset()}, 30, GPU) is None
+    assert waiting_container(asked, {"main": frozenset()}, 30, EDGETPU) == "main"
