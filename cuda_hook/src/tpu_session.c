@@ -17,6 +17,7 @@
 enum {
     ANSWER_MS = 1000,
     TRY_NS = 100 * 1000 * 1000,           /* how often a manager that is away is looked for */
+    BETWEEN_NS = 10 * 1000 * 1000,        /* twice as long as who finds a device busy lets pass before it asks again */
     ASK_AGAIN_NS = 1000 * 1000 * 1000,    /* cheap, and no lost record can hang a program */
     SOCKET_PATH_BYTES = 108,              /* unix(7), with the zero at its end */
     PAGE_DISTANCE = 64 * 1024,            /* the largest page that a kernel of these machines has */
@@ -242,8 +243,14 @@ static void wait_for_grant(void)
             away_since_ns = away_since_ns != 0 ? away_since_ns : now_ns;
             if (tpu.config.failure_policy == ES_FAIL_OPEN &&
                 (tpu.unshared || now_ns - away_since_ns >= tpu.config.grace_ms * ES_MS)) {
-                if (!tpu.unshared)
+                if (!tpu.unshared) {
                     es_log("no manager for %u ms: the EdgeTPU is opened unshared until it is back", tpu.config.grace_ms);
+                } else {
+                    /* Others may be back at the manager before this process is: who has a slice gets in between. */
+                    es_lock_give(&tpu.lock);
+                    es_sleep_on(&nobody, 0, BETWEEN_NS);
+                    es_lock_take(&tpu.lock);
+                }
                 tpu.unshared = true;
                 return;
             }

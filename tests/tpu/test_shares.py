@@ -221,6 +221,24 @@ def test_shares_are_back_with_the_manager(lab: Lab) -> None:
     assert 100 * inferred["70"] / sum(inferred.values()) == pytest.approx(70, abs=2.0)
 
 
+def test_who_is_back_at_the_manager_later_keeps_nobody_out(lab: Lab) -> None:
+    away = lab.manager("grace_s: 0.5\n")
+    lab.burn("soon", percent=70)
+    late = lab.burn("late", percent=30)
+    lab.until(both_granted)
+    # What would ask for its allocation again; the program itself runs on, unshared.
+    os.kill(late.pid, signal.SIGSTOP)
+    try:
+        away.kill()
+        time.sleep(SETTLE_S)
+        lab.manager("grace_s: 0.5\n")
+        lab.until(lambda status: any(each.grants for each in status.allocations))
+        inferred = lab.inferred(MEASURE_S)
+    finally:
+        os.kill(late.pid, signal.SIGCONT)
+    assert inferred["soon"] > 70
+
+
 def test_a_gpu_and_an_edgetpu_are_two_shares_of_one_program(lab: Lab) -> None:
     lab.manager()
     inner = lab.run_arguments("--percent", "30", "--", "env")
