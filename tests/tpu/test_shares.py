@@ -6,7 +6,7 @@ import time
 
 import pytest
 from lab import APEX, PCIE, USB, Lab, line, overlaps, tell
-from testbed import PATIENCE_S
+from testbed import EDGESHARE, PATIENCE_S
 
 from edgeshare.v1.status_pb2 import ALLOCATION_STATE_HOLDING, ALLOCATION_STATE_WAITING, NodeStatus
 
@@ -242,7 +242,7 @@ def test_who_is_back_at_the_manager_later_keeps_nobody_out(lab: Lab) -> None:
 def test_a_gpu_and_an_edgetpu_are_two_shares_of_one_program(lab: Lab) -> None:
     lab.manager()
     inner = lab.run_arguments("--percent", "30", "--", "env")
-    result = lab.edgeshare(*lab.run_arguments("--tpu", "--percent", "40", "--", "edgeshare", *inner))
+    result = lab.edgeshare(*lab.run_arguments("--tpu", "--percent", "40", "--", EDGESHARE, *inner))
     assert result.returncode == 0, result.stderr
     variables = dict(each.partition("=")[::2] for each in result.stdout.splitlines())
     assert variables["EDGESHARE_HOOK_DIR"] != variables["EDGESHARE_TPU_HOOK_DIR"]
