@@ -124,9 +124,18 @@ class Node:
 
     def restart_kubelet(self) -> None:
         """Stop the kubelet and start it again, until device plugins can register; pods keep running."""
+        with self.kubelet_down():
+            pass
+
+    @contextmanager
+    def kubelet_down(self) -> Iterator[None]:
+        """Stop the kubelet, and start it again at the end, until device plugins can register; pods keep running."""
         with self._alone():
             self._daemons.stop("kubelet", STOP_S)
-            self._start_kubelet(Worker(self.layout, Authority(self.layout.pki)))
+            try:
+                yield
+            finally:
+                self._start_kubelet(Worker(self.layout, Authority(self.layout.pki)))
 
     def kill_container(self, container: str) -> None:
         """Kill all processes of a running container, as a machine that is out of memory does.
@@ -134,6 +143,14 @@ class Node:
         It is named as a pod's status does, `containerd://ID`.
         """
         run([*CTR, "tasks", "kill", "--all", "--signal", "SIGKILL", container.removeprefix("containerd://")])
+
+    def container_pid(self, container: str) -> int:
+        """The first process of a running container, as this machine numbers it. Raises NodeError."""
+        wanted = container.removeprefix("containerd://")
+        for line in run([*CTR, "tasks", "list"]).splitlines():
+            if line.split()[0] == wanted:
+                return int(line.split()[1])
+        raise NodeError(f"container {container} does not run")
 
     def crash(self) -> None:
         """Kill everything but the pods, without a word, to see that `up` and `down` get over it."""
@@ -145,8 +162,11 @@ class Node:
 
     def kubectl(self, *words: str, stdin: str = "") -> str:
         """Run kubectl as the administrator and return what it printed. Raises NodeError."""
-        kubectl = program(KUBERNETES, "kubectl")
-        return run([kubectl, f"--kubeconfig={self.layout.kubeconfig}", *words], stdin=stdin)
+        return run(self.kubectl_command(*words), stdin=stdin)
+
+    def kubectl_command(self, *words: str) -> list[str | Path]:
+        """The command line of that."""
+        return [program(KUBERNETES, "kubectl"), f"--kubeconfig={self.layout.kubeconfig}", *words]
 
     def own(self, folder: Path) -> None:
         """Have `down` remove a folder of the machine, which pods are about to use.

@@ -64,6 +64,9 @@ class Worker:
                 },
                 "authorization": {"mode": "Webhook"},
                 "containerRuntimeEndpoint": f"unix://{CONTAINERD_SOCKET}",
+                # The default is 10 s, and twice as long each time, for a container that tests kill again and again.
+                "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"},
+                "featureGates": {"KubeletCrashLoopBackOffMax": True},  # on by default from 1.35
                 "cgroupDriver": "cgroupfs",
                 "failCgroupV1": False,
                 "failSwapOn": False,
