@@ -15,9 +15,12 @@ TEST_TIMEOUT_S = 300
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
+pytest.register_assert_rewrite("onenode.given")
+
 from onenode.binaries import KUBELETS, KUBERNETES, Module  # noqa: E402
 from onenode.layout import KUBELET_ROOT, NODE_NAME, default_layout  # noqa: E402
 from onenode.node import Node  # noqa: E402
+from onenode.parts import Parts  # noqa: E402
 from onenode.pods import WAIT, Pods  # noqa: E402
 from onenode.release import GPUS, MACHINE  # noqa: E402
 
@@ -25,10 +28,12 @@ ON_NODE = (f"node/{NODE_NAME}", WAIT)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Count the time of a test on the node without that of its fixtures."""
+    """Count the time of a test on the node without that of its fixtures; run last what runs on another kubelet, so that
+    there is one exchange of it, and nothing else runs on that one."""
     for item in items:
         if "node" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S, func_only=True))
+    items.sort(key=lambda item: "kubelet" in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(scope="session")
@@ -51,9 +56,10 @@ def edgeshare(node: Node) -> Machine:
     return Machine(MACHINE)
 
 
-@pytest.fixture(scope="module", params=KUBELETS, ids=lambda kubelet: f"kubelet-{kubelet.version}")
+@pytest.fixture(scope="session", params=KUBELETS, ids=lambda kubelet: f"kubelet-{kubelet.version}")
 def kubelet(node: Node, edgeshare: Machine, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Runs each test of a module on the kubelets of both versions that edgeshare is held to; the version."""
+    """Runs the tests that ask for it on the kubelets of both versions that edgeshare is held to, first all of them on
+    one and then all on the other; the version."""
     wanted: Module = request.param
     node.use_kubelet(wanted)
     units = f"--for=jsonpath={{.status.allocatable.edge/gpu-percent}}={GPUS * 100}"
@@ -61,6 +67,12 @@ def kubelet(node: Node, edgeshare: Machine, request: pytest.FixtureRequest) -> I
     node.kubectl("wait", units, *ON_NODE)
     yield wanted.version
     node.use_kubelet(KUBERNETES)
+
+
+@pytest.fixture(scope="session")
+def parts(node: Node, edgeshare: Machine) -> Parts:
+    """edgeshare's own containers."""
+    return Parts(node)
 
 
 @pytest.fixture

@@ -12,21 +12,27 @@ from onenode.node import Node
 from onenode.workload import EXAMPLE
 
 WAIT = "--timeout=120s"  # a safety limit; a pod of a local image starts in two seconds
-TEMPLATE: dict[str, Any] = next(yaml.safe_load_all(EXAMPLE.read_text()))
+Manifest = dict[str, Any]
+TEMPLATE: Manifest = next(yaml.safe_load_all(EXAMPLE.read_text()))
 
 
 class Pods:
-    """Pods in the namespace `default`, each with one container."""
+    """Pods in the namespace `default`."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._names: list[str] = []
 
-    def start(self, name: str, *args: str, limits: Mapping[str, int]) -> str:
+    def start(self, name: str, *args: str, limits: Mapping[str, int], restart: str = "Never") -> str:
         """Make a pod like the example's, which runs burn with these arguments, and return its name."""
-        self._node.kubectl("create", "-f", "-", stdin=json.dumps(manifest(name, args, limits)))
-        self._names.append(name)
+        self.create(pod(name, [container(name, "main", *args, limits=limits)], restart=restart))
         return name
+
+    def create(self, *manifests: Manifest) -> None:
+        """Make pods, all with one call."""
+        together = {"apiVersion": "v1", "kind": "List", "items": manifests}
+        self._node.kubectl("create", "-f", "-", stdin=json.dumps(together))
+        self._names += [manifest["metadata"]["name"] for manifest in manifests]
 
     def wait(self, condition: str, *names: str) -> None:
         """Return when these pods fulfil a condition, as `kubectl wait --for` has it.
@@ -47,17 +53,33 @@ class Pods:
         """What the pod's container wrote."""
         return self._node.kubectl("logs", name)
 
-    def run(self, name: str, *command: str) -> str:
-        """What a command in the pod's container prints."""
-        return self._node.kubectl("exec", name, "--", *command)
+    def run(self, name: str, *command: str, container: str = "main") -> str:
+        """What a command in a container of the pod prints."""
+        return self._node.kubectl("exec", name, f"--container={container}", "--", *command)
 
-    def gpu(self, name: str) -> str:
-        """The UUID of the GPU that a running pod was given; of several, separated by commas."""
-        return self.run(name, "printenv", "NVIDIA_VISIBLE_DEVICES").strip()
+    def gpu(self, name: str, container: str = "main") -> str:
+        """The UUID of the GPU that a running container was given; of several, separated by commas."""
+        return self.run(name, "printenv", "NVIDIA_VISIBLE_DEVICES", container=container).strip()
+
+    def container(self, name: str, container: str = "main", field: str = ".containerID") -> str:
+        """What a pod's status says of one of its containers: its id, if nothing else is asked for."""
+        of = f'?(@.name=="{container}")'
+        return self.get(name, f".status.containerStatuses[{of}]{field}") or self.get(
+            name, f".status.initContainerStatuses[{of}]{field}"
+        )
 
     def delete(self, *names: str) -> None:
         """Delete pods, and return when the kubelet has ended them."""
         self._node.kubectl("delete", WAIT, "pod", *names)
+        self.forget(*names)
+
+    def delete_by_force(self, *names: str) -> None:
+        """Delete pods from the API server alone, as one does when a node is gone; the kubelet may still run them."""
+        self._node.kubectl("delete", "--force", "--grace-period=0", "pod", *names)
+        self.forget(*names)
+
+    def forget(self, *names: str) -> None:
+        """These are not to be deleted at the end."""
         self._names = [name for name in self._names if name not in names]
 
     def delete_all(self) -> None:
@@ -66,11 +88,32 @@ class Pods:
             self.delete(*self._names)
 
 
-def manifest(name: str, args: Sequence[str], limits: Mapping[str, int]) -> dict[str, Any]:
-    """The first pod of the example, with another name, other arguments and other limits."""
-    pod = copy.deepcopy(TEMPLATE)
-    container = pod["spec"]["containers"][0]
-    pod["metadata"]["name"] = container["env"][0]["value"] = name
-    container["args"] = list(args)
-    container["resources"]["limits"] = dict(limits)
-    return pod
+def pod(
+    name: str,
+    containers: Sequence[Manifest],
+    *,
+    init: Sequence[Manifest] = (),
+    restart: str = "Never",
+    grace_s: int = 1,
+) -> Manifest:
+    """The first pod of the example, with another name and other containers."""
+    made = copy.deepcopy(TEMPLATE)
+    made["metadata"]["name"] = name
+    made["spec"] |= {
+        "containers": list(containers),
+        "initContainers": list(init),
+        "restartPolicy": restart,
+        "terminationGracePeriodSeconds": grace_s,
+    }
+    return made
+
+
+def container(pod_name: str, name: str, *args: str, limits: Mapping[str, int], **fields: object) -> Manifest:
+    """Its container, with another name, other arguments, limits and fields. The simulated GPUs know its processes by
+    the pod's name; those of any but `main` by both names, with a slash between."""
+    made = copy.deepcopy(TEMPLATE["spec"]["containers"][0])
+    made["name"] = name
+    made["env"][0]["value"] = pod_name if name == "main" else f"{pod_name}/{name}"
+    made["args"] = list(args)
+    made["resources"]["limits"] = dict(limits)
+    return {**made, **fields}

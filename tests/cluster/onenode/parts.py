@@ -1,0 +1,135 @@
+"""edgeshare's own containers on the node: ended, cut off, taken away, asked for their figures."""
+
+import ctypes
+import http.client
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from edgeshare.names import GPU_PERCENT
+from onenode.errors import NodeError
+from onenode.layout import PLUGIN_SOCKET
+from onenode.node import Node
+from onenode.pods import WAIT
+from onenode.release import NAME
+from onenode.waiting import until
+
+PLUGIN, MANAGER = "device-plugin", "share-manager"
+METRICS_PORT = 9465  # the chart's
+METRICS_S = 2.0
+PREFIX = "edgeshare_deviceplugin_"
+IN_NAMESPACE = f"--namespace={NAME}"
+DAEMONSET = (IN_NAMESPACE, f"daemonset/{NAME}")
+STATUS = '{.items[0].status.containerStatuses[?(@.name=="%s")]%s}'
+NOWHERE = "edgeshare-test/nowhere"  # a label that no node has
+PIDFD_GETFD = 438  # linux/include/uapi/asm-generic/unistd.h; of every architecture the same
+
+Life = tuple[str, float]
+"""Container of a plugin, and how often it has been registered."""
+
+
+class Parts:
+    """The containers of the DaemonSet's one pod."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def container(self, name: str) -> str:
+        """The id of one of them, as the API server knows it."""
+        return self._told(name, ".containerID")
+
+    def kill(self, *names: str) -> None:
+        """Kill some of them, and return when others have taken their places and are ready."""
+        before = {name: self.container(name) for name in names}
+        for container in before.values():
+            self._node.kill_container(container)
+        for name in names:
+            until(
+                lambda name=name: (
+                    self.container(name) not in ("", before[name]) and self._told(name, ".ready") == "true"
+                ),
+                f"{name} is back",
+            )
+
+    def figures(self) -> dict[str, float]:
+        """The plugin's metrics: name, and values of the labels, separated by commas. None where it does not answer."""
+        address = self._node.kubectl("get", "pods", IN_NAMESPACE, "-o", "jsonpath={.items[0].status.podIP}")
+        with closing(http.client.HTTPConnection(address, METRICS_PORT, timeout=METRICS_S)) as connection:
+            try:
+                connection.request("GET", "/metrics")
+                text = connection.getresponse().read().decode()
+            except OSError:
+                return {}
+        return {
+            ",".join([sample.name.removeprefix(PREFIX), *sample.labels.values()]): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+
+    def life(self) -> Life | None:
+        """Which registration of which plugin this is: another one after each restart, of it or of the kubelet. None
+        while the kubelet has no list of it."""
+        figures = self.figures()
+        if not figures.get(f"registered,{GPU_PERCENT}"):
+            return None
+        return self.container(PLUGIN), figures["registrations_total"]
+
+    def until_registered_after(self, before: Life | None) -> None:
+        """Return when the kubelet has a list, and not that of this life."""
+        until(lambda: self.life() not in (None, before), "the plugin has registered again")
+
+    def cut_connections(self) -> int:
+        """Break all connections that the kubelet has to the plugin, which runs on; how many they were."""
+        cut = 0
+        pid = self._node.container_pid(self.container(PLUGIN))
+        process = os.pidfd_open(pid)
+        try:
+            for link in Path(f"/proc/{pid}/fd").iterdir():
+                if str(link.readlink()).startswith("socket:"):
+                    with _descriptor_of(process, int(link.name)) as found:
+                        if _is_connection_of_the_kubelet(found):
+                            found.shutdown(socket.SHUT_RDWR)
+                            cut += 1
+        finally:
+            os.close(process)
+        return cut
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Take all of them from the node, and bring them back at the end."""
+        self._select({NOWHERE: "true"})
+        self._node.kubectl("wait", "--for=delete", "pods", "--all", IN_NAMESPACE, WAIT)
+        try:
+            yield
+        finally:
+            self._select({NOWHERE: None})
+            self._node.kubectl("rollout", "status", *DAEMONSET, WAIT)
+
+    def _select(self, labels: dict[str, str | None]) -> None:
+        change = {"spec": {"template": {"spec": {"nodeSelector": labels}}}}
+        self._node.kubectl("patch", *DAEMONSET, "--type=merge", f"--patch={json.dumps(change)}")
+
+    def _told(self, name: str, field: str) -> str:
+        return self._node.kubectl("get", "pods", IN_NAMESPACE, "-o", f"jsonpath={STATUS % (name, field)}")
+
+
+def _descriptor_of(process: int, number: int) -> socket.socket:
+    """A copy of a socket that another process has open (pidfd_getfd(2))."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    copy = libc.syscall(PIDFD_GETFD, process, number, 0)
+    if copy < 0:
+        raise NodeError(f"descriptor {number} cannot be copied: {os.strerror(ctypes.get_errno())}")
+    return socket.socket(fileno=copy)
+
+
+def _is_connection_of_the_kubelet(found: socket.socket) -> bool:
+    if found.family != socket.AF_UNIX or found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        return False
+    # One that was accepted has the name of the socket that it came in by.
+    name = found.getsockname()
+    return isinstance(name, str) and Path(name).parent == PLUGIN_SOCKET.parent
