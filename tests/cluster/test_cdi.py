@@ -76,7 +76,7 @@ def by_cdi(node: Node, knows_cdi: None, edgeshare: Machine, gpu_node: Path) -> I
     visible = {"name": "gpu-node", "hostPath": {"path": str(gpu_node), "type": "CharDevice"}}
     values = {
         **before,
-        "devicePlugin": {"config": {"injection": {"devices": "cdi"}}},
+        "devicePlugin": {"config": {**before["devicePlugin"]["config"], "injection": {"devices": "cdi"}}},
         "extraVolumes": [*before["extraVolumes"], visible],
         "extraVolumeMounts": [*before["extraVolumeMounts"], {"name": "gpu-node", "mountPath": str(gpu_node)}],
     }
