@@ -1,22 +1,20 @@
 """A device that fails, as users of a real Kubernetes see it."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from onenode.errors import NodeError
 from onenode.layout import NODE_NAME
 from onenode.node import Node
-from onenode.pods import Pods
+from onenode.pods import WAIT, Pods
+from onenode.waiting import until
 
 from simgpu.machine import Machine
 
 READY = "condition=Ready"
 LONG = ("--seconds", "600")
 UNITS = "edge/gpu-percent"
-LOOK_S = 0.1
-SEEN_S = 60  # a safety limit: it takes a look of the plugin and one of the kubelet
 
 
 @pytest.fixture
@@ -25,14 +23,6 @@ def sound(edgeshare: Machine) -> Iterator[Machine]:
     yield edgeshare
     for gpu in edgeshare.gpus():
         edgeshare.restore_file(gpu.index)
-
-
-def until(true: Callable[[], bool], what: str) -> None:
-    """Return when something is so that tells nobody when it comes to be so."""
-    deadline_s = time.monotonic() + SEEN_S
-    while not true():
-        assert time.monotonic() < deadline_s, f"not within {SEEN_S} s: {what}"
-        time.sleep(LOOK_S)
 
 
 def told(node: Node) -> tuple[int, int]:
@@ -101,4 +91,4 @@ def test_a_node_object_that_is_made_anew_says_its_memory_again(node: Node, sound
     node.restart_kubelet()
     until(lambda: memory(node) == before, "the node says its GPUs' memory")
     until(lambda: told(node) == (200, 200), "the node's units can be given out")
-    node.kubectl("wait", "--for=condition=Ready", f"node/{NODE_NAME}", f"--timeout={SEEN_S}s")
+    node.kubectl("wait", "--for=condition=Ready", f"node/{NODE_NAME}", WAIT)

@@ -4,37 +4,60 @@ from collections.abc import Iterator
 
 import pytest
 from onenode.node import Node
-from onenode.parts import MANAGER, PLUGIN, Parts
+from onenode.parts import PLUGIN, Parts
+from onenode.pods import Pods
 from onenode.release import GPUS
 from onenode.units_watch import UnitsWatch
 
+from edgeshare.names import GPU_PERCENT
 from simgpu.machine import Machine
 
 pytestmark = pytest.mark.usefixtures("kubelet")
 
-HALTED_XID = 62  # NVIDIA's for a micro-controller of the GPU that has halted
+LONG = ("--seconds", "600")
 UNITS = GPUS * 100
 
 
 @pytest.fixture
-def sound(parts: Parts) -> Iterator[None]:
-    """At the end all GPUs are well: after an XID they are when plugin and manager start anew."""
+def sound(edgeshare: Machine) -> Iterator[None]:
+    """At the end all GPUs are well: after a double-bit error they are when they were reset."""
     yield
-    parts.kill(PLUGIN, MANAGER)
+    for gpu in edgeshare.gpus():
+        edgeshare.reset(gpu.index)
 
 
-def test_allocatable_follows_health_and_capacity_stays(
-    node: Node, edgeshare: Machine, parts: Parts, sound: None
-) -> None:
-    first, *others = [gpu.index for gpu in edgeshare.gpus()]
+def test_allocatable_follows_health_and_capacity_stays(node: Node, edgeshare: Machine, sound: None) -> None:
+    first, second = [gpu.index for gpu in edgeshare.gpus()]
     with UnitsWatch(node) as watch:
-        edgeshare.inject_xid(first, HALTED_XID)
+        edgeshare.inject_ecc(first, double=True)
         watch.until_allocatable(UNITS - 100)
-        parts.kill(PLUGIN)
+        edgeshare.reset(first)
         watch.until_allocatable(UNITS)
-        for each in (first, *others):
-            edgeshare.inject_xid(each, HALTED_XID)
+        for each in (first, second):
+            edgeshare.inject_ecc(each, double=True)
         watch.until_allocatable(0)
-        parts.kill(PLUGIN)
+        for each in (first, second):
+            edgeshare.reset(each)
         watch.until_allocatable(UNITS)
+    assert {seen.capacity for seen in watch.seen} == {UNITS}
+
+
+def test_a_fault_outlives_the_plugin(node: Node, edgeshare: Machine, parts: Parts, sound: None, pods: Pods) -> None:
+    ill, well = edgeshare.gpus()
+    with UnitsWatch(node) as watch:
+        edgeshare.inject_ecc(ill.index, double=True)
+        watch.until_allocatable(UNITS - 100)
+        noted, life = len(watch.seen), parts.life()
+        parts.kill(PLUGIN)
+        parts.until_registered_after(life)
+        watch.until_allocatable(UNITS - 100)
+        for name in ("placed", "waits"):
+            pods.start(name, *LONG, limits={GPU_PERCENT: 100})
+        pods.wait("condition=Ready", "placed")
+        pods.wait("condition=PodScheduled=False", "waits")
+        assert pods.gpu("placed") == well.uuid
+        assert max(seen.allocatable for seen in watch.seen[noted - 1 :]) == UNITS - 100
+        edgeshare.reset(ill.index)
+        pods.wait("condition=Ready", "waits")
+    assert pods.gpu("waits") == ill.uuid
     assert {seen.capacity for seen in watch.seen} == {UNITS}

@@ -63,7 +63,7 @@ def test_status_through_kubectl_names_the_pod_and_its_share(node: Node, pods: Po
     ]
 
 
-def test_gpu_that_fails_is_told_and_not_given_out_until_the_parts_start_anew(node: Node, edgeshare: Machine) -> None:
+def test_gpu_that_fails_is_told_and_not_given_out_until_it_is_reset(node: Node, edgeshare: Machine) -> None:
     first, second = edgeshare.gpus()
     edgeshare.inject_xid(second.index, HALTED_XID)
     try:
@@ -74,7 +74,5 @@ def test_gpu_that_fails_is_told_and_not_given_out_until_the_parts_start_anew(nod
         described = node.kubectl("describe", "node", NODE_NAME)
         assert f"GPU {second.uuid} is not healthy: XID {HALTED_XID}" in described
     finally:
-        daemonset = ("--namespace=edgeshare", "daemonset/edgeshare")
-        node.kubectl("rollout", "restart", *daemonset)
-        node.kubectl("rollout", "status", *daemonset, WAIT)
+        edgeshare.reset(second.index)
     node.kubectl("wait", "--for=jsonpath={.status.allocatable.edge/gpu-percent}=200", f"node/{NODE_NAME}", WAIT)
