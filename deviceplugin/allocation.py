@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
+from deviceplugin.bound import Applicant, reserved_units
 from deviceplugin.kinds import GPU, Kind
 from deviceplugin.ledger import Allocation
 from deviceplugin.preference import by_device
@@ -40,6 +41,19 @@ def check_units(
                 "make the pod anew"
             )
     return tuple(sorted((devices[device_id] for device_id in chosen), key=lambda device: device.index))
+
+
+def check_unreserved(unit_ids: Collection[str], others: Iterable[Applicant], held: Iterable[Allocation]) -> None:
+    """Raises NoRoom where, with these units gone, a device has fewer left than are assigned to ``others``, which are
+    still to be admitted."""
+    taken = by_device({*unit_ids, *(unit for allocation in held for unit in allocation.unit_ids)})
+    reserved = reserved_units(others)
+    for device_id in sorted(by_device(unit_ids)):
+        if reserved.get(device_id, 0) > UNITS_PER_DEVICE - len(taken[device_id]):
+            raise NoRoom(
+                f"{reserved[device_id]} units of GPU {device_id} are assigned to pods that are still to be admitted: "
+                "make the pod anew"
+            )
 
 
 def _spread(size: int, counts: Mapping[str, int], word: str) -> str:

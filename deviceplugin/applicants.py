@@ -1,53 +1,149 @@
-"""Who is being admitted: of the pods that the kubelet lists, the one with a container that has no units yet and asks
-for just as many."""
+"""Who is being admitted, and what it was assigned: of the pods that the kubelet lists, the one with a container that
+has no units yet and asks for just as many."""
 
-import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING
 
+from deviceplugin.bound import Applicant, allocated, applicants, is_past
 from deviceplugin.kinds import Kind
-from deviceplugin.ledger import Terms
+from deviceplugin.ledger import Ledger, Owner
 from deviceplugin.owners import Listing
-from deviceplugin.pods import asks_at_all, parse_terms, waiting_container
-from edgeshare.errors import EdgeshareError
+from deviceplugin.preference import by_device
+from edgeshare.errors import InvalidRequest, NoRoom, Unavailable
+from edgeshare.podresources import Units
 
 if TYPE_CHECKING:
     # Where there is no cluster its client is not loaded: it is a third of the plugin's memory.
-    from edgeshare.kube import Kube
+    from deviceplugin.podwatch import BoundPods
+
+logger = logging.getLogger(__name__)
+
+Get = Callable[[str, str], Awaitable[Units | None]]
+"""One pod's containers, as the kubelet knows it; harmless at any time."""
 
 
 class Applicants:
-    """Remembers which pods ask for nothing, so that each pod of the node is read once."""
+    """Without an API server nobody is known."""
 
-    def __init__(self, kube: "Kube | None", kind: Kind) -> None:
-        self._kube = kube
+    def __init__(self, pods: "BoundPods | None", ledger: Ledger, get: Get, kind: Kind) -> None:
+        self._pods = pods
+        self._ledger = ledger
+        self._get = get
         self._kind = kind
-        self._ask_for_nothing: set[tuple[str, str]] = set()
 
-    async def terms(self, listing: Listing, size: int) -> Terms | None:
-        """What the container asks for that is being given ``size`` units; None where that cannot be told."""
-        if self._kube is None:
+    async def find(self, listing: Listing, size: int) -> Applicant | None:
+        """The container that is being given ``size`` units; None where that cannot be told.
+
+        Raises InvalidRequest where its assignment is nonsense, NoRoom where it may be one of several that were assigned
+        different devices.
+        """
+        if self._pods is None:
             return None
-        self._ask_for_nothing &= set(listing)
         try:
-            found = await self._find(self._kube, listing, size)
-            if not found and self._ask_for_nothing:
-                # Somebody is being admitted: perhaps a pod with the name of one that asked for nothing.
-                self._ask_for_nothing.clear()
-                found = await self._find(self._kube, listing, size)
-        except EdgeshareError:
-            # The container's start asks again, and says what is wrong.
+            found = await self._find(self._pods, listing, size)
+            if not found and self._pods.ask_again():
+                # Somebody is being admitted: perhaps a pod with the name of one that was not there.
+                found = await self._find(self._pods, listing, size)
+        except Unavailable as error:
+            # Its start asks again, and lets nobody start on a device that is not his.
+            logger.warning("choosing units without knowing for whom: %s", error)
             return None
-        # Several that ask for the same are as good as one.
-        return found[0] if found and all(terms == found[0] for terms in found) else None
+        return self._only(found, size)
 
-    async def _find(self, kube: "Kube", listing: Listing, size: int) -> list[Terms]:
-        found: list[Terms] = []
-        for (namespace, name), containers in listing.items():
-            if (namespace, name) in self._ask_for_nothing or (containers and all(containers.values())):
-                continue
-            pod = await asyncio.to_thread(kube.pod, namespace, name)
-            if pod is not None and not asks_at_all(pod, self._kind):
-                self._ask_for_nothing.add((namespace, name))
-            elif pod is not None and (container := waiting_container(pod, containers, size, self._kind)):
-                found.append(parse_terms(pod, container, size, self._kind))
+    async def skipped(self, unit_ids: Collection[str]) -> Applicant | None:
+        """Whose units these are, if the kubelet asked for no preference: it takes over an init container's for the
+        next one of its pod, or no others are left. None where nobody that is known was assigned any device.
+
+        Raises InvalidRequest and NoRoom where they are not those of the one pod that it can be.
+        """
+        if self._pods is None:
+            return None
+        size = len(unit_ids)
+        found = self._next_of_pod(unit_ids)
+        if not found:
+            try:
+                found = await self._pods.until_some(lambda pods: self._waiting(size))
+            except Unavailable as error:
+                logger.warning("handing units out without knowing to whom: %s", error)
+                return None
+        if any(each.is_assigned for each in found):
+            found = [each for each in found if await self._may_be(each.owner)]
+            if not found:
+                raise NoRoom(f"no bound pod is known that waits for {size} units: make the pod anew")
+        applicant = self._only(found, size)
+        if applicant is not None:
+            try:
+                check_assigned(applicant, unit_ids)
+            except NoRoom:
+                self.refuse(applicant.owner)
+                raise
+        return applicant
+
+    def others(self, applicant: Applicant | None) -> list[Applicant]:
+        """All that are still to get units but this one."""
+        return [each for each in self._waiting() if applicant is None or each.owner != applicant.owner]
+
+    def refuse(self, owner: Owner) -> None:
+        """Its pod has failed, which is final."""
+        pod = self._pods.now(owner.namespace, owner.pod, owner.pod_uid) if self._pods is not None else None
+        if pod is not None:
+            pod.refused = True
+
+    async def _find(self, pods: "BoundPods", listing: Listing, size: int) -> list[Applicant]:
+        has_units = allocated(self._ledger)
+        names = [name for name, containers in listing.items() if not (containers and all(containers.values()))]
+        found = []
+        for pod in await pods.find(names, lambda pod: is_past(pod, listing, has_units, self._kind)):
+            held = listing.get(pod.name, {})
+
+            def has_some(owner: Owner, held: Units = held) -> bool:
+                return bool(held.get(owner.container)) or has_units(owner)
+
+            fitting = [each for each in applicants(pod, has_some, self._kind) if each.percent == size]
+            found.extend(fitting[:1])
         return found
+
+    def _waiting(self, size: int | None = None) -> list[Applicant]:
+        has_units = allocated(self._ledger)
+        waiting = [each for pod in self._pods or () for each in applicants(pod, has_units, self._kind)]
+        return [each for each in waiting if size in (None, each.percent)]
+
+    def _next_of_pod(self, unit_ids: Collection[str]) -> list[Applicant]:
+        before = [each.applicant for each in self._ledger.touching(unit_ids)]
+        uids = {owner.pod_uid if owner is not None and not owner.listed else "" for owner in before}
+        pods = [pod for pod in self._pods or () if {pod.uid} == uids]
+        has_units = allocated(self._ledger)
+        found = [
+            each for pod in pods for each in applicants(pod, has_units, self._kind) if each.percent == len(unit_ids)
+        ]
+        return found[:1]
+
+    def _only(self, found: list[Applicant], size: int) -> Applicant | None:
+        """The only one that it can be; None where there is none, or it can be several that are assigned nothing."""
+        if len(found) > 1 and any(each.is_assigned for each in found):
+            names = ", ".join(sorted(str(each.owner) for each in found))
+            raise NoRoom(f"{size} units may be for any of {names}, which are assigned devices: make the pod anew")
+        if len(found) != 1:
+            return None
+        if found[0].fault:
+            self.refuse(found[0].owner)
+            raise InvalidRequest(found[0].fault)
+        return found[0]
+
+    async def _may_be(self, owner: Owner) -> bool:
+        """Whether the kubelet knows the pod: it learns of one just before its admission."""
+        try:
+            return await self._get(owner.namespace, owner.pod) is not None
+        except Unavailable:
+            return True
+
+
+def check_assigned(applicant: Applicant, unit_ids: Collection[str]) -> None:
+    """Raises NoRoom where these are not units of the devices that it was assigned."""
+    chosen = by_device(unit_ids)
+    if applicant.devices is not None and set(applicant.devices) != set(chosen):
+        raise NoRoom(
+            f"{applicant.owner} is assigned {' and '.join(applicant.devices)}, but its units would be of "
+            f"{' and '.join(sorted(chosen))}: make the pod anew"
+        )

@@ -1,6 +1,7 @@
 """The live allocations with all that lies on this node for them: ledger, record, preload file, socket
 folder, CDI specs."""
 
+import asyncio
 import shutil
 import uuid
 from collections.abc import Iterable, Mapping
@@ -11,7 +12,7 @@ from deviceplugin.cdi import Specs, present
 from deviceplugin.files import make_folder
 from deviceplugin.injection import Injected, answer, preload_text
 from deviceplugin.kinds import Kind
-from deviceplugin.ledger import Allocation, Ledger
+from deviceplugin.ledger import Allocation, Ledger, Owner
 from deviceplugin.library import Library
 from deviceplugin.records import Records
 from deviceplugin.settings import Settings
@@ -44,10 +45,20 @@ class Holdings:
         self.library = library
         self.leaving: set[str] = set()
         self._ledgers = ledgers
+        self._ending: dict[str, Allocation] = {}
+        self._change = asyncio.Event()
         self._records = records
         self._clients = runtime_dir / CLIENTS_DIR
         self._settings = settings
         self._specs = specs
+
+    def next_change(self) -> asyncio.Event:
+        """Set when the allocations are no longer what they are now."""
+        return self._change
+
+    def shown(self) -> list[Allocation]:
+        """The live allocations, and those that are over but that the manager may still have."""
+        return [*self.ledger, *self._ending.values()]
 
     def load(self) -> None:
         """Takes in what was kept on disk. Of two records of the same units the younger is the live one."""
@@ -57,12 +68,11 @@ class Holdings:
                 self._forget(older)
             self.ledger.put(allocation)
 
-    def mint(self, unit_ids: frozenset[str], memory_mib: int = 0) -> Allocation:
+    def mint(self, unit_ids: frozenset[str], memory_mib: int = 0, applicant: Owner | None = None) -> Allocation:
         """A new allocation of these units, with its socket folder; raises Unavailable where it cannot be
         made."""
-        allocation = Allocation(
-            f"{self.kind.prefix}-{uuid.uuid4().hex}", unit_ids, self.library.hash, memory_mib=memory_mib
-        )
+        name = f"{self.kind.prefix}-{uuid.uuid4().hex}"
+        allocation = Allocation(name, unit_ids, self.library.hash, applicant=applicant, memory_mib=memory_mib)
         self.put(allocation)
         return allocation
 
@@ -81,6 +91,7 @@ class Holdings:
         self.ledger.put(allocation)
         if allocation.cdi_names:
             self._specs.keep()
+        self._tell()
 
     def drop(self, allocation: Allocation) -> None:
         """Takes an allocation back. The manager has to be told: see ``leaving``."""
@@ -92,6 +103,12 @@ class Holdings:
         """The manager does not have this one any more."""
         shutil.rmtree(self._clients / allocation_id, ignore_errors=True)
         self.leaving.discard(allocation_id)
+        self._ending.pop(allocation_id, None)
+        self._tell()
+
+    def _tell(self) -> None:
+        self._change.set()
+        self._change = asyncio.Event()
 
     def files(self, allocation: Allocation) -> Injected:
         """What the allocation's container mounts."""
@@ -125,6 +142,8 @@ class Holdings:
         self.ledger.drop(allocation.id)
         self._records.remove(allocation.id)
         self.leaving.add(allocation.id)
+        self._ending[allocation.id] = allocation
+        self._tell()
 
 
 def _is_part(allocation: Allocation) -> bool:

@@ -8,16 +8,19 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from deviceplugin.applicants import check_assigned
+from deviceplugin.bound import BoundPod, applicants
 from deviceplugin.kinds import Kind
 from deviceplugin.ledger import Allocation, Ledger, Owner, Terms
 from deviceplugin.listings import Listings
 from deviceplugin.owners import find_owner
-from deviceplugin.pods import asks_later, init_container, is_over, parse_terms
+from deviceplugin.pods import asks_later, assignment_text, init_container, is_over, parse_terms, slim
 from edgeshare.errors import InvalidRequest, NoRoom, NotFound, Unavailable
 from edgeshare.units import UNITS_PER_DEVICE, parse_request_percent
 
 if TYPE_CHECKING:
     # Where there is no cluster its client is not loaded: it is a third of the plugin's memory.
+    from deviceplugin.podwatch import BoundPods
     from edgeshare.kube import Kube
 
 SETTLE_S = 30
@@ -27,11 +30,20 @@ SETTLE_S = 30
 class Identity:
     """``node_name`` is needed with an API server only."""
 
-    def __init__(self, listings: Listings, ledger: Ledger, kube: "Kube | None", node_name: str, kind: Kind) -> None:
+    def __init__(
+        self,
+        listings: Listings,
+        ledger: Ledger,
+        kube: "Kube | None",
+        node_name: str,
+        pods: "BoundPods | None",
+        kind: Kind,
+    ) -> None:
         self._listings = listings
         self._ledger = ledger
         self._kube = kube
         self._node_name = node_name
+        self._pods = pods
         self._kind = kind
         self._settled_at_s = 0.0
 
@@ -130,4 +142,22 @@ class Identity:
             terms = parse_terms(pod, owner.container, size, self._kind)
         except InvalidRequest as error:
             raise InvalidRequest(f"pod {owner.namespace}/{owner.pod}: {error}") from error
-        return replace(allocation, owner=owner, terms=terms, memory_mib=terms.memory_mib)
+        self._check_assignment(allocation, owner, pod)
+        return replace(allocation, owner=owner, applicant=owner, terms=terms, memory_mib=terms.memory_mib)
+
+    def _check_assignment(self, allocation: Allocation, owner: Owner, pod: dict[str, Any]) -> None:
+        """Where its admission knew whose they are, they were checked then. Raises NoRoom where it did not, and they
+        are of another device than this owner is assigned."""
+        if allocation.applicant is not None and _is(allocation.applicant, owner):
+            return
+        known = self._pods.now(owner.namespace, owner.pod, owner.pod_uid) if self._pods is not None else None
+        bound = known if known is not None else BoundPod(slim(pod), assignment_text(pod))
+        for applicant in applicants(replace(bound, refused=False), lambda other: False, self._kind):
+            if applicant.owner.container == owner.container:
+                if applicant.fault:
+                    raise InvalidRequest(applicant.fault)
+                check_assigned(applicant, allocation.unit_ids)
+
+
+def _is(one: Owner, other: Owner) -> bool:
+    return (one.pod_uid, one.container) == (other.pod_uid, other.container)

@@ -53,6 +53,8 @@ class Allocation:
     """Unknown between Allocate, which does not say, and the first look at PodResources."""
     terms: Terms | None = None
     """Unknown until the first PreStartContainer."""
+    applicant: Owner | None = None
+    """Whom it was handed out to, as far as was known at the pod's admission."""
     memory_mib: int = 0
     """What the terms say, or will say as far as was known at the pod's admission; 0: the request's fraction."""
     cdi_names: tuple[str, ...] = ()

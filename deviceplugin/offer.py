@@ -14,6 +14,7 @@ from deviceplugin.kinds import Kind
 from deviceplugin.lifecycle import Lifecycle
 from deviceplugin.listings import InFlight, Listings
 from deviceplugin.manager import Manager
+from deviceplugin.podwatch import BoundPods
 from deviceplugin.service import Service
 from deviceplugin.starting import Starting
 from deviceplugin.tally import Tally
@@ -37,6 +38,7 @@ class Offer:
         in_flight: InFlight,
         manager: Manager,
         cluster: "tuple[Kube | None, str]",
+        pods: BoundPods | None,
         plugins_dir: Path,
         allocated: asyncio.Event,
         tally: Tally,
@@ -49,8 +51,9 @@ class Offer:
         self._tally = tally
         kube, node_name = cluster
         self.listings = Listings(PodResources(pod_resources_socket, kind.resource), in_flight)
-        self._identity = Identity(self.listings, holdings.ledger, kube, node_name, kind)
-        self._admission = Admission(devices, holdings, self.listings, Applicants(kube, kind))
+        self._identity = Identity(self.listings, holdings.ledger, kube, node_name, pods, kind)
+        applicants = Applicants(pods, holdings.ledger, self.listings.get, kind)
+        self._admission = Admission(devices, holdings, self.listings, applicants)
         self._starting = Starting(devices, holdings, self.listings, self._identity, manager)
         self._lifecycle = Lifecycle(plugins_dir, kind.resource, self._make_service, f"edgeshare-{kind.prefix}-")
 

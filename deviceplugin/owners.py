@@ -23,7 +23,9 @@ def attach_owners(allocations: Iterable[Allocation], listing: Listing) -> list[A
         found = owners.get(allocation.unit_ids, [])
         # Two containers with the same units: none may start, and PreStartContainer says so.
         if len(found) == 1 and (allocation.owner is None or not _same(allocation.owner, found[0])):
-            changed.append(replace(allocation, owner=found[0], terms=None))
+            owner, applicant = found[0], allocation.applicant
+            known = applicant is not None and _same(applicant, owner)
+            changed.append(replace(allocation, owner=applicant if known else owner, terms=None))
     return changed
 
 

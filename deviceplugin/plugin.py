@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import cuda_hook
 from deviceplugin.cdi import Specs
+from deviceplugin.cluster import Cluster
 from deviceplugin.config import Config
 from deviceplugin.devices import Devices, DevicesOfKind
 from deviceplugin.health_watch import HealthWatch
@@ -23,6 +24,7 @@ from deviceplugin.manager import Manager
 from deviceplugin.node import Node
 from deviceplugin.notices import Notices, Reason
 from deviceplugin.offer import Offer
+from deviceplugin.podwatch import BoundPods
 from deviceplugin.preference import by_device
 from deviceplugin.records import Records
 from deviceplugin.reloading import Reloading
@@ -76,7 +78,7 @@ class Plugin:
         self._health = HealthWatch(self._settings.now.health, state_dir / "health", dev=config.node_dev)
         self._notices = Notices()
         self._tally = Tally()
-        kube, node_name = _cluster(config, environment)
+        kube, node_name = _connect(config, environment)
         self._node = Node(kube, node_name) if kube is not None else None
         socket = config.pod_resources_socket or kubelet_dir / "pod-resources/kubelet.sock"
         self._library = Library(state_dir / "hook", Path(cuda_hook.__file__).parent / HOOK_LIBRARY)
@@ -85,6 +87,7 @@ class Plugin:
         ledgers = {kind: Ledger() for kind in (GPU, EDGETPU)}
         self._specs = Specs(config.cdi_dir, self._settings, self._devices, ledgers.values(), self._notices)
         in_flight = InFlight()
+        pods = BoundPods(kube, node_name) if kube is not None else None
 
         def offer(kind: Kind, records: str) -> Offer:
             return Offer(
@@ -97,6 +100,7 @@ class Plugin:
                 in_flight=in_flight,
                 manager=self._manager,
                 cluster=(kube, node_name),
+                pods=pods,
                 plugins_dir=kubelet_dir / "device-plugins",
                 allocated=self._allocated,
                 tally=self._tally,
@@ -104,6 +108,10 @@ class Plugin:
 
         self._gpus = offer(GPU, "deviceplugin")
         self._offers = (self._gpus, offer(EDGETPU, "deviceplugin-tpu"))
+        self._cluster: Cluster | None = None
+        if kube is not None and pods is not None:
+            books = [offer.holdings for offer in self._offers]
+            self._cluster = Cluster(kube, node_name, pods, self._devices, self._gpus.holdings, books)
         rivals = Rivals(self._gpus.listings.others)
         self._scan = Scan(self._devices, self._health, self._settings, self._held, rivals, self._notices)
         self._reloading = Reloading(config_path, self._settings, ChosenName(state_dir / "config-name"), self._notices)
@@ -149,6 +157,8 @@ class Plugin:
             self._specs.keep_or_tell()
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
             tasks.create_task(self._scan.run(stop, self._changed))
+            if self._cluster is not None:
+                tasks.create_task(self._cluster.run(stop))
             tasks.create_task(self._compare(stop))
             tasks.create_task(self._meet_node(stop))
             tasks.create_task(self._tell_manager(stop))
@@ -234,7 +244,7 @@ class Plugin:
             await first_of(stop, self._health_changed, timeout_s=TELL_MANAGER_S)
 
 
-def _cluster(config: Config, environment: Mapping[str, str]) -> "tuple[Kube | None, str]":
+def _connect(config: Config, environment: Mapping[str, str]) -> "tuple[Kube | None, str]":
     name = config.node_name or environment.get("NODE_NAME", "")
     in_cluster = bool(environment.get("KUBERNETES_SERVICE_HOST"))
     if config.kubeconfig is None and not in_cluster:

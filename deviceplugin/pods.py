@@ -8,11 +8,55 @@ from deviceplugin.kinds import GPU, RESOURCES, Kind
 from deviceplugin.ledger import SHARE_CLASSES, ShareClass, Terms
 from deviceplugin.quantity import whole_number
 from edgeshare.errors import InvalidRequest
-from edgeshare.names import GPU_MEMORY_MIB, GPU_PERCENT_LIMIT, SHARE_CLASS
+from edgeshare.names import GPU_ASSIGNMENT, GPU_MEMORY_MIB, GPU_PERCENT_LIMIT, SHARE_CLASS
 from edgeshare.units import UNITS_PER_DEVICE, check_limit_percent, parse_request_percent
 
 MAX_MEMORY_MIB = 1 << 40
 """More than any device has; keeps what a pod says within the manager's message."""
+
+
+ANNOTATIONS = (GPU_ASSIGNMENT, GPU_PERCENT_LIMIT, SHARE_CLASS)
+
+
+def slim(pod: dict[str, Any]) -> dict[str, Any]:
+    """Of a pod's plain JSON what the functions here look at: some hundred bytes of ten thousand."""
+    metadata, spec = pod["metadata"], pod.get("spec") or {}
+    annotations = metadata.get("annotations") or {}
+    return {
+        "metadata": {
+            **{key: metadata[key] for key in ("namespace", "name", "uid")},
+            "annotations": {key: annotations[key] for key in ANNOTATIONS if key in annotations},
+        },
+        "spec": {
+            "nodeName": spec.get("nodeName") or "",
+            **{key: [_slim(each) for each in spec.get(key) or []] for key in ("initContainers", "containers")},
+        },
+        "status": {"phase": (pod.get("status") or {}).get("phase") or ""},
+    }
+
+
+def assignment_text(pod: dict[str, Any]) -> str | None:
+    """The annotation `edge/gpu-assignment`, if there is one."""
+    text = (pod["metadata"].get("annotations") or {}).get(GPU_ASSIGNMENT)
+    return None if text is None else str(text)
+
+
+def asking_containers(pod: dict[str, Any], kind: Kind = GPU) -> list[tuple[str, int, bool]]:
+    """Each container that asks for units of this kind, in the order in which the kubelet admits them: its name, how
+    many it asks for, and whether PodResources lists it, as it does all but plain init containers. One that asks for no
+    number is left out."""
+    found = []
+    mains = len((pod.get("spec") or {}).get("containers") or [])
+    containers = _containers(pod)
+    for place, container in enumerate(containers):
+        try:
+            percent = _percent(container, kind)
+        except InvalidRequest:
+            continue
+        if percent:
+            listed = place >= len(containers) - mains or container.get("restartPolicy") == "Always"
+            found.append((str(container["name"]), percent, listed))
+    return found
 
 
 def parse_terms(pod: dict[str, Any], container: str, units: int, kind: Kind = GPU) -> Terms:
@@ -52,21 +96,6 @@ def init_container(pod: dict[str, Any], units: int, kind: Kind = GPU) -> str | N
     return None
 
 
-def asks_at_all(pod: dict[str, Any], kind: Kind = GPU) -> bool:
-    """Whether any container asks for units."""
-    return any(_percent(container, kind) for container in _containers(pod))
-
-
-def waiting_container(
-    pod: dict[str, Any], held: Mapping[str, frozenset[str]], units: int, kind: Kind = GPU
-) -> str | None:
-    """The pod's first container that asks for just as many units and holds none."""
-    for container in _containers(pod):
-        if _percent(container, kind) == units and not held.get(container["name"]):
-            return str(container["name"])
-    return None
-
-
 def asks_later(pod: dict[str, Any], kind: Kind = GPU) -> bool:
     """Whether any container that PodResources lists (sidecars too) asks for units."""
     spec = pod.get("spec", {})
@@ -79,6 +108,14 @@ def is_over(pod: dict[str, Any] | None, pod_uid: str) -> bool:
     if pod is None or (pod_uid and pod["metadata"]["uid"] != pod_uid):
         return True
     return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def _slim(container: dict[str, Any]) -> dict[str, Any]:
+    limits = (container.get("resources") or {}).get("limits") or {}
+    kept_limits = {key: limits[key] for key in (*RESOURCES, GPU_MEMORY_MIB) if key in limits}
+    kept = {"name": container["name"], "resources": {"limits": kept_limits}}
+    policy = container.get("restartPolicy")
+    return kept if policy is None else {**kept, "restartPolicy": policy}
 
 
 def _limits(pod: dict[str, Any], name: str) -> dict[str, str]:

@@ -4,6 +4,7 @@ cannot be asked or refuses."""
 
 import json
 import os
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -17,6 +18,20 @@ CALL_TIMEOUT_S = 5
 """Well below the 30 s that the kubelet gives a container's start."""
 
 MERGE_PATCH = "application/merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+"""Server-side apply; JSON is YAML."""
+
+PAGE = 25
+"""Objects of a list that are read at a time: they are large, and the few fields that are kept of them are small."""
+
+WATCH_S = 240
+"""A watch ends after so long and goes on with a new one: one whose connection is dead is not waited on for ever."""
+
+GONE = 410
+
+
+class Expired(Unavailable):
+    """What changed since that version is not known any more: list anew."""
 
 
 class Kube:
@@ -53,6 +68,61 @@ class Kube:
         """The pods that are bound to a node."""
         query = [("fieldSelector", f"spec.nodeName={node}")]
         return list((self._get("/api/v1/pods", query) or {}).get("items") or [])
+
+    def objects(
+        self, path: str, selector: str, keep: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> tuple[list[dict[str, Any]], str]:
+        """What ``keep`` keeps of the objects at a path that the field selector picks; and the version to watch them
+        from."""
+        items: list[dict[str, Any]] = []
+        following = ""
+        while True:
+            query = [("fieldSelector", selector), ("limit", str(PAGE))]
+            page = self._get(path, query + ([("continue", following)] if following else []))
+            if page is None:
+                raise Unavailable(f"the API server has nothing at {path}: apply what the chart installs")
+            items.extend(keep(item) for item in page.get("items") or [])
+            metadata = page.get("metadata") or {}
+            following = metadata.get("continue") or ""
+            if not following:
+                return items, str(metadata.get("resourceVersion") or "0")
+
+    def changes(self, path: str, selector: str, version: str) -> Iterator[dict[str, Any]]:
+        """What happens there after a version, as it happens: ``{"type": …, "object": …}``. Ends by itself now and then.
+        Raises Expired where that version is too old."""
+        query = [("watch", "1"), ("fieldSelector", selector), ("resourceVersion", version)]
+        query += [("allowWatchBookmarks", "1"), ("timeoutSeconds", str(WATCH_S))]
+        response = self._open("GET", path, query, timeout_s=(CALL_TIMEOUT_S, WATCH_S + CALL_TIMEOUT_S))
+        try:
+            if response.status == GONE:
+                raise Expired(f"the API server cannot be watched ({path}): version {version} is too old")
+            if response.status != 200:
+                raise Unavailable(f"the API server refuses a watch of {path}: {response.status}")
+            for line in _lines(response.response):
+                change: dict[str, Any] = json.loads(line)
+                if change.get("type") == "ERROR":
+                    code, message = (change["object"].get(key) for key in ("code", "message"))
+                    kind = Expired if code == GONE else Unavailable
+                    raise kind(f"the API server ends a watch of {path}: {code} {message}")
+                yield change
+        except (urllib3.exceptions.HTTPError, ValueError, KeyError, AttributeError) as error:
+            raise Unavailable(f"a watch of {path} broke off: {error}") from error
+        finally:
+            response.response.close()
+
+    def annotate_pod(self, namespace: str, name: str, uid: str, annotations: dict[str, str]) -> bool:
+        """Sets annotations of the pod of that uid; False where there is no such pod (any more)."""
+        body = {"metadata": {"uid": uid, "annotations": annotations}}
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+        return self._call("PATCH", path, body=body, content_type=MERGE_PATCH) is not None
+
+    def apply(self, path: str, manager: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Makes an object as it is given, or changes it to that, whatever others wrote; returns what it is now."""
+        query = [("fieldManager", manager), ("force", "true")]
+        answer: dict[str, Any] | None = self._call("PATCH", path, query, body, APPLY_PATCH)
+        if answer is None:
+            raise Unavailable(f"the API server has no kind of object at {path}: apply what the chart installs")
+        return answer
 
     def node(self, name: str) -> dict[str, Any] | None:
         """A node, or None where there is none of that name."""
@@ -96,6 +166,26 @@ class Kube:
         body: dict[str, Any] | None = None,
         content_type: str = "application/json",
     ) -> Any:
+        response = self._open(method, path, query, body, content_type)
+        try:
+            content = response.read()
+        except urllib3.exceptions.HTTPError as error:
+            raise Unavailable(f"the API server cannot be asked ({method} {path}): {error}") from error
+        if response.status == 404:
+            return None
+        if not 200 <= response.status < 300:
+            raise Unavailable(f"the API server refuses {method} {path}: {response.status} {_message(content)}")
+        return json.loads(content)
+
+    def _open(
+        self,
+        method: str,
+        path: str,
+        query: list[tuple[str, str]] | None = None,
+        body: dict[str, Any] | None = None,
+        content_type: str = "application/json",
+        timeout_s: float | tuple[float, float] = CALL_TIMEOUT_S,
+    ) -> Any:
         request = self._api.param_serialize(
             method=method,
             resource_path=path,
@@ -105,15 +195,16 @@ class Kube:
             auth_settings=["BearerToken"],
         )
         try:
-            response = self._api.call_api(*request, _request_timeout=CALL_TIMEOUT_S)
-            content = response.read()  # type: ignore[no-untyped-call]
+            return self._api.call_api(*request, _request_timeout=timeout_s)
         except (client.ApiException, urllib3.exceptions.HTTPError) as error:
             raise Unavailable(f"the API server cannot be asked ({method} {path}): {error}") from error
-        if response.status == 404:
-            return None
-        if not 200 <= response.status < 300:
-            raise Unavailable(f"the API server refuses {method} {path}: {response.status} {_message(content)}")
-        return json.loads(content)
+
+
+def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    left = b""
+    for chunk in response.stream(None):
+        *lines, left = (left + chunk).split(b"\n")
+        yield from (line for line in lines if line)
 
 
 def _message(content: bytes) -> str:

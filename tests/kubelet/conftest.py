@@ -42,7 +42,7 @@ async def ready(node: Node) -> Node:
 def api(root: Path) -> Iterator[ApiServer]:
     """An API server that knows node n1; its kubeconfig is root/kubeconfig."""
     with serving(root) as (server, _):
-        server.nodes["n1"] = {"metadata": {"name": "n1"}, "status": {"capacity": {"cpu": "2"}}}
+        server.nodes["n1"] = {"metadata": {"name": "n1", "uid": "uid-of-n1"}, "status": {"capacity": {"cpu": "2"}}}
         yield server
 
 

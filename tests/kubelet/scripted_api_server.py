@@ -1,5 +1,7 @@
-"""An API server as far as the plugin can tell: real HTTP, with the few objects that a test puts into it."""
+"""An API server as far as the plugin can tell: real HTTP, with the few objects that a test puts into it, and watches of
+them."""
 
+import copy
 import json
 import threading
 from collections.abc import Iterator
@@ -11,17 +13,32 @@ from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
+NODES = "/apis/share.edge/v1alpha1/acceleratornodes"
+WAKE_S = 0.5
+"""How often a watch looks whether it should end."""
+
 
 class ApiServer:
-    """Pods by (namespace, name), nodes by name, the events that were written, and a switch for a bad day."""
+    """Pods by (namespace, name), nodes by name, the events that were written, and switches for bad days."""
 
     def __init__(self) -> None:
         self.pods: dict[tuple[str, str], dict[str, Any]] = {}
+        """Changed by ``put_pod`` and ``end_pod``, so that watches tell of it."""
         self.nodes: dict[str, dict[str, Any]] = {}
+        self.accelerator_nodes: dict[str, dict[str, Any]] = {}
         self.events: list[dict[str, Any]] = []
         self.reads = 0
         self.patches = 0
+        self.applies = 0
         self.broken = False
+        self.no_annotations = False
+        """Whoever annotates a pod is refused."""
+        self.closed = False
+        self._version = 1
+        self._log: list[tuple[int, str, dict[str, Any]]] = []
+        """(version, path, event) of each change."""
+        self._changed = threading.Condition()
+        self._hold_back = False
 
     def put_pod(
         self,
@@ -32,7 +49,7 @@ class ApiServer:
         init: dict[str, dict[str, str]] | None = None,
     ) -> None:
         """A pod of namespace team on node n1 whose containers have these limits."""
-        self.pods["team", name] = {
+        pod = {
             "metadata": {"namespace": "team", "name": name, "uid": uid, "annotations": annotations or {}},
             "spec": {
                 "nodeName": "n1",
@@ -43,19 +60,64 @@ class ApiServer:
             },
             "status": {"phase": "Pending"},
         }
+        known = self.pods.get(("team", name))
+        self.pods["team", name] = pod
+        self.tell("/api/v1/pods", "MODIFIED" if known and known["metadata"]["uid"] == uid else "ADDED", pod)
+
+    def end_pod(self, name: str) -> None:
+        """It is deleted."""
+        self.tell("/api/v1/pods", "DELETED", self.pods.pop(("team", name)))
+
+    def tell(self, path: str, kind: str, thing: dict[str, Any]) -> None:
+        """Something happened, that watches tell of."""
+        with self._changed:
+            self._version += 1
+            thing["metadata"]["resourceVersion"] = str(self._version)
+            self._log.append((self._version, path, {"type": kind, "object": copy.deepcopy(thing)}))
+            self._changed.notify_all()
+
+    def hold_back(self, held: bool) -> None:
+        """Watches tell of nothing while they are held back, and of all afterwards."""
+        with self._changed:
+            self._hold_back = held
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Ends the watches."""
+        with self._changed:
+            self.closed = True
+            self._changed.notify_all()
+
+    def watch(self, url: str) -> Iterator[dict[str, Any]]:
+        """What a watch tells, until there are no more or the server is broken."""
+        address = urlsplit(url)
+        seen = int(parse_qs(address.query)["resourceVersion"][0])
+        while not self.closed and not self.broken:
+            with self._changed:
+                fresh = [] if self._hold_back else [entry for entry in self._log if entry[0] > seen]
+                if not fresh:
+                    self._changed.wait(WAKE_S)
+            for version, path, event in fresh:
+                seen = version
+                if path == address.path:
+                    yield event
 
     def answer(self, method: str, url: str, content_type: str, body: Any) -> tuple[int, Any]:
         """Status and object of one call."""
         if self.broken:
             return 503, {"message": "etcd is away"}
         address = urlsplit(url)
+        query = {key: values[0] for key, values in parse_qs(address.query).items()}
         match (method, address.path.strip("/").split("/")[2:]):
             case ("GET", ["pods"]):
-                assert parse_qs(address.query) == {"fieldSelector": ["spec.nodeName=n1"]}
-                return 200, {"items": list(self.pods.values())}
+                assert query["fieldSelector"] == "spec.nodeName=n1"
+                return 200, self._list(list(self.pods.values()))
             case ("GET", ["namespaces", namespace, "pods", name]):
                 self.reads += 1
                 return found(self.pods.get((namespace, name)))
+            case ("PATCH", ["namespaces", namespace, "pods", name]):
+                assert content_type == "application/merge-patch+json"
+                return self._annotate(namespace, name, body)
             case ("GET", ["nodes", name]):
                 return found(self.nodes.get(name))
             case ("PATCH", ["nodes", name, "status"]):
@@ -68,7 +130,32 @@ class ApiServer:
             case ("POST", ["namespaces", _, "events"]):
                 self.events.append(body)
                 return 201, body
+            case ("GET", ["v1alpha1", "acceleratornodes"]):
+                assert query["fieldSelector"] == "metadata.name=n1"
+                return 200, self._list(list(self.accelerator_nodes.values()))
+            case ("PATCH", ["v1alpha1", "acceleratornodes", name]):
+                assert content_type == "application/apply-patch+yaml"
+                assert query["force"] == "true"
+                self.applies += 1
+                known = name in self.accelerator_nodes
+                self.accelerator_nodes[name] = body
+                self.tell(NODES, "MODIFIED" if known else "ADDED", body)
+                return 200, body
         return 405, {"message": f"{method} {url} is not served here"}
+
+    def _list(self, items: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"metadata": {"resourceVersion": str(self._version)}, "items": items}
+
+    def _annotate(self, namespace: str, name: str, body: dict[str, Any]) -> tuple[int, Any]:
+        if self.no_annotations:
+            return 403, {"message": "only who may set assignments writes them"}
+        pod = self.pods.get((namespace, name))
+        if pod is not None and pod["metadata"]["uid"] != body["metadata"]["uid"]:
+            return 409, {"message": "another pod of that name"}
+        if pod is not None:
+            pod["metadata"]["annotations"].update(body["metadata"]["annotations"])
+            self.tell("/api/v1/pods", "MODIFIED", pod)
+        return found(pod)
 
 
 def found(thing: Any) -> tuple[int, Any]:
@@ -82,24 +169,44 @@ def serving(folder: Path) -> Iterator[tuple[ApiServer, Path]]:
     api = ApiServer()
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def do_GET(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(length)) if length else None
             assert self.headers["Authorization"] == "Bearer open sesame"
+            if "watch=1" in self.path and not api.broken:
+                self.watch()
+                return
             status, thing = api.answer(self.command, self.path, self.headers["Content-Type"], body)
             content = json.dumps(thing).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
+            self.send_header("Connection", "close")
             self.end_headers()
             self.wfile.write(content)
 
         do_PATCH = do_POST = do_GET  # noqa: N815
 
+        def watch(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            try:
+                for event in api.watch(self.path):
+                    line = json.dumps(event).encode() + b"\n"
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+                self.wfile.write(b"0\r\n\r\n")
+            except OSError:
+                self.close_connection = True  # whoever watched has gone
+
         def log_message(self, *_: object) -> None:
             """A test's output is not the place."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
         kubeconfig = folder / "kubeconfig"
         address = f"http://127.0.0.1:{server.server_port}"
@@ -116,4 +223,5 @@ def serving(folder: Path) -> Iterator[tuple[ApiServer, Path]]:
             )
         )
         yield api, kubeconfig
+        api.close()
         server.shutdown()

@@ -1,0 +1,61 @@
+"""What plugin and cluster part tell each other: pods' assignments one way, the node's AcceleratorNode the other."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deviceplugin.annotating import Annotating
+from deviceplugin.devices import Devices
+from deviceplugin.holdings import Holdings
+from deviceplugin.pods import slim
+from deviceplugin.podwatch import BoundPods
+from deviceplugin.publishing import Publishing
+
+if TYPE_CHECKING:
+    # Where there is no cluster its client is not loaded: it is a third of the plugin's memory.
+    from edgeshare.kube import Kube
+
+
+class Cluster:
+    """This node's part of it."""
+
+    def __init__(
+        self,
+        kube: "Kube",
+        node_name: str,
+        pods: BoundPods,
+        devices: Devices,
+        gpus: Holdings,
+        books: Sequence[Holdings],
+    ) -> None:
+        """``gpus`` are the GPUs' books, which assignments are about; ``books`` those of all kinds."""
+        self._pods = pods
+        self._kube = kube
+        self._node_name = node_name
+        self._annotating = Annotating(kube, pods, gpus)
+        self._publishing = Publishing(kube, node_name, devices, books)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Follows the pods, and writes what others read, until ``stop``."""
+        from edgeshare.following import Following  # noqa: PLC0415
+
+        following = [
+            Following(
+                self._kube,
+                "/api/v1/pods",
+                f"spec.nodeName={self._node_name}",
+                slim,
+                self._pods.listed,
+                self._pods.told,
+            ),
+            self._publishing.following(),
+        ]
+        for each in following:
+            each.start()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._annotating.run(stop))
+                tasks.create_task(self._publishing.run(stop))
+        finally:
+            for each in following:
+                each.stop()

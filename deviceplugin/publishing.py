@@ -1,0 +1,93 @@
+"""Keeps the node's AcceleratorNode as it should be: written on change, and again when somebody else changed or deleted
+it."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from deviceplugin.accelerator_node import COLLECTION, accelerator_node
+from deviceplugin.devices import Devices
+from deviceplugin.holdings import Holdings
+from deviceplugin.node import COMPONENT
+from deviceplugin.waiting import first_of
+from edgeshare.errors import Unavailable
+
+if TYPE_CHECKING:
+    # Where there is no cluster its client is not loaded: it is a third of the plugin's memory.
+    from edgeshare.following import Following
+    from edgeshare.kube import Kube
+
+logger = logging.getLogger(__name__)
+
+PAUSE_S = 1
+"""At least this long between two writes."""
+
+AGAIN_S = 30
+"""What could not be written is tried again after so long."""
+
+
+class Publishing:
+    """The AcceleratorNode of one node."""
+
+    def __init__(self, kube: "Kube", node_name: str, devices: Devices, books: Sequence[Holdings]) -> None:
+        self._kube = kube
+        self._node_name = node_name
+        self._devices = devices
+        self._books = books
+        self._there: dict[str, Any] | None = None
+        """The object as it was last seen."""
+        self._seen = asyncio.Event()
+        self._node_uid = ""
+        self._said = ""
+
+    def following(self) -> "Following":
+        """The watch of the object."""
+        from edgeshare.following import Following  # noqa: PLC0415
+
+        selector = f"metadata.name={self._node_name}"
+        return Following(self._kube, COLLECTION, selector, lambda it: it, self._listed, self._told)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Writes it when it should be another one, until ``stop``."""
+        while not stop.is_set():
+            self._seen.clear()
+            changes = (self._devices.next_change(), *(book.next_change() for book in self._books))
+            try:
+                await self._look()
+                self._said = ""
+            except Unavailable as error:
+                if str(error) != self._said:
+                    self._said = str(error)
+                    logger.warning("the node's AcceleratorNode is not written: %s", error)
+            await first_of(stop, timeout_s=PAUSE_S)
+            again_s = AGAIN_S if self._said else None
+            await first_of(stop, *changes, self._seen, timeout_s=again_s)
+
+    async def _look(self) -> None:
+        if self._there is None:
+            # It goes with its Node; one that was made anew has another uid.
+            node = await asyncio.to_thread(self._kube.node, self._node_name)
+            if node is None:
+                raise Unavailable(f"the API server has no node {self._node_name}: set its name as it is registered")
+            self._node_uid = str(node["metadata"].get("uid", ""))
+        allocations = [allocation for book in self._books for allocation in book.shown()]
+        wanted = accelerator_node(self._node_name, self._node_uid, self._devices.now, allocations)
+        if not _is(self._there, wanted):
+            path = f"{COLLECTION}/{self._node_name}"
+            self._there = await asyncio.to_thread(self._kube.apply, path, COMPONENT, wanted)
+
+    def _listed(self, objects: list[dict[str, Any]]) -> None:
+        self._there = objects[0] if objects else None
+        self._seen.set()
+
+    def _told(self, kind: str, thing: dict[str, Any]) -> None:
+        self._there = None if kind == "DELETED" else thing
+        self._seen.set()
+
+
+def _is(there: dict[str, Any] | None, wanted: dict[str, Any]) -> bool:
+    if there is None or there.get("status") != wanted["status"]:
+        return False
+    owners = (there.get("metadata") or {}).get("ownerReferences") or []
+    return any(owner.get("uid") == wanted["metadata"]["ownerReferences"][0]["uid"] for owner in owners)
