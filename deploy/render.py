@@ -52,7 +52,7 @@ def schema(current: str) -> str:
 def manifest(helm: str) -> str:
     """The chart as it is with nothing set, its namespace included. Ends this program where helm refuses."""
     # The oldest version that the chart allows; helm would otherwise claim the one that it was built for.
-    options = ["--namespace=edgeshare", "--set=createNamespace=true", "--kube-version=1.30.0"]
+    options = ["--namespace=edgeshare", "--set=createNamespace=true", "--kube-version=1.30.0", "--include-crds"]
     done = subprocess.run(
         [helm, "template", "edgeshare", CHART, *options], stdout=subprocess.PIPE, text=True, check=False
     )

@@ -66,6 +66,8 @@ class Admission:
                 for allocation in self._holdings.ledger.touching(offered - held):
                     logger.info("%s of %s is over: its units are offered again", allocation.id, allocation.owner)
                     self._holdings.drop(allocation)
+                    # Whoever is listed under its pod's name is another one.
+                    self._applicants.refuse(allocation.applicant)
                 applicant = await self._applicants.find(listing, size)
             wish = Wish(available, must_include, held, size)
             try:
@@ -96,8 +98,7 @@ class Admission:
                 except EdgeshareError:
                     for allocation in made:
                         self._holdings.drop(allocation)
-                        if allocation.applicant is not None:
-                            self._applicants.refuse(allocation.applicant)
+                        self._applicants.refuse(allocation.applicant)
                     raise
         return response
 

@@ -84,9 +84,11 @@ class Applicants:
         """All that are still to get units but this one."""
         return [each for each in self._waiting() if applicant is None or each.owner != applicant.owner]
 
-    def refuse(self, owner: Owner) -> None:
-        """Its pod has failed, which is final."""
-        pod = self._pods.now(owner.namespace, owner.pod, owner.pod_uid) if self._pods is not None else None
+    def refuse(self, owner: Owner | None) -> None:
+        """Its pod has failed or is over, which is final."""
+        if owner is None or self._pods is None:
+            return
+        pod = self._pods.now(owner.namespace, owner.pod, owner.pod_uid)
         if pod is not None:
             pod.refused = True
 

@@ -227,13 +227,26 @@ def test_containers_have_no_power_beyond_being_root(pod: Object) -> None:
     assert "hostIPC" not in pod
 
 
-def test_service_account_may_change_node_status_and_events_only(render: Render) -> None:
+def test_service_account_may_write_what_the_plugin_writes_and_nothing_else(render: Render) -> None:
     rules = only(render(), "ClusterRole")["rules"]
-    assert all(rule["apiGroups"] == [""] for rule in rules)
-    rights = {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
-    writing = {(resource, verb) for resource, verb in rights if verb not in ("get", "list", "watch")}
-    assert writing == {("nodes/status", "patch"), ("events", "create")}
-    assert {resource for resource, _ in rights - writing} == {"pods", "nodes"}
+    rights = {
+        (group, resource, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    writing = {right for right in rights if right[2] not in ("get", "list", "watch")}
+    # What of a pod and which AcceleratorNode, policies say: see test_assignment.py.
+    assert writing == {
+        ("", "nodes/status", "patch"),
+        ("", "events", "create"),
+        ("", "pods", "patch"),
+        ("share.edge", "assignments", "set"),
+        ("share.edge", "acceleratornodes", "create"),
+        ("share.edge", "acceleratornodes", "patch"),
+    }
+    assert {resource for _, resource, _ in rights - writing} == {"pods", "nodes", "acceleratornodes"}
 
 
 def test_memory_is_bounded_and_cpu_is_not(pod: Object) -> None:
@@ -308,8 +321,9 @@ def test_cluster_without_admission_policies_is_refused(helm: Path) -> None:
     assert "requires kubeVersion: >=1.30.0-0" in done.stderr
 
 
-def test_manifest_is_the_chart_and_its_namespace(render: Render) -> None:
+def test_manifest_is_the_chart_and_its_kind_and_namespace(render: Render) -> None:
     manifest = [each for each in yaml.safe_load_all((DEPLOY / "edgeshare.yaml").read_text()) if each]
-    namespace, *rest = manifest
+    kind, namespace, *rest = manifest
+    assert kind == yaml.safe_load((DEPLOY / "chart/crds/acceleratornodes.yaml").read_text())
     assert (namespace["kind"], namespace["metadata"]["name"]) == ("Namespace", "edgeshare")
     assert json.dumps(rest, sort_keys=True) == json.dumps(render(), sort_keys=True)

@@ -20,7 +20,11 @@ ACCOUNT = "system:serviceaccount:edgeshare:edgeshare"
         ("patch nodes --subresource=status", "yes"),
         ("create events", "yes"),
         ("patch nodes", "no"),
-        ("patch pods", "no"),
+        ("watch pods", "yes"),
+        ("patch pods", "yes"),
+        ("patch acceleratornodes.share.edge", "yes"),
+        ("delete acceleratornodes.share.edge", "no"),
+        ("delete pods", "no"),
         ("get secrets", "no"),
     ],
 )

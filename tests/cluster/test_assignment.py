@@ -1,0 +1,94 @@
+"""Pods get the GPU that their Binding assigns, on a real kubelet; and the node tells what it has handed out.
+
+The test is the cluster part here: it binds the pods itself, with the annotation in the Binding."""
+
+import json
+from typing import Any
+
+import pytest
+from onenode.errors import NodeError
+from onenode.layout import NODE_NAME
+from onenode.node import Node
+from onenode.pods import Pods, container, pod
+
+from simgpu.machine import Machine
+
+RUNNING = "condition=Ready"
+KEY = "edge/gpu-assignment"
+BURN = ("--seconds", "600")
+
+
+def accelerator_node(node: Node) -> dict[str, Any]:
+    """What the node's AcceleratorNode says."""
+    found: dict[str, Any] = json.loads(node.kubectl("get", "acceleratornode", NODE_NAME, "-o", "json"))["status"]
+    return found
+
+
+def make(node: Node, pods: Pods, name: str, percent: int) -> None:
+    """A pod that no scheduler looks at."""
+    made = pod(name, [container(name, "main", *BURN, limits={"edge/gpu-percent": percent})])
+    made["spec"]["schedulerName"] = "the-test"
+    pods.create(made)
+
+
+def bind(node: Node, name: str, assignment: str) -> None:
+    """Binds it to the node, with an assignment."""
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name, "namespace": "default", "annotations": {KEY: assignment}},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": NODE_NAME},
+    }
+    path = f"/api/v1/namespaces/default/pods/{name}/binding"
+    node.kubectl("create", f"--raw={path}", "-f", "-", stdin=json.dumps(binding))
+
+
+def assigned(gpu: str) -> str:
+    """The assignment of the pods' container."""
+    return json.dumps({"main": [gpu]}, separators=(",", ":"))
+
+
+def test_equal_pods_get_each_the_gpu_of_its_binding(kubelet: str, node: Node, pods: Pods) -> None:
+    first, second = (device["id"] for device in accelerator_node(node)["devices"])
+    wanted = {f"equal-{number}": gpu for number, gpu in enumerate([second, first, second, first, first, second])}
+    for name in wanted:
+        make(node, pods, name, 30)
+    # Back to back, so that several are bound before the first is admitted.
+    for name, gpu in wanted.items():
+        bind(node, name, assigned(gpu))
+    pods.wait(RUNNING, *wanted)
+    assert {name: pods.gpu(name) for name in wanted} == wanted
+    made = {each["pod"]["name"]: each for each in accelerator_node(node)["allocations"] if "pod" in each}
+    for name, gpu in wanted.items():
+        assert (made[name]["devices"], made[name]["unitsEach"]) == ([gpu], 30)
+        assert made[name]["pod"]["uid"] == pods.get(name, ".metadata.uid")
+    pods.delete(*wanted)
+    node.kubectl("wait", "--for=jsonpath={.status.allocationCount}=0", f"acceleratornode/{NODE_NAME}", "--timeout=60s")
+
+
+def test_a_pod_whose_gpu_is_full_or_missing_fails_with_the_reason(kubelet: str, node: Node, pods: Pods) -> None:
+    first, _ = (device["id"] for device in accelerator_node(node)["devices"])
+    for name, gpu in (("holder", first), ("too-many", first), ("nowhere", "GPU-nowhere")):
+        make(node, pods, name, 60)
+        bind(node, name, assigned(gpu))
+        pods.wait(RUNNING if name == "holder" else "jsonpath={.status.phase}=Failed", name)
+    assert "but free are 40 of" in pods.get("too-many", ".status.message")
+    assert "is not on this node" in pods.get("nowhere", ".status.message")
+
+
+def test_a_pod_that_the_scheduler_bound_gets_its_assignment_written(kubelet: str, node: Node, pods: Pods) -> None:
+    pods.start("by-itself", *BURN, limits={"edge/gpu-percent": 20})
+    pods.wait(RUNNING, "by-itself")
+    written = r"jsonpath={.metadata.annotations.edge/gpu-assignment}"
+    node.kubectl("wait", f"--for={written}", "pod/by-itself", "--timeout=60s")
+    assert pods.get("by-itself", ".metadata.annotations.edge/gpu-assignment") == assigned(pods.gpu("by-itself"))
+
+
+def test_an_assignment_is_not_forged_through_a_service_account(node: Node, edgeshare: Machine, pods: Pods) -> None:
+    make(node, pods, "victim", 10)
+    node.kubectl("create", "clusterrolebinding", "forger", "--clusterrole=edit", "--user=forger")
+    try:
+        with pytest.raises(NodeError, match="is written by edgeshare alone"):
+            node.kubectl("annotate", "pod", "victim", f"{KEY}=x", "--as=forger")
+    finally:
+        node.kubectl("delete", "clusterrolebinding", "forger")

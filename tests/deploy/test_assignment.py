@@ -1,0 +1,205 @@
+"""Who may write a pod's assignment and a node's AcceleratorNode, at a real API server."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from onenode.api_server import ApiServer
+
+from deviceplugin.accelerator_node import accelerator_node
+from deviceplugin.ledger import Allocation, Owner
+from edgeshare.devices import Device
+from edgeshare.units import unit_id
+
+ACCOUNT = "system:serviceaccount:edgeshare:edgeshare"
+CLAIM = "authentication.kubernetes.io/node-name"
+KEY = "edge/gpu-assignment"
+IN_FORCE_S = 60
+
+Done = subprocess.CompletedProcess[str]
+Impersonate = Callable[..., ApiServer]
+
+MALLORY = [
+    {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "mallory"},
+        "rules": [
+            {
+                "apiGroups": ["", "share.edge"],
+                "resources": [
+                    *("pods", "pods/status", "pods/binding", "bindings", "pods/resize", "pods/ephemeralcontainers"),
+                    "acceleratornodes",
+                ],
+                "verbs": ["*"],
+            }
+        ],
+    },
+    {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "mallory"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "mallory"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}],
+    },
+]
+"""Somebody who may do everything with pods and AcceleratorNodes, as far as RBAC goes."""
+
+
+def pod(name: str, node: str = "", **annotations: str) -> dict[str, Any]:
+    """A pod, bound to a node if one is named."""
+    spec: dict[str, Any] = {"containers": [{"name": "main", "image": "none"}]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": annotations},
+        "spec": {**spec, "nodeName": node} if node else spec,
+    }
+
+
+def binding(name: str, annotations: dict[str, str]) -> dict[str, Any]:
+    """A pod's binding to node-a."""
+    target = {"apiVersion": "v1", "kind": "Node", "name": "node-a"}
+    metadata = {"name": name, "namespace": "default", "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+
+
+def done(process: Done) -> Done:
+    """The same, if it succeeded."""
+    assert process.returncode == 0, process.stderr
+    return process
+
+
+def refused(process: Done, said: str) -> None:
+    """Holds it to having been refused, and by the policy."""
+    assert process.returncode != 0
+    assert said in process.stderr
+
+
+def create(server: ApiServer, thing: dict[str, Any]) -> Done:
+    return server.kubectl("create", "-f", "-", stdin=json.dumps(thing))
+
+
+def bind(server: ApiServer, name: str, annotations: dict[str, str]) -> Done:
+    path = f"/api/v1/namespaces/default/pods/{name}/binding"
+    return server.kubectl("create", f"--raw={path}", "-f", "-", stdin=json.dumps(binding(name, annotations)))
+
+
+def apply(server: ApiServer, thing: dict[str, Any]) -> Done:
+    words = ("apply", "--server-side", "--force-conflicts", "--field-manager=edgeshare-deviceplugin", "-f", "-")
+    return server.kubectl(*words, stdin=json.dumps(thing))
+
+
+@pytest.fixture(scope="module")
+def impersonate(installed: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Impersonate:
+    """Somebody else at the same API server, with the node claim of a token where one is named. The policies are in
+    force."""
+    done(
+        installed.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": MALLORY}))
+    )
+    done(installed.kubectl("wait", "--for=condition=Established", "crd/acceleratornodes.share.edge", "--timeout=60s"))
+
+    def somebody(name: str, node: str = "") -> ApiServer:
+        config = yaml.safe_load(installed.kubeconfig.read_text())
+        user = config["users"][0]["user"]
+        user["as"] = name
+        if node:
+            user["as-user-extra"] = {CLAIM: [node]}
+        path = Path(tmp_path_factory.mktemp("somebody")) / "kubeconfig"
+        path.write_text(yaml.safe_dump(config))
+        return ApiServer(path)
+
+    mallory = somebody("mallory")
+    deadline_s = time.monotonic() + IN_FORCE_S
+    probes: list[Callable[[], Done]] = [
+        lambda: mallory.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod("probe", **{KEY: "x"}))),
+        lambda: apply(mallory, node_object("probe")),
+    ]
+    for probe in probes:
+        while probe().returncode == 0:
+            assert time.monotonic() < deadline_s, f"the policies are not in force after {IN_FORCE_S} s"
+    installed.kubectl("delete", "acceleratornode", "probe")
+    return somebody
+
+
+def node_object(name: str, healthy: bool = True) -> dict[str, Any]:
+    """An AcceleratorNode as a plugin writes it."""
+    devices = [
+        Device("GPU-a", 0, "Tesla T4", 16_000, healthy=healthy, cause="" if healthy else "XID 79"),
+        Device("GPU-b", 1, "Tesla T4", 16_000),
+    ]
+    units = frozenset(unit_id("GPU-a", unit) for unit in range(30))
+    owner = Owner("team", "trainer", "main", "uid-1")
+    made = [Allocation("gpu-1", units, "", owner), Allocation("gpu-2", frozenset({unit_id("GPU-b", 0)}), "")]
+    return accelerator_node(name, "uid-of-a-node", devices, made)
+
+
+def test_assignment_is_written_by_nobody_who_may_not_set_it(impersonate: Impersonate, installed: ApiServer) -> None:
+    mallory = impersonate("mallory")
+    said = 'is written by edgeshare alone (right "set" on "assignments" in "share.edge"): leave it out'
+    refused(create(mallory, pod("forged", **{KEY: '{"main":["GPU-a"]}'})), said)
+    done(create(mallory, pod("victim", other="x")))
+    refused(mallory.kubectl("annotate", "pod", "victim", f"{KEY}=x"), said)
+    patch = json.dumps({"metadata": {"annotations": {KEY: "x"}}})
+    refused(mallory.kubectl("patch", "pod", "victim", "--subresource=status", "--type=merge", f"--patch={patch}"), said)
+    refused(bind(mallory, "victim", {KEY: "x"}), said)
+    done(bind(mallory, "victim", {"other": "x"}))
+    done(mallory.kubectl("annotate", "--overwrite", "pod", "victim", "other=y"))
+    # Who may set it, may also be the only one to take it away again.
+    done(installed.kubectl("annotate", "pod", "victim", f"{KEY}=x"))
+    done(mallory.kubectl("annotate", "--overwrite", "pod", "victim", "other=z"))
+    refused(mallory.kubectl("annotate", "pod", "victim", f"{KEY}-"), said)
+    done(mallory.kubectl("delete", "pod", "victim", "--force", "--grace-period=0"))
+
+
+def test_plugin_writes_assignments_of_its_own_nodes_pods_and_nothing_else(
+    impersonate: Impersonate, installed: ApiServer
+) -> None:
+    for name, node in (("own", "node-a"), ("foreign", "node-b"), ("unbound", "")):
+        done(create(installed, pod(name, node, other="x")))
+    plugin = impersonate(ACCOUNT, "node-a")
+    done(plugin.kubectl("annotate", "pod", "own", f"{KEY}=x"))
+    for name in ("foreign", "unbound"):
+        refused(plugin.kubectl("annotate", "pod", name, f"{KEY}=x"), "of its own node's pods alone")
+    said = f"of a pod a device plugin writes the annotation {KEY} alone"
+    refused(plugin.kubectl("annotate", "--overwrite", "pod", "own", "other=y"), said)
+    refused(plugin.kubectl("annotate", "pod", "own", "other-"), said)
+    refused(plugin.kubectl("annotate", "pod", "own", "more=y"), said)
+    refused(plugin.kubectl("label", "pod", "own", "more=y"), said)
+    refused(plugin.kubectl("set", "image", "pod/own", "main=other"), said)
+    # A token that was not made for a pod of a node is of no node.
+    refused(impersonate(ACCOUNT).kubectl("annotate", "pod", "own", "--overwrite", f"{KEY}=y"), "of its own node's pods")
+
+
+def test_accelerator_node_is_written_with_a_token_of_that_node_alone(
+    impersonate: Impersonate, installed: ApiServer
+) -> None:
+    plugin = impersonate(ACCOUNT, "node-a")
+    done(apply(plugin, node_object("node-a")))
+    said = "is written by the device plugin of that node alone"
+    refused(apply(plugin, node_object("node-b")), f"AcceleratorNode node-b {said}")
+    for somebody in (impersonate(ACCOUNT, "node-b"), impersonate(ACCOUNT), impersonate("mallory", "node-a"), installed):
+        refused(apply(somebody, node_object("node-a", healthy=False)), f"AcceleratorNode node-a {said}")
+    # What is no news of the node, the garbage collector has to be able to change.
+    done(installed.kubectl("label", "acceleratornode", "node-a", "seen=yes"))
+    done(apply(plugin, node_object("node-a", healthy=False)))
+    status = json.loads(done(installed.kubectl("get", "accnode", "node-a", "-o", "json")).stdout)["status"]
+    assert status == node_object("node-a", healthy=False)["status"]
+    table = done(installed.kubectl("get", "acceleratornodes")).stdout.splitlines()
+    assert table[0].split() == ["NAME", "DEVICES", "HEALTHY", "ALLOCATIONS", "AGE"]
+    assert table[1].split()[:4] == ["node-a", "2", "1", "2"]
+
+
+def test_accelerator_node_has_a_shape_that_the_api_server_holds_it_to(impersonate: Impersonate) -> None:
+    plugin = impersonate(ACCOUNT, "node-c")
+    thing = node_object("node-c")
+    thing["status"]["devices"][0]["healthy"] = "yes"
+    refused(apply(plugin, thing), "status.devices[0].healthy")
+    thing = node_object("node-c")
+    thing["status"]["allocations"][0]["unitsEach"] = 101
+    refused(apply(plugin, thing), "status.allocations[0].unitsEach")

@@ -1,0 +1,336 @@
+"""A pod gets the GPU that it was assigned, or fails with the reason; and what plugin and cluster part tell each other."""
+
+import asyncio
+import itertools
+import json
+import shutil
+import signal
+from typing import Any
+
+import pytest
+from node_under_test import MEMORY_MIB, UUIDS, Node
+from scripted_api_server import ApiServer
+from scripted_kubelet import AdmissionError, Pod, StartError
+from test_pods_wishes import put, until
+
+SECOND, FIRST = sorted(UUIDS)
+"""FIRST is the GPU that the plugin takes by itself."""
+
+
+def assigned(api: ApiServer, pod: Pod, *devices: str, memory: str = "", **annotations: str) -> Pod:
+    """Tells the API server of a pod all of whose containers are assigned these devices."""
+    containers = {name: list(devices) for name, size in [*pod.init.items(), *pod.containers.items()] if size}
+    return put(api, pod, memory, gpu_assignment=json.dumps(containers), **annotations)
+
+
+async def device_of(node: Node, pod: Pod) -> set[str]:
+    """The devices of the units that a pod gets at its admission."""
+    units = await node.kubelet.admit(pod)
+    return {unit.partition("::")[0] for each in units.values() for unit in each}
+
+
+async def test_equal_pods_get_each_its_own_gpu(in_cluster: Node, api: ApiServer) -> None:
+    # In an order unlike that of their binding.
+    order = [SECOND, FIRST, FIRST, SECOND, SECOND, FIRST]
+    pods = [(assigned(api, Pod(f"pod-{number}", {"main": 30}), gpu), gpu) for number, gpu in enumerate(order)]
+    for pod, gpu in reversed(pods):
+        answer = (await in_cluster.kubelet.run(pod))["main"]
+        assert answer.envs["NVIDIA_VISIBLE_DEVICES"] == gpu
+    allocations = await in_cluster.allocations()
+    assert {name: each.device_ids[0] for name, each in allocations.items()} == {
+        f"{pod.name}/main": gpu for pod, gpu in pods
+    }
+
+
+async def test_whole_gpus_are_the_assigned_ones(in_cluster: Node, api: ApiServer) -> None:
+    assert await device_of(in_cluster, assigned(api, Pod("one", {"main": 100}), SECOND)) == {SECOND}
+    # No preference is asked for here: just as many units are left.
+    assert await device_of(in_cluster, assigned(api, Pod("other", {"main": 100}), FIRST)) == {FIRST}
+
+
+async def test_containers_of_one_pod_can_have_different_gpus(in_cluster: Node, api: ApiServer) -> None:
+    pod = Pod("pair", {"one": 30, "two": 30}, init={"fetch": 30})
+    put(api, pod, gpu_assignment=json.dumps({"fetch": [SECOND], "one": [SECOND], "two": [FIRST]}))
+    await in_cluster.kubelet.run(pod)
+    found = {name: each.device_ids[0] for name, each in (await in_cluster.allocations()).items()}
+    assert found == {"pair/one": SECOND, "pair/two": FIRST}
+
+
+async def test_what_a_pod_is_assigned_is_not_given_to_one_that_packs_by_itself(
+    in_cluster: Node, api: ApiServer
+) -> None:
+    later = assigned(api, Pod("later", {"main": 60}), FIRST)
+    assert await device_of(in_cluster, put(api, Pod("free", {"main": 30}))) == {FIRST}
+    assert await device_of(in_cluster, put(api, Pod("freer", {"main": 30}))) == {SECOND}
+    assert await device_of(in_cluster, put(api, Pod("fill", {"main": 70}))) == {SECOND}
+    with pytest.raises(AdmissionError, match="where 60 units are free, they are assigned to pods that are still to be"):
+        await in_cluster.kubelet.admit(put(api, Pod("large", {"main": 60})))
+    assert await device_of(in_cluster, later) == {FIRST}
+
+
+async def test_memory_that_a_pod_is_assigned_is_kept_for_it_too(in_cluster: Node, api: ApiServer) -> None:
+    later = assigned(api, Pod("later", {"main": 10}), FIRST, memory="15000")
+    assert await device_of(in_cluster, put(api, Pod("free", {"main": 10}), "2000")) == {SECOND}
+    assert await device_of(in_cluster, later) == {FIRST}
+
+
+async def test_a_full_gpu_fails_the_pod_that_is_assigned_it(in_cluster: Node, api: ApiServer) -> None:
+    await in_cluster.kubelet.run(assigned(api, Pod("first", {"main": 60}), SECOND))
+    text = f"team/second/main is assigned 50 units of GPU {SECOND}, but free are 40 of {SECOND}: make the pod anew"
+    with pytest.raises(AdmissionError, match=text):
+        await in_cluster.kubelet.admit(assigned(api, Pod("second", {"main": 50}), SECOND))
+    big = assigned(api, Pod("big", {"main": 10}), SECOND, memory="9000")
+    with pytest.raises(AdmissionError, match=f"team/big/main is assigned GPU {SECOND}, which has only 6400 MiB free"):
+        await in_cluster.kubelet.admit(big)
+    assert await device_of(in_cluster, assigned(api, Pod("third", {"main": 40}), SECOND)) == {SECOND}
+
+
+async def test_a_gpu_that_is_not_there_fails_the_pod(in_cluster: Node, api: ApiServer) -> None:
+    text = "GPU GPU-gone, which team/odd/main is assigned, is not on this node"
+    with pytest.raises(AdmissionError, match=text):
+        await in_cluster.kubelet.admit(assigned(api, Pod("odd", {"main": 30}), "GPU-gone"))
+
+
+async def test_a_gpu_that_is_not_healthy_fails_the_pod(in_cluster: Node, api: ApiServer) -> None:
+    in_cluster.machine.inject_xid(UUIDS.index(SECOND), 62)
+    await in_cluster.kubelet.until(healthy=100)
+    text = f"GPU {SECOND}, which team/odd/main is assigned, is not healthy: XID 62"
+    with pytest.raises(AdmissionError, match=text):
+        await in_cluster.kubelet.admit(assigned(api, Pod("odd", {"main": 30}), SECOND))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "team/odd/main: annotation edge/gpu-assignment is no JSON: '{': make the pod anew, without it"),
+        ('{"other":["GPU-a"]}', "names no device for container main"),
+        (json.dumps({"main": UUIDS}), "names 2 devices for container main, whose 30 units are of 1"),
+        ('{"main":["/dev/nvidia0"]}', "names what cannot be a device for container main: '/dev/nvidia0'"),
+    ],
+)
+async def test_a_garbage_assignment_fails_its_pod_and_no_other(
+    in_cluster: Node, api: ApiServer, text: str, said: str
+) -> None:
+    odd = put(api, Pod("odd", {"main": 30}), gpu_assignment=text)
+    await in_cluster.kubelet.run(put(api, Pod("before", {"main": 30})))
+    with pytest.raises(AdmissionError) as caught:
+        await in_cluster.kubelet.admit(odd)
+    assert said in str(caught.value)
+    await in_cluster.kubelet.run(assigned(api, Pod("after", {"main": 30}), SECOND))
+    assert set(await in_cluster.allocations()) == {"before/main", "after/main"}
+
+
+async def test_units_that_nobody_preferred_are_right_for_the_one_pod_they_can_be_for(
+    in_cluster: Node, api: ApiServer
+) -> None:
+    await in_cluster.kubelet.run(put(api, Pod("whole", {"main": 100})))
+    # Just as many are left as are asked for: the kubelet asks for no preference.
+    pod = assigned(api, Pod("right", {"main": 100}), SECOND)
+    await in_cluster.kubelet.run(pod)
+    in_cluster.kubelet.end(pod)
+    api.end_pod("right")
+    await in_cluster.until_allocations_are("whole/main")
+    text = f"team/wrong/main is assigned {FIRST}, but its units would be of {SECOND}: make the pod anew"
+    with pytest.raises(AdmissionError, match=text):
+        await in_cluster.kubelet.admit(assigned(api, Pod("wrong", {"main": 100}), FIRST))
+
+
+async def test_of_equal_pods_that_nobody_preferred_for_none_gets_the_other_ones(
+    in_cluster: Node, api: ApiServer
+) -> None:
+    await in_cluster.kubelet.run(put(api, Pod("whole", {"main": 100})))
+    one = assigned(api, Pod("one", {"main": 100}), SECOND)
+    other = assigned(api, Pod("other", {"main": 100}), FIRST)
+    # The kubelet knows both: nothing tells which it means.
+    in_cluster.kubelet.pods[one.uid] = one
+    with pytest.raises(AdmissionError, match="100 units may be for any of team/one/main, team/other/main, which are"):
+        await in_cluster.kubelet.admit(other)
+    # That one has failed for good, so there is no doubt any more.
+    assert await device_of(in_cluster, one) == {SECOND}
+
+
+async def test_a_pod_that_the_kubelet_does_not_know_yet_leaves_no_doubt(in_cluster: Node, api: ApiServer) -> None:
+    await in_cluster.kubelet.run(put(api, Pod("whole", {"main": 100})))
+    assigned(api, Pod("bound-first", {"main": 100}), FIRST)
+    assert await device_of(in_cluster, assigned(api, Pod("one", {"main": 100}), SECOND)) == {SECOND}
+
+
+async def test_units_assigned_to_another_size_are_not_taken_by_all_that_is_left(
+    in_cluster: Node, api: ApiServer
+) -> None:
+    await in_cluster.kubelet.run(put(api, Pod("whole", {"main": 100})))
+    assigned(api, Pod("later", {"main": 40}), SECOND)
+    text = f"40 units of GPU {SECOND} are assigned to pods that are still to be admitted"
+    with pytest.raises(AdmissionError, match=text):
+        await in_cluster.kubelet.admit(put(api, Pod("early", {"main": 100})))
+
+
+async def test_a_watch_that_is_behind_is_made_up_for_by_reading(in_cluster: Node, api: ApiServer) -> None:
+    api.hold_back(True)
+    pod = assigned(api, Pod("new", {"main": 30}), SECOND)
+    assert await device_of(in_cluster, pod) == {SECOND}
+    await in_cluster.kubelet.admit(put(api, Pod("fill", {"main": 70})))
+    # With no preference asked for, too.
+    last = assigned(api, Pod("last", {"main": 100}), SECOND)
+    with pytest.raises(AdmissionError, match="team/last/main is assigned"):
+        await in_cluster.kubelet.admit(last)
+
+
+async def test_a_pod_of_the_same_name_has_an_assignment_of_its_own(in_cluster: Node, api: ApiServer) -> None:
+    old = assigned(api, Pod("web-0", {"main": 30}), FIRST)
+    await in_cluster.kubelet.run(old)
+    in_cluster.kubelet.end(old)
+    # The watch still tells of the old one.
+    api.hold_back(True)
+    api.end_pod("web-0")
+    new = assigned(api, Pod("web-0", {"main": 30}), SECOND)
+    assert await device_of(in_cluster, new) == {SECOND}
+
+
+async def test_a_pod_admitted_unseen_does_not_start_on_another_gpu_than_its_own(
+    in_cluster: Node, api: ApiServer
+) -> None:
+    api.hold_back(True)
+    api.broken = True
+    wrong = assigned(api, Pod("wrong", {"main": 30}), SECOND)
+    right = assigned(api, Pod("right", {"main": 30}), FIRST)
+    for pod in (wrong, right):
+        assert await device_of(in_cluster, pod) == {FIRST}
+    api.broken = False
+    await in_cluster.kubelet.start_container(right, "main")
+    with pytest.raises(StartError, match=f"team/wrong/main is assigned {SECOND}, but its units would be of {FIRST}"):
+        await in_cluster.kubelet.start_container(wrong, "main")
+    assert set(await in_cluster.allocations()) == {"right/main"}
+
+
+async def test_an_edited_assignment_changes_nothing_and_is_said_once(in_cluster: Node, api: ApiServer) -> None:
+    pod = assigned(api, Pod("trainer", {"main": 30}), SECOND)
+    await in_cluster.kubelet.admit(put(api, Pod("other", {"main": 30})))
+    assigned(api, pod, FIRST)
+    await until(lambda: api.events)
+    answer = (await in_cluster.kubelet.run(pod))["main"]
+    assert answer.envs["NVIDIA_VISIBLE_DEVICES"] == SECOND
+    (event,) = api.events
+    assert (event["type"], event["reason"]) == ("Warning", "AssignmentEdited")
+    assert event["involvedObject"]["uid"] == pod.uid
+    assert "was edited (it was bound with" in event["message"]
+
+
+async def test_without_a_cluster_part_the_plugin_writes_what_it_chose(in_cluster: Node, api: ApiServer) -> None:
+    pod = put(api, Pod("staged", {"main": 30, "side": 40, "plain": 0}, init={"fetch": 50}))
+    await in_cluster.kubelet.run(pod)
+    await until(lambda: "edge/gpu-assignment" in api.pods["team", "staged"]["metadata"]["annotations"])
+    text = api.pods["team", "staged"]["metadata"]["annotations"]["edge/gpu-assignment"]
+    found = json.loads(text)
+    # Compact, and each container's.
+    assert text == json.dumps(found, separators=(",", ":"), sort_keys=True)
+    devices = {name: each.device_ids for name, each in (await in_cluster.allocations()).items()}
+    assert found["main"] == found["fetch"] == list(devices["staged/main"])
+    assert found["side"] == list(devices["staged/side"])
+    assert api.events == []
+
+
+async def test_an_assignment_that_cannot_be_written_holds_up_nobody(in_cluster: Node, api: ApiServer) -> None:
+    api.no_annotations = True
+    for number in range(3):
+        await in_cluster.kubelet.run(put(api, Pod(f"pod-{number}", {"main": 30})))
+    await in_cluster.until_said("assignments are not written: the API server refuses PATCH")
+    api.no_annotations = False
+    # Any change is an occasion to try again.
+    await in_cluster.kubelet.run(put(api, Pod("last", {"main": 30})))
+    await until(lambda: all(pod["metadata"]["annotations"] for pod in api.pods.values()))
+
+
+def status(api: ApiServer) -> dict[str, Any]:
+    """What the node's AcceleratorNode says; empty while there is none."""
+    found: dict[str, Any] = api.accelerator_nodes.get("n1", {}).get("status", {})
+    return found
+
+
+async def test_the_accelerator_node_tells_devices_and_allocations(in_cluster: Node, api: ApiServer) -> None:
+    pod = assigned(api, Pod("trainer", {"main": 30}), SECOND, memory="2000")
+    answer = (await in_cluster.kubelet.run(pod))["main"]
+    await until(lambda: status(api).get("allocationCount") == 1)
+    assert [(each["id"], each["kind"], each["memoryMiB"], each["healthy"]) for each in status(api)["devices"]] == [
+        (uuid, "gpu", MEMORY_MIB, True) for uuid in UUIDS
+    ]
+    (made,) = status(api)["allocations"]
+    (folder,) = [mount.host_path for mount in answer.mounts if mount.container_path == "/run/edgeshare"]
+    assert made == {
+        "id": folder.rpartition("/")[2],
+        "devices": [SECOND],
+        "unitsEach": 30,
+        "memoryMiB": 2000,
+        "pod": {"namespace": "team", "name": "trainer", "uid": pod.uid},
+        "container": "main",
+    }
+    (owner,) = api.accelerator_nodes["n1"]["metadata"]["ownerReferences"]
+    assert owner == {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "uid-of-n1"}
+    in_cluster.machine.inject_xid(UUIDS.index(FIRST), 62)
+    await until(lambda: status(api)["healthyCount"] == 1)
+    assert {each["id"]: each.get("cause") for each in status(api)["devices"]} == {FIRST: "XID 62", SECOND: None}
+    in_cluster.kubelet.end(pod)
+    api.end_pod("trainer")
+    await until(lambda: status(api)["allocationCount"] == 0)
+
+
+async def test_an_allocation_is_shown_until_the_manager_has_let_it_go(in_cluster: Node, api: ApiServer) -> None:
+    pod = put(api, Pod("trainer", {"main": 30}))
+    await in_cluster.kubelet.run(pod)
+    await until(lambda: status(api).get("allocationCount") == 1)
+    await in_cluster.stop_manager()
+    in_cluster.kubelet.end(pod)
+    api.end_pod("trainer")
+    await in_cluster.until_said("allocations not compared")
+    await asyncio.sleep(2)  # more than it takes to write
+    assert status(api)["allocationCount"] == 1
+    await in_cluster.start_manager()
+    await until(lambda: status(api)["allocationCount"] == 0)
+
+
+async def test_an_accelerator_node_that_others_changed_or_deleted_is_written_again(
+    in_cluster: Node, api: ApiServer
+) -> None:
+    await until(lambda: status(api))
+    before = json.dumps(status(api))
+    forged = json.loads(json.dumps(api.accelerator_nodes["n1"]))
+    forged["status"]["devices"][0]["healthy"] = False
+    api.accelerator_nodes["n1"] = forged
+    api.tell("/apis/share.edge/v1alpha1/acceleratornodes", "MODIFIED", forged)
+    await until(lambda: json.dumps(status(api)) == before)
+    gone = api.accelerator_nodes.pop("n1")
+    api.nodes["n1"]["metadata"]["uid"] = "uid-of-another"
+    api.tell("/apis/share.edge/v1alpha1/acceleratornodes", "DELETED", gone)
+    await until(lambda: json.dumps(status(api)) == before)
+    assert api.accelerator_nodes["n1"]["metadata"]["ownerReferences"][0]["uid"] == "uid-of-another"
+    applies = api.applies
+    await asyncio.sleep(2)  # without a change there is no write
+    assert api.applies == applies
+
+
+async def test_a_storm_of_equal_pods_over_restarts_puts_none_on_another_gpu_than_its_own(
+    in_cluster: Node, api: ApiServer
+) -> None:
+    devices = itertools.cycle([FIRST, SECOND, SECOND, FIRST, SECOND])
+    live: list[Pod] = []
+    for number in range(40):
+        gpu = next(devices)
+        pod = assigned(api, Pod(f"pod-{number}", {"main": 20}), gpu)
+        try:
+            assert await device_of(in_cluster, pod) == {gpu}
+        except AdmissionError:
+            assert number > 5
+        else:
+            await in_cluster.kubelet.start_container(pod, "main")
+            live.append(pod)
+        if number % 3 == 2:
+            over = live.pop(number % len(live))
+            in_cluster.kubelet.end(over)
+            api.end_pod(over.name)
+        if number % 20 == 10:
+            await in_cluster.stop_plugin(signal.SIGKILL)
+            if number > 20:
+                shutil.rmtree(in_cluster.state_dir)
+            registrations = len(in_cluster.kubelet.registrations) + 1
+            await in_cluster.start_plugin(kubeconfig=str(in_cluster.root / "kubeconfig"), node_name="n1")
+            await in_cluster.kubelet.until(registrations=registrations, healthy=200)
