@@ -1,4 +1,4 @@
-"""A pod gets the GPU that it was assigned, or fails with the reason; and what plugin and cluster part tell each other."""
+"""A pod gets the GPU that it was assigned, or fails with the reason; what plugin and cluster part tell each other."""
 
 import asyncio
 import itertools

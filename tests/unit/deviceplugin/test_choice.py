@@ -35,7 +35,7 @@ def test_units_are_of_the_assigned_devices_and_of_no_other(percent: int, devices
     chosen = choose(Wish(ALL, (), (), percent), one, [], Room(DEVICES, LEFT_MIB))
     assert (len(chosen), devices_of(chosen)) == (percent, set(devices))
     check_assigned(one, chosen)
-    with pytest.raises(NoRoom, match="team/one/main is assigned .*, but its units would be of b and c"):
+    with pytest.raises(NoRoom, match=r"team/one/main is assigned .*, but its units would be of b and c"):
         check_assigned(one, units("b") | units("c"))
 
 
