@@ -11,10 +11,12 @@ from deviceplugin.ledger import Allocation, Owner, Terms
 from edgeshare.devices import Device
 from edgeshare.errors import Unavailable
 from edgeshare.health import Health
-from edgeshare.names import ALLOCATIONS_SOCKET
+from edgeshare.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
 from edgeshare.rpc import error_from
 from edgeshare.v1 import allocations_pb2 as api
 from edgeshare.v1.allocations_pb2_grpc import AllocationsStub
+from edgeshare.v1.status_pb2 import GetNodeStatusRequest
+from edgeshare.v1.status_pb2_grpc import ShareStatusStub
 
 if TYPE_CHECKING:
     # The generated code has it for type checkers alone.
@@ -30,6 +32,7 @@ class Manager:
 
     def __init__(self, runtime_dir: Path) -> None:
         self._socket = runtime_dir / ALLOCATIONS_SOCKET
+        self._status_socket = runtime_dir / STATUS_SOCKET
 
     async def add(self, allocation_id: str, device_ids: list[str], owner: Owner, terms: Terms) -> None:
         """Adds an allocation; the same one once more changes nothing. Raises InvalidRequest, NotFound, NoRoom
@@ -64,18 +67,28 @@ class Manager:
             answer = await stub.ListAllocations(api.ListAllocationsRequest(), timeout=CALL_TIMEOUT_S)
         return [_from_message(message) for message in answer.allocations if message.owner.pod]
 
+    async def having_clients(self) -> set[str]:
+        """The ids of the allocations with clients: processes that run, or whose memory the driver still has."""
+        async with self._channel(self._status_socket) as channel:
+            answer = await ShareStatusStub(channel).GetNodeStatus(GetNodeStatusRequest(), timeout=CALL_TIMEOUT_S)
+        return {each.allocation.id for each in answer.allocations if each.clients}
+
     @asynccontextmanager
     async def _stub(self) -> AsyncIterator["AllocationsAsyncStub"]:
-        # A channel of its own for each call: one that outlives the manager would sit out gRPC's back-off.
+        async with self._channel(self._socket) as channel:
+            yield AllocationsStub(channel)
+
+    @asynccontextmanager
+    async def _channel(self, socket: Path) -> AsyncIterator[grpc.aio.Channel]:
+        # One of its own for each call: one that outlives the manager would sit out gRPC's back-off.
         options = [("grpc.use_local_subchannel_pool", 1)]
-        async with grpc.aio.insecure_channel(f"unix:{self._socket}", options) as channel:
+        async with grpc.aio.insecure_channel(f"unix:{socket}", options) as channel:
             try:
-                yield AllocationsStub(channel)
+                yield channel
             except grpc.aio.AioRpcError as error:
                 if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
                     raise Unavailable(
-                        f"the node's share manager does not answer at {self._socket}: "
-                        "containers start as soon as it does"
+                        f"the node's share manager does not answer at {socket}: containers start as soon as it does"
                     ) from error
                 raise error_from(error.code(), error.details() or "no reason given") from error
 

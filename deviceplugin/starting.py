@@ -17,7 +17,7 @@ from deviceplugin.listings import Listings
 from deviceplugin.manager import Manager
 from deviceplugin.owners import Listing, attach_owners, missing
 from deviceplugin.preference import by_device
-from edgeshare.errors import InvalidRequest, NoRoom, NotFound
+from edgeshare.errors import EdgeshareError, InvalidRequest, NoRoom, NotFound
 from edgeshare.names import GPU_MEMORY_MIB
 from edgeshare.units import UNITS_PER_DEVICE
 
@@ -103,10 +103,14 @@ class Starting:
         listing = await self._listings.list()
         for allocation in attach_owners(self._holdings.ledger, listing):
             self._holdings.put(allocation)
+        over = []
         for allocation in missing(self._holdings.ledger, listing):
             assert allocation.owner is not None
-            over = await self._identity.is_over(allocation.owner)
-            if over and self._holdings.ledger.get(allocation.id) is allocation:
+            if await self._identity.is_over(allocation.owner):
+                over.append(allocation)
+        running = await self._running() if over else set()
+        for allocation in over:
+            if allocation.id not in running and self._holdings.ledger.get(allocation.id) is allocation:
                 logger.info("%s of %s is over", allocation.id, allocation.owner)
                 self._holdings.drop(allocation)
         known = {allocation.id for allocation in self._holdings.ledger} | self._holdings.leaving
@@ -114,6 +118,15 @@ class Starting:
             if self._holdings.kind.owns(stranger.id) and stranger.id not in known:
                 await self._take_in(stranger, listing)
         await self._tell_leaving()
+
+    async def _running(self) -> set[str]:
+        """The allocations whose processes run: those of a pod that was deleted by force can outlive it."""
+        try:
+            return await self._manager.having_clients()
+        except EdgeshareError as error:
+            # Anybody may use that socket up: then the kubelet's and the API server's word has to do.
+            logger.warning("taking allocations of pods that are over for unused: %s", error)
+            return set()
 
     async def _take_in(self, stranger: Allocation, listing: Listing) -> None:
         """An allocation that only the manager knows, because the record was lost or a removal did not get

@@ -5,6 +5,7 @@ import itertools
 import json
 import shutil
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,9 @@ from node_under_test import MEMORY_MIB, UUIDS, Node
 from scripted_api_server import ApiServer
 from scripted_kubelet import AdmissionError, Pod, StartError
 from test_pods_wishes import put, until
+
+from simgpu.environment import variables
+from simgpu.native import LIBRARIES
 
 SECOND, FIRST = sorted(UUIDS)
 """FIRST is the GPU that the plugin takes by itself."""
@@ -286,6 +290,29 @@ async def test_an_allocation_is_shown_until_the_manager_has_let_it_go(in_cluster
     assert status(api)["allocationCount"] == 1
     await in_cluster.start_manager()
     await until(lambda: status(api)["allocationCount"] == 0)
+
+
+async def test_an_allocation_is_shown_while_its_pod_is_gone_but_a_process_of_it_runs(
+    in_cluster: Node, api: ApiServer
+) -> None:
+    pod = put(api, Pod("trainer", {"main": 30}))
+    answer = (await in_cluster.kubelet.run(pod))["main"]
+    mounts = {Path(mount.container_path).name: mount.host_path for mount in answer.mounts}
+    settings = {"LD_PRELOAD": mounts["libedgeshare_cuda.so"], "EDGESHARE_HOOK_DIR": mounts["edgeshare"]}
+    command = ["env", *(f"{key}={value}" for key, value in (variables(in_cluster.machine_dir, {}) | settings).items())]
+    burn = await asyncio.create_subprocess_exec(*command, str(LIBRARIES.parent / "bin/burn"), "--seconds", "60")
+    try:
+        await until(lambda: in_cluster.machine.executed_ns(0))
+        in_cluster.kubelet.end(pod)
+        api.end_pod("trainer")
+        await asyncio.sleep(2)  # several comparisons, and time to write
+        assert status(api)["allocationCount"] == 1
+        assert set(await in_cluster.allocations()) == {"trainer/main"}
+    finally:
+        burn.kill()
+        await burn.wait()
+    await until(lambda: status(api)["allocationCount"] == 0)
+    await in_cluster.until_allocations_are()
 
 
 async def test_an_accelerator_node_that_others_changed_or_deleted_is_written_again(
