@@ -36,7 +36,7 @@ async def device_of(node: Node, pod: Pod) -> set[str]:
 async def test_equal_pods_get_each_its_own_gpu(in_cluster: Node, api: ApiServer) -> None:
     # In an order unlike that of their binding.
     order = [SECOND, FIRST, FIRST, SECOND, SECOND, FIRST]
-    pods = [(assigned(api, Pod(f"pod-{number}", {"main": 30}), gpu), gpu) for number, gpu in enumerate(order)]
+    pods = [(assigned(api, Pod(f"pod-{number}", {"main": 10}), gpu), gpu) for number, gpu in enumerate(order)]
     for pod, gpu in reversed(pods):
         answer = (await in_cluster.kubelet.run(pod))["main"]
         assert answer.envs["NVIDIA_VISIBLE_DEVICES"] == gpu
