@@ -1,4 +1,5 @@
-"""The node's AcceleratorNode: its devices and the allocations made, for whoever assigns devices to pods."""
+"""The node's AcceleratorNode: its devices with their health and the allocations made, for whoever assigns devices to
+pods."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,6 +7,7 @@ from typing import Any
 from deviceplugin.ledger import Allocation
 from deviceplugin.preference import by_device
 from edgeshare.devices import Device
+from edgeshare.health import Health
 from edgeshare.units import default_memory_mib
 
 API_VERSION = "share.edge/v1alpha1"
@@ -14,11 +16,11 @@ COLLECTION = "/apis/share.edge/v1alpha1/acceleratornodes"
 
 
 def accelerator_node(
-    node_name: str, node_uid: str, devices: Iterable[Device], allocations: Iterable[Allocation]
+    node_name: str, node_uid: str, devices: Iterable[tuple[Device, Health]], allocations: Iterable[Allocation]
 ) -> dict[str, Any]:
     """The object as this node's plugin writes it; it goes with its Node."""
-    there = {device.id: device for device in devices}
-    listed = [_device(device) for device in there.values()]
+    devices = list(devices)
+    there = {device.id: device for device, _ in devices}
     made = [_allocation(each, there) for each in sorted(allocations, key=lambda each: each.id)]
     owner = {"apiVersion": "v1", "kind": "Node", "name": node_name, "uid": node_uid}
     return {
@@ -26,24 +28,27 @@ def accelerator_node(
         "kind": KIND,
         "metadata": {"name": node_name, "ownerReferences": [owner]},
         "status": {
-            "deviceCount": len(listed),
-            "healthyCount": sum(device.healthy for device in there.values()),
+            "deviceCount": len(devices),
+            "healthyCount": sum(health.healthy for _, health in devices),
             "allocationCount": len(made),
-            "devices": listed,
+            "devices": [_device(device, health) for device, health in devices],
             "allocations": made,
         },
     }
 
 
-def _device(device: Device) -> dict[str, Any]:
+def _device(device: Device, health: Health) -> dict[str, Any]:
     described = {
         "id": device.id,
         "kind": device.accelerator.value,
         "model": device.model,
         "memoryMiB": device.memory_mib,
-        "healthy": device.healthy,
+        "healthy": health.healthy,
     }
-    return described if device.healthy else {**described, "cause": device.cause}
+    if health.healthy:
+        return described
+    why = {"reason": health.reason, "cause": health.message, "source": health.source, "since": health.since}
+    return {**described, **why}
 
 
 def _allocation(allocation: Allocation, devices: dict[str, Device]) -> dict[str, Any]:

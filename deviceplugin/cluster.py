@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from deviceplugin.annotating import Annotating
 from deviceplugin.devices import Devices
+from deviceplugin.health_watch import HealthWatch
 from deviceplugin.holdings import Holdings
 from deviceplugin.pods import slim
 from deviceplugin.podwatch import BoundPods
@@ -25,6 +26,7 @@ class Cluster:
         node_name: str,
         pods: BoundPods,
         devices: Devices,
+        health: HealthWatch,
         gpus: Holdings,
         books: Sequence[Holdings],
     ) -> None:
@@ -33,7 +35,11 @@ class Cluster:
         self._kube = kube
         self._node_name = node_name
         self._annotating = Annotating(kube, pods, gpus)
-        self._publishing = Publishing(kube, node_name, devices, books)
+        self._publishing = Publishing(kube, node_name, devices, health, books)
+
+    def devices_changed(self) -> None:
+        """Devices, or their health, are no longer what they were."""
+        self._publishing.look_again()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Follows the pods, and writes what others read, until ``stop``."""

@@ -111,7 +111,7 @@ class Plugin:
         self._cluster: Cluster | None = None
         if kube is not None and pods is not None:
             books = [offer.holdings for offer in self._offers]
-            self._cluster = Cluster(kube, node_name, pods, self._devices, self._gpus.holdings, books)
+            self._cluster = Cluster(kube, node_name, pods, self._devices, self._health, self._gpus.holdings, books)
         rivals = Rivals(self._gpus.listings.others)
         self._scan = Scan(self._devices, self._health, self._settings, self._held, rivals, self._notices)
         self._reloading = Reloading(config_path, self._settings, ChosenName(state_dir / "config-name"), self._notices)
@@ -196,6 +196,8 @@ class Plugin:
     def _changed(self) -> None:
         self._node_changed.set()
         self._health_changed.set()
+        if self._cluster is not None:
+            self._cluster.devices_changed()
 
     async def _compare(self, stop: asyncio.Event) -> None:
         said = ""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from deviceplugin.accelerator_node import COLLECTION, accelerator_node
 from deviceplugin.devices import Devices
+from deviceplugin.health_watch import HealthWatch
 from deviceplugin.holdings import Holdings
 from deviceplugin.node import COMPONENT
 from deviceplugin.waiting import first_of
@@ -30,14 +31,17 @@ AGAIN_S = 30
 class Publishing:
     """The AcceleratorNode of one node."""
 
-    def __init__(self, kube: "Kube", node_name: str, devices: Devices, books: Sequence[Holdings]) -> None:
+    def __init__(
+        self, kube: "Kube", node_name: str, devices: Devices, health: HealthWatch, books: Sequence[Holdings]
+    ) -> None:
         self._kube = kube
         self._node_name = node_name
         self._devices = devices
+        self._health = health
         self._books = books
         self._there: dict[str, Any] | None = None
         """The object as it was last seen."""
-        self._seen = asyncio.Event()
+        self._changed = asyncio.Event()
         self._node_uid = ""
         self._said = ""
 
@@ -48,11 +52,15 @@ class Publishing:
         selector = f"metadata.name={self._node_name}"
         return Following(self._kube, COLLECTION, selector, lambda it: it, self._listed, self._told)
 
+    def look_again(self) -> None:
+        """What it tells of the devices may be out of date."""
+        self._changed.set()
+
     async def run(self, stop: asyncio.Event) -> None:
         """Writes it when it should be another one, until ``stop``."""
         while not stop.is_set():
-            self._seen.clear()
-            changes = (self._devices.next_change(), *(book.next_change() for book in self._books))
+            self._changed.clear()
+            allocations_changed = [book.next_change() for book in self._books]
             try:
                 await self._look()
                 self._said = ""
@@ -62,7 +70,7 @@ class Publishing:
                     logger.warning("the node's AcceleratorNode is not written: %s", error)
             await first_of(stop, timeout_s=PAUSE_S)
             again_s = AGAIN_S if self._said else None
-            await first_of(stop, *changes, self._seen, timeout_s=again_s)
+            await first_of(stop, *allocations_changed, self._changed, timeout_s=again_s)
 
     async def _look(self) -> None:
         if self._there is None:
@@ -71,19 +79,22 @@ class Publishing:
             if node is None:
                 raise Unavailable(f"the API server has no node {self._node_name}: set its name as it is registered")
             self._node_uid = str(node["metadata"].get("uid", ""))
+        shared = self._devices.by_id()
+        # Those that are not shared have a health too.
+        devices = [(device, health) for device, health in self._health.now if device.id in shared]
         allocations = [allocation for book in self._books for allocation in book.shown()]
-        wanted = accelerator_node(self._node_name, self._node_uid, self._devices.now, allocations)
+        wanted = accelerator_node(self._node_name, self._node_uid, devices, allocations)
         if not _is(self._there, wanted):
             path = f"{COLLECTION}/{self._node_name}"
             self._there = await asyncio.to_thread(self._kube.apply, path, COMPONENT, wanted)
 
     def _listed(self, objects: list[dict[str, Any]]) -> None:
         self._there = objects[0] if objects else None
-        self._seen.set()
+        self._changed.set()
 
     def _told(self, kind: str, thing: dict[str, Any]) -> None:
         self._there = None if kind == "DELETED" else thing
-        self._seen.set()
+        self._changed.set()
 
 
 def _is(there: dict[str, Any] | None, wanted: dict[str, Any]) -> bool:

@@ -56,10 +56,12 @@ class Health:
     @property
     def cause(self) -> str:
         """What is wrong, who said so and since when, for people; empty for a healthy one."""
-        if self.healthy:
-            return ""
-        since = datetime.fromtimestamp(self.since_unix_ns // NS_PER_S, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return f"{self.message} ({self.source}, since {since})"
+        return "" if self.healthy else f"{self.message} ({self.source}, since {self.since})"
+
+    @property
+    def since(self) -> str:
+        """Since when it has not been healthy, in UTC as RFC 3339 has it."""
+        return datetime.fromtimestamp(self.since_unix_ns // NS_PER_S, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def __str__(self) -> str:
         return "healthy again" if self.healthy else f"not healthy: {self.cause}; healthy again {self.until}"

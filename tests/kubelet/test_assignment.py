@@ -5,6 +5,7 @@ import itertools
 import json
 import shutil
 import signal
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -270,9 +271,14 @@ async def test_the_accelerator_node_tells_devices_and_allocations(in_cluster: No
     }
     (owner,) = api.accelerator_nodes["n1"]["metadata"]["ownerReferences"]
     assert owner == {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "uid-of-n1"}
+    before = datetime.now(UTC).replace(microsecond=0)
     in_cluster.machine.inject_xid(UUIDS.index(FIRST), 62)
     await until(lambda: status(api)["healthyCount"] == 1)
-    assert {each["id"]: each.get("cause") for each in status(api)["devices"]} == {FIRST: "XID 62", SECOND: None}
+    devices = {each["id"]: each for each in status(api)["devices"]}
+    ill = {key: devices[FIRST].get(key) for key in ("reason", "cause", "source")}
+    assert ill == {"reason": "Xid", "cause": "XID 62", "source": "driver-event"}
+    assert before <= datetime.fromisoformat(devices[FIRST]["since"]) <= datetime.now(UTC)
+    assert not {"reason", "cause", "source", "since"} & devices[SECOND].keys()
     in_cluster.kubelet.end(pod)
     api.end_pod("trainer")
     await until(lambda: status(api)["allocationCount"] == 0)

@@ -1,9 +1,11 @@
 from deviceplugin.accelerator_node import accelerator_node
 from deviceplugin.ledger import Allocation, Owner
 from edgeshare.devices import Device
+from edgeshare.health import HEALTHY, Health, Reason, Source
 from edgeshare.units import unit_id
 
-DEVICES = [Device("a", 0, "Tesla T4", 16_000), Device("b", 1, "A100", 40_000, healthy=False, cause="XID 79")]
+ILL = Health(False, Reason.FELL_OFF_BUS, "XID 79", "after a reset", Source.DRIVER_EVENT, 1_782_000_000_000_000_000)
+DEVICES = [(Device("a", 0, "Tesla T4", 16_000), HEALTHY), (Device("b", 1, "A100", 40_000, healthy=False), ILL)]
 OWNER = Owner("team", "trainer", "main", "u1")
 
 
@@ -18,7 +20,11 @@ def test_it_is_named_for_its_node_and_goes_with_it() -> None:
         "allocationCount": 0,
         "devices": [
             {"id": "a", "kind": "gpu", "model": "Tesla T4", "memoryMiB": 16_000, "healthy": True},
-            {"id": "b", "kind": "gpu", "model": "A100", "memoryMiB": 40_000, "healthy": False, "cause": "XID 79"},
+            {
+                **{"id": "b", "kind": "gpu", "model": "A100", "memoryMiB": 40_000, "healthy": False},
+                **{"reason": "FellOffBus", "cause": "XID 79", "source": "driver-event"},
+                "since": "2026-06-21T00:00:00Z",
+            },
         ],
         "allocations": [],
     }
