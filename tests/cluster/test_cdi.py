@@ -111,7 +111,7 @@ def test_container_has_the_nodes_and_the_variable_of_its_device_alone(by_cdi: Ma
     assert kind_and_number == f"character special file {os.major(NUMBER):x}:{os.minor(NUMBER):x}"
     # The node is one thing, the cgroup's leave to open it another.
     pods.run(first, "sh", "-c", f": <>{GPU_NODE}")
-    assert str(GPU_NODE) not in pods.run(second, "find", "/dev", "-name", "nvidia*")
+    assert str(GPU_NODE) not in pods.run(second, "find", "/dev", "-name", "nvidia*").splitlines()
 
 
 def test_pods_by_cdi_share_and_have_the_hook(by_cdi: Machine, pods: Pods) -> None:
