@@ -285,7 +285,8 @@ class Arbiter:
             longest_wait_ns=max(sums.longest_wait_ns, waiting_ns),
             grants=contender.grants,
             overruns=contender.overruns,
-            holding_ns=now_ns - contender.granted_ns if contender.open_clients else 0,
+            # A grant may be of a time to come.
+            holding_ns=max(0, now_ns - contender.granted_ns) if contender.open_clients else 0,
             lag_ns=self._slices.field.competition.lag_ns(contender) if contender.active else 0,
         )
 

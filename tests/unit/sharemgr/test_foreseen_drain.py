@@ -23,10 +23,12 @@ def test_the_next_is_granted_as_soon_as_the_drain_is_foreseen_to_begin_then() ->
     assert arbiter.draining("a", 1, 1, 6 * MS, 5 * MS + 50 * US) == [Grant("b", 2, True)]
     assert arbiter.device_free_ns() == 6 * MS
     assert arbiter.slice_end_ns() == 11 * MS
+    assert arbiter.account("b", 5 * MS + 60 * US).holding_ns == 0
     assert arbiter.account("a", 6 * MS).state is State.DRAINING
     assert arbiter.release("a", 1, 1, 5 * MS, True, 6 * MS + 30 * US) == []
     assert arbiter.account("a", 6 * MS + 30 * US).state is State.WAITING
     assert arbiter.account("b", 7 * MS).longest_wait_ns == 6 * MS
+    assert arbiter.account("b", 7 * MS).holding_ns == 1 * MS
 
 
 @pytest.mark.parametrize("later_ns", [-500 * US, 2 * MS])
