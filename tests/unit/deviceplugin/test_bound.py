@@ -1,6 +1,7 @@
 from typing import Any
 
 from deviceplugin.bound import BoundPod, allocated, applicants, is_past, reserved_mib, reserved_units
+from deviceplugin.kinds import EDGETPU, GPU
 from deviceplugin.ledger import Allocation, Owner
 from deviceplugin.pods import asking_containers, slim
 from edgeshare.devices import Device
@@ -120,3 +121,11 @@ def test_what_waits_reserves_units_and_memory_of_its_devices() -> None:
     assert reserved_units(waiting) == {"a": 50, "b": 100, "c": 100}
     devices = {name: Device(name, index, "Simulated", 10_000) for index, name in enumerate("ab")}
     assert reserved_mib(waiting, devices) == {"a": 5000, "b": 10_000, "c": 0}
+
+
+def test_an_assignment_names_gpus_and_says_nothing_of_edgetpus() -> None:
+    both = pod({"main": 40}, assignment='{"main":["a"]}')
+    both.json["spec"]["containers"][0]["resources"]["limits"]["edge/tpu-percent"] = "30"
+    (of_gpu,), (of_tpu,) = (applicants(both, nobody, kind) for kind in (GPU, EDGETPU))
+    assert (of_gpu.percent, of_gpu.devices) == (40, ("a",))
+    assert (of_tpu.percent, of_tpu.devices, of_tpu.is_assigned) == (30, None, False)

@@ -4,14 +4,7 @@ import pytest
 
 from deviceplugin.kinds import EDGETPU, GPU
 from deviceplugin.ledger import Terms
-from deviceplugin.pods import (
-    asks_at_all,
-    asks_later,
-    init_container,
-    is_over,
-    parse_terms,
-    waiting_container,
-)
+from deviceplugin.pods import asking_containers, asks_later, init_container, is_over, parse_terms, slim
 from edgeshare.errors import InvalidRequest
 
 
@@ -129,7 +122,6 @@ def test_a_cap_on_memory_is_of_the_gpus_alone() -> None:
 
 
 def test_who_asks_for_an_edgetpu_is_not_found_among_those_who_ask_for_a_gpu() -> None:
-    asked = pod({"edge/tpu-percent": "30"})
-    assert (asks_at_all(asked, GPU), asks_at_all(asked, EDGETPU)) == (False, True)
-    assert waiting_container(asked, {"main": frozenset()}, 30, GPU) is None
-    assert waiting_container(asked, {"main": frozenset()}, 30, EDGETPU) == "main"
+    asked = slim(pod({"edge/tpu-percent": "30"}))
+    assert asking_containers(asked, GPU) == []
+    assert asking_containers(asked, EDGETPU) == [("main", 30, True)]
