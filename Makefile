@@ -4,7 +4,7 @@ VENV ?= .venv
 PYTHON_IN_VENV = $(VENV)/bin/python
 NATIVE = $(wildcard cuda_hook/*.h cuda_hook/*/*.[chS] cuda_hook/*/*.def cuda_hook/build_core.py simgpu/*.h simgpu/*/*.[ch] simgpu/*/*/*.[ch] simgpu/*/*.def sharemgr/node/*.py setup.py)
 
-.PHONY: help setup build portable demo test gpu-test check format proto manifest bench cluster cluster-down wheel clean
+.PHONY: help setup build portable demo test gpu-test check format proto manifest bench cluster cluster-figures cluster-down wheel clean
 
 help:
 	@echo "make demo          four programs share two simulated GPUs, for 30 seconds"
@@ -13,6 +13,7 @@ help:
 	@echo "make gpu-test      on a machine with a GPU: its figures, into docs/gpu-results.md"
 	@echo "make bench         the figures, as JSON"
 	@echo "make cluster       a one-node Kubernetes with edgeshare on it; make cluster-down stops it"
+	@echo "make cluster-figures  what edgeshare costs that cluster's node, and how soon it is back, as JSON"
 	@echo "make build         the native parts, in place    make proto   the generated gRPC code"
 	@echo "make portable      the hook for glibc 2.17 and later, x86-64 and aarch64, in build/portable"
 	@echo "make manifest      deploy/edgeshare.yaml and the chart's schema"
@@ -83,6 +84,9 @@ wheel: setup
 
 cluster: build setup
 	$(PYTHON_IN_VENV) tests/cluster/up.py --with-edgeshare
+
+cluster-figures: setup
+	PYTHONPATH=. $(PYTHON_IN_VENV) tests/cluster/figures.py
 
 cluster-down: setup
 	$(PYTHON_IN_VENV) tests/cluster/down.py

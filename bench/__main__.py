@@ -62,7 +62,7 @@ def main(quick: bool, table: Path | None, figures: tuple[str, ...]) -> None:
         rows, failures = measure(planned, bench, console)
     host["others_cpu_percent"] = round(load.percent(), 1)
     if console.is_terminal:
-        console.print(as_table(rows))
+        console.print(as_table(rows, "edgeshare on a simulated driver"))
     if table is not None:
         table.write_text(as_markdown(rows), encoding="utf-8")
     report = {"machine": host, "note": NOTE, "quick": quick, "rows": [row.as_json() for row in rows]}

@@ -93,9 +93,9 @@ def rounded(values: Sequence[float]) -> list[float]:
     return [round(value, 3) for value in values]
 
 
-def as_table(rows: Sequence[Row]) -> Table:
+def as_table(rows: Sequence[Row], title: str) -> Table:
     """The rows for a terminal."""
-    table = Table(title="edgeshare on a simulated driver", title_justify="left")
+    table = Table(title=title, title_justify="left")
     table.add_column("figure")
     table.add_column("setting")
     table.add_column("value", justify="right")

@@ -63,6 +63,12 @@ class Daemons:
         os.close(pidfd)
         return True
 
+    def pid(self, name: str) -> int:
+        """The process that was started under this name. Raises NodeError where it does not run."""
+        if not self.runs(name):
+            raise NodeError(f"{name} does not run")
+        return int((self._pids / name).read_text().split()[0])
+
     def wait_until(self, name: str, ready: Callable[[], bool], timeout_s: float) -> None:
         """Return when `ready()` is true; raises NodeError when the process ends first or the time is over."""
         pidfd = self._open(name)

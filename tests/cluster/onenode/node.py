@@ -137,6 +137,10 @@ class Node:
             finally:
                 self._start_kubelet(Worker(self.layout, Authority(self.layout.pki)))
 
+    def pid(self, name: str) -> int:
+        """The process of one of the node's own programs, as `kubelet`. Raises NodeError where it does not run."""
+        return self._daemons.pid(name)
+
     def kill_container(self, container: str) -> None:
         """Kill all processes of a running container, as a machine that is out of memory does.
 
