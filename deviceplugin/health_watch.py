@@ -109,6 +109,16 @@ class HealthWatch:
         self.now = tuple(sorted(judged, key=lambda each: (each[0].accelerator, each[0].index)))
         return [device for device, _ in self.now]
 
+    def silent(self, error: str) -> list[Device]:
+        """The devices while ``judge`` has not come back: none is healthy until it does."""
+        now = time.time_ns()
+        none = Health(False, Reason.NO_ANSWER, error, "when it answers", Source.DRIVER, now)
+        self.now = tuple(
+            (replace(device, healthy=False, cause=health.message or error), none if health.healthy else health)
+            for device, health in self.now
+        )
+        return [device for device, _ in self.now]
+
     def _forget_absent(
         self, present: Mapping[str, Device], vitals: Mapping[str, Vitals], held: Collection[str]
     ) -> None:

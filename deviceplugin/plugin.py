@@ -152,7 +152,10 @@ class Plugin:
             # Both before the kubelet asks: an empty list would make all that it has given out look lost, and what the
             # node's config leaves out must not be given out.
             await self._reloading.choose_at_start(self._node)
-            await self._scan.look(self._changed)
+            while not await self._scan.look(self._changed, stop):
+                if stop.is_set():
+                    return
+                await self._tell_notices()
             # A kubelet that finds its plugin may at once start containers anew.
             self._specs.keep_or_tell()
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
@@ -172,7 +175,9 @@ class Plugin:
         return [offer for offer in self._offers if offer is self._gpus or offer.is_made]
 
     def _not_ready(self) -> str:
-        return "; ".join(offer.not_ready for offer in self._served() if offer.not_ready)
+        reasons = [offer.not_ready for offer in self._served() if offer.not_ready]
+        # A driver that is broken from the start on is what keeps the plugin from being asked.
+        return "; ".join([*self._scan.troubles, *reasons]) if reasons else ""
 
     def _held(self) -> set[str]:
         allocations = (allocation for offer in self._offers for allocation in offer.holdings.ledger)
@@ -198,6 +203,13 @@ class Plugin:
         self._health_changed.set()
         if self._cluster is not None:
             self._cluster.devices_changed()
+
+    async def _tell_notices(self) -> None:
+        if self._node is not None:
+            try:
+                await self._notices.write(self._node.warn)
+            except EdgeshareError as error:
+                logger.warning("the node is not told of it: %s", error)
 
     async def _compare(self, stop: asyncio.Event) -> None:
         said = ""

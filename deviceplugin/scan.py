@@ -12,6 +12,7 @@ from deviceplugin.rivals import Rivals
 from deviceplugin.selection import select
 from deviceplugin.settings import Settings
 from deviceplugin.waiting import first_of
+from edgeshare import detached
 from edgeshare.devices import Device
 from edgeshare.inventory.config import InventoryConfig
 from edgeshare.inventory.contested import contested
@@ -22,6 +23,9 @@ logger = logging.getLogger(__name__)
 
 LOOK_PAUSE_S = 0.05
 """At least this long between two looks: a broken GPU can report a thousand faults a second."""
+
+ANSWER_S = 15.0
+"""So long a driver may take for a look. Initialising one that is not kept in memory takes seconds for each GPU."""
 
 
 class Scan:
@@ -44,6 +48,8 @@ class Scan:
         self._held = held
         self._rivals = rivals
         self._notices = notices
+        self._reading: asyncio.Future[list[Device]] | None = None
+        """A look that is under way: its driver is not to be called beside it."""
         self._inventories = Inventories(())
         self._looked_for: InventoryConfig | None = None
         self._said = ""
@@ -60,25 +66,39 @@ class Scan:
         while not stop.is_set():
             reloaded = self._settings.next_change()
             self._hurry.clear()
-            await self.look(changed)
+            await self.look(changed, stop)
             await first_of(stop, timeout_s=LOOK_PAUSE_S)
             await first_of(stop, reloaded, self._hurry, timeout_s=self._settings.now.rescan_s)
-        await asyncio.to_thread(self._health.close)
-        await asyncio.to_thread(self._inventories.close)
+        for close in (self._health.close, self._inventories.close):
+            await detached.close(close)
 
-    async def look(self, changed: Callable[[], None]) -> None:
-        """Looks once."""
+    async def look(self, changed: Callable[[], None], stop: asyncio.Event) -> bool:
+        """Looks once, until ``stop``; whether there was an answer. A driver that gives none within ANSWER_S is broken:
+        its devices are not healthy until it does."""
         before = self._health.now
         config, held = self._settings.now, self._held()
         rivals = await self._rivals.look(asyncio.get_running_loop().time())
         # A driver can take its time, and for that long a kubelet's call must not wait.
-        self.found = tuple(await asyncio.to_thread(self._read, config.inventory, held))
+        if self._reading is None:
+            self._reading = detached.call(lambda: self._read(config.inventory, held))
+        await first_of(stop, self._reading, timeout_s=ANSWER_S)
+        answered = self._reading.done()
+        if answered:
+            self.found = tuple(self._reading.result())
+            self._reading = None
+        elif stop.is_set():
+            return False
+        else:
+            silence = f"a driver has not answered for {ANSWER_S:g} s: see the node's kernel log (dmesg)"
+            self.troubles = (silence,)
+            self.found = tuple(self._health.silent(silence))
         self._notices.tell(Reason.DRIVER_BROKEN, self.troubles)
         selection = select(self.found, config, held, contested(self.found, rivals))
         self._notices.tell(Reason.DEVICE_MISSING, selection.faults)
         self._notices.tell(Reason.DEVICE_CONTESTED, selection.contested)
         if self._devices.set(selection.devices) or self._health.now != before:
             changed()
+        return answered
 
     def _read(self, config: InventoryConfig, held: Collection[str]) -> list[Device]:
         if config != self._looked_for:

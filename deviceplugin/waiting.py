@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-Awaited = asyncio.Event | asyncio.Task[Any]
+Awaited = asyncio.Event | asyncio.Future[Any]
 
 
 def is_done(awaited: Awaited) -> bool:
@@ -14,7 +14,7 @@ def is_done(awaited: Awaited) -> bool:
 async def first_of(*awaited: Awaited, timeout_s: float | None = None) -> None:
     """Returns when one of the events is set or one of the tasks has ended, or after ``timeout_s``."""
     waits = [asyncio.create_task(each.wait()) for each in awaited if isinstance(each, asyncio.Event)]
-    tasks = [each for each in awaited if isinstance(each, asyncio.Task)]
+    tasks = [each for each in awaited if not isinstance(each, asyncio.Event)]
     try:
         await asyncio.wait([*waits, *tasks], timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
     finally:

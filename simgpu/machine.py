@@ -297,6 +297,11 @@ class Machine:
             raise InvalidRequest(f"{temperature_c} °C is no temperature of a GPU: give 0 to {TEMPERATURE_LIMIT_C}")
         self._library.simgpu_set_temperature(self._observer, gpu, temperature_c)
 
+    def set_silent(self, gpu: int, silent: bool) -> None:
+        """Calls of NVML about the GPU do not come back, as when its firmware hangs, until they may. Raises NotFound."""
+        self._check(gpu)
+        self._library.simgpu_set_silent(self._observer, gpu, silent)
+
     def remove_file(self, gpu: int) -> None:
         """The GPU's device file goes. Raises NotFound."""
         self._check(gpu)

@@ -212,6 +212,15 @@ def temperature_command(directory: Path, gpu: int, celsius: int) -> None:
     Machine(directory).set_temperature(gpu, celsius)
 
 
+@fault.command("silence")
+@machine_option
+@gpu_option
+@click.option("--over", is_flag=True, help="They come back again.")
+def silence_command(directory: Path, gpu: int, over: bool) -> None:
+    """Calls of NVML about the GPU do not come back."""
+    Machine(directory).set_silent(gpu, not over)
+
+
 @fault.command("file")
 @machine_option
 @gpu_option

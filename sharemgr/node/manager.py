@@ -11,14 +11,13 @@ import socket
 import stat
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grpc.aio import Server
 
-from edgeshare import web
+from edgeshare import detached, web
 from edgeshare.devices import Device
 from edgeshare.errors import InvalidRequest, Unavailable
 from edgeshare.inventory.config import InventoryConfig
@@ -87,21 +86,20 @@ class Manager:
         """Answers calls, with no device, until there is one; None where it is to end before that."""
         async with AsyncExitStack() as stack:
             await self._open(stack, (), ready, loop)
-            with ThreadPoolExecutor(max_workers=1, thread_name_prefix="nvml") as executor:
-                while not stopping.is_set():
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(stopping.wait(), RESCAN_S)
-                        break
-                    inventory = await loop.run_in_executor(executor, find_inventory, self._config.inventory, True)
-                    if inventory is not None:
-                        return inventory
+            while not stopping.is_set():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stopping.wait(), RESCAN_S)
+                    break
+                inventory = await detached.call(lambda: find_inventory(self._config.inventory, True))
+                if inventory is not None:
+                    return inventory
         return None
 
     async def _share(
         self, inventory: Inventory, ready: Callable[[str], None], stopping: asyncio.Event, loop: Loop
     ) -> None:
         async with AsyncExitStack() as stack:
-            stack.callback(inventory.close)
+            stack.push_async_callback(detached.close, inventory.close)
             devices = tuple(inventory.devices())
             node = await self._open(stack, devices, ready, loop)
             watching = asyncio.create_task(watch(inventory, devices, node.look, node.observe))

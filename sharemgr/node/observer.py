@@ -3,10 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic_ns
 
+from edgeshare import detached
 from edgeshare.devices import WORDS, Device
 from edgeshare.errors import Unavailable
 from edgeshare.inventory.interface import Inventory
@@ -57,19 +58,17 @@ async def watch(
 ) -> None:
     """Says that it begins to look, looks and delivers the observation, every second until it is cancelled.
 
-    The driver may take milliseconds to answer, and longer when a GPU hangs: a thread of its own waits for
-    it, so that no grant does.
+    The driver may take milliseconds to answer, and for ever when a GPU hangs: a thread of its own waits for it, so
+    that no grant does.
     """
-    loop = asyncio.get_running_loop()
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="nvml") as executor:
-        while True:
-            begin()
-            observation = await loop.run_in_executor(executor, observe, inventory, devices)
-            was = {device.id: device.healthy for device in devices}
-            for device in observation.devices:
-                if was.get(device.id, device.healthy) != device.healthy:
-                    state = "healthy again" if device.healthy else f"not healthy: {device.cause}"
-                    logger.warning("%s %d (%s) is %s", WORDS[device.accelerator], device.index, device.id, state)
-            devices = observation.devices
-            deliver(observation)
-            await asyncio.sleep(INTERVAL_S)
+    while True:
+        begin()
+        observation = await detached.call(partial(observe, inventory, devices))
+        was = {device.id: device.healthy for device in devices}
+        for device in observation.devices:
+            if was.get(device.id, device.healthy) != device.healthy:
+                state = "healthy again" if device.healthy else f"not healthy: {device.cause}"
+                logger.warning("%s %d (%s) is %s", WORDS[device.accelerator], device.index, device.id, state)
+        devices = observation.devices
+        deliver(observation)
+        await asyncio.sleep(INTERVAL_S)

@@ -4,7 +4,7 @@
  * Every time is CLOCK_MONOTONIC in nanoseconds, which all containers of a machine share. */
 
 enum simgpu_limits {
-    SIMGPU_VERSION = 4,
+    SIMGPU_VERSION = 5,
     SIMGPU_GPUS = 16,        /* GPUs of one machine at most */
     SIMGPU_PROCESSES = 1024, /* slots; a dead process keeps its slot until no other is free */
     SIMGPU_CONTEXTS = 256,   /* contexts of one GPU at a time */
@@ -192,7 +192,9 @@ struct simgpu_gpu {
     uint64_t reset_busy_ns;
     uint64_t reset_ecc_single;
     uint64_t reset_ecc_double;
-    uint64_t padding1[4];
+    uint32_t silent; /* 1: calls about it do not come back, until this is 0 */
+    uint32_t silent_padding;
+    uint64_t padding1[3];
     uint32_t lock;
     uint32_t recoveries; /* times that a dead holder's lock was taken over */
     uint64_t detached_bytes; /* memory of processes and exports on this GPU */

@@ -22,7 +22,10 @@ nvmlReturn_t check_device(nvmlDevice_t device) {
     CHECK_LIBRARY();
     if (!is_device(device))
         return NVML_ERROR_INVALID_ARGUMENT;
-    return load_u32(&library.machine.shared->gpus[device->gpu].lost) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
+    const struct simgpu_gpu *gpu = &library.machine.shared->gpus[device->gpu];
+    while (load_u32(&gpu->silent))
+        usleep(1000);
+    return load_u32(&gpu->lost) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
 }
 
 nvmlReturn_t copy_text(char *to, unsigned int length, const char *text) {

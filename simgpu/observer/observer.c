@@ -52,6 +52,10 @@ void simgpu_set_temperature(struct observer *observer, uint32_t gpu, uint32_t te
     store_u32(&observer->machine.shared->gpus[gpu].temperature_c, temperature_c);
 }
 
+void simgpu_set_silent(struct observer *observer, uint32_t gpu, int silent) {
+    store_u32(&observer->machine.shared->gpus[gpu].silent, silent != 0);
+}
+
 void simgpu_remap(struct observer *observer, uint32_t gpu, int failed) {
     struct simgpu_gpu *shared = &observer->machine.shared->gpus[gpu];
     store_u32(failed ? &shared->remap_failed : &shared->remap_pending, 1);

@@ -18,5 +18,7 @@ void simgpu_inject(struct observer *observer, uint32_t gpu, uint32_t kind, uint3
 void simgpu_reset(struct observer *observer, uint32_t gpu, uint32_t error);
 /* Says how hot a GPU is; 0: what its load makes it. */
 void simgpu_set_temperature(struct observer *observer, uint32_t gpu, uint32_t temperature_c);
+/* Whether calls of its driver come back. */
+void simgpu_set_silent(struct observer *observer, uint32_t gpu, int silent);
 /* A row of a GPU's memory waits for a reset to be remapped, or could not be. */
 void simgpu_remap(struct observer *observer, uint32_t gpu, int failed);

@@ -108,6 +108,8 @@ def test_faults_are_injected(simulated: Simulated) -> None:
     assert run("fault", "remap", *where).exit_code == 0
     assert run("fault", "remap", *where, "--failed").exit_code == 0
     assert run("fault", "temperature", *where, 95).exit_code == 0
+    assert run("fault", "silence", *where).exit_code == 0
+    assert run("fault", "silence", *where, "--over").exit_code == 0
     gpu = simulated.machine.gpus()[1]
     assert gpu.lost
     assert gpu.xids == (31, 79)
