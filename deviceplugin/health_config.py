@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
 from deviceplugin.health import IGNORED_XIDS, Settings
 from edgeshare.units import NS_PER_S
@@ -32,6 +32,11 @@ class HealthConfig(BaseModel):
     pending_remap_counts: bool = False
     """Whether a GPU with a row of memory that waits for a reset to be remapped is not healthy. NVIDIA says that new
     workloads can be started on it all the same ("GPU Memory Error Management", Row-remapping pending flag)."""
+
+    @field_serializer("ignored_xids", when_used="json")
+    def _in_order(self, xids: frozenset[int]) -> list[int]:
+        """A set's own order is another one in another build of Python, and the chart's schema names the default."""
+        return sorted(xids)
 
     def settings(self) -> Settings:
         """The same, for the rules."""
