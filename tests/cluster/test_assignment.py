@@ -6,15 +6,17 @@ import json
 from typing import Any
 
 import pytest
+from onenode.binder import Binder, left_to_binder
 from onenode.errors import NodeError
 from onenode.layout import NODE_NAME
 from onenode.node import Node
 from onenode.pods import Pods, container, pod
 
+from edgeshare.assignment import write_assignment
+from edgeshare.names import GPU_ASSIGNMENT, GPU_PERCENT
 from simgpu.machine import Machine
 
 RUNNING = "condition=Ready"
-KEY = "edge/gpu-assignment"
 BURN = ("--seconds", "600")
 
 
@@ -24,38 +26,20 @@ def accelerator_node(node: Node) -> dict[str, Any]:
     return found
 
 
-def make(node: Node, pods: Pods, name: str, percent: int) -> None:
+def make(pods: Pods, name: str, percent: int) -> None:
     """A pod that no scheduler looks at."""
-    made = pod(name, [container(name, "main", *BURN, limits={"edge/gpu-percent": percent})])
-    made["spec"]["schedulerName"] = "the-test"
-    pods.create(made)
-
-
-def bind(node: Node, name: str, assignment: str) -> None:
-    """Binds it to the node, with an assignment."""
-    binding = {
-        "apiVersion": "v1",
-        "kind": "Binding",
-        "metadata": {"name": name, "namespace": "default", "annotations": {KEY: assignment}},
-        "target": {"apiVersion": "v1", "kind": "Node", "name": NODE_NAME},
-    }
-    path = f"/api/v1/namespaces/default/pods/{name}/binding"
-    node.kubectl("create", f"--raw={path}", "-f", "-", stdin=json.dumps(binding))
-
-
-def assigned(gpu: str) -> str:
-    """The assignment of the pods' container."""
-    return json.dumps({"main": [gpu]}, separators=(",", ":"))
+    pods.create(left_to_binder(pod(name, [container(name, "main", *BURN, limits={GPU_PERCENT: percent})])))
 
 
 def test_equal_pods_get_each_the_gpu_of_its_binding(kubelet: str, node: Node, pods: Pods) -> None:
     first, second = (device["id"] for device in accelerator_node(node)["devices"])
+    binder = Binder(node)
     wanted = {f"equal-{number}": gpu for number, gpu in enumerate([second, first, second, first, first, second])}
     for name in wanted:
-        make(node, pods, name, 30)
+        make(pods, name, 30)
     # Back to back, so that several are bound before the first is admitted.
     for name, gpu in wanted.items():
-        bind(node, name, assigned(gpu))
+        binder.bind(name, [gpu])
     pods.wait(RUNNING, *wanted)
     assert {name: pods.gpu(name) for name in wanted} == wanted
     made = {each["pod"]["name"]: each for each in accelerator_node(node)["allocations"] if "pod" in each}
@@ -68,27 +52,30 @@ def test_equal_pods_get_each_the_gpu_of_its_binding(kubelet: str, node: Node, po
 
 def test_a_pod_whose_gpu_is_full_or_missing_fails_with_the_reason(kubelet: str, node: Node, pods: Pods) -> None:
     first, _ = (device["id"] for device in accelerator_node(node)["devices"])
+    binder = Binder(node)
     for name, gpu in (("holder", first), ("too-many", first), ("nowhere", "GPU-nowhere")):
-        make(node, pods, name, 60)
-        bind(node, name, assigned(gpu))
+        make(pods, name, 60)
+        binder.bind(name, [gpu])
         pods.wait(RUNNING if name == "holder" else "jsonpath={.status.phase}=Failed", name)
     assert "but free are 40 of" in pods.get("too-many", ".status.message")
     assert "is not on this node" in pods.get("nowhere", ".status.message")
 
 
 def test_a_pod_that_the_scheduler_bound_gets_its_assignment_written(kubelet: str, node: Node, pods: Pods) -> None:
-    pods.start("by-itself", *BURN, limits={"edge/gpu-percent": 20})
+    pods.start("by-itself", *BURN, limits={GPU_PERCENT: 20})
     pods.wait(RUNNING, "by-itself")
     written = r"jsonpath={.metadata.annotations.edge/gpu-assignment}"
     node.kubectl("wait", f"--for={written}", "pod/by-itself", "--timeout=60s")
-    assert pods.get("by-itself", ".metadata.annotations.edge/gpu-assignment") == assigned(pods.gpu("by-itself"))
+    assert pods.get("by-itself", ".metadata.annotations.edge/gpu-assignment") == write_assignment(
+        {"main": (pods.gpu("by-itself"),)}
+    )
 
 
 def test_an_assignment_is_not_forged_through_a_service_account(node: Node, edgeshare: Machine, pods: Pods) -> None:
-    make(node, pods, "victim", 10)
+    make(pods, "victim", 10)
     node.kubectl("create", "clusterrolebinding", "forger", "--clusterrole=edit", "--user=forger")
     try:
         with pytest.raises(NodeError, match="is written by edgeshare alone"):
-            node.kubectl("annotate", "pod", "victim", f"{KEY}=x", "--as=forger")
+            node.kubectl("annotate", "pod", "victim", f"{GPU_ASSIGNMENT}=x", "--as=forger")
     finally:
         node.kubectl("delete", "clusterrolebinding", "forger")

@@ -90,6 +90,11 @@ class Daemons:
             self._signal(name, signal.SIGKILL, None)
         (self._pids / name).unlink(missing_ok=True)
 
+    def kill(self, name: str) -> None:
+        """End the process without a word, and return when it is gone."""
+        self._signal(name, signal.SIGKILL, None)
+        (self._pids / name).unlink(missing_ok=True)
+
     def crash(self) -> None:
         """Kill every process, as a machine that is out of memory does, and return when they are gone."""
         for pid_file in self._pids.iterdir():

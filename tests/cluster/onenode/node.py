@@ -128,10 +128,14 @@ class Node:
             pass
 
     @contextmanager
-    def kubelet_down(self) -> Iterator[None]:
-        """Stop the kubelet, and start it again at the end, until device plugins can register; pods keep running."""
+    def kubelet_down(self, kill: bool = False) -> Iterator[None]:
+        """Stop or kill the kubelet, and start it again at the end, until device plugins can register; pods keep
+        running."""
         with self._alone():
-            self._daemons.stop("kubelet", STOP_S)
+            if kill:
+                self._daemons.kill("kubelet")
+            else:
+                self._daemons.stop("kubelet", STOP_S)
             try:
                 yield
             finally:
