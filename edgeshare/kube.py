@@ -21,8 +21,9 @@ MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 """Server-side apply; JSON is YAML."""
 
-PAGE = 25
-"""Objects of a list that are read at a time: they are large, and the few fields that are kept of them are small."""
+PAGE = 8
+"""Objects of a list that are read at a time: they are large, the few fields that are kept of them are small, and what
+the largest page took is not given back: of 110 pods, 2 MiB less than with 25."""
 
 WATCH_S = 240
 """A watch ends after so long and goes on with a new one: one whose connection is dead is not waited on for ever."""
