@@ -11,6 +11,7 @@
 #include "contexts.h"
 #include "gate.h"
 #include "graph_memory.h"
+#include "greeting.h"
 #include "helper.h"
 #include "kernel.h"
 #include "life.h"
@@ -21,7 +22,6 @@
 #include "virtual.h"
 
 enum {
-    ANSWER_MS = 1000,       /* the manager answers within microseconds; after this it is taken for hung */
     AWAY_TRY_NS = 100 * 1000 * 1000,
     UNSHARED_TRY_NS = 1000 * 1000 * 1000,
     PAGE_DISTANCE = 64 * 1024, /* the largest page that a kernel of these machines has: mappings begin at multiples of it */
@@ -104,43 +104,6 @@ static bool accept_welcome(const struct es_welcome *welcome, const int fds[2])
     return true;
 }
 
-/* HELLO and its answer over a fresh connection. */
-static bool greet(void)
-{
-    struct es_hello hello = {{ES_HELLO, sizeof(hello), 0}, ES_VERSION, ES_VERSION, ES_ACCELERATOR_GPU, 0};
-    union {
-        uint8_t bytes[ES_RECORD_BYTES_MAX];
-        struct es_welcome welcome;
-        struct es_refused refused;
-    } answer;
-    int fds[2] = {-1, -1};
-    bool joined = false;
-    ssize_t bytes;
-    int kind;
-
-    if (es_channel_send(&channel, &hello, sizeof(hello)) != 0 || !es_channel_readable(&channel, ANSWER_MS)) {
-        es_log("the manager does not answer");
-        return false;
-    }
-    bytes = es_channel_receive(&channel, &answer, sizeof(answer), fds);
-    kind = bytes > 0 ? es_check_from_manager(&answer, (size_t)bytes) : ES_MALFORMED_SHORT;
-    if (kind == ES_WELCOME) {
-        joined = answer.welcome.version == ES_VERSION && accept_welcome(&answer.welcome, fds);
-        if (!joined)
-            es_alarm("the manager's WELCOME cannot be used: its version or its pages are wrong");
-    } else if (kind == ES_REFUSED) {
-        es_alarm("the manager refuses this process (reason %u): %.*s", answer.refused.reason, ES_TEXT_BYTES,
-                 answer.refused.text);
-    } else {
-        es_alarm("the manager sent no answer to HELLO that can be read: %s", es_malformed_text(kind));
-    }
-    for (int i = 0; i < 2; i++) {
-        if (fds[i] >= 0)
-            (void)es_kernel_close(fds[i]);
-    }
-    return joined;
-}
-
 /* One try to connect. False when there is no manager now. */
 static bool try_to_join(void)
 {
@@ -153,7 +116,7 @@ static bool try_to_join(void)
     }
     if (!es_channel_open(&channel, path))
         return false;
-    if (!greet()) {
+    if (!es_greet(&channel, ES_ACCELERATOR_GPU, "GPU", accept_welcome)) {
         es_channel_close(&channel);
         return false;
     }
@@ -257,7 +220,7 @@ static bool read_answer(void *answer, uint16_t kind, uint32_t number, bool *more
 
 uint32_t es_session_ask(void *record, void *answer, uint16_t kind)
 {
-    const uint64_t give_up_ns = es_now_ns() + ANSWER_MS * ES_MS;
+    const uint64_t give_up_ns = es_now_ns() + ES_ANSWER_MS * ES_MS;
     const uint32_t number = ((struct es_header *)record)->number;
     const int error = errno;
     bool answered = false, sent, more;
@@ -278,7 +241,7 @@ uint32_t es_session_ask(void *record, void *answer, uint16_t kind)
     }
     es_lock_give(&asking);
     if (sent && !answered)
-        es_log("the manager did not answer within %d ms", ANSWER_MS);
+        es_log("the manager did not answer within %d ms", ES_ANSWER_MS);
     errno = error;
     return answered ? session : 0;
 }

@@ -6,6 +6,7 @@
 #include "core/gate_page.h"
 #include "core/record.h"
 #include "gate.h"
+#include "greeting.h"
 #include "kernel.h"
 #include "log.h"
 #include "tpu.h"
@@ -15,7 +16,6 @@
  * asks, never to one that does not, so nothing has to be given back by a thread of the hook's own. */
 
 enum {
-    ANSWER_MS = 1000,
     TRY_NS = 100 * 1000 * 1000,           /* how often a manager that is away is looked for */
     BETWEEN_NS = 10 * 1000 * 1000,        /* twice as long as who finds a device busy lets pass before it asks again */
     ASK_AGAIN_NS = 1000 * 1000 * 1000,    /* cheap, and no lost record can hang a program */
@@ -114,9 +114,9 @@ static void lose(const char *why)
 }
 
 /* Takes the WELCOME's page and terms. What the hint page would tell, nobody needs to know of an EdgeTPU. */
-static bool accept_welcome(const struct es_welcome *welcome, int page)
+static bool accept_welcome(const struct es_welcome *welcome, const int fds[2])
 {
-    if (!es_channel_file_holds(page, ES_PAGE_BYTES))
+    if (!es_channel_file_holds(fds[0], ES_PAGE_BYTES))
         return false;
     if (tpu.page == NULL) {
         void *fresh = mmap(NULL, PAGE_DISTANCE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -125,44 +125,12 @@ static bool accept_welcome(const struct es_welcome *welcome, int page)
             return false;
         tpu.page = fresh;
     }
-    if (es_kernel_replace(tpu.page, ES_PAGE_BYTES, PROT_READ, page) != 0)
+    if (es_kernel_replace(tpu.page, ES_PAGE_BYTES, PROT_READ, fds[0]) != 0)
         return false;
     tpu.config = (struct es_config){welcome->failure_policy, welcome->grace_ms, 0};
     tpu.epoch = welcome->epoch;
     tpu.released = 0;
     return true;
-}
-
-/* HELLO and its answer, over a fresh connection. */
-static bool greet(void)
-{
-    struct es_hello hello = {{ES_HELLO, sizeof(hello), 0}, ES_VERSION, ES_VERSION, ES_ACCELERATOR_EDGETPU, 0};
-    union {
-        uint8_t bytes[ES_RECORD_BYTES_MAX];
-        struct es_welcome welcome;
-        struct es_refused refused;
-    } answer;
-    int fds[2] = {-1, -1};
-    bool joined = false;
-    ssize_t bytes;
-    int kind;
-
-    if (es_channel_send(&tpu.channel, &hello, sizeof(hello)) != 0 || !es_channel_readable(&tpu.channel, ANSWER_MS))
-        return false;
-    bytes = es_channel_receive(&tpu.channel, &answer, sizeof(answer), fds);
-    kind = bytes > 0 ? es_check_from_manager(&answer, (size_t)bytes) : ES_MALFORMED_SHORT;
-    if (kind == ES_WELCOME)
-        joined = answer.welcome.version == ES_VERSION && accept_welcome(&answer.welcome, fds[0]);
-    else if (kind == ES_REFUSED)
-        es_alarm("the manager refuses this process its EdgeTPU (reason %u): %.*s", answer.refused.reason, ES_TEXT_BYTES,
-                 answer.refused.text);
-    else
-        es_alarm("the manager sent no answer to HELLO that can be read: %s", es_malformed_text(kind));
-    for (int i = 0; i < 2; i++) {
-        if (fds[i] >= 0)
-            (void)es_kernel_close(fds[i]);
-    }
-    return joined;
 }
 
 /* With the lock held. */
@@ -178,7 +146,8 @@ static bool join(void)
         es_alarm("%s is too long a path for a socket: %d bytes are the most", es_tpu_folder(), SOCKET_PATH_BYTES);
         return false;
     }
-    if (es_channel_open(&tpu.channel, path) && greet()) {
+    if (es_channel_open(&tpu.channel, path) &&
+        es_greet(&tpu.channel, ES_ACCELERATOR_EDGETPU, "EdgeTPU", accept_welcome)) {
         tpu.joined = true;
         tpu.unshared = false;
         es_log("joined %s", path);

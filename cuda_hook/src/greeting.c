@@ -1,0 +1,41 @@
+#include "greeting.h"
+
+#include "kernel.h"
+#include "log.h"
+
+bool es_greet(const struct es_channel *channel, uint32_t accelerator, const char *word,
+              bool (*accept)(const struct es_welcome *welcome, const int fds[2]))
+{
+    struct es_hello hello = {{ES_HELLO, sizeof(hello), 0}, ES_VERSION, ES_VERSION, accelerator, 0};
+    union {
+        uint8_t bytes[ES_RECORD_BYTES_MAX];
+        struct es_welcome welcome;
+        struct es_refused refused;
+    } answer;
+    int fds[2] = {-1, -1};
+    bool joined = false;
+    ssize_t bytes;
+    int kind;
+
+    if (es_channel_send(channel, &hello, sizeof(hello)) != 0 || !es_channel_readable(channel, ES_ANSWER_MS)) {
+        es_log("the manager does not answer");
+        return false;
+    }
+    bytes = es_channel_receive(channel, &answer, sizeof(answer), fds);
+    kind = bytes > 0 ? es_check_from_manager(&answer, (size_t)bytes) : ES_MALFORMED_SHORT;
+    if (kind == ES_WELCOME) {
+        joined = answer.welcome.version == ES_VERSION && accept(&answer.welcome, fds);
+        if (!joined)
+            es_alarm("the manager's WELCOME cannot be used: its version or its pages are wrong");
+    } else if (kind == ES_REFUSED) {
+        es_alarm("the manager refuses this process its %s (reason %u): %.*s", word, answer.refused.reason,
+                 ES_TEXT_BYTES, answer.refused.text);
+    } else {
+        es_alarm("the manager sent no answer to HELLO that can be read: %s", es_malformed_text(kind));
+    }
+    for (int i = 0; i < 2; i++) {
+        if (fds[i] >= 0)
+            (void)es_kernel_close(fds[i]);
+    }
+    return joined;
+}

@@ -1,0 +1,17 @@
+#ifndef EDGESHARE_GREETING_H
+#define EDGESHARE_GREETING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "channel.h"
+#include "core/record.h"
+
+enum { ES_ANSWER_MS = 1000 }; /* the manager answers within microseconds; after this it is taken for hung */
+
+/* HELLO and its answer over a fresh connection, for an accelerator that people call `word`. Whether the process has joined:
+ * the manager welcomed it and `accept` could use what the WELCOME brings, whose descriptors are closed afterwards. */
+bool es_greet(const struct es_channel *channel, uint32_t accelerator, const char *word,
+              bool (*accept)(const struct es_welcome *welcome, const int fds[2]));
+
+#endif
