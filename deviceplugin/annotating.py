@@ -2,16 +2,15 @@
 one, which changes nothing. Neither holds up a container."""
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING
 
 from deviceplugin.bound import BoundPod
 from deviceplugin.holdings import Holdings
+from deviceplugin.keeping import keep
 from deviceplugin.node import COMPONENT
 from deviceplugin.pods import asking_containers, assignment_text
 from deviceplugin.podwatch import BoundPods
 from deviceplugin.preference import by_device
-from deviceplugin.waiting import first_of
 from edgeshare.assignment import write_assignment
 from edgeshare.errors import Unavailable
 from edgeshare.names import GPU_ASSIGNMENT
@@ -19,14 +18,6 @@ from edgeshare.names import GPU_ASSIGNMENT
 if TYPE_CHECKING:
     # Where there is no cluster its client is not loaded: it is a third of the plugin's memory.
     from edgeshare.kube import Kube
-
-logger = logging.getLogger(__name__)
-
-PAUSE_S = 1
-"""At least this long between two looks, of which each may write of many pods."""
-
-AGAIN_S = 30
-"""What could not be written is tried again after so long."""
 
 REASON = "AssignmentEdited"
 
@@ -40,22 +31,13 @@ class Annotating:
         self._holdings = holdings
         self._told: dict[str, str] = {}
         """By a pod's uid: the edit that was told last."""
-        self._said = ""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Looks at each change of pods or allocations, until ``stop``."""
-        while not stop.is_set():
-            changes = (self._pods.next_change(), self._holdings.next_change())
-            try:
-                await self._look()
-                self._said = ""
-            except Unavailable as error:
-                if str(error) != self._said:
-                    self._said = str(error)
-                    logger.warning("assignments are not written: %s", error)
-            await first_of(stop, timeout_s=PAUSE_S)
-            again_s = AGAIN_S if self._said else None
-            await first_of(stop, *changes, timeout_s=again_s)
+        await keep(self._look, self._next_changes, "assignments are not written", stop)
+
+    def _next_changes(self) -> tuple[asyncio.Event, ...]:
+        return self._pods.next_change(), self._holdings.next_change()
 
     async def _look(self) -> None:
         self._told = {uid: text for uid, text in self._told.items() if uid in {pod.uid for pod in self._pods}}

@@ -2,7 +2,6 @@
 it."""
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,22 +9,14 @@ from deviceplugin.accelerator_node import COLLECTION, accelerator_node
 from deviceplugin.devices import Devices
 from deviceplugin.health_watch import HealthWatch
 from deviceplugin.holdings import Holdings
+from deviceplugin.keeping import keep
 from deviceplugin.node import COMPONENT
-from deviceplugin.waiting import first_of
 from edgeshare.errors import Unavailable
 
 if TYPE_CHECKING:
     # Where there is no cluster its client is not loaded: it is a third of the plugin's memory.
     from edgeshare.following import Following
     from edgeshare.kube import Kube
-
-logger = logging.getLogger(__name__)
-
-PAUSE_S = 1
-"""At least this long between two writes."""
-
-AGAIN_S = 30
-"""What could not be written is tried again after so long."""
 
 
 class Publishing:
@@ -43,7 +34,6 @@ class Publishing:
         """The object as it was last seen."""
         self._changed = asyncio.Event()
         self._node_uid = ""
-        self._said = ""
 
     def following(self) -> "Following":
         """The watch of the object."""
@@ -58,19 +48,11 @@ class Publishing:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Writes it when it should be another one, until ``stop``."""
-        while not stop.is_set():
-            self._changed.clear()
-            allocations_changed = [book.next_change() for book in self._books]
-            try:
-                await self._look()
-                self._said = ""
-            except Unavailable as error:
-                if str(error) != self._said:
-                    self._said = str(error)
-                    logger.warning("the node's AcceleratorNode is not written: %s", error)
-            await first_of(stop, timeout_s=PAUSE_S)
-            again_s = AGAIN_S if self._said else None
-            await first_of(stop, *allocations_changed, self._changed, timeout_s=again_s)
+        await keep(self._look, self._next_changes, "the node's AcceleratorNode is not written", stop)
+
+    def _next_changes(self) -> tuple[asyncio.Event, ...]:
+        self._changed.clear()
+        return self._changed, *(book.next_change() for book in self._books)
 
     async def _look(self) -> None:
         if self._there is None:
