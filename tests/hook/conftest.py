@@ -14,7 +14,7 @@ sys.path.append(str(Path(__file__).parents[1] / "node"))  # the testbed: a machi
 
 from manager import ScriptedManager
 from programs import LINK_DRIVER, Stage, compile_program
-from testbed import Testbed
+from testbed import Testbed, in_own_folder
 
 
 @pytest.fixture(scope="session")
@@ -44,9 +44,5 @@ def manager(stage: Stage) -> Iterator[ScriptedManager]:
 @pytest.fixture
 def testbed() -> Iterator[Testbed]:
     """A machine of two GPUs, for a real manager."""
-    root = Path(tempfile.mkdtemp(prefix="es-hook-", dir="/dev/shm"))
-    root.chmod(0o755)
-    testbed = Testbed(root)
-    yield testbed
-    testbed.close()
-    shutil.rmtree(root)
+    with in_own_folder(Testbed, "es-hook-") as testbed:
+        yield testbed

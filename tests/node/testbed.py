@@ -2,14 +2,17 @@
 
 import mmap
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from cuda_hook import wire
 from cuda_hook._core import ffi, lib
@@ -304,3 +307,17 @@ def share(status: NodeStatus, allocation_id: str) -> AllocationStatus:
 def ids(status: NodeStatus) -> Iterator[str]:
     """The allocations of a status."""
     return (each.allocation.id for each in status.allocations)
+
+
+Bed = TypeVar("Bed", bound=Testbed)
+
+
+@contextmanager
+def in_own_folder(make: Callable[[Path], Bed], prefix: str) -> Iterator[Bed]:
+    """A testbed in a folder of its own, until the end. Its paths are short: a socket's path has 107 bytes."""
+    root = Path(tempfile.mkdtemp(prefix=prefix, dir="/dev/shm"))
+    root.chmod(0o755)
+    bed = make(root)
+    yield bed
+    bed.close()
+    shutil.rmtree(root)

@@ -1,8 +1,6 @@
 """A simulated machine with EdgeTPUs, and a manager that shares them."""
 
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,14 +11,11 @@ sys.path.append(str(Path(__file__).parents[1] / "node"))  # the testbed: a machi
 sys.path.append(str(Path(__file__).parents[1] / "cluster"))  # its cache of what is slow to fetch
 
 from lab import Lab
+from testbed import in_own_folder
 
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:
     """A machine with one EdgeTPU on PCIe and one on the USB, and no manager yet."""
-    root = Path(tempfile.mkdtemp(prefix="es-tpu-", dir="/dev/shm"))
-    root.chmod(0o755)
-    lab = Lab(root)
-    yield lab
-    lab.close()
-    shutil.rmtree(root)
+    with in_own_folder(Lab, "es-tpu-") as lab:
+        yield lab

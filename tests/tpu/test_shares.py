@@ -28,6 +28,17 @@ def both_granted(status: NodeStatus) -> bool:
     return sum(each.grants > 0 for each in status.allocations) == 2
 
 
+def assert_70_to_30(lab: Lab) -> None:
+    """Two programs of these names have their shares of what ran, one at a time, and most of the time something ran."""
+    lab.until(both_granted)
+    time.sleep(SETTLE_S)
+    inferred = lab.inferred(MEASURE_S)
+    total = sum(inferred.values())
+    assert 100 * inferred["70"] / total == pytest.approx(70, abs=2.0)
+    assert total > 40
+    assert overlaps(lab.tpus.log()) == []
+
+
 @pytest.mark.parametrize(
     ("tpu", "first_us", "second_us"), [(PCIE, 10_000, 10_000), (PCIE, 4_000, 25_000), (USB, 10_000, 10_000)]
 )
@@ -38,26 +49,14 @@ def test_two_that_open_it_for_each_inference_get_their_shares(
     device = APEX if tpu == PCIE else str(lab.usb_path)
     lab.burn("70", "--device", device, "--infer-us", str(first_us), percent=70, tpu=tpu)
     lab.burn("30", "--device", device, "--infer-us", str(second_us), percent=30, tpu=tpu)
-    lab.until(both_granted)
-    time.sleep(SETTLE_S)
-    inferred = lab.inferred(MEASURE_S)
-    total = sum(inferred.values())
-    assert 100 * inferred["70"] / total == pytest.approx(70, abs=2.0)
-    assert total > 40
-    assert overlaps(lab.tpus.log()) == []
+    assert_70_to_30(lab)
 
 
 def test_two_that_keep_it_open_get_their_shares_by_slices(lab: Lab) -> None:
     lab.manager()
     for percent in (70, 30):
         lab.burn(str(percent), "--slices", "--per-open", "0", percent=percent)
-    lab.until(both_granted)
-    time.sleep(SETTLE_S)
-    inferred = lab.inferred(MEASURE_S)
-    total = sum(inferred.values())
-    assert 100 * inferred["70"] / total == pytest.approx(70, abs=2.0)
-    assert total > 40
-    assert overlaps(lab.tpus.log()) == []
+    assert_70_to_30(lab)
 
 
 def test_slices_of_a_claimed_device_on_the_usb_give_the_claim_back(lab: Lab) -> None:
@@ -65,11 +64,7 @@ def test_slices_of_a_claimed_device_on_the_usb_give_the_claim_back(lab: Lab) -> 
     for percent in (70, 30):
         arguments = ("--device", str(lab.usb_path), "--slices", "--per-open", "0")
         lab.burn(str(percent), *arguments, percent=percent, tpu=USB)
-    lab.until(both_granted)
-    time.sleep(SETTLE_S)
-    inferred = lab.inferred(MEASURE_S)
-    assert 100 * inferred["70"] / sum(inferred.values()) == pytest.approx(70, abs=2.0)
-    assert overlaps(lab.tpus.log()) == []
+    assert_70_to_30(lab)
 
 
 def test_a_limit_holds_when_nobody_else_wants_it(lab: Lab) -> None:
