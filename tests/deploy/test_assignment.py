@@ -14,6 +14,7 @@ from onenode.api_server import ApiServer
 from deviceplugin.accelerator_node import accelerator_node
 from deviceplugin.ledger import Allocation, Owner
 from edgeshare.devices import Device
+from edgeshare.health import HEALTHY, Health, Reason, Source
 from edgeshare.units import unit_id
 
 ACCOUNT = "system:serviceaccount:edgeshare:edgeshare"
@@ -129,9 +130,10 @@ def impersonate(installed: ApiServer, tmp_path_factory: pytest.TempPathFactory) 
 
 def node_object(name: str, healthy: bool = True) -> dict[str, Any]:
     """An AcceleratorNode as a plugin writes it."""
+    fallen = Health(False, Reason.FELL_OFF_BUS, "XID 79", "after a reset", Source.DRIVER_EVENT, 1_000_000_000)
     devices = [
-        Device("GPU-a", 0, "Tesla T4", 16_000, healthy=healthy, cause="" if healthy else "XID 79"),
-        Device("GPU-b", 1, "Tesla T4", 16_000),
+        (Device("GPU-a", 0, "Tesla T4", 16_000), HEALTHY if healthy else fallen),
+        (Device("GPU-b", 1, "Tesla T4", 16_000), HEALTHY),
     ]
     units = frozenset(unit_id("GPU-a", unit) for unit in range(30))
     owner = Owner("team", "trainer", "main", "uid-1")
