@@ -51,7 +51,7 @@ def picks(pick: Pick, device: Device) -> bool:
         pick.id in (None, device.id, device.parent)
         and pick.index in (None, device.index)
         and pick.kind in (None, device.accelerator)
-        and (pick.model is None or _spelled(pick.model) == _spelled(device.model))
+        and (pick.model is None or _spelled(pick.model) in _models(device))
     )
 
 
@@ -71,6 +71,12 @@ def _faults(found: Sequence[Device], config: NodeConfig) -> Iterable[str]:
                 yield f"{key} names a device that is not there ({pick}): correct it; this node has {there}"
     if found and not any(_is_shared(device, config) for device in found):
         yield f"include and exclude leave none of the {len(found)} devices of this node to share: correct them"
+
+
+def _models(device: Device) -> set[str]:
+    model = _spelled(device.model)
+    # NVML names a MIG device by its GPU's model and its own profile, with this between.
+    return {model, model.partition(" mig ")[0]} if device.parent else {model}
 
 
 def _spelled(model: str) -> str:

@@ -36,6 +36,18 @@ def test_a_pick_picks_the_devices_of_which_all_is_true_that_it_gives(pick: Pick,
     assert tuple(device for device in ALL if picks(pick, device)) == picked
 
 
+@pytest.mark.parametrize(
+    ("model", "picked"),
+    [
+        ("nvidia-a100-sxm4-40gb", (A100, PART)),
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", (PART,)),
+        ("NVIDIA A100-SXM4-40GB MIG 2g.10gb", ()),
+    ],
+)
+def test_a_model_of_gpus_is_one_of_their_mig_devices_too(model: str, picked: tuple[Device, ...]) -> None:
+    assert tuple(device for device in (T4, A100, PART) if picks(Pick(model=model), device)) == picked
+
+
 def test_whoever_names_a_gpu_means_its_mig_devices_too() -> None:
     assert select((T4, PART), NodeConfig(exclude=(Pick(id="GPU-c"),)), ()).devices == (T4,)
     selection = select((T4, PART), NodeConfig(include=(Pick(id="GPU-c"),)), ())
