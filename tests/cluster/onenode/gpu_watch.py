@@ -15,8 +15,8 @@ LOOK_S = 0.02
 class GpuWatch:
     """A context manager that looks again and again, in a thread of its own.
 
-    Pods are known by the tag of their processes; ``percents`` says which part of each of its GPUs a pod asks for, and
-    may grow."""
+    Pods are known by the tag of their processes, of those that start from now on; ``percents`` says which part of each
+    of its GPUs a pod asks for, and may grow."""
 
     def __init__(self, directory: Path, percents: Mapping[str, int]) -> None:
         self.seen: defaultdict[str, set[str]] = defaultdict(set)
@@ -25,7 +25,10 @@ class GpuWatch:
         """GPU → the most that live processes on it asked for together, in percent."""
         self.at_peak: dict[str, list[str]] = {}
         """GPU → whose processes those were."""
-        self._directory = directory
+        self._machine = Machine(directory)
+        self._uuids = [gpu.uuid for gpu in self._machine.gpus()]
+        # Processes that are over are known for long, and another run of a test gives the same tags.
+        self._last_id = max((process.id for process in self._machine.processes()), default=-1)
         self._percents = percents
         self._stop = threading.Event()
         self._fault: Exception | None = None
@@ -45,20 +48,18 @@ class GpuWatch:
 
     def _run(self) -> None:
         try:
-            machine = Machine(self._directory)
-            uuids = [gpu.uuid for gpu in machine.gpus()]
             while not self._stop.wait(LOOK_S):
-                self._look(machine, uuids)
+                self._look()
         except Exception as fault:
             self._fault = fault
 
-    def _look(self, machine: Machine, uuids: list[str]) -> None:
+    def _look(self) -> None:
         live = defaultdict(set)
-        for process in machine.processes():
-            if process.tag not in self._percents:
+        for process in self._machine.processes():
+            if process.id <= self._last_id or process.tag not in self._percents:
                 continue
-            for uuid, memory_bytes, executed_ns in zip(uuids, process.memory_bytes, process.executed_ns, strict=True):
-                if memory_bytes or executed_ns:
+            for uuid, *used in zip(self._uuids, process.memory_bytes, process.executed_ns, strict=True):
+                if any(used):
                     self.seen[process.tag].add(uuid)
                     if process.alive:
                         live[uuid].add(process.tag)
