@@ -28,6 +28,8 @@ class ApiServer:
         self.accelerator_nodes: dict[str, dict[str, Any]] = {}
         self.events: list[dict[str, Any]] = []
         self.reads = 0
+        self.pages: list[int] = []
+        """How many pods each page of a list of them had."""
         self.patches = 0
         self.applies = 0
         self.broken = False
@@ -111,7 +113,9 @@ class ApiServer:
         match (method, address.path.strip("/").split("/")[2:]):
             case ("GET", ["pods"]):
                 assert query["fieldSelector"] == "spec.nodeName=n1"
-                return 200, self._list(list(self.pods.values()))
+                page = self._list(list(self.pods.values()), query)
+                self.pages.append(len(page["items"]))
+                return 200, page
             case ("GET", ["namespaces", namespace, "pods", name]):
                 self.reads += 1
                 return found(self.pods.get((namespace, name)))
@@ -132,7 +136,7 @@ class ApiServer:
                 return 201, body
             case ("GET", ["v1alpha1", "acceleratornodes"]):
                 assert query["fieldSelector"] == "metadata.name=n1"
-                return 200, self._list(list(self.accelerator_nodes.values()))
+                return 200, self._list(list(self.accelerator_nodes.values()), query)
             case ("PATCH", ["v1alpha1", "acceleratornodes", name]):
                 assert content_type == "application/apply-patch+yaml"
                 assert query["force"] == "true"
@@ -143,8 +147,12 @@ class ApiServer:
                 return 200, body
         return 405, {"message": f"{method} {url} is not served here"}
 
-    def _list(self, items: list[dict[str, Any]]) -> dict[str, Any]:
-        return {"metadata": {"resourceVersion": str(self._version)}, "items": items}
+    def _list(self, items: list[dict[str, Any]], query: dict[str, str]) -> dict[str, Any]:
+        """A page, as large as is asked for."""
+        begin = int(query.get("continue", 0))
+        end = begin + int(query.get("limit", len(items)))
+        following = {"continue": str(end)} if end < len(items) else {}
+        return {"metadata": {"resourceVersion": str(self._version), **following}, "items": items[begin:end]}
 
     def _annotate(self, namespace: str, name: str, body: dict[str, Any]) -> tuple[int, Any]:
         if self.no_annotations:

@@ -47,6 +47,21 @@ async def test_equal_pods_get_each_its_own_gpu(in_cluster: Node, api: ApiServer)
     }
 
 
+async def test_pods_that_were_bound_before_the_plugin_started_are_known_however_many(
+    node: Node, api: ApiServer
+) -> None:
+    gpus = [(FIRST, SECOND)[number % 2] for number in range(20)]
+    pods = [assigned(api, Pod(f"pod-{number}", {"main": 10}), gpu) for number, gpu in enumerate(gpus)]
+    await node.start_manager()
+    await node.start_plugin(kubeconfig=str(node.root / "kubeconfig"), node_name="n1")
+    await node.kubelet.until(healthy=200)
+    await until(lambda: sum(api.pages) == len(pods))
+    assert len(api.pages) > 1
+    assert [await device_of(node, pod) for pod in pods] == [{gpu} for gpu in gpus]
+    # Of none it had to ask.
+    assert api.reads == 0
+
+
 async def test_whole_gpus_are_the_assigned_ones(in_cluster: Node, api: ApiServer) -> None:
     assert await device_of(in_cluster, assigned(api, Pod("one", {"main": 100}), SECOND)) == {SECOND}
     # No preference is asked for here: just as many units are left.
@@ -271,6 +286,7 @@ async def test_the_accelerator_node_tells_devices_and_allocations(in_cluster: No
     }
     (owner,) = api.accelerator_nodes["n1"]["metadata"]["ownerReferences"]
     assert owner == {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "uid-of-n1"}
+    await asyncio.sleep(2)  # what it wrote was told back to it, and led to another look
     before = datetime.now(UTC).replace(microsecond=0)
     in_cluster.machine.inject_xid(UUIDS.index(FIRST), 62)
     await until(lambda: status(api)["healthyCount"] == 1)
