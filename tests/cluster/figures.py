@@ -9,12 +9,12 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from onenode.binaries import KUBELETS, KUBERNETES
 from onenode.errors import NodeError
+from onenode.footprint import working_set_mib
 from onenode.given import SOCKET
 from onenode.layout import PLUGIN_SOCKET, default_layout
 from onenode.node import Node
@@ -30,7 +30,6 @@ from bench.report import Row, Target, as_table
 from edgeshare.errors import Unavailable
 from edgeshare.names import GPU_PERCENT
 from edgeshare.podresources import PodResources
-from edgeshare.units import MIB
 
 RESTARTS = 7
 PODS = 100
@@ -39,14 +38,6 @@ IDLE_S = 60.0
 LOOK_S = 0.05  # the kubelet answers 100 calls a second for everybody
 READY = {PLUGIN: "edgeshare deviceplugin: ready", MANAGER: "edgeshare sharemgr node: ready"}
 """How each begins to say that it is: the plugin, each time that the kubelet has its list."""
-
-
-@dataclass(frozen=True)
-class Footprint:
-    """What a container uses."""
-
-    working_set_mib: float
-    cpu_s: float
 
 
 def figures() -> None:
@@ -80,14 +71,14 @@ def measure(node: Node) -> Iterator[Row]:
 
 def footprint(node: Node, parts: Parts) -> Iterator[Row]:
     """Memory and processor time of a node on which nothing happens."""
+    pids = {name: node.container_pid(parts.container(name)) for name in READY}
     time.sleep(SETTLE_S)
-    before = {name: used(node, parts, name) for name in READY}
+    before = {name: cpu_seconds(pid) for name, pid in pids.items()}
     time.sleep(IDLE_S)
-    after = {name: used(node, parts, name) for name in READY}
-    sizes = {name: each.working_set_mib for name, each in after.items()}
+    percent = {name: 100 * (cpu_seconds(pid) - before[name]) / IDLE_S for name, pid in pids.items()}
+    sizes = {name: working_set_mib(pid) for name, pid in pids.items()}
     settings: dict[str, str | float] = {name: f"{size:.0f} MiB" for name, size in sizes.items()}
     yield Row("working set, plugin and manager", "MiB", [sum(sizes.values())], settings, target=Target(100))
-    percent = {name: 100 * (after[name].cpu_s - before[name].cpu_s) / IDLE_S for name in READY}
     shares: dict[str, str | float] = {name: f"{each:.2f} %" for name, each in percent.items()}
     yield Row("processor, idle", "% of a core", [sum(percent.values())], shares, target=Target(0.5))
 
@@ -98,7 +89,9 @@ def starts(node: Node, parts: Parts) -> Iterator[Row]:
     for _ in range(RESTARTS):
         parts.kill(*READY)
         until(lambda: parts.life() is not None, "the plugin is registered")
-        runs.append(max(ready_unix_s(node, name) - started_unix_s(pid_of(node, parts, name)) for name in READY))
+        runs.append(
+            max(ready_unix_s(node, name) - started_unix_s(node.container_pid(parts.container(name))) for name in READY)
+        )
     yield Row("start until registered", "s", runs, target=Target(2))
 
 
@@ -147,28 +140,6 @@ def within(counts: dict[float, float], share: float) -> float:
             return below if bound == float("inf") else below + (bound - below) * part
         below, below_count = bound, count
     return below
-
-
-def used(node: Node, parts: Parts, name: str) -> Footprint:
-    """A container's working set, as `kubectl top` counts it: its cgroup's usage less inactive file pages."""
-    pid = pid_of(node, parts, name)
-    groups = {}
-    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
-        _, controllers, path = line.split(":", 2)
-        groups.update(dict.fromkeys(controllers.split(","), path.lstrip("/")))
-    top = Path("/sys/fs/cgroup")
-    if "memory" in groups:
-        folder, usage, inactive = top / "memory" / groups["memory"], "memory.usage_in_bytes", "total_inactive_file"
-    else:
-        folder, usage, inactive = top / groups[""], "memory.current", "inactive_file"
-    stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-    size = int((folder / usage).read_text()) - int(stat[inactive])
-    return Footprint(size / MIB, cpu_seconds(pid))
-
-
-def pid_of(node: Node, parts: Parts, name: str) -> int:
-    """The process of one of edgeshare's containers."""
-    return node.container_pid(parts.container(name))
 
 
 def ready_unix_s(node: Node, name: str) -> float:

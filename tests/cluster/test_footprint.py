@@ -1,0 +1,26 @@
+"""edgeshare fits on an edge node."""
+
+import pytest
+from onenode.footprint import working_set_mib
+from onenode.node import Node
+from onenode.parts import MANAGER, PLUGIN, Parts
+from onenode.pods import Pods
+
+from edgeshare.names import GPU_PERCENT
+
+LIMIT_MIB = 100
+
+
+@pytest.fixture
+def busy(pods: Pods) -> list[str]:
+    """Pods that have run, so that both parts have done all that they do."""
+    names = [f"guest-{number}" for number in range(4)]
+    for name in names:
+        pods.start(name, "--seconds", "1", limits={GPU_PERCENT: 30})
+    pods.wait("jsonpath={.status.phase}=Succeeded", *names)
+    return names
+
+
+def test_plugin_and_manager_together_stay_within_a_hundred_mebibytes(busy: list[str], node: Node, parts: Parts) -> None:
+    sizes = {name: working_set_mib(node.container_pid(parts.container(name))) for name in (PLUGIN, MANAGER)}
+    assert sum(sizes.values()) <= LIMIT_MIB, sizes
