@@ -179,11 +179,12 @@ async def test_a_device_that_is_not_well_is_told_with_its_resource_and_refused_b
 async def test_a_node_without_one_says_nothing_of_them_until_there_is_one(node: Node, api: ApiServer) -> None:
     machine = TpuNode(node, api)
     await machine.start(metrics_address="127.0.0.1:0")
+    await node.until_said(f"registered as {GPU_PERCENT}")
     assert machine.kubelet.asked == 0
     assert await node.page("/readyz") == (200, "ok\n")
     assert TPU_PERCENT not in (await node.page("/metrics"))[1]
     add_tpus(node.machine_dir, PCIE)
-    await machine.kubelet.until(healthy=100)
+    await node.until_said(f"registered as {TPU_PERCENT}")
     assert 'edgeshare_deviceplugin_registered{resource="edge/tpu-percent"} 1.0' in (await node.page("/metrics"))[1]
 
 
