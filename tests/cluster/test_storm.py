@@ -5,6 +5,7 @@ says is over. What the pods did is seen by the simulated driver alone."""
 
 import random
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import pytest
@@ -60,7 +61,7 @@ class Storm:
     struck: set[str] = field(default_factory=set)
     """Bound while kubelet or plugin was away, or not over when one was killed."""
     out_of_order: set[str] = field(default_factory=set)
-    """Bound while the kubelet was away, the youngest first: it looks at the oldest first."""
+    """Bound while the kubelet was away, equal ones the youngest first."""
     twins: int = 0
     """Bindings of the same size to different GPUs, one right after the other."""
 
@@ -165,14 +166,27 @@ class Scene:
         self.bind(storm, burst[:before])
         if "plugin" in kind:
             self.node.kill_container(plugin)
-        if "kubelet" in kind:
+        if kind == "kubelet":
+            self._kill_kubelet(storm, burst[before:])
+        elif kind == "plugin":
+            self.bind(storm, burst[before:])
+        else:
             with self.node.kubelet_down(kill=True):
                 self.bind(storm, burst[before:])
-                storm.out_of_order.update(name for name, _ in burst[before:])
-        else:
-            self.bind(storm, burst[before:])
         storm.struck |= storm.live
         self.parts.until_registered_after(life)
+
+    def _kill_kubelet(self, storm: Storm, burst: Burst) -> None:
+        """Binds a burst meanwhile, of which the new kubelet hears all at once, when the plugin has registered: it takes
+        the oldest first."""
+        address = self.parts.address()
+        before = self.parts.figures(address).get("registrations_total", 0)
+        with ExitStack() as until_registered:
+            with self.node.kubelet_down(kill=True):
+                self.bind(storm, burst)
+                storm.out_of_order.update(name for name, _ in burst)
+                until_registered.enter_context(self.node.api_server_hung())
+            until(lambda: self.parts.figures(address).get("registrations_total", 0) > before, "the plugin registers")
 
     @staticmethod
     def _pod(storm: Storm, name: str) -> dict[str, object]:
@@ -231,6 +245,7 @@ def test_a_storm_over_restarts_puts_no_pod_on_another_gpu_and_leaves_nothing_all
     assert all(text.startswith("UnexpectedAdmissionError") for text in storm.failed.values()), storm.failed
     # It was a storm.
     assert storm.twins > PODS / 10
+    assert storm.out_of_order & storm.succeeded
     assert min(watch.peaks[gpu] for gpu in gpus) > 50
 
     scene.pods.delete_all()

@@ -95,6 +95,15 @@ class Daemons:
         self._signal(name, signal.SIGKILL, None)
         (self._pids / name).unlink(missing_ok=True)
 
+    def hang(self, name: str, hung: bool) -> None:
+        """Keep the process from running, or let it go on; who calls it waits."""
+        pidfd = self._open(name)
+        if pidfd is not None:
+            try:
+                signal.pidfd_send_signal(pidfd, signal.SIGSTOP if hung else signal.SIGCONT)
+            finally:
+                os.close(pidfd)
+
     def crash(self) -> None:
         """Kill every process, as a machine that is out of memory does, and return when they are gone."""
         for pid_file in self._pids.iterdir():

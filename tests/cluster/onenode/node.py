@@ -145,6 +145,15 @@ class Node:
         """The process of one of the node's own programs, as `kubelet`. Raises NodeError where it does not run."""
         return self._daemons.pid(name)
 
+    @contextmanager
+    def api_server_hung(self) -> Iterator[None]:
+        """The API server answers nobody until the end; nothing that asks it must be waited for meanwhile."""
+        self._daemons.hang("api-server", hung=True)
+        try:
+            yield
+        finally:
+            self._daemons.hang("api-server", hung=False)
+
     def kill_container(self, container: str) -> None:
         """Kill all processes of a running container, as a machine that is out of memory does.
 

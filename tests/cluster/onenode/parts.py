@@ -56,10 +56,16 @@ class Parts:
                 f"{name} is back",
             )
 
-    def figures(self) -> dict[str, float]:
-        """The plugin's metrics: name, and values of the labels, separated by commas. None where it does not answer."""
-        address = self._node.kubectl("get", "pods", IN_NAMESPACE, "-o", "jsonpath={.items[0].status.podIP}")
-        with closing(http.client.HTTPConnection(address, METRICS_PORT, timeout=METRICS_S)) as connection:
+    def address(self) -> str:
+        """The IP address of the pod, which it keeps."""
+        return self._node.kubectl("get", "pods", IN_NAMESPACE, "-o", "jsonpath={.items[0].status.podIP}")
+
+    def figures(self, address: str = "") -> dict[str, float]:
+        """The plugin's metrics: name, and values of the labels, separated by commas. None where it does not answer.
+        Without the address the API server is asked for it."""
+        with closing(
+            http.client.HTTPConnection(address or self.address(), METRICS_PORT, timeout=METRICS_S)
+        ) as connection:
             try:
                 connection.request("GET", "/metrics")
                 text = connection.getresponse().read().decode()
