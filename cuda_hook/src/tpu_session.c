@@ -166,8 +166,12 @@ static bool granted(uint32_t word, uint64_t now_ns)
 {
     struct es_request record = {{ES_REQUEST, sizeof(record), 0}};
 
-    if ((word & ES_GATE_HELD) != 0 && es_gate_number(word) != tpu.released) {
-        tpu.number = es_gate_number(word);
+    const uint32_t number = es_gate_number(word);
+
+    /* One that was called back before this process woke is its own all the same: nobody else has the device until it is
+     * given back, and on a busy machine the next slice would be over as soon. */
+    if (number != 0 && number != tpu.released) {
+        tpu.number = number;
         tpu.granted_ns = now_ns;
         tpu.requested = false;
         return true;

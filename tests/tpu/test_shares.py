@@ -151,6 +151,26 @@ def test_one_that_is_stopped_keeps_it(lab: Lab) -> None:
     assert line(other) == "open"
 
 
+def test_a_slice_that_was_over_before_its_process_woke_is_used_all_the_same(lab: Lab) -> None:
+    """On a busy machine a process may wake later than its slice lasts, each time."""
+    lab.manager()
+    for name in ("keeper", "late", "rival"):
+        lab.allocate(name, 30)
+    keeper = lab.client("keeper", KEEPS_OPEN)
+    assert line(keeper) == "open"
+    late = lab.client("late", KEEPS_OPEN)
+    lab.until(lambda status: any(each.state == ALLOCATION_STATE_WAITING for each in status.allocations))
+    os.kill(late.pid, signal.SIGSTOP)
+    tell(keeper)
+    lab.until(lambda status: any(each.allocation.id == "late" and each.grants for each in status.allocations))
+    rival = lab.client("rival", KEEPS_OPEN)
+    lab.until(lambda status: any(each.allocation.id == "late" and each.revokes for each in status.allocations))
+    os.kill(late.pid, signal.SIGCONT)
+    assert line(late) == "open"
+    tell(late)
+    assert line(rival) == "open"
+
+
 def test_processes_of_one_allocation_wait_for_each_other(lab: Lab) -> None:
     lab.manager()
     lab.allocate("both", 50)
