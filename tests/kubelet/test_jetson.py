@@ -1,0 +1,40 @@
+"""A node that is a Jetson: no NVML, one GPU whose memory is the processors' too."""
+
+from pathlib import Path
+
+import pytest
+from node_under_test import Node
+from scripted_kubelet import AdmissionError, Pod
+
+from simgpu.trees import JETSONS, add_jetson
+
+SERIAL = "1421919056789"
+BOARD = JETSONS["nano"]
+
+
+@pytest.mark.parametrize(("devices", "nodes"), [("device-nodes", BOARD.nodes), ("envvar", ())])
+async def test_pods_share_it_and_get_its_device_nodes_or_the_runtimes_own_mode_alone(
+    node: Node, monkeypatch: pytest.MonkeyPatch, devices: str, nodes: tuple[str, ...]
+) -> None:
+    root = node.root / "host"
+    add_jetson(root, BOARD, SERIAL)
+    monkeypatch.setenv("LD_LIBRARY_PATH", "")
+    inventory = {"root": str(root), "sources": ["nvml", "jetson"], "jetson_reserve_mib": 964}
+    await node.start_manager(inventory=inventory)
+    await node.start_plugin(driver=False, inventory=inventory, injection={"devices": devices})
+    await node.kubelet.until(healthy=100)
+    answers = []
+    for name, units in (("first", 30), ("second", 70)):
+        pod = Pod(name, {"main": units})
+        await node.kubelet.admit(pod)
+        answers.append(await node.kubelet.start_container(pod, "main"))
+    allocations = await node.allocations()
+    assert {name: (list(each.device_ids), each.memory_mib) for name, each in allocations.items()} == {
+        "first/main": ([SERIAL], 900),
+        "second/main": ([SERIAL], 2100),
+    }
+    for answer in answers:
+        assert {Path(each.container_path).name for each in answer.devices} == {Path(each).name for each in nodes}
+        assert answer.envs["NVIDIA_VISIBLE_DEVICES"] == "all"
+    with pytest.raises(AdmissionError):
+        await node.kubelet.admit(Pod("third", {"main": 10}))
