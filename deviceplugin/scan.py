@@ -69,6 +69,8 @@ class Scan:
             await self.look(changed, stop)
             await first_of(stop, timeout_s=LOOK_PAUSE_S)
             await first_of(stop, reloaded, self._hurry, timeout_s=self._settings.now.rescan_s)
+        if self._reading is not None:
+            await asyncio.wait([self._reading], timeout=detached.CLOSE_S)
         for close in (self._health.close, self._inventories.close):
             await detached.close(close)
 

@@ -9,22 +9,33 @@ from typing import TypeVar
 T = TypeVar("T")
 
 CLOSE_S = 2.0
+"""So long a process waits, at its end, for a call that may never come back."""
 
 
 def call(function: Callable[[], T]) -> asyncio.Future[T]:
     """Its result, from a thread of its own. Unlike asyncio's, the process does not wait for that one when it ends."""
-    result: Future[T] = Future()
+    outcome: Future[T] = Future()
 
     def run() -> None:
-        # From here on it has a result, whether or not somebody still waits for it.
-        result.set_running_or_notify_cancel()
+        # From here on it has one, whether or not somebody still waits for it.
+        outcome.set_running_or_notify_cancel()
         try:
-            result.set_result(function())
+            outcome.set_result(function())
         except Exception as error:  # whoever awaits it raises it
-            result.set_exception(error)
+            outcome.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    return asyncio.wrap_future(result)
+    return asyncio.wrap_future(outcome)
+
+
+async def result(function: Callable[[], T]) -> T:
+    """The same, waited for. Who is cancelled meanwhile ends when the call is over, so that what it uses can be closed,
+    or else after CLOSE_S."""
+    called = call(function)
+    try:
+        return await asyncio.shield(called)
+    finally:
+        await asyncio.wait([called], timeout=CLOSE_S)
 
 
 async def close(function: Callable[[], None]) -> None:

@@ -90,7 +90,7 @@ class Manager:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(stopping.wait(), RESCAN_S)
                     break
-                inventory = await detached.call(lambda: find_inventory(self._config.inventory, True))
+                inventory = await detached.result(lambda: find_inventory(self._config.inventory, True))
                 if inventory is not None:
                     return inventory
         return None

@@ -63,7 +63,7 @@ async def watch(
     """
     while True:
         begin()
-        observation = await detached.call(partial(observe, inventory, devices))
+        observation = await detached.result(partial(observe, inventory, devices))
         was = {device.id: device.healthy for device in devices}
         for device in observation.devices:
             if was.get(device.id, device.healthy) != device.healthy:
