@@ -20,19 +20,21 @@ from onenode.layout import PLUGIN_SOCKET, default_layout
 from onenode.node import Node
 from onenode.parts import DAEMONSET, MANAGER, PLUGIN, Parts
 from onenode.pods import Pods, container, pod
-from onenode.release import GPUS
+from onenode.release import GPUS, install
 from onenode.script import main
 from onenode.waiting import until
 from rich.console import Console
 
 from bench.host import cpu_seconds, describe_host
 from bench.report import Row, Target, as_table
+from deviceplugin.config import NodeConfig
 from edgeshare.errors import Unavailable
 from edgeshare.names import GPU_PERCENT
 from edgeshare.podresources import PodResources
 
 RESTARTS = 7
 PODS = 100
+PERCENT = 10  # of a simulated GPU: a context fits into its part of the memory
 SETTLE_S = 30.0
 IDLE_S = 60.0
 LOOK_S = 0.05  # the kubelet answers 100 calls a second for everybody
@@ -59,6 +61,7 @@ def figures() -> None:
 def measure(node: Node) -> Iterator[Row]:
     """The figures, as they come."""
     parts = Parts(node)
+    install(node, rescan_s=NodeConfig().rescan_s)
     yield from footprint(node, parts)
     yield from starts(node, parts)
     for kubelet in KUBELETS:
@@ -67,6 +70,7 @@ def measure(node: Node) -> Iterator[Row]:
         yield kubelet_restarts(node, settings)
         yield from allocates(node, parts, settings)
     node.use_kubelet(KUBERNETES)
+    install(node)
 
 
 def footprint(node: Node, parts: Parts) -> Iterator[Row]:
@@ -115,7 +119,7 @@ def allocates(node: Node, parts: Parts, settings: dict[str, str | float]) -> Ite
     names = [f"short-{number}" for number in range(PODS)]
     before = parts.figures()
     try:
-        limits = {GPU_PERCENT: 1}
+        limits = {GPU_PERCENT: PERCENT}
         pods.create(*(pod(name, [container(name, "main", "--seconds", "0.1", limits=limits)]) for name in names))
         pods.wait("jsonpath={.status.phase}=Succeeded", *names)
     finally:

@@ -16,6 +16,7 @@ from onenode.workload import workload_image
 NAME = "edgeshare"  # of the release and of its namespace
 MACHINE = Path("/dev/shm/edgeshare-test-node")  # shared memory, so that the simulated GPUs' clock is in no file
 GPUS = 2
+HURRIED_RESCAN_S = 1  # whoever waits for two looks at a GPU waits for a fifth of the time that it takes by default
 TIMEOUT = "--timeout=3m"  # a safety limit for a loaded machine; it takes some ten seconds
 # The host folders that the chart mounts: the sockets' and the state's.
 HOST_FOLDERS = (Path("/run/edgeshare"), Path("/var/lib/edgeshare"))
@@ -23,7 +24,7 @@ PACKAGES = f"/opt/edgeshare/lib/python{sys.version_info[0]}.{sys.version_info[1]
 SIMULATED_LIBRARIES = f"{PACKAGES}/simgpu/lib"
 
 
-def install(node: Node) -> str:
+def install(node: Node, *, rescan_s: int = HURRIED_RESCAN_S) -> str:
     """Install this tree, or upgrade to it, and return its image's name once everything is ready.
 
     Raises NodeError when something does not become ready.
@@ -43,7 +44,7 @@ def install(node: Node) -> str:
     where = [f"--kubeconfig={node.layout.kubeconfig}", f"--namespace={NAME}", "--create-namespace"]
     run(
         [program(HELM, "helm"), "upgrade", "--install", NAME, PROJECT / "deploy/chart", *where, "--values=-"],
-        stdin=json.dumps(values(name)),
+        stdin=json.dumps(values(name, rescan_s)),
     )
     in_namespace = (f"--namespace={NAME}", f"daemonset/{NAME}")
     try:
@@ -58,14 +59,13 @@ def install(node: Node) -> str:
     return name
 
 
-def values(image: str) -> dict[str, object]:
+def values(image: str, rescan_s: int) -> dict[str, object]:
     """The chart's values for a node whose GPUs are simulated."""
     repository, _, tag = image.rpartition(":")
     return {
         "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
-        # Where the simulated GPUs' device files are; and whoever waits for two looks at a GPU waits for a fifth of the
-        # time that it takes by default.
-        "devicePlugin": {"config": {"node_dev": str(MACHINE / "dev"), "rescan_s": 1}},
+        # Where the simulated GPUs' device files are.
+        "devicePlugin": {"config": {"node_dev": str(MACHINE / "dev"), "rescan_s": rescan_s}},
         "extraEnv": [
             {"name": "LD_LIBRARY_PATH", "value": SIMULATED_LIBRARIES},
             {"name": "SIMGPU_MACHINE", "value": str(MACHINE)},
