@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from deviceplugin.waiting import first_of
-from edgeshare.errors import Unavailable
+from edgeshare.errors import EdgeshareError
 
 logger = logging.getLogger(__name__)
 
@@ -21,18 +21,23 @@ async def keep(
     next_changes: Callable[[], Sequence[asyncio.Event]],
     complaint: str,
     stop: asyncio.Event,
+    *,
+    pause_s: float = PAUSE_S,
+    every_s: float | None = None,
+    again_s: float = AGAIN_S,
 ) -> None:
-    """Looks now and at each change, until ``stop``. What ``look`` cannot do it says by raising Unavailable: the log has
-    it once, after ``complaint``."""
+    """Looks now, at each change and every ``every_s``, until ``stop``, with at least ``pause_s`` in between. What
+    ``look`` cannot do it says by raising an EdgeshareError: the log has it once, after ``complaint``, and it looks
+    again after ``again_s``."""
     said = ""
     while not stop.is_set():
         changes = next_changes()
         try:
             await look()
             said = ""
-        except Unavailable as error:
+        except EdgeshareError as error:
             if str(error) != said:
                 said = str(error)
                 logger.warning("%s: %s", complaint, error)
-        await first_of(stop, timeout_s=PAUSE_S)
-        await first_of(stop, *changes, timeout_s=AGAIN_S if said else None)
+        await first_of(stop, timeout_s=pause_s)
+        await first_of(stop, *changes, timeout_s=again_s if said else every_s)

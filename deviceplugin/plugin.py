@@ -6,6 +6,7 @@ import logging
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from deviceplugin.config import Config
 from deviceplugin.devices import Devices, DevicesOfKind
 from deviceplugin.health_watch import HealthWatch
 from deviceplugin.holdings import Holdings
+from deviceplugin.keeping import keep
 from deviceplugin.kinds import EDGETPU, GPU, Kind
 from deviceplugin.ledger import Ledger
 from deviceplugin.library import Library
@@ -163,7 +165,13 @@ class Plugin:
             if self._cluster is not None:
                 tasks.create_task(self._cluster.run(stop))
             tasks.create_task(self._compare(stop))
-            tasks.create_task(self._meet_node(stop))
+            if self._node is not None:
+                complaint = "the node is not told of its GPUs, nor asked for its config"
+                meet = partial(self._meet_node, self._node)
+                meeting = keep(
+                    meet, self._node_changes, complaint, stop, pause_s=0, every_s=NODE_STATUS_S, again_s=NODE_RETRY_S
+                )
+                tasks.create_task(meeting)
             tasks.create_task(self._tell_manager(stop))
             tasks.create_task(self._reloading.run(stop, hangup, self._node_changed.set))
             tasks.create_task(self._specs.run(stop))
@@ -228,23 +236,15 @@ class Plugin:
                     said = str(error)
                     logger.warning("allocations not compared: %s", error)
 
-    async def _meet_node(self, stop: asyncio.Event) -> None:
-        said = ""
-        while self._node is not None and not stop.is_set():
-            self._node_changed.clear()
-            try:
-                await self._notices.write(self._node.warn)
-                await self._node.tell_health(self._health.changes)
-                await self._reloading.choose(self._node)
-                await self._node.tell_memory(self._devices.now)
-                said = ""
-            except EdgeshareError as error:
-                if str(error) != said:
-                    said = str(error)
-                    logger.warning("the node is not told of its GPUs, nor asked for its config: %s", error)
-            await first_of(
-                stop, self._node_changed, self._notices.news, timeout_s=NODE_RETRY_S if said else NODE_STATUS_S
-            )
+    async def _meet_node(self, node: Node) -> None:
+        await self._notices.write(node.warn)
+        await node.tell_health(self._health.changes)
+        await self._reloading.choose(node)
+        await node.tell_memory(self._devices.now)
+
+    def _node_changes(self) -> tuple[asyncio.Event, ...]:
+        self._node_changed.clear()
+        return self._node_changed, self._notices.news
 
     async def _tell_manager(self, stop: asyncio.Event) -> None:
         """The manager's status shows devices as they are known here: by itself it sees no reset."""
