@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import time
 
 import pytest
@@ -22,6 +23,16 @@ os.close(fd)
 print("closed", flush=True)
 sys.stdin.readline()
 """
+
+
+def keeper_of(lab: Lab, *others: str) -> "subprocess.Popen[str]":
+    """A program that has the device open, of an allocation beside these."""
+    lab.manager()
+    for name in ("keeper", *others):
+        lab.allocate(name, 30)
+    keeper = lab.client("keeper", KEEPS_OPEN)
+    assert line(keeper) == "open"
+    return keeper
 
 
 def both_granted(status: NodeStatus) -> bool:
@@ -100,11 +111,7 @@ def test_one_of_the_latency_class_waits_for_no_more_than_what_runs(lab: Lab) -> 
 
 
 def test_who_keeps_it_open_holds_it_and_status_says_so_and_who_waits(lab: Lab) -> None:
-    lab.manager()
-    lab.allocate("keeper", 30)
-    lab.allocate("other", 30)
-    keeper = lab.client("keeper", KEEPS_OPEN)
-    assert line(keeper) == "open"
+    keeper = keeper_of(lab, "other")
     other = lab.client("other", KEEPS_OPEN)
     # Far longer than a slice and all grace: it is not called back, and nobody is granted beside it.
     status = lab.until(lambda status: any(each.holding_ns > 2_000_000_000 for each in status.allocations))
@@ -124,11 +131,7 @@ def test_who_keeps_it_open_holds_it_and_status_says_so_and_who_waits(lab: Lab) -
 
 
 def test_who_dies_with_it_open_gives_it_back(lab: Lab) -> None:
-    lab.manager()
-    lab.allocate("keeper", 30)
-    lab.allocate("other", 30)
-    keeper = lab.client("keeper", KEEPS_OPEN)
-    assert line(keeper) == "open"
+    keeper = keeper_of(lab, "other")
     other = lab.client("other", KEEPS_OPEN)
     lab.until(lambda status: any(each.state == ALLOCATION_STATE_WAITING for each in status.allocations))
     keeper.kill()
@@ -137,11 +140,7 @@ def test_who_dies_with_it_open_gives_it_back(lab: Lab) -> None:
 
 def test_one_that_is_stopped_keeps_it(lab: Lab) -> None:
     """Stopped or not, nobody else could open the device."""
-    lab.manager()
-    lab.allocate("keeper", 30)
-    lab.allocate("other", 30)
-    keeper = lab.client("keeper", KEEPS_OPEN)
-    assert line(keeper) == "open"
+    keeper = keeper_of(lab, "other")
     os.kill(keeper.pid, signal.SIGSTOP)
     other = lab.client("other", KEEPS_OPEN)
     status = lab.until(lambda status: any(each.waiting_ns > 1_000_000_000 for each in status.allocations))
@@ -153,11 +152,7 @@ def test_one_that_is_stopped_keeps_it(lab: Lab) -> None:
 
 def test_a_slice_that_was_over_before_its_process_woke_is_used_all_the_same(lab: Lab) -> None:
     """On a busy machine a process may wake later than its slice lasts, each time."""
-    lab.manager()
-    for name in ("keeper", "late", "rival"):
-        lab.allocate(name, 30)
-    keeper = lab.client("keeper", KEEPS_OPEN)
-    assert line(keeper) == "open"
+    keeper = keeper_of(lab, "late", "rival")
     late = lab.client("late", KEEPS_OPEN)
     lab.until(lambda status: any(each.state == ALLOCATION_STATE_WAITING for each in status.allocations))
     os.kill(late.pid, signal.SIGSTOP)
