@@ -2,7 +2,6 @@
 one, which changes nothing. Neither holds up a container."""
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from deviceplugin.bound import BoundPod
 from deviceplugin.holdings import Holdings
@@ -13,11 +12,8 @@ from deviceplugin.podwatch import BoundPods
 from deviceplugin.preference import by_device
 from edgeshare.assignment import write_assignment
 from edgeshare.errors import Unavailable
+from edgeshare.kube import Kube
 from edgeshare.names import GPU_ASSIGNMENT
-
-if TYPE_CHECKING:
-    # Where there is no cluster its client is not loaded: it is a third of the plugin's memory.
-    from edgeshare.kube import Kube
 
 REASON = "AssignmentEdited"
 
@@ -25,7 +21,7 @@ REASON = "AssignmentEdited"
 class Annotating:
     """The annotation `edge/gpu-assignment` of the node's pods."""
 
-    def __init__(self, kube: "Kube", pods: BoundPods, holdings: Holdings) -> None:
+    def __init__(self, kube: Kube, pods: BoundPods, holdings: Holdings) -> None:
         self._kube = kube
         self._pods = pods
         self._holdings = holdings

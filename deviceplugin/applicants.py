@@ -3,19 +3,15 @@ has no units yet and asks for just as many."""
 
 import logging
 from collections.abc import Awaitable, Callable, Collection
-from typing import TYPE_CHECKING
 
 from deviceplugin.bound import Applicant, allocated, applicants, is_past
 from deviceplugin.kinds import Kind
 from deviceplugin.ledger import Ledger, Owner
 from deviceplugin.owners import Listing
+from deviceplugin.podwatch import BoundPods
 from deviceplugin.preference import by_device
 from edgeshare.errors import InvalidRequest, NoRoom, Unavailable
 from edgeshare.podresources import Units
-
-if TYPE_CHECKING:
-    # Where there is no cluster its client is not loaded: it is a third of the plugin's memory.
-    from deviceplugin.podwatch import BoundPods
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +22,7 @@ Get = Callable[[str, str], Awaitable[Units | None]]
 class Applicants:
     """Without an API server nobody is known."""
 
-    def __init__(self, pods: "BoundPods | None", ledger: Ledger, get: Get, kind: Kind) -> None:
+    def __init__(self, pods: BoundPods | None, ledger: Ledger, get: Get, kind: Kind) -> None:
         self._pods = pods
         self._ledger = ledger
         self._get = get
@@ -92,7 +88,7 @@ class Applicants:
         if pod is not None:
             pod.refused = True
 
-    async def _find(self, pods: "BoundPods", listing: Listing, size: int) -> list[Applicant]:
+    async def _find(self, pods: BoundPods, listing: Listing, size: int) -> list[Applicant]:
         has_units = allocated(self._ledger)
         names = [name for name, containers in listing.items() if not (containers and all(containers.values()))]
         found = []

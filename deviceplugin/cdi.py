@@ -17,10 +17,10 @@ from deviceplugin.injection_config import OUR_GPU_KIND, OUR_VENDOR, Injection
 from deviceplugin.ledger import Ledger
 from deviceplugin.notices import Notices, Reason
 from deviceplugin.settings import Settings
-from deviceplugin.waiting import first_of
 from edgeshare.devices import Accelerator, Device, is_device_id
 from edgeshare.errors import InvalidRequest, Unavailable
 from edgeshare.inventory.tree import Tree
+from edgeshare.waiting import first_of
 
 OUR_TPU_KIND = f"{OUR_VENDOR}/tpu"
 

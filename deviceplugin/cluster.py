@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from deviceplugin.annotating import Annotating
 from deviceplugin.devices import Devices
@@ -11,10 +10,8 @@ from deviceplugin.holdings import Holdings
 from deviceplugin.pods import slim
 from deviceplugin.podwatch import BoundPods
 from deviceplugin.publishing import Publishing
-
-if TYPE_CHECKING:
-    # Where there is no cluster its client is not loaded: it is a third of the plugin's memory.
-    from edgeshare.kube import Kube
+from edgeshare.following import Following
+from edgeshare.kube import Kube
 
 
 class Cluster:
@@ -22,7 +19,7 @@ class Cluster:
 
     def __init__(
         self,
-        kube: "Kube",
+        kube: Kube,
         node_name: str,
         pods: BoundPods,
         devices: Devices,
@@ -43,8 +40,6 @@ class Cluster:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Follows the pods, and writes what others read, until ``stop``."""
-        from edgeshare.following import Following  # noqa: PLC0415
-
         following = [
             Following(
                 self._kube,

@@ -68,7 +68,7 @@ class NodeConfig(BaseModel):
     injection: Injection = Injection()
     """How a container gets its devices and the hook."""
 
-    rescan_s: Annotated[float, Field(ge=0.1, le=3600)] = 5
+    rescan_s: Annotated[float, Field(ge=0.1, le=3600)] = 10
     """How often the GPUs and their health are looked at. Each look costs the driver about a millisecond a
     GPU."""
 

@@ -6,7 +6,7 @@ Where no API server is configured, containers get the defaults, and what the kub
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deviceplugin.applicants import check_assigned
 from deviceplugin.bound import BoundPod, applicants
@@ -15,13 +15,10 @@ from deviceplugin.ledger import Allocation, Ledger, Owner, Terms
 from deviceplugin.listings import Listings
 from deviceplugin.owners import find_owner
 from deviceplugin.pods import asks_later, assignment_text, init_container, is_over, parse_terms, slim
+from deviceplugin.podwatch import BoundPods
 from edgeshare.errors import InvalidRequest, NoRoom, NotFound, Unavailable
+from edgeshare.kube import Kube
 from edgeshare.units import UNITS_PER_DEVICE, parse_request_percent
-
-if TYPE_CHECKING:
-    # Where there is no cluster its client is not loaded: it is a third of the plugin's memory.
-    from deviceplugin.podwatch import BoundPods
-    from edgeshare.kube import Kube
 
 SETTLE_S = 30
 """After its start a kubelet lists no pods for as long as it does not know them: 10 s are usual."""
@@ -34,9 +31,9 @@ class Identity:
         self,
         listings: Listings,
         ledger: Ledger,
-        kube: "Kube | None",
+        kube: Kube | None,
         node_name: str,
-        pods: "BoundPods | None",
+        pods: BoundPods | None,
         kind: Kind,
     ) -> None:
         self._listings = listings

@@ -4,8 +4,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from deviceplugin.waiting import first_of
 from edgeshare.errors import EdgeshareError
+from edgeshare.waiting import first_of
 
 logger = logging.getLogger(__name__)
 

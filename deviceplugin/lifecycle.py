@@ -20,7 +20,6 @@ from pathlib import Path
 import grpc
 
 from deviceplugin.service import Service
-from deviceplugin.waiting import Awaited, first_of, is_done
 from deviceplugin.watch import FolderWatch
 from edgeshare.errors import InvalidRequest, Unavailable
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
@@ -28,6 +27,7 @@ from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import (
     RegistrationStub,
     add_DevicePluginServicer_to_server,
 )
+from edgeshare.waiting import Awaited, first_of, is_done
 
 logger = logging.getLogger(__name__)
 

@@ -3,17 +3,13 @@
 import asyncio
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from deviceplugin.quantity import whole_number
 from edgeshare.devices import WORDS, Device
 from edgeshare.errors import Unavailable
 from edgeshare.health import Health
+from edgeshare.kube import Kube
 from edgeshare.names import CONFIG_DEFAULT, CONFIG_LABEL, GPU_MEMORY_MIB
-
-if TYPE_CHECKING:
-    # Where there is no cluster its client is not loaded: it is a third of the plugin's memory.
-    from edgeshare.kube import Kube
 
 COMPONENT = "edgeshare-deviceplugin"
 
@@ -21,7 +17,7 @@ COMPONENT = "edgeshare-deviceplugin"
 class Node:
     """This node, at the API server."""
 
-    def __init__(self, kube: "Kube", name: str) -> None:
+    def __init__(self, kube: Kube, name: str) -> None:
         self._kube = kube
         self._name = name
 

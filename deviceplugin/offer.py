@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from deviceplugin.admission import Admission
 from deviceplugin.applicants import Applicants
@@ -18,12 +17,9 @@ from deviceplugin.podwatch import BoundPods
 from deviceplugin.service import Service
 from deviceplugin.starting import Starting
 from deviceplugin.tally import Tally
-from deviceplugin.waiting import first_of
+from edgeshare.kube import Kube
 from edgeshare.podresources import PodResources
-
-if TYPE_CHECKING:
-    # Where there is no cluster its client is not loaded: it is a third of the plugin's memory.
-    from edgeshare.kube import Kube
+from edgeshare.waiting import first_of
 
 
 class Offer:
@@ -37,7 +33,7 @@ class Offer:
         pod_resources_socket: Path,
         in_flight: InFlight,
         manager: Manager,
-        cluster: "tuple[Kube | None, str]",
+        cluster: tuple[Kube | None, str],
         pods: BoundPods | None,
         plugins_dir: Path,
         allocated: asyncio.Event,

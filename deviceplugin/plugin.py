@@ -34,19 +34,22 @@ from deviceplugin.rivals import Rivals
 from deviceplugin.scan import Scan
 from deviceplugin.settings import ChosenName, Settings
 from deviceplugin.tally import Tally
-from deviceplugin.waiting import first_of
 from edgeshare import web
 from edgeshare.errors import EdgeshareError, InvalidRequest
+from edgeshare.kube import Kube
 from edgeshare.names import HOOK_LIBRARY
+from edgeshare.waiting import first_of
 
 if TYPE_CHECKING:
     from deviceplugin.metrics import Figures
-    from edgeshare.kube import Kube
 
 logger = logging.getLogger(__name__)
 
 COMPARE_PAUSE_S = 1
 """At least this long between two comparisons: the kubelet answers 100 calls a second for everybody."""
+
+COMPARE_IDLE_S = 60
+"""How often, at most, where no container has anything."""
 
 NODE_STATUS_S = 60
 """How often the node is looked at: one that was made anew has lost what was patched into its status, and its label may
@@ -223,7 +226,10 @@ class Plugin:
         said = ""
         while not stop.is_set():
             await first_of(stop, timeout_s=COMPARE_PAUSE_S)
-            await first_of(stop, self._allocated, timeout_s=self._settings.now.compare_s)
+            # Where nothing is held nothing can be over, and each comparison wakes the manager too.
+            held = said or any(offer.holdings.ledger or offer.holdings.leaving for offer in self._offers)
+            compare_s = self._settings.now.compare_s
+            await first_of(stop, self._allocated, timeout_s=compare_s if held else max(compare_s, COMPARE_IDLE_S))
             if stop.is_set():
                 return
             self._allocated.clear()
@@ -258,7 +264,7 @@ class Plugin:
             await first_of(stop, self._health_changed, timeout_s=TELL_MANAGER_S)
 
 
-def _connect(config: Config, environment: Mapping[str, str]) -> "tuple[Kube | None, str]":
+def _connect(config: Config, environment: Mapping[str, str]) -> tuple[Kube | None, str]:
     name = config.node_name or environment.get("NODE_NAME", "")
     in_cluster = bool(environment.get("KUBERNETES_SERVICE_HOST"))
     if config.kubeconfig is None and not in_cluster:
@@ -267,7 +273,4 @@ def _connect(config: Config, environment: Mapping[str, str]) -> "tuple[Kube | No
         raise InvalidRequest(
             "the node's name is not known: set NODE_NAME (field spec.nodeName), or node_name in --config"
         )
-    # The client is loaded only where there is a cluster: it is a third of the plugin's memory.
-    from edgeshare.kube import Kube  # noqa: PLC0415
-
-    return (Kube.from_kubeconfig(config.kubeconfig) if config.kubeconfig else Kube.in_cluster()), name
+    return Kube.reach(config.kubeconfig), name

@@ -2,14 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from deviceplugin.bound import BoundPod, Name
 from deviceplugin.pods import assignment_text, slim
-
-if TYPE_CHECKING:
-    # Where there is no cluster its client is not loaded: it is a third of the plugin's memory.
-    from edgeshare.kube import Kube
+from edgeshare.kube import Kube
 
 BEHIND_S = 0.2
 """How far the watch may be behind the kubelet's before the pod is read; 90 ms were seen."""
@@ -20,7 +17,7 @@ T = TypeVar("T")
 class BoundPods:
     """The pods of one node. ``listed`` and ``changed`` are for the watch; the rest asks."""
 
-    def __init__(self, kube: "Kube", node_name: str) -> None:
+    def __init__(self, kube: Kube, node_name: str) -> None:
         self._kube = kube
         self._node_name = node_name
         self._pods: dict[Name, BoundPod] = {}
@@ -86,7 +83,7 @@ class BoundPods:
         self._unknown.clear()
         return there_were
 
-    async def until_some(self, what: Callable[["BoundPods"], list[T]]) -> list[T]:
+    async def until_some(self, what: "Callable[[BoundPods], list[T]]") -> list[T]:
         """What is found among them; where there is nothing, the watch is waited for, and then all pods are read. Raises
         Unavailable where that cannot be done."""
         if not what(self):

@@ -3,7 +3,7 @@ it."""
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deviceplugin.accelerator_node import COLLECTION, accelerator_node
 from deviceplugin.devices import Devices
@@ -12,18 +12,15 @@ from deviceplugin.holdings import Holdings
 from deviceplugin.keeping import keep
 from deviceplugin.node import COMPONENT
 from edgeshare.errors import Unavailable
-
-if TYPE_CHECKING:
-    # Where there is no cluster its client is not loaded: it is a third of the plugin's memory.
-    from edgeshare.following import Following
-    from edgeshare.kube import Kube
+from edgeshare.following import Following
+from edgeshare.kube import Kube
 
 
 class Publishing:
     """The AcceleratorNode of one node."""
 
     def __init__(
-        self, kube: "Kube", node_name: str, devices: Devices, health: HealthWatch, books: Sequence[Holdings]
+        self, kube: Kube, node_name: str, devices: Devices, health: HealthWatch, books: Sequence[Holdings]
     ) -> None:
         self._kube = kube
         self._node_name = node_name
@@ -35,9 +32,8 @@ class Publishing:
         self._changed = asyncio.Event()
         self._node_uid = ""
 
-    def following(self) -> "Following":
+    def following(self) -> Following:
         """The watch of the object."""
-        from edgeshare.following import Following  # noqa: PLC0415
 
         selector = f"metadata.name={self._node_name}"
         return Following(self._kube, COLLECTION, selector, lambda it: it, self._listed, self._told)

@@ -5,21 +5,19 @@ import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from deviceplugin.node import Node
 from deviceplugin.notices import Notices, Reason
 from deviceplugin.settings import ChosenName, Settings
-from deviceplugin.waiting import first_of
 from deviceplugin.watch import FolderWatch
 from edgeshare.errors import EdgeshareError, Unavailable
-
-if TYPE_CHECKING:
-    from deviceplugin.node import Node
+from edgeshare.waiting import first_of
 
 logger = logging.getLogger(__name__)
 
-STEP_MS = 1_000
-"""A changed ConfigMap takes the kubelet a minute to bring: this is soon enough, and wakes a processor seldom."""
+SETTLE_S = 1.0
+"""A changed ConfigMap takes the kubelet a minute to bring: this is soon enough, and a file that is written in place is
+whole by then."""
 
 
 class Reloading:
@@ -31,7 +29,7 @@ class Reloading:
         self._chosen = chosen
         self._notices = notices
 
-    async def choose_at_start(self, node: "Node | None") -> None:
+    async def choose_at_start(self, node: Node | None) -> None:
         """Goes over to this node's config: the one that it had, or else, the first time, its label's."""
         if node is None:
             return
@@ -45,7 +43,7 @@ class Reloading:
         except Unavailable as error:
             logger.warning("config '%s' holds until the node's label is known: %s", self._settings.name, error)
 
-    async def choose(self, node: "Node") -> None:
+    async def choose(self, node: Node) -> None:
         """Goes over to the config that the node's label asks for. Raises Unavailable where that cannot be known."""
         name = await node.config_name()
         self._choose(name)
@@ -57,7 +55,7 @@ class Reloading:
         async with AsyncExitStack() as stack:
             # The folder, not the file: in a mounted ConfigMap that is a link to one below `..data`, a link too, and
             # that one alone is exchanged.
-            watch = FolderWatch(self._path.parent, STEP_MS) if self._path else None
+            watch = FolderWatch(self._path.parent, SETTLE_S) if self._path else None
             if watch is not None:
                 await stack.enter_async_context(watch.running())
             read: bytes | None = None

@@ -11,12 +11,12 @@ from deviceplugin.notices import Notices, Reason
 from deviceplugin.rivals import Rivals
 from deviceplugin.selection import select
 from deviceplugin.settings import Settings
-from deviceplugin.waiting import first_of
 from edgeshare import detached
 from edgeshare.devices import Device
 from edgeshare.inventory.config import InventoryConfig
 from edgeshare.inventory.contested import contested
 from edgeshare.inventory.sources import Inventories, sources_of
+from edgeshare.waiting import first_of
 
 logger = logging.getLogger(__name__)
 

@@ -3,20 +3,22 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from watchfiles import awatch
-
-from deviceplugin.waiting import first_of
+from asyncinotify import Inotify, Mask
 
 logger = logging.getLogger(__name__)
 
-STEP_MS = 100
-"""How often the watching thread looks whether inotify told it of something: each look wakes a processor."""
+CHANGES = Mask.CREATE | Mask.DELETE | Mask.MOVE | Mask.CLOSE_WRITE | Mask.ATTRIB | Mask.DELETE_SELF | Mask.MOVE_SELF
+GONE = Mask.IGNORED | Mask.MOVE_SELF
+"""The folder itself was taken away. (inotify(7))"""
 
-LOOK_AGAIN_MS = 5_000
-"""Without any notice: for a folder that was taken away, and for what inotify lost."""
+SETTLE_S = 0.02
+"""What comes within so long is told of once."""
+
+LOOK_AGAIN_S = 60
+"""Without any notice: where a folder is mounted, its removal gives none."""
 
 FOLDER_RETRY_S = 1
 
@@ -24,10 +26,10 @@ FOLDER_RETRY_S = 1
 class FolderWatch:
     """Says when something in a folder may have changed. The folder may come, go and come again."""
 
-    def __init__(self, folder: Path, step_ms: int = STEP_MS) -> None:
-        """``step_ms``: how long it may take to say so."""
+    def __init__(self, folder: Path, settle_s: float = SETTLE_S) -> None:
+        """``settle_s``: how long it waits for more before it says so."""
         self._folder = folder
-        self._step_ms = step_ms
+        self._settle_s = settle_s
         self._change = asyncio.Event()
 
     def next_change(self) -> asyncio.Event:
@@ -37,35 +39,38 @@ class FolderWatch:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Watches while it is entered."""
-        stop = asyncio.Event()
-        task = asyncio.create_task(self._run(stop))
+        task = asyncio.create_task(self._run())
         try:
             yield
         finally:
-            stop.set()
-            await task
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
 
-    async def _run(self, stop: asyncio.Event) -> None:
-        while not stop.is_set():
+    async def _run(self) -> None:
+        while True:
             try:
-                async for _ in awatch(
-                    self._folder,
-                    watch_filter=None,
-                    debounce=self._step_ms,
-                    step=self._step_ms,
-                    stop_event=stop,
-                    rust_timeout=LOOK_AGAIN_MS,
-                    yield_on_timeout=True,
-                    recursive=False,
-                ):
+                with Inotify(sync_timeout=0) as inotify:
+                    inotify.add_watch(self._folder, CHANGES)
+                    # What came before it was watched.
                     self._tell()
-                    if not self._folder.is_dir():
-                        break
+                    await self._follow(inotify)
             except OSError as error:
                 logger.debug("cannot watch %s: %s", self._folder, error)
             self._tell()
-            if not stop.is_set():
-                await first_of(stop, timeout_s=FOLDER_RETRY_S)
+            await asyncio.sleep(FOLDER_RETRY_S)
+
+    async def _follow(self, inotify: Inotify) -> None:
+        """Until the folder goes."""
+        while True:
+            changes = []
+            with suppress(TimeoutError):
+                changes.append(await asyncio.wait_for(inotify.get(), LOOK_AGAIN_S))
+                await asyncio.sleep(self._settle_s)
+                changes.extend(iter(inotify.sync_get, None))
+            self._tell()
+            if any(change.mask & GONE for change in changes) or not self._folder.is_dir():
+                return
 
     def _tell(self) -> None:
         self._change.set()

@@ -1,21 +1,23 @@
 """The cluster's API server, as plain JSON: decoding a pod into the client's typed objects costs ten times as
-much. The one importer of the Kubernetes client. Its calls block; each raises Unavailable where the API server
-cannot be asked or refuses."""
+much. The one importer of the Kubernetes client, and that only for a kubeconfig: loading it takes 18 MiB, which a pod
+with a service account does without. Calls block; each raises Unavailable where the API server cannot be asked or
+refuses."""
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlencode
 
 import urllib3
-from kubernetes import client, config
 
 from edgeshare.errors import Unavailable
 
 CALL_TIMEOUT_S = 5
 """Well below the 30 s that the kubelet gives a container's start."""
+CALL_TIMEOUT = urllib3.Timeout(total=CALL_TIMEOUT_S)
 
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
@@ -25,9 +27,17 @@ PAGE = 8
 """Objects of a list that are read at a time: they are large, the few fields that are kept of them are small, and what
 the largest page took is not given back: of 110 pods, 2 MiB less than with 25."""
 
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where a pod finds its token and the API server's certificate authority."""
+
+CONNECTIONS = 10
+"""Kept open at most: two watches, and what threads ask beside them."""
+
 WATCH_S = 240
 """A watch ends after so long and goes on with a new one: one whose connection is dead is not waited on for ever."""
+WATCH_TIMEOUT = urllib3.Timeout(connect=CALL_TIMEOUT_S, read=WATCH_S + CALL_TIMEOUT_S)
 
+CONFLICT = 409
 GONE = 410
 
 
@@ -35,31 +45,48 @@ class Expired(Unavailable):
     """What changed since that version is not known any more: list anew."""
 
 
+class Conflicting(Unavailable):
+    """The object is another one by now, or a field is somebody else's: read it anew."""
+
+
 class Kube:
     """An API server and the right to ask it."""
 
-    def __init__(self, api: client.ApiClient) -> None:
-        self._api = api
+    def __init__(self, host: str, pool: urllib3.PoolManager, authorization: Callable[[], str | None]) -> None:
+        """``authorization`` is asked at each call: tokens are exchanged while they are used."""
+        self._host = host
+        self._pool = pool
+        self._authorization = authorization
 
     @classmethod
-    def in_cluster(cls) -> Self:
-        """With the pod's service account."""
-        settings = client.Configuration()
-        try:
-            config.load_incluster_config(settings)  # type: ignore[no-untyped-call]
-        except config.ConfigException as error:
-            raise Unavailable(f"the pod's service account cannot be used: {error}: mount its token") from error
-        return cls(client.ApiClient(settings))
+    def reach(cls, kubeconfig: Path | None) -> Self:
+        """By a kubeconfig file, or else with the pod's service account. Raises Unavailable where there is no such
+        right."""
+        return cls.from_kubeconfig(kubeconfig) if kubeconfig is not None else cls.in_cluster()
+
+    @classmethod
+    def in_cluster(cls, environment: Mapping[str, str] = os.environ, folder: Path = SERVICE_ACCOUNT) -> Self:
+        """With the pod's service account. Raises Unavailable where it has none."""
+        host, port = (environment.get(f"KUBERNETES_SERVICE_{name}", "") for name in ("HOST", "PORT"))
+        token, authority = folder / "token", folder / "ca.crt"
+        if not host or not port or not token.is_file() or not authority.is_file():
+            raise Unavailable(f"the pod has no service account in {folder}: mount its token")
+        pool = urllib3.PoolManager(ca_certs=str(authority), maxsize=CONNECTIONS)
+        address = f"[{host}]" if ":" in host else host
+        return cls(f"https://{address}:{port}", pool, lambda: f"Bearer {_token(token)}")
 
     @classmethod
     def from_kubeconfig(cls, path: Path) -> Self:
-        """With the current context of a kubeconfig file."""
+        """With the current context of a kubeconfig file. Raises Unavailable where it cannot be used."""
+        from kubernetes import client, config  # noqa: PLC0415 - see the top
+
         settings = client.Configuration()
         try:
             config.load_kube_config(str(path), client_configuration=settings)  # type: ignore[no-untyped-call]
         except (config.ConfigException, OSError, ValueError, KeyError) as error:
             raise Unavailable(f"{path}: cannot be used as a kubeconfig: {error}") from error
-        return cls(client.ApiClient(settings))
+        pool = client.ApiClient(settings).rest_client.pool_manager
+        return cls(settings.host, pool, lambda: settings.get_api_key_with_prefix("BearerToken", alias="authorization"))
 
     def pod(self, namespace: str, name: str) -> dict[str, Any] | None:
         """A pod, or None where there is none of that name."""
@@ -93,13 +120,13 @@ class Kube:
         Raises Expired where that version is too old."""
         query = [("watch", "1"), ("fieldSelector", selector), ("resourceVersion", version)]
         query += [("allowWatchBookmarks", "1"), ("timeoutSeconds", str(WATCH_S))]
-        response = self._open("GET", path, query, timeout_s=(CALL_TIMEOUT_S, WATCH_S + CALL_TIMEOUT_S))
+        response = self._open("GET", path, query, timeout=WATCH_TIMEOUT)
         try:
             if response.status == GONE:
                 raise Expired(f"the API server cannot be watched ({path}): version {version} is too old")
             if response.status != 200:
                 raise Unavailable(f"the API server refuses a watch of {path}: {response.status}")
-            for line in _lines(response.response):
+            for line in _lines(response):
                 change: dict[str, Any] = json.loads(line)
                 if change.get("type") == "ERROR":
                     code, message = (change["object"].get(key) for key in ("code", "message"))
@@ -109,7 +136,7 @@ class Kube:
         except (urllib3.exceptions.HTTPError, ValueError, KeyError, AttributeError) as error:
             raise Unavailable(f"a watch of {path} broke off: {error}") from error
         finally:
-            response.response.close()
+            response.close()
 
     def annotate_pod(self, namespace: str, name: str, uid: str, annotations: dict[str, str]) -> bool:
         """Sets annotations of the pod of that uid; False where there is no such pod (any more)."""
@@ -117,13 +144,22 @@ class Kube:
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
         return self._call("PATCH", path, body=body, content_type=MERGE_PATCH) is not None
 
-    def apply(self, path: str, manager: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Makes an object as it is given, or changes it to that, whatever others wrote; returns what it is now."""
-        query = [("fieldManager", manager), ("force", "true")]
+    def apply(self, path: str, manager: str, body: dict[str, Any], force: bool = True) -> dict[str, Any]:
+        """Makes an object as it is given, or changes it to that, whatever others wrote; returns what it is now. Without
+        ``force`` raises Conflicting where others wrote something else."""
+        query = [("fieldManager", manager), ("force", "true" if force else "false")]
         answer: dict[str, Any] | None = self._call("PATCH", path, query, body, APPLY_PATCH)
         if answer is None:
             raise Unavailable(f"the API server has no kind of object at {path}: apply what the chart installs")
         return answer
+
+    def object_at(self, path: str) -> dict[str, Any] | None:
+        """An object, or None where there is none at that path."""
+        return self._get(path)
+
+    def delete(self, path: str) -> bool:
+        """Deletes an object; False where there is none at that path."""
+        return self._call("DELETE", path) is not None
 
     def node(self, name: str) -> dict[str, Any] | None:
         """A node, or None where there is none of that name."""
@@ -175,8 +211,15 @@ class Kube:
         if response.status == 404:
             return None
         if not 200 <= response.status < 300:
-            raise Unavailable(f"the API server refuses {method} {path}: {response.status} {_message(content)}")
-        return json.loads(content)
+            kind = Conflicting if response.status == CONFLICT else Unavailable
+            raise kind(f"the API server refuses {method} {path}: {response.status} {_message(content)}")
+        try:
+            answer = json.loads(content)
+        except ValueError as error:
+            raise Unavailable(f"what answers {method} {path} is no API server: {_message(content)}") from error
+        if not isinstance(answer, dict):
+            raise Unavailable(f"what answers {method} {path} is no API server: {_message(content)}")
+        return answer
 
     def _open(
         self,
@@ -185,20 +228,34 @@ class Kube:
         query: list[tuple[str, str]] | None = None,
         body: dict[str, Any] | None = None,
         content_type: str = "application/json",
-        timeout_s: float | tuple[float, float] = CALL_TIMEOUT_S,
+        timeout: urllib3.Timeout = CALL_TIMEOUT,
     ) -> Any:
-        request = self._api.param_serialize(
-            method=method,
-            resource_path=path,
-            query_params=query or [],
-            header_params={"Accept": "application/json", "Content-Type": content_type},
-            body=body,
-            auth_settings=["BearerToken"],
-        )
+        headers = {"Accept": "application/json", "Content-Type": content_type}
+        authorization = self._authorization()
+        if authorization:
+            headers["Authorization"] = authorization
         try:
-            return self._api.call_api(*request, _request_timeout=timeout_s)
-        except (client.ApiException, urllib3.exceptions.HTTPError) as error:
+            return self._pool.request(
+                method,
+                f"{self._host}{path}?{urlencode(query or [])}",
+                body=None if body is None else json.dumps(body).encode(),
+                headers=headers,
+                timeout=timeout,
+                preload_content=False,
+            )
+        except urllib3.exceptions.HTTPError as error:
             raise Unavailable(f"the API server cannot be asked ({method} {path}): {error}") from error
+
+
+def _token(path: Path) -> str:
+    try:
+        token = path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeError) as error:
+        raise Unavailable(f"the pod's token {path} cannot be read: {error}") from error
+    # It becomes a header, in which the end of a line would begin another.
+    if not token or not token.isprintable():
+        raise Unavailable(f"{path} holds no token")
+    return token
 
 
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

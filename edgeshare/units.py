@@ -14,6 +14,10 @@ MAX_DEVICES_PER_ALLOCATION = 16
 """No server has more accelerators on one node than this."""
 
 
+MEMORY_MIB_MAX = 1 << 24
+"""16 TiB: no accelerator has so much; a number with a unit too many is refused."""
+
+
 def parse_request_percent(percent: int) -> tuple[int, int]:
     """Splits a container's request into (devices, units of each device).
 

@@ -17,14 +17,6 @@ CONTEXT_OVERHEAD_MIB = 256
 """What a bare context takes: 150 to 500 MiB on real GPUs, by model and CUDA version."""
 RESERVED_MIB = 0
 """What the driver itself keeps, beyond the model's memory as NVML gives it."""
-MIG_PROFILES = {
-    "1g.5gb": 4864,
-    "2g.10gb": 9984,
-    "3g.20gb": 20096,
-    "4g.20gb": 20096,
-    "7g.40gb": 40536,
-}
-"""Profile of a MIG device → its memory in MiB, on an A100 of 40 GB, nearly (NVIDIA, "MIG User Guide")."""
 MIG_DEVICES_MAX = 7
 DRIVERS = {
     "10.2": "440.118.02",
@@ -128,19 +120,25 @@ def _divide(to: Any, model: Model, profiles: Sequence[str] | None) -> None:
         return
     if not model.mig:
         raise InvalidRequest(f"{model.name} knows no MIG: take an a100 or h100")
-    if len(profiles) > MIG_DEVICES_MAX or any(profile not in MIG_PROFILES for profile in profiles):
+    if len(profiles) > MIG_DEVICES_MAX or any(profile not in model.mig for profile in profiles):
         raise InvalidRequest(
-            f"a GPU cannot be divided into {', '.join(profiles)}: "
-            f"name up to {MIG_DEVICES_MAX} of {', '.join(MIG_PROFILES)}"
+            f"an {model.name} cannot be divided into {', '.join(profiles)}: "
+            f"name up to {MIG_DEVICES_MAX} of {', '.join(model.mig)}"
         )
     to.mig = 2
     to.mig_count = len(profiles)
-    for place, profile in enumerate(profiles):
-        part = to.migs[place]
+    for place, name in enumerate(profiles):
+        part, profile = to.migs[place], model.mig[name]
         part.uuid = f"MIG-{uuid.uuid4()}".encode()
-        part.profile = profile.encode()
-        part.memory_bytes = MIG_PROFILES[profile] * MIB
+        part.profile = name.encode()
+        part.memory_bytes = profile.memory_mib * MIB
         part.gpu_instance = place + 1
+        part.multiprocessors = profile.multiprocessors
+        part.gpu_slices = part.compute_slices = profile.slices
+        part.copy_engines = profile.copy_engines
+        part.decoders = profile.decoders
+        part.jpeg_engines = profile.jpeg_engines
+        part.ofa_engines = profile.ofa_engines
 
 
 def _describe(to: Any, model: Model, memory_mib: int, reserved_mib: int) -> None:
@@ -158,5 +156,6 @@ def _describe(to: Any, model: Model, memory_mib: int, reserved_mib: int) -> None
     to.l2_bytes = model.l2_kib * 1024
     to.pci_device_id = model.pci_device_id
     to.integrated = model.integrated
+    to.virtual_gpu = model.virtual
     to.ecc = model.ecc
     to.power_limit_mw = model.power_watts * 1000

@@ -1,6 +1,9 @@
 """GPU models that a simulated machine can have."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from simgpu.mig import A100_40GB, H100_80GB, MigProfile
 
 
 @dataclass(frozen=True)
@@ -23,8 +26,10 @@ class Model:
     power_watts: int
     ecc: bool
     integrated: bool = False
-    mig: bool = False
-    """Whether it can be divided into MIG devices."""
+    virtual: bool = False
+    """Whether it is a vGPU: what a hypervisor made of a part of one."""
+    mig: Mapping[str, MigProfile] = field(default_factory=dict)
+    """What it can be divided into; nothing: it cannot."""
 
 
 MODELS = {
@@ -48,7 +53,7 @@ MODELS = {
         0x20B010DE,
         400,
         True,
-        mig=True,
+        mig=A100_40GB,
     ),
     "l4": Model("NVIDIA L4", "ada", 23034, (8, 9), 58, 1536, 2040, 6251, 192, 49152, 0x27B810DE, 72, True),
     "h100": Model(
@@ -65,7 +70,7 @@ MODELS = {
         0x233010DE,
         700,
         True,
-        mig=True,
+        mig=H100_80GB,
     ),
     "rtx3090": Model(
         "NVIDIA GeForce RTX 3090",
@@ -82,6 +87,41 @@ MODELS = {
         350,
         False,
     ),
+    "rtx4090": Model(
+        "NVIDIA GeForce RTX 4090",
+        "ada",
+        24564,
+        (8, 9),
+        128,
+        1536,
+        2520,
+        10501,
+        384,
+        73728,
+        0x268410DE,
+        450,
+        False,
+    ),
+    "t4-16q": Model(
+        "GRID T4-16Q", "turing", 16384, (7, 5), 40, 1024, 1590, 5001, 256, 4096, 0x1EB810DE, 70, False, virtual=True
+    ),
+    # its memory, which NVML does not tell: NVIDIA/gpu-operator, issue 1794; Project-HAMi/HAMi, pull request 2087
+    "gb10": Model(
+        "NVIDIA GB10",
+        "blackwell",
+        122566,
+        (12, 1),
+        48,
+        1536,
+        2418,
+        4266,
+        256,
+        24576,
+        0x2E1210DE,
+        140,
+        False,
+        integrated=True,
+    ),
     "orin": Model("Orin (nvgpu)", "ampere", 30536, (8, 7), 16, 1536, 1300, 3200, 256, 4096, 0, 60, False, True),
 }
-"""Short name → model. The integrated one shares its memory with the host, as a Jetson's does."""
+"""Short name → model. The integrated ones share their memory with the host, as a Jetson's and a DGX Spark's do."""

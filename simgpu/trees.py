@@ -151,7 +151,8 @@ def add_jetson(root: Path, board: Jetson, serial: str = "1421919056789") -> None
 def add_pcie_edgetpu(root: Path, address: str, number: int | None, numa_node: int = -1) -> None:
     """Adds an EdgeTPU on the PCI bus, which its driver calls ``apex_<number>``; None: it has no driver."""
     device = root / "sys/devices/pci0000:00" / address
-    for name, value in (("vendor", "0x1ac1"), ("device", "0x089a"), ("numa_node", str(numa_node))):
+    ids = (("vendor", "0x1ac1"), ("device", "0x089a"), ("class", "0x0880ff"))
+    for name, value in (*ids, ("numa_node", str(numa_node))):
         write(device / name, f"{value}\n")
     link(root / "sys/bus/pci/devices" / address, device)
     if number is not None:
@@ -165,12 +166,15 @@ def add_pcie_edgetpu(root: Path, address: str, number: int | None, numa_node: in
 
 def add_usb_edgetpu(root: Path, port: str, number: int, used: bool = False) -> None:
     """Adds an EdgeTPU at a USB port (``2-1.4``), as device ``number`` of its bus; once used it has other ids."""
-    vendor, product = ("18d1", "9302") if used else ("1a6e", "089a")
+    # The class of its interface changes, too. (adaptant-labs/edgetpu-exporter, README, and who has had it labelled.)
+    vendor, product, interface = ("18d1", "9302", "ff") if used else ("1a6e", "089a", "fe")
     bus = int(port.partition("-")[0])
     device = root / "sys/bus/usb/devices" / port
-    for name, value in (("idVendor", vendor), ("idProduct", product), ("busnum", str(bus)), ("devnum", str(number))):
+    ids = (("idVendor", vendor), ("idProduct", product), ("bDeviceClass", "00"))
+    for name, value in (*ids, ("busnum", str(bus)), ("devnum", str(number))):
         write(device / name, f"{value}\n")
-    # Its interfaces stand beside it.
+    write(device / f"{port}:1.0/bInterfaceClass", f"{interface}\n")
+    # Its interfaces stand beside it, too.
     (device.parent / f"{port}:1.0").mkdir(parents=True, exist_ok=True)
     write(root / f"dev/bus/usb/{bus:03d}/{number:03d}", "")
 

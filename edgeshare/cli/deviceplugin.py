@@ -37,8 +37,6 @@ def command(config_path: Path | None, runtime_dir: Path, state_dir: Path, kubele
 
     At SIGHUP, and when its file changes, the configuration is read anew."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    # It tells of each notice of a folder; ours tell what comes of them.
-    logging.getLogger("watchfiles").setLevel(logging.WARNING)
     place = kubelet_dir.absolute() if kubelet_dir is not None else None
     plugin = Plugin(config_path, place, runtime_dir.absolute(), state_dir.absolute(), os.environ)
     asyncio.run(plugin.run(ready=lambda text: click.echo(f"edgeshare deviceplugin: ready, {text}")))

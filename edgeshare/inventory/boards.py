@@ -65,16 +65,36 @@ class Board:
     """The GPU's device nodes."""
 
 
+def is_tegra(compatible: tuple[str, ...]) -> bool:
+    """Whether a devicetree is of a machine with one of NVIDIA's own processors, known here or not."""
+    return any(name.startswith("nvidia,tegra") for name in compatible)
+
+
 def is_jetson(compatible: tuple[str, ...]) -> bool:
     """Whether a devicetree is one of NVIDIA's. Raises Unavailable for one whose processor is not known here."""
     if not any(name.startswith("nvidia,") for name in compatible):
         return False
-    if any(soc in compatible for soc in SOCS):
+    if is_known(compatible):
         return True
     raise Unavailable(
         f"the devicetree's compatible names no Tegra from X1 to Thor: {', '.join(compatible)[:200]}; "
         "list its GPU under inventory.declared"
     )
+
+
+def is_known(compatible: tuple[str, ...]) -> bool:
+    """Whether a devicetree names a Tegra from X1 to Thor."""
+    return any(soc in compatible for soc in SOCS)
+
+
+def model_of(compatible: tuple[str, ...], model: str) -> str:
+    """What the GPU of a Jetson is called; ``model`` is the devicetree's own, which may be empty."""
+    return module_of(compatible) or model or "NVIDIA Jetson"
+
+
+def module_of(compatible: tuple[str, ...]) -> str | None:
+    """The name of the Jetson whose devicetree says so; None for one that is not known here."""
+    return next((model for part, model in MODULES if any(part in name for name in compatible)), None)
 
 
 def parse_memory(content: bytes | None) -> Memory:
@@ -101,17 +121,10 @@ def gpu_of(board: Board, reserve_mib: int) -> Device:
     return Device(
         id=board.serial,
         index=0,
-        model=_model(board),
+        model=model_of(board.compatible, board.model),
         memory_mib=board.memory.total_mib - reserve_mib,
         paths=board.nodes,
         healthy=bool(board.nodes),
         cause="" if board.nodes else "its driver is not loaded: there is no device node of it in /dev",
         source="jetson",
     )
-
-
-def _model(board: Board) -> str:
-    for part, model in MODULES:
-        if any(part in name for name in board.compatible):
-            return model
-    return board.model or "NVIDIA Jetson"

@@ -7,9 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from edgeshare.devices import Accelerator, is_device_id
 from edgeshare.inventory.declarations import Declaration
-
-MEMORY_MIB_MAX = 1 << 24
-"""16 TiB: no accelerator has so much; a number with a unit too many is refused."""
+from edgeshare.units import MEMORY_MIB_MAX
 
 
 def _device_id(text: str) -> str:

@@ -6,6 +6,12 @@ from dataclasses import dataclass, replace
 from edgeshare.devices import Accelerator, Device
 from edgeshare.units import NS_PER_S
 
+PCI_ID = ("1ac1", "089a")
+"""Vendor and device. (google/gasket-driver, src/apex_driver.c.)"""
+
+USB_IDS = {("1a6e", "089a"), ("18d1", "9302")}
+"""Before and after the first use, which puts firmware into it. (google-coral/edgetpu, issue 536.)"""
+
 ALIVE = "ALIVE"
 """What the driver's attribute ``status`` says of a device that is well. (google/gasket-driver, src/gasket_core.c.)"""
 

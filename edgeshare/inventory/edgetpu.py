@@ -7,18 +7,12 @@ from time import monotonic_ns
 
 from edgeshare.devices import Device
 from edgeshare.errors import Unavailable
-from edgeshare.inventory.corals import PcieFacts, Seen, UsbFacts, devices_of, with_those_away
+from edgeshare.inventory.corals import PCI_ID, USB_IDS, PcieFacts, Seen, UsbFacts, devices_of, with_those_away
 from edgeshare.inventory.interface import DeviceProcess
 from edgeshare.inventory.tree import PCI_DEVICES, Tree
 
 USB_DEVICES = "/sys/bus/usb/devices"
 APEX_CLASS = "/sys/class/apex"
-
-PCI_ID = ("0x1ac1", "0x089a")
-"""Vendor and device. (google/gasket-driver, src/apex_driver.c.)"""
-
-USB_IDS = {("1a6e", "089a"), ("18d1", "9302")}
-"""Before and after the first use, which puts firmware into it. (google-coral/edgetpu, issue 536.)"""
 
 PORT = re.compile(r"[0-9]+-[0-9]+(\.[0-9]+)*")
 """A device's name on the USB; root hubs (``usb1``) and interfaces (``1-1:1.0``) have others."""
@@ -115,4 +109,4 @@ class EdgeTpuInventory:
         except Unavailable:
             # Other makers' devices stand beside ours: what is wrong with theirs is none of our business.
             return ""
-        return content[:16].strip().decode("latin-1").lower()
+        return content[:16].strip().decode("latin-1").lower().removeprefix("0x")

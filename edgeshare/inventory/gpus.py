@@ -42,6 +42,21 @@ class Gpu:
     partitions: tuple[Partition, ...] = ()
 
 
+@dataclass(frozen=True)
+class MigAttributes:
+    """How much of its GPU a MIG device has."""
+
+    multiprocessors: int
+    gpu_instance_slices: int
+    compute_instance_slices: int
+    copy_engines: int
+    decoders: int
+    encoders: int
+    jpeg_engines: int
+    ofa_engines: int
+    """Optical flow accelerators."""
+
+
 def devices_of(gpus: Iterable[Gpu], nodes_there: Collection[str]) -> list[Device]:
     """One device a GPU; in place of one in MIG mode its MIG devices, none if it has none. ``nodes_there`` are the
     device nodes, among those that could be named, that exist."""

@@ -1,5 +1,4 @@
-"""NVIDIA GPUs, as the driver's management library lists them. With ``nvml_health`` the only importer of its Python
-binding."""
+"""NVIDIA GPUs, as the driver's management library lists them."""
 
 import logging
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from typing import Any, Self
 import pynvml
 
 from edgeshare.devices import Device
-from edgeshare.errors import NoDriver, Unavailable
+from edgeshare.errors import Unavailable
 from edgeshare.health import APPLICATION_XIDS
 from edgeshare.inventory.gpus import (
     Gpu,
@@ -24,7 +23,8 @@ from edgeshare.inventory.gpus import (
     pci_folder,
 )
 from edgeshare.inventory.interface import DeviceProcess
-from edgeshare.inventory.tree import DEVICETREE, PCI_DEVICES, Tree
+from edgeshare.inventory.nvml_library import begin, end, mig_devices, mig_mode, name_of, read_memory
+from edgeshare.inventory.tree import Tree
 from edgeshare.units import MIB
 
 logger = logging.getLogger(__name__)
@@ -49,13 +49,7 @@ class NvmlInventory:
     def open(self) -> Self:
         """Loads the library and asks for fault events; raises, with one line, NoDriver where there is none and nothing
         that would need it, and Unavailable where it does not answer."""
-        try:
-            pynvml.nvmlInit()
-        except pynvml.NVMLError as error:
-            missing = isinstance(error, pynvml.NVMLError_LibraryNotFound) and not self._has_hardware()
-            # A Jetson's GPU needs no NVML, and Thor's is on the PCI bus all the same.
-            kind = NoDriver if missing or self._is_tegra() else Unavailable
-            raise kind(f"no NVIDIA driver answers here: {_init_advice(error)}") from error
+        begin(self._tree)
         try:
             self._events = pynvml.nvmlEventSetCreate()
             self.devices()
@@ -66,12 +60,11 @@ class NvmlInventory:
 
     def close(self) -> None:
         """Lets go of the library; the inventory may be opened again."""
-        # A driver that is gone may refuse both, and there is nothing left to give back then.
+        # A driver that is gone may refuse, and there is nothing left to give back then.
         with suppress(pynvml.NVMLError):
             if self._events is not None:
                 pynvml.nvmlEventSetFree(self._events)
-        with suppress(pynvml.NVMLError):
-            pynvml.nvmlShutdown()
+        end()
         self._events = None
         self._known.clear()
         self._handles.clear()
@@ -111,7 +104,7 @@ class NvmlInventory:
     def memory_used_mib(self, device_id: str) -> int:
         """Memory in use on a device, the driver's reserve excluded; 0 for a device that cannot be read."""
         try:
-            memory, _ = _read_memory(self._handles[device_id])
+            memory, _ = read_memory(self._handles[device_id])
         except (KeyError, pynvml.NVMLError):
             return 0
         return int(memory.used) // MIB
@@ -138,7 +131,7 @@ class NvmlInventory:
         handle = pynvml.nvmlDeviceGetHandleByIndex(index)
         device_id = pynvml.nvmlDeviceGetUUID(handle)
         try:
-            memory, reserved_bytes = _read_memory(handle)
+            memory, reserved_bytes = read_memory(handle)
         except pynvml.NVMLError_NotSupported:
             if index not in self._integrated:
                 logger.info("GPU %d (%s) has no memory of its own and is not listed by NVML", index, device_id)
@@ -148,12 +141,12 @@ class NvmlInventory:
             self._ask_for_events(handle)
         self._handles[device_id] = handle
         minor = pynvml.nvmlDeviceGetMinorNumber(handle)
-        partitioned = _in_mig_mode(handle)
+        partitioned = bool(mig_mode(handle))
         return Gpu(
             id=device_id,
             index=index,
             minor=minor,
-            model=pynvml.nvmlDeviceGetName(handle),
+            model=name_of(handle),
             total_bytes=int(memory.total),
             reserved_bytes=reserved_bytes,
             numa_node=self._read_numa_node(pynvml.nvmlDeviceGetPciInfo(handle).busId),
@@ -163,15 +156,10 @@ class NvmlInventory:
 
     def _read_partitions(self, gpu: Any, minor: int) -> list[Partition]:
         found = []
-        for place in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(gpu)):
-            try:
-                handle = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, place)
-            except pynvml.NVMLError_NotFound:
-                # Nobody has made a MIG device at that place.
-                continue
+        for handle in mig_devices(gpu):
             device_id = pynvml.nvmlDeviceGetUUID(handle)
             self._handles[device_id] = handle
-            memory, reserved_bytes = _read_memory(handle)
+            memory, reserved_bytes = read_memory(handle)
             files = access_files(
                 minor, pynvml.nvmlDeviceGetGpuInstanceId(handle), pynvml.nvmlDeviceGetComputeInstanceId(handle)
             )
@@ -179,7 +167,7 @@ class NvmlInventory:
             found.append(
                 Partition(
                     id=device_id,
-                    model=pynvml.nvmlDeviceGetName(handle),
+                    model=name_of(handle),
                     total_bytes=int(memory.total),
                     reserved_bytes=reserved_bytes,
                     capabilities=tuple(minor for minor in minors if minor is not None),
@@ -202,16 +190,6 @@ class NvmlInventory:
             number = None
         # A virtual machine or a container without sysfs: it does not say.
         return -1 if number is None else number
-
-    def _has_hardware(self) -> bool:
-        return any(
-            self._tree.line(f"{PCI_DEVICES}/{name}/vendor") == "0x10de"
-            and (self._tree.line(f"{PCI_DEVICES}/{name}/class") or "").startswith("0x03")
-            for name in self._tree.names(PCI_DEVICES)
-        )
-
-    def _is_tegra(self) -> bool:
-        return any(name.startswith("nvidia,tegra") for name in self._tree.strings(f"{DEVICETREE}/compatible"))
 
     def _with_health(self, device: Device, lost: dict[str, str]) -> Device:
         # What was lost may come back; an XID or ECC fault stays until the driver, or this process, starts
@@ -241,37 +219,6 @@ class NvmlInventory:
                 self._causes.setdefault(device_id, "uncorrectable memory error (double-bit ECC)")
             elif event.eventData not in APPLICATION_XIDS:
                 self._causes.setdefault(device_id, f"XID {event.eventData}")
-
-
-def _init_advice(error: pynvml.NVMLError) -> str:
-    match error:
-        case pynvml.NVMLError_LibraryNotFound():
-            return "libnvidia-ml.so.1 is not in the library path; install the driver, or mount it here"
-        case pynvml.NVMLError_DriverNotLoaded():
-            return "the kernel module is not loaded; load it (modprobe nvidia), then start again"
-        case pynvml.NVMLError_LibRmVersionMismatch():
-            return "library and kernel module are of different versions; reboot, or load the new module"
-        case _:
-            return f"{error}; nvidia-smi tells more"
-
-
-def _in_mig_mode(handle: Any) -> bool:
-    try:
-        current, _ = pynvml.nvmlDeviceGetMigMode(handle)
-    except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound):
-        # GPUs before Ampere and most cards that are not for data centres; drivers before 450.
-        return False
-    return bool(current == pynvml.NVML_DEVICE_MIG_ENABLE)
-
-
-def _read_memory(handle: Any) -> tuple[Any, int]:
-    """(memory information, bytes that the driver keeps for itself)."""
-    try:
-        memory = pynvml.nvmlDeviceGetMemoryInfo(handle, pynvml.nvmlMemory_v2)
-    except pynvml.NVMLError_FunctionNotFound:
-        # Drivers before 510 do not tell their reserve, and count it as used.
-        return pynvml.nvmlDeviceGetMemoryInfo(handle), 0
-    return memory, int(memory.reserved)
 
 
 def _read_processes(handle: Any) -> list[Any]:

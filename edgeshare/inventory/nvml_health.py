@@ -1,5 +1,4 @@
-"""How NVIDIA GPUs are, as the driver's management library tells: what one look shows, and faults when they happen. With
-``nvml`` the only importer of its Python binding."""
+"""How NVIDIA GPUs are, as the driver's management library tells: what one look shows, and faults when they happen."""
 
 import ctypes
 import logging
@@ -7,15 +6,14 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import pynvml
 
 from edgeshare.errors import Unavailable
+from edgeshare.inventory.nvml_library import end, said
 
 logger = logging.getLogger(__name__)
-
-Value = TypeVar("Value")
 
 EVENT_WAIT_MS = 1_000
 """The library's wait for an event cannot be interrupted: at most so long until the thread sees that it is to end."""
@@ -88,11 +86,10 @@ class NvmlHealth:
         if self._thread is not None:
             self._thread.join()
         self._thread = None
-        # A driver that is gone may refuse both, and there is nothing left to give back then.
+        # A driver that is gone may refuse, and there is nothing left to give back then.
         with suppress(pynvml.NVMLError):
             pynvml.nvmlEventSetFree(self._events)
-        with suppress(pynvml.NVMLError):
-            pynvml.nvmlShutdown()
+        end()
         self._ids.clear()
         self._last.clear()
         self._registered.clear()
@@ -174,8 +171,8 @@ def _address(handle: Any) -> int | None:
 
 
 def _vitals(handle: Any) -> Vitals:
-    rows = _said(pynvml.nvmlDeviceGetRemappedRows, handle)
-    uncorrected = _said(
+    rows = said(pynvml.nvmlDeviceGetRemappedRows, handle)
+    uncorrected = said(
         pynvml.nvmlDeviceGetTotalEccErrors,
         handle,
         pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
@@ -183,17 +180,9 @@ def _vitals(handle: Any) -> Vitals:
     )
     return Vitals(
         files=(f"/dev/nvidia{pynvml.nvmlDeviceGetMinorNumber(handle)}", *SHARED_FILES),
-        energy_mj=_said(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle),
+        energy_mj=said(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle),
         uncorrected=uncorrected,
         remap_pending=None if rows is None else bool(rows[2]),
         remap_failed=None if rows is None else bool(rows[3]),
-        temperature_c=_said(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU),
+        temperature_c=said(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU),
     )
-
-
-def _said(call: Callable[..., Value], *arguments: Any) -> Value | None:
-    """What the library answers; None where this GPU or this driver does not know it. Raises other errors."""
-    try:
-        return call(*arguments)
-    except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound, pynvml.NVMLError_NoPermission):
-        return None

@@ -4,6 +4,7 @@ bounded, and what is no text is refused with its path."""
 import errno
 import os
 import stat
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -74,14 +75,20 @@ class Tree:
 
     def names(self, path: str) -> list[str]:
         """What is in a folder, sorted; nothing where there is none. Raises Unavailable."""
+        return self._listed(path, lambda entry: True)
+
+    def is_folder(self, path: str) -> bool:
+        """Whether there is a folder, and not a link to one, which might lead out of the root. Raises Unavailable."""
         try:
-            with os.scandir(self._at(path)) as entries:
-                found = [entry.name for entry in islice(entries, NAMES_MAX + 1)]
+            return stat.S_ISDIR(os.lstat(self._at(path)).st_mode)
         except OSError as error:
             if error.errno in GONE:
-                return []
-            raise Unavailable(f"{path} cannot be listed: {error.strerror}; look at its permissions") from error
-        return sorted(_few(found, path))
+                return False
+            raise Unavailable(f"{path} cannot be looked at: {error.strerror}; look at its permissions") from error
+
+    def folders(self, path: str) -> list[str]:
+        """The folders in a folder, sorted, links left out; none where there is no such folder. Raises Unavailable."""
+        return self._listed(path, lambda entry: entry.is_dir(follow_symlinks=False))
 
     def matches(self, pattern: str) -> list[str]:
         """The paths that a pattern fits (``*``, ``?``, ``[…]``), sorted. Raises Unavailable."""
@@ -91,6 +98,16 @@ class Tree:
     def target(self, path: str) -> str | None:
         """The last name of what a link leads to; None where there is no such path."""
         return self._at(path).resolve().name if self.exists(path) else None
+
+    def _listed(self, path: str, wanted: Callable[[os.DirEntry[str]], bool]) -> list[str]:
+        try:
+            with os.scandir(self._at(path)) as entries:
+                found = [entry.name for entry in islice(filter(wanted, entries), NAMES_MAX + 1)]
+        except OSError as error:
+            if error.errno in GONE:
+                return []
+            raise Unavailable(f"{path} cannot be listed: {error.strerror}; look at its permissions") from error
+        return sorted(_few(found, path))
 
     def _at(self, path: str) -> Path:
         return self._root / path.lstrip("/")

@@ -55,6 +55,10 @@ class Book:
         self._lend = lend
         self._allocations: dict[str, Allocation] = {}
 
+    def extend(self, device: Device) -> None:
+        """A device that came later."""
+        self._devices[device.id] = device
+
     def completed(self, allocation: Allocation) -> Allocation:
         """The allocation with its defaults filled in. Raises InvalidRequest where a field is out of range and
         NotFound where a device is not there; does not look at what room is left."""

@@ -5,15 +5,12 @@ import logging
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from time import monotonic_ns
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from edgeshare.errors import Unavailable
+from edgeshare.kube import Kube
 from sharemgr.node.allocations import Owner
 from sharemgr.node.budget import Budget
-
-if TYPE_CHECKING:
-    # Where there is never anything to tell its client is not loaded: it is a third of the manager's memory.
-    from edgeshare.kube import Kube
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +34,7 @@ class Reason(StrEnum):
 class Events:
     """Writes them. Nothing here waits: a thread does, for the API server."""
 
-    def __init__(self, node_name: str, cluster: "Callable[[], Kube] | None") -> None:
+    def __init__(self, node_name: str, cluster: Callable[[], Kube] | None) -> None:
         """``cluster`` reaches the API server, in a thread of its own; None where there is none, and then nothing is
         written."""
         self._node_name = node_name
@@ -67,7 +64,7 @@ class Events:
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.warning("no event %s: %s", task.get_name(), error)
 
-    def _write(self, cluster: "Callable[[], Kube]", owner: Owner, reason: Reason, message: str) -> None:
+    def _write(self, cluster: Callable[[], Kube], owner: Owner, reason: Reason, message: str) -> None:
         """Runs in a thread. Raises Unavailable where the API server cannot be asked."""
         if self._kube is None:
             self._kube = cluster()

@@ -13,7 +13,6 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from grpc.aio import Server
 
@@ -23,6 +22,7 @@ from edgeshare.errors import InvalidRequest, Unavailable
 from edgeshare.inventory.config import InventoryConfig
 from edgeshare.inventory.interface import Inventory
 from edgeshare.inventory.sources import Inventories, sources_of
+from edgeshare.kube import Kube
 from edgeshare.names import ALLOCATIONS_SOCKET, CLIENTS_DIR, STATUS_SOCKET
 from sharemgr.node.config import Config
 from sharemgr.node.events import Events
@@ -32,9 +32,6 @@ from sharemgr.node.observer import watch
 from sharemgr.node.server import SOCKET_PATH_BYTES_MAX
 from sharemgr.node.service import serve_allocations, serve_status
 from sharemgr.node.store import Store
-
-if TYPE_CHECKING:
-    from edgeshare.kube import Kube
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +49,7 @@ class Manager:
     """Shares one node's devices. ``run`` is all of its life."""
 
     def __init__(
-        self, config: Config, runtime_dir: Path, state_dir: Path, cluster: "Callable[[], Kube] | None", node_name: str
+        self, config: Config, runtime_dir: Path, state_dir: Path, cluster: Callable[[], Kube] | None, node_name: str
     ) -> None:
         """``cluster`` reaches the API server, where the node is one of a cluster's."""
         self._config = config
@@ -102,7 +99,7 @@ class Manager:
             stack.push_async_callback(detached.close, inventory.close)
             devices = tuple(inventory.devices())
             node = await self._open(stack, devices, ready, loop)
-            watching = asyncio.create_task(watch(inventory, devices, node.look, node.observe))
+            watching = asyncio.create_task(watch(inventory, devices, node.look, node.observe, node.occupied))
             stack.push_async_callback(_cancelled, watching)
             # If looking at the devices ever fails, that must end the manager, not pass unseen.
             watching.add_done_callback(lambda _: stopping.set())

@@ -13,7 +13,7 @@ from time import monotonic_ns
 
 from cuda_hook import wire
 from edgeshare import __version__
-from edgeshare.devices import Accelerator, Device
+from edgeshare.devices import WORDS, Accelerator, Device
 from edgeshare.errors import AlreadyExists, EdgeshareError, Unavailable
 from edgeshare.units import MIB
 from edgeshare.v1 import allocations_pb2 as messages
@@ -65,7 +65,7 @@ class Node:
         self._events = events
         self._strangers = Strangers(events)
         self._loop = loop
-        self._book = Book(devices, config.default_limit == "lend")
+        self._book = Book((), config.default_limit == "lend")
         self._settings = Settings(
             slice_ns=config.slice_ns,
             window_ns=config.window_ns,
@@ -73,9 +73,11 @@ class Node:
             anticipation_ns=config.anticipation_ns,
         )
         self._epoch = secrets.randbelow((1 << 32) - 1) + 1
-        ends = Ends()
-        self._arbiters = {device.id: DeviceArbiter(loop, self._settings_of(device), ends) for device in devices}
+        self._ends = Ends()
+        self._arbiters: dict[str, DeviceArbiter] = {}
         self._servers: dict[str, AllocationServer] = {}
+        self.occupied = asyncio.Event()
+        """Set while there is an allocation."""
         self._held: dict[str, asyncio.Event] = {}
         """Allocations that are not kept on disk: each lives as long as a call, which waits for this event."""
         self._stranded: dict[str, messages.Allocation] = {}
@@ -83,6 +85,8 @@ class Node:
         self._client_ids = itertools.count(1)
         self._inbox = wire.Inbox()
         self._devices = devices
+        for device in devices:
+            self._take_in(device)
         self._context_bytes: dict[str, int] = {}
         """What a bare context takes of a device, as measured; by device id."""
         self._observation: Observation | None = None
@@ -109,7 +113,7 @@ class Node:
             try:
                 self._open(allocation_from(message))
             except EdgeshareError as error:
-                # Kept: a device that is missing now may be back after the next start.
+                # Kept: a device that is missing now may come later, or be back after the next start.
                 logger.error("allocation %s is kept, but cannot be served: %s", message.id, error)
                 self._stranded[message.id] = message
         if stored is not None:
@@ -262,6 +266,28 @@ class Node:
         self._unmanaged_before = unmanaged
         self._strangers.seen(self._unmanaged, self._book.all())
         self._observation = observation
+        fresh = [device for device in observation.devices if device.id not in self._arbiters and not self._closed]
+        for device in fresh:
+            logger.info("%s %s came", WORDS[device.accelerator], device.id)
+            self._take_in(device)
+        if fresh:
+            self._open_stranded()
+
+    def _take_in(self, device: Device) -> None:
+        """Takes in a device, with no allocation yet."""
+        self._book.extend(device)
+        self._arbiters[device.id] = DeviceArbiter(self._loop, self._settings_of(device), self._ends)
+
+    def _open_stranded(self) -> None:
+        """Opens what was kept for a device that was missing. On disk nothing changes by it."""
+        for message in list(self._stranded.values()):
+            try:
+                self._open(allocation_from(message))
+            except EdgeshareError as error:
+                logger.debug("allocation %s still cannot be served: %s", message.id, error)
+            else:
+                logger.info("allocation %s is served again", message.id)
+                del self._stranded[message.id]
 
     def _check_open(self) -> None:
         # A call may come in between the end of the clients and that of the server.
@@ -320,6 +346,7 @@ class Node:
             server.remove_folder()
             raise
         self._servers[allocation.id] = server
+        self.occupied.set()
 
     def _context_refused(self, allocation_id: str, message: str) -> None:
         owner = self._book.get(allocation_id).owner
@@ -331,6 +358,8 @@ class Node:
         server.terms.device.remove(allocation_id, monotonic_ns())
         server.remove_folder()
         self._book.remove(allocation_id)
+        if not self._servers:
+            self.occupied.clear()
 
     def _reshare(self, allocation: Allocation) -> None:
         device = self._servers[allocation.id].terms.device

@@ -1,8 +1,9 @@
-"""Looks at the devices once a second: health, memory and processes, as the driver tells them."""
+"""Looks at the devices again and again: health, memory and processes, as the driver tells them."""
 
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic_ns
@@ -16,6 +17,9 @@ logger = logging.getLogger(__name__)
 
 INTERVAL_S = 1.0
 """How old what the driver says may be: memory that a dead process held is missed by nobody for a second."""
+
+IDLE_INTERVAL_S = 5.0
+"""And where nobody has an allocation: each look wakes a processor, and the driver."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,10 @@ async def watch(
     devices: tuple[Device, ...],
     begin: Callable[[], None],
     deliver: Callable[[Observation], None],
+    occupied: asyncio.Event,
 ) -> None:
-    """Says that it begins to look, looks and delivers the observation, every second until it is cancelled.
+    """Says that it begins to look, looks and delivers the observation, until it is cancelled: every second while there
+    are allocations, as ``occupied`` says.
 
     The driver may take milliseconds to answer, and for ever when a GPU hangs: a thread of its own waits for it, so
     that no grant does.
@@ -72,3 +78,5 @@ async def watch(
         devices = observation.devices
         deliver(observation)
         await asyncio.sleep(INTERVAL_S)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(occupied.wait(), IDLE_INTERVAL_S - INTERVAL_S)

@@ -4,7 +4,7 @@
  * Every time is CLOCK_MONOTONIC in nanoseconds, which all containers of a machine share. */
 
 enum simgpu_limits {
-    SIMGPU_VERSION = 5,
+    SIMGPU_VERSION = 6,
     SIMGPU_GPUS = 16,        /* GPUs of one machine at most */
     SIMGPU_PROCESSES = 1024, /* slots; a dead process keeps its slot until no other is free */
     SIMGPU_CONTEXTS = 256,   /* contexts of one GPU at a time */
@@ -146,6 +146,13 @@ struct simgpu_mig {
     uint64_t memory_bytes;
     uint32_t gpu_instance;
     uint32_t compute_instance;
+    uint16_t multiprocessors; /* how much of the GPU it has, like what follows */
+    uint8_t gpu_slices;
+    uint8_t compute_slices;
+    uint8_t copy_engines;
+    uint8_t decoders;
+    uint8_t jpeg_engines;
+    uint8_t ofa_engines;
 };
 
 /* What a GPU is. */
@@ -169,7 +176,8 @@ struct simgpu_model {
     uint32_t power_limit_mw;
     uint32_t mig; /* enum simgpu_mig_mode */
     uint32_t mig_count;
-    uint32_t unused[2];
+    uint32_t virtual_gpu; /* 1: what a hypervisor made of a part of one */
+    uint32_t unused[3];
     struct simgpu_mig migs[7];
 };
 

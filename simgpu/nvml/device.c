@@ -79,7 +79,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, nvmlDeviceArc
         nvmlDeviceArchitecture_t number;
     } ARCHITECTURES[] = {
         {"volta", NVML_DEVICE_ARCH_VOLTA}, {"turing", NVML_DEVICE_ARCH_TURING}, {"ampere", NVML_DEVICE_ARCH_AMPERE},
-        {"ada", NVML_DEVICE_ARCH_ADA},     {"hopper", NVML_DEVICE_ARCH_HOPPER},
+        {"ada", NVML_DEVICE_ARCH_ADA},     {"hopper", NVML_DEVICE_ARCH_HOPPER}, {"blackwell", NVML_DEVICE_ARCH_BLACKWELL},
     };
     DEVICE(gpu, device, arch);
     *arch = NVML_DEVICE_ARCH_UNKNOWN;
@@ -87,6 +87,12 @@ EXPORT nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, nvmlDeviceArc
         if (strcmp(gpu->model.architecture, ARCHITECTURES[index].name) == 0)
             *arch = ARCHITECTURES[index].number;
     }
+    return NVML_SUCCESS;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetVirtualizationMode(nvmlDevice_t device, nvmlGpuVirtualizationMode_t *pVirtualMode) {
+    DEVICE(gpu, device, pVirtualMode);
+    *pVirtualMode = gpu->model.virtual_gpu ? NVML_GPU_VIRTUALIZATION_MODE_VGPU : NVML_GPU_VIRTUALIZATION_MODE_NONE;
     return NVML_SUCCESS;
 }
 

@@ -1,5 +1,7 @@
 /* GPUs in MIG mode, and the MIG devices that they are divided into. Nothing runs on these: the driver here does not know
  * them. */
+#include <string.h>
+
 #include "nvml/nvml.h"
 
 const struct simgpu_mig *mig_of(nvmlDevice_t device) {
@@ -67,4 +69,22 @@ EXPORT nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t device, unsigned int
 }
 EXPORT nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t device, unsigned int *id) {
     return instance_id(device, id, true);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes) {
+    DEVICE(gpu, device, attributes);
+    (void)gpu;
+    const struct simgpu_mig *mig = mig_of(device);
+    if (!mig)
+        return NVML_ERROR_NOT_SUPPORTED;
+    memset(attributes, 0, sizeof *attributes);
+    attributes->multiprocessorCount = mig->multiprocessors;
+    attributes->gpuInstanceSliceCount = mig->gpu_slices;
+    attributes->computeInstanceSliceCount = mig->compute_slices;
+    attributes->sharedCopyEngineCount = mig->copy_engines;
+    attributes->sharedDecoderCount = mig->decoders;
+    attributes->sharedJpegCount = mig->jpeg_engines;
+    attributes->sharedOfaCount = mig->ofa_engines;
+    attributes->memorySizeMB = mig->memory_bytes >> 20;
+    return NVML_SUCCESS;
 }

@@ -26,7 +26,7 @@ UUIDS = ("GPU-00000000-0000-0000-0000-00000000000b", "GPU-00000000-0000-0000-000
 """By index; not in the order of their names."""
 
 MEMORY_MIB = 16_000
-SAFETY_S = 30
+SAFETY_S = 60  # the plugin itself waits 30 until it believes that a pod is over, where nobody else says so
 
 
 class Node:

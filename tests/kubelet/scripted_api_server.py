@@ -4,7 +4,7 @@ them."""
 import copy
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import yaml
+from server_side_apply import apply_labels
 
 NODES = "/apis/share.edge/v1alpha1/acceleratornodes"
 WAKE_S = 0.5
@@ -26,6 +27,8 @@ class ApiServer:
         """Changed by ``put_pod`` and ``end_pod``, so that watches tell of it."""
         self.nodes: dict[str, dict[str, Any]] = {}
         self.accelerator_nodes: dict[str, dict[str, Any]] = {}
+        self.features: dict[tuple[str, str], dict[str, Any]] | None = {}
+        """NodeFeature objects by (namespace, name); None where node-feature-discovery is not installed."""
         self.events: list[dict[str, Any]] = []
         self.reads = 0
         self.pages: list[int] = []
@@ -33,6 +36,12 @@ class ApiServer:
         self.patches = 0
         self.applies = 0
         self.broken = False
+        self.nonsense = b""
+        """What it answers whatever is asked, as something else at its address would."""
+        self.refused: set[str] = set()
+        """Methods that whoever asks has no right to."""
+        self.before_apply: Callable[[], None] = lambda: None
+        """What somebody else does just before a node is labelled."""
         self.no_annotations = False
         """Whoever annotates a pod is refused."""
         self.closed = False
@@ -108,6 +117,8 @@ class ApiServer:
         """Status and object of one call."""
         if self.broken:
             return 503, {"message": "etcd is away"}
+        if method in self.refused:
+            return 403, {"message": f'User "somebody" cannot {method} there'}
         address = urlsplit(url)
         query = {key: values[0] for key, values in parse_qs(address.query).items()}
         match (method, address.path.strip("/").split("/")[2:]):
@@ -122,8 +133,15 @@ class ApiServer:
             case ("PATCH", ["namespaces", namespace, "pods", name]):
                 assert content_type == "application/merge-patch+json"
                 return self._annotate(namespace, name, body)
+            case ("GET", ["nodes"]):
+                return 200, self._list(list(self.nodes.values()), query)
             case ("GET", ["nodes", name]):
                 return found(self.nodes.get(name))
+            case ("PATCH", ["nodes", name]):
+                assert content_type == "application/apply-patch+yaml"
+                return self._label(name, query, body)
+            case (_, ["v1alpha1", "namespaces", namespace, "nodefeatures", name]):
+                return self._feature(method, (namespace, name), content_type, body)
             case ("PATCH", ["nodes", name, "status"]):
                 assert content_type == "application/merge-patch+json"
                 self.patches += 1
@@ -153,6 +171,28 @@ class ApiServer:
         end = begin + int(query.get("limit", len(items)))
         following = {"continue": str(end)} if end < len(items) else {}
         return {"metadata": {"resourceVersion": str(self._version), **following}, "items": items[begin:end]}
+
+    def _label(self, name: str, query: dict[str, str], body: dict[str, Any]) -> tuple[int, Any]:
+        self.before_apply()
+        self.applies += 1
+        node = self.nodes.get(name)
+        # Applying to what is not there makes it, unless the uid says that it has to be there.
+        assert "uid" in body["metadata"]
+        if node is None or node["metadata"]["uid"] != body["metadata"]["uid"]:
+            return 409, {"message": "Precondition failed: UID in precondition"}
+        manager, force = query["fieldManager"], query["force"] == "true"
+        if causes := apply_labels(node, manager, body["metadata"]["labels"], force):
+            return 409, {"message": "Apply failed with conflicts", "details": {"causes": causes}}
+        return 200, node
+
+    def _feature(self, method: str, key: tuple[str, str], content_type: str, body: Any) -> tuple[int, Any]:
+        if self.features is None:
+            return 404, {"message": "the server could not find the requested resource"}
+        if method == "PATCH":
+            assert content_type == "application/apply-patch+yaml"
+            self.applies += 1
+            self.features[key] = body
+        return found(self.features.pop(key, None) if method == "DELETE" else self.features.get(key))
 
     def _annotate(self, namespace: str, name: str, body: dict[str, Any]) -> tuple[int, Any]:
         if self.no_annotations:
@@ -187,7 +227,7 @@ def serving(folder: Path) -> Iterator[tuple[ApiServer, Path]]:
                 self.watch()
                 return
             status, thing = api.answer(self.command, self.path, self.headers["Content-Type"], body)
-            content = json.dumps(thing).encode()
+            content = api.nonsense or json.dumps(thing).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
@@ -195,7 +235,7 @@ def serving(folder: Path) -> Iterator[tuple[ApiServer, Path]]:
             self.end_headers()
             self.wfile.write(content)
 
-        do_PATCH = do_POST = do_GET  # noqa: N815
+        do_PATCH = do_POST = do_DELETE = do_GET  # noqa: N815
 
         def watch(self) -> None:
             self.send_response(200)

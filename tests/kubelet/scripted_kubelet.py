@@ -259,22 +259,23 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
         missing = size - len(chosen)
         if len(free) < missing:
             raise AdmissionError(f"{size} units asked for, {len(free)} are free")
-        preferred: list[str] = []
-        if missing < len(free):
-            request = api.ContainerPreferredAllocationRequest(
-                available_deviceIDs=shuffled(free | chosen),
-                must_include_deviceIDs=shuffled(chosen),
-                allocation_size=size,
-            )
-            try:
-                answer = await self.plugin.stub.GetPreferredAllocation(
-                    api.PreferredAllocationRequest(container_requests=[request]), timeout=SAFETY_S
-                )
-            except grpc.aio.AioRpcError as error:
-                raise AdmissionError(error.details()) from error
-            preferred = [unit for unit in answer.container_responses[0].deviceIDs if unit in free]
+        preferred = await self.prefer(free | chosen, chosen, size) if missing < len(free) else []
+        preferred = [unit for unit in preferred if unit in free]
         rest = shuffled(free - set(preferred))
         return set([*preferred, *rest][:missing])
+
+    async def prefer(self, available: set[str], must_include: set[str], size: int) -> list[str]:
+        """Asks which units to take. Raises AdmissionError."""
+        request = api.ContainerPreferredAllocationRequest(
+            available_deviceIDs=shuffled(available), must_include_deviceIDs=shuffled(must_include), allocation_size=size
+        )
+        try:
+            answer = await self.plugin.stub.GetPreferredAllocation(
+                api.PreferredAllocationRequest(container_requests=[request]), timeout=SAFETY_S
+            )
+        except grpc.aio.AioRpcError as error:
+            raise AdmissionError(error.details()) from error
+        return list(answer.container_responses[0].deviceIDs)
 
     # -- What it serves
     # ---------------------------------------------------------------------------------------

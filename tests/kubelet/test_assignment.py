@@ -162,9 +162,14 @@ async def test_of_equal_pods_that_nobody_preferred_for_none_gets_the_other_ones(
     one = assigned(api, Pod("one", {"main": 100}), SECOND)
     other = assigned(api, Pod("other", {"main": 100}), FIRST)
     # The kubelet knows both: nothing tells which it means.
-    in_cluster.kubelet.pods[one.uid] = one
-    with pytest.raises(AdmissionError, match="100 units may be for any of team/one/main, team/other/main, which are"):
-        await in_cluster.kubelet.admit(other)
+    kubelet = in_cluster.kubelet
+    kubelet.pods |= {one.uid: one, other.uid: other}
+    doubt = "100 units may be for any of team/one/main, team/other/main, which are"
+    with pytest.raises(AdmissionError, match=doubt):
+        await kubelet.prefer(kubelet.free(), set(), 100)
+    # From here on the plugin surely knows both, too.
+    with pytest.raises(AdmissionError, match=doubt):
+        await kubelet.admit(other)
     # That one has failed for good, so there is no doubt any more.
     assert await device_of(in_cluster, one) == {SECOND}
 

@@ -24,6 +24,7 @@ from edgeshare.v1.allocations_pb2 import (
 from edgeshare.v1.allocations_pb2_grpc import AllocationsStub
 from edgeshare.v1.status_pb2 import WatchSharesRequest
 from edgeshare.v1.status_pb2_grpc import ShareStatusStub
+from simgpu.trees import add_pcie_edgetpu
 
 
 @pytest.fixture
@@ -225,6 +226,27 @@ def test_an_allocation_whose_device_is_missing_is_kept_and_shown(testbed: Testbe
         assert [each["id"] for each in json.loads(store.read_text())["allocations"]] == ["half", "lost"]
         stub.RemoveAllocation(RemoveAllocationRequest(id="lost"))
     assert [each["id"] for each in json.loads(store.read_text())["allocations"]] == ["half"]
+
+
+def test_a_device_that_comes_later_is_shared_and_what_was_kept_for_it_is_served(testbed: Testbed) -> None:
+    address, root = "0000:03:00.0", testbed.root / "tree"
+    root.mkdir()
+    testbed.state_dir.mkdir()
+    early = {"id": "early", "device_ids": [address], "request_percent": 50, "limit_percent": 100}
+    (testbed.state_dir / "allocations.json").write_text(json.dumps({"version": 1, "allocations": [early]}))
+    testbed.manager(f"inventory: {{sources: [nvml, edgetpu], root: {root}}}\n")
+    assert not testbed.folder("early").exists()
+    add_pcie_edgetpu(root, address, number=0)
+    testbed.until(lambda status: address in [device.id for device in status.devices])
+    assert (testbed.folder("early") / HOOK_SOCKET).is_socket()
+    late = Allocation(id="late", device_ids=[address], request_percent=60)
+    with channel(testbed, ALLOCATIONS_SOCKET) as opened:
+        stub = AllocationsStub(opened)
+        with pytest.raises(grpc.RpcError, match="has 50 left"):
+            stub.AddAllocation(AddAllocationRequest(allocation=late))
+        late.request_percent = 50
+        stub.AddAllocation(AddAllocationRequest(allocation=late))
+    assert sorted(ids(testbed.status())) == ["early", "late"]
 
 
 def test_a_store_that_cannot_be_written_refuses_the_allocation(testbed: Testbed, stub: AllocationsStub) -> None:

@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 
+import pytest
 from simulated import MIB, Simulated
+
+from edgeshare.errors import InvalidRequest
 
 HEAD = """
 import pynvml as nv
@@ -258,6 +261,30 @@ result({
         "by_uuid": names,
         "memory": [4864, 9984],
     }
+
+
+def test_a_mig_device_tells_how_much_of_its_gpu_it_has(simulate: Callable[..., Simulated]) -> None:
+    simulated = simulate(gpus=1, model="h100", mig={0: ["3g.40gb", "1g.10gb+me"]})
+    script = """
+gpu = nv.nvmlDeviceGetHandleByIndex(0)
+told = [nv.nvmlDeviceGetAttributes_v2(nv.nvmlDeviceGetMigDeviceHandleByIndex(gpu, place)) for place in range(2)]
+result([[getattr(each, name) for name, _ in each._fields_] for each in told]
+       + [failure(nv.nvmlDeviceGetAttributes_v2, gpu)])
+"""
+    # multiprocessors, engines (copy, decoders, encoders, JPEG, OFA), slices (GPU, compute), MiB
+    expected = [[60, 3, 3, 0, 3, 0, 3, 3, 40448], [16, 1, 1, 0, 1, 1, 1, 1, 9984], 3]
+    assert simulated.python(HEAD + script).result() == expected
+
+
+def test_a_vgpu_says_that_it_is_one(simulate: Callable[..., Simulated]) -> None:
+    simulated = simulate(gpus=2, model=["t4", "t4-16q"])
+    script = "result([nv.nvmlDeviceGetVirtualizationMode(nv.nvmlDeviceGetHandleByIndex(index)) for index in (0, 1)])"
+    assert simulated.python(HEAD + script).result() == [0, 2]
+
+
+def test_a_gpu_is_divided_as_its_model_can_be(simulate: Callable[..., Simulated]) -> None:
+    with pytest.raises(InvalidRequest, match="an NVIDIA H100 80GB HBM3 cannot be divided into 1g"):
+        simulate(gpus=1, model="h100", mig={0: ["1g.5gb"]})
 
 
 def test_the_container_sees_its_own_gpus(simulate: Callable[..., Simulated]) -> None:

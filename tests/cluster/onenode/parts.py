@@ -25,6 +25,7 @@ METRICS_S = 2.0
 PREFIX = "edgeshare_deviceplugin_"
 IN_NAMESPACE = f"--namespace={NAME}"
 DAEMONSET = (IN_NAMESPACE, f"daemonset/{NAME}")
+PODS = ("pods", IN_NAMESPACE, f"--selector=app.kubernetes.io/name={NAME}")
 STATUS = '{.items[0].status.containerStatuses[?(@.name=="%s")]%s}'
 NOWHERE = "edgeshare-test/nowhere"  # a label that no node has
 PIDFD_GETFD = 438  # linux/include/uapi/asm-generic/unistd.h; of every architecture the same
@@ -58,7 +59,7 @@ class Parts:
 
     def address(self) -> str:
         """The IP address of the pod, which it keeps."""
-        return self._node.kubectl("get", "pods", IN_NAMESPACE, "-o", "jsonpath={.items[0].status.podIP}")
+        return self._node.kubectl("get", *PODS, "-o", "jsonpath={.items[0].status.podIP}")
 
     def figures(self, address: str = "") -> dict[str, float]:
         """The plugin's metrics: name, and values of the labels, separated by commas. None where it does not answer.
@@ -109,7 +110,7 @@ class Parts:
     def away(self) -> Iterator[None]:
         """Take all of them from the node, and bring them back at the end."""
         self._select({NOWHERE: "true"})
-        self._node.kubectl("wait", "--for=delete", "pods", "--all", IN_NAMESPACE, WAIT)
+        self._node.kubectl("wait", "--for=delete", *PODS, WAIT)
         try:
             yield
         finally:
@@ -121,7 +122,7 @@ class Parts:
         self._node.kubectl("patch", *DAEMONSET, "--type=merge", f"--patch={json.dumps(change)}")
 
     def _told(self, name: str, field: str) -> str:
-        return self._node.kubectl("get", "pods", IN_NAMESPACE, "-o", f"jsonpath={STATUS % (name, field)}")
+        return self._node.kubectl("get", *PODS, "-o", f"jsonpath={STATUS % (name, field)}")
 
 
 def _descriptor_of(process: int, number: int) -> socket.socket:

@@ -45,6 +45,17 @@ def test_a_link_that_leads_to_itself_is_absent(tmp_path: Path) -> None:
         Tree(tmp_path).read("/loop")
 
 
+def test_folders_are_told_from_files_and_from_links_to_them(tmp_path: Path) -> None:
+    write(tmp_path / "there/inner/file", "")
+    write(tmp_path / "there/file", "")
+    link(tmp_path / "there/link", tmp_path / "there/inner")
+    tree = Tree(tmp_path)
+    assert tree.folders("/there") == ["inner"]
+    assert (tree.folders("/no"), tree.folders("/there/file")) == ([], [])
+    found = [tree.is_folder(f"/there/{name}") for name in ("inner", "file", "link", "no", "file/below")]
+    assert found == [True, False, False, False, False]
+
+
 def test_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(Unavailable, match=r"^/pipe is not a plain file"):

@@ -1,0 +1,105 @@
+"""How busy NVIDIA GPUs are, as the driver's management library tells."""
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import pynvml
+
+from edgeshare.errors import Unavailable
+from edgeshare.inventory.nvml_library import begin, end, mig_devices, mig_mode, name_of, read_memory, said
+from edgeshare.inventory.tree import Tree
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class GpuUsage:
+    """One look at a GPU or MIG device. None: it, or the driver, does not say."""
+
+    id: str
+    index: int
+    """A GPU's own; a MIG device's is its GPU's."""
+    model: str
+    parent: str = ""
+    load_percent: int | None = None
+    memory_used_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    """Less the driver's reserve. None for a GPU whose memory is the machine's."""
+    temperature_c: int | None = None
+    power_mw: int | None = None
+
+
+class NvmlUsage:
+    """This machine's GPUs, looked at again and again; only one thread at a time may call it."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._open = False
+
+    def look(self) -> list[GpuUsage]:
+        """Every GPU, and the MIG devices that it is divided into; one that is lost is left out. Loads the library where
+        that has not been done; raises NoDriver where there is none and nothing that would need it, Unavailable where it
+        does not answer."""
+        if not self._open:
+            begin(self._tree)
+            self._open = True
+        try:
+            count = pynvml.nvmlDeviceGetCount()
+        except pynvml.NVMLError as error:
+            # A driver that was loaded anew wants the library to be, too.
+            self.close()
+            raise Unavailable(f"the NVIDIA driver no longer lists its GPUs: {error}") from error
+        found: list[GpuUsage] = []
+        for index in range(count):
+            try:
+                found += _look_at(index)
+            except pynvml.NVMLError as error:
+                logger.debug("GPU %d cannot be read: %s", index, error)
+        return found
+
+    def close(self) -> None:
+        """Lets go of the library, so that a driver can be unloaded; the next look loads it again."""
+        if self._open:
+            self._open = False
+            end()
+
+
+def _look_at(index: int) -> list[GpuUsage]:
+    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    device_id = str(pynvml.nvmlDeviceGetUUID(handle))
+    # Not told of a GPU in MIG mode, nor of a MIG device. (NVML API Reference, nvmlDeviceGetUtilizationRates.)
+    rates = said(pynvml.nvmlDeviceGetUtilizationRates, handle)
+    used_bytes, total_bytes = _memory(handle)
+    whole = GpuUsage(
+        id=device_id,
+        index=index,
+        model=name_of(handle),
+        load_percent=None if rates is None else int(rates.gpu),
+        memory_used_bytes=used_bytes,
+        memory_total_bytes=total_bytes,
+        temperature_c=said(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU),
+        power_mw=said(pynvml.nvmlDeviceGetPowerUsage, handle),
+    )
+    return [whole, *(_part(part, whole) for part in mig_devices(handle))] if mig_mode(handle) else [whole]
+
+
+def _part(handle: Any, gpu: GpuUsage) -> GpuUsage:
+    used_bytes, total_bytes = _memory(handle)
+    return GpuUsage(
+        id=str(pynvml.nvmlDeviceGetUUID(handle)),
+        index=gpu.index,
+        model=name_of(handle),
+        parent=gpu.id,
+        memory_used_bytes=used_bytes,
+        memory_total_bytes=total_bytes,
+    )
+
+
+def _memory(handle: Any) -> tuple[int | None, int | None]:
+    """In use, and in total."""
+    found = said(read_memory, handle)
+    if found is None:
+        return None, None
+    memory, reserved_bytes = found
+    return int(memory.used), int(memory.total) - reserved_bytes
