@@ -57,7 +57,7 @@ check: build setup
 
 # Three runs: what measures shares should have neither other tests nor a Kubernetes beside it.
 test: check
-	$(PYTHON_IN_VENV) -m pytest -q -n 2 --dist loadfile tests/hook tests/kubelet tests/model tests/sim tests/simgpu
+	$(PYTHON_IN_VENV) -m pytest -q -n 2 --dist loadfile tests/hook tests/kubelet tests/labeller tests/model tests/sim tests/simgpu
 	$(PYTHON_IN_VENV) -m pytest -q tests/demo tests/node tests/tpu
 	$(PYTHON_IN_VENV) -m pytest -q tests/deploy tests/cluster
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from deviceplugin.config import Config as DevicePlugin
+from labeller.config import Config as Labeller
 from sharemgr.node.config import Config as ShareManager
 
 DEPLOY = Path(__file__).parent
@@ -24,12 +25,16 @@ SCHEMA = CHART / "values.schema.json"
 MANIFEST = DEPLOY / "edgeshare.yaml"
 
 
-MODELS: dict[str, type[BaseModel]] = {"shareManager": ShareManager, "devicePlugin": DevicePlugin}
+MODELS: dict[str, type[BaseModel]] = {
+    "shareManager": ShareManager,
+    "devicePlugin": DevicePlugin,
+    "labeller": Labeller,
+}
 """Name in the schema's `$defs` → what reads that configuration."""
 
 CHARTS_OWN = {
     *("node_name", "kubelet_dir", "pod_resources_socket", "kubeconfig"),
-    *("metrics_address", "wait_for_driver"),
+    *("metrics_address", "wait_for_driver", "root", "namespace"),
 }
 """Keys that the chart's mounts and environment decide."""
 
@@ -53,6 +58,8 @@ def manifest(helm: str) -> str:
     """The chart as it is with nothing set, its namespace included. Ends this program where helm refuses."""
     # The oldest version that the chart allows; helm would otherwise claim the one that it was built for.
     options = ["--namespace=edgeshare", "--set=createNamespace=true", "--kube-version=1.30.0", "--include-crds"]
+    # What Helm runs when it uninstalls would be run by whoever applies this.
+    options.append("--no-hooks")
     done = subprocess.run(
         [helm, "template", "edgeshare", CHART, *options], stdout=subprocess.PIPE, text=True, check=False
     )

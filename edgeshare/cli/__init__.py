@@ -14,9 +14,11 @@ from edgeshare.errors import EdgeshareError
 COMMANDS = {
     "sharemgr": "Grants slices of this node's devices to their clients.",
     "deviceplugin": "Advertises this node's devices to the kubelet in hundredths.",
+    "labeller": "Labels this node with what accelerates it.",
     "run": "Runs a command as a client of this node's share manager.",
     "status": "Shows who has which share of this node's devices.",
     "top": "Shows the shares live.",
+    "replay": "Replays recorded clusters through the placement policies.",
     "demo": "Shows sharing at work on a simulated machine.",
     "simgpu": "Makes, breaks and reads simulated GPUs.",
 }

@@ -26,6 +26,8 @@ REFUSED = {
     "spec": {"containers": [{"name": "main", "image": "none", "resources": {"limits": {"edge/gpu-percent": 130}}}]},
 }
 
+CLAIM = "authentication.kubernetes.io/node-name"
+
 Object = dict[str, Any]
 Render = Callable[..., list[Object]]
 
@@ -77,3 +79,20 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         while server.kubectl("create", "--dry-run=server", "-f", "-", stdin=probe).returncode == 0:
             assert time.monotonic() < deadline_s, f"the policy is not in force after {IN_FORCE_S} s"
         yield server
+
+
+@pytest.fixture(scope="session")
+def somebody(installed: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ApiServer]:
+    """Somebody else at the same API server, with the node claim of a token where one is named."""
+
+    def somebody(name: str, node: str = "") -> ApiServer:
+        config = yaml.safe_load(installed.kubeconfig.read_text())
+        user = config["users"][0]["user"]
+        user["as"] = name
+        if node:
+            user["as-user-extra"] = {CLAIM: [node]}
+        path = tmp_path_factory.mktemp("somebody") / "kubeconfig"
+        path.write_text(yaml.safe_dump(config))
+        return ApiServer(path)
+
+    return somebody

@@ -4,11 +4,9 @@ import json
 import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from onenode.api_server import ApiServer
 
 from deviceplugin.accelerator_node import accelerator_node
@@ -18,7 +16,6 @@ from edgeshare.health import HEALTHY, Health, Reason, Source
 from edgeshare.units import unit_id
 
 ACCOUNT = "system:serviceaccount:edgeshare:edgeshare"
-CLAIM = "authentication.kubernetes.io/node-name"
 KEY = "edge/gpu-assignment"
 IN_FORCE_S = 60
 
@@ -97,23 +94,12 @@ def apply(server: ApiServer, thing: dict[str, Any]) -> Done:
 
 
 @pytest.fixture(scope="module")
-def impersonate(installed: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Impersonate:
-    """Somebody else at the same API server, with the node claim of a token where one is named. The policies are in
-    force."""
+def impersonate(installed: ApiServer, somebody: Impersonate) -> Impersonate:
+    """``somebody``, once the policies are in force."""
     done(
         installed.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": MALLORY}))
     )
     done(installed.kubectl("wait", "--for=condition=Established", "crd/acceleratornodes.share.edge", "--timeout=60s"))
-
-    def somebody(name: str, node: str = "") -> ApiServer:
-        config = yaml.safe_load(installed.kubeconfig.read_text())
-        user = config["users"][0]["user"]
-        user["as"] = name
-        if node:
-            user["as-user-extra"] = {CLAIM: [node]}
-        path = Path(tmp_path_factory.mktemp("somebody")) / "kubeconfig"
-        path.write_text(yaml.safe_dump(config))
-        return ApiServer(path)
 
     mallory = somebody("mallory")
     deadline_s = time.monotonic() + IN_FORCE_S

@@ -11,7 +11,7 @@ Render = Callable[..., list[Object]]
 
 def cdi_folder(objects: list[Object]) -> dict[str, tuple[str, str]]:
     """Container → the folder of CDI specs inside and on the node, where it has one."""
-    (daemon_set,) = (each for each in objects if each["kind"] == "DaemonSet")
+    (daemon_set,) = (each for each in objects if (each["kind"], each["metadata"]["name"]) == ("DaemonSet", "edgeshare"))
     pod = daemon_set["spec"]["template"]["spec"]
     on_node = {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
     return {

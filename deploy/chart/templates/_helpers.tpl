@@ -8,6 +8,23 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}
 
+{{/* Not the others' name: a selector of theirs is not to find these pods. */}}
+{{- define "edgeshare.labellerSelector" -}}
+app.kubernetes.io/name: edgeshare-labeller
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "edgeshare.labellerLabels" -}}
+{{ include "edgeshare.labellerSelector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- end }}
+
+{{- define "edgeshare.removalHook" -}}
+helm.sh/hook: post-delete
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}
+
 {{- define "edgeshare.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
@@ -21,6 +38,41 @@ capabilities:
   drop: [ALL]
 seccompProfile:
   type: RuntimeDefault
+{{- end }}
+
+{{/* The labeller's: it reads what everybody may read, and writes nothing on the node. */}}
+{{- define "edgeshare.userContext" -}}
+runAsUser: {{ .Values.labeller.user }}
+runAsGroup: {{ .Values.labeller.user }}
+{{- if .Values.labeller.user }}
+runAsNonRoot: true
+{{- end }}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{/* What automountServiceAccountToken would mount into every container. */}}
+{{- define "edgeshare.apiAccess" -}}
+- name: api-access
+  projected:
+    sources:
+      - serviceAccountToken:
+          path: token
+          expirationSeconds: 3607
+      - configMap:
+          name: kube-root-ca.crt
+          items:
+            - key: ca.crt
+              path: ca.crt
+      - downwardAPI:
+          items:
+            - path: namespace
+              fieldRef:
+                fieldPath: metadata.namespace
 {{- end }}
 
 {{/* The NVIDIA container runtime reads these; any other ignores them. */}}
@@ -47,7 +99,7 @@ startupProbe:
   failureThreshold: 180
 readinessProbe:
   httpGet: {path: /readyz, port: plugin-metrics}
-  periodSeconds: 5
+  periodSeconds: 10
   timeoutSeconds: 5
 livenessProbe:
   httpGet: {path: /healthz, port: plugin-metrics}
@@ -73,4 +125,19 @@ livenessProbe:
   periodSeconds: 60
   timeoutSeconds: 10
   failureThreshold: 3
+{{- end }}
+
+{{/* Of share manager and device plugin. Terms of a node affinity are alternatives, so that they cannot be added to. */}}
+{{- define "edgeshare.affinity" -}}
+{{- if .Values.onlyLabelledNodes -}}
+{{- if hasKey .Values.affinity "nodeAffinity" -}}
+{{- fail "onlyLabelledNodes is a node affinity itself: leave it false, and add its labels edge/gpu.share and edge/tpu.share to affinity.nodeAffinity" -}}
+{{- end -}}
+nodeAffinity:
+  requiredDuringSchedulingIgnoredDuringExecution:
+    nodeSelectorTerms:
+      - matchExpressions: [{key: edge/gpu.share, operator: In, values: ["true"]}]
+      - matchExpressions: [{key: edge/tpu.share, operator: In, values: ["true"]}]
+{{ end -}}
+{{- with .Values.affinity }}{{ toYaml . }}{{ end -}}
 {{- end }}

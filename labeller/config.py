@@ -1,0 +1,74 @@
+"""What can be set on the labeller, in its YAML file; units end the keys."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from edgeshare.units import MEMORY_MIB_MAX
+from labeller.labels import Switches
+from labeller.usage.config import UsageConfig
+
+Source = Literal["nvml", "jetson", "devicetree", "coral", "buses"]
+
+
+class Config(BaseModel):
+    """The labeller's configuration. Every key has a default that suits most nodes; unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sources: tuple[Source, ...] = ("nvml", "jetson", "devicetree", "coral", "buses")
+    """What is asked. Each finds nothing, and says nothing, on a machine without its hardware."""
+
+    root: Path = Path("/")
+    """Where the node's ``/dev``, ``/etc``, ``/proc`` and ``/sys`` are seen."""
+
+    devicetree_nodes: tuple[Annotated[str, Field(min_length=1, max_length=255)], ...] = ("cpu", "gpu")
+    """Nodes of the devicetree that are labelled besides its root, wherever they are in it: their names; without a unit
+    address for those with any (`gpu` for `gpu@57000000`)."""
+
+    reactor_names: bool = True
+    """Writes reActor's labels: ``gpu.model`` and the others."""
+
+    devicetree_names: bool = True
+    """Writes those of k8s-dt-node-labeller: ``beta.devicetree.org/…``."""
+
+    legacy_l4t: bool = False
+    """Says of a Jetson's driver what reActor does: ``4.3`` where Jetson Linux 32.4.3 is."""
+
+    jetson_reserve_mib: Annotated[int, Field(ge=0, le=MEMORY_MIB_MAX)] = 1024
+    """What of a Jetson's memory is not shared: as ``inventory.jetson_reserve_mib`` in the device plugin's
+    configuration."""
+
+    output: Literal["node", "nodefeature"] = "node"
+    """Where the labels are written: to the Node, or to a NodeFeature object, of which node-feature-discovery makes
+    labels."""
+
+    interval_s: Annotated[float, Field(ge=1, le=86_400)] | None = None
+    """How often the machine is looked at anew, besides when a device comes or goes. Default: the labels are written
+    once, and that is all."""
+
+    node_name: Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9.-]*$")] = ""
+    """The node's name in the cluster; empty: the environment's NODE_NAME."""
+
+    namespace: Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9-]*$")] = ""
+    """Where the NodeFeature object lies; empty: the environment's POD_NAMESPACE."""
+
+    kubeconfig: Path | None = None
+    """How the API server is reached. Default: the service account."""
+
+    metrics_address: Annotated[str, Field(pattern=r"^(|([0-9A-Za-z.-]*|\[[0-9a-fA-F:]+\]):[0-9]{1,5})$")] = ""
+    """``host:port`` (``:port``: every address of this machine) where ``--watch-usage`` serves ``/metrics``
+    (Prometheus), ``/healthz`` and ``/readyz`` over HTTP, to whoever can reach it; empty: 127.0.0.1:9417."""
+
+    usage: UsageConfig = UsageConfig()
+    """How ``--watch-usage`` watches."""
+
+    def fixed(self) -> dict[str, object]:
+        """The keys that are read once, when the labeller starts."""
+        keys = ("output", "interval_s", "node_name", "namespace", "kubeconfig", "metrics_address", "usage")
+        return {key: getattr(self, key) for key in keys}
+
+    def switches(self) -> Switches:
+        """The same, for the derivations."""
+        return Switches(self.reactor_names, self.devicetree_names, self.legacy_l4t, self.jetson_reserve_mib)

@@ -1,0 +1,239 @@
+"""The labeller on a real node, with its chart's own service account and policies: its labels come, change and go."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onenode.binaries import HELM, program
+from onenode.command import run
+from onenode.errors import NodeError
+from onenode.images import PROJECT
+from onenode.layout import NODE_NAME
+from onenode.node import Node
+from onenode.pods import WAIT
+from onenode.release import NAME, TIMEOUT
+from onenode.waiting import until
+
+from labeller.names import FIELD_MANAGER
+from simgpu.machine import Machine
+from simgpu.trees import JETSONS, add_jetson, write
+
+ACCOUNT = f"{NAME}-labeller"
+IN_NAMESPACE = f"--namespace={NAME}"
+TREE = Path("/dev/shm/edgeshare-test-tree")
+COMPATIBLE = TREE / "sys/firmware/devicetree/base/compatible"
+SUCCEEDED, FAILED = (f"--for=jsonpath={{.status.phase}}={phase}" for phase in ("Succeeded", "Failed"))
+RSS_MIB_MAX = 60
+
+NANO = {"gpu.model": "Jetson-Nano", "beta.devicetree.org/nvidia-jetson-nano": "1"}
+TX2 = {"gpu.model": "Jetson-TX2", "beta.devicetree.org/nvidia-tegra186": "1"}
+
+
+def labels(node: Node) -> dict[str, str]:
+    """The Node's."""
+    found: dict[str, str] = json.loads(node.kubectl("get", f"node/{NODE_NAME}", "-o", "jsonpath={.metadata.labels}"))
+    return found
+
+
+def ours(node: Node) -> set[str]:
+    """The labels that the API server keeps as the labeller's."""
+    shown = node.kubectl(
+        "get", f"node/{NODE_NAME}", "--show-managed-fields", "-o", "jsonpath={.metadata.managedFields}"
+    )
+    return {
+        name.removeprefix("f:")
+        for entry in json.loads(shown)
+        if (entry["manager"], entry["operation"]) == (FIELD_MANAGER, "Apply")
+        for name in entry["fieldsV1"]["f:metadata"]["f:labels"]
+        if name.startswith("f:")
+    }
+
+
+def in_labeller(node: Node, *command: str) -> str:
+    """What a command in the container of the chart's labeller prints."""
+    return node.kubectl("exec", IN_NAMESPACE, f"daemonset/{ACCOUNT}", "--", *command)
+
+
+class Runs:
+    """Labellers of a simulated tree, in pods like the chart's."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._names: list[str] = []
+        path = "jsonpath={.spec.template.spec.containers[0].image}"
+        self._image = node.kubectl("get", IN_NAMESPACE, f"daemonset/{ACCOUNT}", "-o", path)
+
+    def start(self, name: str, *options: str, account: str = ACCOUNT) -> str:
+        fields = {"NODE_NAME": "spec.nodeName", "POD_NAMESPACE": "metadata.namespace"}
+        container = {
+            "name": "main",
+            "image": self._image,
+            "imagePullPolicy": "Never",
+            "args": ["labeller", "--root", "/tree", *options],
+            "env": [{"name": key, "valueFrom": {"fieldRef": {"fieldPath": path}}} for key, path in fields.items()],
+            "securityContext": {"runAsUser": 65532, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True},
+            "volumeMounts": [{"name": "tree", "mountPath": "/tree", "readOnly": True}],
+        }
+        spec = {
+            "serviceAccountName": account,
+            "automountServiceAccountToken": True,
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 5,
+            "containers": [container],
+            "volumes": [{"name": "tree", "hostPath": {"path": str(TREE), "type": "Directory"}}],
+        }
+        pod: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "spec": spec}
+        pod["metadata"] = {"name": name, "namespace": NAME}
+        self._node.kubectl("create", "-f", "-", stdin=json.dumps(pod))
+        self._names.append(name)
+        return name
+
+    def once(self, name: str, *options: str, ends: str = SUCCEEDED, account: str = ACCOUNT) -> str:
+        """Runs one to its end; what it wrote."""
+        self.start(name, *options, account=account)
+        try:
+            self._node.kubectl("wait", IN_NAMESPACE, ends, WAIT, f"pod/{name}")
+        except NodeError as error:
+            raise NodeError(f"{error}\n{self.log(name)}") from error
+        return self.log(name)
+
+    def log(self, name: str) -> str:
+        return self._node.kubectl("logs", IN_NAMESPACE, name)
+
+    def log_on_disk(self, name: str) -> str:
+        """The same without the API server."""
+        found = self._node.layout.pod_logs.glob(f"{NAME}_{name}_*/main/*.log")
+        return "".join(path.read_text() for path in found)
+
+    def delete_all(self) -> None:
+        if self._names:
+            self._node.kubectl("delete", IN_NAMESPACE, WAIT, "pod", *self._names)
+
+
+def become(board: str) -> None:
+    """The simulated tree is another Jetson's."""
+    write(COMPATIBLE, "".join(f"{name}\0" for name in JETSONS[board].compatible))
+
+
+@pytest.fixture(scope="module")
+def alone(node: Node, edgeshare: Machine) -> Iterator[None]:
+    """The chart's own labeller has left the node: it has the same field manager as those of the tests."""
+
+    def select(labels_of_nodes: dict[str, str | None]) -> None:
+        patch = {"spec": {"template": {"spec": {"nodeSelector": labels_of_nodes}}}}
+        words = ("patch", IN_NAMESPACE, f"daemonset/{ACCOUNT}", "--type=merge", f"--patch={json.dumps(patch)}")
+        node.kubectl(*words)
+
+    select({"edge/nowhere": "true"})
+    pods = f"--selector=app.kubernetes.io/name={ACCOUNT}"
+    node.kubectl("wait", IN_NAMESPACE, "pod", pods, "--for=delete", TIMEOUT)
+    yield
+    select({"edge/nowhere": None})
+    node.kubectl("rollout", "status", IN_NAMESPACE, f"daemonset/{ACCOUNT}", TIMEOUT)
+
+
+@pytest.fixture
+def runs(node: Node, alone: None) -> Iterator[Runs]:
+    """Labellers of a Jetson Nano; there are no other labels of the labeller's, and none at the end."""
+    node.own(TREE)
+    add_jetson(TREE, JETSONS["nano"])
+    started = Runs(node)
+    try:
+        started.once("before", "--remove")
+        yield started
+        started.once("after", "--remove")
+    finally:
+        started.delete_all()
+        shutil.rmtree(TREE)
+
+
+def test_the_charts_labeller_labels_its_node_as_an_ordinary_user_in_little_memory(
+    node: Node, edgeshare: Machine
+) -> None:
+    node.kubectl("rollout", "status", IN_NAMESPACE, f"daemonset/{ACCOUNT}", TIMEOUT)
+    config = ("--config", "/etc/edgeshare/labeller.yaml")
+    found = json.loads(in_labeller(node, "edgeshare", "labeller", *config, "--json"))["labels"]
+    until(lambda: found.items() <= labels(node).items() and ours(node) == found.keys(), f"the node is labelled {found}")
+    # A Node that is made anew has none.
+    node.kubectl("label", "node", NODE_NAME, *(f"{name}-" for name in found))
+    until(lambda: ours(node) == found.keys(), "the node has its labels again")
+    assert in_labeller(node, "id", "-u").strip() == "65532"
+    status = dict(line.split(":", 1) for line in in_labeller(node, "cat", "/proc/1/status").splitlines())
+    assert int(status["VmRSS"].split()[0]) / 1024 <= RSS_MIB_MAX
+    path = "jsonpath={.items[*].status.containerStatuses[*].restartCount}"
+    assert node.kubectl("get", IN_NAMESPACE, "pods", f"--selector=app.kubernetes.io/name={ACCOUNT}", "-o", path) == "0"
+
+
+def test_labels_come_change_and_go_with_what_is_there(node: Node, runs: Runs) -> None:
+    before = labels(node)
+    name = runs.start("daemon", "--interval", "1")
+    until(lambda: NANO.items() <= labels(node).items(), "the node is labelled a Jetson Nano")
+    assert NANO.keys() <= ours(node)
+    become("tx2")
+    until(lambda: TX2.items() <= labels(node).items(), "the node is labelled a TX2")
+    assert "beta.devicetree.org/nvidia-jetson-nano" not in labels(node)
+    shutil.rmtree(TREE / "sys")
+    until(lambda: labels(node) == before, "a machine with nothing has no labels")
+    assert ours(node) == set()
+    assert "WARNING" not in runs.log(name)
+
+
+def test_another_owners_label_is_left_and_named_and_removal_leaves_it_too(node: Node, runs: Runs) -> None:
+    node.kubectl("label", "node", NODE_NAME, "gpu.model=mine")
+    try:
+        before = labels(node)
+        said = runs.once("beside", ends=FAILED)
+        assert "label gpu.model=mine was set by 'kubectl-label' and stays; ours would be 'Jetson-Nano'" in said
+        assert labels(node) == {**labels(node), **NANO, "gpu.model": "mine"}
+        # With another configuration, on a machine that is another by now.
+        become("tx2")
+        assert f"{NODE_NAME}: -beta.devicetree.org/nvidia-jetson-nano" in runs.once("remove", "--remove", "-n", "x")
+        assert labels(node) == before
+    finally:
+        node.kubectl("label", "node", NODE_NAME, "gpu.model-")
+
+
+def test_account_without_the_right_is_told_so_and_labels_stay(node: Node, runs: Runs) -> None:
+    runs.once("first")
+    before = labels(node)
+    become("tx2")
+    said = runs.once("stranger", ends=FAILED, account="default")
+    assert said.startswith(f"edgeshare: the API server refuses GET /api/v1/nodes/{NODE_NAME}: 403 ")
+    assert f'User "system:serviceaccount:{NAME}:default" cannot get resource "nodes"' in said
+    assert len(said.splitlines()) == 1
+    assert labels(node) == before
+
+
+def test_while_the_api_server_is_away_it_waits_and_then_goes_on(node: Node, runs: Runs) -> None:
+    name = runs.start("patient", "--interval", "1")
+    until(lambda: NANO.items() <= labels(node).items(), "the node is labelled a Jetson Nano")
+    with node.api_server_hung():
+        become("tx2")
+        until(lambda: "the labels stay as they are" in runs.log_on_disk(name), "it says that it cannot ask")
+    until(lambda: TX2.items() <= labels(node).items(), "the node is labelled a TX2")
+    until(lambda: "all that went wrong is over" in runs.log(name), "it says that this is over")
+    assert node.kubectl("get", IN_NAMESPACE, "pod", name, "-o", "jsonpath={.status.phase}") == "Running"
+
+
+def test_uninstalling_the_chart_takes_the_labels_away(node: Node, runs: Runs, edgeshare: Machine) -> None:
+    def helm(namespace: str, *words: str | Path, stdin: str = "") -> str:
+        where = (f"--kubeconfig={node.layout.kubeconfig}", f"--namespace={namespace}")
+        return run([program(HELM, "helm"), *words, *where], stdin=stdin)
+
+    values = json.loads(helm(NAME, "get", "values", NAME, "--output=json"))
+    before = labels(node)
+    runs.once("label-it")
+    assert NANO.items() <= labels(node).items()
+    # A release that is nowhere but in its hooks: it has labels to take away all the same.
+    nowhere = {"nodeSelector": {"edge/nowhere": "true"}}
+    chart = (PROJECT / "deploy/chart", "--create-namespace", "--values=-")
+    helm("second", "install", "second", *chart, stdin=json.dumps({**values, **nowhere, "labeller": nowhere}))
+    helm("second", "uninstall", "second", TIMEOUT)
+    assert labels(node) == before
+    assert ours(node) == set()
+    left = node.kubectl("get", "clusterroles,clusterrolebindings", "-o", "name")
+    assert "second" not in left
+    node.kubectl("delete", "namespace", "second")
