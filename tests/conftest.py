@@ -4,9 +4,15 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 ROOT = Path(__file__).parent.parent
+
+hypothesis.settings.register_profile("same", derandomize=True, print_blob=False)
+hypothesis.settings.register_profile("explore", print_blob=True)
+# The same change must not pass once and fail once; who looks for more says --hypothesis-profile=explore.
+hypothesis.settings.load_profile("same")
 
 
 def pytest_sessionstart() -> None:

@@ -5,25 +5,15 @@ import logging
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from edgeshare.config import read_config
+from edgeshare.kube import Kube
 from edgeshare.names import RUNTIME_DIR, STATE_DIR
 from sharemgr.node.config import Config
 from sharemgr.node.loop import Loop
 from sharemgr.node.manager import Manager
-
-if TYPE_CHECKING:
-    from edgeshare.kube import Kube
-
-
-def reach_cluster(kubeconfig: Path | None) -> "Kube":
-    """The API server. Its client is loaded when there is something to tell: it is a third of the manager's memory."""
-    from edgeshare.kube import Kube  # noqa: PLC0415
-
-    return Kube.from_kubeconfig(kubeconfig) if kubeconfig is not None else Kube.in_cluster()
 
 
 @click.group("sharemgr")
@@ -53,7 +43,7 @@ def node(runtime_dir: Path, state_dir: Path, config_path: Path | None) -> None:
     config = read_config(config_path, Config)
     node_name = config.node_name or os.environ.get("NODE_NAME", "")
     in_cluster = config.kubeconfig is not None or "KUBERNETES_SERVICE_HOST" in os.environ
-    cluster = partial(reach_cluster, config.kubeconfig) if node_name and in_cluster else None
+    cluster = partial(Kube.reach, config.kubeconfig) if node_name and in_cluster else None
     manager = Manager(config, runtime_dir.absolute(), state_dir.absolute(), cluster, node_name)
     with asyncio.Runner(loop_factory=Loop) as runner:
         runner.run(manager.run(ready=lambda text: click.echo(f"edgeshare sharemgr node: ready, {text}")))

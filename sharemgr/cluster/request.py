@@ -1,0 +1,58 @@
+"""What a pod asks of a node, and what it was given."""
+
+from dataclasses import dataclass
+
+from edgeshare.units import UNITS_PER_DEVICE
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """GPUs of one container."""
+
+    devices: int
+    units: int
+    """Of each device, 1 to 100; below 100 only of one device."""
+    memory_mib: int = 0
+    """Of each device; 0: the same part of its memory as of its units."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is of whole GPUs, which are shared with nobody."""
+        return self.units == UNITS_PER_DEVICE
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """All that a pod asks for."""
+
+    asks: tuple[Ask, ...]
+    """One for each container that has GPUs; none for a pod without any."""
+    cpu_milli: int = 0
+    ram_mib: int = 0
+    models: frozenset[str] = frozenset()
+    """The GPU models that will do; empty: any."""
+
+    @property
+    def units(self) -> int:
+        """Of all its devices together."""
+        return sum(ask.devices * ask.units for ask in self.asks)
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """What a container has of one GPU."""
+
+    gpu_id: str
+    units: int
+    memory_mib: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What a pod has of its node."""
+
+    uid: str
+    node: str
+    takes: tuple[Take, ...]
+    cpu_milli: int = 0
+    ram_mib: int = 0

@@ -1,0 +1,153 @@
+"""What is free, as arrays with one row a node: kept up to date from the ledger, read by the policies."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeshare.units import UNITS_PER_DEVICE
+from sharemgr.cluster.ledger import Ledger, Node
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+UNLIMITED = 1 << 40
+"""Millicores or MiB of RAM of a node that told of none: kube-scheduler alone minds them."""
+
+NO_NODE = -1
+"""Millicores of a row without a node: it holds nothing, not even a pod that asks for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A kind of GPU."""
+
+    name: str
+    memory_mib: int
+
+
+NO_GPU = Model("", 0)
+"""The first of a table's models: of the columns that a node has no GPU for."""
+
+
+@dataclass(slots=True)
+class Rows:
+    """What is free of some nodes. Where a node has fewer GPUs than columns, or one is not healthy, nothing is free."""
+
+    free_units: Ints
+    """node × GPU"""
+    free_mib: Ints
+    """node × GPU"""
+    total_mib: Ints
+    """node × GPU; 0 where memory is not shared out"""
+    model: Ints
+    """node × GPU: a place in the table's list of models"""
+    cpu_milli: Ints
+    """node"""
+    ram_mib: Ints
+    """node"""
+
+    def pick(self, rows: Ints) -> "Rows":
+        """A copy of some of them."""
+        return Rows(*(getattr(self, name)[rows] for name in Rows.__slots__))
+
+    def usable_units(self) -> Ints:
+        """node × GPU: the units for which memory, too, is left in proportion."""
+        return usable_units(self.free_units, self.free_mib, self.total_mib)
+
+    def idle(self) -> Ints:
+        """node: how many GPUs nobody has a part of."""
+        idle: Ints = (self.free_units == UNITS_PER_DEVICE).sum(axis=1)
+        return idle
+
+
+def usable_units(free_units: Ints, free_mib: Ints, total_mib: Ints) -> Ints:
+    """The units for which memory, too, is left in proportion."""
+    if not total_mib.any():
+        return free_units
+    in_proportion = free_mib * UNITS_PER_DEVICE // np.maximum(total_mib, 1)
+    return np.where(total_mib > 0, np.minimum(free_units, in_proportion), free_units)
+
+
+class Table:
+    """The rows of all nodes of a ledger."""
+
+    def __init__(self) -> None:
+        self.models = [NO_GPU]
+        self.row: dict[str, int] = {}
+        """By node."""
+        self.nodes: list[str] = []
+        """By row; empty where a node is gone, until another takes its place."""
+        self.rows = _empty(0, 1)
+        self._gone: list[int] = []
+
+    def update(self, ledger: Ledger) -> None:
+        """Takes in what has changed since the last time."""
+        for name in ledger.take_changed():
+            node = ledger.node(name)
+            if node is not None:
+                self._write(self._row(name), node)
+            elif name in self.row:
+                self._clear(name)
+
+    def _row(self, name: str) -> int:
+        row = self.row.get(name)
+        if row is None:
+            row = self._gone.pop() if self._gone else len(self.nodes)
+            if row == len(self.nodes):
+                self.nodes.append("")
+            self.row[name] = row
+            self.nodes[row] = name
+        return row
+
+    def _write(self, row: int, node: Node) -> None:
+        gpus = node.inventory.gpus
+        height, width = self.rows.free_units.shape
+        if row >= height or len(gpus) > width:
+            self.rows = _grown(self.rows, max(row + 1, height + height // 2), max(width, len(gpus)))
+        rows = self.rows
+        _clear_row(rows, row)
+        for place, gpu in enumerate(gpus):
+            if gpu.healthy:
+                units, mib = node.free(gpu)
+                rows.free_units[row, place] = max(0, units)
+                rows.free_mib[row, place] = max(0, mib)
+            rows.total_mib[row, place] = gpu.memory_mib
+            rows.model[row, place] = self._model(Model(gpu.model, gpu.memory_mib))
+        cpu_milli, ram_mib = node.cpu_free_milli, node.ram_free_mib
+        rows.cpu_milli[row] = UNLIMITED if cpu_milli is None else cpu_milli
+        rows.ram_mib[row] = UNLIMITED if ram_mib is None else ram_mib
+
+    def _clear(self, name: str) -> None:
+        row = self.row.pop(name)
+        _clear_row(self.rows, row)
+        self.nodes[row] = ""
+        self._gone.append(row)
+
+    def _model(self, model: Model) -> int:
+        if model not in self.models:
+            self.models.append(model)
+        return self.models.index(model)
+
+
+def _empty(height: int, width: int) -> Rows:
+    shape = (height, width)
+    free_units, free_mib, total_mib, model = (np.zeros(shape, np.int64) for _ in range(4))
+    cpu_milli = np.full(height, NO_NODE, np.int64)
+    return Rows(free_units, free_mib, total_mib, model, cpu_milli, ram_mib=np.zeros(height, np.int64))
+
+
+def _grown(rows: Rows, height: int, width: int) -> Rows:
+    grown = _empty(height, width)
+    old_height, old_width = rows.free_units.shape
+    for name in Rows.__slots__:
+        old = getattr(rows, name)
+        getattr(grown, name)[(slice(old_height), slice(old_width))[: old.ndim]] = old
+    return grown
+
+
+def _clear_row(rows: Rows, row: int) -> None:
+    for name in Rows.__slots__:
+        getattr(rows, name)[row] = 0
+    rows.cpu_milli[row] = NO_NODE
