@@ -4,12 +4,12 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 
-from deviceplugin.quantity import whole_number
 from edgeshare.devices import WORDS, Device
 from edgeshare.errors import Unavailable
 from edgeshare.health import Health
 from edgeshare.kube import Kube
 from edgeshare.names import CONFIG_DEFAULT, CONFIG_LABEL, GPU_MEMORY_MIB
+from edgeshare.quantity import whole_number
 
 COMPONENT = "edgeshare-deviceplugin"
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from deviceplugin.kinds import GPU, RESOURCES, Kind
 from deviceplugin.ledger import SHARE_CLASSES, ShareClass, Terms
-from deviceplugin.quantity import whole_number
 from edgeshare.errors import InvalidRequest
 from edgeshare.names import GPU_ASSIGNMENT, GPU_MEMORY_MIB, GPU_PERCENT_LIMIT, SHARE_CLASS
+from edgeshare.quantity import whole_number
 from edgeshare.units import UNITS_PER_DEVICE, check_limit_percent, parse_request_percent
 
 MAX_MEMORY_MIB = 1 << 40

@@ -37,6 +37,7 @@ WATCH_S = 240
 """A watch ends after so long and goes on with a new one: one whose connection is dead is not waited on for ever."""
 WATCH_TIMEOUT = urllib3.Timeout(connect=CALL_TIMEOUT_S, read=WATCH_S + CALL_TIMEOUT_S)
 
+REQUEST_TIMEOUT = 408
 CONFLICT = 409
 GONE = 410
 
@@ -45,7 +46,11 @@ class Expired(Unavailable):
     """What changed since that version is not known any more: list anew."""
 
 
-class Conflicting(Unavailable):
+class Refused(Unavailable):
+    """The API server has answered, and changed nothing."""
+
+
+class Conflicting(Refused):
     """The object is another one by now, or a field is somebody else's: read it anew."""
 
 
@@ -144,6 +149,34 @@ class Kube:
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
         return self._call("PATCH", path, body=body, content_type=MERGE_PATCH) is not None
 
+    def bind(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        version: str,
+        node: str,
+        annotations: dict[str, str],
+        timeout_s: float,
+    ) -> None:
+        """Binds the pod of that uid, as it is at that version, to a node, and annotates it in the same write. Raises
+        Conflicting where it is another one by now, or bound, Refused where it may not be bound."""
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": name, "uid": uid, "resourceVersion": version, "annotations": annotations},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
+        if self._call("POST", path, body=body, timeout=urllib3.Timeout(total=timeout_s)) is None:
+            raise Conflicting(f"the API server has no pod {namespace}/{name} any more")
+
+    def annotate_node(self, name: str, annotations: dict[str, str]) -> None:
+        """Sets annotations of a node, with no more than the right to patch its status. One that is gone changes
+        nothing."""
+        body = {"metadata": {"annotations": annotations}}
+        self._call("PATCH", f"/api/v1/nodes/{name}/status", body=body, content_type=MERGE_PATCH)
+
     def apply(self, path: str, manager: str, body: dict[str, Any], force: bool = True) -> dict[str, Any]:
         """Makes an object as it is given, or changes it to that, whatever others wrote; returns what it is now. Without
         ``force`` raises Conflicting where others wrote something else."""
@@ -202,8 +235,9 @@ class Kube:
         query: list[tuple[str, str]] | None = None,
         body: dict[str, Any] | None = None,
         content_type: str = "application/json",
+        timeout: urllib3.Timeout = CALL_TIMEOUT,
     ) -> Any:
-        response = self._open(method, path, query, body, content_type)
+        response = self._open(method, path, query, body, content_type, timeout)
         try:
             content = response.read()
         except urllib3.exceptions.HTTPError as error:
@@ -211,8 +245,9 @@ class Kube:
         if response.status == 404:
             return None
         if not 200 <= response.status < 300:
-            kind = Conflicting if response.status == CONFLICT else Unavailable
-            raise kind(f"the API server refuses {method} {path}: {response.status} {_message(content)}")
+            raise _kind(response.status)(
+                f"the API server refuses {method} {path}: {response.status} {_message(content)}"
+            )
         try:
             answer = json.loads(content)
         except ValueError as error:
@@ -256,6 +291,13 @@ def _token(path: Path) -> str:
     if not token or not token.isprintable():
         raise Unavailable(f"{path} holds no token")
     return token
+
+
+def _kind(status: int) -> type[Unavailable]:
+    if status == CONFLICT:
+        return Conflicting
+    # What took too long may have been done all the same.
+    return Refused if 400 <= status < 500 and status != REQUEST_TIMEOUT else Unavailable
 
 
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

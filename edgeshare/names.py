@@ -6,6 +6,9 @@ TPU_PERCENT = "edge/tpu-percent"
 
 GPU_PERCENT_LIMIT = "edge/gpu-percent-limit"
 SHARE_CLASS = "edge/share-class"
+GPU_MODEL = "edge/gpu-model"
+GPU_AFFINITY = "edge/gpu-affinity"
+GPU_EXCLUSION = "edge/gpu-exclusion"
 GPU_ASSIGNMENT = "edge/gpu-assignment"
 
 CONFIG_LABEL = "edge/config"

@@ -6,12 +6,16 @@ lists for it. So what it had is free only when both are gone: when the pod is ov
 What the API server says is a fact and is taken in even where it over-commits a GPU; what is assumed never does.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from edgeshare.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound, Unavailable
 from edgeshare.units import UNITS_PER_DEVICE
 from sharemgr.cluster.request import Holding, Take
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,8 @@ class Use:
 
     units: int = 0
     memory_mib: int = 0
+    exclusions: Counter[str] = field(default_factory=Counter)
+    """How many parts of it are held by pods of each exclusion."""
 
 
 class Node:
@@ -84,6 +90,8 @@ class Ledger:
         self._bound: dict[str, Holding] = {}
         self._assumed: set[str] = set()
         self._changed: dict[str, None] = {}
+        self._affinities: dict[str, Counter[tuple[str, str]]] = {}
+        """By affinity: how many parts of each GPU (node, GPU) its pods hold."""
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self._nodes.values())
@@ -99,6 +107,11 @@ class Ledger:
     def is_assumed(self, uid: str) -> bool:
         """Whether its Binding was not seen yet."""
         return uid in self._assumed
+
+    def together(self, affinity: str) -> Mapping[tuple[str, str], int]:
+        """The GPUs (node, GPU) that pods of this affinity hold, and how many parts of each: one GPU, unless somebody
+        chose otherwise."""
+        return self._affinities.get(affinity, {})
 
     def take_changed(self) -> list[str]:
         """The nodes that changed, came or went since the last call."""
@@ -153,6 +166,9 @@ class Ledger:
         self._assumed.discard(uid)
         if holding is not None:
             self._hold(holding, -1)
+            node = self._node(holding.node)
+            if uid in node.listed:
+                node.listed[uid] = _labelled(node.listed[uid], holding)
             self._suppress(holding, 1)
             self._forget_if_empty(holding.node)
 
@@ -167,6 +183,11 @@ class Ledger:
         for uid, holding in node.listed.items():
             if not self._is_bound_to(uid, name):
                 self._hold(holding, -1)
+        for uid, holding in listed.items():
+            # A node knows nothing of labels.
+            known = self._bound.get(uid) or node.listed.get(uid)
+            if known is not None:
+                listed[uid] = _labelled(holding, known)
         node.listed = listed
         for uid, holding in listed.items():
             if not self._is_bound_to(uid, name):
@@ -198,8 +219,14 @@ class Ledger:
             use = node.use.setdefault(take.gpu_id, Use())
             use.units += sign * take.units
             use.memory_mib += sign * take.memory_mib
+            _count(use.exclusions, holding.exclusion, sign)
             if not use.units and not use.memory_mib:
                 del node.use[take.gpu_id]
+            if holding.affinity:
+                gpus = self._affinities.setdefault(holding.affinity, Counter())
+                _count(gpus, (holding.node, take.gpu_id), sign)
+                if not gpus:
+                    del self._affinities[holding.affinity]
 
     def _node(self, name: str) -> Node:
         self._changed[name] = None
@@ -215,6 +242,16 @@ class Ledger:
         if not (node.use or node.cpu_milli or node.ram_mib or node.listed):
             self._changed[name] = None
             del self._nodes[name]
+
+
+def _labelled(holding: Holding, like: Holding) -> Holding:
+    return replace(holding, affinity=like.affinity, exclusion=like.exclusion)
+
+
+def _count(counter: Counter[T], what: T, sign: int) -> None:
+    counter[what] += sign
+    if not counter[what]:
+        del counter[what]
 
 
 def _check(holding: Holding) -> None:

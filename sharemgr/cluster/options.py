@@ -56,13 +56,13 @@ class Options:
         return self.ask.devices * self.ask.units
 
 
-def find_options(rows: Rows, ask: Ask, will_do: Bools | None, cpu_milli: int, ram_mib: int) -> Options:
-    """The places for an ask of a pod that takes so much CPU and RAM with it; ``will_do`` says of each GPU model whether
-    it may have it, None for any."""
+def find_options(rows: Rows, ask: Ask, permitted: Bools | None, cpu_milli: int, ram_mib: int) -> Options:
+    """The places for an ask of a pod that takes so much CPU and RAM with it; ``permitted`` (node × GPU) says which GPUs
+    it may have, None: all."""
     need_mib = needed_mib(rows, ask)
     each = (rows.free_units >= ask.units) & (rows.free_mib >= need_mib)
-    if will_do is not None and ask.devices:
-        each &= will_do[rows.model]
+    if permitted is not None and ask.devices:
+        each &= permitted
     enough = each.any(axis=1) if ask.devices <= 1 else each.sum(axis=1) >= ask.devices
     index = np.flatnonzero(enough & (rows.cpu_milli >= cpu_milli) & (rows.ram_mib >= ram_mib))
     rows, each, need_mib = rows.pick(index), each[index], need_mib[index]

@@ -9,7 +9,7 @@ from sharemgr.cluster.ledger import Ledger
 from sharemgr.cluster.options import NOTHING, Options, find_options
 from sharemgr.cluster.policies import Policy
 from sharemgr.cluster.request import Holding, Request, Take
-from sharemgr.cluster.table import Floats, Ints, Rows, Table
+from sharemgr.cluster.table import NOBODY, Bools, Floats, Ints, Rows, Table
 
 
 @dataclass(slots=True)
@@ -35,8 +35,11 @@ class Ranking:
     """Those of each step are some of the rows of the step before."""
 
 
-def rank(table: Table, request: Request, policy: Policy, demand: Demand, among: Ints | None = None) -> Ranking:
-    """Scores the nodes that can hold a pod, ``among`` these rows of the table where they are given.
+def rank(
+    ledger: Ledger, table: Table, request: Request, policy: Policy, demand: Demand, among: Ints | None = None
+) -> Ranking:
+    """Scores the nodes that can hold a pod, ``among`` these rows of the table where they are given. The table is that
+    of the ledger as it is now.
 
     The containers of a pod are placed one after the other, the largest first, each where the policy wants it: a node
     is left out where one of them finds no room that way.
@@ -45,10 +48,10 @@ def rank(table: Table, request: Request, policy: Policy, demand: Demand, among: 
     asks = sorted(enumerate(request.asks), key=lambda each: each[1].units * each[1].devices, reverse=True)
     every = np.arange(len(rows.cpu_milli)) if among is None else among
     ranking = Ranking(every, np.zeros(len(every)), [])
-    will_do = np.array([model.name in request.models for model in table.models]) if request.models else None
+    permitted = _permitted(ledger, table, rows, every, request)
     cpu_milli, ram_mib = request.cpu_milli, request.ram_mib
     for number, ask in asks or [(0, NOTHING)]:
-        options = find_options(rows, ask, will_do, cpu_milli, ram_mib)
+        options = find_options(rows, ask, permitted, cpu_milli, ram_mib)
         scores = np.where(options.fits, policy(options, demand), -np.inf)
         column = scores.argmax(axis=1)
         ranking.rows = ranking.rows[options.index]
@@ -57,6 +60,7 @@ def rank(table: Table, request: Request, policy: Policy, demand: Demand, among: 
         cpu_milli = ram_mib = 0  # the pod's, not the container's
         if len(asks) > 1:
             rows = _placed(options, column)
+            permitted = None if permitted is None else permitted[options.index]
     return ranking
 
 
@@ -68,7 +72,7 @@ def choose(
     table.update(ledger)
     if on is not None and on not in table.row:
         return None
-    ranking = rank(table, request, policy, demand, None if on is None else np.array([table.row[on]]))
+    ranking = rank(ledger, table, request, policy, demand, None if on is None else np.array([table.row[on]]))
     if not len(ranking.rows):
         return None
     best = int(ranking.scores.argmax())
@@ -84,7 +88,35 @@ def choose(
         ]
         best = int(step.options.index[best])
     in_order = tuple(take for number in sorted(takes) for take in takes[number])
-    return Holding(uid, node.inventory.node, in_order, request.cpu_milli, request.ram_mib)
+    return Holding(
+        uid,
+        node.inventory.node,
+        in_order,
+        request.cpu_milli,
+        request.ram_mib,
+        request.affinity,
+        request.exclusion,
+    )
+
+
+def _permitted(ledger: Ledger, table: Table, rows: Rows, index: Ints, request: Request) -> Bools | None:
+    """node × GPU: which GPUs the pod may have by their model and by who is there already; None: any. ``index`` says
+    where these rows stand in the table."""
+    masks = []
+    if request.models:
+        masks.append(np.array([model.name in request.models for model in table.models])[rows.model])
+    if request.exclusion or len(table.exclusions) > 1:
+        own = table.exclusions.index(request.exclusion) if request.exclusion in table.exclusions else NOBODY
+        masks.append((rows.exclusion == NOBODY) | (rows.exclusion == own))
+    if request.affinity and (gpus := ledger.together(request.affinity)):
+        together = np.zeros_like(rows.model, np.bool_)
+        for name, gpu_id in gpus:
+            node = ledger.node(name)
+            places = [place for place, gpu in enumerate(node.inventory.gpus) if gpu.id == gpu_id] if node else []
+            if name in table.row:
+                together[np.ix_(index == table.row[name], places)] = True
+        masks.append(together)
+    return np.logical_and.reduce(masks) if masks else None
 
 
 def _placed(options: Options, column: Ints) -> Rows:
@@ -96,6 +128,7 @@ def _placed(options: Options, column: Ints) -> Rows:
         rows.free_mib - taken * options.need_mib,
         rows.total_mib,
         rows.model,
+        rows.exclusion,
         options.cpu_after_milli,
         options.ram_after_mib,
     )

@@ -31,6 +31,10 @@ class Request:
     ram_mib: int = 0
     models: frozenset[str] = frozenset()
     """The GPU models that will do; empty: any."""
+    affinity: str = ""
+    """Pods of one affinity share a GPU; empty: with whom does not matter."""
+    exclusion: str = ""
+    """A GPU holds only pods of one exclusion; none is one, too."""
 
     @property
     def units(self) -> int:
@@ -56,3 +60,6 @@ class Holding:
     takes: tuple[Take, ...]
     cpu_milli: int = 0
     ram_mib: int = 0
+    affinity: str = ""
+    """As it was requested."""
+    exclusion: str = ""

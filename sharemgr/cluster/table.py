@@ -1,13 +1,15 @@
 """What is free, as arrays with one row a node: kept up to date from the ledger, read by the policies."""
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeshare.units import UNITS_PER_DEVICE
-from sharemgr.cluster.ledger import Ledger, Node
+from sharemgr.cluster.ledger import Gpu, Ledger, Node
 
+T = TypeVar("T")
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -31,6 +33,13 @@ NO_GPU = Model("", 0)
 """The first of a table's models: of the columns that a node has no GPU for."""
 
 
+NOBODY = -1
+"""The exclusion of a GPU that no pod holds a part of."""
+
+SEVERAL = -2
+"""That of one on which pods of several exclusions came together: somebody else chose it for them."""
+
+
 @dataclass(slots=True)
 class Rows:
     """What is free of some nodes. Where a node has fewer GPUs than columns, or one is not healthy, nothing is free."""
@@ -43,6 +52,8 @@ class Rows:
     """node × GPU; 0 where memory is not shared out"""
     model: Ints
     """node × GPU: a place in the table's list of models"""
+    exclusion: Ints
+    """node × GPU: a place in the table's list of exclusions, NOBODY or SEVERAL"""
     cpu_milli: Ints
     """node"""
     ram_mib: Ints
@@ -75,6 +86,7 @@ class Table:
 
     def __init__(self) -> None:
         self.models = [NO_GPU]
+        self.exclusions = [""]
         self.row: dict[str, int] = {}
         """By node."""
         self.nodes: list[str] = []
@@ -82,14 +94,16 @@ class Table:
         self.rows = _empty(0, 1)
         self._gone: list[int] = []
 
-    def update(self, ledger: Ledger) -> None:
-        """Takes in what has changed since the last time."""
-        for name in ledger.take_changed():
+    def update(self, ledger: Ledger) -> list[str]:
+        """Takes in what has changed since the last time; returns the nodes that have."""
+        changed = ledger.take_changed()
+        for name in changed:
             node = ledger.node(name)
             if node is not None:
                 self._write(self._row(name), node)
             elif name in self.row:
                 self._clear(name)
+        return changed
 
     def _row(self, name: str) -> int:
         row = self.row.get(name)
@@ -114,7 +128,8 @@ class Table:
                 rows.free_units[row, place] = max(0, units)
                 rows.free_mib[row, place] = max(0, mib)
             rows.total_mib[row, place] = gpu.memory_mib
-            rows.model[row, place] = self._model(Model(gpu.model, gpu.memory_mib))
+            rows.model[row, place] = _place(self.models, Model(gpu.model, gpu.memory_mib))
+            rows.exclusion[row, place] = self._exclusion(node, gpu)
         cpu_milli, ram_mib = node.cpu_free_milli, node.ram_free_mib
         rows.cpu_milli[row] = UNLIMITED if cpu_milli is None else cpu_milli
         rows.ram_mib[row] = UNLIMITED if ram_mib is None else ram_mib
@@ -125,17 +140,26 @@ class Table:
         self.nodes[row] = ""
         self._gone.append(row)
 
-    def _model(self, model: Model) -> int:
-        if model not in self.models:
-            self.models.append(model)
-        return self.models.index(model)
+    def _exclusion(self, node: Node, gpu: Gpu) -> int:
+        use = node.use.get(gpu.id)
+        if use is None:
+            return NOBODY
+        return SEVERAL if len(use.exclusions) > 1 else _place(self.exclusions, next(iter(use.exclusions)))
+
+
+def _place(things: list[T], thing: T) -> int:
+    """Where it stands among them; it is put last where it does not."""
+    if thing not in things:
+        things.append(thing)
+    return things.index(thing)
 
 
 def _empty(height: int, width: int) -> Rows:
     shape = (height, width)
     free_units, free_mib, total_mib, model = (np.zeros(shape, np.int64) for _ in range(4))
+    exclusion = np.full(shape, NOBODY, np.int64)
     cpu_milli = np.full(height, NO_NODE, np.int64)
-    return Rows(free_units, free_mib, total_mib, model, cpu_milli, ram_mib=np.zeros(height, np.int64))
+    return Rows(free_units, free_mib, total_mib, model, exclusion, cpu_milli, ram_mib=np.zeros(height, np.int64))
 
 
 def _grown(rows: Rows, height: int, width: int) -> Rows:
@@ -150,4 +174,5 @@ def _grown(rows: Rows, height: int, width: int) -> Rows:
 def _clear_row(rows: Rows, row: int) -> None:
     for name in Rows.__slots__:
         getattr(rows, name)[row] = 0
+    rows.exclusion[row] = NOBODY
     rows.cpu_milli[row] = NO_NODE

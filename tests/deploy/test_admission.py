@@ -10,8 +10,8 @@ from onenode.api_server import ApiServer
 
 from deviceplugin.kinds import EDGETPU, GPU
 from deviceplugin.pods import parse_terms
-from deviceplugin.quantity import whole_number
 from edgeshare.errors import InvalidRequest
+from edgeshare.quantity import whole_number
 from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, UNITS_PER_DEVICE, parse_request_percent
 
 Case = dict[str, Any]

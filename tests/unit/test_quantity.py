@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deviceplugin.quantity import whole_number
 from edgeshare.errors import InvalidRequest
+from edgeshare.quantity import whole_number
 
 
 @pytest.mark.parametrize(

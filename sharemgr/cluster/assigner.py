@@ -1,0 +1,197 @@
+"""What the assigner decides, from all that it knows: which nodes can hold a pod, which is best, which GPUs it gets.
+No IO: the API server's news come in, decisions go out."""
+
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from edgeshare.errors import InvalidRequest, NoRoom, NotFound
+from sharemgr.cluster.books import AcceleratorNode, Books, assigned_to
+from sharemgr.cluster.placing import choose, rank
+from sharemgr.cluster.pods import SharePod
+from sharemgr.cluster.policies import Policy
+from sharemgr.cluster.reasons import NO_GPUS, state, state_for, wish
+from sharemgr.cluster.request import Holding
+from sharemgr.cluster.shapes import Shapes
+from sharemgr.cluster.table import Table
+
+ASKING_MAX = 10_000
+"""Pods that are remembered between their filtering and their binding; one that was forgotten is read again."""
+
+SCORE_MAX = 10
+"""What kube-scheduler takes of an extender (MaxExtenderPriority, k8s.io/kube-scheduler/extender/v1)."""
+
+TOLD_IN_FULL = 100
+"""Nodes; of more the message, which kube-scheduler cuts at 1,024 characters, would only take time."""
+
+
+@dataclass(slots=True)
+class Asking:
+    """A pod that kube-scheduler is looking for a node for."""
+
+    pod: SharePod
+    scores: dict[str, float] = field(default_factory=dict)
+    """Of the nodes that can hold it, as of its last filtering; none: it was turned down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """Which nodes can hold a pod, and why the others cannot."""
+
+    nodes: list[str]
+    failed: dict[str, str]
+    """They may be able to when something is released."""
+    never: dict[str, str]
+    """They are not, whatever is released."""
+
+
+class Assigner:
+    """One leader's mind. ``keeps_choice``: filter answers with the best node alone."""
+
+    def __init__(self, policy: Policy, keeps_choice: bool = False) -> None:
+        self.books = Books()
+        self._policy = policy
+        self._keeps_choice = keeps_choice
+        self._table = Table()
+        self._shapes = Shapes()
+        self._asking: OrderedDict[str, Asking] = OrderedDict()
+        self._states: dict[str, str] = {}
+        """By node: what is free there, in words."""
+
+    def pods_listed(self, pods: Collection[SharePod]) -> None:
+        """These are all pods that are bound. Also those that were assigned by others say what shapes come."""
+        for pod in pods:
+            if pod.request.asks and self.books.pod(pod.uid) is None and pod.uid not in self._asking:
+                self._shapes.see(pod.request)
+        self.books.pods_listed(pods)
+
+    def pod_told(self, kind: str, pod: SharePod) -> None:
+        """A bound pod came, changed or went."""
+        if kind == "DELETED":
+            self.books.pod_gone(pod.uid)
+        else:
+            self.books.pod_seen(pod)
+        self._asking.pop(pod.uid, None)
+
+    def nodes_listed(self, nodes: Collection[AcceleratorNode]) -> None:
+        """These are all AcceleratorNodes."""
+        self.books.nodes_listed(nodes)
+
+    def node_told(self, kind: str, node: AcceleratorNode) -> None:
+        """An AcceleratorNode came, changed or went."""
+        if kind == "DELETED":
+            self.books.node_gone(node.name)
+        else:
+            self.books.node_told(node)
+
+    def asking(self, uid: str) -> SharePod | None:
+        """The pod as it was when it was last filtered, if it is remembered."""
+        asking = self._asking.get(uid)
+        return asking.pod if asking is not None else None
+
+    def forget(self, uid: str) -> None:
+        """The pod asks no longer."""
+        self._asking.pop(uid, None)
+
+    def filter(self, pod: SharePod, names: Sequence[str]) -> Filtered:
+        """Which of these nodes have GPUs with room for the pod."""
+        if pod.fault:
+            return Filtered([], {}, dict.fromkeys(names, pod.fault))
+        held = self.books.ledger.bound(pod.uid)
+        if held is not None:
+            # Its Binding is in doubt, or was written by now: it can go nowhere else.
+            why = f"pod {pod} is being bound to node {held.node}"
+            return Filtered([held.node] if held.node in names else [], {n: why for n in names if n != held.node}, {})
+        asking = self._remember(pod)
+        asking.scores = self._score(pod, names)
+        if self._keeps_choice and asking.scores:
+            best = max(asking.scores, key=asking.scores.__getitem__)
+            worse = f"node {best} is better by the policy"
+            others = {name: worse for name in names if name in asking.scores and name != best}
+            return Filtered([best], others | self._failed(pod, [n for n in names if n not in asking.scores]), {})
+        failed = [name for name in names if name not in asking.scores]
+        return Filtered([name for name in names if name in asking.scores], self._failed(pod, failed), {})
+
+    def prioritize(self, pod: SharePod, names: Sequence[str]) -> dict[str, int]:
+        """A score of 0 to 10 for each of these nodes, by rank: 10 for the best alone, 9 for the next two, 8 for the
+        next four, and so on. (Were the policy's own scores quantised, many would be the best.)"""
+        asking = self._asking.get(pod.uid)
+        scores = asking.scores if asking is not None else self._score(pod, names)
+        ordered = sorted((name for name in names if name in scores), key=lambda name: -scores[name])
+        found = dict.fromkeys(names, 0)
+        for place, name in enumerate(ordered):
+            found[name] = max(0, SCORE_MAX + 1 - (place + 1).bit_length())
+        return found
+
+    def decide(self, pod: SharePod, node: str) -> tuple[SharePod, Holding]:
+        """The pod with the GPUs that it gets on that node written at it, and what it holds then; both are proposals.
+        Raises NoRoom with the reason, NotFound where the node has no GPUs, InvalidRequest for a fault."""
+        if pod.fault:
+            raise InvalidRequest(f"pod {pod}: {pod.fault}")
+        self._refresh()
+        there = self.books.ledger.node(node)
+        if there is None or not there.inventory.gpus:
+            raise NotFound(f"node {node}: {NO_GPUS}")
+        demand = self._shapes.demand(self._table)
+        chosen = choose(self.books.ledger, self._table, pod.uid, pod.request, self._policy, demand, on=node)
+        if chosen is None:
+            raise NoRoom(f"node {node}: {self._why(pod, node)}")
+        placed = replace(pod, node=node, assignment=assigned_to(pod, chosen))
+        return placed, self.books.holding(placed)
+
+    def waits(self) -> list[SharePod]:
+        """Those that were turned down when they were last filtered."""
+        return [asking.pod for asking in self._asking.values() if not asking.scores]
+
+    def fits_now(self, among: Collection[str]) -> str | None:
+        """One of these nodes that could now hold a pod that was turned down; None where none could."""
+        self._refresh()
+        rows = np.array(sorted(self._table.row[name] for name in among if name in self._table.row), np.int64)
+        demand = self._shapes.demand(self._table)
+        for pod in self.waits():
+            ranking = rank(self.books.ledger, self._table, pod.request, self._policy, demand, rows)
+            if len(ranking.rows):
+                return self._table.nodes[int(ranking.rows[0])]
+        return None
+
+    def _remember(self, pod: SharePod) -> Asking:
+        asking = self._asking.get(pod.uid)
+        if asking is None:
+            self._shapes.see(pod.request)
+            asking = self._asking[pod.uid] = Asking(pod)
+            if len(self._asking) > ASKING_MAX:
+                self._asking.popitem(last=False)
+        self._asking.move_to_end(pod.uid)
+        asking.pod = pod
+        return asking
+
+    def _score(self, pod: SharePod, names: Sequence[str]) -> dict[str, float]:
+        self._refresh()
+        row = self._table.row
+        rows = np.array([row[name] for name in names if name in row], np.int64)
+        demand = self._shapes.demand(self._table)
+        ranking = rank(self.books.ledger, self._table, pod.request, self._policy, demand, rows)
+        nodes = self._table.nodes
+        return {
+            nodes[index]: score for index, score in zip(ranking.rows.tolist(), ranking.scores.tolist(), strict=True)
+        }
+
+    def _failed(self, pod: SharePod, names: Sequence[str]) -> dict[str, str]:
+        failed = {name: self._why(pod, name) for name in names[:TOLD_IN_FULL]}
+        return failed | dict.fromkeys(names[TOLD_IN_FULL:], f"{wish(pod.request)}: no GPU has as much free")
+
+    def _why(self, pod: SharePod, name: str) -> str:
+        node = self.books.ledger.node(name)
+        if node is None:
+            return self.books.faults.get(name, NO_GPUS)
+        if pod.request.models or pod.request.affinity or pod.request.exclusion or len(self._table.exclusions) > 1:
+            told = state_for(self.books.ledger, node, pod.request)
+        else:
+            told = self._states.get(name) or self._states.setdefault(name, state(node))
+        return f"{wish(pod.request)}: {told}"
+
+    def _refresh(self) -> None:
+        for name in self._table.update(self.books.ledger):
+            self._states.pop(name, None)

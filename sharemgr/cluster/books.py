@@ -1,0 +1,196 @@
+"""What the API server tells, taken into the ledger: which pod is bound where with which GPUs, what each node has and
+lists. Nothing of it is believed further than it reaches; what contradicts itself is flagged."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from edgeshare.errors import InvalidRequest, NotFound
+from edgeshare.units import default_memory_mib
+from sharemgr.cluster.ledger import Inventory, Ledger
+from sharemgr.cluster.pods import SharePod
+from sharemgr.cluster.request import Holding, Take
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An allocation, as its node lists it."""
+
+    id: str
+    pod_uid: str
+    """Empty where the node does not know it yet."""
+    takes: tuple[Take, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorNode:
+    """A node's GPUs and their allocations."""
+
+    inventory: Inventory
+    allocations: tuple[Listed, ...] = ()
+    fault: str = ""
+    """Why it could not be read; then it has no GPUs."""
+
+    @property
+    def name(self) -> str:
+        """The node's."""
+        return self.inventory.node
+
+
+class Books:
+    """The ledger, and what is known of those that it is about."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self._pods: dict[str, SharePod] = {}
+        """Those that are bound, by uid."""
+        self._pods_on: dict[str, set[str]] = {}
+        """Their uids, by node."""
+        self.flagged: dict[str, str] = {}
+        """By uid: what is wrong with what a pod says that it has. It holds what its node lists for it."""
+        self.faults: dict[str, str] = {}
+        """By node: why its AcceleratorNode cannot be read."""
+
+    @property
+    def pods(self) -> int:
+        """How many are bound."""
+        return len(self._pods)
+
+    def pod(self, uid: str) -> SharePod | None:
+        """The pod, if it was seen to be bound."""
+        return self._pods.get(uid)
+
+    def pods_on(self, node: str) -> list[SharePod]:
+        """Those that were seen to be bound there."""
+        return [self._pods[uid] for uid in self._pods_on.get(node, ())]
+
+    def pods_listed(self, pods: Iterable[SharePod]) -> None:
+        """These are all pods that are bound. One whose Binding is only assumed may be too new to be among them."""
+        bound = {pod.uid: pod for pod in pods}
+        for uid in self._pods.keys() - bound.keys():
+            self.pod_gone(uid)
+        for pod in bound.values():
+            self.pod_seen(pod)
+
+    def pod_seen(self, pod: SharePod) -> None:
+        """A pod is, or was changed to, what it says."""
+        if pod.is_over or not pod.node or not (pod.asks or pod.assignment is not None):
+            self.pod_gone(pod.uid)
+            return
+        before = self._pods.get(pod.uid)
+        if before is not None and before.assignment is not None:
+            # What it said when it was bound; later edits change nothing.
+            pod = replace(pod, assignment=before.assignment)
+        self._pods[pod.uid] = pod
+        self._pods_on.setdefault(pod.node, set()).add(pod.uid)
+        self._hold(pod)
+
+    def pod_gone(self, uid: str) -> None:
+        """A pod is over, or there is none of that uid any more."""
+        pod = self._pods.pop(uid, None)
+        self.flagged.pop(uid, None)
+        if pod is not None:
+            on_node = self._pods_on[pod.node]
+            on_node.discard(uid)
+            if not on_node:
+                del self._pods_on[pod.node]
+        self.ledger.release(uid)
+
+    def nodes_listed(self, nodes: Iterable[AcceleratorNode]) -> None:
+        """These are all."""
+        told = {node.name: node for node in nodes}
+        for name in [node.inventory.node for node in self.ledger if node.inventory.node not in told]:
+            self.node_gone(name)
+        for node in told.values():
+            self.node_told(node)
+
+    def node_told(self, told: AcceleratorNode) -> None:
+        """A node tells what it has and lists."""
+        name = told.name
+        self.faults.pop(name, None)
+        if told.fault:
+            self.faults[name] = told.fault
+        node = self.ledger.node(name)
+        before = node.inventory if node is not None else None
+        listed = dict(node.listed) if node is not None else {}
+        self.ledger.set_inventory(told.inventory)
+        takes: dict[str, list[Take]] = {}
+        for each in told.allocations:
+            # Whose it is may be known a moment later.
+            takes.setdefault(each.pod_uid or f"allocation {each.id}", []).extend(each.takes)
+        self.ledger.list_holdings(name, [Holding(uid, name, tuple(its)) for uid, its in takes.items()])
+        for uid in self._pods_on.get(name, ()):
+            # Most of what is told is about one pod of many.
+            as_before = uid in listed and listed[uid].takes == tuple(takes.get(uid, ()))
+            if before != told.inventory or not (as_before or (uid not in takes and uid not in listed)):
+                self._hold(self._pods[uid])
+
+    def node_gone(self, name: str) -> None:
+        """A node has no AcceleratorNode any more."""
+        self.faults.pop(name, None)
+        self.ledger.drop_node(name)
+
+    def holding(self, pod: SharePod) -> Holding:
+        """What a pod has by its assignment. Raises InvalidRequest where that says what cannot be."""
+        node = self.ledger.node(pod.node)
+        return hold(pod, node.inventory if node is not None else Inventory(pod.node, ()))
+
+    def _hold(self, pod: SharePod) -> None:
+        try:
+            if pod.fault:
+                raise InvalidRequest(pod.fault)
+            holding = self.holding(pod)
+            self._check(pod, holding)
+        except (InvalidRequest, NotFound) as error:
+            self.flagged[pod.uid] = f"{pod}: {error}"
+            self.ledger.release(pod.uid)
+        else:
+            self.flagged.pop(pod.uid, None)
+            self.ledger.see(holding)
+
+    def _check(self, pod: SharePod, holding: Holding) -> None:
+        """Raises NotFound where the node gave it another GPU than its assignment says: then that is what it has."""
+        node = self.ledger.node(pod.node)
+        listed = node.listed.get(pod.uid) if node is not None else None
+        if listed is not None:
+            others = {take.gpu_id for take in listed.takes} - {take.gpu_id for take in holding.takes}
+            if others:
+                raise NotFound(f"its assignment is {pod.assignment}, but it has a part of {', '.join(sorted(others))}")
+
+
+def hold(pod: SharePod, inventory: Inventory) -> Holding:
+    """What a pod has by its assignment. A plain init container is over before the others start: of these and that, what
+    is more counts. Raises InvalidRequest where the assignment says what cannot be."""
+    totals_mib = {gpu.id: gpu.memory_mib for gpu in inventory.gpus}
+    along: dict[str, Take] = {}
+    init: dict[str, Take] = {}
+    for container, gpus in pod.assigned():
+        for gpu in gpus:
+            ask = container.ask
+            take = Take(gpu, ask.units, ask.memory_mib or default_memory_mib(totals_mib.get(gpu, 0), ask.units))
+            if container.runs_along:
+                so_far = along.get(gpu, Take(gpu, 0, 0))
+                along[gpu] = Take(gpu, so_far.units + take.units, so_far.memory_mib + take.memory_mib)
+            else:
+                init[gpu] = _larger(take, init.get(gpu, take))
+    takes = {**init, **{gpu: _larger(take, init.get(gpu, take)) for gpu, take in along.items()}}
+    request = pod.request
+    return Holding(
+        pod.uid,
+        pod.node,
+        tuple(takes[gpu] for gpu in sorted(takes)),
+        request.cpu_milli,
+        request.ram_mib,
+        request.affinity,
+        request.exclusion,
+    )
+
+
+def _larger(one: Take, other: Take) -> Take:
+    return Take(one.gpu_id, max(one.units, other.units), max(one.memory_mib, other.memory_mib))
+
+
+def assigned_to(pod: SharePod, chosen: Holding) -> str:
+    """The annotation that gives a pod what was chosen for it: the takes are those of its asks, one after the other."""
+    takes = iter(chosen.takes)
+    gpus = [[next(takes).gpu_id for _ in range(ask.devices)] for ask in pod.request.asks]
+    return pod.assign(gpus)

@@ -1,0 +1,76 @@
+"""What kube-scheduler says to an extender, parsed; in JSON the fields are called as in Go (k8s.io/kube-scheduler,
+extender/v1/types.go)."""
+
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from edgeshare.errors import InvalidRequest
+
+NAME_MAX = 253
+NODES_MAX = 20_000
+"""Kubernetes is made for up to 5,000."""
+
+
+class Message(BaseModel):
+    """Fields that later versions add are let through."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Args(Message):
+    """Of filter and prioritize."""
+
+    pod: dict[str, Any] = Field(alias="Pod")
+    node_names: list[str] | None = Field(default=None, alias="NodeNames", max_length=NODES_MAX)
+
+    @property
+    def names(self) -> list[str]:
+        """The nodes. Raises InvalidRequest where it was whole nodes that were sent."""
+        if self.node_names is None:
+            raise InvalidRequest("NodeNames is missing: set nodeCacheCapable: true for this extender of kube-scheduler")
+        return self.node_names
+
+
+class BindingArgs(Message):
+    """Of bind."""
+
+    name: str = Field(alias="PodName", min_length=1, max_length=NAME_MAX)
+    namespace: str = Field(alias="PodNamespace", min_length=1, max_length=NAME_MAX)
+    uid: str = Field(alias="PodUID", min_length=1, max_length=NAME_MAX)
+    node: str = Field(alias="Node", min_length=1, max_length=NAME_MAX)
+
+
+class MetaPod(Message):
+    """A pod by its uid."""
+
+    uid: str = Field(alias="UID", max_length=NAME_MAX)
+
+
+class MetaVictims(Message):
+    """Those of one node."""
+
+    pods: list[MetaPod] | None = Field(default=None, alias="Pods")
+    violations: int = Field(default=0, alias="NumPDBViolations")
+
+
+class PreemptionArgs(Message):
+    """Of preempt."""
+
+    pod: dict[str, Any] = Field(alias="Pod")
+    nodes: dict[str, MetaVictims] | None = Field(default=None, alias="NodeNameToMetaVictims")
+
+
+M = TypeVar("M", bound=Message)
+
+
+def parse(model: type[M], body: bytes) -> M:
+    """Raises InvalidRequest for what is none."""
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the message"
+        raise InvalidRequest(
+            f"expected {model.__name__} of kube-scheduler's extender: {where}: {first['msg']}"
+        ) from error

@@ -1,0 +1,238 @@
+"""Pods as the assigner knows them, parsed from their plain JSON. What is impossible is told as the pod's fault, never
+guessed at."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from edgeshare.assignment import Assignment, assigned_devices, parse_assignment, write_assignment
+from edgeshare.errors import InvalidRequest
+from edgeshare.labels import label_value
+from edgeshare.names import GPU_AFFINITY, GPU_ASSIGNMENT, GPU_EXCLUSION, GPU_MEMORY_MIB, GPU_MODEL, GPU_PERCENT
+from edgeshare.quantity import whole_number
+from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, MEMORY_MIB_MAX, UNITS_PER_DEVICE, parse_request_percent
+from sharemgr.cluster.request import Ask, Request
+
+Json = dict[str, Any]
+
+OVER = ("Succeeded", "Failed")
+MODELS_MAX = 16
+TEXT_MAX = 253
+"""Characters of a name, and more than any uid has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """One that asks for GPUs."""
+
+    name: str
+    percent: int
+    memory_mib: int
+    """Of each GPU; 0: in proportion."""
+    runs_along: bool
+    """With the others. A plain init container does not: it is over before they start, and they take over its units."""
+
+    @property
+    def ask(self) -> Ask:
+        """Its devices."""
+        return Ask(*parse_request_percent(self.percent), self.memory_mib)
+
+
+@dataclass(frozen=True, slots=True)
+class SharePod:
+    """A pod, as far as it has to do with GPUs."""
+
+    uid: str
+    namespace: str
+    name: str
+    version: str = ""
+    """The API server's, of what is known of it."""
+    node: str = ""
+    """Empty until it is bound."""
+    priority: int = 0
+    is_over: bool = False
+    request: Request = field(default_factory=lambda: Request(()))
+    containers: tuple[tuple[Container, ...], ...] = ()
+    """Those that each ask of the request is for."""
+    assignment: str | None = None
+    """As it is written at the pod."""
+    fault: str = ""
+    """Why what it asks for can never be had; then the request is empty."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether it asks for GPUs, be it in vain."""
+        return bool(self.request.asks or self.fault)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    def assign(self, gpus: Sequence[Sequence[str]]) -> str:
+        """The annotation that gives each ask of the request these GPUs."""
+        return write_assignment(
+            {
+                container.name: tuple(ids[: container.ask.devices])
+                for containers, ids in zip(self.containers, gpus, strict=True)
+                for container in containers
+            }
+        )
+
+    def assigned(self) -> list[tuple[Container, tuple[str, ...]]]:
+        """Each container's GPUs, as the annotation says. Raises InvalidRequest where there is none, or it says what
+        cannot be."""
+        if self.assignment is None:
+            raise InvalidRequest(f"pod {self} is bound to node {self.node} without annotation {GPU_ASSIGNMENT}")
+        assignment: Assignment = parse_assignment(self.assignment)
+        every = [container for containers in self.containers for container in containers]
+        return [(each, assigned_devices(assignment, each.name, each.percent)) for each in every]
+
+
+def parse_pod(pod: object) -> SharePod:
+    """Of a pod's JSON what the assigner looks at. Raises InvalidRequest for what is no pod; what a pod asks for in vain
+    is its fault."""
+    if not isinstance(pod, dict):
+        raise InvalidRequest(f"expected a pod, found a {type(pod).__name__}")
+    metadata, spec, status = (_mapping(pod, key) for key in ("metadata", "spec", "status"))
+    annotations, labels = (_mapping(metadata, key) for key in ("annotations", "labels"))
+    uid, namespace, name, version = (_text(metadata, key) for key in ("uid", "namespace", "name", "resourceVersion"))
+    if not uid or not name:
+        raise InvalidRequest("expected a pod with metadata.uid and metadata.name")
+    priority = spec.get("priority")
+    known = SharePod(
+        uid,
+        namespace,
+        name,
+        version,
+        node=_text(spec, "nodeName"),
+        priority=priority if isinstance(priority, int) else 0,
+        is_over=status.get("phase") in OVER,
+        assignment=None if annotations.get(GPU_ASSIGNMENT) is None else str(annotations[GPU_ASSIGNMENT]),
+    )
+    try:
+        asks, containers = _asks(_containers(spec), bool(labels.get(GPU_AFFINITY)))
+        request = Request(
+            asks,
+            models=_models(annotations.get(GPU_MODEL)),
+            affinity=f"{namespace}/{labels[GPU_AFFINITY]}" if labels.get(GPU_AFFINITY) else "",
+            exclusion=str(labels.get(GPU_EXCLUSION) or ""),
+        )
+    except InvalidRequest as error:
+        return replace(known, fault=str(error))
+    return replace(known, request=request, containers=containers)
+
+
+def _containers(spec: Mapping[str, Any]) -> list[Container]:
+    """Those that ask for GPUs, in the order in which the kubelet admits them."""
+    found = []
+    for key in ("initContainers", "containers"):
+        for each in spec.get(key) or ():
+            if not isinstance(each, dict):
+                raise InvalidRequest(f"expected containers in spec.{key}, found a {type(each).__name__}")
+            limits = _mapping(_mapping(each, "resources"), "limits")
+            if GPU_PERCENT in limits:
+                along = key == "containers" or each.get("restartPolicy") == "Always"
+                found.append(_container(_text(each, "name"), limits, along))
+    return [each for each in found if each.percent]
+
+
+def _container(name: str, limits: Mapping[str, Any], runs_along: bool) -> Container:
+    percent = whole_number(limits[GPU_PERCENT], f"container {name}: {GPU_PERCENT}")
+    memory_mib = 0
+    if percent:
+        try:
+            parse_request_percent(percent)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"container {name}: {GPU_PERCENT}: {error}") from error
+    if GPU_MEMORY_MIB in limits:
+        memory_mib = whole_number(limits[GPU_MEMORY_MIB], f"container {name}: {GPU_MEMORY_MIB}")
+        if not 0 < memory_mib <= MEMORY_MIB_MAX:
+            raise InvalidRequest(
+                f"container {name}: {GPU_MEMORY_MIB} is {memory_mib}: ask for 1 to {MEMORY_MIB_MAX}, counted in MiB"
+            )
+    return Container(name, percent, memory_mib, runs_along)
+
+
+def _asks(every: list[Container], together: bool) -> tuple[tuple[Ask, ...], tuple[tuple[Container, ...], ...]]:
+    """What is asked of the GPUs, and for which containers: one ask for each container; where the pod's containers are
+    to be ``together``, one for all. Plain init containers go with the first, which takes over their units."""
+    along = [each for each in every if each.runs_along]
+    groups = [along] if together and along else [[each] for each in along]
+    init = [each for each in every if not each.runs_along]
+    asks = [_sum(group) for group in groups]
+    if init and asks:
+        asks[0] = _with_init(asks[0], init, along)
+        groups[0] = [*init, *groups[0]]
+    elif init:
+        largest = max(init, key=lambda each: each.percent)
+        asks, groups = [_with_init(largest.ask, init, [largest])], [init]
+    devices = sum(ask.devices for ask in asks if ask.is_whole)
+    if devices > MAX_DEVICES_PER_ALLOCATION:
+        raise InvalidRequest(
+            f"its containers ask for {devices} whole GPUs: no node has over {MAX_DEVICES_PER_ALLOCATION}"
+        )
+    return tuple(asks), tuple(map(tuple, groups))
+
+
+def _sum(group: list[Container]) -> Ask:
+    """Of containers that share a GPU."""
+    if len(group) == 1:
+        return group[0].ask
+    percent = sum(each.percent for each in group)
+    if percent > UNITS_PER_DEVICE or any(each.ask.is_whole for each in group):
+        raise InvalidRequest(f"its containers are to share a GPU ({GPU_AFFINITY}) and ask for {percent} units together")
+    return Ask(1, percent, sum(each.memory_mib for each in _alike(group)))
+
+
+def _with_init(first: Ask, init: list[Container], along: list[Container]) -> Ask:
+    largest = max(init, key=lambda each: each.percent)
+    if largest.percent > first.devices * first.units:
+        if len(along) > 1 or largest.ask.devices > 1:
+            raise InvalidRequest(
+                f"init container {largest.name} asks for {largest.percent} units, and the first container that takes "
+                f"them over for {first.devices * first.units}: what it leaves could go to no other, so ask for as many"
+            )
+        first = Ask(1, largest.percent, first.memory_mib)
+    return Ask(first.devices, first.units, max(each.memory_mib for each in _alike([*along[:1], *init])))
+
+
+def _alike(group: list[Container]) -> list[Container]:
+    """Raises InvalidRequest where some name their memory and some do not: what they need then differs with the GPU."""
+    if len({bool(each.memory_mib) for each in group}) > 1:
+        names = " and ".join(each.name for each in group)
+        raise InvalidRequest(
+            f"containers {names} have a GPU in common: name {GPU_MEMORY_MIB} for all of them or for none"
+        )
+    return group
+
+
+def _models(text: object) -> frozenset[str]:
+    if text is None:
+        return frozenset()
+    models = [model.strip() for model in str(text).split(",")]
+    for model in models:
+        if not model or label_value(model) != model:
+            raise InvalidRequest(
+                f"annotation {GPU_MODEL} is {str(text)[:80]!r}: expected models as the label edge/gpu.product spells "
+                "them, separated by commas"
+            )
+    if len(models) > MODELS_MAX:
+        raise InvalidRequest(f"annotation {GPU_MODEL} names {len(models)} models: name at most {MODELS_MAX}")
+    return frozenset(models)
+
+
+def _mapping(thing: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = thing.get(key)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise InvalidRequest(f"expected an object at {key}, found a {type(found).__name__}")
+    return found
+
+
+def _text(thing: Mapping[str, Any], key: str) -> str:
+    found = thing.get(key)
+    if found is None:
+        return ""
+    if not isinstance(found, str) or len(found) > TEXT_MAX:
+        raise InvalidRequest(f"expected a text of at most {TEXT_MAX} characters at {key}")
+    return found

@@ -1,0 +1,95 @@
+"""Which pods would have to go so that a pod fits: found per GPU, and by priority, where kube-scheduler sees one sum a
+node."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from edgeshare.units import UNITS_PER_DEVICE, default_memory_mib
+from sharemgr.cluster.books import Books
+from sharemgr.cluster.ledger import Gpu, Node
+from sharemgr.cluster.pods import SharePod
+from sharemgr.cluster.request import Ask, Holding, Request
+
+
+@dataclass(slots=True)
+class _Room:
+    """What would be free of a GPU."""
+
+    gpu: Gpu
+    units: int
+    memory_mib: int
+    exclusions: Counter[str] = field(default_factory=Counter)
+
+    def hold(self, holding: Holding, sign: int) -> None:
+        for take in holding.takes:
+            if take.gpu_id == self.gpu.id:
+                self.units -= sign * take.units
+                self.memory_mib -= sign * take.memory_mib
+                self.exclusions[holding.exclusion] += sign
+
+    def fits(self, ask: Ask) -> bool:
+        memory_mib = ask.memory_mib or default_memory_mib(self.gpu.memory_mib, ask.units)
+        return self.units >= ask.units and self.memory_mib >= memory_mib
+
+
+def victims(books: Books, pod: SharePod, node: str, proposed: Collection[str]) -> list[str] | None:
+    """The uids of pods of lower priority that have to leave the node so that this one fits: none where it fits as it
+    is; None where it would not fit without any of them. ``proposed`` are kube-scheduler's victims, which will do where
+    they leave a GPU that can hold it.
+
+    As kube-scheduler does it: all of lower priority are taken away, then the most important that can stay are put back.
+    """
+    there = books.ledger.node(node)
+    if there is None:
+        return None
+    holdings = {each.uid: held for each in books.pods_on(node) if (held := books.ledger.bound(each.uid)) is not None}
+    lower = [each for each in books.pods_on(node) if each.uid in holdings and each.priority < pod.priority]
+    if _fits(books, there, pod.request, []):
+        return []
+    if _fits(books, there, pod.request, [holdings[uid] for uid in proposed if uid in holdings]):
+        return list(proposed)
+    away = {each.uid: holdings[each.uid] for each in lower}
+    if not _fits(books, there, pod.request, away.values()):
+        return None
+    # Of equals the one with the most units is the first to stay: so the fewest go.
+    for each in sorted(lower, key=lambda each: (-each.priority, -each.request.units, each.uid)):
+        holding = away.pop(each.uid)
+        if not _fits(books, there, pod.request, away.values()):
+            away[each.uid] = holding
+    return list(away)
+
+
+def _fits(books: Books, node: Node, request: Request, away: Iterable[Holding]) -> bool:
+    """Whether the request fits the node without these."""
+    rooms = [_room(node, gpu) for gpu in node.inventory.gpus if gpu.healthy]
+    gone: Counter[tuple[str, str]] = Counter()
+    for holding in away:
+        for room in rooms:
+            room.hold(holding, -1)
+        if holding.affinity == request.affinity:
+            gone.update((holding.node, take.gpu_id) for take in holding.takes)
+    together = books.ledger.together(request.affinity) if request.affinity else {}
+    shared = {place for place, parts in together.items() if parts > gone[place]}
+    rooms = [
+        room
+        for room in rooms
+        if (not request.models or room.gpu.model in request.models)
+        and all(exclusion == request.exclusion for exclusion in +room.exclusions)
+        and (not shared or (node.inventory.node, room.gpu.id) in shared)
+    ]
+    for ask in sorted(request.asks, key=lambda ask: ask.devices * ask.units, reverse=True):
+        found = sorted((room for room in rooms if room.fits(ask)), key=lambda room: room.units)[: ask.devices]
+        if len(found) < ask.devices:
+            return False
+        for room in found:
+            room.units -= ask.units
+            room.memory_mib -= ask.memory_mib or default_memory_mib(room.gpu.memory_mib, ask.units)
+    return True
+
+
+def _room(node: Node, gpu: Gpu) -> _Room:
+    use = node.use.get(gpu.id)
+    if use is None:
+        return _Room(gpu, UNITS_PER_DEVICE, gpu.memory_mib)
+    return _Room(gpu, *node.free(gpu), Counter(use.exclusions))
