@@ -192,7 +192,7 @@ def _with_init(first: Ask, init: list[Container], along: list[Container]) -> Ask
                 f"them over for {first.devices * first.units}: what it leaves could go to no other, so ask for as many"
             )
         first = Ask(1, largest.percent, first.memory_mib)
-    return Ask(first.devices, first.units, max(each.memory_mib for each in _alike([*along[:1], *init])))
+    return replace(first, memory_mib=max(first.memory_mib, *(each.memory_mib for each in _alike([*along[:1], *init]))))
 
 
 def _alike(group: list[Container]) -> list[Container]:
