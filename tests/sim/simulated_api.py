@@ -38,6 +38,8 @@ class Weather:
     """A watch; half of the time it cannot go on where it was and lists anew."""
     deleted: float = 0.0
     """A pod while its Binding is in doubt."""
+    dropped: float = 0.0
+    """Of the Bindings whose answers are lost: those that are surely not written either."""
     told: float = 0.0
     """kube-scheduler writes at a pod why it is not bound."""
 
@@ -239,7 +241,7 @@ class Client:
             self._loop.call_later(there_s, answered, Refused("403 or 429"))
         elif lot < weather.refused + weather.late + weather.lost:
             is_late = lot < weather.refused + weather.late
-            if is_late or rng.random() < 0.6:
+            if is_late or rng.random() < 0.6 * (1 - weather.dropped):
                 lands_s = rng.choice([rng.uniform(0, 4), rng.uniform(0, LATEST_S)]) if is_late else there_s
                 self._loop.call_later(lands_s, carried_out, False)
             if rng.random() < 0.6:
