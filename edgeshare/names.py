@@ -11,6 +11,10 @@ GPU_AFFINITY = "edge/gpu-affinity"
 GPU_EXCLUSION = "edge/gpu-exclusion"
 GPU_ASSIGNMENT = "edge/gpu-assignment"
 
+GPU_RELEASED = "edge/gpu-released"
+"""Annotation of a node: when something was released there that a waiting pod may fit. kube-scheduler tries pods again
+when a node changes, and knows nothing of what a GPU's manager lets go."""
+
 CONFIG_LABEL = "edge/config"
 """On a node: which of the named configs of the device plugin is its own."""
 

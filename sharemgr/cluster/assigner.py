@@ -59,6 +59,8 @@ class Assigner:
         self._asking: OrderedDict[str, Asking] = OrderedDict()
         self._states: dict[str, str] = {}
         """By node: what is free there, in words."""
+        self._changed: set[str] = set()
+        """Nodes, since ``fits_now`` was last asked."""
 
     def pods_listed(self, pods: Collection[SharePod]) -> None:
         """These are all pods that are bound. Also those that were assigned by others say what shapes come."""
@@ -145,12 +147,17 @@ class Assigner:
         """Those that were turned down when they were last filtered."""
         return [asking.pod for asking in self._asking.values() if not asking.scores]
 
-    def fits_now(self, among: Collection[str]) -> str | None:
-        """One of these nodes that could now hold a pod that was turned down; None where none could."""
+    def fits_now(self) -> str | None:
+        """A node that has changed since this was last asked, and could now hold a pod that was turned down; None where
+        there is none."""
         self._refresh()
-        rows = np.array(sorted(self._table.row[name] for name in among if name in self._table.row), np.int64)
+        changed, self._changed = self._changed, set()
+        waiting = self.waits()
+        if not waiting or not changed:
+            return None
+        rows = np.array(sorted(self._table.row[name] for name in changed if name in self._table.row), np.int64)
         demand = self._shapes.demand(self._table)
-        for pod in self.waits():
+        for pod in waiting:
             ranking = rank(self.books.ledger, self._table, pod.request, self._policy, demand, rows)
             if len(ranking.rows):
                 return self._table.nodes[int(ranking.rows[0])]
@@ -195,3 +202,4 @@ class Assigner:
     def _refresh(self) -> None:
         for name in self._table.update(self.books.ledger):
             self._states.pop(name, None)
+            self._changed.add(name)
