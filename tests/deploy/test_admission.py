@@ -15,22 +15,38 @@ from edgeshare.quantity import whole_number
 from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, UNITS_PER_DEVICE, parse_request_percent
 
 Case = dict[str, Any]
+CONTAINERS = ("main", "second", "third")
+INIT_CONTAINERS = ("setup", "later")
+RESTARTABLE = ("before", "beside")
+MANY = 32
+"""Containers of a pod, and as many init containers."""
 CASES: list[Case] = yaml.safe_load((Path(__file__).parent / "admission_cases.yaml").read_text())
 
 
 def pod(case: Case, name: str) -> dict[str, Any]:
     """The pod of a case of admission_cases.yaml."""
 
-    def containers(container: str) -> list[dict[str, Any]]:
-        if container not in case:
-            return []
-        return [{"name": container, "image": "none", "resources": {"limits": case[container]}}]
+    def containers(*names: str, **more: str) -> list[dict[str, Any]]:
+        return [
+            {"name": each, "image": "none", "resources": {"limits": case[each]}, **more}
+            for each in names
+            if each in case
+        ]
 
+    mains = containers(*CONTAINERS)
+    if "requests" in case:
+        mains[0]["resources"]["requests"] = case["requests"]
+    always = {"restartPolicy": "Always"}
+    inits = [*containers("before", **always), *containers(*INIT_CONTAINERS), *containers("beside", **always)]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "annotations": case.get("annotations", {})},
-        "spec": {"containers": containers("main"), "initContainers": containers("setup")},
+        "metadata": {"name": name, "annotations": case.get("annotations", {}), "labels": case.get("labels", {})},
+        "spec": {
+            "containers": mains or [{"name": "main", "image": "none"}],
+            "initContainers": inits,
+            "resources": case.get("resources"),
+        },
     }
 
 
@@ -92,9 +108,40 @@ def test_share_annotation_that_is_changed_later_is_checked(installed: ApiServer)
     assert "above the annotation edge/gpu-percent-limit: 40" in bad.stderr
 
 
+def test_label_that_is_changed_later_is_checked(installed: ApiServer) -> None:
+    done = installed.kubectl("create", "-f", "-", stdin=json.dumps(pod({"main": {"edge/gpu-percent": 200}}, "whole")))
+    assert done.returncode == 0, done.stderr
+    good = installed.kubectl("label", "pod", "whole", "edge/gpu-exclusion=team-a")
+    assert good.returncode == 0, good.stderr
+    bad = installed.kubectl("label", "pod", "whole", "edge/gpu-affinity=pipeline")
+    assert bad.returncode == 1
+    assert "pods with the label edge/gpu-affinity share one GPU" in bad.stderr
+
+
+def test_pod_of_many_containers_is_looked_at_in_full(installed: ApiServer) -> None:
+    """The API server bounds what a policy may cost it, and refuses a pod where it would cost more."""
+
+    def large(last: int) -> dict[str, Any]:
+        def many(kind: str) -> list[dict[str, Any]]:
+            percents = [*[16] * (MANY - 1), last]
+            limits = [{"edge/gpu-percent": each, "edge/gpu-memory-mib": 1, "edge/tpu-percent": 1} for each in percents]
+            return [
+                {"name": f"{kind}-{number}", "image": "none", "resources": {"limits": each}}
+                for number, each in enumerate(limits)
+            ]
+
+        described = pod({"annotations": {"edge/gpu-model": "L4"}}, "large")
+        return {**described, "spec": {"containers": many("main"), "initContainers": many("init")}}
+
+    assert create(installed, [large(16)]) == ({"large"}, [])
+    admitted, messages = create(installed, [large(1600)])
+    assert not admitted
+    assert f"ask for edge/gpu-percent: {16 * (MANY - 1) + 1600} in sum" in messages[0]
+
+
 @pytest.mark.parametrize("case", [case for case in CASES if "refused" not in case], ids=lambda case: case["name"])
 def test_plugin_accepts_what_the_policy_admits(case: Case) -> None:
-    for container in ("main", "setup"):
+    for container in (*CONTAINERS, *INIT_CONTAINERS, *RESTARTABLE):
         limits = {name: str(value) for name, value in case.get(container, {}).items()}
         for kind in (GPU, EDGETPU):
             if percent := limits.get(kind.resource):
