@@ -1,6 +1,7 @@
 """The chart's assigner: off until it is asked for, TLS unless told otherwise, and its rights at a real API server."""
 
 import json
+import re
 import subprocess
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from onenode.api_server import ApiServer
+from onenode.binaries import KUBERNETES, program
 
 from edgeshare.cli import cli
 from edgeshare.config import read_config
@@ -19,6 +21,7 @@ from edgeshare.kube import Kube
 from edgeshare.names import GPU_ASSIGNMENT, GPU_RELEASED
 from sharemgr.cluster.config import Config, LeaseName
 
+ROOT = Path(__file__).parent.parent.parent
 NAME = "edgeshare-assigner"
 ACCOUNT = f"system:serviceaccount:edgeshare:{NAME}"
 PLUGIN = "system:serviceaccount:edgeshare:edgeshare"
@@ -145,8 +148,8 @@ def test_changed_configuration_starts_it_anew_and_nothing_else(render: Render, t
 
 
 def test_it_is_started_with_options_that_it_knows(render: Render) -> None:
-    program, *words = template(render(*WITH_SECRET))["spec"]["containers"][0]["command"]
-    assert program == "edgeshare"
+    started, *words = template(render(*WITH_SECRET))["spec"]["containers"][0]["command"]
+    assert started == "edgeshare"
     done = CliRunner().invoke(cli, [*words, "--help"])
     assert done.exit_code == 0, done.output
 
@@ -317,13 +320,58 @@ def test_of_a_node_it_writes_one_annotation_and_nothing_else(with_assigner: ApiS
 
 
 def test_page_on_installing_names_every_value_of_it() -> None:
-    root = Path(__file__).parent.parent.parent
-    page = (root / "docs/install.md").read_text()
-    schema = json.loads((root / "deploy/chart/values.schema.json").read_text())
-    values = yaml.safe_load((root / "deploy/chart/values.yaml").read_text())["assigner"]
+    page = (ROOT / "docs/install.md").read_text()
+    schema = json.loads((ROOT / "deploy/chart/values.schema.json").read_text())
+    values = yaml.safe_load((ROOT / "deploy/chart/values.yaml").read_text())["assigner"]
     assert values.keys() == schema["properties"]["assigner"]["properties"].keys()
     names = {f"assigner.{name}" for name in values.keys() - {"tls"}} | {
         f"assigner.tls.{name}" for name in values["tls"]
     }
     names |= schema["$defs"]["assigner"]["properties"].keys()
     assert {name for name in names if f"`{name}`" not in page} == set()
+
+
+def blocks(language: str) -> list[str]:
+    """The code blocks of the page's section on the assigner."""
+    page = (ROOT / "docs/install.md").read_text()
+    section = page.split("\n## The assigner\n")[1].split("\n## ")[0]
+    return re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the commands of the page make."""
+    folder = tmp_path_factory.mktemp("certificates")
+    subprocess.run(["sh", "-eu", "-c", blocks("sh")[0]], cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "purpose", "other", "options"),
+    [
+        ("tls.crt", "sslserver", "sslclient", ["-verify_hostname", f"{NAME}.edgeshare.svc"]),
+        ("scheduler.crt", "sslclient", "sslserver", []),
+    ],
+)
+def test_commands_of_the_page_make_certificates_for_that_end_alone(
+    certificates: Path, name: str, purpose: str, other: str, options: list[str]
+) -> None:
+    def verdict(purpose: str) -> int:
+        words = ["openssl", "verify", "-x509_strict", "-CAfile", "ca.crt", "-purpose", purpose, *options, name]
+        return subprocess.run(words, cwd=certificates, capture_output=True, check=False).returncode
+
+    assert verdict(purpose) == 0
+    assert verdict(other) != 0
+
+
+def test_kube_scheduler_takes_the_configuration_of_the_page(
+    certificates: Path, installed: ApiServer, tmp_path: Path
+) -> None:
+    text = blocks("yaml")[0].replace("/etc/kubernetes/scheduler.conf", str(installed.kubeconfig))
+    given, taken = tmp_path / "given.yaml", tmp_path / "taken.yaml"
+    given.write_text(text.replace("/etc/kubernetes/edgeshare", str(certificates)))
+    words = [program(KUBERNETES, "kube-scheduler"), f"--config={given}", f"--write-config-to={taken}"]
+    done = subprocess.run([*words, "--secure-port=0"], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    (extender,) = yaml.safe_load(taken.read_text())["extenders"]
+    assert extender == yaml.safe_load(given.read_text())["extenders"][0]
