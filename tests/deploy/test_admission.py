@@ -17,7 +17,7 @@ from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, UNITS_PER_DEVICE, parse_
 Case = dict[str, Any]
 CONTAINERS = ("main", "second", "third")
 INIT_CONTAINERS = ("setup", "later")
-RESTARTABLE = ("before", "beside")
+OTHER_INIT_CONTAINERS = ("before", "beside", "last")
 MANY = 32
 """Containers of a pod, and as many init containers."""
 CASES: list[Case] = yaml.safe_load((Path(__file__).parent / "admission_cases.yaml").read_text())
@@ -37,7 +37,12 @@ def pod(case: Case, name: str) -> dict[str, Any]:
     if "requests" in case:
         mains[0]["resources"]["requests"] = case["requests"]
     always = {"restartPolicy": "Always"}
-    inits = [*containers("before", **always), *containers(*INIT_CONTAINERS), *containers("beside", **always)]
+    inits = [
+        *containers("before", **always),
+        *containers(*INIT_CONTAINERS),
+        *containers("beside", **always),
+        *containers("last"),
+    ]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -141,7 +146,7 @@ def test_pod_of_many_containers_is_looked_at_in_full(installed: ApiServer) -> No
 
 @pytest.mark.parametrize("case", [case for case in CASES if "refused" not in case], ids=lambda case: case["name"])
 def test_plugin_accepts_what_the_policy_admits(case: Case) -> None:
-    for container in (*CONTAINERS, *INIT_CONTAINERS, *RESTARTABLE):
+    for container in (*CONTAINERS, *INIT_CONTAINERS, *OTHER_INIT_CONTAINERS):
         limits = {name: str(value) for name, value in case.get(container, {}).items()}
         for kind in (GPU, EDGETPU):
             if percent := limits.get(kind.resource):
