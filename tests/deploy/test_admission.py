@@ -1,6 +1,7 @@
 """The API server refuses what no node can give; the reason names container, value and what is allowed."""
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from deviceplugin.pods import parse_terms
 from edgeshare.errors import InvalidRequest
 from edgeshare.quantity import whole_number
 from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, UNITS_PER_DEVICE, parse_request_percent
+from sharemgr.cluster.pods import parse_pod
 
 Case = dict[str, Any]
 CONTAINERS = ("main", "second", "third")
@@ -20,6 +22,7 @@ INIT_CONTAINERS = ("setup", "later")
 OTHER_INIT_CONTAINERS = ("before", "beside", "last")
 MANY = 32
 """Containers of a pod, and as many init containers."""
+RANDOM_PODS = 500
 CASES: list[Case] = yaml.safe_load((Path(__file__).parent / "admission_cases.yaml").read_text())
 
 
@@ -154,3 +157,32 @@ def test_plugin_accepts_what_the_policy_admits(case: Case) -> None:
                 asking = pod({**case, container: limits}, "case")
                 units = whole_number(percent, container)
                 assert parse_terms(asking, container, units, kind).request_percent == min(units, UNITS_PER_DEVICE)
+
+
+def random_pod(name: str, dice: random.Random) -> dict[str, Any]:
+    """One of a few containers of every kind."""
+
+    def container(name: str, **more: str) -> dict[str, Any]:
+        limits = {"edge/gpu-percent": dice.choice(("10", "30", "40", "60", "100", "200", "300", "800"))}
+        if dice.random() < 0.3:
+            limits["edge/gpu-memory-mib"] = "1024"
+        return {"name": name, "image": "none", "resources": {"limits": limits if dice.random() < 0.85 else {}}, **more}
+
+    inits = [container(f"init-{number}") for number in range(dice.choice((0, 0, 1, 1, 2, 3)))]
+    for each in inits:
+        if dice.random() < 0.4:
+            each["restartPolicy"] = "Always"
+    made = pod({"labels": {"edge/gpu-affinity": "x"} if dice.random() < 0.3 else {}}, name)
+    mains = [container(f"main-{number}") for number in range(dice.choice((1, 1, 2, 3)))]
+    return {**made, "spec": {"containers": mains, "initContainers": inits}}
+
+
+def test_policy_admits_the_very_pods_that_the_assigner_finds_no_fault_with(installed: ApiServer) -> None:
+    dice = random.Random(7)
+    pods = [random_pod(f"random-{number}", dice) for number in range(RANDOM_PODS)]
+    admitted, _ = create(installed, pods)
+    read = {
+        each["metadata"]["name"]: parse_pod({**each, "metadata": {**each["metadata"], "uid": "u"}}) for each in pods
+    }
+    assert {name for name in read if name not in admitted} == {name for name in read if read[name].fault}
+    assert RANDOM_PODS / 4 < len(admitted) < RANDOM_PODS * 3 / 4
