@@ -185,7 +185,7 @@ class Ledger:
                 self._hold(holding, -1)
         for uid, holding in listed.items():
             # A node knows nothing of labels.
-            known = self._bound.get(uid) or node.listed.get(uid)
+            known = self._bound[uid] if self._is_bound_to(uid, name) else node.listed.get(uid)
             if known is not None:
                 listed[uid] = _labelled(holding, known)
         node.listed = listed
