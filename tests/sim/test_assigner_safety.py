@@ -1,0 +1,198 @@
+"""The assigner in a thousand simulated clusters where all goes wrong that can: no GPU is ever given to more than it can
+hold, and nothing that was reserved stays so for nobody."""
+
+import random
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from simulated_api import Pod, Weather, gpu_needs
+from simulated_cluster import Facts, World
+
+from sharemgr.cluster.policies import POLICIES
+
+RUNS = 1000
+CHUNK = 50
+QUIET_S = 120.0
+"""Longer than a request can be under way and a waiting pod be left alone."""
+
+
+def container(rng: random.Random, name: str, percent: int, capped: bool) -> dict[str, Any]:
+    limits = {"edge/gpu-percent": str(percent)}
+    if capped:
+        limits["edge/gpu-memory-mib"] = str(rng.choice((64, 500, 3000, 9000)))
+    return {"name": name, "resources": {"limits": limits}}
+
+
+def pod_body(rng: random.Random, uid: str, name: str) -> dict[str, Any]:
+    """A pod of some kind."""
+    metadata: dict[str, Any] = {"uid": uid, "namespace": "ns", "name": name, "annotations": {}, "labels": {}}
+    spec: dict[str, Any] = {"priority": rng.choice((0, 0, 10))}
+    capped = rng.random() < 0.3
+    kind = rng.random()
+    part = rng.choice((5, 10, 20, 25, 33, 40, 50, 60, 75, 99))
+    spec["containers"] = [container(rng, "main", part, capped)]
+    if kind < 0.15:
+        spec["containers"] = [container(rng, "main", 100 * rng.choice((1, 1, 2, 4)), capped)]
+    elif kind < 0.35:
+        sizes = [rng.choice((5, 10, 20, 30, 50)) for _ in range(rng.choice((2, 2, 3)))]
+        spec["containers"] = [container(rng, f"c{place}", size, capped) for place, size in enumerate(sizes)]
+    elif kind < 0.5:
+        spec["initContainers"] = [container(rng, "init", rng.choice((5, part, 80)), capped)]
+        if rng.random() < 0.4:
+            spec["initContainers"].insert(0, container(rng, "before", 10, capped))
+        if rng.random() < 0.4:
+            spec["initContainers"].append(container(rng, "beside", 10, capped) | {"restartPolicy": "Always"})
+    elif kind < 0.52:
+        spec["containers"] = [container(rng, "main", 150, capped)]
+    if rng.random() < 0.1 and kind >= 0.15:
+        metadata["labels"]["edge/gpu-affinity"] = rng.choice("ab")
+    if rng.random() < 0.1:
+        metadata["labels"]["edge/gpu-exclusion"] = rng.choice("xy")
+    if rng.random() < 0.05:
+        metadata["annotations"]["edge/gpu-model"] = "T4"
+    return {"metadata": metadata, "spec": spec, "status": {}}
+
+
+def some_weather(rng: random.Random) -> Weather:
+    """Each thing never, now and then, or often."""
+    return Weather(**{each.name: rng.choice((0.0, 0.03, 0.3)) for each in fields(Weather)})
+
+
+def build(seed: int) -> World:
+    rng = random.Random(seed)
+    policy = rng.choice(sorted(POLICIES))
+    world = World(rng, some_weather(rng), policy, rng.random() < 0.3, changes_leader=rng.random() < 0.6)
+    for number in range(rng.choice((1, 1, 2, 3))):
+        model = rng.choice((("T4", 8192), ("A100", 16384), ("Orin", 0)))
+        world.add_node(f"n{number}", [model] * rng.choice((1, 2, 4)))
+    return world
+
+
+def bursts(world: World, busy_s: float) -> None:
+    """Users make pods and delete them, by grace or by force, and make others of the same name; nodes have troubles."""
+    rng = world.rng
+
+    def create(name: str) -> None:
+        if f"ns/{name}" in world.server.pods:
+            return
+        pod = world.server.create(pod_body(rng, world.new_uid(), name))
+        world.spawn(world.schedule(pod))
+        if rng.random() < 0.35:
+            world.later(rng.choice((rng.uniform(0, 0.1), rng.uniform(0, 3), rng.uniform(3, 90))), delete, pod)
+
+    def delete(pod: Pod) -> None:
+        by_force = world.nodes[pod.parsed.node].is_listed_long(pod.uid) if pod.parsed.node else False
+        world.server.delete(pod, by_force)
+        if world.is_busy and rng.random() < 0.5:
+            world.later(rng.uniform(0, 5), create, pod.parsed.name)
+
+    for burst in range(rng.randint(2, 5)):
+        when_s = rng.uniform(0.5, busy_s)
+        for number in range(rng.choice((3, 8, 15))):
+            world.later(when_s + rng.uniform(0, 0.3), create, f"p{burst}-{number}")
+    for node in world.nodes.values():
+        if rng.random() < 0.2:
+            world.later(rng.uniform(1, busy_s), node.falls_sick, rng.choice(list(node.gpus)))
+        if rng.random() < 0.2:
+            world.later(rng.uniform(1, busy_s), node.loses_node)
+
+
+def could_hold(world: World, pod: Pod) -> list[str]:
+    """The GPUs that would do for a pod with one container, in truth."""
+    request = pod.parsed.request
+    if pod.parsed.fault or len(request.asks) != 1 or request.asks[0].devices != 1:
+        return []
+    (ask,) = request.asks
+    bound = world.bound_pods()
+    together = {
+        gpu
+        for other in bound
+        if request.affinity and other.parsed.request.affinity == request.affinity
+        for gpu in gpu_needs(other.json, world.memory_mib)
+    }
+    found = []
+    for node in world.nodes.values():
+        for gpu, (model, total_mib) in node.gpus.items():
+            there = [other for other in bound if gpu in gpu_needs(other.json, world.memory_mib)]
+            needs = [gpu_needs(other.json, world.memory_mib)[gpu] for other in there]
+            if (
+                sum(units for units, _ in needs) + ask.units <= 100
+                and sum(mib for _, mib in needs) + (ask.memory_mib or total_mib * ask.units // 100) <= total_mib
+                and (not request.models or model in request.models)
+                and (not together or gpu in together)
+                and all(other.parsed.request.exclusion == request.exclusion for other in there)
+            ):
+                found.append(gpu)
+    return found
+
+
+def check_books(world: World) -> None:
+    """In quiet the leader believes what is true, and what still waits does not fit."""
+    assert world.leader is not None
+    books, ledger = world.leader.assigner.books, world.leader.assigner.books.ledger
+    if books.flagged:
+        world.fail(f"flagged: {books.flagged}")
+    true = {pod.uid: gpu_needs(pod.json, world.memory_mib) for pod in world.bound_pods()}
+    for uid, needs in true.items():
+        holding = ledger.bound(uid)
+        believed = {take.gpu_id: (take.units, take.memory_mib) for take in holding.takes} if holding else {}
+        if believed != needs:
+            world.fail(f"{uid} has {needs}, and is believed to have {believed}")
+    if books.pods != len(true) or world.leader.binder.in_doubt:
+        world.fail(f"{len(true)} pods are bound, believed are {books.pods}, in doubt {world.leader.binder.in_doubt}")
+    for node in world.nodes.values():
+        there = ledger.node(node.name)
+        assert there is not None
+        for gpu in there.inventory.gpus:
+            units, mib = (sum(needs[gpu.id][i] for needs in true.values() if gpu.id in needs) for i in (0, 1))
+            if there.free(gpu) != (100 - units, gpu.memory_mib - mib):
+                world.fail(f"of {gpu.id} {units} units and {mib} MiB are held, believed free are {there.free(gpu)}")
+    for pod in [pod for pod in world.server.pods.values() if not pod.parsed.node]:
+        world.facts.waiting += 1
+        if not world.said.get(pod.uid):
+            world.fail(f"pod {pod.parsed} ({pod.uid}) waits, and nobody says why")
+        if fitting := could_hold(world, pod):
+            world.fail(f"pod {pod.parsed} ({pod.uid}) waits ({world.said[pod.uid]}), and would fit {fitting}")
+
+
+def check_empty(world: World) -> None:
+    """Nothing is left."""
+    assert world.leader is not None
+    books, binder = world.leader.assigner.books, world.leader.binder
+    left = [(node.inventory.node, node.use, node.listed) for node in books.ledger if node.use or node.listed]
+    if left or books.pods or binder.in_doubt or binder._reservations or binder._busy:
+        world.fail(f"left over: {left}, {books.pods} pods, {binder._reservations}, {binder._busy}")
+    if any(node.admitted for node in world.nodes.values()):
+        world.fail("a node still has a pod")
+
+
+def simulate(seed: int) -> tuple[Facts, int]:
+    """One run, and the digest of its log."""
+    world = build(seed)
+    try:
+        busy_s = world.rng.choice((30.0, 120.0))
+        bursts(world, busy_s)
+        world.spawn(world.reign(busy_s))
+        world.run(busy_s + 5)
+        world.is_busy = False
+        for each in fields(Weather):
+            setattr(world.weather, each.name, 0.0)
+        world.run(busy_s + 5 + QUIET_S)
+        check_books(world)
+        for pod in list(world.server.pods.values()):
+            world.server.delete(pod)
+        world.run(busy_s + 5 + 2 * QUIET_S)
+        check_empty(world)
+    except BaseException as error:
+        pytest.fail(f"seed {seed} ({world.weather}): {type(error).__name__}: {error}\n{world.log}", pytrace=False)
+    finally:
+        world.close()
+    return world.facts, world.log.digest
+
+
+@pytest.mark.parametrize("first", range(0, RUNS, CHUNK))
+def test_no_gpu_is_over_committed_and_nothing_leaks(first: int) -> None:
+    for seed in range(first, first + CHUNK):
+        facts, _ = simulate(seed)
+        assert facts.refused == 0 or facts.written_late > 0
