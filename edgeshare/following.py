@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from edgeshare.errors import Unavailable
-from edgeshare.kube import Expired, Kube
+from edgeshare.kube import PAGE, Expired, Kube
 
 logger = logging.getLogger(__name__)
 
@@ -36,13 +36,16 @@ class Following:
         keep: Callable[[Json], Json],
         listed: Callable[[list[Json]], None],
         changed: Callable[[str, Json], None],
+        page_size: int = PAGE,
     ) -> None:
+        """``page_size``: objects of the list that are read at a time."""
         self._kube = kube
         self._path = path
         self._selector = selector
         self._keep = keep
         self._listed = listed
         self._changed = changed
+        self._page_size = page_size
         self._over = threading.Event()
 
     def start(self) -> None:
@@ -59,7 +62,7 @@ class Following:
         while not self._over.is_set():
             try:
                 if not version:
-                    items, version = self._kube.objects(self._path, self._selector, self._keep)
+                    items, version = self._kube.objects(self._path, self._selector, self._keep, self._page_size)
                     self._tell(loop, self._listed, items)
                 for change in self._kube.changes(self._path, self._selector, version):
                     version = str(change["object"]["metadata"]["resourceVersion"])
