@@ -12,7 +12,7 @@ from deviceplugin.holdings import Holdings
 from deviceplugin.keeping import keep
 from deviceplugin.node import COMPONENT
 from edgeshare.errors import Unavailable
-from edgeshare.following import Following
+from edgeshare.following import Following, Json
 from edgeshare.kube import Kube
 from edgeshare.names import ACCELERATOR_NODES
 
@@ -33,7 +33,7 @@ class Publishing:
         self._changed = asyncio.Event()
         self._node_uid = ""
 
-    def following(self) -> Following:
+    def following(self) -> Following[Json]:
         """The watch of the object."""
 
         selector = f"metadata.name={self._node_name}"

@@ -9,7 +9,7 @@ import logging
 import random
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from edgeshare.errors import Unavailable
 from edgeshare.kube import PAGE, Expired, Kube
@@ -18,14 +18,17 @@ logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
+T = TypeVar("T")
+
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
 
 
-class Following:
-    """Follows what lies at one path, as a field selector picks it, keeping of each object what ``keep`` returns.
+class Following(Generic[T]):
+    """Follows what lies at one path, as a field selector picks it, keeping of each object what ``keep`` returns: that
+    is called in the thread, and None is not kept.
 
-    Both are called in the event loop: ``listed`` with all that is there, each time that it had to be listed;
+    The others are called in the event loop: ``listed`` with all that is there, each time that it had to be listed;
     ``changed`` with ADDED, MODIFIED or DELETED, and the object."""
 
     def __init__(
@@ -33,9 +36,9 @@ class Following:
         kube: Kube,
         path: str,
         selector: str,
-        keep: Callable[[Json], Json],
-        listed: Callable[[list[Json]], None],
-        changed: Callable[[str, Json], None],
+        keep: Callable[[Json], T | None],
+        listed: Callable[[list[T]], None],
+        changed: Callable[[str, T], None],
         page_size: int = PAGE,
     ) -> None:
         """``page_size``: objects of the list that are read at a time."""
@@ -66,8 +69,9 @@ class Following:
                     self._tell(loop, self._listed, items)
                 for change in self._kube.changes(self._path, self._selector, version):
                     version = str(change["object"]["metadata"]["resourceVersion"])
-                    if change["type"] != "BOOKMARK":
-                        self._tell(loop, self._changed, change["type"], self._keep(change["object"]))
+                    kept = self._keep(change["object"]) if change["type"] != "BOOKMARK" else None
+                    if kept is not None:
+                        self._tell(loop, self._changed, change["type"], kept)
                     if failures:
                         logger.info("%s is followed again", self._path)
                         said, failures = "", 0

@@ -6,12 +6,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import urlencode
 
 import urllib3
 
 from edgeshare.errors import Unavailable
+
+T = TypeVar("T")
 
 CALL_TIMEOUT_S = 5
 """Well below the 30 s that the kubelet gives a container's start."""
@@ -96,18 +98,19 @@ class Kube:
         return list((self._get("/api/v1/pods", query) or {}).get("items") or [])
 
     def objects(
-        self, path: str, selector: str, keep: Callable[[dict[str, Any]], dict[str, Any]], page_size: int = PAGE
-    ) -> tuple[list[dict[str, Any]], str]:
+        self, path: str, selector: str, keep: Callable[[dict[str, Any]], T | None], page_size: int = PAGE
+    ) -> tuple[list[T], str]:
         """What ``keep`` keeps of the objects at a path that the field selector picks, ``page_size`` of them read at a
-        time; and the version to watch them from."""
-        items: list[dict[str, Any]] = []
+        time; None: nothing. And the version to watch them from."""
+        items: list[T] = []
         following = ""
         while True:
             query = [("fieldSelector", selector), ("limit", str(page_size))]
             page = self._get(path, query + ([("continue", following)] if following else []))
             if page is None:
                 raise Unavailable(f"the API server has nothing at {path}: apply what the chart installs")
-            items.extend(keep(item) for item in page.get("items") or [])
+            kept = map(keep, page.get("items") or [])
+            items.extend(item for item in kept if item is not None)
             metadata = page.get("metadata") or {}
             following = metadata.get("continue") or ""
             if not following:

@@ -60,5 +60,6 @@ def cluster(config_path: Path | None) -> None:
     except ModuleNotFoundError as error:
         raise Unavailable(f"edgeshare sharemgr cluster needs {error.name}: pip install 'edgeshare[cluster]'") from None
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    assigner = replica.Replica(read_config(config_path, config.Config), service.session)
+    settings = read_config(config_path, config.Config)
+    assigner = replica.Replica(settings, service.Service(settings))
     asyncio.run(assigner.run(ready=lambda url: click.echo(f"edgeshare sharemgr cluster: ready, {url}")))

@@ -4,15 +4,16 @@ all of that is known."""
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from prometheus_client.core import Metric
 
-from edgeshare import prometheus, web
+from edgeshare import web
 from edgeshare.errors import Unavailable
-from edgeshare.following import Following
+from edgeshare.following import Following, Json
 from edgeshare.kube import Kube
 from edgeshare.kube_client import LeaseTimes
 from edgeshare.waiting import first_of
@@ -21,11 +22,8 @@ from sharemgr.cluster.config import Config
 from sharemgr.cluster.leading import TIMES, Leading, Term, alone, by_lease
 from sharemgr.cluster.pages import pages
 from sharemgr.cluster.serving import Server, Verb
-from sharemgr.cluster.tally import PREFIX, Tally
 
 logger = logging.getLogger(__name__)
-
-Json = dict[str, object]
 
 PAGE = 500
 """Objects of a list that are read at a time: a cluster has tens of thousands of pods, and each page is a call. As in
@@ -38,9 +36,9 @@ class Source:
 
     path: str
     selector: str
-    keep: Callable[[Json], Json]
-    listed: Callable[[list[Json]], None]
-    changed: Callable[[str, Json], None]
+    keep: Callable[[Json], Any]
+    listed: Callable[[list[Any]], None]
+    changed: Callable[[str, Any], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +48,32 @@ class Session:
 
     verbs: Mapping[str, Verb]
     sources: Sequence[Source]
+    run: Callable[[], Awaitable[None]]
+    """What goes on beside the verbs, from the time when each source was listed until it is cancelled."""
     families: Callable[[], Iterable[Metric]]
+    """The metrics meanwhile."""
+
+
+class Core(Protocol):
+    """What the replica serves."""
+
+    def begin(self, kube: Kube) -> Session:
+        """A session that knows nothing yet: what another leader did meanwhile is not to be guessed."""
+
+    def families(self) -> Iterable[Metric]:
+        """The metrics while there is no session."""
+
+    def answered(self, verb: str, status: int) -> None:
+        """Counts an answer, by its HTTP status."""
 
 
 class Replica:
-    """It is made anew for each term: what another leader did meanwhile is not to be guessed."""
+    """One of two, or the only one."""
 
-    def __init__(self, config: Config, session: Callable[[Kube, Config], Session], times: LeaseTimes = TIMES) -> None:
-        """``session`` begins one."""
+    def __init__(self, config: Config, core: Core, times: LeaseTimes = TIMES) -> None:
         self._config = config
-        self._begin = session
+        self._core = core
         self._times = times
-        self._tally = Tally()
         self._leading = Leading()
         self._current: _Running | None = None
 
@@ -76,7 +88,7 @@ class Replica:
         certificates = Certificates(config.tls) if config.tls is not None else None
         if certificates is None:
             logger.warning("no tls is configured: whoever reaches %s may bind pods", config.address)
-        server = Server(config.address, config.tls.clients if config.tls else (), self._verbs, self._tally)
+        server = Server(config.address, config.tls.clients if config.tls else (), self._verbs, self._core.answered)
         async with AsyncExitStack() as stack:
             # The Lease is given back last, when nothing is being answered any more.
             self._leading = await stack.enter_async_context(self._leads())
@@ -104,12 +116,15 @@ class Replica:
             await first_of(stop, self._leading.began)
             term = self._leading.term
             if term is not None:
-                with self._running(kube, term):
-                    await first_of(stop, term.over)
+                async with self._running(kube, term) as work:
+                    await first_of(stop, term.over, work)
+                    if work.done():
+                        # It never ends by itself: then this replica had better end, too, and begin anew.
+                        work.result()
 
-    @contextmanager
-    def _running(self, kube: Kube, term: Term) -> Iterator[None]:
-        session = self._begin(kube, self._config)
+    @asynccontextmanager
+    async def _running(self, kube: Kube, term: Term) -> AsyncIterator[asyncio.Task[None]]:
+        session = self._core.begin(kube)
         running = _Running(term, session)
         following = [
             Following(
@@ -120,12 +135,15 @@ class Replica:
         self._current = running
         for each in following:
             each.start()
+        work = asyncio.create_task(running.work())
         try:
-            yield
+            yield work
         finally:
             for each in following:
                 each.stop()
             self._current = None
+            work.cancel()
+            await asyncio.wait([work])
 
     def _verbs(self) -> Mapping[str, Verb]:
         if self._current is None or not self._current.term.holds:
@@ -135,11 +153,9 @@ class Replica:
         return self._current.session.verbs
 
     def _families(self) -> Iterable[Metric]:
-        leads = self._current is not None and self._current.term.holds
-        yield prometheus.gauge(PREFIX, "leads", "1: this replica leads, 0: it does not.", (), [((), leads)])
-        yield from self._tally.families()
-        if self._current is not None:
-            yield from self._current.session.families()
+        if self._current is None or not self._current.term.holds:
+            return self._core.families()
+        return self._current.session.families()
 
 
 class _Running:
@@ -149,14 +165,22 @@ class _Running:
         self.term = term
         self.session = session
         self.unlisted = {source.path for source in session.sources}
+        self._whole = asyncio.Event()
 
-    def listed(self, source: Source) -> Callable[[list[Json]], None]:
+    async def work(self) -> None:
+        """What the session does beside its verbs."""
+        await self._whole.wait()
+        await self.session.run()
+
+    def listed(self, source: Source) -> Callable[[list[Any]], None]:
         """What its list is told to."""
 
-        def listed(objects: list[Json]) -> None:
+        def listed(objects: list[Any]) -> None:
             source.listed(objects)
             if source.path in self.unlisted:
-                self.unlisted.discard(source.path)
                 logger.info("%d objects read at %s", len(objects), source.path)
+                self.unlisted.discard(source.path)
+                if not self.unlisted:
+                    self._whole.set()
 
         return listed

@@ -7,13 +7,11 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from time import perf_counter
 
 from aiohttp import web
 
 from edgeshare.errors import InvalidRequest, Unavailable
 from sharemgr.cluster.certificates import common_names
-from sharemgr.cluster.tally import Tally
 
 logger = logging.getLogger(__name__)
 
@@ -42,14 +40,14 @@ class Server:
         address: str,
         clients: Collection[str],
         answering: Callable[[], Mapping[str, Verb]],
-        tally: Tally,
+        answered: Callable[[str, int], None],
     ) -> None:
         """``clients``: the common names that are let in; none: everyone whom TLS lets in. ``answering`` gives the
-        verbs, at each request, or raises Unavailable."""
+        verbs, at each request, or raises Unavailable; ``answered`` is told of each answer's verb and status."""
         self._address = address
         self._clients = frozenset(clients)
         self._answering = answering
-        self._tally = tally
+        self._answered = answered
         app = web.Application(client_max_size=BODY_BYTES_MAX)
         app.router.add_post(f"/{{verb:{'|'.join(VERBS)}}}", self._handle)
         self._runner = web.AppRunner(
@@ -83,12 +81,12 @@ class Server:
             await before.stop()
 
     async def _handle(self, request: web.Request) -> web.Response:
-        verb, began_s = request.match_info["verb"], perf_counter()
+        verb = request.match_info["verb"]
         refusal = self._refusal(request)
         if refusal:
             logger.warning("%s refused: %s", verb, refusal)
         response = _text(HTTPStatus.FORBIDDEN, refusal) if refusal else await self._response(verb, request)
-        self._tally.add(verb, response.status, perf_counter() - began_s)
+        self._answered(verb, response.status)
         return response
 
     async def _response(self, verb: str, request: web.Request) -> web.Response:
