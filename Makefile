@@ -59,7 +59,7 @@ check: build setup
 test: check
 	$(PYTHON_IN_VENV) -m pytest -q -n 2 --dist loadfile tests/hook tests/kubelet tests/labeller tests/model tests/sim tests/simgpu
 	$(PYTHON_IN_VENV) -m pytest -q tests/demo tests/node tests/tpu
-	$(PYTHON_IN_VENV) -m pytest -q tests/deploy tests/cluster
+	$(PYTHON_IN_VENV) -m pytest -q tests/assigner tests/deploy tests/cluster
 
 # GPU_PYTHON: the Python that has PyTorch, JAX, CuPy and Numba, where there is one.
 GPU_PYTHON ?= python3

@@ -54,3 +54,6 @@ TPU_HOOK_DIR_IN_CONTAINER = "/run/edgeshare-tpu"
 
 TPU_HOOK_DIR_VARIABLE = "EDGESHARE_TPU_HOOK_DIR"
 """Environment variable that names that folder where it is not at TPU_HOOK_DIR_IN_CONTAINER."""
+
+ACCELERATOR_NODES = "/apis/share.edge/v1alpha1/acceleratornodes"
+"""Where the API server has the nodes' AcceleratorNodes."""
