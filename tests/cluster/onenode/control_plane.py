@@ -109,10 +109,18 @@ class ControlPlane:
         configured.write_text(configuration(kubeconfig, extender))
         return [program(KUBERNETES, "kube-scheduler"), f"--config={configured}", "--bind-address=127.0.0.1"]
 
-    def extender_at(self, address: str) -> Extender:
+    def second_scheduler(self, name: str, extender: Extender) -> list[str | Path]:
+        """Another one, for the pods that name it."""
+        kubeconfig, configured = (self._layout.config / f"{name}.{ending}" for ending in ("kubeconfig", "json"))
+        self._authority.kubeconfig(kubeconfig, self._layout.api_server, SCHEDULER)
+        configured.write_text(configuration(kubeconfig, extender, name))
+        # It serves nothing: the first one has its port.
+        return [program(KUBERNETES, "kube-scheduler"), f"--config={configured}", "--secure-port=0"]
+
+    def extender_at(self, address: str, server_name: str = "") -> Extender:
         """An extender of the scheduler's at `host:port`, which has a certificate of the same authority."""
         certificate, key = self._authority.issue("scheduler-at-extender", SCHEDULER)
-        return Extender(address, Trust(self._authority.certificate, certificate, key))
+        return Extender(address, Trust(self._authority.certificate, certificate, key, server_name))
 
     def administrator(self) -> Path:
         """Write the kubeconfig of a user who may do everything."""

@@ -12,9 +12,9 @@ CALLS_PER_S = 5000
 itself; an extender that binds is not held to it."""
 
 WEIGHT = 10
-"""An extender's scores are 0 to 10, of which each point counts as 10 of the 100 that one of kube-scheduler's own plugins
-gives at most, times this: a step between two ranks outweighs what the plugin that spreads processor time says, and a
-preference that the pod itself states (node affinity: 200) is worth two of them."""
+"""An extender's scores are 0 to 10, of which each point counts as 10 of the 100 that one of kube-scheduler's own
+plugins gives at most, times this: a step between two ranks outweighs what the plugin that spreads processor time says,
+and a preference that the pod itself states (node affinity: 200) is worth two of them."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Trust:
     certificate: Path
     """kube-scheduler's own."""
     key: Path
+    server_name: str = ""
+    """What the extender's certificate is for, where that is not its address."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +59,18 @@ class Extender:
                 "caFile": str(self.trust.authority),
                 "certFile": str(self.trust.certificate),
                 "keyFile": str(self.trust.key),
+                "serverName": self.trust.server_name,
             }
         return described
 
 
-def configuration(kubeconfig: Path, extender: Extender | None) -> str:
-    """The text of a KubeSchedulerConfiguration (JSON, which is YAML)."""
+def configuration(kubeconfig: Path, extender: Extender | None, name: str = "default-scheduler") -> str:
+    """The text of a KubeSchedulerConfiguration (JSON, which is YAML) of the scheduler that pods call so."""
     content: dict[str, Any] = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "leaderElection": {"leaderElect": False},
+        "profiles": [{"schedulerName": name}],
         "clientConnection": {"kubeconfig": str(kubeconfig), "qps": CALLS_PER_S, "burst": CALLS_PER_S},
     }
     if extender is not None:
