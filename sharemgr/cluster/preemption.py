@@ -36,20 +36,20 @@ class _Room:
 def victims(books: Books, pod: SharePod, node: str, proposed: Collection[str]) -> list[str] | None:
     """The uids of pods of lower priority that have to leave the node so that this one fits: none where it fits as it
     is; None where it would not fit without any of them. ``proposed`` are kube-scheduler's victims, which will do where
-    they leave a GPU that can hold it.
+    they leave a GPU that can hold it; those without a GPU have to go for something else that the pod needs.
 
     As kube-scheduler does it: all of lower priority are taken away, then the most important that can stay are put back.
     """
     there = books.ledger.node(node)
-    if there is None:
+    if there is None or pod.fault:
         return None
     holdings = {each.uid: held for each in books.pods_on(node) if (held := books.ledger.bound(each.uid)) is not None}
     lower = [each for each in books.pods_on(node) if each.uid in holdings and each.priority < pod.priority]
     if _fits(books, there, pod.request, []):
         return []
-    if _fits(books, there, pod.request, [holdings[uid] for uid in proposed if uid in holdings]):
-        return list(proposed)
     away = {each.uid: holdings[each.uid] for each in lower}
+    if _fits(books, there, pod.request, [away[uid] for uid in proposed if uid in away]):
+        return list(proposed)
     if not _fits(books, there, pod.request, away.values()):
         return None
     # Of equals the one with the most units is the first to stay: so the fewest go.
@@ -57,7 +57,7 @@ def victims(books: Books, pod: SharePod, node: str, proposed: Collection[str]) -
         holding = away.pop(each.uid)
         if not _fits(books, there, pod.request, away.values()):
             away[each.uid] = holding
-    return list(away)
+    return [*away, *(uid for uid in proposed if uid not in holdings)]
 
 
 def _fits(books: Books, node: Node, request: Request, away: Iterable[Holding]) -> bool:
