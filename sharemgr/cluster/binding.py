@@ -17,8 +17,8 @@ LANDS_WITHIN_S = 65.0
 minute."""
 
 UNSEEN_S = 10.0
-"""A Binding that was written and that the watch has not told of for so long is looked up: its pod may be gone, and the
-watch may have missed both."""
+"""A Binding that was written and that the watch has not told of for so long is looked up, again and again: its pod may
+be gone, and the watch may have missed both."""
 
 
 class Api(Protocol):
@@ -37,6 +37,7 @@ class Reservation:
 
     pod: SharePod
     since_s: float
+    """When it was last written, or read to be bound."""
     in_doubt: bool = False
     """An answer was lost: its Binding may be written, or still be."""
 
@@ -79,7 +80,7 @@ class Binder:
     async def settle(self) -> None:
         """Looks up what became of Bindings that nobody told of. To be called now and then."""
         for uid, reservation in list(self._reservations.items()):
-            if not self._books.ledger.is_assumed(uid):
+            if not self._books.is_unseen(uid):
                 self._reservations.pop(uid, None)
             elif uid not in self._busy and self._now_s() - reservation.since_s >= UNSEEN_S:
                 try:
@@ -87,8 +88,10 @@ class Binder:
                 except Unavailable:
                     # As much in doubt as before; it stays reserved.
                     continue
+                # It may have been written anew meanwhile, or be another one.
+                is_same = self._reservations.get(uid) is reservation and uid not in self._busy
                 over = self._now_s() - reservation.since_s >= LANDS_WITHIN_S
-                if pod is not None and not pod.node and over and uid not in self._busy:
+                if pod is not None and not pod.node and over and is_same:
                     self._give_up(uid)
 
     async def _bind(self, namespace: str, name: str, uid: str, node: str) -> None:
@@ -105,8 +108,8 @@ class Binder:
                 await self._write(reservation)
                 return
         elif held is None and pod is None:
-            pod = await self._api.read(namespace, name)
-            if pod is None or pod.uid != uid:
+            pod = await self._read(SharePod(uid, namespace, name))
+            if pod is None:
                 raise NotFound(f"there is no pod {namespace}/{name} with uid {uid} any more")
         bound_to = pod.node if pod is not None and pod.node else (held.node if held is not None else "")
         if bound_to == node:
@@ -118,8 +121,8 @@ class Binder:
             await self._write(self._reserve(pod, node))
         except Conflicting:
             # It is another version by now; decided again, once.
-            again = await self._api.read(namespace, name)
-            if again is None or again.uid != uid:
+            again = await self._read(pod)
+            if again is None:
                 raise NotFound(f"there is no pod {namespace}/{name} with uid {uid} any more") from None
             await self._write(self._reserve(again, node))
 
@@ -133,6 +136,7 @@ class Binder:
         """Returns when the pod is bound as reserved. Raises Conflicting where it is certain that this version of it
         will not be, and nothing is reserved any more; otherwise what went wrong."""
         placed = reservation.pod
+        reservation.since_s = self._now_s()
         was_in_doubt, reservation.in_doubt = reservation.in_doubt, True
         try:
             await self._api.bind(placed)
@@ -151,18 +155,20 @@ class Binder:
         reservation.in_doubt = False
         self._assigner.forget(placed.uid)
 
-    async def _read(self, placed: SharePod) -> SharePod | None:
-        """The reserved pod as it is now, which the ledger is told; None where it is gone. Raises Unavailable."""
-        pod = await self._api.read(placed.namespace, placed.name)
-        if pod is None or pod.uid != placed.uid:
-            self._reservations.pop(placed.uid, None)
-            self._books.pod_gone(placed.uid)
+    async def _read(self, asked: SharePod) -> SharePod | None:
+        """The pod of that uid as it is now, which the ledger is told; None where it is gone. Raises Unavailable."""
+        pod = await self._api.read(asked.namespace, asked.name)
+        if pod is None or pod.uid != asked.uid:
+            self._reservations.pop(asked.uid, None)
+            self._books.pod_gone(asked.uid)
             return None
         if pod.node:
-            self._reservations.pop(placed.uid, None)
-            self._books.pod_seen(pod)
+            self._books.pod_read(pod)
+            self._reservations[pod.uid] = Reservation(pod, self._now_s())
         return pod
 
     def _give_up(self, uid: str) -> None:
         self._reservations.pop(uid, None)
-        self._books.ledger.release(uid)
+        # A read may be behind the watch, which has seen it bound by somebody else.
+        if self._books.ledger.is_assumed(uid):
+            self._books.ledger.release(uid)

@@ -43,6 +43,8 @@ class Books:
         self.ledger = Ledger()
         self._pods: dict[str, SharePod] = {}
         """Those that are bound, by uid."""
+        self._unseen: set[str] = set()
+        """Of these, those that a read told of and the watch did not yet."""
         self._pods_on: dict[str, set[str]] = {}
         """Their uids, by node."""
         self.flagged: dict[str, str] = {}
@@ -64,15 +66,32 @@ class Books:
         return [self._pods[uid] for uid in self._pods_on.get(node, ())]
 
     def pods_listed(self, pods: Iterable[SharePod]) -> None:
-        """These are all pods that are bound. One whose Binding is only assumed may be too new to be among them."""
+        """These are all pods that are bound. One whose Binding is only assumed, or was only read, may be too new to be
+        among them."""
         bound = {pod.uid: pod for pod in pods}
-        for uid in self._pods.keys() - bound.keys():
+        for uid in self._pods.keys() - bound.keys() - self._unseen:
             self.pod_gone(uid)
         for pod in bound.values():
             self.pod_seen(pod)
 
     def pod_seen(self, pod: SharePod) -> None:
-        """A pod is, or was changed to, what it says."""
+        """The watch tells that a pod is, or was changed to, what it says."""
+        self._unseen.discard(pod.uid)
+        self._take_in(pod)
+
+    def pod_read(self, pod: SharePod) -> None:
+        """A read told of a pod that is bound. It may be ahead of the watch, or behind: the pod may be gone by now, and
+        the watch have told of that. So it has to be read again, until it is gone or the watch tells of it."""
+        if pod.uid not in self._pods:
+            self._take_in(pod)
+            if pod.uid in self._pods:
+                self._unseen.add(pod.uid)
+
+    def is_unseen(self, uid: str) -> bool:
+        """Whether the watch did not tell yet of a pod that is assumed, or was read, to be bound."""
+        return self.ledger.is_assumed(uid) or uid in self._unseen
+
+    def _take_in(self, pod: SharePod) -> None:
         if pod.is_over or not pod.node or not (pod.asks or pod.assignment is not None):
             self.pod_gone(pod.uid)
             return
@@ -88,6 +107,7 @@ class Books:
     def pod_gone(self, uid: str) -> None:
         """A pod is over, or there is none of that uid any more."""
         pod = self._pods.pop(uid, None)
+        self._unseen.discard(uid)
         self.flagged.pop(uid, None)
         if pod is not None:
             on_node = self._pods_on[pod.node]

@@ -101,9 +101,7 @@ def test_what_fits_only_in_sum_waits_with_the_reason_and_comes_when_something_is
     pods.wait(RUNNING, "most")
 
 
-def test_a_leader_that_dies_leaves_a_replica_that_knows_what_it_did(
-    assigner: Assigner, node: Node, pods: Pods
-) -> None:
+def test_a_leader_that_dies_leaves_a_replica_that_knows_what_it_did(assigner: Assigner, node: Node, pods: Pods) -> None:
     pods.create(*(asks(f"before-{number}", 70, *BURN) for number in range(2)))
     pods.wait(RUNNING, "before-0", "before-1")
     assigner.kill_leader()

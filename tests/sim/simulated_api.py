@@ -335,6 +335,9 @@ def gpu_needs(pod: dict[str, Any], totals_mib: dict[str, int]) -> dict[str, tupl
                 have[0], have[1] = max(have[0], units), max(have[1], mib)
     none = [0, 0]
     return {
-        gpu: (max(along.get(gpu, none)[0], alone.get(gpu, none)[0]), max(along.get(gpu, none)[1], alone.get(gpu, none)[1]))
+        gpu: (
+            max(along.get(gpu, none)[0], alone.get(gpu, none)[0]),
+            max(along.get(gpu, none)[1], alone.get(gpu, none)[1]),
+        )
         for gpu in {**along, **alone}
     }

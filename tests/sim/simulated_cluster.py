@@ -14,8 +14,8 @@ from edgeshare.errors import EdgeshareError, Unavailable
 from sharemgr.cluster.accelerators import parse_node
 from sharemgr.cluster.assigner import Assigner
 from sharemgr.cluster.binding import Binder
-from sharemgr.cluster.policies import POLICIES
 from sharemgr.cluster.pods import SharePod
+from sharemgr.cluster.policies import POLICIES
 
 BIND_TIMEOUT_S = 3.0
 SCHEDULER_TIMEOUT_S = 5.0
@@ -193,8 +193,11 @@ class SimulatedNode:
 def containers_of(pod: Pod, totals_mib: dict[str, int]) -> Iterator[tuple[str, tuple[str, ...], int, int]]:
     """Name, GPUs, percent and MiB of each."""
     for container, gpus in pod.parsed.assigned():
-        yield container.name, gpus, container.percent, container.memory_mib or (
-            totals_mib[gpus[0]] * min(container.percent, 100) // 100
+        yield (
+            container.name,
+            gpus,
+            container.percent,
+            container.memory_mib or (totals_mib[gpus[0]] * min(container.percent, 100) // 100),
         )
 
 
@@ -386,8 +389,15 @@ class World:
                 continue
             there = [(pod, needs[gpu]) for pod in pods if gpu in (needs := gpu_needs(pod.json, self.memory_mib))]
             # Processes of a pod that was deleted by force may run on: they count as much.
-            orphans = [node.admitted[uid][gpu] for uid in node.admitted if gpu in node.admitted[uid]
-                       and all(uid != pod.uid for pod, _ in there)] if there else []
+            orphans = (
+                [
+                    node.admitted[uid][gpu]
+                    for uid in node.admitted
+                    if gpu in node.admitted[uid] and all(uid != pod.uid for pod, _ in there)
+                ]
+                if there
+                else []
+            )
             units = sum(need[0] for need in [*(need for _, need in there), *orphans])
             memory_mib = sum(need[1] for need in [*(need for _, need in there), *orphans])
             if units > 100 or memory_mib > self.memory_mib[gpu]:
@@ -440,7 +450,11 @@ class World:
                 why = await self._attempt(pod, leader)
             if why:
                 self.said[pod.uid] = why
-            if not pod.parsed.node and self.server.pods.get(str(pod.parsed)) is pod and rng.random() < self.weather.told:
+            if (
+                not pod.parsed.node
+                and self.server.pods.get(str(pod.parsed)) is pod
+                and rng.random() < self.weather.told
+            ):
                 # The condition PodScheduled, where it is another than before.
                 self.server.changed(pod)
             await asyncio.sleep(rng.uniform(0.2, min(1.5 * attempts, 10)))

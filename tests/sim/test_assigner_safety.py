@@ -55,8 +55,8 @@ def pod_body(rng: random.Random, uid: str, name: str) -> dict[str, Any]:
 
 
 def some_weather(rng: random.Random) -> Weather:
-    """Each thing never, now and then, or often."""
-    return Weather(**{each.name: rng.choice((0.0, 0.03, 0.3)) for each in fields(Weather)})
+    """Each thing never, now and then, often, or mostly."""
+    return Weather(**{each.name: rng.choice((0.0, 0.03, 0.3, 0.7)) for each in fields(Weather)})
 
 
 def build(seed: int) -> World:

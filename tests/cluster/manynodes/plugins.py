@@ -4,15 +4,14 @@ pods came and went."""
 import asyncio
 from collections import Counter
 
-from manynodes.bound import Bound, BoundPods
-from manynodes.nodes import devices
-
 from deviceplugin.accelerator_node import COLLECTION, accelerator_node
 from deviceplugin.ledger import Allocation, Owner, Terms
 from edgeshare.assignment import parse_assignment
 from edgeshare.health import Health
 from edgeshare.kube import Kube
-from edgeshare.units import UNITS_PER_DEVICE, parse_request_percent, unit_id
+from edgeshare.units import parse_request_percent, unit_id
+from manynodes.bound import Bound, BoundPods
+from manynodes.nodes import devices
 
 ALLOCATED_S = 0.1
 """From a Binding until the kubelet has had the plugin hand out units."""
