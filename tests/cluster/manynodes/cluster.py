@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from manynodes.stages import stages
 from onenode.api_server import STOP_S, ApiServer, api_server
 from onenode.binaries import KWOK, program
 from onenode.errors import NodeError
 from onenode.scheduling import Extender
+
+from manynodes.stages import stages
 
 CRDS = Path(__file__).parents[3] / "deploy/chart/crds"
 SCHEDULER = "scheduler"
