@@ -3,6 +3,7 @@ ranks none, and binds. What it costs is what an extender in Python costs at all.
 
 import json
 import ssl
+from collections.abc import AsyncIterator
 
 import click
 from aiohttp import ClientSession, TCPConnector, web
@@ -41,7 +42,7 @@ class Thin:
             said = await answer.read()
         return web.json_response({"Error": "" if answer.ok else said.decode()})
 
-    async def run_session(self, app: web.Application):  # type: ignore[no-untyped-def]
+    async def run_session(self, app: web.Application) -> AsyncIterator[None]:
         """Keep a session to the API server while the server runs."""
         connector = TCPConnector(ssl=self._context, limit=0)
         async with ClientSession(self._server, connector=connector) as self._session:
@@ -49,23 +50,19 @@ class Thin:
 
 
 @click.command()
-@click.option("--port", type=int, required=True)
-@click.option("--certificate", required=True)
+@click.option("--address", required=True, help="host:port to serve at.")
+@click.option("--certificate", required=True, help="What kube-scheduler and the API server know it by.")
 @click.option("--key", required=True)
 @click.option("--authority", required=True)
 @click.option("--server", required=True, help="The API server's URL.")
-@click.option("--client-certificate", required=True, help="What the API server knows it by.")
-@click.option("--client-key", required=True)
 @click.option("--plain", is_flag=True, help="Serves HTTP without TLS.")
 @click.option("--one", is_flag=True, help="Lets the first node pass alone.")
 def main(
-    port: int,
+    address: str,
     certificate: str,
     key: str,
     authority: str,
     server: str,
-    client_certificate: str,
-    client_key: str,
     plain: bool,
     one: bool,
 ) -> None:
@@ -74,17 +71,13 @@ def main(
     serving.load_cert_chain(certificate, key)
     serving.verify_mode = ssl.CERT_REQUIRED
     asking = ssl.create_default_context(cafile=authority)
-    asking.load_cert_chain(client_certificate, client_key)
+    asking.load_cert_chain(certificate, key)
+    host, _, port = address.rpartition(":")
     thin = Thin(server, asking, one)
     app = web.Application(client_max_size=1 << 24)
     app.cleanup_ctx.append(thin.run_session)
     app.add_routes([web.post(f"/{verb}", getattr(thin, verb)) for verb in ("filter", "prioritize", "bind")])
-    app.add_routes([web.get("/readyz", lambda request: _ready())])
-    web.run_app(app, host="127.0.0.1", port=port, ssl_context=None if plain else serving, print=None, access_log=None)
-
-
-async def _ready() -> web.Response:
-    return web.Response(text="ready\n")
+    web.run_app(app, host=host, port=int(port), ssl_context=None if plain else serving, print=None, access_log=None)
 
 
 if __name__ == "__main__":

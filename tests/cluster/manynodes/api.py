@@ -32,7 +32,7 @@ class Api:
 
     async def items(self, path: str) -> list[Json]:
         """All that is at a path."""
-        async with self._session.get(path, params={"resourceVersion": "0"}) as answer:
+        async with self._session.get(path) as answer:
             content: Json = await answer.json()
             return list(content["items"])
 
@@ -57,13 +57,10 @@ class Api:
 
 
 @asynccontextmanager
-async def api(kubeconfig: Path) -> AsyncIterator[Api]:
-    """The API server of a kubeconfig that the tests' own authority wrote."""
-    content = json.loads(kubeconfig.read_text())
-    context = ssl.create_default_context(cafile=kubeconfig.parent / "pki/ca.crt")
-    pair = [kubeconfig.parent / f"pki/{kubeconfig.name}.{ending}" for ending in ("crt", "key")]
-    context.load_cert_chain(*pair)
+async def api(url: str, authority: Path, certificate: Path, key: Path) -> AsyncIterator[Api]:
+    """The API server at an address, asked with a certificate that it knows."""
+    context = ssl.create_default_context(cafile=authority)
+    context.load_cert_chain(certificate, key)
     connector = aiohttp.TCPConnector(ssl=context, limit=AT_ONCE)
-    server = content["clusters"][0]["cluster"]["server"]
-    async with aiohttp.ClientSession(server, connector=connector) as session:
+    async with aiohttp.ClientSession(url, connector=connector) as session:
         yield Api(session)

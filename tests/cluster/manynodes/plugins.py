@@ -3,10 +3,12 @@ pods came and went."""
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 
 from deviceplugin.accelerator_node import COLLECTION, accelerator_node
 from deviceplugin.ledger import Allocation, Owner, Terms
 from edgeshare.assignment import parse_assignment
+from edgeshare.errors import Unavailable
 from edgeshare.health import Health
 from edgeshare.kube import Kube
 from edgeshare.units import parse_request_percent, unit_id
@@ -19,6 +21,7 @@ RELEASED_S = 0.2
 """From the end of a pod until the node's manager has let its allocation go."""
 
 AT_ONCE = 8
+AGAIN_S = 0.5
 MANAGER = "edgeshare-deviceplugin"
 
 
@@ -31,9 +34,10 @@ class Plugins:
         """By node and pod's uid."""
         self._to_write: dict[str, None] = {}
         self._more = asyncio.Event()
+        self._quiet = asyncio.Event()
+        self._due = 0
+        """Pods whose moment has not passed."""
         self._writing = 0
-        self.written = 0
-        """How many objects have been."""
         bound.tell(self._bound, self._gone)
 
     async def run(self) -> None:
@@ -42,16 +46,26 @@ class Plugins:
             for _ in range(AT_ONCE):
                 group.create_task(self._write_on())
 
-    @property
-    def busy(self) -> bool:
-        """Whether something is to be written now."""
-        return bool(self._to_write) or self._writing > 0
+    async def until_written(self) -> None:
+        """Return when all is written of what happened until now."""
+        while self._due or self._to_write or self._writing:
+            self._quiet.clear()
+            await self._quiet.wait()
 
     def _bound(self, pod: Bound) -> None:
-        asyncio.get_running_loop().call_later(ALLOCATED_S, self._allocate, pod)
+        self._later(ALLOCATED_S, self._allocate, pod)
 
     def _gone(self, pod: Bound) -> None:
-        asyncio.get_running_loop().call_later(RELEASED_S, self._release, pod)
+        self._later(RELEASED_S, self._release, pod)
+
+    def _later(self, after_s: float, what: Callable[[Bound], None], pod: Bound) -> None:
+        def now() -> None:
+            self._due -= 1
+            what(pod)
+            self._quiet.set()
+
+        self._due += 1
+        asyncio.get_running_loop().call_later(after_s, now)
 
     def _allocate(self, pod: Bound) -> None:
         there = self._made.setdefault(pod.node, {})
@@ -96,6 +110,10 @@ class Plugins:
             self._writing += 1
             try:
                 await asyncio.to_thread(self._kube.apply, f"{COLLECTION}/{node}", MANAGER, body)
+            except Unavailable:
+                # As the plugin does: an API server that is too busy is asked again.
+                await asyncio.sleep(AGAIN_S)
+                self._changed(node)
             finally:
                 self._writing -= 1
-            self.written += 1
+                self._quiet.set()

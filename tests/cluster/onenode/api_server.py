@@ -22,6 +22,7 @@ STOP_S = 20
 class ApiServer:
     """One that answers."""
 
+    url: str
     kubeconfig: Path
     """The administrator's."""
     plane: ControlPlane
@@ -45,7 +46,7 @@ def api_server(state: Path, *options: str) -> Iterator[ApiServer]:
     """An API server with these options, whose state is in `state`, beside any other on this machine. Raises
     NodeError."""
     install(missing({name: NODE_PACKAGES[name] for name in ("etcd", "openssl")}))
-    layout = Layout(state, Ports(*_free_ports(4)))
+    layout = Layout(state, Ports(*free_ports(4)))
     layout.config.mkdir(parents=True, exist_ok=True, mode=0o700)
     daemons, authority = Daemons(layout.state), Authority(layout.pki)
     plane = ControlPlane(layout, authority)
@@ -56,10 +57,11 @@ def api_server(state: Path, *options: str) -> Iterator[ApiServer]:
         stack.callback(daemons.stop, "api-server", STOP_S)
         daemons.start("api-server", [*plane.api_server(), *options])
         daemons.wait_until("api-server", plane.api_server_ready, READY_S)
-        yield ApiServer(plane.administrator(), plane, authority, daemons)
+        yield ApiServer(layout.api_server, plane.administrator(), plane, authority, daemons)
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """So many that nobody listens at."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

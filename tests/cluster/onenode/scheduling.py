@@ -12,9 +12,9 @@ CALLS_PER_S = 5000
 itself; an extender that binds is not held to it."""
 
 WEIGHT = 10
-"""An extender's scores are 0 to 10, of which each point counts as 10 of the 100 that one of kube-scheduler's own
-plugins gives at most, times this: a step between two ranks outweighs what the plugin that spreads processor time says,
-and a preference that the pod itself states (node affinity: 200) is worth two of them."""
+"""An extender's scores are 0 to 10, of which each counts as 10 of the 100 that one of kube-scheduler's own plugins
+gives at most, times this. So a step between two ranks is 100: more than the plugins that spread processor time and RAM
+make of two nodes, half of what a preference counts that the pod itself states (node affinity)."""
 
 
 @dataclass(frozen=True)
