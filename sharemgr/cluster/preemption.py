@@ -30,7 +30,7 @@ class _Room:
 
     def fits(self, ask: Ask) -> bool:
         memory_mib = ask.memory_mib or default_memory_mib(self.gpu.memory_mib, ask.units)
-        return self.units >= ask.units and self.memory_mib >= memory_mib
+        return self.units >= ask.units and max(0, self.memory_mib) >= memory_mib
 
 
 def victims(books: Books, pod: SharePod, node: str, proposed: Collection[str]) -> list[str] | None:
