@@ -4,10 +4,11 @@ off and list anew. All in simulated time, and decided by one seeded generator: a
 import asyncio
 import json
 import random
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+
+from simulated_time import Log
 
 from edgeshare.errors import Unavailable
 from edgeshare.kube import Conflicting, Refused
@@ -16,49 +17,6 @@ from sharemgr.cluster.pods import SharePod, parse_pod
 
 LATEST_S = 60.0
 """A request is carried out within so long, or never: kube-apiserver's --request-timeout."""
-
-
-class JumpingLoop(asyncio.BaseEventLoop):
-    """An event loop in which waiting takes no time: when nothing is left to do now, it is at once the next timer's
-    turn."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._now_s = 0.0
-        self._selector = self
-
-    def time(self) -> float:
-        """Simulated seconds."""
-        return self._now_s
-
-    def select(self, timeout: float | None) -> list[object]:
-        """What the loop would wait in."""
-        if timeout is None:
-            raise AssertionError("everybody waits for somebody else")
-        self._now_s += max(0.0, timeout)
-        return []
-
-    def _process_events(self, events: list[object]) -> None:
-        assert not events
-
-    def _write_to_self(self) -> None:
-        """There is one thread."""
-
-
-class Log:
-    """What happened last, for whoever has to understand a run that failed."""
-
-    def __init__(self, now_s: Callable[[], float]) -> None:
-        self._lines: deque[tuple[float, str]] = deque(maxlen=150)
-        self._now_s = now_s
-        self.digest = 0
-
-    def __call__(self, line: str) -> None:
-        self._lines.append((self._now_s(), line))
-        self.digest = (self.digest * 1_000_003 + sum(line.encode()) + round(self._now_s() * 1e6)) % (1 << 61)
-
-    def __str__(self) -> str:
-        return "\n".join(f"{when_s:10.4f}  {line}" for when_s, line in self._lines)
 
 
 @dataclass(slots=True)
@@ -235,7 +193,8 @@ class ApiServer:
         if pod is None or pod.uid != asked.uid:
             self.log(f"{what}: it is another pod, or none")
             return Conflicting("another pod, or none")
-        if pod.parsed.version != asked.version or pod.parsed.node or pod.is_leaving:
+        # No version is no precondition.
+        if asked.version not in ("", pod.parsed.version) or pod.parsed.node or pod.is_leaving:
             self.log(f"{what}: conflict, it is {pod.parsed.version} on {pod.parsed.node or 'no node'}")
             return Conflicting("another version, or bound")
         pod.json["spec"]["nodeName"] = asked.node

@@ -3,12 +3,16 @@ lead one after the other, and users. What is true is kept here, apart from all t
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from simulated_api import ApiServer, Client, JumpingLoop, Log, Pod, Weather, gpu_needs
+from simulated_api import ApiServer, Client, Pod, Weather, gpu_needs
+from simulated_node import SimulatedNode
+from simulated_replica import Replica
+from simulated_time import JumpingLoop, Log
 
+<<<<<<< HEAD
 from edgeshare.devices import Accelerator
 from edgeshare.errors import EdgeshareError, Unavailable
 from sharemgr.cluster.accelerators import parse_node
@@ -16,10 +20,13 @@ from sharemgr.cluster.assigner import Assigner
 from sharemgr.cluster.binding import Binder
 from sharemgr.cluster.pods import SharePod
 from sharemgr.cluster.policies import POLICIES
+=======
+from edgeshare.errors import EdgeshareError
+>>>>>>> safety
 
-BIND_TIMEOUT_S = 3.0
 SCHEDULER_TIMEOUT_S = 5.0
 LEASE_S, RENEW_DEADLINE_S = 15.0, 10.0
+<<<<<<< HEAD
 SETTLE_S = 5.0
 LISTED_SURELY_S = 45.0
 """After so long a leader has been told of what an AcceleratorNode lists, whatever its watch went through."""
@@ -273,6 +280,8 @@ class Replica:
         self.answers = False
         for task in [*self._tasks, *(self._binds if crashes else ())]:
             task.cancel()
+=======
+>>>>>>> safety
 
 
 @dataclass(slots=True)

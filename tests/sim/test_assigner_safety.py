@@ -82,7 +82,7 @@ def bursts(world: World, busy_s: float) -> None:
             world.later(rng.choice((rng.uniform(0, 0.1), rng.uniform(0, 3), rng.uniform(3, 90))), delete, pod)
 
     def delete(pod: Pod) -> None:
-        by_force = world.nodes[pod.parsed.node].is_listed_long(pod.uid) if pod.parsed.node else False
+        by_force = world.nodes[pod.parsed.node].is_known(pod.uid) if pod.parsed.node else False
         world.server.delete(pod, by_force)
         if world.is_busy and rng.random() < 0.5:
             world.later(rng.uniform(0, 5), create, pod.parsed.name)

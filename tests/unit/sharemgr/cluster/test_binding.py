@@ -254,7 +254,7 @@ async def test_what_could_neither_be_written_nor_read_stays_reserved() -> None:
 async def test_a_bind_that_takes_too_long_ends_and_its_reservation_does_not() -> None:
     place = Place()
     binder = Binder(place.assigner, place.server, 0.01, lambda: place.now_s)
-    p = place.server.make(pod("p"))
+    place.server.make(pod("p"))
 
     async def never(asked: SharePod) -> None:
         await asyncio.Event().wait()
