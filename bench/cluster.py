@@ -40,7 +40,7 @@ from edgeshare.kube import Kube
 from edgeshare.units import UNITS_PER_DEVICE, default_memory_mib, parse_request_percent
 
 NODES = (1_000, 5_000)
-PODS = 1_500
+PODS = 1_000
 PAIRS = 3
 BOUND_S = 300
 """A safety limit: that many pods are bound in some ten seconds."""
@@ -111,6 +111,7 @@ async def measure(
         console.print(f"{count} nodes are there", highlight=False)
         for number in range(pairs):
             without.append(await rate(on, f"without-{number}", pods_a_run))
+            console.print(f"without: {without[-1]:.0f} pods/s", highlight=False)
             with extending(on.cluster, kind) as (extender, metrics):
 
                 def look(metrics: str = metrics) -> None:
@@ -121,7 +122,7 @@ async def measure(
                             counts[verb].update(found)
 
                 with_it.append(await rate(on, f"with-{number}", pods_a_run, extender, look))
-            console.print(f"without {without[-1]:.0f}, with {with_it[-1]:.0f} pods/s", highlight=False)
+            console.print(f"with: {with_it[-1]:.0f} pods/s", highlight=False)
     ratios = [each / bare for each, bare in zip(with_it, without, strict=True)]
     rows = [
         Row("pods bound a second, with / without", "", ratios, settings, with_it, without, Target(0.8, at_least=True)),
