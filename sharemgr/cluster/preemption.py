@@ -66,7 +66,7 @@ def _fits(books: Books, node: Node, request: Request, away: Iterable[Holding]) -
         for take in holding.takes:
             if take.gpu_id in by_id:
                 by_id[take.gpu_id].free(take, holding.exclusion)
-        if holding.affinity == request.affinity:
+        if request.affinity and holding.affinity == request.affinity:
             gone.update((holding.node, take.gpu_id) for take in holding.takes)
     together = books.ledger.together(request.affinity) if request.affinity else {}
     shared = {place for place, parts in together.items() if parts > gone[place]}
