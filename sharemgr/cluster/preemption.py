@@ -9,7 +9,7 @@ from edgeshare.units import UNITS_PER_DEVICE, default_memory_mib
 from sharemgr.cluster.books import Books
 from sharemgr.cluster.ledger import Gpu, Node
 from sharemgr.cluster.pods import SharePod
-from sharemgr.cluster.request import Ask, Holding, Request
+from sharemgr.cluster.request import Ask, Holding, Request, Take
 
 
 @dataclass(slots=True)
@@ -21,12 +21,10 @@ class _Room:
     memory_mib: int
     exclusions: Counter[str] = field(default_factory=Counter)
 
-    def hold(self, holding: Holding, sign: int) -> None:
-        for take in holding.takes:
-            if take.gpu_id == self.gpu.id:
-                self.units -= sign * take.units
-                self.memory_mib -= sign * take.memory_mib
-                self.exclusions[holding.exclusion] += sign
+    def free(self, take: Take, exclusion: str) -> None:
+        self.units += take.units
+        self.memory_mib += take.memory_mib
+        self.exclusions[exclusion] -= 1
 
     def fits(self, ask: Ask) -> bool:
         memory_mib = ask.memory_mib or default_memory_mib(self.gpu.memory_mib, ask.units)
@@ -62,18 +60,19 @@ def victims(books: Books, pod: SharePod, node: str, proposed: Collection[str]) -
 
 def _fits(books: Books, node: Node, request: Request, away: Iterable[Holding]) -> bool:
     """Whether the request fits the node without these."""
-    rooms = [_room(node, gpu) for gpu in node.inventory.gpus if gpu.healthy]
+    by_id = {gpu.id: _room(node, gpu) for gpu in node.inventory.gpus if gpu.healthy}
     gone: Counter[tuple[str, str]] = Counter()
     for holding in away:
-        for room in rooms:
-            room.hold(holding, -1)
-        if holding.affinity == request.affinity:
+        for take in holding.takes:
+            if take.gpu_id in by_id:
+                by_id[take.gpu_id].free(take, holding.exclusion)
+        if request.affinity and holding.affinity == request.affinity:
             gone.update((holding.node, take.gpu_id) for take in holding.takes)
     together = books.ledger.together(request.affinity) if request.affinity else {}
     shared = {place for place, parts in together.items() if parts > gone[place]}
     rooms = [
         room
-        for room in rooms
+        for room in by_id.values()
         if (not request.models or room.gpu.model in request.models)
         and all(exclusion == request.exclusion for exclusion in +room.exclusions)
         and (not shared or (node.inventory.node, room.gpu.id) in shared)

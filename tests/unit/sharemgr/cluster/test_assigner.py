@@ -223,6 +223,7 @@ def test_an_exclusion_keeps_others_off_also_where_pods_of_several_were_bound_by_
     assert assigner.filter(pod("p", "10"), ["n"]).failed == {
         "n": "10 units of one GPU: gpu 0: holds pods of exclusion none and 'x'"
     }
+    assert assigner.filter(pod("q", "10", exclusion="x"), ["n"]).nodes == []
 
 
 def test_an_affinity_brings_pods_to_one_gpu_and_nowhere_else() -> None:

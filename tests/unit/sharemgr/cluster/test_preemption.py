@@ -135,6 +135,8 @@ def test_an_affinity_binds_to_the_gpu_that_its_pods_keep() -> None:
     assert find(assigner, pod("p", "41", priority=1, affinity="x")) is None
     mates = assigner_of(pod("mate", "60", gpus=["g"], affinity="x"), pod("b", "10", gpus=["h"], priority=9))
     assert find(mates, pod("p", "80", priority=1, affinity="x")) == ["mate"]
+    away = assigner_of(pod("mate", "60", gpus=["g"], affinity="x"), pod("b", "30", gpus=["g"], priority=9))
+    assert find(away, pod("p", "80", priority=1, affinity="x")) == ["mate"]
     elsewhere = assigner_of(pod("mate", "1", gpus=["other"], on="m", affinity="x"), pod("b", "10", gpus=["h"]))
     assert find(elsewhere, pod("p", "80", priority=1, affinity="x")) is None
 
