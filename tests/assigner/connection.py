@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import ssl
+import threading
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -15,7 +16,8 @@ class Connection:
     def __init__(self, url: str, context: ssl.SSLContext | None = None) -> None:
         parts = urlsplit(url)
         assert parts.hostname is not None
-        self._path = parts.path
+        self.sent = threading.Event()
+        """Set when something was asked."""
         self._connection = (
             http.client.HTTPConnection(parts.hostname, parts.port, SAFETY_S)
             if parts.scheme == "http"
@@ -48,5 +50,6 @@ class Connection:
 
     def _ask(self, path: str, body: bytes, method: str) -> tuple[int, str]:
         self._connection.request(method, path, body)
+        self.sent.set()
         response = self._connection.getresponse()
         return response.status, response.read().decode()

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from connection import Connection
 from onenode.api_server import ApiServer
 from onenode.certificates import Authority
 from replicas import Replica, Replicas
@@ -63,6 +64,21 @@ async def test_the_other_leads_when_the_first_is_killed(
     assert await asyncio.to_thread(holder, server, lease) == before
     await second.until_ready()
     assert (await second.ask("filter", ASKED))[0] == 200
+
+
+async def test_one_that_was_stopped_past_its_time_does_not_answer_when_it_goes_on(
+    replicas: Replicas, server: ApiServer, lease: dict[str, str]
+) -> None:
+    first, second = await both(replicas, server, lease)
+    url = await first.url()
+    first.process.send_signal(signal.SIGSTOP)
+    await second.until_ready()
+    with Connection(url) as client:
+        # It is the first thing that it finds to do.
+        asked = asyncio.create_task(client.ask("/filter", json.dumps(ASKED).encode()))
+        await asyncio.to_thread(client.sent.wait, 60)
+        first.process.send_signal(signal.SIGCONT)
+        assert (await asked)[0] == 503
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
