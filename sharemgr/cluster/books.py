@@ -82,7 +82,7 @@ class Books:
     def pod_read(self, pod: SharePod) -> None:
         """A read told of a pod that is bound. It may be ahead of the watch, or behind: the pod may be gone by now, and
         the watch have told of that. So it has to be read again, until it is gone or the watch tells of it."""
-        if pod.uid not in self._pods:
+        if pod.uid not in self._pods or pod.uid in self._unseen:
             self._take_in(pod)
             if pod.uid in self._pods:
                 self._unseen.add(pod.uid)

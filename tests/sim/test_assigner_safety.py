@@ -63,6 +63,10 @@ def build(seed: int) -> World:
     rng = random.Random(seed)
     policy = rng.choice(sorted(POLICIES))
     world = World(rng, some_weather(rng), policy, rng.random() < 0.3, changes_leader=rng.random() < 0.6)
+    if seed % 5 == 0:
+        # Hardly an answer comes in time, and nothing else ends a request that is under way.
+        world.weather.late, world.weather.refused, world.weather.touched, world.weather.told = 0.75, 0.1, 0.0, 0.0
+        world.changes_leader = False
     for number in range(rng.choice((1, 1, 2, 3))):
         model = rng.choice((("T4", 8192), ("A100", 16384), ("Orin", 0)))
         world.add_node(f"n{number}", [model] * rng.choice((1, 2, 4)))

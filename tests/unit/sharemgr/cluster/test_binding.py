@@ -391,17 +391,22 @@ async def test_what_was_read_to_be_bound_stays_held_through_a_list_that_is_older
     assert place.free() == 100
 
 
-async def test_a_read_that_is_behind_the_watch_brings_no_pod_back_for_good() -> None:
+@pytest.mark.parametrize("is_deleted", [True, False])
+async def test_a_read_that_is_behind_the_watch_brings_no_pod_back_for_good(is_deleted: bool) -> None:
     place = Place()
     p = place.server.make(pod("p"))
     place.server.answers.append(written_but(place.server, LOST))
 
-    async def it_comes_and_goes() -> None:
+    async def it_comes_and_ends() -> None:
         bound = place.server.pods.pop("p")
         place.assigner.pod_told("ADDED", bound)
-        place.assigner.pod_told("DELETED", bound)
+        if is_deleted:
+            place.assigner.pod_told("DELETED", bound)
+        else:
+            over = place.server.make(replace(bound, is_over=True))
+            place.assigner.pod_told("MODIFIED", over)
 
-    place.server.after_reading.append(it_comes_and_goes)
+    place.server.after_reading.append(it_comes_and_ends)
     place.assigner.filter(p, ["n"])
     await place.bind(p)
     await place.settle_after(UNSEEN_S)
