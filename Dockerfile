@@ -3,7 +3,7 @@
 # It installs the wheels that the build context brings along, so that a build needs neither a network nor a compiler:
 #
 #   pip install 'setuptools>=77' cffi mypy ziglang
-#   pip wheel --no-build-isolation --constraint constraints.txt --wheel-dir wheels . pip
+#   pip wheel --no-build-isolation --constraint constraints.txt --wheel-dir wheels '.[cluster]' pip
 #   docker build -t edgeshare .
 #
 # (`ziglang` builds the hook for the oldest C library that a workload may have, glibc 2.17; without it the C compiler does.)
@@ -15,6 +15,6 @@ FROM ${BASE}
 RUN --mount=type=bind,source=wheels,target=/wheels \
     python3 -m venv --without-pip /opt/edgeshare \
  && PYTHONPATH="$(echo /wheels/pip-*.whl)" /opt/edgeshare/bin/python -m pip install \
-      --quiet --no-cache-dir --no-index --find-links /wheels edgeshare
+      --quiet --no-cache-dir --no-index --find-links /wheels 'edgeshare[cluster]'
 ENV PATH=/opt/edgeshare/bin:/usr/local/bin:/usr/bin:/bin
 ENTRYPOINT ["edgeshare"]

@@ -4,7 +4,7 @@ VENV ?= .venv
 PYTHON_IN_VENV = $(VENV)/bin/python
 NATIVE = $(wildcard cuda_hook/*.h cuda_hook/*/*.[chS] cuda_hook/*/*.def cuda_hook/build_core.py simgpu/*.h simgpu/*/*.[ch] simgpu/*/*/*.[ch] simgpu/*/*.def sharemgr/node/*.py setup.py)
 
-.PHONY: help setup build portable demo test gpu-test check format proto manifest bench cluster cluster-figures cluster-down wheel clean
+.PHONY: help setup build portable demo test gpu-test check format proto manifest bench bench-cluster cluster cluster-figures cluster-down wheel clean
 
 help:
 	@echo "make demo          four programs share two simulated GPUs, for 30 seconds"
@@ -12,6 +12,7 @@ help:
 	@echo "make test          everything but the real-GPU tests, a real one-node Kubernetes included"
 	@echo "make gpu-test      on a machine with a GPU: its figures, into docs/gpu-results.md"
 	@echo "make bench         the figures, as JSON"
+	@echo "make bench-cluster what the assigner costs the scheduler of 1,000 and of 5,000 nodes, as JSON"
 	@echo "make cluster       a one-node Kubernetes with edgeshare on it; make cluster-down stops it"
 	@echo "make cluster-figures  what edgeshare costs that cluster's node, and how soon it is back, as JSON"
 	@echo "make build         the native parts, in place    make proto   the generated gRPC code"
@@ -59,7 +60,7 @@ check: build setup
 test: check
 	$(PYTHON_IN_VENV) -m pytest -q -n 2 --dist loadfile tests/hook tests/kubelet tests/labeller tests/model tests/sim tests/simgpu
 	$(PYTHON_IN_VENV) -m pytest -q tests/demo tests/node tests/tpu
-	$(PYTHON_IN_VENV) -m pytest -q tests/deploy tests/cluster
+	$(PYTHON_IN_VENV) -m pytest -q tests/assigner tests/deploy tests/cluster
 
 # GPU_PYTHON: the Python that has PyTorch, JAX, CuPy and Numba, where there is one.
 GPU_PYTHON ?= python3
@@ -68,6 +69,9 @@ gpu-test: build setup
 
 bench: build
 	@$(PYTHON_IN_VENV) -m bench
+
+bench-cluster: setup
+	@PYTHONPATH=.:tests/cluster $(PYTHON_IN_VENV) -m bench.cluster
 
 proto: setup
 	PATH="$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) proto/generate.py

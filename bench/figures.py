@@ -19,6 +19,17 @@ def median(values: Iterable[float]) -> float:
     return percentile(values, 50)
 
 
+def within(counts: Mapping[float, float], share: float) -> float:
+    """The bound within which so large a part of a histogram's cumulative counts lies, interpolated in its bucket."""
+    wanted, below, below_count = share * max(counts.values()), 0.0, 0.0
+    for bound, count in sorted(counts.items()):
+        if count >= wanted:
+            part = (wanted - below_count) / (count - below_count)
+            return below if bound == float("inf") else below + (bound - below) * part
+        below, below_count = bound, count
+    return below
+
+
 def busy_percent(intervals: Iterable[Interval], begin_ns: int, end_ns: int) -> float:
     """How much of [begin, end) the GPU ran anything."""
     return 100 * sum(executed_ns(intervals, begin_ns, end_ns).values()) / (end_ns - begin_ns)

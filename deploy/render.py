@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from deviceplugin.config import Config as DevicePlugin
 from labeller.config import Config as Labeller
+from sharemgr.cluster.config import Config as Assigner
 from sharemgr.node.config import Config as ShareManager
 
 DEPLOY = Path(__file__).parent
@@ -29,12 +30,14 @@ MODELS: dict[str, type[BaseModel]] = {
     "shareManager": ShareManager,
     "devicePlugin": DevicePlugin,
     "labeller": Labeller,
+    "assigner": Assigner,
 }
 """Name in the schema's `$defs` → what reads that configuration."""
 
 CHARTS_OWN = {
     *("node_name", "kubelet_dir", "pod_resources_socket", "kubeconfig"),
     *("metrics_address", "wait_for_driver", "root", "namespace"),
+    *("address", "lease", "tls"),
 }
 """Keys that the chart's mounts and environment decide."""
 
@@ -49,7 +52,10 @@ def schema(current: str) -> str:
         description = model.model_json_schema()
         for key in CHARTS_OWN & description["properties"].keys():
             del description["properties"][key]
-        content["$defs"] |= description.pop("$defs", {})
+        parts = description.pop("$defs", {})
+        content["$defs"] |= {
+            part: parts[part] for part in parts if f'"#/$defs/{part}"' in json.dumps([description, parts])
+        }
         content["$defs"][name] = description
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 

@@ -12,7 +12,6 @@ from edgeshare.units import default_memory_mib
 
 API_VERSION = "share.edge/v1alpha1"
 KIND = "AcceleratorNode"
-COLLECTION = "/apis/share.edge/v1alpha1/acceleratornodes"
 
 
 def accelerator_node(

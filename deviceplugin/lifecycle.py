@@ -20,7 +20,6 @@ from pathlib import Path
 import grpc
 
 from deviceplugin.service import Service
-from deviceplugin.watch import FolderWatch
 from edgeshare.errors import InvalidRequest, Unavailable
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import (
@@ -28,6 +27,7 @@ from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import (
     add_DevicePluginServicer_to_server,
 )
 from edgeshare.waiting import Awaited, first_of, is_done
+from edgeshare.watch import FolderWatch
 
 logger = logging.getLogger(__name__)
 

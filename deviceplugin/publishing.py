@@ -5,15 +5,16 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from deviceplugin.accelerator_node import COLLECTION, accelerator_node
+from deviceplugin.accelerator_node import accelerator_node
 from deviceplugin.devices import Devices
 from deviceplugin.health_watch import HealthWatch
 from deviceplugin.holdings import Holdings
 from deviceplugin.keeping import keep
 from deviceplugin.node import COMPONENT
 from edgeshare.errors import Unavailable
-from edgeshare.following import Following
+from edgeshare.following import Following, Json
 from edgeshare.kube import Kube
+from edgeshare.names import ACCELERATOR_NODES
 
 
 class Publishing:
@@ -32,11 +33,11 @@ class Publishing:
         self._changed = asyncio.Event()
         self._node_uid = ""
 
-    def following(self) -> Following:
+    def following(self) -> Following[Json]:
         """The watch of the object."""
 
         selector = f"metadata.name={self._node_name}"
-        return Following(self._kube, COLLECTION, selector, lambda it: it, self._listed, self._told)
+        return Following(self._kube, ACCELERATOR_NODES, selector, lambda it: it, self._listed, self._told)
 
     def look_again(self) -> None:
         """What it tells of the devices may be out of date."""
@@ -63,7 +64,7 @@ class Publishing:
         allocations = [allocation for book in self._books for allocation in book.shown()]
         wanted = accelerator_node(self._node_name, self._node_uid, devices, allocations)
         if not _is(self._there, wanted):
-            path = f"{COLLECTION}/{self._node_name}"
+            path = f"{ACCELERATOR_NODES}/{self._node_name}"
             self._there = await asyncio.to_thread(self._kube.apply, path, COMPONENT, wanted)
 
     def _listed(self, objects: list[dict[str, Any]]) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 from deviceplugin.node import Node
 from deviceplugin.notices import Notices, Reason
 from deviceplugin.settings import ChosenName, Settings
-from deviceplugin.watch import FolderWatch
 from edgeshare.errors import EdgeshareError, Unavailable
 from edgeshare.waiting import first_of
+from edgeshare.watch import FolderWatch
 
 logger = logging.getLogger(__name__)
 

@@ -9,23 +9,26 @@ import logging
 import random
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from edgeshare.errors import Unavailable
-from edgeshare.kube import Expired, Kube
+from edgeshare.kube import PAGE, Expired, Kube
 
 logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
+T = TypeVar("T")
+
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
 
 
-class Following:
-    """Follows what lies at one path, as a field selector picks it, keeping of each object what ``keep`` returns.
+class Following(Generic[T]):
+    """Follows what lies at one path, as a field selector picks it, keeping of each object what ``keep`` returns: that
+    is called in the thread, and None is not kept.
 
-    Both are called in the event loop: ``listed`` with all that is there, each time that it had to be listed;
+    The others are called in the event loop: ``listed`` with all that is there, each time that it had to be listed;
     ``changed`` with ADDED, MODIFIED or DELETED, and the object."""
 
     def __init__(
@@ -33,16 +36,19 @@ class Following:
         kube: Kube,
         path: str,
         selector: str,
-        keep: Callable[[Json], Json],
-        listed: Callable[[list[Json]], None],
-        changed: Callable[[str, Json], None],
+        keep: Callable[[Json], T | None],
+        listed: Callable[[list[T]], None],
+        changed: Callable[[str, T], None],
+        page_size: int = PAGE,
     ) -> None:
+        """``page_size``: objects of the list that are read at a time."""
         self._kube = kube
         self._path = path
         self._selector = selector
         self._keep = keep
         self._listed = listed
         self._changed = changed
+        self._page_size = page_size
         self._over = threading.Event()
 
     def start(self) -> None:
@@ -59,12 +65,13 @@ class Following:
         while not self._over.is_set():
             try:
                 if not version:
-                    items, version = self._kube.objects(self._path, self._selector, self._keep)
+                    items, version = self._kube.objects(self._path, self._selector, self._keep, self._page_size)
                     self._tell(loop, self._listed, items)
                 for change in self._kube.changes(self._path, self._selector, version):
                     version = str(change["object"]["metadata"]["resourceVersion"])
-                    if change["type"] != "BOOKMARK":
-                        self._tell(loop, self._changed, change["type"], self._keep(change["object"]))
+                    kept = self._keep(change["object"]) if change["type"] != "BOOKMARK" else None
+                    if kept is not None:
+                        self._tell(loop, self._changed, change["type"], kept)
                     if failures:
                         logger.info("%s is followed again", self._path)
                         said, failures = "", 0

@@ -1,19 +1,19 @@
 """The cluster's API server, as plain JSON: decoding a pod into the client's typed objects costs ten times as
-much. The one importer of the Kubernetes client, and that only for a kubeconfig: loading it takes 18 MiB, which a pod
-with a service account does without. Calls block; each raises Unavailable where the API server cannot be asked or
-refuses."""
+much. Calls block; each raises Unavailable where the API server cannot be asked or refuses."""
 
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import urlencode
 
 import urllib3
 
 from edgeshare.errors import Unavailable
+
+T = TypeVar("T")
 
 CALL_TIMEOUT_S = 5
 """Well below the 30 s that the kubelet gives a container's start."""
@@ -25,7 +25,7 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 PAGE = 8
 """Objects of a list that are read at a time: they are large, the few fields that are kept of them are small, and what
-the largest page took is not given back: of 110 pods, 2 MiB less than with 25."""
+the largest page took is not given back: of 110 pods, 2 MiB less than with 25. Who lists a whole cluster takes more."""
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds its token and the API server's certificate authority."""
@@ -83,15 +83,10 @@ class Kube:
     @classmethod
     def from_kubeconfig(cls, path: Path) -> Self:
         """With the current context of a kubeconfig file. Raises Unavailable where it cannot be used."""
-        from kubernetes import client, config  # noqa: PLC0415 - see the top
+        # Loaded only for a kubeconfig: a pod with a service account does without its 18 MiB.
+        from edgeshare.kube_client import connection  # noqa: PLC0415
 
-        settings = client.Configuration()
-        try:
-            config.load_kube_config(str(path), client_configuration=settings)  # type: ignore[no-untyped-call]
-        except (config.ConfigException, OSError, ValueError, KeyError) as error:
-            raise Unavailable(f"{path}: cannot be used as a kubeconfig: {error}") from error
-        pool = client.ApiClient(settings).rest_client.pool_manager
-        return cls(settings.host, pool, lambda: settings.get_api_key_with_prefix("BearerToken", alias="authorization"))
+        return cls(*connection(path))
 
     def pod(self, namespace: str, name: str) -> dict[str, Any] | None:
         """A pod, or None where there is none of that name."""
@@ -103,18 +98,19 @@ class Kube:
         return list((self._get("/api/v1/pods", query) or {}).get("items") or [])
 
     def objects(
-        self, path: str, selector: str, keep: Callable[[dict[str, Any]], dict[str, Any]]
-    ) -> tuple[list[dict[str, Any]], str]:
-        """What ``keep`` keeps of the objects at a path that the field selector picks; and the version to watch them
-        from."""
-        items: list[dict[str, Any]] = []
+        self, path: str, selector: str, keep: Callable[[dict[str, Any]], T | None], page_size: int = PAGE
+    ) -> tuple[list[T], str]:
+        """What ``keep`` keeps of the objects at a path that the field selector picks, ``page_size`` of them read at a
+        time; None: nothing. And the version to watch them from."""
+        items: list[T] = []
         following = ""
         while True:
-            query = [("fieldSelector", selector), ("limit", str(PAGE))]
+            query = [("fieldSelector", selector), ("limit", str(page_size))]
             page = self._get(path, query + ([("continue", following)] if following else []))
             if page is None:
                 raise Unavailable(f"the API server has nothing at {path}: apply what the chart installs")
-            items.extend(keep(item) for item in page.get("items") or [])
+            kept = map(keep, page.get("items") or [])
+            items.extend(item for item in kept if item is not None)
             metadata = page.get("metadata") or {}
             following = metadata.get("continue") or ""
             if not following:

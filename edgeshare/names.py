@@ -11,6 +11,10 @@ GPU_AFFINITY = "edge/gpu-affinity"
 GPU_EXCLUSION = "edge/gpu-exclusion"
 GPU_ASSIGNMENT = "edge/gpu-assignment"
 
+GPU_RELEASED = "edge/gpu-released"
+"""Annotation of a node: when something was released there that a waiting pod may fit. kube-scheduler tries pods again
+when a node changes, and knows nothing of what a GPU's manager lets go."""
+
 CONFIG_LABEL = "edge/config"
 """On a node: which of the named configs of the device plugin is its own."""
 
@@ -50,3 +54,6 @@ TPU_HOOK_DIR_IN_CONTAINER = "/run/edgeshare-tpu"
 
 TPU_HOOK_DIR_VARIABLE = "EDGESHARE_TPU_HOOK_DIR"
 """Environment variable that names that folder where it is not at TPU_HOOK_DIR_IN_CONTAINER."""
+
+ACCELERATOR_NODES = "/apis/share.edge/v1alpha1/acceleratornodes"
+"""Where the API server has the nodes' AcceleratorNodes."""

@@ -12,7 +12,7 @@ from edgeshare import __version__
 from edgeshare.errors import EdgeshareError
 
 COMMANDS = {
-    "sharemgr": "Grants slices of this node's devices to their clients.",
+    "sharemgr": "Shares this node's devices among their clients, or a cluster's among its pods.",
     "deviceplugin": "Advertises this node's devices to the kubelet in hundredths.",
     "labeller": "Labels this node with what accelerates it.",
     "run": "Runs a command as a client of this node's share manager.",

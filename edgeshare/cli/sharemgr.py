@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from edgeshare.config import read_config
+from edgeshare.errors import Unavailable
 from edgeshare.kube import Kube
 from edgeshare.names import RUNTIME_DIR, STATE_DIR
 from sharemgr.node.config import Config
@@ -18,7 +19,7 @@ from sharemgr.node.manager import Manager
 
 @click.group("sharemgr")
 def command() -> None:
-    """Grants slices of devices to their clients."""
+    """Shares a node's devices among their clients, or a cluster's among its pods."""
 
 
 @command.command("node")
@@ -47,3 +48,18 @@ def node(runtime_dir: Path, state_dir: Path, config_path: Path | None) -> None:
     manager = Manager(config, runtime_dir.absolute(), state_dir.absolute(), cluster, node_name)
     with asyncio.Runner(loop_factory=Loop) as runner:
         runner.run(manager.run(ready=lambda text: click.echo(f"edgeshare sharemgr node: ready, {text}")))
+
+
+@command.command("cluster")
+@click.option("--config", "config_path", type=click.Path(path_type=Path), help="YAML file; defaults if absent.")
+def cluster(config_path: Path | None) -> None:
+    """Assigns a cluster's sharePODs to nodes and GPUs, as an extender of kube-scheduler, until SIGTERM or SIGINT."""
+    # Here, because the node's manager does without these: on a node memory is counted.
+    try:
+        from sharemgr.cluster import config, replica, service  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise Unavailable(f"edgeshare sharemgr cluster needs {error.name}: pip install 'edgeshare[cluster]'") from None
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    settings = read_config(config_path, config.Config)
+    assigner = replica.Replica(settings, service.Service(settings))
+    asyncio.run(assigner.run(ready=lambda url: click.echo(f"edgeshare sharemgr cluster: ready, {url}")))

@@ -12,7 +12,7 @@ from sharemgr.cluster.books import AcceleratorNode, Books, assigned_to
 from sharemgr.cluster.placing import choose, rank
 from sharemgr.cluster.pods import SharePod
 from sharemgr.cluster.policies import Policy
-from sharemgr.cluster.reasons import NO_GPUS, state, state_for, wish
+from sharemgr.cluster.reasons import NO_GPUS, state, state_for, unmangled, wish
 from sharemgr.cluster.request import Holding
 from sharemgr.cluster.shapes import Shapes
 from sharemgr.cluster.table import Table
@@ -59,12 +59,15 @@ class Assigner:
         self._asking: OrderedDict[str, Asking] = OrderedDict()
         self._states: dict[str, str] = {}
         """By node: what is free there, in words."""
+        self._changed: set[str] = set()
+        """Nodes, since ``fits_now`` was last asked."""
 
     def pods_listed(self, pods: Collection[SharePod]) -> None:
         """These are all pods that are bound. Also those that were assigned by others say what shapes come."""
         for pod in pods:
             if pod.request.asks and self.books.pod(pod.uid) is None and pod.uid not in self._asking:
                 self._shapes.see(pod.request)
+            self._asking.pop(pod.uid, None)
         self.books.pods_listed(pods)
 
     def pod_told(self, kind: str, pod: SharePod) -> None:
@@ -98,7 +101,7 @@ class Assigner:
     def filter(self, pod: SharePod, names: Sequence[str]) -> Filtered:
         """Which of these nodes have GPUs with room for the pod."""
         if pod.fault:
-            return Filtered([], {}, dict.fromkeys(names, pod.fault))
+            return Filtered([], {}, dict.fromkeys(names, unmangled(pod.fault)))
         held = self.books.ledger.bound(pod.uid)
         if held is not None:
             # Its Binding is in doubt, or was written by now: it can go nowhere else.
@@ -133,7 +136,7 @@ class Assigner:
         self._refresh()
         there = self.books.ledger.node(node)
         if there is None or not there.inventory.gpus:
-            raise NotFound(f"node {node}: {NO_GPUS}")
+            raise NotFound(f"node {node}: {unmangled(self.books.faults.get(node, NO_GPUS))}")
         demand = self._shapes.demand(self._table)
         chosen = choose(self.books.ledger, self._table, pod.uid, pod.request, self._policy, demand, on=node)
         if chosen is None:
@@ -145,12 +148,17 @@ class Assigner:
         """Those that were turned down when they were last filtered."""
         return [asking.pod for asking in self._asking.values() if not asking.scores]
 
-    def fits_now(self, among: Collection[str]) -> str | None:
-        """One of these nodes that could now hold a pod that was turned down; None where none could."""
+    def fits_now(self) -> str | None:
+        """A node that has changed since this was last asked, and could now hold a pod that was turned down; None where
+        there is none."""
         self._refresh()
-        rows = np.array(sorted(self._table.row[name] for name in among if name in self._table.row), np.int64)
+        changed, self._changed = self._changed, set()
+        waiting = self.waits()
+        if not waiting or not changed:
+            return None
+        rows = np.array(sorted(self._table.row[name] for name in changed if name in self._table.row), np.int64)
         demand = self._shapes.demand(self._table)
-        for pod in self.waits():
+        for pod in waiting:
             ranking = rank(self.books.ledger, self._table, pod.request, self._policy, demand, rows)
             if len(ranking.rows):
                 return self._table.nodes[int(ranking.rows[0])]
@@ -184,8 +192,10 @@ class Assigner:
 
     def _why(self, pod: SharePod, name: str) -> str:
         node = self.books.ledger.node(name)
+        if name in self.books.faults:
+            return unmangled(self.books.faults[name])
         if node is None:
-            return self.books.faults.get(name, NO_GPUS)
+            return NO_GPUS
         if pod.request.models or pod.request.affinity or pod.request.exclusion or len(self._table.exclusions) > 1:
             told = state_for(self.books.ledger, node, pod.request)
         else:
@@ -195,3 +205,4 @@ class Assigner:
     def _refresh(self) -> None:
         for name in self._table.update(self.books.ledger):
             self._states.pop(name, None)
+            self._changed.add(name)

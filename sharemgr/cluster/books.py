@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from edgeshare.errors import InvalidRequest, NotFound
 from edgeshare.units import default_memory_mib
 from sharemgr.cluster.ledger import Inventory, Ledger
-from sharemgr.cluster.pods import SharePod
+from sharemgr.cluster.pods import SharePod, peak
 from sharemgr.cluster.request import Holding, Take
 
 
@@ -96,9 +96,10 @@ class Books:
             self.pod_gone(pod.uid)
             return
         before = self._pods.get(pod.uid)
-        if before is not None and before.assignment is not None:
+        if before is not None:
             # What it said when it was bound; later edits change nothing.
-            pod = replace(pod, assignment=before.assignment)
+            assignment = pod.assignment if before.assignment is None else before.assignment
+            pod = replace(before, version=pod.version, assignment=assignment)
         self._pods[pod.uid] = pod
         self._pods_on.setdefault(pod.node, set()).add(pod.uid)
         self._hold(pod)
@@ -118,7 +119,7 @@ class Books:
     def nodes_listed(self, nodes: Iterable[AcceleratorNode]) -> None:
         """These are all."""
         told = {node.name: node for node in nodes}
-        for name in [node.inventory.node for node in self.ledger if node.inventory.node not in told]:
+        for name in {*self.faults, *(node.inventory.node for node in self.ledger)} - told.keys():
             self.node_gone(name)
         for node in told.values():
             self.node_told(node)
@@ -162,37 +163,48 @@ class Books:
             self._check(pod, holding)
         except (InvalidRequest, NotFound) as error:
             self.flagged[pod.uid] = f"{pod}: {error}"
-            self.ledger.release(pod.uid)
+            listed = self._listed(pod)
+            if listed is None:
+                self.ledger.release(pod.uid)
+            else:
+                # Its labels count even so: a node knows nothing of them.
+                self.ledger.see(replace(listed, affinity=pod.request.affinity, exclusion=pod.request.exclusion))
         else:
             self.flagged.pop(pod.uid, None)
             self.ledger.see(holding)
 
     def _check(self, pod: SharePod, holding: Holding) -> None:
         """Raises NotFound where the node gave it another GPU than its assignment says: then that is what it has."""
-        node = self.ledger.node(pod.node)
-        listed = node.listed.get(pod.uid) if node is not None else None
+        listed = self._listed(pod)
         if listed is not None:
-            others = {take.gpu_id for take in listed.takes} - {take.gpu_id for take in holding.takes}
+            assigned = {take.gpu_id for take in holding.takes}
+            others = {take.gpu_id for take in listed.takes} - assigned
             if others:
-                raise NotFound(f"its assignment is {pod.assignment}, but it has a part of {', '.join(sorted(others))}")
+                raise NotFound(
+                    f"its assignment is of {', '.join(sorted(assigned)) or 'nothing'}, but it has a part of "
+                    f"{', '.join(sorted(others))}"
+                )
+
+    def _listed(self, pod: SharePod) -> Holding | None:
+        node = self.ledger.node(pod.node)
+        return node.listed.get(pod.uid) if node is not None else None
 
 
 def hold(pod: SharePod, inventory: Inventory) -> Holding:
-    """What a pod has by its assignment. A plain init container is over before the others start: of these and that, what
-    is more counts. Raises InvalidRequest where the assignment says what cannot be."""
+    """What a pod has by its assignment: of each GPU the most that those of an ask have at a time, who hand their units
+    on. Raises InvalidRequest where the assignment says what cannot be."""
     totals_mib = {gpu.id: gpu.memory_mib for gpu in inventory.gpus}
-    along: dict[str, Take] = {}
-    init: dict[str, Take] = {}
-    for container, gpus in pod.assigned():
-        for gpu in gpus:
-            ask = container.ask
-            take = Take(gpu, ask.units, ask.memory_mib or default_memory_mib(totals_mib.get(gpu, 0), ask.units))
-            if container.runs_along:
-                so_far = along.get(gpu, Take(gpu, 0, 0))
-                along[gpu] = Take(gpu, so_far.units + take.units, so_far.memory_mib + take.memory_mib)
-            else:
-                init[gpu] = _larger(take, init.get(gpu, take))
-    takes = {**init, **{gpu: _larger(take, init.get(gpu, take)) for gpu, take in along.items()}}
+    takes: dict[str, Take] = {}
+    for group in pod.assigned():
+        for gpu in {gpu: None for _, gpus in group for gpu in gpus}:
+            here = [(each.ask, each.runs_along) for each, gpus in group if gpu in gpus]
+            total_mib = totals_mib.get(gpu, 0)
+            units = peak((ask.units, along) for ask, along in here)
+            memory_mib = peak(
+                (ask.memory_mib or default_memory_mib(total_mib, ask.units), along) for ask, along in here
+            )
+            so_far = takes.get(gpu, Take(gpu, 0, 0))
+            takes[gpu] = Take(gpu, so_far.units + units, so_far.memory_mib + memory_mib)
     request = pod.request
     return Holding(
         pod.uid,
@@ -203,10 +215,6 @@ def hold(pod: SharePod, inventory: Inventory) -> Holding:
         request.affinity,
         request.exclusion,
     )
-
-
-def _larger(one: Take, other: Take) -> Take:
-    return Take(one.gpu_id, max(one.units, other.units), max(one.memory_mib, other.memory_mib))
 
 
 def assigned_to(pod: SharePod, chosen: Holding) -> str:

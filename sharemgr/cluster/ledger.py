@@ -185,7 +185,7 @@ class Ledger:
                 self._hold(holding, -1)
         for uid, holding in listed.items():
             # A node knows nothing of labels.
-            known = self._bound.get(uid) or node.listed.get(uid)
+            known = self._bound[uid] if self._is_bound_to(uid, name) else node.listed.get(uid)
             if known is not None:
                 listed[uid] = _labelled(holding, known)
         node.listed = listed
@@ -275,7 +275,8 @@ def _check_room(node: Node, holding: Holding) -> None:
         if not gpu.healthy:
             raise Unavailable(f"GPU {gpu.id} of node {name} is not healthy")
         free_units, free_mib = node.free(gpu)
-        if take.units > free_units or take.memory_mib > free_mib:
+        # Who takes no memory may come to where others have too much of it.
+        if take.units > free_units or take.memory_mib > max(0, free_mib):
             raise NoRoom(
                 f"pod {holding.uid} needs {take.units} units and {take.memory_mib} MiB of GPU {gpu.id} of node {name}, "
                 f"which has {free_units} of {UNITS_PER_DEVICE} units and {free_mib} of {gpu.memory_mib} MiB free"

@@ -8,8 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from edgeshare.errors import InvalidRequest
 
 NAME_MAX = 253
+NAME = r"^[0-9A-Za-z][0-9A-Za-z._-]*$"
+"""What Kubernetes takes for a name or a uid, and a little more; nothing that means something in a path."""
+
 NODES_MAX = 20_000
 """Kubernetes is made for up to 5,000."""
+
+CACHE = "set nodeCacheCapable: true for this extender of kube-scheduler"
 
 
 class Message(BaseModel):
@@ -28,17 +33,17 @@ class Args(Message):
     def names(self) -> list[str]:
         """The nodes. Raises InvalidRequest where it was whole nodes that were sent."""
         if self.node_names is None:
-            raise InvalidRequest("NodeNames is missing: set nodeCacheCapable: true for this extender of kube-scheduler")
+            raise InvalidRequest(f"NodeNames is missing: {CACHE}")
         return self.node_names
 
 
 class BindingArgs(Message):
     """Of bind."""
 
-    name: str = Field(alias="PodName", min_length=1, max_length=NAME_MAX)
-    namespace: str = Field(alias="PodNamespace", min_length=1, max_length=NAME_MAX)
-    uid: str = Field(alias="PodUID", min_length=1, max_length=NAME_MAX)
-    node: str = Field(alias="Node", min_length=1, max_length=NAME_MAX)
+    name: str = Field(alias="PodName", pattern=NAME, max_length=NAME_MAX)
+    namespace: str = Field(alias="PodNamespace", pattern=NAME, max_length=NAME_MAX)
+    uid: str = Field(alias="PodUID", pattern=NAME, max_length=NAME_MAX)
+    node: str = Field(alias="Node", pattern=NAME, max_length=NAME_MAX)
 
 
 class MetaPod(Message):
@@ -60,6 +65,13 @@ class PreemptionArgs(Message):
     pod: dict[str, Any] = Field(alias="Pod")
     nodes: dict[str, MetaVictims] | None = Field(default=None, alias="NodeNameToMetaVictims")
 
+    @property
+    def victims(self) -> dict[str, MetaVictims]:
+        """By node. Raises InvalidRequest where it was whole pods that were sent."""
+        if self.nodes is None:
+            raise InvalidRequest(f"NodeNameToMetaVictims is missing: {CACHE}")
+        return self.nodes
+
 
 M = TypeVar("M", bound=Message)
 
@@ -71,6 +83,6 @@ def parse(model: type[M], body: bytes) -> M:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the message"
-        raise InvalidRequest(
-            f"expected {model.__name__} of kube-scheduler's extender: {where}: {first['msg']}"
-        ) from error
+        what = f"expected {model.__name__} of kube-scheduler's extender: {where[:200]}: {first['msg']}"
+        # A name can hold anything.
+        raise InvalidRequest(ascii(what)[1:-1]) from error

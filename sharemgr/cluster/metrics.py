@@ -33,13 +33,17 @@ class Metrics:
         self.refused = Counter(
             f"{PREFIX}_messages_refused", "Messages of kube-scheduler that could not be read.", ["verb"], registry=None
         )
+        self.answers = Counter(
+            f"{PREFIX}_answers", "Requests for verbs, by what was answered (HTTP).", ["verb", "status"], registry=None
+        )
         self.retries = Counter(
             f"{PREFIX}_retries", "Times that kube-scheduler was told to try pods again.", registry=None
         )
 
     def families(self, assigner: Assigner | None, binder: Binder | None) -> Iterator[Metric]:
         """All of them; ``assigner`` and ``binder`` are None while another replica leads."""
-        for each in (self.verb_seconds, self.bound, self.unbound, self.turned_down, self.refused, self.retries):
+        counted = (self.bound, self.unbound, self.turned_down, self.refused, self.answers, self.retries)
+        for each in (self.verb_seconds, *counted):
             yield from each.collect()
         yield _gauge("leading", "1 on the replica that answers.", [((), float(assigner is not None))])
         if assigner is not None and binder is not None:

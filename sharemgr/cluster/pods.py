@@ -1,7 +1,7 @@
 """Pods as the assigner knows them, parsed from their plain JSON. What is impossible is told as the pod's fault, never
 guessed at."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,7 +30,8 @@ class Container:
     memory_mib: int
     """Of each GPU; 0: in proportion."""
     runs_along: bool
-    """With the others. A plain init container does not: it is over before they start, and they take over its units."""
+    """With the others. A plain init container does not: it is over before the next one starts, which takes over its
+    units."""
 
     @property
     def ask(self) -> Ask:
@@ -77,14 +78,16 @@ class SharePod:
             }
         )
 
-    def assigned(self) -> list[tuple[Container, tuple[str, ...]]]:
-        """Each container's GPUs, as the annotation says. Raises InvalidRequest where there is none, or it says what
-        cannot be."""
+    def assigned(self) -> list[list[tuple[Container, tuple[str, ...]]]]:
+        """Each container's GPUs, as the annotation says, by ask. Raises InvalidRequest where there is none, or it says
+        what cannot be."""
         if self.assignment is None:
             raise InvalidRequest(f"pod {self} is bound to node {self.node} without annotation {GPU_ASSIGNMENT}")
         assignment: Assignment = parse_assignment(self.assignment)
-        every = [container for containers in self.containers for container in containers]
-        return [(each, assigned_devices(assignment, each.name, each.percent)) for each in every]
+        return [
+            [(each, assigned_devices(assignment, each.name, each.percent)) for each in containers]
+            for containers in self.containers
+        ]
 
 
 def parse_pod(pod: object) -> SharePod:
@@ -125,7 +128,10 @@ def _containers(spec: Mapping[str, Any]) -> list[Container]:
     """Those that ask for GPUs, in the order in which the kubelet admits them."""
     found = []
     for key in ("initContainers", "containers"):
-        for each in spec.get(key) or ():
+        every = spec.get(key) or []
+        if not isinstance(every, list):
+            raise InvalidRequest(f"expected a list at spec.{key}, found a {type(every).__name__}")
+        for each in every:
             if not isinstance(each, dict):
                 raise InvalidRequest(f"expected containers in spec.{key}, found a {type(each).__name__}")
             limits = _mapping(_mapping(each, "resources"), "limits")
@@ -152,57 +158,85 @@ def _container(name: str, limits: Mapping[str, Any], runs_along: bool) -> Contai
     return Container(name, percent, memory_mib, runs_along)
 
 
+def peak(sizes: Iterable[tuple[int, bool]]) -> int:
+    """The most that containers have at a time: each one's size, and whether it runs along with those after it."""
+    running = most = 0
+    for size, runs_along in sizes:
+        most = max(most, running + size)
+        running += size if runs_along else 0
+    return most
+
+
 def _asks(every: list[Container], together: bool) -> tuple[tuple[Ask, ...], tuple[tuple[Container, ...], ...]]:
-    """What is asked of the GPUs, and for which containers: one ask for each container; where the pod's containers are
-    to be ``together``, one for all. Plain init containers go with the first, which takes over their units."""
-    along = [each for each in every if each.runs_along]
-    groups = [along] if together and along else [[each] for each in along]
-    init = [each for each in every if not each.runs_along]
-    asks = [_sum(group) for group in groups]
-    if init and asks:
-        asks[0] = _with_init(asks[0], init, along)
-        groups[0] = [*init, *groups[0]]
-    elif init:
-        largest = max(init, key=lambda each: each.percent)
-        asks, groups = [_with_init(largest.ask, init, [largest])], [init]
-    devices = sum(ask.devices for ask in asks if ask.is_whole)
-    if devices > MAX_DEVICES_PER_ALLOCATION:
+    """What is asked of the GPUs, and for which containers: one ask for each container, and for the plain init
+    containers before it, whose units it takes over; where the pod's containers are to be ``together``, one for all."""
+    if together and every:
+        _check_together(every)
+        groups = [every]
+    else:
+        groups = _handed_on(every)
+    asks = [_ask(group) for group in groups]
+    units = sum(ask.devices * ask.units for ask in asks)
+    if units > MAX_DEVICES_PER_ALLOCATION * UNITS_PER_DEVICE:
         raise InvalidRequest(
-            f"its containers ask for {devices} whole GPUs: no node has over {MAX_DEVICES_PER_ALLOCATION}"
+            f"its containers ask for {units} units in sum: no node has over {MAX_DEVICES_PER_ALLOCATION} GPUs"
         )
     return tuple(asks), tuple(map(tuple, groups))
 
 
-def _sum(group: list[Container]) -> Ask:
-    """Of containers that share a GPU."""
-    if len(group) == 1:
-        return group[0].ask
-    percent = sum(each.percent for each in group)
-    if percent > UNITS_PER_DEVICE or any(each.ask.is_whole for each in group):
-        raise InvalidRequest(f"its containers are to share a GPU ({GPU_AFFINITY}) and ask for {percent} units together")
-    return Ask(1, percent, sum(each.memory_mib for each in _alike(group)))
-
-
-def _with_init(first: Ask, init: list[Container], along: list[Container]) -> Ask:
-    largest = max(init, key=lambda each: each.percent)
-    if largest.percent > first.devices * first.units:
-        if len(along) > 1 or largest.ask.devices > 1:
-            raise InvalidRequest(
-                f"init container {largest.name} asks for {largest.percent} units, and the first container that takes "
-                f"them over for {first.devices * first.units}: what it leaves could go to no other, so ask for as many"
-            )
-        first = Ask(1, largest.percent, first.memory_mib)
-    return replace(first, memory_mib=max(first.memory_mib, *(each.memory_mib for each in _alike([*along[:1], *init]))))
-
-
-def _alike(group: list[Container]) -> list[Container]:
-    """Raises InvalidRequest where some name their memory and some do not: what they need then differs with the GPU."""
+def _ask(group: list[Container]) -> Ask:
     if len({bool(each.memory_mib) for each in group}) > 1:
+        # What they need together would differ with the GPU.
         names = " and ".join(each.name for each in group)
         raise InvalidRequest(
             f"containers {names} have a GPU in common: name {GPU_MEMORY_MIB} for all of them or for none"
         )
-    return group
+    percent, memory_mib = (
+        peak((size, each.runs_along) for each, size in sizes)
+        for sizes in ([(each, each.percent) for each in group], [(each, each.memory_mib) for each in group])
+    )
+    return Ask(*parse_request_percent(percent), memory_mib)
+
+
+def _handed_on(every: list[Container]) -> list[list[Container]]:
+    """The containers, each with the plain init containers whose units it takes over."""
+    groups: list[list[Container]] = [[]]
+    for each in every:
+        groups[-1].append(each)
+        if each.runs_along:
+            groups.append([])
+    if not groups[-1]:
+        groups.pop()
+    for group in groups:
+        for place, each in enumerate(group):
+            rest = min(group[place:], key=lambda later: later.percent)
+            if rest.percent < each.percent and (each.ask.devices > 1 or _leaves(each, group, groups)):
+                raise InvalidRequest(
+                    f"init container {each.name} asks for {each.percent} units, and container {rest.name}, which takes "
+                    f"them over, for {rest.percent}: what it leaves could go to no other, so ask for as many"
+                )
+    return groups
+
+
+def _leaves(each: Container, group: list[Container], groups: list[list[Container]]) -> bool:
+    """Whether the kubelet would give some of its units to a container of another group."""
+    return group is not groups[-1] and group[-1].percent < each.percent
+
+
+def _check_together(every: list[Container]) -> None:
+    for each in every:
+        if each.ask.is_whole:
+            raise InvalidRequest(
+                f"container {each.name}: {GPU_PERCENT} is {each.percent}, and pods of label {GPU_AFFINITY} share one "
+                f"GPU: ask for 1 to {UNITS_PER_DEVICE - 1}"
+            )
+    units = peak((each.percent, each.runs_along) for each in every)
+    if units > UNITS_PER_DEVICE:
+        names = " and ".join(each.name for each in every)
+        raise InvalidRequest(
+            f"containers {names} are to share a GPU (label {GPU_AFFINITY}) and ask for {units} units together: ask for "
+            f"at most {UNITS_PER_DEVICE}"
+        )
 
 
 def _models(text: object) -> frozenset[str]:
@@ -233,6 +267,6 @@ def _text(thing: Mapping[str, Any], key: str) -> str:
     found = thing.get(key)
     if found is None:
         return ""
-    if not isinstance(found, str) or len(found) > TEXT_MAX:
-        raise InvalidRequest(f"expected a text of at most {TEXT_MAX} characters at {key}")
+    if not isinstance(found, str) or len(found) > TEXT_MAX or not found.isprintable():
+        raise InvalidRequest(f"expected a text of at most {TEXT_MAX} printable characters at {key}")
     return found

@@ -9,7 +9,7 @@ from edgeshare.units import UNITS_PER_DEVICE, default_memory_mib
 from sharemgr.cluster.books import Books
 from sharemgr.cluster.ledger import Gpu, Node
 from sharemgr.cluster.pods import SharePod
-from sharemgr.cluster.request import Ask, Holding, Request
+from sharemgr.cluster.request import Ask, Holding, Request, Take
 
 
 @dataclass(slots=True)
@@ -21,35 +21,33 @@ class _Room:
     memory_mib: int
     exclusions: Counter[str] = field(default_factory=Counter)
 
-    def hold(self, holding: Holding, sign: int) -> None:
-        for take in holding.takes:
-            if take.gpu_id == self.gpu.id:
-                self.units -= sign * take.units
-                self.memory_mib -= sign * take.memory_mib
-                self.exclusions[holding.exclusion] += sign
+    def free(self, take: Take, exclusion: str) -> None:
+        self.units += take.units
+        self.memory_mib += take.memory_mib
+        self.exclusions[exclusion] -= 1
 
     def fits(self, ask: Ask) -> bool:
         memory_mib = ask.memory_mib or default_memory_mib(self.gpu.memory_mib, ask.units)
-        return self.units >= ask.units and self.memory_mib >= memory_mib
+        return self.units >= ask.units and max(0, self.memory_mib) >= memory_mib
 
 
 def victims(books: Books, pod: SharePod, node: str, proposed: Collection[str]) -> list[str] | None:
     """The uids of pods of lower priority that have to leave the node so that this one fits: none where it fits as it
     is; None where it would not fit without any of them. ``proposed`` are kube-scheduler's victims, which will do where
-    they leave a GPU that can hold it.
+    they leave a GPU that can hold it; those without a GPU have to go for something else that the pod needs.
 
     As kube-scheduler does it: all of lower priority are taken away, then the most important that can stay are put back.
     """
     there = books.ledger.node(node)
-    if there is None:
+    if there is None or pod.fault:
         return None
     holdings = {each.uid: held for each in books.pods_on(node) if (held := books.ledger.bound(each.uid)) is not None}
     lower = [each for each in books.pods_on(node) if each.uid in holdings and each.priority < pod.priority]
     if _fits(books, there, pod.request, []):
         return []
-    if _fits(books, there, pod.request, [holdings[uid] for uid in proposed if uid in holdings]):
-        return list(proposed)
     away = {each.uid: holdings[each.uid] for each in lower}
+    if _fits(books, there, pod.request, [away[uid] for uid in proposed if uid in away]):
+        return list(proposed)
     if not _fits(books, there, pod.request, away.values()):
         return None
     # Of equals the one with the most units is the first to stay: so the fewest go.
@@ -57,23 +55,24 @@ def victims(books: Books, pod: SharePod, node: str, proposed: Collection[str]) -
         holding = away.pop(each.uid)
         if not _fits(books, there, pod.request, away.values()):
             away[each.uid] = holding
-    return list(away)
+    return [*away, *(uid for uid in proposed if uid not in holdings)]
 
 
 def _fits(books: Books, node: Node, request: Request, away: Iterable[Holding]) -> bool:
     """Whether the request fits the node without these."""
-    rooms = [_room(node, gpu) for gpu in node.inventory.gpus if gpu.healthy]
+    by_id = {gpu.id: _room(node, gpu) for gpu in node.inventory.gpus if gpu.healthy}
     gone: Counter[tuple[str, str]] = Counter()
     for holding in away:
-        for room in rooms:
-            room.hold(holding, -1)
-        if holding.affinity == request.affinity:
+        for take in holding.takes:
+            if take.gpu_id in by_id:
+                by_id[take.gpu_id].free(take, holding.exclusion)
+        if request.affinity and holding.affinity == request.affinity:
             gone.update((holding.node, take.gpu_id) for take in holding.takes)
     together = books.ledger.together(request.affinity) if request.affinity else {}
     shared = {place for place, parts in together.items() if parts > gone[place]}
     rooms = [
         room
-        for room in rooms
+        for room in by_id.values()
         if (not request.models or room.gpu.model in request.models)
         and all(exclusion == request.exclusion for exclusion in +room.exclusions)
         and (not shared or (node.inventory.node, room.gpu.id) in shared)

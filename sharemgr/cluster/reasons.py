@@ -8,6 +8,11 @@ from sharemgr.cluster.request import Ask, Request
 NO_GPUS = "its device plugin has told of no GPU (there is no AcceleratorNode of that name, or it lists none)"
 
 
+def unmangled(text: str) -> str:
+    """A text with somebody else's words in it."""
+    return text.replace("%", " percent")
+
+
 def wish(request: Request) -> str:
     """What a pod asks for."""
     return " and ".join(map(_ask, request.asks))

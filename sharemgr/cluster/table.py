@@ -144,7 +144,8 @@ class Table:
         use = node.use.get(gpu.id)
         if use is None:
             return NOBODY
-        return SEVERAL if len(use.exclusions) > 1 else _place(self.exclusions, next(iter(use.exclusions)))
+        places = [_place(self.exclusions, exclusion) for exclusion in use.exclusions]
+        return places[0] if len(places) == 1 else SEVERAL
 
 
 def _place(things: list[T], thing: T) -> int:

@@ -11,6 +11,7 @@ from sharemgr.cluster.messages import Args, BindingArgs, PreemptionArgs, parse
 from sharemgr.cluster.metrics import Metrics
 from sharemgr.cluster.pods import SharePod, parse_pod
 from sharemgr.cluster.preemption import victims
+from sharemgr.cluster.reasons import unmangled
 
 Verb = Callable[[bytes], Awaitable[object]]
 """Takes the body of a request; returns what is answered, as JSON. Raises InvalidRequest for what cannot be read."""
@@ -56,7 +57,7 @@ class Verbs:
             await self._binder.bind(args.namespace, args.name, args.uid, args.node)
         except EdgeshareError as error:
             self._metrics.unbound.labels(reason=type(error).__name__).inc()
-            return {"Error": str(error)}
+            return {"Error": unmangled(str(error))}
         self._metrics.bound.inc()
         return {"Error": ""}
 
@@ -64,7 +65,7 @@ class Verbs:
         args = parse(PreemptionArgs, body)
         pod: SharePod = parse_pod(args.pod)
         found = {}
-        for node, proposed in (args.nodes or {}).items():
+        for node, proposed in args.victims.items():
             uids = [each.uid for each in proposed.pods or ()]
             chosen = victims(self._assigner.books, pod, node, uids)
             if chosen is not None:

@@ -26,6 +26,7 @@ from onenode.script import main
 from onenode.waiting import COME_S, until
 from rich.console import Console
 
+from bench.figures import within
 from bench.host import cpu_seconds, describe_host
 from bench.report import Row, Target, as_table
 from deviceplugin.config import NodeConfig
@@ -141,17 +142,6 @@ def allocates(node: Node, parts: Parts, settings: dict[str, str | float]) -> Ite
     for share in (0.5, 0.99):
         row = f"Allocate, p{share * 100:g}"
         yield Row(row, "ms", [1000 * within(counts, share)], {**settings, "pods": PODS})
-
-
-def within(counts: dict[float, float], share: float) -> float:
-    """The bound within which so large a part of a histogram's cumulative counts lies, interpolated in its bucket."""
-    wanted, below, below_count = share * max(counts.values()), 0.0, 0.0
-    for bound, count in sorted(counts.items()):
-        if count >= wanted:
-            part = (wanted - below_count) / (count - below_count)
-            return below if bound == float("inf") else below + (bound - below) * part
-        below, below_count = bound, count
-    return below
 
 
 def ready_unix_s(node: Node, name: str) -> float:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,6 @@ def somebody(installed: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> 
             user["as-user-extra"] = {CLAIM: [node]}
         path = tmp_path_factory.mktemp("somebody") / "kubeconfig"
         path.write_text(yaml.safe_dump(config))
-        return ApiServer(path)
+        return replace(installed, kubeconfig=path)
 
     return somebody

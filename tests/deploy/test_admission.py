@@ -1,6 +1,7 @@
 """The API server refuses what no node can give; the reason names container, value and what is allowed."""
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +14,47 @@ from deviceplugin.pods import parse_terms
 from edgeshare.errors import InvalidRequest
 from edgeshare.quantity import whole_number
 from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, UNITS_PER_DEVICE, parse_request_percent
+from sharemgr.cluster.pods import parse_pod
 
 Case = dict[str, Any]
+CONTAINERS = ("main", "second", "third")
+INIT_CONTAINERS = ("setup", "later")
+OTHER_INIT_CONTAINERS = ("before", "beside", "last")
+MANY = 32
+"""Containers of a pod, and as many init containers."""
+RANDOM_PODS = 500
 CASES: list[Case] = yaml.safe_load((Path(__file__).parent / "admission_cases.yaml").read_text())
 
 
 def pod(case: Case, name: str) -> dict[str, Any]:
     """The pod of a case of admission_cases.yaml."""
 
-    def containers(container: str) -> list[dict[str, Any]]:
-        if container not in case:
-            return []
-        return [{"name": container, "image": "none", "resources": {"limits": case[container]}}]
+    def containers(*names: str, **more: str) -> list[dict[str, Any]]:
+        return [
+            {"name": each, "image": "none", "resources": {"limits": case[each]}, **more}
+            for each in names
+            if each in case
+        ]
 
+    mains = containers(*CONTAINERS)
+    if "requests" in case:
+        mains[0]["resources"]["requests"] = case["requests"]
+    always = {"restartPolicy": "Always"}
+    inits = [
+        *containers("before", **always),
+        *containers(*INIT_CONTAINERS),
+        *containers("beside", **always),
+        *containers("last"),
+    ]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "annotations": case.get("annotations", {})},
-        "spec": {"containers": containers("main"), "initContainers": containers("setup")},
+        "metadata": {"name": name, "annotations": case.get("annotations", {}), "labels": case.get("labels", {})},
+        "spec": {
+            "containers": mains or [{"name": "main", "image": "none"}],
+            "initContainers": inits,
+            "resources": case.get("resources"),
+        },
     }
 
 
@@ -92,9 +116,40 @@ def test_share_annotation_that_is_changed_later_is_checked(installed: ApiServer)
     assert "above the annotation edge/gpu-percent-limit: 40" in bad.stderr
 
 
+def test_label_that_is_changed_later_is_checked(installed: ApiServer) -> None:
+    done = installed.kubectl("create", "-f", "-", stdin=json.dumps(pod({"main": {"edge/gpu-percent": 200}}, "whole")))
+    assert done.returncode == 0, done.stderr
+    good = installed.kubectl("label", "pod", "whole", "edge/gpu-exclusion=team-a")
+    assert good.returncode == 0, good.stderr
+    bad = installed.kubectl("label", "pod", "whole", "edge/gpu-affinity=pipeline")
+    assert bad.returncode == 1
+    assert "pods with the label edge/gpu-affinity share one GPU" in bad.stderr
+
+
+def test_pod_of_many_containers_is_looked_at_in_full(installed: ApiServer) -> None:
+    """The API server bounds what a policy may cost it, and refuses a pod where it would cost more."""
+
+    def large(last: int) -> dict[str, Any]:
+        def many(kind: str) -> list[dict[str, Any]]:
+            percents = [*[16] * (MANY - 1), last]
+            limits = [{"edge/gpu-percent": each, "edge/gpu-memory-mib": 1, "edge/tpu-percent": 1} for each in percents]
+            return [
+                {"name": f"{kind}-{number}", "image": "none", "resources": {"limits": each}}
+                for number, each in enumerate(limits)
+            ]
+
+        described = pod({"annotations": {"edge/gpu-model": "L4"}}, "large")
+        return {**described, "spec": {"containers": many("main"), "initContainers": many("init")}}
+
+    assert create(installed, [large(16)]) == ({"large"}, [])
+    admitted, messages = create(installed, [large(1600)])
+    assert not admitted
+    assert f"ask for edge/gpu-percent: {16 * (MANY - 1) + 1600} in sum" in messages[0]
+
+
 @pytest.mark.parametrize("case", [case for case in CASES if "refused" not in case], ids=lambda case: case["name"])
 def test_plugin_accepts_what_the_policy_admits(case: Case) -> None:
-    for container in ("main", "setup"):
+    for container in (*CONTAINERS, *INIT_CONTAINERS, *OTHER_INIT_CONTAINERS):
         limits = {name: str(value) for name, value in case.get(container, {}).items()}
         for kind in (GPU, EDGETPU):
             if percent := limits.get(kind.resource):
@@ -102,3 +157,32 @@ def test_plugin_accepts_what_the_policy_admits(case: Case) -> None:
                 asking = pod({**case, container: limits}, "case")
                 units = whole_number(percent, container)
                 assert parse_terms(asking, container, units, kind).request_percent == min(units, UNITS_PER_DEVICE)
+
+
+def random_pod(name: str, dice: random.Random) -> dict[str, Any]:
+    """One of a few containers of every kind."""
+
+    def container(name: str, **more: str) -> dict[str, Any]:
+        limits = {"edge/gpu-percent": dice.choice(("10", "30", "40", "60", "100", "200", "300", "800"))}
+        if dice.random() < 0.3:
+            limits["edge/gpu-memory-mib"] = "1024"
+        return {"name": name, "image": "none", "resources": {"limits": limits if dice.random() < 0.85 else {}}, **more}
+
+    inits = [container(f"init-{number}") for number in range(dice.choice((0, 0, 1, 1, 2, 3)))]
+    for each in inits:
+        if dice.random() < 0.4:
+            each["restartPolicy"] = "Always"
+    made = pod({"labels": {"edge/gpu-affinity": "x"} if dice.random() < 0.3 else {}}, name)
+    mains = [container(f"main-{number}") for number in range(dice.choice((1, 1, 2, 3)))]
+    return {**made, "spec": {"containers": mains, "initContainers": inits}}
+
+
+def test_policy_admits_the_very_pods_that_the_assigner_finds_no_fault_with(installed: ApiServer) -> None:
+    dice = random.Random(7)
+    pods = [random_pod(f"random-{number}", dice) for number in range(RANDOM_PODS)]
+    admitted, _ = create(installed, pods)
+    read = {
+        each["metadata"]["name"]: parse_pod({**each, "metadata": {**each["metadata"], "uid": "u"}}) for each in pods
+    }
+    assert {name for name in read if name not in admitted} == {name for name in read if read[name].fault}
+    assert RANDOM_PODS / 4 < len(admitted) < RANDOM_PODS * 3 / 4

@@ -19,6 +19,34 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}
 
+{{- define "edgeshare.assignerSelector" -}}
+app.kubernetes.io/name: edgeshare-assigner
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "edgeshare.assignerLabels" -}}
+{{ include "edgeshare.assignerSelector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- end }}
+
+{{- define "edgeshare.assignerConfig" -}}
+address: ":9443"
+metrics_address: ":{{ .Values.assigner.metricsPort }}"
+lease:
+  namespace: {{ .Release.Namespace }}
+  name: {{ .Release.Name }}-assigner
+{{- if .Values.assigner.tls.enabled }}
+tls:
+  certificate: /etc/edgeshare-tls/tls.crt
+  private_key: /etc/edgeshare-tls/tls.key
+  client_authority: /etc/edgeshare-tls/ca.crt
+  clients: {{ toJson .Values.assigner.tls.clients }}
+{{- end }}
+{{- with .Values.assigner.config }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
 {{- define "edgeshare.removalHook" -}}
 helm.sh/hook: post-delete
 helm.sh/hook-weight: {{ . | quote }}

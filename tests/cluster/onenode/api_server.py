@@ -22,7 +22,13 @@ STOP_S = 20
 class ApiServer:
     """One that answers."""
 
+    url: str
     kubeconfig: Path
+    """The administrator's."""
+    plane: ControlPlane
+    authority: Authority
+    daemons: Daemons
+    """For what is to run beside it; whoever starts one ends it."""
 
     def kubectl(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Run kubectl as the administrator, whatever comes of it."""
@@ -36,22 +42,26 @@ class ApiServer:
 
 
 @contextmanager
-def api_server(state: Path) -> Iterator[ApiServer]:
-    """An API server whose state is in `state`, beside any other on this machine. Raises NodeError."""
+def api_server(state: Path, *options: str) -> Iterator[ApiServer]:
+    """An API server with these options, whose state is in `state`, beside any other on this machine. Raises
+    NodeError."""
     install(missing({name: NODE_PACKAGES[name] for name in ("etcd", "openssl")}))
-    layout = Layout(state, Ports(*_free_ports(4)))
-    daemons, plane = Daemons(layout.state), ControlPlane(layout, Authority(layout.pki))
+    layout = Layout(state, Ports(*free_ports(4)))
+    layout.config.mkdir(parents=True, exist_ok=True, mode=0o700)
+    daemons, authority = Daemons(layout.state), Authority(layout.pki)
+    plane = ControlPlane(layout, authority)
     with ExitStack() as stack:
         stack.callback(daemons.stop, "etcd", STOP_S)
         daemons.start("etcd", plane.etcd())
         daemons.wait_until("etcd", plane.etcd_ready, READY_S)
         stack.callback(daemons.stop, "api-server", STOP_S)
-        daemons.start("api-server", plane.api_server())
+        daemons.start("api-server", [*plane.api_server(), *options])
         daemons.wait_until("api-server", plane.api_server_ready, READY_S)
-        yield ApiServer(plane.administrator())
+        yield ApiServer(layout.api_server, plane.administrator(), plane, authority, daemons)
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """So many that nobody listens at."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

@@ -81,6 +81,7 @@ CDI = Module(
     {"validate": "github.com/container-orchestrated-devices/container-device-interface/cmd/validate"},
     takes="a minute",
 )
+KWOK = Module("kwok", "sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, takes="2 minutes")
 
 
 def program(module: Module, name: str) -> Path:

@@ -11,6 +11,10 @@ from onenode.layout import (
     Layout,
 )
 from onenode.probe import answers
+from onenode.scheduling import Extender, Trust, configuration
+
+SCHEDULER = "system:kube-scheduler"
+"""Whom certificates name as kube-scheduler."""
 
 
 class ControlPlane:
@@ -98,16 +102,25 @@ class ControlPlane:
             f"--cluster-cidr={POD_SUBNET}",
         ]
 
-    def scheduler(self) -> list[str | Path]:
-        """The default scheduler."""
-        kubeconfig = self._layout.config / "scheduler.kubeconfig"
-        self._authority.kubeconfig(kubeconfig, self._layout.api_server, "system:kube-scheduler")
-        return [
-            program(KUBERNETES, "kube-scheduler"),
-            f"--kubeconfig={kubeconfig}",
-            "--bind-address=127.0.0.1",
-            "--leader-elect=false",
-        ]
+    def scheduler(self, extender: Extender | None = None) -> list[str | Path]:
+        """The default scheduler, and the extender that it asks about pods with shares of GPUs."""
+        kubeconfig, configured = (self._layout.config / f"scheduler.{ending}" for ending in ("kubeconfig", "json"))
+        self._authority.kubeconfig(kubeconfig, self._layout.api_server, SCHEDULER)
+        configured.write_text(configuration(kubeconfig, extender))
+        return [program(KUBERNETES, "kube-scheduler"), f"--config={configured}", "--bind-address=127.0.0.1"]
+
+    def second_scheduler(self, name: str, extender: Extender) -> list[str | Path]:
+        """Another one, for the pods that name it."""
+        kubeconfig, configured = (self._layout.config / f"{name}.{ending}" for ending in ("kubeconfig", "json"))
+        self._authority.kubeconfig(kubeconfig, self._layout.api_server, SCHEDULER)
+        configured.write_text(configuration(kubeconfig, extender, name))
+        # It serves nothing: the first one has its port.
+        return [program(KUBERNETES, "kube-scheduler"), f"--config={configured}", "--secure-port=0"]
+
+    def extender_at(self, address: str, server_name: str = "") -> Extender:
+        """An extender of the scheduler's at `host:port`, which has a certificate of the same authority."""
+        certificate, key = self._authority.issue("scheduler-at-extender", SCHEDULER)
+        return Extender(address, Trust(self._authority.certificate, certificate, key, server_name))
 
     def administrator(self) -> Path:
         """Write the kubeconfig of a user who may do everything."""

@@ -24,6 +24,8 @@ PROJECT_REPOSITORY = "localhost/edgeshare"
 BASE_NAME = "localhost/edgeshare-test-base:1"
 # Wheels of C++ code, gRPC's among them, expect its library, which every image with a package manager has.
 BASE_PACKAGES = ("python3", "libstdc++6")
+# What the Dockerfile installs beside the plain dependencies.
+EXTRA = "cluster"
 PIP_WHEEL = (sys.executable, "-m", "pip", "wheel", "--quiet")
 # Documentation and translations are half of what a distribution adds to an interpreter.
 LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
@@ -95,7 +97,8 @@ def project_image() -> tuple[str, Path]:
 def _dependencies() -> Path:
     """A folder with the wheels of pip and of what the project depends on."""
     constraints = PROJECT / "constraints.txt"
-    required = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["dependencies"]
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    required = [*project["dependencies"], *project["optional-dependencies"][EXTRA]]
     key = _digest([constraints], f"{sys.implementation.cache_tag} {required}")
 
     def make(wheels: Path) -> None:

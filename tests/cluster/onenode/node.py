@@ -154,6 +154,21 @@ class Node:
         finally:
             self._daemons.hang("api-server", hung=False)
 
+    def issue(self, name: str, host: str) -> tuple[Path, Path, Path]:
+        """The authority's certificate, and certificate and key of one who serves at a host's name."""
+        authority = Authority(self.layout.pki)
+        return authority.certificate, *authority.issue(name, host, hosts=(f"DNS:{host}",))
+
+    @contextmanager
+    def second_scheduler(self, name: str, address: str, server_name: str) -> Iterator[None]:
+        """Another kube-scheduler, for the pods that name it, with an extender at `host:port`."""
+        plane = ControlPlane(self.layout, Authority(self.layout.pki))
+        self._daemons.start(name, plane.second_scheduler(name, plane.extender_at(address, server_name)))
+        try:
+            yield
+        finally:
+            self._daemons.stop(name, STOP_S)
+
     def kill_container(self, container: str) -> None:
         """Kill all processes of a running container, as a machine that is out of memory does.
 

@@ -3,7 +3,9 @@
 import json
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from onenode.binaries import HELM, program
 from onenode.command import run, say
@@ -24,8 +26,15 @@ PACKAGES = f"/opt/edgeshare/lib/python{sys.version_info[0]}.{sys.version_info[1]
 SIMULATED_LIBRARIES = f"{PACKAGES}/simgpu/lib"
 
 
-def install(node: Node, *, rescan_s: int = HURRIED_RESCAN_S) -> str:
-    """Install this tree, or upgrade to it, and return its image's name once everything is ready.
+def install(
+    node: Node,
+    *,
+    rescan_s: int = HURRIED_RESCAN_S,
+    machine: Path = MACHINE,
+    gpus: int = GPUS,
+    more: Mapping[str, object] = MappingProxyType({}),
+) -> str:
+    """Install this tree with `more` values, or upgrade to it, and return its image's name once everything is ready.
 
     Raises NodeError when something does not become ready.
     """
@@ -35,16 +44,16 @@ def install(node: Node, *, rescan_s: int = HURRIED_RESCAN_S) -> str:
         node.import_image(workload_image(Path(scratch)))
     for folder in HOST_FOLDERS:
         node.own(folder)
-    if not MACHINE.exists():
-        say(f"making a machine of {GPUS} simulated GPUs in {MACHINE} …")
-        node.own(MACHINE)
+    if not machine.exists():
+        say(f"making a machine of {gpus} simulated GPUs in {machine} …")
+        node.own(machine)
         edgeshare = [sys.executable, "-m", "edgeshare.cli"]
-        run([*edgeshare, "simgpu", "create", "--machine", MACHINE, f"--gpus={GPUS}"], cwd=PROJECT)
+        run([*edgeshare, "simgpu", "create", "--machine", machine, f"--gpus={gpus}"], cwd=PROJECT)
     say("installing the chart …")
     where = [f"--kubeconfig={node.layout.kubeconfig}", f"--namespace={NAME}", "--create-namespace"]
     run(
         [program(HELM, "helm"), "upgrade", "--install", NAME, PROJECT / "deploy/chart", *where, "--values=-"],
-        stdin=json.dumps(values(name, rescan_s)),
+        stdin=json.dumps({**values(name, rescan_s, machine), **more}),
     )
     in_namespace = (f"--namespace={NAME}", f"daemonset/{NAME}")
     try:
@@ -54,22 +63,22 @@ def install(node: Node, *, rescan_s: int = HURRIED_RESCAN_S) -> str:
         said = node.kubectl("logs", *in_namespace, "--all-containers", "--prefix", "--tail=10", "--ignore-errors")
         raise NodeError(f"edgeshare does not become ready:\n{said}") from error
     # Told by the kubelet and by the plugin, each in its own time.
-    for resource in (f"gpu-percent}}={GPUS * 100}", "gpu-memory-mib}"):
+    for resource in (f"gpu-percent}}={gpus * 100}", "gpu-memory-mib}"):
         node.kubectl("wait", f"--for=jsonpath={{.status.allocatable.edge/{resource}", f"node/{NODE_NAME}", TIMEOUT)
     return name
 
 
-def values(image: str, rescan_s: int) -> dict[str, object]:
+def values(image: str, rescan_s: int, machine: Path = MACHINE) -> dict[str, object]:
     """The chart's values for a node whose GPUs are simulated."""
     repository, _, tag = image.rpartition(":")
     return {
         "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
         # Where the simulated GPUs' device files are.
-        "devicePlugin": {"config": {"node_dev": str(MACHINE / "dev"), "rescan_s": rescan_s}},
+        "devicePlugin": {"config": {"node_dev": str(machine / "dev"), "rescan_s": rescan_s}},
         "extraEnv": [
             {"name": "LD_LIBRARY_PATH", "value": SIMULATED_LIBRARIES},
-            {"name": "SIMGPU_MACHINE", "value": str(MACHINE)},
+            {"name": "SIMGPU_MACHINE", "value": str(machine)},
         ],
-        "extraVolumes": [{"name": "machine", "hostPath": {"path": str(MACHINE), "type": "Directory"}}],
-        "extraVolumeMounts": [{"name": "machine", "mountPath": str(MACHINE)}],
+        "extraVolumes": [{"name": "machine", "hostPath": {"path": str(machine), "type": "Directory"}}],
+        "extraVolumeMounts": [{"name": "machine", "mountPath": str(machine)}],
     }

@@ -124,5 +124,8 @@ class Worker:
         return [program(KUBERNETES, "kube-proxy"), f"--config={config}"]
 
     def _json(self, path: Path, content: object) -> Path:
-        path.write_text(json.dumps(content, indent=1))
+        text = json.dumps(content, indent=1)
+        # kube-proxy ends when its file is written anew, be it with the same text.
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
         return path

@@ -48,6 +48,17 @@ def test_what_fills_a_gpu_is_assumed_and_one_unit_or_mib_more_is_not() -> None:
     assert free(ledger) == (0, 0)
 
 
+def test_who_takes_no_memory_is_not_kept_off_by_memory_that_others_have_too_much_of() -> None:
+    small = Gpu("gpu-a", "T4", 0)
+    ledger = ledger_of(small)
+    ledger.see(holding("p", 40, 300))
+    ledger.assume(holding("q", 60, 0))
+    assert free(ledger, small) == (0, -300)
+    ledger.release("q")
+    with pytest.raises(NoRoom):
+        ledger.assume(holding("q", 60, 1))
+
+
 def test_two_containers_of_a_pod_on_one_gpu_count_together() -> None:
     ledger = ledger_of(A)
     with pytest.raises(NoRoom):

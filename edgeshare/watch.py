@@ -1,4 +1,4 @@
-"""Changes in a folder: the kubelet's, where its socket and ours come and go, and the configuration's."""
+"""Changes in a folder: the kubelet's, where its socket and ours come and go, a configuration's, a Secret's."""
 
 import asyncio
 import logging

@@ -1,0 +1,207 @@
+"""The one importer of the Kubernetes client: it reads kubeconfig files, and takes a Lease for us. Loading it takes
+18 MiB, so who does without it does not import this."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import urllib3
+from kubernetes import client, config
+from kubernetes.leaderelection.electionconfig import Config as ElectionConfig
+from kubernetes.leaderelection.leaderelection import LeaderElection
+from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
+
+from edgeshare.errors import Unavailable
+
+logger = logging.getLogger(__name__)
+
+Authorization = Callable[[], str | None]
+
+NOT_FOUND, CONFLICT = 404, 409
+
+
+def connection(kubeconfig: Path) -> tuple[str, urllib3.PoolManager, Authorization]:
+    """What reaches an API server by the current context of a kubeconfig file: its address, the connections, and the
+    header that is to be sent. Raises Unavailable where the file cannot be used."""
+    settings = _settings(kubeconfig)
+    pool = client.ApiClient(settings).rest_client.pool_manager
+    return settings.host, pool, lambda: settings.get_api_key_with_prefix("BearerToken", alias="authorization")
+
+
+def _settings(kubeconfig: Path | None) -> client.Configuration:
+    settings = client.Configuration()
+    try:
+        if kubeconfig is None:
+            config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
+        else:
+            config.load_kube_config(str(kubeconfig), client_configuration=settings)  # type: ignore[no-untyped-call]
+    except (config.ConfigException, OSError, ValueError, KeyError) as error:
+        what = (
+            "the pod has no service account" if kubeconfig is None else f"{kubeconfig}: cannot be used as a kubeconfig"
+        )
+        raise Unavailable(f"{what}: {error}") from error
+    return settings
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTimes:
+    """Whole seconds, as the Lease has them; the election wants them in falling order, and at least 1."""
+
+    lease_s: int
+    """Unrenewed for so long, it is anybody's."""
+    renew_s: int
+    """Its holder gives up after so long without a renewal."""
+    retry_s: int
+    """Between two attempts to have it, or to renew it."""
+
+
+class Candidate:
+    """One that wants to hold a Lease, by the client's own leader election. That one waits in `sleep`, never ends while
+    it waits, and is told of an API server that is away by whatever the connection raises: so it has a thread, and asks
+    through ``_Leases``."""
+
+    def __init__(
+        self,
+        kubeconfig: Path | None,
+        namespace: str,
+        name: str,
+        identity: str,
+        times: LeaseTimes,
+        renewed: Callable[[float], None],
+        held_by: Callable[[str], None],
+    ) -> None:
+        """Both are called in the thread: ``renewed`` each time that the Lease became or stayed ours, with the monotonic
+        time in seconds at which that was asked for; ``held_by`` with whoever else is found to hold it. Raises
+        Unavailable where there is no right to ask the API server."""
+        settings = _settings(kubeconfig)
+        # Each attempt is made anew in any case, and must not take longer than half of the time there is (as client-go).
+        settings.retries = 0
+        api = client.CoordinationV1Api(client.ApiClient(settings))
+        self._leases = _Leases(api, identity, times.renew_s / 2, renewed, held_by)
+        lock = LeaseLock(name, namespace, identity)  # type: ignore[no-untyped-call]
+        lock.api_instance = self._leases  # type: ignore[assignment]
+        self._times = times
+        # Its callbacks come late: after a whole deadline, when another has long taken the Lease.
+        self._election = ElectionConfig(  # type: ignore[no-untyped-call]
+            lock, times.lease_s, times.renew_s, times.retry_s, onstarted_leading=_nothing, onstopped_leading=_nothing
+        )
+        self._where = (name, namespace)
+
+    def start(self) -> None:
+        """Begins. The thread ends with ``give_back``, soon; and with the process."""
+        # It writes a line at each renewal.
+        logging.getLogger("leaderelection").setLevel(logging.WARNING)
+        threading.Thread(target=self._run, name="takes the Lease", daemon=True).start()
+
+    def give_back(self) -> None:
+        """Asks for the Lease no more, and leaves it to the others at once where it is ours. Raises Unavailable where it
+        cannot be given back: it is anybody's when it has run out."""
+        self._leases.give_back(*self._where)
+
+    def _run(self) -> None:
+        while True:
+            try:
+                LeaderElection(self._election).run()  # type: ignore[no-untyped-call]
+            except _OverError:
+                return
+            except Exception:
+                # A Lease with nonsense in it, say: nobody leads then, and it has to be said for as long as that lasts.
+                logger.exception("Lease %s cannot be taken", "/".join(reversed(self._where)))
+                time.sleep(self._times.retry_s)
+
+
+class _OverError(Exception):
+    """Ends the election, which has no other end."""
+
+
+class _Leases:
+    """The calls that a LeaseLock makes: with a limit on their time, with the one error that it knows, and told of."""
+
+    def __init__(
+        self,
+        api: client.CoordinationV1Api,
+        identity: str,
+        timeout_s: float,
+        renewed: Callable[[float], None],
+        held_by: Callable[[str], None],
+    ) -> None:
+        self._api = api
+        self._identity = identity
+        self._timeout_s = timeout_s
+        self._renewed = renewed
+        self._held_by = held_by
+        self._writing = threading.Lock()
+        self._over = False
+        self._said = ""
+
+    def read_namespaced_lease(self, name: str, namespace: str) -> client.V1Lease:
+        lease = self._ask(self._api.read_namespaced_lease, name, namespace)
+        holder = _holder(lease)
+        if holder and holder != self._identity:
+            self._held_by(holder)
+        return lease
+
+    def create_namespaced_lease(self, namespace: str, body: client.V1Lease) -> client.V1Lease:
+        return self._write(self._api.create_namespaced_lease, namespace, body)
+
+    def replace_namespaced_lease(self, name: str, namespace: str, body: client.V1Lease) -> client.V1Lease:
+        return self._write(self._api.replace_namespaced_lease, name, namespace, body)
+
+    def give_back(self, name: str, namespace: str) -> None:
+        # What is being written now is waited for: it would make it ours again.
+        with self._writing:
+            self._over = True
+        try:
+            lease = self._call(self._api.read_namespaced_lease, name, namespace)
+            if lease.spec is not None and lease.spec.holder_identity == self._identity:
+                lease.spec.holder_identity = ""
+                self._call(self._api.replace_namespaced_lease, name, namespace, lease)
+        except client.ApiException as error:
+            if error.status not in (NOT_FOUND, CONFLICT):
+                raise Unavailable(f"Lease {namespace}/{name} cannot be given back: {_reason(error)}") from error
+
+    def _write(self, call: Callable[..., client.V1Lease], *what: object) -> client.V1Lease:
+        with self._writing:
+            # Before it is asked: how long it has held when the answer comes is not known.
+            began_s = time.monotonic()
+            written = self._ask(call, *what)
+            self._renewed(began_s)
+            return written
+
+    def _ask(self, call: Callable[..., client.V1Lease], *what: object) -> client.V1Lease:
+        if self._over:
+            raise _OverError
+        try:
+            answer = self._call(call, *what)
+        except client.ApiException as error:
+            # Missing at first, and sometimes another was quicker.
+            if error.status not in (NOT_FOUND, CONFLICT) and _reason(error) != self._said:
+                self._said = _reason(error)
+                logger.warning("the Lease is not reached: %s", self._said)
+            raise
+        if self._said:
+            self._said = ""
+            logger.info("the Lease is reached again")
+        return answer
+
+    def _call(self, call: Callable[..., client.V1Lease], *what: object) -> client.V1Lease:
+        try:
+            return call(*what, _request_timeout=self._timeout_s)
+        except urllib3.exceptions.HTTPError as error:
+            raise client.ApiException(status=0, reason=str(error)) from error
+
+
+def _holder(lease: client.V1Lease) -> str:
+    return (lease.spec.holder_identity if lease.spec else None) or ""
+
+
+def _reason(error: Any) -> str:
+    return f"{error.status} {error.reason}" if error.status else str(error.reason)
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,119 @@
+"""What can be set on the assigner, in its YAML file; units end the keys."""
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from sharemgr.cluster.policies import DEFAULT, POLICIES
+
+ADDRESS = re.compile(r"([0-9A-Za-z.-]*|\[[0-9a-fA-F:]+\]):([0-9]{1,5})")
+PORT_MAX = 65535
+
+NAMESPACE = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+NAME = r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
+"""Kubernetes' rules for names (apimachinery, util/validation)."""
+
+COMMON_NAME_MAX = 64
+"""Characters (X.520, ub-common-name)."""
+
+
+def _address(text: str) -> str:
+    parts = ADDRESS.fullmatch(text)
+    if parts is None or int(parts[2]) > PORT_MAX:
+        raise ValueError(f"has to be host:port, or :port, with a port of at most {PORT_MAX}")
+    return text
+
+
+def _address_or_none(text: str) -> str:
+    return _address(text) if text else text
+
+
+def _policy(name: str) -> str:
+    if name not in POLICIES:
+        raise ValueError(f"has to be one of {', '.join(POLICIES)}")
+    return name
+
+
+class Choice(StrEnum):
+    """How a policy's choice of a node reaches kube-scheduler."""
+
+    SCORES = "scores"
+    """prioritize ranks the nodes, and kube-scheduler adds its own scores to that."""
+    FILTER = "filter"
+    """filter answers with the best node alone: the policy's choice holds, and kube-scheduler's scores do not count."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Tls(_Part):
+    """The files of a Secret, as it is mounted. They are read anew when they change."""
+
+    certificate: Path
+    """The server's, with those between it and its authority; PEM."""
+
+    private_key: Path
+    """That of the certificate; PEM, not encrypted."""
+
+    client_authority: Path | None = None
+    """Who signed the certificates that clients have to show; PEM. None: clients show none, and everybody is let in."""
+
+    clients: tuple[Annotated[str, Field(min_length=1, max_length=COMMON_NAME_MAX)], ...] = ()
+    """The common names that are let in, `system:kube-scheduler` for one. Empty: everyone whom ``client_authority``
+    signed for; a cluster's own authority signs for every kubelet, too."""
+
+    @model_validator(mode="after")
+    def _clients_are_known(self) -> Self:
+        if self.clients and self.client_authority is None:
+            raise ValueError("clients needs client_authority: without it no client shows a certificate")
+        return self
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All that are named."""
+        files = (self.certificate, self.private_key, self.client_authority)
+        return tuple(file for file in files if file is not None)
+
+
+class LeaseName(_Part):
+    """The Lease that the replicas have between them; whoever takes it first makes it."""
+
+    namespace: Annotated[str, Field(pattern=NAMESPACE)]
+    """Where it is."""
+
+    name: Annotated[str, Field(pattern=NAME)]
+    """What it is called."""
+
+
+class Config(_Part):
+    """The assigner's configuration. Unknown keys are refused."""
+
+    address: Annotated[str, AfterValidator(_address)] = ":9443"
+    """``host:port`` (``:port``: every address of this machine) where kube-scheduler is answered."""
+
+    metrics_address: Annotated[str, AfterValidator(_address_or_none)] = ""
+    """``host:port`` where ``/metrics`` (Prometheus), ``/healthz`` and ``/readyz`` are served over HTTP, to whoever can
+    reach it; empty: nowhere. The chart sets it."""
+
+    policy: Annotated[str, AfterValidator(_policy)] = DEFAULT
+    """Which node and which GPU a pod gets: `usable`, `fgd`, `binpack` or `spread` (docs/replay.md)."""
+
+    choice: Choice = Choice.SCORES
+    """`scores` or `filter`: whether kube-scheduler's own scores count beside the policy's."""
+
+    bind_timeout_s: Annotated[float, Field(ge=0.1, lt=5)] = 3.0
+    """How long a bind may take. kube-scheduler waits for 5 s (its ``httpTimeout``), and has to be told before that what
+    became of it. And one that began while its replica led must be over before another leads: see ``leading.py``."""
+
+    kubeconfig: Path | None = None
+    """How the API server is reached. Default: the service account."""
+
+    tls: Tls | None = None
+    """None: plain HTTP, and everybody who reaches the address is answered."""
+
+    lease: LeaseName | None = None
+    """What replicas agree by on who of them leads. None: this is the only one, and it always leads."""

@@ -1,0 +1,159 @@
+"""Which of the replicas leads: the one that holds the Lease, for as long as it can know that it does."""
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from time import monotonic
+from typing import TypeVar
+from uuid import uuid4
+
+from edgeshare.errors import Unavailable
+from edgeshare.kube_client import Candidate, LeaseTimes
+from sharemgr.cluster.config import LeaseName
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+LEASE_S, RENEW_S, RETRY_S = 15, 10, 2
+"""As in client-go (tools/leaderelection): five failed attempts to renew are borne, and a leader that could not renew
+stops five seconds before another can begin, by which time what it had begun is over (``bind_timeout_s``)."""
+
+TIMES = LeaseTimes(LEASE_S, RENEW_S, RETRY_S)
+
+
+class Term:
+    """A time during which this replica leads."""
+
+    def __init__(self, until_s: float) -> None:
+        self.until_s = until_s
+        """Of the monotonic clock: it is over then, if it is not prolonged."""
+        self.over = asyncio.Event()
+
+    @property
+    def holds(self) -> bool:
+        """Asks the clock: a process that was stopped goes on without having been told that its time is over."""
+        return not self.over.is_set() and monotonic() < self.until_s
+
+
+class Leading:
+    """Whether this replica leads."""
+
+    def __init__(self) -> None:
+        self.term: Term | None = None
+        """The one that is."""
+        self.began = asyncio.Event()
+        """Set while there is one."""
+        self.holder = ""
+        """Who else leads, as last seen."""
+
+    def begin(self, until_s: float) -> Term:
+        """Begins a term."""
+        self.term = Term(until_s)
+        self.began.set()
+        return self.term
+
+    def end(self) -> None:
+        """Ends the one that is."""
+        if self.term is not None:
+            self.term.over.set()
+            self.term = None
+        self.began.clear()
+
+
+@asynccontextmanager
+async def alone() -> AsyncIterator[Leading]:
+    """With no Lease: one term, until it is left."""
+    leading = Leading()
+    leading.begin(float("inf"))
+    yield leading
+    leading.end()
+
+
+@asynccontextmanager
+async def by_lease(lease: LeaseName, kubeconfig: Path | None, times: LeaseTimes) -> AsyncIterator[Leading]:
+    """Takes the Lease whenever it is to be had, and gives it back when it is left. Raises Unavailable where there is no
+    right to ask the API server."""
+    leading = Leading()
+    loop = asyncio.get_running_loop()
+    keeping = _Keeping(leading, loop, times.renew_s)
+    # A pod that is made anew has its name again: the old one's Lease must not be taken for the new one's.
+    identity = f"{os.uname().nodename}_{uuid4()}"
+
+    def in_loop(whom: Callable[[T], None]) -> Callable[[T], None]:
+        def tell(what: T) -> None:
+            # A loop that was closed meanwhile has nobody left to be told.
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(whom, what)
+
+        return tell
+
+    candidate = Candidate(
+        kubeconfig,
+        lease.namespace,
+        lease.name,
+        identity,
+        times,
+        renewed=in_loop(keeping.renewed),
+        held_by=in_loop(keeping.held_by),
+    )
+    logger.info("%s wants Lease %s/%s", identity, lease.namespace, lease.name)
+    candidate.start()
+    try:
+        yield leading
+    finally:
+        keeping.close()
+        try:
+            await asyncio.to_thread(candidate.give_back)
+        except Unavailable as error:
+            logger.warning("%s; another replica leads in %d s", error, times.lease_s)
+
+
+class _Keeping:
+    """Turns what becomes of the Lease into terms, in the event loop."""
+
+    def __init__(self, leading: Leading, loop: asyncio.AbstractEventLoop, renew_s: float) -> None:
+        self._leading = leading
+        self._loop = loop
+        self._renew_s = renew_s
+        self._end: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    def renewed(self, began_s: float) -> None:
+        until_s = began_s + self._renew_s
+        if self._closed or until_s <= monotonic():
+            return
+        term = self._leading.term
+        if term is not None and term.holds:
+            term.until_s = until_s
+        else:
+            self._over("the last renewal came too late")
+            self._leading.begin(until_s)
+            self._leading.holder = ""
+            logger.info("this replica leads")
+        self._end_at(until_s)
+
+    def held_by(self, holder: str) -> None:
+        self._leading.holder = holder
+        self._over(f"{holder} holds the Lease")
+
+    def close(self) -> None:
+        self._closed = True
+        self._over("it ends")
+
+    def _end_at(self, until_s: float) -> None:
+        if self._end is not None:
+            self._end.cancel()
+        late = f"the Lease was not renewed for {self._renew_s} s"
+        self._end = self._loop.call_later(until_s - monotonic(), self._over, late)
+
+    def _over(self, why: str) -> None:
+        if self._end is not None:
+            self._end.cancel()
+            self._end = None
+        if self._leading.term is not None:
+            self._leading.end()
+            logger.warning("this replica leads no more: %s", why)

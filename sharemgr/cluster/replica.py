@@ -1,0 +1,186 @@
+"""One replica of the assigner, from its start to its end: when it leads it follows the cluster, and answers as soon as
+all of that is known."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from prometheus_client.core import Metric
+
+from edgeshare import web
+from edgeshare.errors import Unavailable
+from edgeshare.following import Following, Json
+from edgeshare.kube import Kube
+from edgeshare.kube_client import LeaseTimes
+from edgeshare.waiting import first_of
+from sharemgr.cluster.certificates import Certificates
+from sharemgr.cluster.config import Config
+from sharemgr.cluster.leading import TIMES, Leading, Term, alone, by_lease
+from sharemgr.cluster.pages import pages
+from sharemgr.cluster.serving import Server, Verb
+
+logger = logging.getLogger(__name__)
+
+PAGE = 500
+"""Objects of a list that are read at a time: a cluster has tens of thousands of pods, and each page is a call. As in
+client-go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Objects that are followed; the fields are Following's."""
+
+    path: str
+    selector: str
+    keep: Callable[[Json], Any]
+    listed: Callable[[list[Any]], None]
+    changed: Callable[[str, Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What answers in one term, and is told of the cluster from its beginning on. All of it is called in the event
+    loop."""
+
+    verbs: Mapping[str, Verb]
+    sources: Sequence[Source]
+    run: Callable[[], Awaitable[None]]
+    """What goes on beside the verbs, from the time when each source was listed until it is cancelled."""
+    families: Callable[[], Iterable[Metric]]
+    """The metrics meanwhile."""
+
+
+class Core(Protocol):
+    """What the replica serves."""
+
+    def begin(self, kube: Kube) -> Session:
+        """A session that knows nothing yet: what another leader did meanwhile is not to be guessed."""
+
+    def families(self) -> Iterable[Metric]:
+        """The metrics while there is no session."""
+
+    def answered(self, verb: str, status: int) -> None:
+        """Counts an answer, by its HTTP status."""
+
+
+class Replica:
+    """One of two, or the only one."""
+
+    def __init__(self, config: Config, core: Core, times: LeaseTimes = TIMES) -> None:
+        self._config = config
+        self._core = core
+        self._times = times
+        self._leading = Leading()
+        self._current: _Running | None = None
+
+    async def run(self, ready: Callable[[str], None]) -> None:
+        """Serves until SIGTERM or SIGINT; calls ``ready`` with its URL when it listens. Raises InvalidRequest for
+        certificates that cannot be used, Unavailable where there is no right to ask the API server, or where it cannot
+        listen."""
+        config, stop = self._config, asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        kube = Kube.reach(config.kubeconfig)
+        certificates = Certificates(config.tls) if config.tls is not None else None
+        if certificates is None:
+            logger.warning("no tls is configured: whoever reaches %s may bind pods", config.address)
+        server = Server(config.address, config.tls.clients if config.tls else (), self._verbs, self._core.answered)
+        async with AsyncExitStack() as stack:
+            # The Lease is given back last, when nothing is being answered any more.
+            self._leading = await stack.enter_async_context(self._leads())
+            tasks = await stack.enter_async_context(asyncio.TaskGroup())
+            tasks.create_task(self._lead(kube, stop))
+            if config.metrics_address:
+                served = pages(self._families, self._verbs)
+                address = await stack.enter_async_context(web.serving(config.metrics_address, served))
+                logger.info("metrics at http://%s/metrics", address)
+            url = await stack.enter_async_context(server.running(certificates.context if certificates else None))
+            if certificates is not None:
+                keeping = tasks.create_task(certificates.keep(server.use))
+                stack.callback(keeping.cancel)
+            ready(url)
+            await stop.wait()
+            logger.info("ending")
+
+    def _leads(self) -> AbstractAsyncContextManager[Leading]:
+        if self._config.lease is None:
+            return alone()
+        return by_lease(self._config.lease, self._config.kubeconfig, self._times)
+
+    async def _lead(self, kube: Kube, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            await first_of(stop, self._leading.began)
+            term = self._leading.term
+            if term is not None:
+                async with self._running(kube, term) as work:
+                    await first_of(stop, term.over, work)
+                    if work.done():
+                        # It never ends by itself: then this replica had better end, too, and begin anew.
+                        work.result()
+
+    @asynccontextmanager
+    async def _running(self, kube: Kube, term: Term) -> AsyncIterator[asyncio.Task[None]]:
+        session = self._core.begin(kube)
+        running = _Running(term, session)
+        following = [
+            Following(
+                kube, source.path, source.selector, source.keep, running.listed(source), source.changed, page_size=PAGE
+            )
+            for source in session.sources
+        ]
+        self._current = running
+        for each in following:
+            each.start()
+        work = asyncio.create_task(running.work())
+        try:
+            yield work
+        finally:
+            for each in following:
+                each.stop()
+            self._current = None
+            work.cancel()
+            await asyncio.wait([work])
+
+    def _verbs(self) -> Mapping[str, Verb]:
+        if self._current is None or not self._current.term.holds:
+            raise Unavailable(f"this replica does not lead: {self._leading.holder or 'none'} does")
+        if self._current.unlisted:
+            raise Unavailable(f"this replica leads, and is still reading {', '.join(sorted(self._current.unlisted))}")
+        return self._current.session.verbs
+
+    def _families(self) -> Iterable[Metric]:
+        if self._current is None or not self._current.term.holds:
+            return self._core.families()
+        return self._current.session.families()
+
+
+class _Running:
+    """A session, and what is still to be read before it may answer."""
+
+    def __init__(self, term: Term, session: Session) -> None:
+        self.term = term
+        self.session = session
+        self.unlisted = {source.path for source in session.sources}
+        self._whole = asyncio.Event()
+
+    async def work(self) -> None:
+        """What the session does beside its verbs."""
+        await self._whole.wait()
+        await self.session.run()
+
+    def listed(self, source: Source) -> Callable[[list[Any]], None]:
+        """What its list is told to."""
+
+        def listed(objects: list[Any]) -> None:
+            source.listed(objects)
+            if source.path in self.unlisted:
+                logger.info("%d objects read at %s", len(objects), source.path)
+                self.unlisted.discard(source.path)
+                if not self.unlisted:
+                    self._whole.set()
+
+        return listed

@@ -1,0 +1,104 @@
+"""The assigner as a service: puts its parts together, anew for each term."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from time import monotonic
+from typing import TypeVar
+
+from prometheus_client.core import Metric
+
+from edgeshare.errors import InvalidRequest
+from edgeshare.following import Json
+from edgeshare.kube import Kube
+from edgeshare.names import ACCELERATOR_NODES
+from sharemgr.cluster.accelerators import parse_node
+from sharemgr.cluster.api import KubeApi
+from sharemgr.cluster.assigner import Assigner
+from sharemgr.cluster.binding import Binder
+from sharemgr.cluster.books import AcceleratorNode
+from sharemgr.cluster.config import Choice, Config
+from sharemgr.cluster.metrics import Metrics
+from sharemgr.cluster.pods import SharePod, parse_pod
+from sharemgr.cluster.policies import POLICIES
+from sharemgr.cluster.replica import Session, Source
+from sharemgr.cluster.retrying import Retrying
+from sharemgr.cluster.verbs import Verbs
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+SETTLE_S = 5.0
+"""How often it is looked for Bindings that nobody told of; one is looked up after twice as long."""
+
+
+class Service:
+    """replica.Core."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._metrics = Metrics()
+
+    def begin(self, kube: Kube) -> Session:
+        """See Core."""
+        config = self._config
+        assigner = Assigner(POLICIES[config.policy], keeps_choice=config.choice is Choice.FILTER)
+        binder = Binder(assigner, KubeApi(kube, config.bind_timeout_s), config.bind_timeout_s, monotonic)
+        retrying = Retrying(assigner, kube, self._metrics)
+
+        async def run() -> None:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(retrying.run())
+                tasks.create_task(_settle(binder.settle))
+
+        def told(tell: Callable[[str, T], None]) -> Callable[[str, T], None]:
+            def tell_both(kind: str, what: T) -> None:
+                tell(kind, what)
+                retrying.news()
+
+            return tell_both
+
+        return Session(
+            verbs=Verbs(assigner, binder, self._metrics).by_name,
+            sources=(
+                # Bound ones: what waits to be bound has no part in the ledger.
+                Source("/api/v1/pods", "spec.nodeName!=", _pod, assigner.pods_listed, told(assigner.pod_told)),
+                Source(ACCELERATOR_NODES, "", _node, assigner.nodes_listed, told(assigner.node_told)),
+            ),
+            run=run,
+            families=lambda: self._metrics.families(assigner, binder),
+        )
+
+    def families(self) -> Iterable[Metric]:
+        """See Core."""
+        return self._metrics.families(None, None)
+
+    def answered(self, verb: str, status: int) -> None:
+        """See Core."""
+        self._metrics.answers.labels(verb, str(status)).inc()
+
+
+async def _settle(settle: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await asyncio.sleep(SETTLE_S)
+        await settle()
+
+
+def _pod(thing: Json) -> SharePod | None:
+    """Those that have to do with GPUs: a cluster has many others."""
+    pod = _read(parse_pod, thing)
+    return pod if pod is not None and (pod.asks or pod.assignment is not None) else None
+
+
+def _node(thing: Json) -> AcceleratorNode | None:
+    return _read(parse_node, thing)
+
+
+def _read(parse: Callable[[object], T], thing: Json) -> T | None:
+    try:
+        return parse(thing)
+    except InvalidRequest as error:
+        # No API server has such a thing; were the rest not read on, nobody would get a GPU.
+        logger.error("left out: %s", error)
+        return None

@@ -1,0 +1,43 @@
+"""A real API server that knows AcceleratorNodes, certificates, and replicas of the assigner as real processes."""
+
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent.parent
+sys.path[:0] = [str(Path(__file__).parent), str(TESTS / "cluster")]
+
+from onenode.api_server import ApiServer, api_server  # noqa: E402
+from onenode.certificates import Authority  # noqa: E402
+from onenode.packages import NODE_PACKAGES, install, missing  # noqa: E402
+from replicas import Replicas  # noqa: E402
+
+CRD = TESTS.parent / "deploy/chart/crds/acceleratornodes.yaml"
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """The API server."""
+    with api_server(tmp_path_factory.mktemp("api-server")) as server:
+        # A controller's work: without it no pod is admitted.
+        for words in (("create", "serviceaccount", "default"), ("apply", f"--filename={CRD}")):
+            done = server.kubectl(*words)
+            assert done.returncode == 0, done.stderr
+        yield server
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Who signs for server and clients."""
+    install(missing({"openssl": NODE_PACKAGES["openssl"]}))
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+async def replicas(tmp_path: Path) -> AsyncIterator[Replicas]:
+    """Starts replicas; those that still run are killed at the end."""
+    async with AsyncExitStack() as stack:
+        yield Replicas(tmp_path, stack)

@@ -1,0 +1,56 @@
+"""What the command loads, and what it says where it cannot start."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *words], env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_nodes_manager_loads_nothing_of_the_clusters() -> None:
+    script = """
+import sys
+import edgeshare.cli.sharemgr
+loaded = [name for name in ("numpy", "aiohttp", "kubernetes", "sharemgr.cluster") if name in sys.modules]
+assert "sharemgr.node" in sys.modules
+assert not loaded, loaded
+"""
+    done = run("-c", script)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("missing", ["numpy", "aiohttp"])
+def test_a_missing_extra_is_said_in_a_line(missing: str) -> None:
+    script = f"""
+import sys
+sys.modules["{missing}"] = None
+sys.argv[1:] = ["sharemgr", "cluster"]
+from edgeshare.cli import main
+main()
+"""
+    done = run("-c", script)
+    assert done.returncode == 1
+    assert done.stderr == (f"edgeshare: edgeshare sharemgr cluster needs {missing}: pip install 'edgeshare[cluster]'\n")
+
+
+def test_what_it_cannot_start_with_is_said_in_a_line(tmp_path: Path) -> None:
+    command = ("-m", "edgeshare.cli", "sharemgr", "cluster")
+    done = run(*command)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "edgeshare: the pod has no service account in /var/run/secrets/kubernetes.io/serviceaccount: mount its token\n",
+    )
+    config = tmp_path / "config.yaml"
+    config.write_text("lease: assigner")
+    done = run(*command, "--config", str(config))
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"edgeshare: {config}: lease: ")
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,232 @@
+"""Replicas of the assigner as real processes, at a real API server."""
+
+import asyncio
+import json
+import re
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+from connection import Connection
+from onenode.api_server import ApiServer
+from onenode.certificates import Authority
+from replicas import Replica, Replicas
+
+NODES = "/apis/share.edge/v1alpha1/acceleratornodes"
+ASKED = {"Pod": {"metadata": {"uid": "1", "namespace": "default", "name": "a"}}, "NodeNames": ["n1"]}
+
+
+@pytest.fixture
+def lease(server: ApiServer, request: pytest.FixtureRequest) -> dict[str, str]:
+    """One that no other test has."""
+    return {"namespace": "default", "name": re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")}
+
+
+def holder(server: ApiServer, lease: dict[str, str]) -> str:
+    done = server.kubectl("get", "lease", lease["name"], f"--namespace={lease['namespace']}", "-o=json")
+    assert done.returncode == 0, done.stderr
+    found: Any = json.loads(done.stdout)
+    return str(found["spec"].get("holderIdentity", ""))
+
+
+async def both(replicas: Replicas, server: ApiServer, lease: dict[str, str]) -> tuple[Replica, Replica]:
+    """The one that leads, and the other."""
+    first = await replicas.start(kubeconfig=str(server.kubeconfig), lease=lease)
+    await first.until_ready()
+    second = await replicas.start(kubeconfig=str(server.kubeconfig), lease=lease)
+    await second.said("wants Lease")
+    return first, second
+
+
+async def test_one_of_two_answers_and_the_other_says_which(
+    replicas: Replicas, server: ApiServer, lease: dict[str, str]
+) -> None:
+    first, second = await both(replicas, server, lease)
+    assert (await first.ask("filter", ASKED))[0] == 200
+    held = await asyncio.to_thread(holder, server, lease)
+    why = await second.until_ready(503, held)
+    assert await second.ask("filter", ASKED) == (503, why)
+    assert why == f"this replica does not lead: {held} does\n"
+
+
+async def test_the_other_leads_when_the_first_is_killed(
+    replicas: Replicas, server: ApiServer, lease: dict[str, str]
+) -> None:
+    first, second = await both(replicas, server, lease)
+    before = await asyncio.to_thread(holder, server, lease)
+    await first.end(signal.SIGKILL)
+    # It is still the dead one's: it runs out.
+    assert await asyncio.to_thread(holder, server, lease) == before
+    await second.until_ready()
+    assert (await second.ask("filter", ASKED))[0] == 200
+
+
+async def test_one_that_was_stopped_past_its_time_does_not_answer_when_it_goes_on(
+    replicas: Replicas, server: ApiServer, lease: dict[str, str]
+) -> None:
+    first, second = await both(replicas, server, lease)
+    url = await first.url()
+    first.process.send_signal(signal.SIGSTOP)
+    await second.until_ready()
+    with Connection(url) as client:
+        # It is the first thing that it finds to do.
+        asked = asyncio.create_task(client.ask("/filter", json.dumps(ASKED).encode()))
+        await asyncio.to_thread(client.sent.wait, 60)
+        first.process.send_signal(signal.SIGCONT)
+        assert (await asked)[0] == 503
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_one_that_ends_leaves_the_lease_to_the_other(
+    replicas: Replicas, server: ApiServer, lease: dict[str, str], number: signal.Signals
+) -> None:
+    first, second = await both(replicas, server, lease)
+    before = await asyncio.to_thread(holder, server, lease)
+    assert await first.end(number) == 0
+    assert await asyncio.to_thread(holder, server, lease) != before
+    await second.until_ready()
+    assert (await second.ask("filter", ASKED))[0] == 200
+    assert not [line for replica in (first, second) for line in replica.lines if "Traceback" in line]
+
+
+async def test_one_that_was_waiting_ends_and_takes_nothing(
+    replicas: Replicas, server: ApiServer, lease: dict[str, str]
+) -> None:
+    first, second = await both(replicas, server, lease)
+    before = await asyncio.to_thread(holder, server, lease)
+    assert await second.end(signal.SIGTERM) == 0
+    assert await asyncio.to_thread(holder, server, lease) == before
+    assert (await first.ask("filter", ASKED))[0] == 200
+
+
+async def test_while_the_api_server_is_away_nobody_answers_and_then_a_new_term_begins(
+    replicas: Replicas, server: ApiServer, lease: dict[str, str], tmp_path: Path
+) -> None:
+    async with way_to(server, tmp_path) as way:
+        only = await replicas.start(kubeconfig=str(way.kubeconfig), lease=lease)
+        await only.until_ready()
+        await way.cut()
+        await only.said("this replica leads no more: the Lease was not renewed for 2 s")
+        status, why = await only.ask("filter", ASKED)
+        assert (status, why) == (503, "this replica does not lead: none does\n")
+        assert (await only.ready())[0] == 503
+        await way.mend()
+        await only.until_ready()
+        await only.said(f"objects read at {NODES}", times=2)
+        assert (await only.ask("filter", ASKED))[0] == 200
+    assert not [line for line in only.lines if "Traceback" in line]
+
+
+async def test_a_lease_that_another_was_given_ends_the_term_at_once(
+    replicas: Replicas, server: ApiServer, lease: dict[str, str]
+) -> None:
+    only = await replicas.start(kubeconfig=str(server.kubeconfig), lease=lease)
+    await only.until_ready()
+    patch = json.dumps({"spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 1}})
+    done = await asyncio.to_thread(
+        server.kubectl, "patch", "lease", lease["name"], "-n", "default", "--type=merge", f"--patch={patch}"
+    )
+    assert done.returncode == 0, done.stderr
+    await only.said("this replica leads no more: somebody holds the Lease")
+    # It never comes to renew it, so it is had again.
+    await only.said("this replica leads", times=3)
+    await only.until_ready()
+
+
+async def test_a_leader_answers_when_it_has_read_all(replicas: Replicas, server: ApiServer, tmp_path: Path) -> None:
+    authority = Authority(server.kubeconfig.parent / "pki")
+    url = yaml.safe_load(server.kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+    kubeconfig = authority.kubeconfig(tmp_path / "reader", url, "reader")
+    await asyncio.to_thread(allow, server, "pods")
+    only = await replicas.start(kubeconfig=str(kubeconfig))
+    await only.said("objects read at /api/v1/pods")
+    why = f"this replica leads, and is still reading {NODES}\n"
+    assert await only.until_ready(503) == why
+    assert await only.ask("filter", ASKED) == (503, why)
+    await asyncio.to_thread(allow, server, "acceleratornodes.share.edge")
+    await only.until_ready()
+    assert (await only.ask("filter", ASKED))[0] == 200
+
+
+def allow(server: ApiServer, resource: str) -> None:
+    name = resource.partition(".")[0]
+    for words in (
+        ("clusterrole", f"reads-{name}", "--verb=list,watch", f"--resource={resource}"),
+        ("clusterrolebinding", f"reads-{name}", f"--clusterrole=reads-{name}", "--user=reader"),
+    ):
+        done = server.kubectl("create", *words)
+        assert done.returncode == 0, done.stderr
+
+
+async def test_the_command_says_where_it_answers_and_ends(replicas: Replicas, server: ApiServer) -> None:
+    only = await replicas.start_command(kubeconfig=str(server.kubeconfig))
+    assert (await only.url()).startswith("http://127.0.0.1:")
+    await only.until_ready()
+    assert (await only.ask("filter", ASKED))[0] == 200
+    assert (await only.ask("filter", ["nonsense"]))[0] == 400
+    assert await only.end(signal.SIGTERM) == 0
+    assert not [line for line in only.lines if "Traceback" in line]
+
+
+class Way:
+    """To the API server, over which a replica goes; it can be cut."""
+
+    def __init__(self, kubeconfig: Path, host: str, port: int) -> None:
+        self.kubeconfig = kubeconfig
+        self._there = (host, port)
+        self._own: tuple[str, int] = ("127.0.0.1", 0)
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    @property
+    def url(self) -> str:
+        return f"https://{self._own[0]}:{self._own[1]}"
+
+    async def mend(self) -> None:
+        self._server = await asyncio.start_server(self._pass, *self._own)
+        self._own = self._server.sockets[0].getsockname()[:2]
+
+    async def cut(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for writer in self._writers:
+            writer.transport.abort()
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_there, to_there = await asyncio.open_connection(*self._there)
+        self._writers |= {writer, to_there}
+        await asyncio.gather(pump(reader, to_there), pump(from_there, writer))
+        self._writers -= {writer, to_there}
+
+
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+    except ConnectionError:
+        # It was cut.
+        pass
+    finally:
+        writer.close()
+
+
+@asynccontextmanager
+async def way_to(server: ApiServer, folder: Path) -> AsyncIterator[Way]:
+    config = yaml.safe_load(server.kubeconfig.read_text())
+    there = urlsplit(config["clusters"][0]["cluster"]["server"])
+    assert there.hostname is not None
+    assert there.port is not None
+    way = Way(folder / "kubeconfig", there.hostname, there.port)
+    await way.mend()
+    config["clusters"][0]["cluster"]["server"] = way.url
+    way.kubeconfig.write_text(yaml.safe_dump(config))
+    try:
+        yield way
+    finally:
+        await way.cut()

@@ -1,0 +1,119 @@
+"""A stand-in for the device plugins of all nodes: keeps each node's AcceleratorNode as its plugin would, a moment after
+pods came and went."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+
+from deviceplugin.accelerator_node import COLLECTION, accelerator_node
+from deviceplugin.ledger import Allocation, Owner, Terms
+from edgeshare.assignment import parse_assignment
+from edgeshare.errors import Unavailable
+from edgeshare.health import Health
+from edgeshare.kube import Kube
+from edgeshare.units import parse_request_percent, unit_id
+from manynodes.bound import Bound, BoundPods
+from manynodes.nodes import devices
+
+ALLOCATED_S = 0.1
+"""From a Binding until the kubelet has had the plugin hand out units."""
+RELEASED_S = 0.2
+"""From the end of a pod until the node's manager has let its allocation go."""
+
+AT_ONCE = 8
+AGAIN_S = 0.5
+MANAGER = "edgeshare-deviceplugin"
+
+
+class Plugins:
+    """Of all nodes at once. A node's object is written once for all that happened on it meanwhile."""
+
+    def __init__(self, kube: Kube, bound: BoundPods) -> None:
+        self._kube = kube
+        self._made: dict[str, dict[str, Allocation]] = {}
+        """By node and pod's uid."""
+        self._to_write: dict[str, None] = {}
+        self._more = asyncio.Event()
+        self._quiet = asyncio.Event()
+        self._due = 0
+        """Pods whose moment has not passed."""
+        self._writing = 0
+        bound.tell(self._bound, self._gone)
+
+    async def run(self) -> None:
+        """Write what is to be written, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(AT_ONCE):
+                group.create_task(self._write_on())
+
+    async def until_written(self) -> None:
+        """Return when all is written of what happened until now."""
+        while self._due or self._to_write or self._writing:
+            self._quiet.clear()
+            await self._quiet.wait()
+
+    def _bound(self, pod: Bound) -> None:
+        self._later(ALLOCATED_S, self._allocate, pod)
+
+    def _gone(self, pod: Bound) -> None:
+        self._later(RELEASED_S, self._release, pod)
+
+    def _later(self, after_s: float, what: Callable[[Bound], None], pod: Bound) -> None:
+        def now() -> None:
+            self._due -= 1
+            what(pod)
+            self._quiet.set()
+
+        self._due += 1
+        asyncio.get_running_loop().call_later(after_s, now)
+
+    def _allocate(self, pod: Bound) -> None:
+        there = self._made.setdefault(pod.node, {})
+        ids = self._ids(pod, there)
+        _, units = parse_request_percent(pod.percent)
+        there[pod.uid] = Allocation(
+            f"gpu-{pod.uid}",
+            frozenset(unit_id(gpu, unit) for gpu in ids for unit in range(units)),
+            "",
+            Owner("default", pod.name, "main", pod.uid),
+            Terms(units, memory_mib=pod.memory_mib),
+            memory_mib=pod.memory_mib,
+        )
+        self._changed(pod.node)
+
+    def _release(self, pod: Bound) -> None:
+        if self._made.get(pod.node, {}).pop(pod.uid, None) is not None:
+            self._changed(pod.node)
+
+    def _ids(self, pod: Bound, there: dict[str, Allocation]) -> tuple[str, ...]:
+        """The devices that the pod was assigned; without an assignment those of which most is left."""
+        if pod.assignment is not None:
+            return parse_assignment(pod.assignment)["main"]
+        count, _ = parse_request_percent(pod.percent)
+        taken = Counter(unit.partition("::")[0] for each in there.values() for unit in each.unit_ids)
+        gpus = sorted((device.id for device in devices(pod.node)), key=lambda gpu: taken[gpu])
+        return tuple(gpus[:count])
+
+    def _changed(self, node: str) -> None:
+        self._to_write[node] = None
+        self._more.set()
+
+    async def _write_on(self) -> None:
+        while True:
+            while not self._to_write:
+                self._more.clear()
+                await self._more.wait()
+            node = next(iter(self._to_write))
+            del self._to_write[node]
+            described = [(device, Health()) for device in devices(node)]
+            body = accelerator_node(node, node, described, list(self._made[node].values()))
+            self._writing += 1
+            try:
+                await asyncio.to_thread(self._kube.apply, f"{COLLECTION}/{node}", MANAGER, body)
+            except Unavailable:
+                # As the plugin does: an API server that is too busy is asked again.
+                await asyncio.sleep(AGAIN_S)
+                self._changed(node)
+            finally:
+                self._writing -= 1
+                self._quiet.set()

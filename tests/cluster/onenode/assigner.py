@@ -1,0 +1,109 @@
+"""The assigner on the node, as its users install it, with a scheduler of its own; and a machine of more GPUs."""
+
+import http.client
+import json
+from contextlib import ExitStack, closing
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from onenode.node import Node
+from onenode.pods import WAIT
+from onenode.release import NAME, install
+from onenode.waiting import until
+from simgpu.machine import Machine
+
+SCHEDULER = "edgeshare"
+SERVICE = f"{NAME}-assigner"
+HOST = f"{SERVICE}.{NAME}.svc"
+SECRET = f"{SERVICE}-tls"
+PORT = 9443
+METRICS_PORT = 9466  # the chart's
+METRICS_S = 5.0
+PREFIX = "edgeshare_assigner_"
+MACHINE = Path("/dev/shm/edgeshare-test-node-assigner")
+IN_NAMESPACE = f"--namespace={NAME}"
+PODS = ("pods", IN_NAMESPACE, f"--selector=app.kubernetes.io/name={SERVICE}")
+
+
+class Assigner:
+    """A context manager: while it is entered, pods that name the scheduler SCHEDULER go through the assigner, onto a
+    machine of so many simulated GPUs; afterwards the release is as it was."""
+
+    def __init__(self, node: Node, gpus: int) -> None:
+        self.machine = MACHINE
+        self._node = node
+        self._gpus = gpus
+        self._stack = ExitStack()
+
+    @property
+    def model(self) -> str:
+        """Of the GPUs, as labels spell it."""
+        (model,) = {gpu.name for gpu in Machine(self.machine).gpus()}
+        return model.replace(" ", "-")
+
+    def __enter__(self) -> Self:
+        with self._stack:
+            authority, certificate, key = self._node.issue("assigner", HOST)
+            files = {"tls.crt": certificate, "tls.key": key, "ca.crt": authority}
+            words = (f"--from-file={name}={path}" for name, path in files.items())
+            self._node.kubectl("create", IN_NAMESPACE, "secret", "generic", SECRET, *words)
+            self._stack.callback(self._node.kubectl, "delete", IN_NAMESPACE, "secret", SECRET)
+            self._stack.callback(install, self._node)
+            enabled = {"assigner": {"enabled": True, "tls": {"secretName": SECRET}}}
+            install(self._node, machine=MACHINE, gpus=self._gpus, more=enabled)
+            # One is ready: the leader.
+            wait = ("wait", "--for=jsonpath={.status.readyReplicas}=1", IN_NAMESPACE, f"deployment/{SERVICE}", WAIT)
+            self._node.kubectl(*wait)
+            address = self._node.kubectl(
+                "get", IN_NAMESPACE, f"service/{SERVICE}", "--output=jsonpath={.spec.clusterIP}"
+            )
+            self._stack.enter_context(self._node.second_scheduler(SCHEDULER, f"{address}:{PORT}", HOST))
+            self._stack = self._stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def figure(self, name: str) -> float:
+        """A metric of the replica that leads."""
+        return self._leader()[1][name]
+
+    def kill_leader(self) -> None:
+        """Kill it, and return when another process leads."""
+        before, _ = self._leader()
+        self._node.kill_container(before)
+        until(lambda: (leader := self._leads()) is not None and leader[0] != before, "another one leads")
+
+    def _leader(self) -> tuple[str, dict[str, float]]:
+        until(lambda: self._leads() is not None, "one leads")
+        found = self._leads()
+        assert found is not None
+        return found
+
+    def _leads(self) -> tuple[str, dict[str, float]] | None:
+        """The container that leads, and its metrics."""
+        pods = json.loads(self._node.kubectl("get", *PODS, "--output=json"))["items"]
+        for status in (pod["status"] for pod in pods):
+            for container in status.get("containerStatuses", ()):
+                figures = _figures(status.get("podIP", ""))
+                if figures.get("leading"):
+                    return container["containerID"], figures
+        return None
+
+
+def _figures(address: str) -> dict[str, float]:
+    """None where it does not answer."""
+    with closing(http.client.HTTPConnection(address, METRICS_PORT, timeout=METRICS_S)) as connection:
+        try:
+            connection.request("GET", "/metrics")
+            text = connection.getresponse().read().decode()
+        except OSError:
+            return {}
+    families = text_string_to_metric_families(text)
+    samples = (sample for family in families for sample in family.samples if not sample.labels)
+    return {sample.name.removeprefix(PREFIX): sample.value for sample in samples}

@@ -1,0 +1,49 @@
+"""The cluster of nodes that exist by name alone, on which the assigner is measured."""
+
+import asyncio
+from pathlib import Path
+
+from manynodes import nodes, pods
+from manynodes.api import api
+from manynodes.bound import BoundPods
+from manynodes.cluster import cluster
+from manynodes.plugins import Plugins
+
+from deviceplugin.accelerator_node import COLLECTION
+from edgeshare.kube import Kube
+
+NODES = 20
+PODS = 60
+BOUND_S = 120
+
+
+async def test_accelerator_nodes_tell_of_the_pods_that_are_bound_and_of_no_others(tmp_path: Path) -> None:
+    with cluster(tmp_path) as made:
+        server = made.server
+        pair = server.authority.issue("test", "test", group="system:masters")
+        kube = Kube.from_kubeconfig(server.kubeconfig)
+        async with api(server.url, server.authority.certificate, *pair) as calls, asyncio.TaskGroup() as group:
+
+            async def allocated() -> set[str]:
+                return {
+                    each["pod"]["uid"]
+                    for node in await calls.items(COLLECTION)
+                    for each in node["status"]["allocations"]
+                }
+
+            await calls.post_all(each for name in nodes.names(NODES) for each in nodes.objects(name))
+            bound = BoundPods(kube)
+            plugins = Plugins(kube, bound)
+            bound.start()
+            writing = group.create_task(plugins.run())
+            await calls.post_all(pods.pods("some", PODS))
+            made.start_scheduler(None)
+            assert await bound.until(PODS, BOUND_S)
+            await plugins.until_written()
+            assert await allocated() == bound.pods.keys()
+            await calls.delete_all(pods.COLLECTION)
+            assert await bound.until(0, BOUND_S)
+            await plugins.until_written()
+            assert not await allocated()
+            bound.stop()
+            writing.cancel()

@@ -1,0 +1,411 @@
+"""What the assigner makes of a pod's JSON: what it asks for, and what can never be had."""
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from edgeshare.errors import InvalidRequest
+from sharemgr.cluster.pods import SharePod, parse_pod, peak
+from sharemgr.cluster.request import Ask
+
+T = TypeVar("T")
+PERCENT, MEMORY = "edge/gpu-percent", "edge/gpu-memory-mib"
+
+
+def container(name: str, percent: object, memory_mib: object = None, **others: object) -> dict[str, Any]:
+    limits = {PERCENT: percent} if memory_mib is None else {PERCENT: percent, MEMORY: memory_mib}
+    return {"name": name, "resources": {"limits": limits}, **others}
+
+
+def pod(*containers: object, init: object = (), **others: Any) -> SharePod:
+    return parse_pod(pod_json(*containers, init=list(init) if isinstance(init, tuple) else init, **others))
+
+
+def pod_json(*containers: object, init: object = None, **metadata: object) -> dict[str, Any]:
+    named = {"uid": "u", "namespace": "d", "name": "p", **metadata}
+    return {"metadata": named, "spec": {"initContainers": init, "containers": list(containers)}}
+
+
+def sidecar(name: str, percent: object, memory_mib: object = None) -> dict[str, Any]:
+    return container(name, percent, memory_mib, restartPolicy="Always")
+
+
+@pytest.mark.parametrize(
+    ("quantity", "ask"),
+    [
+        ("1", Ask(1, 1)),
+        ("99", Ask(1, 99)),
+        ("5e1", Ask(1, 50)),
+        ("+50", Ask(1, 50)),
+        (50, Ask(1, 50)),
+        ("100", Ask(1, 100)),
+        ("1k", Ask(10, 100)),
+        ("16e2", Ask(16, 100)),
+        ("1600", Ask(16, 100)),
+    ],
+)
+def test_a_part_of_a_gpu_or_1_to_16_whole_ones_can_be_asked_for(quantity: object, ask: Ask) -> None:
+    asking = pod(container("main", quantity))
+    assert asking.fault == ""
+    assert asking.request.asks == (ask,)
+    assert asking.asks
+
+
+@pytest.mark.parametrize(
+    "quantity",
+    [
+        "101",
+        "150",
+        "1601",
+        "1700",
+        "2k",
+        "9E",
+        "1Ki",
+        "99999999999999999999e99",
+        "0.5",
+        "500m",
+        "-1",
+        "",
+        " 50",
+        "٥٠",
+        "fifty",
+        "50%",
+        "1e-1",
+        "50\n",
+        True,
+        None,
+        0.5,
+        -5,
+        10**30,
+        ["50"],
+        {"a": 1},
+    ],
+)
+def test_any_other_percent_is_a_fault_that_names_container_resource_and_value(quantity: object) -> None:
+    asking = pod(container("main", quantity))
+    assert asking.fault.startswith(f"container main: {PERCENT}")
+    assert asking.fault.isprintable()
+    assert len(asking.fault) < 400
+    assert asking.request.asks == () == asking.containers
+    assert asking.asks
+
+
+def test_what_is_wrong_is_told_with_its_value() -> None:
+    assert "150 percent cannot be granted: ask for 1 to 99" in pod(container("main", "150")).fault
+    assert "is '0.5': expected a whole number" in pod(container("main", "0.5")).fault
+
+
+@pytest.mark.parametrize("memory", ["0", "-1", "0.5", "16777217", "1Ti", "", None, "8,192", True, [], 10**40])
+def test_memory_that_no_gpu_has_is_a_fault_that_names_it(memory: object) -> None:
+    asked = container("main", "50", "1")
+    asked["resources"]["limits"][MEMORY] = memory
+    fault = pod(asked).fault
+    assert fault.startswith(f"container main: {MEMORY} is ")
+    assert fault.isprintable()
+
+
+def test_memory_is_counted_in_mib_up_to_what_no_gpu_has() -> None:
+    assert pod(container("main", "50", "8Ki")).request.asks == (Ask(1, 50, 8192),)
+    assert pod(container("main", "200", "16777216")).request.asks == (Ask(2, 100, 1 << 24),)
+
+
+def test_who_asks_for_no_gpu_asks_for_nothing() -> None:
+    for asking in (
+        pod(),
+        pod(container("main", "0")),
+        pod({"name": "main"}),
+        pod({"name": "main", "resources": {"limits": {"cpu": "1"}}}),
+    ):
+        assert not asking.asks
+        assert asking.request.asks == ()
+
+
+def test_each_container_that_stays_has_an_ask_of_its_own_in_the_kubelets_order() -> None:
+    asking = pod(container("a", "30"), {"name": "b"}, container("c", "200"), init=(sidecar("s", "10"),))
+    assert asking.request.asks == (Ask(1, 10), Ask(1, 30), Ask(2, 100))
+    assert [[each.name for each in group] for group in asking.containers] == [["s"], ["a"], ["c"]]
+
+
+def test_a_pod_that_needs_over_16_gpus_is_a_fault() -> None:
+    assert pod(container("a", "1000"), container("b", "600")).fault == ""
+    for others in ("601", "700", "600"):
+        fault = pod(container("a", "1000"), container("b", others), container("c", "50")).fault
+        assert fault
+    assert "1650 units in sum: no node has over 16 GPUs" in fault
+
+
+def test_an_init_containers_units_go_to_the_next_that_stays() -> None:
+    asking = pod(container("a", "40"), container("b", "30"), init=(container("i", "40"), container("j", "10")))
+    assert asking.request.asks == (Ask(1, 40), Ask(1, 30))
+    assert [[each.name for each in group] for group in asking.containers] == [["i", "j", "a"], ["b"]]
+    alone = pod({"name": "main"}, init=(container("i", "40"), container("j", "70")))
+    assert alone.request.asks == (Ask(1, 70),)
+    larger = pod(container("a", "40"), init=(container("i", "70"),))
+    assert larger.request.asks == (Ask(1, 70),)
+    smaller = pod(container("a", "200"), init=(container("i", "70"),))
+    assert smaller.request.asks == (Ask(2, 100),)
+    assert json.loads(smaller.assign([["g", "h"]])) == {"i": ["g"], "a": ["g", "h"]}
+
+
+def test_an_init_container_after_one_that_stays_has_units_beside_it() -> None:
+    before = pod(container("a", "50"), init=(sidecar("s", "50"), container("i", "50")))
+    assert before.request.asks == (Ask(1, 50), Ask(1, 50))
+    assert [[each.name for each in group] for group in before.containers] == [["s"], ["i", "a"]]
+    last = pod(init=(sidecar("s", "50"), container("i", "60")))
+    assert last.request.asks == (Ask(1, 50), Ask(1, 60))
+
+
+@pytest.mark.parametrize(
+    ("init", "main"),
+    [
+        ([container("i", "70")], [container("a", "40"), container("b", "30")]),
+        ([container("i", "100"), sidecar("s", "50")], [container("a", "40")]),
+        ([container("i", "200")], [container("a", "100")]),
+        ([container("i", "200")], [container("a", "40")]),
+        ([container("i", "200"), container("j", "100")], [container("a", "200")]),
+    ],
+)
+def test_an_init_container_that_would_leave_units_to_who_knows_whom_is_a_fault(
+    init: list[Any], main: list[Any]
+) -> None:
+    fault = pod(*main, init=tuple(init)).fault
+    assert fault.startswith("init container i asks for ")
+    assert "ask for as many" in fault
+
+
+def test_those_with_a_gpu_in_common_name_their_memory_all_or_none() -> None:
+    fault = pod(container("a", "40"), init=(container("i", "40", "100"),)).fault
+    assert f"containers i and a have a GPU in common: name {MEMORY} for all of them or for none" == fault
+    labels = {"edge/gpu-affinity": "team"}
+    assert "a and b" in pod(container("a", "40", "7"), container("b", "40"), labels=labels).fault
+    apart = pod(container("a", "40", "100"), container("b", "40"), init=(container("i", "40", "300"),))
+    assert apart.request.asks == (Ask(1, 40, 300), Ask(1, 40))
+
+
+def test_containers_of_an_affinity_have_one_ask_with_what_they_have_at_a_time() -> None:
+    labels = {"edge/gpu-affinity": "team"}
+    asking = pod(
+        container("a", "40", "500"), container("b", "30", "500"), labels=labels, init=(container("i", "20", "9"),)
+    )
+    assert asking.request.asks == (Ask(1, 70, 1000),)
+    assert asking.request.affinity == "d/team"
+    beside = pod(container("a", "40"), labels=labels, init=(sidecar("s", "50"), container("i", "50")))
+    assert beside.request.asks == (Ask(1, 100),)
+    assert json.loads(beside.assign([["g"]])) == {"s": ["g"], "i": ["g"], "a": ["g"]}
+
+
+def test_an_affinity_is_of_its_namespace_and_an_exclusion_is_of_the_cluster() -> None:
+    labels = {"edge/gpu-affinity": "x", "edge/gpu-exclusion": "y"}
+    one, other = (pod(container("a", "1"), labels=labels, namespace=each).request for each in ("one", "other"))
+    assert (one.affinity, other.affinity) == ("one/x", "other/x")
+    assert one.exclusion == other.exclusion == "y"
+    none = pod(container("a", "1"), labels={"edge/gpu-affinity": "", "edge/gpu-exclusion": ""}).request
+    assert (none.affinity, none.exclusion) == ("", "")
+
+
+@pytest.mark.parametrize("percents", [("100",), ("300",), ("50", "200"), ("50", "51"), ("99", "1", "1")])
+def test_an_affinity_with_more_than_a_part_of_a_gpu_is_a_fault(percents: tuple[str, ...]) -> None:
+    containers = [container(f"c{place}", percent) for place, percent in enumerate(percents)]
+    assert pod(*containers).fault == ""
+    fault = pod(*containers, labels={"edge/gpu-affinity": "team"}).fault
+    assert "edge/gpu-affinity" in fault
+    assert "c0" in fault or "c1" in fault
+
+
+def test_models_are_those_named_as_the_node_label_spells_them() -> None:
+    asking = pod(container("a", "1"), annotations={"edge/gpu-model": "Tesla-T4, NVIDIA-A10,Tesla-T4"})
+    assert asking.request.models == {"Tesla-T4", "NVIDIA-A10"}
+    assert pod(container("a", "1")).request.models == frozenset()
+
+
+@pytest.mark.parametrize(
+    "models", ["", ",", "T4,", "Tesla T4", "-T4", "T4%", "a\nb", "x" * 64, "١", "\ud800", 5, [], {}, "T4," * 10_000]
+)
+def test_a_model_that_no_node_can_have_is_a_fault_that_names_the_annotation(models: object) -> None:
+    fault = pod(container("a", "1"), annotations={"edge/gpu-model": models}).fault
+    if models == 5:
+        assert fault == ""
+    else:
+        assert fault.startswith("annotation edge/gpu-model is ")
+        assert fault.isprintable()
+        assert len(fault) < 300
+
+
+def test_up_to_16_models_can_be_named() -> None:
+    named = [f"m{number}" for number in range(17)]
+    assert pod(container("a", "1"), annotations={"edge/gpu-model": ",".join(named[:16])}).fault == ""
+    assert "names 17 models" in pod(container("a", "1"), annotations={"edge/gpu-model": ",".join(named)}).fault
+
+
+def test_what_is_known_of_a_pod_is_kept_whatever_it_asks_for() -> None:
+    told = pod_json(container("a", "150"), resourceVersion="7", annotations={"edge/gpu-assignment": "lies"})
+    told["spec"] |= {"nodeName": "n", "priority": -5}
+    told["status"] = {"phase": "Failed"}
+    parsed = parse_pod(told)
+    assert (parsed.uid, str(parsed), parsed.version, parsed.node) == ("u", "d/p", "7", "n")
+    assert (parsed.priority, parsed.is_over, parsed.assignment) == (-5, True, "lies")
+    assert parsed.fault
+
+
+def test_what_is_assigned_is_read_by_ask_and_nonsense_is_told() -> None:
+    asking = pod(
+        container("a", "200"), container("b", "5"), annotations={"edge/gpu-assignment": '{"a":["g","h"],"b":["g"]}'}
+    )
+    assert [[(each.name, gpus) for each, gpus in group] for group in asking.assigned()] == [
+        [("a", ("g", "h"))],
+        [("b", ("g",))],
+    ]
+    for wrong in ("", "{}", "[]", '{"a":["g"],"b":["g"]}', '{"a":["g","h"]}', '{"a":["g","g"],"b":["g"]}', "[" * 9999):
+        with pytest.raises(InvalidRequest, match="edge/gpu-assignment") as caught:
+            pod(container("a", "200"), container("b", "5"), annotations={"edge/gpu-assignment": wrong}).assigned()
+        assert str(caught.value).isprintable()
+    with pytest.raises(InvalidRequest, match="without annotation"):
+        pod(container("a", "1")).assigned()
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        None,
+        [],
+        "pod",
+        5,
+        {},
+        {"metadata": None},
+        {"metadata": {"name": "p"}},
+        {"metadata": {"uid": "u"}},
+        {"metadata": []},
+        {"metadata": {"uid": 5, "name": "p"}},
+        pod_json(name="a\nb"),
+        pod_json(name="\ud800"),
+        pod_json(uid="u" * 254),
+        pod_json() | {"spec": 5},
+        pod_json() | {"status": "Running"},
+        pod_json(labels=[]),
+    ],
+)
+def test_what_is_no_pod_is_an_invalid_request_in_one_line(thing: object) -> None:
+    with pytest.raises(InvalidRequest, match="expected") as caught:
+        parse_pod(thing)
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("containers", [5, True, "ab", {"a": 1}, [5], ["a"], [None], [{"resources": 5}]])
+def test_containers_that_are_none_are_a_fault(containers: object) -> None:
+    told = pod_json()
+    for key in ("containers", "initContainers"):
+        fault = parse_pod(told | {"spec": {key: containers}}).fault
+        assert fault.startswith("expected ")
+        assert fault.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most"),
+    [
+        ([], 0),
+        ([(5, True), (6, True)], 11),
+        ([(9, False), (5, True), (3, True)], 9),
+        ([(9, False), (5, True), (5, True)], 10),
+        ([(5, True), (9, False), (3, True)], 14),
+        ([(5, False), (9, False)], 9),
+    ],
+)
+def test_the_peak_is_what_runs_at_a_time(sizes: list[tuple[int, bool]], most: int) -> None:
+    assert peak(sizes) == most
+
+
+SCALARS = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["50", "1k", "100", "0"])
+)
+KEYS = st.text(max_size=3) | st.sampled_from(
+    [
+        "metadata",
+        "spec",
+        "status",
+        "uid",
+        "name",
+        "namespace",
+        "annotations",
+        "labels",
+        "containers",
+        "initContainers",
+        "resources",
+        "limits",
+        "restartPolicy",
+        "priority",
+        "phase",
+        "nodeName",
+        PERCENT,
+        MEMORY,
+        "edge/gpu-affinity",
+        "edge/gpu-model",
+        "edge/gpu-exclusion",
+        "edge/gpu-assignment",
+        "resourceVersion",
+    ]
+)
+JSON = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=12
+)
+
+
+def paths(thing: object, here: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    items = list(thing.items() if isinstance(thing, dict) else enumerate(thing) if isinstance(thing, list) else ())
+    return [here, *(path for key, inner in items for path in paths(inner, (*here, key)))]
+
+
+def a_whole_pod() -> dict[str, Any]:
+    told = pod_json(
+        container("a", "40", "100"),
+        init=[sidecar("s", "10", "100"), container("i", "10", "50")],
+        labels={"edge/gpu-affinity": "x", "edge/gpu-exclusion": "y"},
+        annotations={"edge/gpu-model": "T4", "edge/gpu-assignment": '{"a":["g"],"i":["g"],"s":["g"]}'},
+        resourceVersion="1",
+    )
+    told["spec"] |= {"nodeName": "n", "priority": 1}
+    return told | {"status": {"phase": "Running"}}
+
+
+PATHS = paths(a_whole_pod())
+
+
+def tried(call: Callable[[], T]) -> tuple[T | None, str]:
+    """What it returns, or why the request is invalid."""
+    try:
+        return call(), ""
+    except InvalidRequest as error:
+        return None, str(error)
+
+
+@given(st.sampled_from(PATHS), JSON)
+@example((), float("nan"))
+@example(("spec", "containers"), 5)
+@example(("spec", "containers", 0, "resources", "limits", PERCENT), 10**4000)
+@example(("spec", "containers", 0, "name"), "a\nb")
+def test_anything_at_any_place_of_a_pod_is_read_or_told_in_one_line(path: tuple[str | int, ...], thing: object) -> None:
+    told: Any = a_whole_pod()
+    if not path:
+        told = thing
+    else:
+        inner = told
+        for key in path[:-1]:
+            inner = inner[key]
+        inner[path[-1]] = thing
+    parsed, wrong = tried(lambda: parse_pod(told))
+    assert wrong.isprintable()
+    if parsed is not None:
+        assert parsed.fault.isprintable()
+        assert not (parsed.fault and parsed.request.asks)
+        assert len(parsed.request.asks) == len(parsed.containers)
+        assert tried(parsed.assigned)[1].isprintable()
+
+
+@given(JSON)
+def test_any_json_is_a_pod_or_told_in_one_line(thing: object) -> None:
+    parsed, wrong = tried(lambda: parse_pod(thing))
+    assert wrong.isprintable()
+    assert parsed is None or parsed.fault.isprintable()
