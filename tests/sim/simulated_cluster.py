@@ -50,6 +50,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.loop = JumpingLoop()
+        self.loop.set_exception_handler(self._went_wrong)
         self.log = Log(self.loop.time)
         self.server = ApiServer(self.loop, self.log, self._bound, self._deleting)
         self.nodes: dict[str, SimulatedNode] = {}
@@ -75,15 +76,11 @@ class World:
             self.failure = self.failure or error
 
     def later(self, after_s: float, do: Callable[..., object], *what: object) -> None:
-        """Does it then."""
+        """Does it then; what goes wrong in it fails the run."""
+        self.loop.call_later(after_s, do, *what)
 
-        def done() -> None:
-            try:
-                do(*what)
-            except AssertionError as error:
-                self.failure = self.failure or error
-
-        self.loop.call_later(after_s, done)
+    def _went_wrong(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        self.failure = self.failure or context.get("exception") or AssertionError(context["message"])
 
     def fail(self, why: str) -> None:
         """Says what must not be."""

@@ -1,5 +1,6 @@
 """A simulated node: its kubelet, its plugin, and what the plugin tells of it."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING
 from simulated_api import Pod, gpu_needs
 
 from edgeshare.devices import Accelerator
+from edgeshare.names import GPU_ASSIGNMENT
 from sharemgr.cluster.accelerators import parse_node
 
 if TYPE_CHECKING:
@@ -182,10 +184,10 @@ class SimulatedNode:
 
 def containers_of(pod: Pod, totals_mib: dict[str, int]) -> Iterator[tuple[str, tuple[str, ...], int, int]]:
     """Name, GPUs, percent and MiB of each."""
-    for container, gpus in pod.parsed.assigned():
-        yield (
-            container.name,
-            gpus,
-            container.percent,
-            container.memory_mib or (totals_mib[gpus[0]] * min(container.percent, 100) // 100),
-        )
+    assignment = json.loads(pod.json["metadata"]["annotations"][GPU_ASSIGNMENT])
+    spec = pod.json["spec"]
+    for container in [*spec.get("initContainers", []), *spec["containers"]]:
+        limits, gpus = container["resources"]["limits"], assignment[container["name"]]
+        percent = int(limits["edge/gpu-percent"])
+        default_mib = totals_mib[gpus[0]] * min(percent, 100) // 100
+        yield container["name"], tuple(gpus), percent, int(limits.get("edge/gpu-memory-mib", default_mib))
