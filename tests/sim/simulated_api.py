@@ -275,10 +275,10 @@ class Client:
 
 def gpu_needs(pod: dict[str, Any], totals_mib: dict[str, int]) -> dict[str, tuple[int, int]]:
     """Units and MiB that a pod has of each GPU by its annotation, at its most: of plain init containers one runs at a
-    time, and none of them beside the others."""
+    time, beside those that were started before it and stay."""
     assignment = json.loads(pod["metadata"]["annotations"][GPU_ASSIGNMENT])
-    along: dict[str, list[int]] = {}
-    alone: dict[str, list[int]] = {}
+    staying: dict[str, tuple[int, int]] = {}
+    most: dict[str, tuple[int, int]] = {}
     spec = pod["spec"]
     for container in [*spec.get("initContainers", []), *spec["containers"]]:
         limits = container["resources"]["limits"]
@@ -288,17 +288,9 @@ def gpu_needs(pod: dict[str, Any], totals_mib: dict[str, int]) -> dict[str, tupl
         for gpu in devices:
             units = min(percent, 100)
             mib = int(limits.get("edge/gpu-memory-mib", totals_mib[gpu] * units // 100))
+            before, so_far = staying.get(gpu, (0, 0)), most.get(gpu, (0, 0))
+            now = (before[0] + units, before[1] + mib)
+            most[gpu] = (max(so_far[0], now[0]), max(so_far[1], now[1]))
             if container in spec["containers"] or container.get("restartPolicy") == "Always":
-                have = along.setdefault(gpu, [0, 0])
-                have[0], have[1] = have[0] + units, have[1] + mib
-            else:
-                have = alone.setdefault(gpu, [0, 0])
-                have[0], have[1] = max(have[0], units), max(have[1], mib)
-    none = [0, 0]
-    return {
-        gpu: (
-            max(along.get(gpu, none)[0], alone.get(gpu, none)[0]),
-            max(along.get(gpu, none)[1], alone.get(gpu, none)[1]),
-        )
-        for gpu in {**along, **alone}
-    }
+                staying[gpu] = now
+    return most

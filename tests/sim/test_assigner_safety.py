@@ -42,7 +42,8 @@ def pod_body(rng: random.Random, uid: str, name: str) -> dict[str, Any]:
         if rng.random() < 0.4:
             spec["initContainers"].insert(0, container(rng, "before", 10, capped))
         if rng.random() < 0.4:
-            spec["initContainers"].append(container(rng, "beside", 10, capped) | {"restartPolicy": "Always"})
+            place = part % 2 * len(spec["initContainers"])
+            spec["initContainers"].insert(place, container(rng, "beside", 10, capped) | {"restartPolicy": "Always"})
     elif kind < 0.52:
         spec["containers"] = [container(rng, "main", 150, capped)]
     if rng.random() < 0.1 and kind >= 0.15:
@@ -107,8 +108,15 @@ def bursts(world: World, busy_s: float) -> None:
             world.later(rng.uniform(1, busy_s), node.loses_node)
 
 
-def could_hold(world: World, pod: Pod) -> list[str]:
-    """The GPUs that would do for a pod with one container, in truth."""
+def is_at_least(has: dict[str, tuple[int, int]], needs: dict[str, tuple[int, int]]) -> bool:
+    """Whether the one has as much of the same GPUs as the other needs."""
+    return has.keys() == needs.keys() and all(
+        has[gpu][0] >= units and has[gpu][1] >= mib for gpu, (units, mib) in needs.items()
+    )
+
+
+def could_hold(world: World, pod: Pod, held: dict[str, dict[str, tuple[int, int]]]) -> list[str]:
+    """The GPUs that would do for a pod with one container, by what the others have."""
     request = pod.parsed.request
     if pod.parsed.fault or len(request.asks) != 1 or request.asks[0].devices != 1:
         return []
@@ -118,13 +126,13 @@ def could_hold(world: World, pod: Pod) -> list[str]:
         gpu
         for other in bound
         if request.affinity and other.parsed.request.affinity == request.affinity
-        for gpu in gpu_needs(other.json, world.memory_mib)
+        for gpu in held[other.uid]
     }
     found = []
     for node in world.nodes.values():
         for gpu, (model, total_mib) in node.gpus.items():
-            there = [other for other in bound if gpu in gpu_needs(other.json, world.memory_mib)]
-            needs = [gpu_needs(other.json, world.memory_mib)[gpu] for other in there]
+            there = [other for other in bound if gpu in held[other.uid]]
+            needs = [held[other.uid][gpu] for other in there]
             if (
                 sum(units for units, _ in needs) + ask.units <= 100
                 and sum(mib for _, mib in needs) + (ask.memory_mib or total_mib * ask.units // 100) <= total_mib
@@ -143,25 +151,29 @@ def check_books(world: World) -> None:
     if books.flagged:
         world.fail(f"flagged: {books.flagged}")
     true = {pod.uid: gpu_needs(pod.json, world.memory_mib) for pod in world.bound_pods()}
-    for uid, needs in true.items():
-        holding = ledger.bound(uid)
-        believed = {take.gpu_id: (take.units, take.memory_mib) for take in holding.takes} if holding else {}
-        if believed != needs:
-            world.fail(f"{uid} has {needs}, and is believed to have {believed}")
+    believed: dict[str, dict[str, tuple[int, int]]] = {}
+    for pod in world.bound_pods():
+        needs, holding = true[pod.uid], ledger.bound(pod.uid)
+        has = {take.gpu_id: (take.units, take.memory_mib) for take in holding.takes} if holding else {}
+        believed[pod.uid] = has
+        # What an init container leaves to one container counts for no other: a little more than it ever has.
+        if has != needs and not ("initContainers" in pod.json["spec"] and is_at_least(has, needs)):
+            world.fail(f"{pod.uid} has {needs}, and is believed to have {has}")
     if books.pods != len(true) or world.leader.binder.in_doubt:
         world.fail(f"{len(true)} pods are bound, believed are {books.pods}, in doubt {world.leader.binder.in_doubt}")
     for node in world.nodes.values():
         there = ledger.node(node.name)
         assert there is not None
         for gpu in there.inventory.gpus:
-            units, mib = (sum(needs[gpu.id][i] for needs in true.values() if gpu.id in needs) for i in (0, 1))
+            held = [has[gpu.id] for has in believed.values() if gpu.id in has]
+            units, mib = sum(units for units, _ in held), sum(mib for _, mib in held)
             if there.free(gpu) != (100 - units, gpu.memory_mib - mib):
                 world.fail(f"of {gpu.id} {units} units and {mib} MiB are held, believed free are {there.free(gpu)}")
     for pod in [pod for pod in world.server.pods.values() if not pod.parsed.node]:
         world.facts.waiting += 1
         if not world.said.get(pod.uid):
             world.fail(f"pod {pod.parsed} ({pod.uid}) waits, and nobody says why")
-        if fitting := could_hold(world, pod):
+        if fitting := could_hold(world, pod, believed):
             world.fail(f"pod {pod.parsed} ({pod.uid}) waits ({world.said[pod.uid]}), and would fit {fitting}")
 
 
