@@ -68,9 +68,10 @@ class Verbs:
         for node, proposed in args.victims.items():
             uids = [each.uid for each in proposed.pods or ()]
             chosen = victims(self._assigner.books, pod, node, uids)
-            if chosen is not None:
-                # It fits the GPUs as they are: what kube-scheduler takes away is for something else.
-                of_node = chosen or uids
+            # Where it fits the GPUs as they are, what kube-scheduler takes away is for something else.
+            of_node = None if chosen is None else chosen or uids
+            # kube-scheduler takes no node for an answer of which nobody has to go.
+            if of_node:
                 found[node] = {
                     "Pods": [{"UID": uid} for uid in of_node],
                     "NumPDBViolations": proposed.violations,

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from onenode.assigner import SCHEDULER, Assigner
+from onenode.assigner import MACHINE, SCHEDULER, Assigner
 from onenode.given import listed, shares
 from onenode.gpu_watch import GpuWatch
+from onenode.layout import NODE_NAME
 from onenode.node import Node
 from onenode.pods import Manifest, Pods, container, pod
 from onenode.pods_watch import PodsWatch
@@ -38,6 +39,7 @@ def asks(name: str, percent: int, *args: str, **metadata: Any) -> Manifest:
     """A pod that the assigner is asked about."""
     made = pod(name, [container(name, "main", *args, limits={GPU_PERCENT: percent})])
     made["spec"]["schedulerName"] = SCHEDULER
+    made["spec"]["volumes"][0]["hostPath"]["path"] = str(MACHINE)
     for key, value in metadata.items():
         made["metadata"].setdefault(key, {}).update(value)
     return made
@@ -48,6 +50,12 @@ def assigned(node: Node) -> dict[str, set[str]]:
     items = json.loads(node.kubectl("get", "pods", "-o", "json"))["items"]
     noted = {each["metadata"]["name"]: each["metadata"].get("annotations", {}).get(GPU_ASSIGNMENT) for each in items}
     return {name: set(parse_assignment(text)["main"]) for name, text in noted.items() if text is not None}
+
+
+def places(node: Node) -> list[int]:
+    """Where the GPUs of this machine stand among the node's: those of the one before are told of as gone."""
+    status = json.loads(node.kubectl("get", "acceleratornode", NODE_NAME, "--output=json"))["status"]
+    return [place for place, device in enumerate(status["devices"]) if device["healthy"]]
 
 
 def condition(pods: Pods, name: str) -> str:
@@ -69,7 +77,10 @@ def test_mixed_pods_get_the_gpus_they_were_assigned_and_no_gpu_holds_more_than_i
             if end.pod in percents:
                 ended[end.pod] = end
     assert {name: end.why for name, end in ended.items() if not end.succeeded} == {}
-    assert watch.seen == assigned(node)
+    gpus = assigned(node)
+    assert watch.seen.keys() == gpus.keys()
+    # Of whole GPUs its program uses the first.
+    assert {name: seen for name, seen in watch.seen.items() if not seen <= gpus[name]} == {}
     assert max(watch.peaks.values()) <= 100, watch.at_peak
     assert len([gpu for gpu, peak in watch.peaks.items() if peak > 50]) == GPUS
     pods.delete(*percents)
@@ -86,17 +97,19 @@ def test_what_fits_only_in_sum_waits_with_the_reason_and_comes_when_something_is
     pods.create(*(asks(name, percent, *BURN) for name, percent in holders.items()))
     pods.wait(RUNNING, *holders)
     assert sorted(map(len, assigned(node).values())) == [1] * GPUS
+    first, *_, last = places(node)
     # Of the node 160 units are free, so that kube-scheduler alone would take both.
     for name, percent in (("half", 50), ("most", 70)):
         pods.create(asks(name, percent, *BURN))
         pods.wait("jsonpath={.status.conditions[0].reason}=Unschedulable", name)
         said = condition(pods, name)
-        assert f"{percent} units of one GPU: gpu 0: 40 of 100 units free, " in said
-        assert "gpu 3: 40 of 100 units free, " in said
+        assert f"{percent} units of one GPU: gpu 0: " in said
+        assert f"gpu {first}: 40 of 100 units free, " in said
+        assert f"gpu {last}: 40 of 100 units free, " in said
         assert "%" not in said
     pods.delete("holder-2")
     pods.wait(RUNNING, "half")
-    assert "gpu 0: 40 of 100 units free" in condition(pods, "most")
+    assert "40 of 100 units free" in condition(pods, "most")
     pods.delete("half")
     pods.wait(RUNNING, "most")
 
@@ -129,12 +142,12 @@ def test_affinity_and_exclusion_say_who_shares_a_gpu(assigner: Assigner, node: N
 
 def test_a_pod_of_a_model_that_no_node_has_waits_and_one_of_ours_runs(assigner: Assigner, pods: Pods) -> None:
     pods.create(
-        asks("elsewhere", 10, *BURN, annotations={"edge/gpu-model": "Tesla-T4"}),
-        asks("here", 10, *BURN, annotations={"edge/gpu-model": f"Tesla-T4,{assigner.model}"}),
+        asks("elsewhere", 10, *BURN, annotations={"edge/gpu-model": "NVIDIA-H100"}),
+        asks("here", 10, *BURN, annotations={"edge/gpu-model": f"NVIDIA-H100,{assigner.model}"}),
     )
     pods.wait(RUNNING, "here")
     pods.wait("jsonpath={.status.conditions[0].reason}=Unschedulable", "elsewhere")
-    assert f"gpu 0: is of model {assigner.model}" in condition(pods, "elsewhere")
+    assert f": is of model {assigner.model}" in condition(pods, "elsewhere")
 
 
 def test_a_pod_of_higher_priority_has_pods_of_one_gpu_evicted_where_their_sum_alone_would_do(
