@@ -77,7 +77,8 @@ class Following(Generic[T]):
                         said, failures = "", 0
                     if self._over.is_set():
                         return
-            except (Unavailable, KeyError, TypeError) as error:
+            except (Unavailable, AttributeError, KeyError, TypeError, ValueError) as error:
+                # All but the first: what was told is not as such objects are, and `keep` stumbled over it.
                 if isinstance(error, Expired):
                     version = ""
                 failures += 1
