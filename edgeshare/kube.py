@@ -164,7 +164,8 @@ class Kube:
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
-        if self._call("POST", path, body=body, timeout=urllib3.Timeout(total=timeout_s)) is None:
+        # Sent once: a second try would begin when the caller has given up, or leads no longer.
+        if self._call("POST", path, body=body, timeout=urllib3.Timeout(total=timeout_s), tries_again=False) is None:
             raise Conflicting(f"the API server has no pod {namespace}/{name} any more")
 
     def annotate_node(self, name: str, annotations: dict[str, str]) -> None:
@@ -232,8 +233,9 @@ class Kube:
         body: dict[str, Any] | None = None,
         content_type: str = "application/json",
         timeout: urllib3.Timeout = CALL_TIMEOUT,
+        tries_again: bool = True,
     ) -> Any:
-        response = self._open(method, path, query, body, content_type, timeout)
+        response = self._open(method, path, query, body, content_type, timeout, tries_again)
         try:
             content = response.read()
         except urllib3.exceptions.HTTPError as error:
@@ -260,6 +262,7 @@ class Kube:
         body: dict[str, Any] | None = None,
         content_type: str = "application/json",
         timeout: urllib3.Timeout = CALL_TIMEOUT,
+        tries_again: bool = True,
     ) -> Any:
         headers = {"Accept": "application/json", "Content-Type": content_type}
         authorization = self._authorization()
@@ -272,6 +275,8 @@ class Kube:
                 body=None if body is None else json.dumps(body).encode(),
                 headers=headers,
                 timeout=timeout,
+                # None: as urllib3 does it, up to three times more, each with the whole timeout.
+                retries=None if tries_again else False,
                 preload_content=False,
             )
         except urllib3.exceptions.HTTPError as error:
