@@ -9,8 +9,8 @@ from manynodes.bound import BoundPods
 from manynodes.cluster import cluster
 from manynodes.plugins import Plugins
 
-from deviceplugin.accelerator_node import COLLECTION
 from edgeshare.kube import Kube
+from edgeshare.names import ACCELERATOR_NODES
 
 NODES = 20
 PODS = 60
@@ -27,7 +27,7 @@ async def test_accelerator_nodes_tell_of_the_pods_that_are_bound_and_of_no_other
             async def allocated() -> set[str]:
                 return {
                     each["pod"]["uid"]
-                    for node in await calls.items(COLLECTION)
+                    for node in await calls.items(ACCELERATOR_NODES)
                     for each in node["status"]["allocations"]
                 }
 

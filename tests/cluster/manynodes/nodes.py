@@ -4,10 +4,10 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from deviceplugin.accelerator_node import COLLECTION, accelerator_node
+from deviceplugin.accelerator_node import accelerator_node
 from edgeshare.devices import Device
 from edgeshare.health import Health
-from edgeshare.names import GPU_MEMORY_MIB, GPU_PERCENT
+from edgeshare.names import ACCELERATOR_NODES, GPU_MEMORY_MIB, GPU_PERCENT
 from edgeshare.units import UNITS_PER_DEVICE
 
 GPUS = 8
@@ -40,4 +40,4 @@ def objects(node: str) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}
     described = [(device, Health()) for device in devices(node)]
     # No garbage collector runs, so that the uid is not looked at.
-    yield COLLECTION, accelerator_node(node, str(uuid.uuid5(uuid.NAMESPACE_DNS, node)), described, ())
+    yield ACCELERATOR_NODES, accelerator_node(node, str(uuid.uuid5(uuid.NAMESPACE_DNS, node)), described, ())

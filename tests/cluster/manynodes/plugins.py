@@ -5,12 +5,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 
-from deviceplugin.accelerator_node import COLLECTION, accelerator_node
+from deviceplugin.accelerator_node import accelerator_node
 from deviceplugin.ledger import Allocation, Owner, Terms
 from edgeshare.assignment import parse_assignment
 from edgeshare.errors import Unavailable
 from edgeshare.health import Health
 from edgeshare.kube import Kube
+from edgeshare.names import ACCELERATOR_NODES
 from edgeshare.units import parse_request_percent, unit_id
 from manynodes.bound import Bound, BoundPods
 from manynodes.nodes import devices
@@ -109,7 +110,7 @@ class Plugins:
             body = accelerator_node(node, node, described, list(self._made[node].values()))
             self._writing += 1
             try:
-                await asyncio.to_thread(self._kube.apply, f"{COLLECTION}/{node}", MANAGER, body)
+                await asyncio.to_thread(self._kube.apply, f"{ACCELERATOR_NODES}/{node}", MANAGER, body)
             except Unavailable:
                 # As the plugin does: an API server that is too busy is asked again.
                 await asyncio.sleep(AGAIN_S)
