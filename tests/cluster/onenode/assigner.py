@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import shutil
 from contextlib import ExitStack, closing
 from pathlib import Path
 from types import TracebackType
@@ -9,9 +10,11 @@ from typing import Self
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from onenode.layout import NODE_NAME
 from onenode.node import Node
+from onenode.parts import Parts
 from onenode.pods import WAIT
-from onenode.release import NAME, install
+from onenode.release import GPUS, HOST_FOLDERS, NAME, install
 from onenode.waiting import until
 from simgpu.machine import Machine
 
@@ -24,6 +27,7 @@ METRICS_PORT = 9466  # the chart's
 METRICS_S = 5.0
 PREFIX = "edgeshare_assigner_"
 MACHINE = Path("/dev/shm/edgeshare-test-node-assigner")
+HEALTH = HOST_FOLDERS[1] / "health"  # what the plugin remembers of devices
 IN_NAMESPACE = f"--namespace={NAME}"
 PODS = ("pods", IN_NAMESPACE, f"--selector=app.kubernetes.io/name={SERVICE}")
 
@@ -51,9 +55,11 @@ class Assigner:
             words = (f"--from-file={name}={path}" for name, path in files.items())
             self._node.kubectl("create", IN_NAMESPACE, "secret", "generic", SECRET, *words)
             self._stack.callback(self._node.kubectl, "delete", IN_NAMESPACE, "secret", SECRET)
+            self._stack.callback(self._forget_devices, GPUS)
             self._stack.callback(install, self._node)
             enabled = {"assigner": {"enabled": True, "tls": {"secretName": SECRET}}}
             install(self._node, machine=MACHINE, gpus=self._gpus, more=enabled)
+            self._forget_devices(self._gpus)
             # One is ready: the leader.
             wait = ("wait", "--for=jsonpath={.status.readyReplicas}=1", IN_NAMESPACE, f"deployment/{SERVICE}", WAIT)
             self._node.kubectl(*wait)
@@ -78,6 +84,13 @@ class Assigner:
         before, _ = self._leader()
         self._node.kill_container(before)
         until(lambda: (leader := self._leads()) is not None and leader[0] != before, "another one leads")
+
+    def _forget_devices(self, left: int) -> None:
+        """Of the other machine, which the plugin would go on to tell of as lost; so many are left."""
+        with Parts(self._node).away():
+            shutil.rmtree(HEALTH)
+        count = f"--for=jsonpath={{.status.deviceCount}}={left}"
+        self._node.kubectl("wait", count, f"acceleratornode/{NODE_NAME}", WAIT)
 
     def _leader(self) -> tuple[str, dict[str, float]]:
         until(lambda: self._leads() is not None, "one leads")
