@@ -34,7 +34,8 @@ class Cluster:
 
     def start_scheduler(self, extender: Extender | None) -> None:
         """Start kube-scheduler, and return at once."""
-        self.server.daemons.start(SCHEDULER, self.server.plane.scheduler(extender))
+        # It serves nothing: another one on this machine has its port.
+        self.server.daemons.start(SCHEDULER, [*self.server.plane.scheduler(extender), "--secure-port=0"])
 
     def stop_scheduler(self) -> None:
         """End kube-scheduler."""
