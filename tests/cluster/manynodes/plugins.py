@@ -38,7 +38,7 @@ class Plugins:
         self._quiet = asyncio.Event()
         self._due = 0
         """Pods whose moment has not passed."""
-        self._writing = 0
+        self._writing: set[str] = set()
         bound.tell(self._bound, self._gone)
 
     async def run(self) -> None:
@@ -101,14 +101,14 @@ class Plugins:
 
     async def _write_on(self) -> None:
         while True:
-            while not self._to_write:
+            # One at a time of each node: of two writes the older one may come last.
+            while (node := next((each for each in self._to_write if each not in self._writing), None)) is None:
                 self._more.clear()
                 await self._more.wait()
-            node = next(iter(self._to_write))
             del self._to_write[node]
             described = [(device, Health()) for device in devices(node)]
             body = accelerator_node(node, node, described, list(self._made[node].values()))
-            self._writing += 1
+            self._writing.add(node)
             try:
                 await asyncio.to_thread(self._kube.apply, f"{ACCELERATOR_NODES}/{node}", MANAGER, body)
             except Unavailable:
@@ -116,5 +116,6 @@ class Plugins:
                 await asyncio.sleep(AGAIN_S)
                 self._changed(node)
             finally:
-                self._writing -= 1
+                self._writing.discard(node)
+                self._more.set()
                 self._quiet.set()
