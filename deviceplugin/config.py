@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from deviceplugin.health_config import HealthConfig
 from deviceplugin.injection_config import Injection
+from edgeshare.config import MetricsAddress
 from edgeshare.devices import Accelerator
 from edgeshare.errors import NotFound
 from edgeshare.inventory.config import InventoryConfig
@@ -104,7 +105,7 @@ class Config(NodeConfig):
     kubeconfig: Path | None = None
     """How the API server is reached. Default: the service account, where there is one, and none otherwise."""
 
-    metrics_address: Annotated[str, Field(pattern=r"^(|([0-9A-Za-z.-]*|\[[0-9a-fA-F:]+\]):[0-9]{1,5})$")] = ""
+    metrics_address: MetricsAddress = ""
     """``host:port`` (``:port``: every address of this machine) where ``/metrics`` (Prometheus), ``/healthz`` and
     ``/readyz`` are served over HTTP, to whoever can reach it; empty: nowhere. The chart sets it."""
 

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import Annotated, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from edgeshare.errors import InvalidRequest
 
 Model = TypeVar("Model", bound=BaseModel)
+
+MetricsAddress = Annotated[str, Field(pattern=r"^(|([0-9A-Za-z.-]*|\[[0-9a-fA-F:]+\]):[0-9]{1,5})$")]
+"""``host:port``, ``:port`` for every address of the machine, or empty for nowhere."""
 
 
 def read_config(path: Path | None, model: type[Model]) -> Model:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from edgeshare.config import MetricsAddress
 from edgeshare.units import MEMORY_MIB_MAX
 from labeller.labels import Switches
 from labeller.usage.config import UsageConfig
@@ -57,7 +58,7 @@ class Config(BaseModel):
     kubeconfig: Path | None = None
     """How the API server is reached. Default: the service account."""
 
-    metrics_address: Annotated[str, Field(pattern=r"^(|([0-9A-Za-z.-]*|\[[0-9a-fA-F:]+\]):[0-9]{1,5})$")] = ""
+    metrics_address: MetricsAddress = ""
     """``host:port`` (``:port``: every address of this machine) where ``--watch-usage`` serves ``/metrics``
     (Prometheus), ``/healthz`` and ``/readyz`` over HTTP, to whoever can reach it; empty: 127.0.0.1:9417."""
 

@@ -109,13 +109,13 @@ class Assigner:
             return Filtered([held.node] if held.node in names else [], {n: why for n in names if n != held.node}, {})
         asking = self._remember(pod)
         asking.scores = self._score(pod, names)
-        if self._keeps_choice and asking.scores:
+        fitting = [name for name in names if name in asking.scores]
+        failed = self._failed(pod, [name for name in names if name not in asking.scores])
+        if self._keeps_choice and fitting:
             best = max(asking.scores, key=asking.scores.__getitem__)
-            worse = f"node {best} is better by the policy"
-            others = {name: worse for name in names if name in asking.scores and name != best}
-            return Filtered([best], others | self._failed(pod, [n for n in names if n not in asking.scores]), {})
-        failed = [name for name in names if name not in asking.scores]
-        return Filtered([name for name in names if name in asking.scores], self._failed(pod, failed), {})
+            failed |= {name: f"node {best} is better by the policy" for name in fitting if name != best}
+            fitting = [best]
+        return Filtered(fitting, failed, {})
 
     def prioritize(self, pod: SharePod, names: Sequence[str]) -> dict[str, int]:
         """A score of 0 to 10 for each of these nodes, by rank: 10 for the best alone, 9 for the next two, 8 for the

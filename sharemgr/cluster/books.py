@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from edgeshare.errors import InvalidRequest, NotFound
-from edgeshare.units import default_memory_mib
 from sharemgr.cluster.ledger import Inventory, Ledger
 from sharemgr.cluster.pods import SharePod, peak
 from sharemgr.cluster.request import Holding, Take
@@ -200,9 +199,7 @@ def hold(pod: SharePod, inventory: Inventory) -> Holding:
             here = [(each.ask, each.runs_along) for each, gpus in group if gpu in gpus]
             total_mib = totals_mib.get(gpu, 0)
             units = peak((ask.units, along) for ask, along in here)
-            memory_mib = peak(
-                (ask.memory_mib or default_memory_mib(total_mib, ask.units), along) for ask, along in here
-            )
+            memory_mib = peak((ask.needed_mib(total_mib), along) for ask, along in here)
             so_far = takes.get(gpu, Take(gpu, 0, 0))
             takes[gpu] = Take(gpu, so_far.units + units, so_far.memory_mib + memory_mib)
     request = pod.request

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from edgeshare.units import UNITS_PER_DEVICE, default_memory_mib
+from edgeshare.units import UNITS_PER_DEVICE
 from sharemgr.cluster.books import Books
 from sharemgr.cluster.ledger import Gpu, Node
 from sharemgr.cluster.pods import SharePod
@@ -27,8 +27,7 @@ class _Room:
         self.exclusions[exclusion] -= 1
 
     def fits(self, ask: Ask) -> bool:
-        memory_mib = ask.memory_mib or default_memory_mib(self.gpu.memory_mib, ask.units)
-        return self.units >= ask.units and max(0, self.memory_mib) >= memory_mib
+        return self.units >= ask.units and max(0, self.memory_mib) >= ask.needed_mib(self.gpu.memory_mib)
 
 
 def victims(books: Books, pod: SharePod, node: str, proposed: Collection[str]) -> list[str] | None:
@@ -83,7 +82,7 @@ def _fits(books: Books, node: Node, request: Request, away: Iterable[Holding]) -
             return False
         for room in found:
             room.units -= ask.units
-            room.memory_mib -= ask.memory_mib or default_memory_mib(room.gpu.memory_mib, ask.units)
+            room.memory_mib -= ask.needed_mib(room.gpu.memory_mib)
     return True
 
 

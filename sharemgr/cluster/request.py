@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from edgeshare.units import UNITS_PER_DEVICE
+from edgeshare.units import UNITS_PER_DEVICE, default_memory_mib
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,10 @@ class Ask:
     def is_whole(self) -> bool:
         """Whether it is of whole GPUs, which are shared with nobody."""
         return self.units == UNITS_PER_DEVICE
+
+    def needed_mib(self, total_mib: int) -> int:
+        """What it takes of the memory of a device that has so much."""
+        return self.memory_mib or default_memory_mib(total_mib, self.units)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 preempt only read."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 from edgeshare.errors import EdgeshareError, InvalidRequest, Unavailable
 from sharemgr.cluster.assigner import Assigner
@@ -12,9 +12,7 @@ from sharemgr.cluster.metrics import Metrics
 from sharemgr.cluster.pods import SharePod, parse_pod
 from sharemgr.cluster.preemption import victims
 from sharemgr.cluster.reasons import unmangled
-
-Verb = Callable[[bytes], Awaitable[object]]
-"""Takes the body of a request; returns what is answered, as JSON. Raises InvalidRequest for what cannot be read."""
+from sharemgr.cluster.serving import Verb
 
 
 class Verbs:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from edgeshare.config import MetricsAddress
 from edgeshare.inventory.config import InventoryConfig
 
 
@@ -54,7 +55,7 @@ class Config(BaseModel):
     """Records of one allocation's clients that are read in a second. Who sends more is read no faster: it slows
     itself down, and the manager spends at most about a third of a core on it."""
 
-    metrics_address: Annotated[str, Field(pattern=r"^(|([0-9A-Za-z.-]*|\[[0-9a-fA-F:]+\]):[0-9]{1,5})$")] = ""
+    metrics_address: MetricsAddress = ""
     """``host:port`` (``:port``: every address of this machine) where ``/metrics`` (Prometheus), ``/healthz`` and
     ``/readyz`` are served over HTTP, to whoever can reach it; empty: nowhere. The chart sets it."""
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from onenode.api_server import ApiServer
+from onenode.api_server import ApiServer, Done, done, refused
 from onenode.binaries import KUBERNETES, program
 
 from edgeshare.cli import cli
@@ -31,7 +31,6 @@ IN_FORCE_S = 60
 BIND_S = 60
 ALONE = f"of a Node the assigner writes the annotation {GPU_RELEASED} alone"
 
-Done = subprocess.CompletedProcess[str]
 Object = dict[str, Any]
 Render = Callable[..., list[Object]]
 Somebody = Callable[..., ApiServer]
@@ -188,18 +187,6 @@ def test_wrong_value_is_refused_by_its_name(render: Render, value: str, said: st
     with pytest.raises(subprocess.CalledProcessError) as refused:
         render(*WITH_SECRET, value)
     assert said in refused.value.stderr
-
-
-def done(process: Done) -> Done:
-    """The same, if it succeeded."""
-    assert process.returncode == 0, process.stderr
-    return process
-
-
-def refused(process: Done, said: str) -> None:
-    """Holds it to having been refused, and by the policy."""
-    assert process.returncode != 0
-    assert said in process.stderr
 
 
 def pod(name: str, node: str = "") -> Object:

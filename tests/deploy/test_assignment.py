@@ -1,13 +1,12 @@
 """Who may write a pod's assignment and a node's AcceleratorNode, at a real API server."""
 
 import json
-import subprocess
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from onenode.api_server import ApiServer
+from onenode.api_server import ApiServer, Done, done, refused
 
 from deviceplugin.accelerator_node import accelerator_node
 from deviceplugin.ledger import Allocation, Owner
@@ -19,7 +18,6 @@ ACCOUNT = "system:serviceaccount:edgeshare:edgeshare"
 KEY = "edge/gpu-assignment"
 IN_FORCE_S = 60
 
-Done = subprocess.CompletedProcess[str]
 Impersonate = Callable[..., ApiServer]
 
 MALLORY = [
@@ -65,18 +63,6 @@ def binding(name: str, annotations: dict[str, str]) -> dict[str, Any]:
     target = {"apiVersion": "v1", "kind": "Node", "name": "node-a"}
     metadata = {"name": name, "namespace": "default", "annotations": annotations}
     return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
-
-
-def done(process: Done) -> Done:
-    """The same, if it succeeded."""
-    assert process.returncode == 0, process.stderr
-    return process
-
-
-def refused(process: Done, said: str) -> None:
-    """Holds it to having been refused, and by the policy."""
-    assert process.returncode != 0
-    assert said in process.stderr
 
 
 def create(server: ApiServer, thing: dict[str, Any]) -> Done:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from onenode.api_server import ApiServer
+from onenode.api_server import ApiServer, Done, done, refused
 from onenode.binaries import KUBERNETES, program
 
 from edgeshare.cli import cli
@@ -27,7 +27,6 @@ ACCOUNT = f"system:serviceaccount:edgeshare:{NAME}"
 
 IN_FORCE_S = 60
 
-Done = subprocess.CompletedProcess[str]
 Object = dict[str, Any]
 Render = Callable[..., list[Object]]
 Somebody = Callable[..., ApiServer]
@@ -203,18 +202,6 @@ def apply(server: ApiServer, name: str, **labels: str) -> Done:
     """Applies labels as the labeller does."""
     words = ("apply", "--server-side", f"--field-manager={FIELD_MANAGER}", "-f", "-")
     return server.kubectl(*words, stdin=json.dumps(node(name, **labels)))
-
-
-def done(process: Done) -> Done:
-    """The same, if it succeeded."""
-    assert process.returncode == 0, process.stderr
-    return process
-
-
-def refused(process: Done, said: str) -> None:
-    """Holds it to having been refused, and by the policy."""
-    assert process.returncode != 0
-    assert said in process.stderr
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,10 @@ READY_S = 120  # a safety limit for a loaded machine; a start takes about five s
 STOP_S = 20
 
 
+Done = subprocess.CompletedProcess[str]
+"""What became of a kubectl."""
+
+
 @dataclass(frozen=True)
 class ApiServer:
     """One that answers."""
@@ -30,7 +34,7 @@ class ApiServer:
     daemons: Daemons
     """For what is to run beside it; whoever starts one ends it."""
 
-    def kubectl(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def kubectl(self, *words: str, stdin: str = "") -> Done:
         """Run kubectl as the administrator, whatever comes of it."""
         return subprocess.run(
             [program(KUBERNETES, "kubectl"), f"--kubeconfig={self.kubeconfig}", *words],
@@ -39,6 +43,18 @@ class ApiServer:
             text=True,
             check=False,
         )
+
+
+def done(process: Done) -> Done:
+    """The same, if it succeeded."""
+    assert process.returncode == 0, process.stderr
+    return process
+
+
+def refused(process: Done, said: str) -> None:
+    """Holds it to having been refused, and to having been told this."""
+    assert process.returncode != 0
+    assert said in process.stderr, process.stderr
 
 
 @contextmanager
