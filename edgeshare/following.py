@@ -24,6 +24,12 @@ FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
 
 
+def pause_s(failures: int) -> float:
+    """How long to wait before asking again, after so many failures one after the other."""
+    longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures, 10))
+    return longest * random.uniform(0.5, 1)
+
+
 class Following(Generic[T]):
     """Follows what lies at one path, as a field selector picks it, keeping of each object what ``keep`` returns: that
     is called in the thread, and None is not kept.
@@ -86,8 +92,7 @@ class Following(Generic[T]):
                     said = str(error)
                     logger.warning("%s is not followed: %s", self._path, error)
             # Also after a watch that only ended: an API server that ends each at once is not to be kept busy.
-            longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(failures, 10))
-            self._over.wait(longest * random.uniform(0.5, 1))
+            self._over.wait(pause_s(failures))
 
     def _tell(self, loop: asyncio.AbstractEventLoop, whom: Callable[..., None], *what: object) -> None:
         # A loop that was closed meanwhile has nobody left to be told.

@@ -4,6 +4,7 @@ much. Calls block; each raises Unavailable where the API server cannot be asked 
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -15,10 +16,13 @@ from edgeshare.errors import Unavailable
 
 T = TypeVar("T")
 
+Query = list[tuple[str, str]]
+
 CALL_TIMEOUT_S = 5
 """Well below the 30 s that the kubelet gives a container's start."""
 CALL_TIMEOUT = urllib3.Timeout(total=CALL_TIMEOUT_S)
 
+JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 """Server-side apply; JSON is YAML."""
@@ -105,36 +109,22 @@ class Kube:
         items: list[T] = []
         following = ""
         while True:
-            query = [("fieldSelector", selector), ("limit", str(page_size))]
-            page = self._get(path, query + ([("continue", following)] if following else []))
-            if page is None:
-                raise Unavailable(f"the API server has nothing at {path}: apply what the chart installs")
-            kept = map(keep, page.get("items") or [])
+            page = parse_page(path, self._get(path, page_query(selector, page_size, following)))
+            kept = map(keep, page.items)
             items.extend(item for item in kept if item is not None)
-            metadata = page.get("metadata") or {}
-            following = metadata.get("continue") or ""
+            following = page.following
             if not following:
-                return items, str(metadata.get("resourceVersion") or "0")
+                return items, page.version
 
     def changes(self, path: str, selector: str, version: str) -> Iterator[dict[str, Any]]:
         """What happens there after a version, as it happens: ``{"type": …, "object": …}``. Ends by itself now and then.
         Raises Expired where that version is too old."""
-        query = [("watch", "1"), ("fieldSelector", selector), ("resourceVersion", version)]
-        query += [("allowWatchBookmarks", "1"), ("timeoutSeconds", str(WATCH_S))]
-        response = self._open("GET", path, query, timeout=WATCH_TIMEOUT)
+        response = self._open("GET", path, watch_query(selector, version), timeout=WATCH_TIMEOUT)
         try:
-            if response.status == GONE:
-                raise Expired(f"the API server cannot be watched ({path}): version {version} is too old")
-            if response.status != 200:
-                raise Unavailable(f"the API server refuses a watch of {path}: {response.status}")
+            check_watch(path, version, response.status)
             for line in _lines(response):
-                change: dict[str, Any] = json.loads(line)
-                if change.get("type") == "ERROR":
-                    code, message = (change["object"].get(key) for key in ("code", "message"))
-                    kind = Expired if code == GONE else Unavailable
-                    raise kind(f"the API server ends a watch of {path}: {code} {message}")
-                yield change
-        except (urllib3.exceptions.HTTPError, ValueError, KeyError, AttributeError) as error:
+                yield parse_change(path, line)
+        except urllib3.exceptions.HTTPError as error:
             raise Unavailable(f"a watch of {path} broke off: {error}") from error
         finally:
             response.close()
@@ -145,40 +135,11 @@ class Kube:
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
         return self._call("PATCH", path, body=body, content_type=MERGE_PATCH) is not None
 
-    def bind(
-        self,
-        namespace: str,
-        name: str,
-        uid: str,
-        version: str,
-        node: str,
-        annotations: dict[str, str],
-        timeout_s: float,
-    ) -> None:
-        """Binds the pod of that uid, as it is at that version, to a node, and annotates it in the same write. Raises
-        Conflicting where it is another one by now, or bound, Refused where it may not be bound."""
-        body = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": name, "uid": uid, "resourceVersion": version, "annotations": annotations},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-        }
-        path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
-        # Sent once: a second try would begin when the caller has given up, or leads no longer.
-        if self._call("POST", path, body=body, timeout=urllib3.Timeout(total=timeout_s), tries_again=False) is None:
-            raise Conflicting(f"the API server has no pod {namespace}/{name} any more")
-
-    def annotate_node(self, name: str, annotations: dict[str, str]) -> None:
-        """Sets annotations of a node, with no more than the right to patch its status. One that is gone changes
-        nothing."""
-        body = {"metadata": {"annotations": annotations}}
-        self._call("PATCH", f"/api/v1/nodes/{name}/status", body=body, content_type=MERGE_PATCH)
-
     def apply(self, path: str, manager: str, body: dict[str, Any], force: bool = True) -> dict[str, Any]:
         """Makes an object as it is given, or changes it to that, whatever others wrote; returns what it is now. Without
         ``force`` raises Conflicting where others wrote something else."""
         query = [("fieldManager", manager), ("force", "true" if force else "false")]
-        answer: dict[str, Any] | None = self._call("PATCH", path, query, body, APPLY_PATCH)
+        answer = self._call("PATCH", path, query, body, APPLY_PATCH)
         if answer is None:
             raise Unavailable(f"the API server has no kind of object at {path}: apply what the chart installs")
         return answer
@@ -221,50 +182,34 @@ class Kube:
         }
         self._call("POST", f"/api/v1/namespaces/{namespace}/events", body=body)
 
-    def _get(self, path: str, query: list[tuple[str, str]] | None = None) -> dict[str, Any] | None:
-        answer: dict[str, Any] | None = self._call("GET", path, query)
-        return answer
+    def _get(self, path: str, query: Query | None = None) -> dict[str, Any] | None:
+        return self._call("GET", path, query)
 
     def _call(
         self,
         method: str,
         path: str,
-        query: list[tuple[str, str]] | None = None,
+        query: Query | None = None,
         body: dict[str, Any] | None = None,
-        content_type: str = "application/json",
-        timeout: urllib3.Timeout = CALL_TIMEOUT,
-        tries_again: bool = True,
-    ) -> Any:
-        response = self._open(method, path, query, body, content_type, timeout, tries_again)
+        content_type: str = JSON,
+    ) -> dict[str, Any] | None:
+        response = self._open(method, path, query, body, content_type)
         try:
             content = response.read()
         except urllib3.exceptions.HTTPError as error:
             raise Unavailable(f"the API server cannot be asked ({method} {path}): {error}") from error
-        if response.status == 404:
-            return None
-        if not 200 <= response.status < 300:
-            raise _kind(response.status)(
-                f"the API server refuses {method} {path}: {response.status} {_message(content)}"
-            )
-        try:
-            answer = json.loads(content)
-        except ValueError as error:
-            raise Unavailable(f"what answers {method} {path} is no API server: {_message(content)}") from error
-        if not isinstance(answer, dict):
-            raise Unavailable(f"what answers {method} {path} is no API server: {_message(content)}")
-        return answer
+        return parse_answer(method, path, response.status, content)
 
     def _open(
         self,
         method: str,
         path: str,
-        query: list[tuple[str, str]] | None = None,
+        query: Query | None = None,
         body: dict[str, Any] | None = None,
-        content_type: str = "application/json",
+        content_type: str = JSON,
         timeout: urllib3.Timeout = CALL_TIMEOUT,
-        tries_again: bool = True,
     ) -> Any:
-        headers = {"Accept": "application/json", "Content-Type": content_type}
+        headers = {"Accept": JSON, "Content-Type": content_type}
         authorization = self._authorization()
         if authorization:
             headers["Authorization"] = authorization
@@ -275,12 +220,78 @@ class Kube:
                 body=None if body is None else json.dumps(body).encode(),
                 headers=headers,
                 timeout=timeout,
-                # None: as urllib3 does it, up to three times more, each with the whole timeout.
-                retries=None if tries_again else False,
                 preload_content=False,
             )
         except urllib3.exceptions.HTTPError as error:
             raise Unavailable(f"the API server cannot be asked ({method} {path}): {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list."""
+
+    items: list[dict[str, Any]]
+    version: str
+    """From which what follows the list is watched."""
+    following: str
+    """What the next page is asked for by; empty: this was the last."""
+
+
+def page_query(selector: str, size: int, following: str) -> Query:
+    """What asks for a page of what a field selector picks."""
+    query = [("fieldSelector", selector), ("limit", str(size))]
+    return query + ([("continue", following)] if following else [])
+
+
+def parse_page(path: str, answer: dict[str, Any] | None) -> Page:
+    """Raises Unavailable where there is nothing at that path."""
+    if answer is None:
+        raise Unavailable(f"the API server has nothing at {path}: apply what the chart installs")
+    metadata = answer.get("metadata") or {}
+    version, following = (str(metadata.get(key) or "") for key in ("resourceVersion", "continue"))
+    return Page(answer.get("items") or [], version or "0", following)
+
+
+def watch_query(selector: str, version: str) -> Query:
+    """What asks for all that happens after a version."""
+    query = [("watch", "1"), ("fieldSelector", selector), ("resourceVersion", version)]
+    return [*query, ("allowWatchBookmarks", "1"), ("timeoutSeconds", str(WATCH_S))]
+
+
+def check_watch(path: str, version: str, status: int) -> None:
+    """Raises Expired or Unavailable where a watch was not begun."""
+    if status == GONE:
+        raise Expired(f"the API server cannot be watched ({path}): version {version} is too old")
+    if status != 200:
+        raise Unavailable(f"the API server refuses a watch of {path}: {status}")
+
+
+def parse_change(path: str, line: bytes) -> dict[str, Any]:
+    """A line of a watch. Raises Expired or Unavailable where it is its end."""
+    try:
+        change: dict[str, Any] = json.loads(line)
+        if change.get("type") != "ERROR":
+            return change
+        code, message = (change["object"].get(key) for key in ("code", "message"))
+    except (ValueError, KeyError, AttributeError) as error:
+        raise Unavailable(f"a watch of {path} broke off: {error}") from error
+    raise (Expired if code == GONE else Unavailable)(f"the API server ends a watch of {path}: {code} {message}")
+
+
+def parse_answer(method: str, path: str, status: int, content: bytes) -> dict[str, Any] | None:
+    """The object that an API server answered with; None where it has nothing at that path. Raises Refused, Conflicting,
+    or Unavailable for what may have been done all the same."""
+    if status == 404:
+        return None
+    if not 200 <= status < 300:
+        raise _kind(status)(f"the API server refuses {method} {path}: {status} {_message(content)}")
+    try:
+        answer = json.loads(content)
+    except ValueError as error:
+        raise Unavailable(f"what answers {method} {path} is no API server: {_message(content)}") from error
+    if not isinstance(answer, dict):
+        raise Unavailable(f"what answers {method} {path} is no API server: {_message(content)}")
+    return answer
 
 
 def _token(path: Path) -> str:

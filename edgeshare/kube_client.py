@@ -1,5 +1,5 @@
-"""The one importer of the Kubernetes client: it reads kubeconfig files, and takes a Lease for us. Loading it takes
-18 MiB, so who does without it does not import this."""
+"""The importer of the Kubernetes client (kube_calls.py has its other half): it reads kubeconfig files, and takes a
+Lease for us. Loading it takes 18 MiB, so who does without it does not import this."""
 
 import logging
 import threading
@@ -27,12 +27,31 @@ NOT_FOUND, CONFLICT = 404, 409
 def connection(kubeconfig: Path) -> tuple[str, urllib3.PoolManager, Authorization]:
     """What reaches an API server by the current context of a kubeconfig file: its address, the connections, and the
     header that is to be sent. Raises Unavailable where the file cannot be used."""
-    settings = _settings(kubeconfig)
-    pool = client.ApiClient(settings).rest_client.pool_manager
-    return settings.host, pool, lambda: settings.get_api_key_with_prefix("BearerToken", alias="authorization")
+    settings = settings_of(kubeconfig)
+    return settings.host, client.ApiClient(settings).rest_client.pool_manager, authorization_by(settings)
 
 
-def _settings(kubeconfig: Path | None) -> client.Configuration:
+def authorization_by(settings: client.Configuration) -> Authorization:
+    """Gives the header that is to be sent, None where a certificate does; to be asked at each call. That raises
+    Unavailable where there is no token any more."""
+
+    def authorization() -> str | None:
+        try:
+            header: str | None = settings.get_api_key_with_prefix("BearerToken", alias="authorization")
+        except (config.ConfigException, OSError, ValueError) as error:
+            raise Unavailable(f"the token for the API server cannot be read: {error}") from error
+        header = header and header.strip()
+        # The end of a line in it would begin another header.
+        if header and not header.isprintable():
+            raise Unavailable("the token for the API server is none")
+        return header
+
+    return authorization
+
+
+def settings_of(kubeconfig: Path | None) -> client.Configuration:
+    """The client's configuration by the current context of a kubeconfig file, or by the pod's service account. Raises
+    Unavailable where it cannot be used."""
     settings = client.Configuration()
     try:
         if kubeconfig is None:
@@ -77,7 +96,7 @@ class Candidate:
         """Both are called in the thread: ``renewed`` each time that the Lease became or stayed ours, with the monotonic
         time in seconds at which that was asked for; ``held_by`` with whoever else is found to hold it. Raises
         Unavailable where there is no right to ask the API server."""
-        settings = _settings(kubeconfig)
+        settings = settings_of(kubeconfig)
         # Each attempt is made anew in any case, and must not take longer than half of the time there is (as client-go).
         settings.retries = 0
         api = client.CoordinationV1Api(client.ApiClient(settings))

@@ -1,26 +1,46 @@
-"""What the binder asks of the API server, by threads: the client blocks."""
+"""What the assigner asks of the API server, beside what it follows. Each is sent once: a second try would begin when
+the one who asked has given up, or leads no longer."""
 
-import asyncio
-
-from edgeshare.kube import Kube
+from edgeshare.kube import MERGE_PATCH, Conflicting
+from edgeshare.kube_calls import Calls
 from edgeshare.names import GPU_ASSIGNMENT
 from sharemgr.cluster.pods import SharePod, parse_pod
 
 
 class KubeApi:
-    """binding.Api."""
+    """binding.Api, and more."""
 
-    def __init__(self, kube: Kube, timeout_s: float) -> None:
-        self._kube = kube
-        self._timeout_s = timeout_s
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
 
     async def bind(self, pod: SharePod) -> None:
-        """See Api."""
+        """See binding.Api."""
         annotations = {} if pod.assignment is None else {GPU_ASSIGNMENT: pod.assignment}
-        of = (pod.namespace, pod.name, pod.uid, pod.version, pod.node)
-        await asyncio.to_thread(self._kube.bind, *of, annotations, self._timeout_s)
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {
+                "name": pod.name,
+                "uid": pod.uid,
+                "resourceVersion": pod.version,
+                "annotations": annotations,
+            },
+            "target": {"apiVersion": "v1", "kind": "Node", "name": pod.node},
+        }
+        if await self._calls.call("POST", f"{_path(pod.namespace, pod.name)}/binding", body) is None:
+            raise Conflicting(f"the API server has no pod {pod} any more")
 
     async def read(self, namespace: str, name: str) -> SharePod | None:
-        """See Api."""
-        found = await asyncio.to_thread(self._kube.pod, namespace, name)
+        """See binding.Api."""
+        found = await self._calls.call("GET", _path(namespace, name))
         return None if found is None else parse_pod(found)
+
+    async def annotate_node(self, name: str, annotations: dict[str, str]) -> None:
+        """Sets annotations of a node, with no more than the right to patch its status. One that is gone changes
+        nothing. Raises Unavailable."""
+        body = {"metadata": {"annotations": annotations}}
+        await self._calls.call("PATCH", f"/api/v1/nodes/{name}/status", body, MERGE_PATCH)
+
+
+def _path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/pods/{name}"

@@ -109,13 +109,11 @@ class Assigner:
             return Filtered([held.node] if held.node in names else [], {n: why for n in names if n != held.node}, {})
         asking = self._remember(pod)
         asking.scores = self._score(pod, names)
+        if self._keeps_choice and asking.scores:
+            # kube-scheduler says why nodes are left out only where none is left.
+            return Filtered([max(asking.scores, key=asking.scores.__getitem__)], {}, {})
         fitting = [name for name in names if name in asking.scores]
-        failed = self._failed(pod, [name for name in names if name not in asking.scores])
-        if self._keeps_choice and fitting:
-            best = max(asking.scores, key=asking.scores.__getitem__)
-            failed |= {name: f"node {best} is better by the policy" for name in fitting if name != best}
-            fitting = [best]
-        return Filtered(fitting, failed, {})
+        return Filtered(fitting, self._failed(pod, [name for name in names if name not in asking.scores]), {})
 
     def prioritize(self, pod: SharePod, names: Sequence[str]) -> dict[str, int]:
         """A score of 0 to 10 for each of these nodes, by rank: 10 for the best alone, 9 for the next two, 8 for the

@@ -4,7 +4,7 @@ all of that is known."""
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -13,21 +13,18 @@ from prometheus_client.core import Metric
 
 from edgeshare import web
 from edgeshare.errors import Unavailable
-from edgeshare.following import Following, Json
-from edgeshare.kube import Kube
+from edgeshare.following import Json
+from edgeshare.kube_calls import Calls
 from edgeshare.kube_client import LeaseTimes
 from edgeshare.waiting import first_of
 from sharemgr.cluster.certificates import Certificates
 from sharemgr.cluster.config import Config
+from sharemgr.cluster.following import follow
 from sharemgr.cluster.leading import TIMES, Leading, Term, alone, by_lease
 from sharemgr.cluster.pages import pages
 from sharemgr.cluster.serving import Server, Verb
 
 logger = logging.getLogger(__name__)
-
-PAGE = 500
-"""Objects of a list that are read at a time: a cluster has tens of thousands of pods, and each page is a call. As in
-client-go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,7 @@ class Session:
 
     verbs: Mapping[str, Verb]
     sources: Sequence[Source]
-    run: Callable[[], Awaitable[None]]
+    run: Callable[[], Coroutine[Any, Any, None]]
     """What goes on beside the verbs, from the time when each source was listed until it is cancelled."""
     families: Callable[[], Iterable[Metric]]
     """The metrics meanwhile."""
@@ -57,7 +54,7 @@ class Session:
 class Core(Protocol):
     """What the replica serves."""
 
-    def begin(self, kube: Kube) -> Session:
+    def begin(self, calls: Calls) -> Session:
         """A session that knows nothing yet: what another leader did meanwhile is not to be guessed."""
 
     def families(self) -> Iterable[Metric]:
@@ -84,16 +81,17 @@ class Replica:
         config, stop = self._config, asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        kube = Kube.reach(config.kubeconfig)
+        calls = Calls(config.kubeconfig)
         certificates = Certificates(config.tls) if config.tls is not None else None
         if certificates is None:
             logger.warning("no tls is configured: whoever reaches %s may bind pods", config.address)
         server = Server(config.address, config.tls.clients if config.tls else (), self._verbs, self._core.answered)
         async with AsyncExitStack() as stack:
+            await stack.enter_async_context(calls.open())
             # The Lease is given back last, when nothing is being answered any more.
             self._leading = await stack.enter_async_context(self._leads())
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
-            tasks.create_task(self._lead(kube, stop))
+            tasks.create_task(self._lead(calls, stop))
             if config.metrics_address:
                 served = pages(self._families, self._verbs)
                 address = await stack.enter_async_context(web.serving(config.metrics_address, served))
@@ -111,36 +109,26 @@ class Replica:
             return alone()
         return by_lease(self._config.lease, self._config.kubeconfig, self._times)
 
-    async def _lead(self, kube: Kube, stop: asyncio.Event) -> None:
+    async def _lead(self, calls: Calls, stop: asyncio.Event) -> None:
         while not stop.is_set():
             await first_of(stop, self._leading.began)
             term = self._leading.term
             if term is not None:
-                async with self._running(kube, term) as work:
+                async with self._running(calls, term) as work:
                     await first_of(stop, term.over, work)
                     if work.done():
                         # It never ends by itself: then this replica had better end, too, and begin anew.
                         work.result()
 
     @asynccontextmanager
-    async def _running(self, kube: Kube, term: Term) -> AsyncIterator[asyncio.Task[None]]:
-        session = self._core.begin(kube)
+    async def _running(self, calls: Calls, term: Term) -> AsyncIterator[asyncio.Task[None]]:
+        session = self._core.begin(calls)
         running = _Running(term, session)
-        following = [
-            Following(
-                kube, source.path, source.selector, source.keep, running.listed(source), source.changed, page_size=PAGE
-            )
-            for source in session.sources
-        ]
         self._current = running
-        for each in following:
-            each.start()
-        work = asyncio.create_task(running.work())
+        work = asyncio.create_task(running.work(calls))
         try:
             yield work
         finally:
-            for each in following:
-                each.stop()
             self._current = None
             work.cancel()
             await asyncio.wait([work])
@@ -167,10 +155,14 @@ class _Running:
         self.unlisted = {source.path for source in session.sources}
         self._whole = asyncio.Event()
 
-    async def work(self) -> None:
+    async def work(self, calls: Calls) -> None:
         """What the session does beside its verbs."""
-        await self._whole.wait()
-        await self.session.run()
+        async with asyncio.TaskGroup() as tasks:
+            for each in self.session.sources:
+                told = (each.keep, self.listed(each), each.changed)
+                tasks.create_task(follow(calls, each.path, each.selector, *told))
+            await self._whole.wait()
+            tasks.create_task(self.session.run())
 
     def listed(self, source: Source) -> Callable[[list[Any]], None]:
         """What its list is told to."""

@@ -6,8 +6,8 @@ import logging
 from datetime import UTC, datetime
 
 from edgeshare.errors import Unavailable
-from edgeshare.kube import Kube
 from edgeshare.names import GPU_RELEASED
+from sharemgr.cluster.api import KubeApi
 from sharemgr.cluster.assigner import Assigner
 from sharemgr.cluster.metrics import Metrics
 
@@ -21,9 +21,9 @@ tries one again."""
 class Retrying:
     """For one assigner."""
 
-    def __init__(self, assigner: Assigner, kube: Kube, metrics: Metrics) -> None:
+    def __init__(self, assigner: Assigner, api: KubeApi, metrics: Metrics) -> None:
         self._assigner = assigner
-        self._kube = kube
+        self._api = api
         self._metrics = metrics
         self._news = asyncio.Event()
 
@@ -47,7 +47,7 @@ class Retrying:
     async def _tell(self, node: str) -> None:
         when = datetime.now(UTC).isoformat().replace("+00:00", "Z")
         try:
-            await asyncio.to_thread(self._kube.annotate_node, node, {GPU_RELEASED: when})
+            await self._api.annotate_node(node, {GPU_RELEASED: when})
         except Unavailable as error:
             # Then the next release tells, or kube-scheduler's own five minutes.
             logger.warning("kube-scheduler is not told that pods may fit node %s now: %s", node, error)

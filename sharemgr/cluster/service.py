@@ -10,7 +10,7 @@ from prometheus_client.core import Metric
 
 from edgeshare.errors import InvalidRequest
 from edgeshare.following import Json
-from edgeshare.kube import Kube
+from edgeshare.kube_calls import Calls
 from edgeshare.names import ACCELERATOR_NODES
 from sharemgr.cluster.accelerators import parse_node
 from sharemgr.cluster.api import KubeApi
@@ -40,12 +40,12 @@ class Service:
         self._config = config
         self._metrics = Metrics()
 
-    def begin(self, kube: Kube) -> Session:
+    def begin(self, calls: Calls) -> Session:
         """See Core."""
-        config = self._config
+        config, api = self._config, KubeApi(calls)
         assigner = Assigner(POLICIES[config.policy], keeps_choice=config.choice is Choice.FILTER)
-        binder = Binder(assigner, KubeApi(kube, config.bind_timeout_s), config.bind_timeout_s, monotonic)
-        retrying = Retrying(assigner, kube, self._metrics)
+        binder = Binder(assigner, api, config.bind_timeout_s, monotonic)
+        retrying = Retrying(assigner, api, self._metrics)
 
         async def run() -> None:
             async with asyncio.TaskGroup() as tasks:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from deviceplugin.accelerator_node import accelerator_node
+from deviceplugin.keeping import PAUSE_S
 from deviceplugin.ledger import Allocation, Owner, Terms
 from edgeshare.assignment import parse_assignment
 from edgeshare.errors import Unavailable
@@ -99,6 +100,11 @@ class Plugins:
         self._to_write[node] = None
         self._more.set()
 
+    def _written(self, node: str) -> None:
+        self._writing.discard(node)
+        self._more.set()
+        self._quiet.set()
+
     async def _write_on(self) -> None:
         while True:
             # One at a time of each node: of two writes the older one may come last.
@@ -116,6 +122,5 @@ class Plugins:
                 await asyncio.sleep(AGAIN_S)
                 self._changed(node)
             finally:
-                self._writing.discard(node)
-                self._more.set()
-                self._quiet.set()
+                # Not at once again, as the plugin does it.
+                asyncio.get_running_loop().call_later(PAUSE_S, self._written, node)

@@ -1,0 +1,115 @@
+"""The cluster's API server, asked from an event loop: any number of calls at a time, without a thread for each."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+from aiohttp import ClientError, StreamReader
+from kubernetes.aio.client import ApiClient, Configuration
+
+from edgeshare.errors import Unavailable
+from edgeshare.kube import (
+    CALL_TIMEOUT_S,
+    JSON,
+    WATCH_S,
+    check_watch,
+    page_query,
+    parse_answer,
+    parse_change,
+    parse_page,
+    watch_query,
+)
+from edgeshare.kube_client import authorization_by, settings_of
+
+T = TypeVar("T")
+
+SAME = ("host", "ssl_ca_cert", "cert_file", "key_file", "verify_ssl", "tls_server_name", "proxy")
+"""What the client's two kinds of configuration have in common, and decides how a server is reached."""
+
+
+class Calls:
+    """An API server and the right to ask it."""
+
+    def __init__(self, kubeconfig: Path | None) -> None:
+        """By a kubeconfig file, or else with the pod's service account. Raises Unavailable where there is no such
+        right."""
+        settings = settings_of(kubeconfig)
+        self._host = settings.host
+        self._authorization = authorization_by(settings)
+        same = {name: getattr(settings, name) for name in SAME}
+        self._rest: Any = ApiClient(Configuration(**same, client_session_kwargs={"trust_env": False})).rest_client
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Keeps connections until it is left."""
+        try:
+            yield
+        finally:
+            await self._rest.close()
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        content_type: str = JSON,
+        timeout_s: float = CALL_TIMEOUT_S,
+    ) -> dict[str, Any] | None:
+        """Asks once: an object; None where there is nothing at that path. Raises Refused, Conflicting or Unavailable
+        (edgeshare.kube)."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                answer = await self._ask(method, path, body, content_type)
+                content = await answer.read()
+        except (ClientError, OSError) as error:
+            raise Unavailable(f"the API server cannot be asked ({method} {path}): {_why(error)}") from error
+        return parse_answer(method, path, answer.status, content)
+
+    async def objects(
+        self, path: str, selector: str, keep: Callable[[dict[str, Any]], T | None], page_size: int
+    ) -> tuple[list[T], str]:
+        """See Kube.objects."""
+        items: list[T] = []
+        following = ""
+        while True:
+            asked = f"{path}?{urlencode(page_query(selector, page_size, following))}"
+            page = parse_page(path, await self.call("GET", asked))
+            items.extend(item for item in map(keep, page.items) if item is not None)
+            following = page.following
+            if not following:
+                return items, page.version
+
+    async def changes(self, path: str, selector: str, version: str) -> AsyncIterator[dict[str, Any]]:
+        """See Kube.changes."""
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT_S):
+                answer = await self._ask("GET", f"{path}?{urlencode(watch_query(selector, version))}")
+        except (ClientError, OSError) as error:
+            raise Unavailable(f"the API server cannot be watched ({path}): {_why(error)}") from error
+        with answer.response:
+            check_watch(path, version, answer.status)
+            while line := await _line(path, answer.response.content):
+                yield parse_change(path, line)
+
+    async def _ask(self, method: str, path: str, body: object = None, content_type: str = JSON) -> Any:
+        headers = {"Accept": JSON, "Content-Type": content_type}
+        authorization = self._authorization()
+        if authorization:
+            headers["Authorization"] = authorization
+        return await self._rest.request(method, f"{self._host}{path}", headers, body)
+
+
+async def _line(path: str, content: StreamReader) -> bytes:
+    try:
+        async with asyncio.timeout(WATCH_S + CALL_TIMEOUT_S):
+            return await content.readline()
+    except (ClientError, OSError, ValueError) as error:
+        # ValueError: a line without an end.
+        raise Unavailable(f"a watch of {path} broke off: {_why(error)}") from error
+
+
+def _why(error: Exception) -> str:
+    return str(error) or ("no answer in time" if isinstance(error, TimeoutError) else type(error).__name__)
