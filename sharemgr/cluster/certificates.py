@@ -9,6 +9,7 @@ from pathlib import Path
 from edgeshare.errors import InvalidRequest
 from edgeshare.waiting import first_of
 from edgeshare.watch import FolderWatch
+from sharemgr.cluster import http2
 from sharemgr.cluster.config import Tls
 
 logger = logging.getLogger(__name__)
@@ -34,6 +35,8 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
             what = f"tls.client_authority {tls.client_authority}"
             raise InvalidRequest(f"{what}: cannot be used: {_why(error)}") from error
         context.verify_mode = ssl.CERT_REQUIRED
+    # In this order, where the client speaks both.
+    context.set_alpn_protocols([http2.NAME, "http/1.1"])
     return context
 
 

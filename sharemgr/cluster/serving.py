@@ -1,16 +1,18 @@
 """Answers kube-scheduler: one path a verb, JSON in and out, over TLS where that is configured."""
 
+import asyncio
 import json
 import logging
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 
 from aiohttp import web
 
 from edgeshare.errors import InvalidRequest, Unavailable
+from sharemgr.cluster import http2
 from sharemgr.cluster.certificates import common_names
 
 logger = logging.getLogger(__name__)
@@ -49,12 +51,14 @@ class Server:
         self._answering = answering
         self._answered = answered
         app = web.Application(client_max_size=BODY_BYTES_MAX)
-        app.router.add_post(f"/{{verb:{'|'.join(VERBS)}}}", self._handle)
+        app.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(
             app, access_log=None, keepalive_timeout=KEEP_ALIVE_S, shutdown_timeout=END_S, handle_signals=False
         )
+        self._http2: set[http2.Connection] = set()
+        """The connections that speak it."""
         self._listener: socket.socket | None = None
-        self._site: web.SockSite | None = None
+        self._accepting: asyncio.Server | None = None
 
     @asynccontextmanager
     async def running(self, context: ssl.SSLContext | None) -> AsyncIterator[str]:
@@ -68,58 +72,93 @@ class Server:
                 scheme = "http" if context is None else "https"
                 yield f"{scheme}://{host}:{self._listener.getsockname()[1]}"
             finally:
-                await self._runner.cleanup()
+                if self._accepting is not None:
+                    self._accepting.close()
+                await asyncio.gather(self._runner.cleanup(), self._end_http2())
 
     async def use(self, context: ssl.SSLContext | None) -> None:
-        """Goes by this for the connections that come from now on; none is turned away meanwhile."""
+        """Goes by this for the connections that come from now on; none is turned away meanwhile, and those of HTTP/2,
+        which would last for days, are left when all that came over them is answered."""
         assert self._listener is not None
-        before = self._site
+        before, last = self._accepting, list(self._http2)
         # Both listen at the same socket, so that it is never closed.
-        self._site = web.SockSite(self._runner, self._listener.dup(), ssl_context=context)
-        await self._site.start()
+        listening = self._listener.dup()
+        self._accepting = await asyncio.get_running_loop().create_server(self._protocol, sock=listening, ssl=context)
         if before is not None:
-            await before.stop()
+            before.close()
+        for connection in last:
+            connection.leave()
+
+    def _protocol(self) -> asyncio.BaseProtocol:
+        assert self._runner.server is not None
+        return http2.Agreed(
+            self._runner.server, lambda: http2.Connection(self._answer, BODY_BYTES_MAX, KEEP_ALIVE_S, self._http2)
+        )
+
+    async def _end_http2(self) -> None:
+        ending = list(self._http2)
+        for connection in ending:
+            connection.leave()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_S):
+                await asyncio.gather(*(connection.over.wait() for connection in ending))
+        for connection in list(self._http2):
+            connection.abort()
 
     async def _handle(self, request: web.Request) -> web.Response:
-        verb = request.match_info["verb"]
-        refusal = self._refusal(request)
+        certificate = request.get_extra_info("peercert") or {}
+        try:
+            body = await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            body = None
+        except (web.RequestPayloadError, ConnectionError) as error:
+            # The other side's doing, which nobody is there to be told of.
+            verb = request.path.removeprefix("/")
+            if verb in VERBS:
+                self._answered(verb, HTTPStatus.BAD_REQUEST)
+            return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"the request broke off: {error}\n")
+        answer = await self._answer(http2.Asked(request.method, request.path, certificate, body))
+        return web.Response(status=answer.status, body=answer.body, content_type=answer.content_type)
+
+    async def _answer(self, asked: http2.Asked) -> http2.Answer:
+        verb = asked.path.partition("?")[0].removeprefix("/")
+        if verb not in VERBS or not asked.path.startswith("/"):
+            return _text(HTTPStatus.NOT_FOUND, f"there are /{', /'.join(VERBS)}")
+        if asked.method != "POST":
+            return _text(HTTPStatus.METHOD_NOT_ALLOWED, f"{verb} is to be posted")
+        refusal = self._refusal(asked.certificate)
         if refusal:
             logger.warning("%s refused: %s", verb, refusal)
-        response = _text(HTTPStatus.FORBIDDEN, refusal) if refusal else await self._response(verb, request)
-        self._answered(verb, response.status)
-        return response
+        answer = _text(HTTPStatus.FORBIDDEN, refusal) if refusal else await self._answer_verb(verb, asked.body)
+        self._answered(verb, answer.status)
+        return answer
 
-    async def _response(self, verb: str, request: web.Request) -> web.Response:
+    async def _answer_verb(self, verb: str, body: bytes | None) -> http2.Answer:
+        if body is None:
+            return _text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {BODY_BYTES_MAX} bytes")
         try:
-            verbs = self._answering()
-            answer = await verbs[verb](await request.read())
-            body = json.dumps(answer, separators=(",", ":")).encode()
-            return web.Response(body=body, content_type="application/json")
+            found = await self._answering()[verb](body)
+            return http2.Answer(HTTPStatus.OK, "application/json", json.dumps(found, separators=(",", ":")).encode())
         except InvalidRequest as error:
             logger.warning("%s refused: %s", verb, error)
             return _text(HTTPStatus.BAD_REQUEST, str(error))
         except Unavailable as error:
             return _text(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
-        except web.HTTPRequestEntityTooLarge:
-            return _text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {BODY_BYTES_MAX} bytes")
-        except (web.RequestPayloadError, ConnectionError) as error:
-            # The other side's doing, which nobody is there to be told of.
-            return _text(HTTPStatus.BAD_REQUEST, f"the request broke off: {error}")
         except Exception:
             logger.exception("%s failed", verb)
             return _text(HTTPStatus.INTERNAL_SERVER_ERROR, f"{verb} failed: the assigner's log says why")
 
-    def _refusal(self, request: web.Request) -> str:
+    def _refusal(self, certificate: Mapping[str, object]) -> str:
         """Why who asks is not let in; empty where it is."""
-        names = common_names(request.get_extra_info("peercert") or {})
+        names = common_names(certificate)
         if not self._clients or (names and self._clients.issuperset(names)):
             return ""
         came, let_in = ", ".join(names) or "nobody", ", ".join(sorted(self._clients))
         return f"the client's certificate names {came}: let in are {let_in} (tls.clients)"
 
 
-def _text(status: HTTPStatus, text: str) -> web.Response:
-    return web.Response(status=status, text=f"{text}\n")
+def _text(status: HTTPStatus, text: str) -> http2.Answer:
+    return http2.Answer(status, "text/plain", f"{text}\n".encode())
 
 
 def _listener(address: str) -> socket.socket:

@@ -1,0 +1,288 @@
+"""HTTP/2 on connections whose handshake agreed on it. kube-scheduler sends all that it asks over one of them, side by
+side; of HTTP/1.1 connections it keeps two, and shakes hands anew for most of the Bindings that go on beside each other.
+"""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import (
+    ConnectionTerminated,
+    DataReceived,
+    Event,
+    PingAckReceived,
+    RemoteSettingsChanged,
+    RequestReceived,
+    StreamEnded,
+    StreamReset,
+    WindowUpdated,
+)
+from h2.exceptions import ProtocolError
+from h2.settings import SettingCodes, Settings
+from hyperframe.frame import GoAwayFrame
+
+logger = logging.getLogger(__name__)
+
+NAME = "h2"
+"""What a handshake calls it (RFC 9113, 3.1)."""
+
+STREAMS_MAX = 250
+"""Requests at a time on a connection."""
+
+HEADERS_BYTES_MAX = 64 * 1024
+
+FIRST_WINDOW = 65_535
+"""What a connection's window is before anybody said otherwise (RFC 9113, 6.9.2)."""
+
+STREAM_ID_MAX = 2**31 - 1
+
+LEAVING = b"leaving."
+"""Eight bytes that a ping carries, and brings back."""
+
+WINDOW_BYTES = 32 * 1024 * 1024
+"""Of what is sent on a connection, what of it is kept until its request is whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request."""
+
+    method: str
+    path: str
+    """With its query."""
+    certificate: dict[str, object]
+    """The client's, as the ssl module gives it; empty where it showed none."""
+    body: bytes | None
+    """None: it was too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is sent back."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
+Answering = Callable[[Asked], Awaitable[Answer]]
+
+
+@dataclass(slots=True)
+class _Stream:
+    """A request that is coming in, being answered, or whose answer is going out."""
+
+    method: str
+    path: str
+    body: bytearray = field(default_factory=bytearray)
+    received: int = 0
+    """Bytes of its window that are to be given back."""
+    is_begun: bool = False
+    """Being answered."""
+    left: bytes = b""
+    """Of the answer, what the client has no room for yet."""
+
+
+class Connection(asyncio.Protocol):
+    """One client's. It is in ``all_of_them`` while it lasts."""
+
+    def __init__(
+        self, answering: Answering, body_bytes_max: int, idle_s: float, all_of_them: set["Connection"]
+    ) -> None:
+        """``idle_s``: a client that says nothing for so long is sent away."""
+        self._answering = answering
+        self._body_bytes_max = body_bytes_max
+        self._idle_s = idle_s
+        self._all = all_of_them
+        self._http = H2Connection(H2Configuration(client_side=False, header_encoding=None))
+        settings = {
+            SettingCodes.MAX_CONCURRENT_STREAMS: STREAMS_MAX,
+            # A little more, so that a body that is too long is told from one that is not sent on.
+            SettingCodes.INITIAL_WINDOW_SIZE: body_bytes_max + FIRST_WINDOW,
+            SettingCodes.MAX_HEADER_LIST_SIZE: HEADERS_BYTES_MAX,
+        }
+        self._http.local_settings = Settings(client=False, initial_values=settings)
+        self._streams: dict[int, _Stream] = {}
+        self._answers: set[asyncio.Task[None]] = set()
+        self._is_leaving = False
+        self._is_left = False
+        """The client knows that it is to send no more."""
+        self.over = asyncio.Event()
+        """Set at its end."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See asyncio.Protocol."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        # Else an answer waits until the client's system has acknowledged the one before, 40 ms.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._certificate: dict[str, object] = transport.get_extra_info("peercert") or {}
+        self._all.add(self)
+        self._idle = asyncio.get_running_loop().call_later(self._idle_s, self._close)
+        self._http.initiate_connection()
+        self._http.increment_flow_control_window(WINDOW_BYTES - FIRST_WINDOW)
+        self._flush()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See asyncio.Protocol. What is being answered goes on: a Binding is not half written."""
+        self._idle.cancel()
+        self._streams.clear()
+        self._all.discard(self)
+        self.over.set()
+
+    def pause_writing(self) -> None:
+        """A client that does not read is not read from either, so that what waits for it stays bounded."""
+        self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """See asyncio.Protocol."""
+        self._transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        """See asyncio.Protocol."""
+        self._idle.cancel()
+        self._idle = asyncio.get_running_loop().call_later(self._idle_s, self._close)
+        try:
+            for event in self._http.receive_data(data):
+                self._take(event)
+        except ProtocolError as error:
+            # h2 has told the client so.
+            logger.warning("a connection is ended: what came over it is no HTTP/2: %s", error)
+            self._streams.clear()
+            self._flush()
+            self._transport.close()
+            return
+        self._flush()
+        self._close_if_done()
+
+    def leave(self) -> None:
+        """Asks the client to send no more on this connection, and ends when all that came is answered."""
+        if not self._is_leaving:
+            self._is_leaving = True
+            # h2 itself would send nothing after it. What was sent before the client knows of it is let in: when it has
+            # answered to the ping, all of that is here (RFC 9113, 6.8).
+            self._transport.write(GoAwayFrame(last_stream_id=STREAM_ID_MAX).serialize())
+            self._http.ping(LEAVING)
+            self._flush()
+
+    def abort(self) -> None:
+        """Ends at once."""
+        self._transport.abort()
+
+    def _close(self) -> None:
+        self._http.close_connection()
+        self._flush()
+        self._transport.close()
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case RequestReceived(headers=headers, stream_id=int(number)):
+                told = dict(headers or ())
+                method, path = (told.get(name, b"").decode("ascii", "replace") for name in (b":method", b":path"))
+                self._streams[number] = _Stream(method, path)
+            case DataReceived(stream_id=int(number), data=bytes(data), flow_controlled_length=int(length)):
+                self._take_in(number, data, length)
+            case StreamEnded(stream_id=int(number)):
+                self._begin(number)
+            case StreamReset(stream_id=int(number)):
+                self._forget(number)
+            case WindowUpdated() | RemoteSettingsChanged():
+                for number in [number for number, stream in self._streams.items() if stream.left]:
+                    self._send(number)
+            case PingAckReceived(ping_data=data):
+                self._is_left = data == LEAVING
+            case ConnectionTerminated():
+                # h2 sends nothing after it.
+                self._streams.clear()
+                self._transport.close()
+
+    def _take_in(self, number: int, data: bytes, length: int) -> None:
+        stream = self._streams.get(number)
+        if stream is None or stream.is_begun:
+            self._http.acknowledge_received_data(length, number)
+            return
+        stream.received += length
+        stream.body += data
+        if len(stream.body) > self._body_bytes_max:
+            self._begin(number, too_long=True)
+
+    def _begin(self, number: int, too_long: bool = False) -> None:
+        stream = self._streams.get(number)
+        if stream is None or stream.is_begun:
+            return
+        stream.is_begun = True
+        self._give_back(number, stream)
+        body = None if too_long else bytes(stream.body)
+        stream.body.clear()
+        task = asyncio.create_task(self._answer(number, Asked(stream.method, stream.path, self._certificate, body)))
+        self._answers.add(task)
+        task.add_done_callback(self._answers.discard)
+
+    async def _answer(self, number: int, asked: Asked) -> None:
+        answer = await self._answering(asked)
+        stream = self._streams.get(number)
+        if stream is None:
+            return
+        length = str(len(answer.body))
+        headers = [(":status", str(answer.status)), ("content-type", answer.content_type), ("content-length", length)]
+        self._http.send_headers(number, headers)
+        stream.left = answer.body
+        self._send(number)
+        if asked.body is None and number in self._streams:
+            # The rest of it is not wanted.
+            self._http.reset_stream(number)
+            self._forget(number)
+        self._flush()
+        self._close_if_done()
+
+    def _send(self, number: int) -> None:
+        """As much of the answer as there is room for."""
+        stream = self._streams[number]
+        while stream.left:
+            room = min(self._http.local_flow_control_window(number), self._http.max_outbound_frame_size)
+            if room <= 0:
+                return
+            part, stream.left = stream.left[:room], stream.left[room:]
+            self._http.send_data(number, part, end_stream=not stream.left)
+        self._forget(number)
+
+    def _forget(self, number: int) -> None:
+        stream = self._streams.pop(number, None)
+        if stream is not None:
+            self._give_back(number, stream)
+
+    def _give_back(self, number: int, stream: _Stream) -> None:
+        if stream.received:
+            self._http.acknowledge_received_data(stream.received, number)
+            stream.received = 0
+
+    def _flush(self) -> None:
+        data = self._http.data_to_send()
+        if data and not self._transport.is_closing():
+            self._transport.write(data)
+
+    def _close_if_done(self) -> None:
+        if self._is_left and not self._streams and not self._transport.is_closing():
+            self._close()
+
+
+class Agreed(asyncio.Protocol):
+    """A new connection, which becomes what its handshake agreed on."""
+
+    def __init__(self, http1: Callable[[], asyncio.BaseProtocol], http2: Callable[[], asyncio.BaseProtocol]) -> None:
+        self._http1 = http1
+        self._http2 = http2
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See asyncio.Protocol."""
+        assert isinstance(transport, asyncio.Transport)
+        tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+        speaks_http2 = tls is not None and tls.selected_alpn_protocol() == NAME
+        protocol = self._http2() if speaks_http2 else self._http1()
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
