@@ -9,7 +9,7 @@ import numpy as np
 
 from edgeshare.errors import InvalidRequest, NoRoom, NotFound
 from sharemgr.cluster.books import AcceleratorNode, Books, assigned_to
-from sharemgr.cluster.placing import choose, rank
+from sharemgr.cluster.placing import Ranking, choose, rank, take_best
 from sharemgr.cluster.pods import SharePod
 from sharemgr.cluster.policies import Policy
 from sharemgr.cluster.reasons import NO_GPUS, state, state_for, unmangled, wish
@@ -33,7 +33,12 @@ class Asking:
 
     pod: SharePod
     scores: dict[str, float] = field(default_factory=dict)
-    """Of the nodes that can hold it, as of its last filtering; none: it was turned down."""
+    """Of the nodes that can hold it, as of its last filtering, or of the best where filter answers with that alone;
+    none: it was turned down."""
+    best: Holding | None = None
+    """What it gets on the best of them, if nothing changes there."""
+    since: int = 0
+    """The assigner's revision then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,10 @@ class Assigner:
         """By node: what is free there, in words."""
         self._changed: set[str] = set()
         """Nodes, since ``fits_now`` was last asked."""
+        self._revision = 0
+        """Counts up with each change."""
+        self._changed_at: dict[str, int] = {}
+        """By node: the revision of its last change."""
 
     def pods_listed(self, pods: Collection[SharePod]) -> None:
         """These are all pods that are bound. Also those that were assigned by others say what shapes come."""
@@ -108,10 +117,14 @@ class Assigner:
             why = f"pod {pod} is being bound to node {held.node}"
             return Filtered([held.node] if held.node in names else [], {n: why for n in names if n != held.node}, {})
         asking = self._remember(pod)
-        asking.scores = self._score(pod, names)
-        if self._keeps_choice and asking.scores:
+        ranking = self._rank(pod, names)
+        asking.best = take_best(self.books.ledger, self._table, pod.uid, pod.request, ranking)
+        asking.since = self._revision
+        if self._keeps_choice and asking.best is not None:
+            asking.scores = {asking.best.node: float(ranking.scores.max())}
             # kube-scheduler says why nodes are left out only where none is left.
-            return Filtered([max(asking.scores, key=asking.scores.__getitem__)], {}, {})
+            return Filtered([asking.best.node], {}, {})
+        asking.scores = self._scores(ranking)
         fitting = [name for name in names if name in asking.scores]
         return Filtered(fitting, self._failed(pod, [name for name in names if name not in asking.scores]), {})
 
@@ -119,7 +132,7 @@ class Assigner:
         """A score of 0 to 10 for each of these nodes, by rank: 10 for the best alone, 9 for the next two, 8 for the
         next four, and so on. (Were the policy's own scores quantised, many would be the best.)"""
         asking = self._asking.get(pod.uid)
-        scores = asking.scores if asking is not None else self._score(pod, names)
+        scores = asking.scores if asking is not None else self._scores(self._rank(pod, names))
         ordered = sorted((name for name in names if name in scores), key=lambda name: -scores[name])
         found = dict.fromkeys(names, 0)
         for place, name in enumerate(ordered):
@@ -135,8 +148,7 @@ class Assigner:
         there = self.books.ledger.node(node)
         if there is None or not there.inventory.gpus:
             raise NotFound(f"node {node}: {unmangled(self.books.faults.get(node, NO_GPUS))}")
-        demand = self._shapes.demand(self._table)
-        chosen = choose(self.books.ledger, self._table, pod.uid, pod.request, self._policy, demand, on=node)
+        chosen = self._chosen(pod, node)
         if chosen is None:
             raise NoRoom(f"node {node}: {self._why(pod, node)}")
         placed = replace(pod, node=node, assignment=assigned_to(pod, chosen))
@@ -173,16 +185,28 @@ class Assigner:
         asking.pod = pod
         return asking
 
-    def _score(self, pod: SharePod, names: Sequence[str]) -> dict[str, float]:
+    def _rank(self, pod: SharePod, names: Sequence[str]) -> Ranking:
         self._refresh()
-        row = self._table.row
-        rows = np.array([row[name] for name in names if name in row], np.int64)
+        rows = np.array([row for row in map(self._table.row.get, names) if row is not None], np.int64)
+        # An affinity is to this GPU or that one, whatever is free there.
+        if self._keeps_choice and not pod.request.affinity:
+            rows = self._table.distinct(rows)
         demand = self._shapes.demand(self._table)
-        ranking = rank(self.books.ledger, self._table, pod.request, self._policy, demand, rows)
-        nodes = self._table.nodes
-        return {
-            nodes[index]: score for index, score in zip(ranking.rows.tolist(), ranking.scores.tolist(), strict=True)
-        }
+        return rank(self.books.ledger, self._table, pod.request, self._policy, demand, rows)
+
+    def _scores(self, ranking: Ranking) -> dict[str, float]:
+        nodes = map(self._table.nodes.__getitem__, ranking.rows.tolist())
+        return dict(zip(nodes, ranking.scores.tolist(), strict=True))
+
+    def _chosen(self, pod: SharePod, node: str) -> Holding | None:
+        asking = self._asking.get(pod.uid)
+        # Who is together with whom is decided on other nodes, too.
+        if asking is not None and asking.best is not None and asking.pod.request == pod.request:
+            unchanged = self._changed_at.get(node, 0) <= asking.since
+            if asking.best.node == node and unchanged and not pod.request.affinity:
+                return asking.best
+        demand = self._shapes.demand(self._table)
+        return choose(self.books.ledger, self._table, pod.uid, pod.request, self._policy, demand, on=node)
 
     def _failed(self, pod: SharePod, names: Sequence[str]) -> dict[str, str]:
         failed = {name: self._why(pod, name) for name in names[:TOLD_IN_FULL]}
@@ -201,6 +225,9 @@ class Assigner:
         return f"{wish(pod.request)}: {told}"
 
     def _refresh(self) -> None:
-        for name in self._table.update(self.books.ledger):
+        changed = self._table.update(self.books.ledger)
+        self._revision += bool(changed)
+        for name in changed:
             self._states.pop(name, None)
             self._changed.add(name)
+            self._changed_at[name] = self._revision

@@ -65,7 +65,8 @@ def find_options(rows: Rows, ask: Ask, permitted: Bools | None, cpu_milli: int, 
         each &= permitted
     enough = each.any(axis=1) if ask.devices <= 1 else each.sum(axis=1) >= ask.devices
     index = np.flatnonzero(enough & (rows.cpu_milli >= cpu_milli) & (rows.ram_mib >= ram_mib))
-    rows, each, need_mib = rows.pick(index), each[index], need_mib[index]
+    if len(index) < len(each):
+        rows, each, need_mib = rows.pick(index), each[index], need_mib[index]
     usable = rows.usable_units()
     idle = rows.idle()
     if ask.is_whole or ask is NOTHING:

@@ -73,6 +73,11 @@ def choose(
     if on is not None and on not in table.row:
         return None
     ranking = rank(ledger, table, request, policy, demand, None if on is None else np.array([table.row[on]]))
+    return take_best(ledger, table, uid, request, ranking)
+
+
+def take_best(ledger: Ledger, table: Table, uid: str, request: Request, ranking: Ranking) -> Holding | None:
+    """What the pod gets on the best of the nodes that were ranked for it; None where there is none."""
     if not len(ranking.rows):
         return None
     best = int(ranking.scores.argmax())
@@ -131,4 +136,5 @@ def _placed(options: Options, column: Ints) -> Rows:
         rows.exclusion,
         options.cpu_after_milli,
         options.ram_after_mib,
+        rows.kind,
     )

@@ -58,6 +58,8 @@ class Rows:
     """node"""
     ram_mib: Ints
     """node"""
+    kind: Ints
+    """node: the same for nodes of which all the rest is the same"""
 
     def pick(self, rows: Ints) -> "Rows":
         """A copy of some of them."""
@@ -133,6 +135,14 @@ class Table:
         cpu_milli, ram_mib = node.cpu_free_milli, node.ram_free_mib
         rows.cpu_milli[row] = UNLIMITED if cpu_milli is None else cpu_milli
         rows.ram_mib[row] = UNLIMITED if ram_mib is None else ram_mib
+        rows.kind[row] = 0
+        # 64 bits: that two of 5,000 different rows have the same is as good as impossible.
+        rows.kind[row] = hash(b"".join(getattr(rows, name)[row].tobytes() for name in Rows.__slots__))
+
+    def distinct(self, rows: Ints) -> Ints:
+        """Of these rows, of each kind the first: a policy makes the same of all of a kind."""
+        _, first = np.unique(self.rows.kind[rows], return_index=True)
+        return rows[np.sort(first)]
 
     def _clear(self, name: str) -> None:
         row = self.row.pop(name)
@@ -160,7 +170,8 @@ def _empty(height: int, width: int) -> Rows:
     free_units, free_mib, total_mib, model = (np.zeros(shape, np.int64) for _ in range(4))
     exclusion = np.full(shape, NOBODY, np.int64)
     cpu_milli = np.full(height, NO_NODE, np.int64)
-    return Rows(free_units, free_mib, total_mib, model, exclusion, cpu_milli, ram_mib=np.zeros(height, np.int64))
+    ram_mib, kind = (np.zeros(height, np.int64) for _ in range(2))
+    return Rows(free_units, free_mib, total_mib, model, exclusion, cpu_milli, ram_mib, kind)
 
 
 def _grown(rows: Rows, height: int, width: int) -> Rows:
