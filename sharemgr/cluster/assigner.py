@@ -117,7 +117,9 @@ class Assigner:
             why = f"pod {pod} is being bound to node {held.node}"
             return Filtered([held.node] if held.node in names else [], {n: why for n in names if n != held.node}, {})
         asking = self._remember(pod)
-        ranking = self._rank(pod, names)
+        # An affinity is to this GPU or that one, whatever is free there.
+        one_of_a_kind = self._keeps_choice and not pod.request.affinity
+        ranking = self._rank(pod, names, one_of_a_kind)
         asking.best = take_best(self.books.ledger, self._table, pod.uid, pod.request, ranking)
         asking.since = self._revision
         if self._keeps_choice and asking.best is not None:
@@ -185,11 +187,10 @@ class Assigner:
         asking.pod = pod
         return asking
 
-    def _rank(self, pod: SharePod, names: Sequence[str]) -> Ranking:
+    def _rank(self, pod: SharePod, names: Sequence[str], one_of_a_kind: bool = False) -> Ranking:
         self._refresh()
         rows = np.array([row for row in map(self._table.row.get, names) if row is not None], np.int64)
-        # An affinity is to this GPU or that one, whatever is free there.
-        if self._keeps_choice and not pod.request.affinity:
+        if one_of_a_kind:
             rows = self._table.distinct(rows)
         demand = self._shapes.demand(self._table)
         return rank(self.books.ledger, self._table, pod.request, self._policy, demand, rows)

@@ -1,7 +1,9 @@
 """The assigner's decisions: what filter, prioritize and decide say agrees with each other, and reads only."""
 
 import json
+import random
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -128,9 +130,36 @@ def test_the_choice_is_kept_where_filter_answers_with_the_best_alone() -> None:
         place(assigner, pod("a", "30"), "m")
     assert scores.filter(pod("p", "50"), ["n", "m", "o"]).nodes == ["n", "m"]
     found = keeps.filter(pod("p", "50"), ["n", "m", "o"])
-    assert found.nodes == ["m"]
-    assert found.failed == {"n": "node m is better by the policy", "o": NO_GPUS}
-    assert keeps.filter(pod("q", "200"), ["n", "m"]).nodes == []
+    # Why the others are left out nobody asks.
+    assert (found.nodes, found.failed, found.never) == (["m"], {}, {})
+    assert keeps.filter(pod("q", "200"), ["n", "m", "o"]).nodes == []
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("seed", range(10))
+def test_what_is_found_for_kinds_of_nodes_and_kept_for_bind_is_what_all_nodes_and_a_new_choice_give(
+    policy: str, seed: int
+) -> None:
+    rng = random.Random(seed)
+    names = [f"n{number}" for number in range(12)]
+    nodes = [node(name, *(gpu(f"{name}-{place}") for place in range(rng.randint(1, 3)))) for name in names]
+    assigner = assigner_of(*nodes, policy=policy, keeps_choice=True)
+    for number in range(80):
+        asking = pod(f"p{number}", *rng.choices(["10", "30", "70", "100", "200"], k=rng.choice([1, 1, 1, 2])))
+        some = rng.sample(names, 8)
+        found = assigner.filter(asking, some).nodes
+        if number % 2:
+            assigner.forget(asking.uid)
+            ranks = assigner.prioritize(asking, some)
+            assert [name for name in some if ranks[name] == 10] == found
+        elif found:
+            with suppress(NoRoom):
+                if rng.random() < 0.5:
+                    place(assigner, pod(f"o{number}", "10"), rng.choice([found[0], names[0]]))
+                kept = assigner.decide(asking, found[0])
+                assigner.forget(asking.uid)
+                assert kept == assigner.decide(asking, found[0])
+                assigner.books.ledger.assume(kept[1])
 
 
 def test_what_is_decided_is_written_at_the_pod_for_each_container() -> None:
