@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -89,7 +89,7 @@ class Calls:
                 answer = await self._ask("GET", f"{path}?{urlencode(watch_query(selector, version))}")
         except (ClientError, OSError) as error:
             raise Unavailable(f"the API server cannot be watched ({path}): {_why(error)}") from error
-        with answer.response:
+        with closing(answer.response):
             check_watch(path, version, answer.status)
             while line := await _line(path, answer.response.content):
                 yield parse_change(path, line)
