@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from aiohttp import ClientError, StreamReader
+from aiohttp.http import HttpProcessingError
 from kubernetes.aio.client import ApiClient, Configuration
 
 from edgeshare.errors import Unavailable
@@ -106,9 +107,11 @@ async def _line(path: str, content: StreamReader) -> bytes:
     try:
         async with asyncio.timeout(WATCH_S + CALL_TIMEOUT_S):
             return await content.readline()
-    except (ClientError, OSError, ValueError) as error:
-        # ValueError: a line without an end.
+    except (ClientError, OSError) as error:
         raise Unavailable(f"a watch of {path} broke off: {_why(error)}") from error
+    except (HttpProcessingError, ValueError) as error:
+        # A ValueError with an older aiohttp.
+        raise Unavailable(f"a watch of {path} broke off: a line of it has no end") from error
 
 
 def _why(error: Exception) -> str:
