@@ -41,7 +41,11 @@ class Calls:
         self._host = settings.host
         self._authorization = authorization_by(settings)
         same = {name: getattr(settings, name) for name in SAME}
-        self._rest: Any = ApiClient(Configuration(**same, client_session_kwargs={"trust_env": False})).rest_client
+        configuration = Configuration(**same, client_session_kwargs={"trust_env": False})
+        try:
+            self._rest: Any = ApiClient(configuration).rest_client
+        except OSError as error:
+            raise Unavailable(f"certificates for the API server cannot be used: {error}") from error
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
