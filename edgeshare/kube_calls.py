@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from aiohttp import ClientError, StreamReader
 from aiohttp.http import HttpProcessingError
 from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.client.rest import should_bypass_proxies
 
 from edgeshare.errors import Unavailable
 from edgeshare.kube import (
@@ -41,6 +42,8 @@ class Calls:
         self._host = settings.host
         self._authorization = authorization_by(settings)
         same = {name: getattr(settings, name) for name in SAME}
+        if should_bypass_proxies(settings.host, settings.no_proxy or ""):
+            same["proxy"] = None
         configuration = Configuration(**same, client_session_kwargs={"trust_env": False})
         try:
             self._rest: Any = ApiClient(configuration).rest_client
