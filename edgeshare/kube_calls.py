@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from aiohttp import ClientError, StreamReader
+from aiohttp.http import HttpProcessingError
 from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.client.rest import should_bypass_proxies
 
 from edgeshare.errors import Unavailable
 from edgeshare.kube import (
@@ -40,7 +42,13 @@ class Calls:
         self._host = settings.host
         self._authorization = authorization_by(settings)
         same = {name: getattr(settings, name) for name in SAME}
-        self._rest: Any = ApiClient(Configuration(**same, client_session_kwargs={"trust_env": False})).rest_client
+        if should_bypass_proxies(settings.host, settings.no_proxy or ""):
+            same["proxy"] = None
+        configuration = Configuration(**same, client_session_kwargs={"trust_env": False})
+        try:
+            self._rest: Any = ApiClient(configuration).rest_client
+        except OSError as error:
+            raise Unavailable(f"certificates for the API server cannot be used: {error}") from error
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -89,7 +97,7 @@ class Calls:
                 answer = await self._ask("GET", f"{path}?{urlencode(watch_query(selector, version))}")
         except (ClientError, OSError) as error:
             raise Unavailable(f"the API server cannot be watched ({path}): {_why(error)}") from error
-        with answer.response:
+        with closing(answer.response):
             check_watch(path, version, answer.status)
             while line := await _line(path, answer.response.content):
                 yield parse_change(path, line)
@@ -106,9 +114,11 @@ async def _line(path: str, content: StreamReader) -> bytes:
     try:
         async with asyncio.timeout(WATCH_S + CALL_TIMEOUT_S):
             return await content.readline()
-    except (ClientError, OSError, ValueError) as error:
-        # ValueError: a line without an end.
+    except (ClientError, OSError) as error:
         raise Unavailable(f"a watch of {path} broke off: {_why(error)}") from error
+    except (HttpProcessingError, ValueError) as error:
+        # A ValueError with an older aiohttp.
+        raise Unavailable(f"a watch of {path} broke off: a line of it has no end") from error
 
 
 def _why(error: Exception) -> str:

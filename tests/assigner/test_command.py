@@ -46,7 +46,7 @@ def test_what_it_cannot_start_with_is_said_in_a_line(tmp_path: Path) -> None:
     done = run(*command)
     assert (done.returncode, done.stderr) == (
         1,
-        "edgeshare: the pod has no service account in /var/run/secrets/kubernetes.io/serviceaccount: mount its token\n",
+        "edgeshare: the pod has no service account: Service host/port is not set.\n",
     )
     config = tmp_path / "config.yaml"
     config.write_text("lease: assigner")

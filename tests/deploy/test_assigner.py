@@ -1,12 +1,14 @@
 """The chart's assigner: off until it is asked for, TLS unless told otherwise, and its rights at a real API server."""
 
+import asyncio
 import json
 import re
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import yaml
@@ -18,7 +20,9 @@ from edgeshare.cli import cli
 from edgeshare.config import read_config
 from edgeshare.errors import Unavailable
 from edgeshare.kube import Kube
+from edgeshare.kube_calls import Calls
 from edgeshare.names import GPU_ASSIGNMENT, GPU_RELEASED
+from sharemgr.cluster.api import KubeApi
 from sharemgr.cluster.config import Config, LeaseName
 
 ROOT = Path(__file__).parent.parent.parent
@@ -28,12 +32,12 @@ PLUGIN = "system:serviceaccount:edgeshare:edgeshare"
 ENABLED = "assigner.enabled=true"
 WITH_SECRET = (ENABLED, 'assigner.tls.secretName="assigner-tls"')
 IN_FORCE_S = 60
-BIND_S = 60
 ALONE = f"of a Node the assigner writes the annotation {GPU_RELEASED} alone"
 
 Object = dict[str, Any]
 Render = Callable[..., list[Object]]
 Somebody = Callable[..., ApiServer]
+T = TypeVar("T")
 
 
 def only(objects: list[Object], kind: str, name: str = NAME) -> Object:
@@ -223,21 +227,30 @@ def with_assigner(installed: ApiServer, render: Render) -> ApiServer:
     return installed
 
 
+def asked(kubeconfig: Path, ask: Callable[[KubeApi], Coroutine[Any, Any, T]]) -> T:
+    async def run() -> T:
+        calls = Calls(kubeconfig)
+        async with calls.open():
+            return await ask(KubeApi(calls))
+
+    return asyncio.run(run())
+
+
 @pytest.fixture(scope="module")
-def assigner(with_assigner: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Kube:
-    """What the assigner asks the API server by, with a token of its account, once its policy is in force."""
+def assigner(with_assigner: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kubeconfig file of the assigner, with a token of its account, once its policy is in force."""
     token = done(with_assigner.kubectl("create", "token", NAME, "--namespace=edgeshare")).stdout.strip()
     settings = yaml.safe_load(with_assigner.kubeconfig.read_text())
     settings["users"][0]["user"] = {"token": token}
     path = tmp_path_factory.mktemp("assigner") / "kubeconfig"
     path.write_text(yaml.safe_dump(settings))
-    kube, deadline_s = Kube.from_kubeconfig(path), time.monotonic() + IN_FORCE_S
+    deadline_s = time.monotonic() + IN_FORCE_S
     while time.monotonic() < deadline_s:
         try:
-            kube.annotate_node("node-a", {"probe": f"{time.monotonic()}"})
+            asked(path, lambda api: api.annotate_node("node-a", {"probe": f"{time.monotonic()}"}))
         except Unavailable as error:
             if ALONE in str(error):
-                return kube
+                return path
             raise
     pytest.fail(f"the policy is not in force after {IN_FORCE_S} s")
 
@@ -267,7 +280,7 @@ def test_it_has_the_rights_that_it_uses_and_no_others(right: str, answer: str, w
 
 
 def test_it_assigns_in_the_binding_and_the_plugin_does_not_write_over_that(
-    with_assigner: ApiServer, assigner: Kube, somebody: Somebody
+    with_assigner: ApiServer, assigner: Path, somebody: Somebody
 ) -> None:
     for name in ("assigned", "packed"):
         done(create(with_assigner, pod(name)))
@@ -275,11 +288,13 @@ def test_it_assigns_in_the_binding_and_the_plugin_does_not_write_over_that(
     # kube-scheduler itself may bind, and not assign.
     said = 'is written by edgeshare alone (right "set" on "assignments" in "share.edge"): leave it out'
     refused(bind(somebody("system:kube-scheduler"), "assigned", {GPU_ASSIGNMENT: "x"}), said)
-    read = assigner.pod("default", "assigned")
+    read = asked(assigner, lambda api: api.read("default", "assigned"))
     assert read is not None
-    metadata = read["metadata"]
-    of = ("default", "assigned", metadata["uid"], metadata["resourceVersion"], "node-a")
-    assigner.bind(*of, {GPU_ASSIGNMENT: '{"main":["GPU-a"]}'}, timeout_s=BIND_S)
+    placed = replace(read, node="node-a", assignment='{"main":["GPU-a"]}')
+    asked(assigner, lambda api: api.bind(placed))
+    bound = asked(assigner, lambda api: api.read("default", "assigned"))
+    assert bound is not None
+    assert (bound.node, bound.assignment) == (placed.node, placed.assignment)
     once = f"annotation {GPU_ASSIGNMENT} where nobody else assigned the pod its devices, and once"
     refused(plugin.kubectl("annotate", "--overwrite", "pod", "assigned", f"{GPU_ASSIGNMENT}=y"), once)
     refused(plugin.kubectl("annotate", "pod", "assigned", f"{GPU_ASSIGNMENT}-"), once)
@@ -288,22 +303,22 @@ def test_it_assigns_in_the_binding_and_the_plugin_does_not_write_over_that(
     refused(plugin.kubectl("annotate", "--overwrite", "pod", "packed", f"{GPU_ASSIGNMENT}=z"), once)
 
 
-def test_of_a_node_it_writes_one_annotation_and_nothing_else(with_assigner: ApiServer, assigner: Kube) -> None:
+def test_of_a_node_it_writes_one_annotation_and_nothing_else(with_assigner: ApiServer, assigner: Path) -> None:
     done(with_assigner.kubectl("annotate", "node", "node-a", "other=x"))
     for when in ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"):
-        assigner.annotate_node("node-a", {GPU_RELEASED: when})
+        asked(assigner, lambda api, when=when: api.annotate_node("node-a", {GPU_RELEASED: when}))
     told = with_assigner.kubectl("get", "node", "node-a", "-o", r"jsonpath={.metadata.annotations.edge/gpu-released}")
     assert told.stdout == "2026-01-01T00:00:01Z"
     for annotations in ({"other": "y"}, {"other": None}, {"more": "y"}):
         with pytest.raises(Unavailable, match=ALONE):
-            assigner.annotate_node("node-a", annotations)
+            asked(assigner, lambda api, annotations=annotations: api.annotate_node("node-a", annotations))
     node = {"apiVersion": "v1", "kind": "Node"}
     for change in (
         {"metadata": {"name": "node-a"}, "status": {"capacity": {"edge/gpu-percent": "800"}}},
         {"metadata": {"name": "node-a", "labels": {"more": "y"}}},
     ):
         with pytest.raises(Unavailable, match=ALONE):
-            assigner.apply("/api/v1/nodes/node-a/status", "test", node | change)
+            Kube.from_kubeconfig(assigner).apply("/api/v1/nodes/node-a/status", "test", node | change)
 
 
 def test_page_on_installing_names_every_value_of_it() -> None:

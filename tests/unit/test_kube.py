@@ -1,10 +1,8 @@
 """What a pod needs to reach the API server. That it does is shown on a real one, in tests/cluster."""
 
-import socket
 from pathlib import Path
 
 import pytest
-import urllib3
 
 from edgeshare.errors import Unavailable
 from edgeshare.kube import Kube
@@ -42,15 +40,3 @@ def test_what_is_no_token_is_never_sent(account: Path, token: bytes) -> None:
 def test_a_certificate_authority_that_is_none_is_said(account: Path) -> None:
     with pytest.raises(Unavailable, match="API server cannot be asked"):
         Kube.in_cluster(ADDRESS, account).node("n1")
-
-
-def test_a_binding_is_sent_once(caplog: pytest.LogCaptureFixture) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"http://127.0.0.1:{server.getsockname()[1]}"
-    kube = Kube(address, urllib3.PoolManager(), lambda: None)
-    with pytest.raises(Unavailable):
-        kube.bind("ns", "p", "uid", "1", "n", {}, 60)
-    assert "Retrying" not in caplog.text
-    with pytest.raises(Unavailable):
-        kube.node("n")
-    assert "Retrying" in caplog.text

@@ -132,7 +132,9 @@ def test_the_choice_is_kept_where_filter_answers_with_the_best_alone() -> None:
     found = keeps.filter(pod("p", "50"), ["n", "m", "o"])
     # Why the others are left out nobody asks.
     assert (found.nodes, found.failed, found.never) == (["m"], {}, {})
-    assert keeps.filter(pod("q", "200"), ["n", "m", "o"]).nodes == []
+    found = keeps.filter(pod("q", "200"), ["n", "o"])
+    assert (found.nodes, found.failed["o"]) == ([], NO_GPUS)
+    assert "n" in found.failed
 
 
 @pytest.mark.parametrize("policy", POLICIES)
