@@ -15,10 +15,10 @@ import yaml
 from connection import Connection
 from onenode.api_server import ApiServer
 from onenode.certificates import Authority
-from replicas import Replica, Replicas
+from replicas import PROBE_S, SAFETY_S, Replica, Replicas
 
 NODES = "/apis/share.edge/v1alpha1/acceleratornodes"
-ASKED = {"Pod": {"metadata": {"uid": "1", "namespace": "default", "name": "a"}}, "NodeNames": ["n1"]}
+ASKED: dict[str, Any] = {"Pod": {"metadata": {"uid": "1", "namespace": "default", "name": "a"}}, "NodeNames": ["n1"]}
 
 
 @pytest.fixture
@@ -151,6 +151,30 @@ async def test_a_leader_answers_when_it_has_read_all(replicas: Replicas, server:
     await asyncio.to_thread(allow, server, "acceleratornodes.share.edge")
     await only.until_ready()
     assert (await only.ask("filter", ASKED))[0] == 200
+
+
+async def test_a_leader_is_told_what_changes(replicas: Replicas, server: ApiServer) -> None:
+    limits = {"edge/gpu-percent": "50"}
+    pod = ASKED["Pod"] | {"spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]}}
+    device = {"id": "GPU-a", "kind": "gpu", "model": "T4", "memoryMiB": 1000, "healthy": True}
+    status = {"deviceCount": 1, "healthyCount": 1, "allocationCount": 0, "devices": [device], "allocations": []}
+    node = {"apiVersion": "share.edge/v1alpha1", "kind": "AcceleratorNode", "metadata": {"name": "new"}}
+    only = await replicas.start(kubeconfig=str(server.kubeconfig))
+    await only.until_ready()
+    for words, text, nodes in (
+        (("create", "--filename=-"), json.dumps(node | {"status": status}), ["new"]),
+        (("delete", "acceleratornode", "new"), "", []),
+    ):
+        done = await asyncio.to_thread(server.kubectl, *words, stdin=text)
+        assert done.returncode == 0, done.stderr
+        async with asyncio.timeout(SAFETY_S):
+            while True:
+                _, answered = await only.ask("filter", {"Pod": pod, "NodeNames": ["new"]})
+                if answered["NodeNames"] == nodes:
+                    break
+                # Nobody tells of it.
+                await asyncio.sleep(PROBE_S)
+    assert not [line for line in only.lines if "is not followed" in line]
 
 
 def allow(server: ApiServer, resource: str) -> None:
