@@ -1,7 +1,7 @@
 """The cluster's API server, asked from an event loop: any number of calls at a time, without a thread for each."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, TypeVar
@@ -90,7 +90,7 @@ class Calls:
             if not following:
                 return items, page.version
 
-    async def changes(self, path: str, selector: str, version: str) -> AsyncIterator[dict[str, Any]]:
+    async def changes(self, path: str, selector: str, version: str) -> AsyncGenerator[dict[str, Any]]:
         """See Kube.changes."""
         try:
             async with asyncio.timeout(CALL_TIMEOUT_S):

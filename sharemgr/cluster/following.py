@@ -4,6 +4,7 @@ kube-scheduler would wait for what a thread reads meanwhile (5 ms at a time)."""
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import TypeVar
 
 from edgeshare.errors import Unavailable
@@ -35,16 +36,17 @@ async def follow(
             if not version:
                 items, version = await calls.objects(path, selector, keep, PAGE)
                 listed(items)
-            async for change in calls.changes(path, selector, version):
-                version = str(change["object"]["metadata"]["resourceVersion"])
-                kept = keep(change["object"]) if change["type"] != "BOOKMARK" else None
-                if kept is not None:
-                    changed(change["type"], kept)
-                if failures:
-                    logger.info("%s is followed again", path)
-                    said, failures = "", 0
-                # What has been read already is told without a pause, and there may be much of it.
-                await asyncio.sleep(0)
+            async with aclosing(calls.changes(path, selector, version)) as changes:
+                async for change in changes:
+                    version = str(change["object"]["metadata"]["resourceVersion"])
+                    kept = keep(change["object"]) if change["type"] != "BOOKMARK" else None
+                    if kept is not None:
+                        changed(change["type"], kept)
+                    if failures:
+                        logger.info("%s is followed again", path)
+                        said, failures = "", 0
+                    # What has been read already is told without a pause, and there may be much of it.
+                    await asyncio.sleep(0)
         except (Unavailable, AttributeError, KeyError, TypeError, ValueError) as error:
             # All but the first: what was told is not as such objects are, and `keep` stumbled over it.
             if isinstance(error, Expired):
