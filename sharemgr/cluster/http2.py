@@ -82,6 +82,8 @@ class _Stream:
     body: bytearray = field(default_factory=bytearray)
     received: int = 0
     """Bytes of its window that are to be given back."""
+    is_whole: bool = False
+    """No more of it comes."""
     is_begun: bool = False
     """Being answered."""
     left: bytes = b""
@@ -188,6 +190,8 @@ class Connection(asyncio.Protocol):
             case DataReceived(stream_id=int(number), data=bytes(data), flow_controlled_length=int(length)):
                 self._take_in(number, data, length)
             case StreamEnded(stream_id=int(number)):
+                if number in self._streams:
+                    self._streams[number].is_whole = True
                 self._begin(number)
             case StreamReset(stream_id=int(number)):
                 self._forget(number)
@@ -233,10 +237,6 @@ class Connection(asyncio.Protocol):
         self._http.send_headers(number, headers)
         stream.left = answer.body
         self._send(number)
-        if asked.body is None and number in self._streams:
-            # The rest of it is not wanted.
-            self._http.reset_stream(number)
-            self._forget(number)
         self._flush()
         self._close_if_done()
 
@@ -249,6 +249,9 @@ class Connection(asyncio.Protocol):
                 return
             part, stream.left = stream.left[:room], stream.left[room:]
             self._http.send_data(number, part, end_stream=not stream.left)
+        if not stream.is_whole:
+            # The rest of it is not wanted.
+            self._http.reset_stream(number)
         self._forget(number)
 
     def _forget(self, number: int) -> None:
