@@ -16,11 +16,9 @@ from h2.events import (
     DataReceived,
     Event,
     PingAckReceived,
-    RemoteSettingsChanged,
     RequestReceived,
     StreamEnded,
     StreamReset,
-    WindowUpdated,
 )
 from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
@@ -152,6 +150,9 @@ class Connection(asyncio.Protocol):
         try:
             for event in self._http.receive_data(data):
                 self._take(event)
+            # Now only: h2 knows already of all that came, a request's end after room for it too.
+            for number in [number for number, stream in self._streams.items() if stream.left]:
+                self._send(number)
         except ProtocolError as error:
             # h2 has told the client so.
             logger.warning("a connection is ended: what came over it is no HTTP/2: %s", error)
@@ -195,9 +196,6 @@ class Connection(asyncio.Protocol):
                 self._begin(number)
             case StreamReset(stream_id=int(number)):
                 self._forget(number)
-            case WindowUpdated() | RemoteSettingsChanged():
-                for number in [number for number, stream in self._streams.items() if stream.left]:
-                    self._send(number)
             case PingAckReceived(ping_data=data):
                 self._is_left = data == LEAVING
             case ConnectionTerminated():
