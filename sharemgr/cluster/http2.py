@@ -156,16 +156,14 @@ class Connection(asyncio.Protocol):
         except ProtocolError as error:
             # h2 has told the client so.
             logger.warning("a connection is ended: what came over it is no HTTP/2: %s", error)
-            self._streams.clear()
-            self._flush()
-            self._transport.close()
+            self._end()
             return
         self._flush()
         self._close_if_done()
 
     def leave(self) -> None:
         """Asks the client to send no more on this connection, and ends when all that came is answered."""
-        if not self._is_leaving:
+        if not self._is_leaving and not self._transport.is_closing():
             self._is_leaving = True
             # h2 itself would send nothing after it. What was sent before the client knows of it is let in: when it has
             # answered to the ping, all of that is here (RFC 9113, 6.8).
@@ -179,8 +177,14 @@ class Connection(asyncio.Protocol):
 
     def _close(self) -> None:
         self._http.close_connection()
-        self._flush()
-        self._transport.close()
+        self._end()
+
+    def _end(self) -> None:
+        """From here on h2 sends nothing. Once only: a second close makes some transports forget their connection."""
+        self._streams.clear()
+        if not self._transport.is_closing():
+            self._flush()
+            self._transport.close()
 
     def _take(self, event: Event) -> None:
         match event:
@@ -199,9 +203,7 @@ class Connection(asyncio.Protocol):
             case PingAckReceived(ping_data=data):
                 self._is_left = data == LEAVING
             case ConnectionTerminated():
-                # h2 sends nothing after it.
-                self._streams.clear()
-                self._transport.close()
+                self._end()
 
     def _take_in(self, number: int, data: bytes, length: int) -> None:
         stream = self._streams.get(number)
