@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
+from h2.errors import ErrorCodes
 from h2.events import (
     ConnectionTerminated,
     DataReceived,
@@ -31,6 +32,9 @@ NAME = "h2"
 
 STREAMS_MAX = 250
 """Requests at a time on a connection."""
+
+ANSWERS_MAX = 2 * STREAMS_MAX
+"""Requests at a time of a connection that are being answered, with those that the client has given up meanwhile."""
 
 HEADERS_BYTES_MAX = 64 * 1024
 
@@ -109,6 +113,8 @@ class Connection(asyncio.Protocol):
         self._http.local_settings = Settings(client=False, initial_values=settings)
         self._streams: dict[int, _Stream] = {}
         self._answers: set[asyncio.Task[None]] = set()
+        self._asked_count = 0
+        """Of those, what is being answered and not refused."""
         self._is_leaving = False
         self._is_left = False
         """The client knows that it is to send no more."""
@@ -228,7 +234,17 @@ class Connection(asyncio.Protocol):
         task.add_done_callback(self._answers.discard)
 
     async def _answer(self, number: int, asked: Asked) -> None:
+        if self._asked_count == ANSWERS_MAX:
+            if number in self._streams:
+                # Nothing was done for it, says this: it may be sent anew (RFC 9113, 8.7).
+                self._http.reset_stream(number, ErrorCodes.REFUSED_STREAM)
+                self._forget(number)
+                self._flush()
+                self._close_if_done()
+            return
+        self._asked_count += 1
         answer = await self._answering(asked)
+        self._asked_count -= 1
         stream = self._streams.get(number)
         if stream is None:
             return
