@@ -11,16 +11,15 @@ from dataclasses import dataclass, field
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
+from h2.errors import ErrorCodes
 from h2.events import (
     ConnectionTerminated,
     DataReceived,
     Event,
     PingAckReceived,
-    RemoteSettingsChanged,
     RequestReceived,
     StreamEnded,
     StreamReset,
-    WindowUpdated,
 )
 from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
@@ -33,6 +32,9 @@ NAME = "h2"
 
 STREAMS_MAX = 250
 """Requests at a time on a connection."""
+
+ANSWERS_MAX = 2 * STREAMS_MAX
+"""Requests at a time of a connection that are being answered, with those that the client has given up meanwhile."""
 
 HEADERS_BYTES_MAX = 64 * 1024
 
@@ -82,6 +84,8 @@ class _Stream:
     body: bytearray = field(default_factory=bytearray)
     received: int = 0
     """Bytes of its window that are to be given back."""
+    is_whole: bool = False
+    """No more of it comes."""
     is_begun: bool = False
     """Being answered."""
     left: bytes = b""
@@ -109,6 +113,8 @@ class Connection(asyncio.Protocol):
         self._http.local_settings = Settings(client=False, initial_values=settings)
         self._streams: dict[int, _Stream] = {}
         self._answers: set[asyncio.Task[None]] = set()
+        self._asked_count = 0
+        """Of those, what is being answered and not refused."""
         self._is_leaving = False
         self._is_left = False
         """The client knows that it is to send no more."""
@@ -150,19 +156,20 @@ class Connection(asyncio.Protocol):
         try:
             for event in self._http.receive_data(data):
                 self._take(event)
+            # Now only: h2 knows already of all that came, a request's end after room for it too.
+            for number in [number for number, stream in self._streams.items() if stream.left]:
+                self._send(number)
         except ProtocolError as error:
             # h2 has told the client so.
             logger.warning("a connection is ended: what came over it is no HTTP/2: %s", error)
-            self._streams.clear()
-            self._flush()
-            self._transport.close()
+            self._end()
             return
         self._flush()
         self._close_if_done()
 
     def leave(self) -> None:
         """Asks the client to send no more on this connection, and ends when all that came is answered."""
-        if not self._is_leaving:
+        if not self._is_leaving and not self._transport.is_closing():
             self._is_leaving = True
             # h2 itself would send nothing after it. What was sent before the client knows of it is let in: when it has
             # answered to the ping, all of that is here (RFC 9113, 6.8).
@@ -176,8 +183,14 @@ class Connection(asyncio.Protocol):
 
     def _close(self) -> None:
         self._http.close_connection()
-        self._flush()
-        self._transport.close()
+        self._end()
+
+    def _end(self) -> None:
+        """From here on h2 sends nothing. Once only: a second close makes some transports forget their connection."""
+        self._streams.clear()
+        if not self._transport.is_closing():
+            self._flush()
+            self._transport.close()
 
     def _take(self, event: Event) -> None:
         match event:
@@ -188,18 +201,15 @@ class Connection(asyncio.Protocol):
             case DataReceived(stream_id=int(number), data=bytes(data), flow_controlled_length=int(length)):
                 self._take_in(number, data, length)
             case StreamEnded(stream_id=int(number)):
+                if number in self._streams:
+                    self._streams[number].is_whole = True
                 self._begin(number)
             case StreamReset(stream_id=int(number)):
                 self._forget(number)
-            case WindowUpdated() | RemoteSettingsChanged():
-                for number in [number for number, stream in self._streams.items() if stream.left]:
-                    self._send(number)
             case PingAckReceived(ping_data=data):
                 self._is_left = data == LEAVING
             case ConnectionTerminated():
-                # h2 sends nothing after it.
-                self._streams.clear()
-                self._transport.close()
+                self._end()
 
     def _take_in(self, number: int, data: bytes, length: int) -> None:
         stream = self._streams.get(number)
@@ -224,7 +234,17 @@ class Connection(asyncio.Protocol):
         task.add_done_callback(self._answers.discard)
 
     async def _answer(self, number: int, asked: Asked) -> None:
+        if self._asked_count == ANSWERS_MAX:
+            if number in self._streams:
+                # Nothing was done for it, says this: it may be sent anew (RFC 9113, 8.7).
+                self._http.reset_stream(number, ErrorCodes.REFUSED_STREAM)
+                self._forget(number)
+                self._flush()
+                self._close_if_done()
+            return
+        self._asked_count += 1
         answer = await self._answering(asked)
+        self._asked_count -= 1
         stream = self._streams.get(number)
         if stream is None:
             return
@@ -233,10 +253,6 @@ class Connection(asyncio.Protocol):
         self._http.send_headers(number, headers)
         stream.left = answer.body
         self._send(number)
-        if asked.body is None and number in self._streams:
-            # The rest of it is not wanted.
-            self._http.reset_stream(number)
-            self._forget(number)
         self._flush()
         self._close_if_done()
 
@@ -249,6 +265,9 @@ class Connection(asyncio.Protocol):
                 return
             part, stream.left = stream.left[:room], stream.left[room:]
             self._http.send_data(number, part, end_stream=not stream.left)
+        if not stream.is_whole:
+            # The rest of it is not wanted.
+            self._http.reset_stream(number)
         self._forget(number)
 
     def _forget(self, number: int) -> None:
