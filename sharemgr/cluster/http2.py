@@ -36,6 +36,8 @@ STREAMS_MAX = 250
 ANSWERS_MAX = 2 * STREAMS_MAX
 """Requests at a time of a connection that are being answered, with those that the client has given up meanwhile."""
 
+KNOWN = frozenset(SettingCodes)
+
 HEADERS_BYTES_MAX = 64 * 1024
 
 FIRST_WINDOW = 65_535
@@ -92,6 +94,15 @@ class _Stream:
     """Of the answer, what the client has no room for yet."""
 
 
+class _Known(Settings):
+    """A client's settings, those that mean something: h2 would keep all, and go through all of them at each frame that
+    brings some."""
+
+    def __setitem__(self, key: SettingCodes | int, value: int) -> None:
+        if key in KNOWN:
+            super().__setitem__(key, value)
+
+
 class Connection(asyncio.Protocol):
     """One client's. It is in ``all_of_them`` while it lasts."""
 
@@ -111,6 +122,7 @@ class Connection(asyncio.Protocol):
             SettingCodes.MAX_HEADER_LIST_SIZE: HEADERS_BYTES_MAX,
         }
         self._http.local_settings = Settings(client=False, initial_values=settings)
+        self._http.remote_settings = _Known(client=True)
         self._streams: dict[int, _Stream] = {}
         self._answers: set[asyncio.Task[None]] = set()
         self._asked_count = 0

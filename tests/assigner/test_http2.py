@@ -5,6 +5,7 @@ import gc
 import json
 import logging
 import ssl
+import struct
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from urllib.parse import urlsplit
@@ -416,6 +417,16 @@ async def test_a_request_given_room_and_given_up_at_once_harms_no_other(running:
         client.http.increment_flow_control_window(2, bind)
         verbs.go_on.set()
         assert await client.answer(bind) == (200, '"1"')
+
+
+async def test_settings_that_mean_nothing_are_not_kept(running: Running) -> None:
+    async with running.client() as client:
+        for first in range(16, 40_000, 2_000):
+            said = b"".join(struct.pack(">HL", number, 1) for number in range(first, first + 2_000))
+            client.writer.write(len(said).to_bytes(3, "big") + b"\x04" + bytes(5) + said)
+        assert await client.ask("/filter") == (200, "1")
+        (connection,) = running.server._http2
+        assert len(connection._http.remote_settings) <= len(SettingCodes)
 
 
 async def test_connections_that_end_are_not_in_the_way_of_new_certificates(running: Running) -> None:
