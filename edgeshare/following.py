@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from edgeshare.errors import Unavailable
-from edgeshare.kube import PAGE, Expired, Kube
+from edgeshare.kube import Expired, Kube
 
 logger = logging.getLogger(__name__)
 
@@ -45,16 +45,13 @@ class Following(Generic[T]):
         keep: Callable[[Json], T | None],
         listed: Callable[[list[T]], None],
         changed: Callable[[str, T], None],
-        page_size: int = PAGE,
     ) -> None:
-        """``page_size``: objects of the list that are read at a time."""
         self._kube = kube
         self._path = path
         self._selector = selector
         self._keep = keep
         self._listed = listed
         self._changed = changed
-        self._page_size = page_size
         self._over = threading.Event()
 
     def start(self) -> None:
@@ -71,7 +68,7 @@ class Following(Generic[T]):
         while not self._over.is_set():
             try:
                 if not version:
-                    items, version = self._kube.objects(self._path, self._selector, self._keep, self._page_size)
+                    items, version = self._kube.objects(self._path, self._selector, self._keep)
                     self._tell(loop, self._listed, items)
                 for change in self._kube.changes(self._path, self._selector, version):
                     version = str(change["object"]["metadata"]["resourceVersion"])

@@ -79,7 +79,7 @@ class Calls:
     async def objects(
         self, path: str, selector: str, keep: Callable[[dict[str, Any]], T | None], page_size: int
     ) -> tuple[list[T], str]:
-        """See Kube.objects."""
+        """See Kube.objects; ``page_size`` of them are read at a time."""
         items: list[T] = []
         following = ""
         while True:
