@@ -72,6 +72,8 @@ class Answer:
     status: int
     content_type: str
     body: bytes
+    is_last: bool = False
+    """The client had better ask on over another connection."""
 
 
 Answering = Callable[[Asked], Awaitable[Answer]]
@@ -266,6 +268,8 @@ class Connection(asyncio.Protocol):
         stream.left = answer.body
         self._send(number)
         self._flush()
+        if answer.is_last:
+            self.leave()
         self._close_if_done()
 
     def _send(self, number: int) -> None:

@@ -7,6 +7,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from http import HTTPStatus
 
 from aiohttp import web
@@ -118,7 +119,10 @@ class Server:
                 self._answered(verb, HTTPStatus.BAD_REQUEST)
             return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"the request broke off: {error}\n")
         answer = await self._answer(http2.Asked(request.method, request.path, certificate, body))
-        return web.Response(status=answer.status, body=answer.body, content_type=answer.content_type)
+        response = web.Response(status=answer.status, body=answer.body, content_type=answer.content_type)
+        if answer.is_last:
+            response.force_close()
+        return response
 
     async def _answer(self, asked: http2.Asked) -> http2.Answer:
         verb = asked.path.partition("?")[0].removeprefix("/")
@@ -143,7 +147,8 @@ class Server:
             logger.warning("%s refused: %s", verb, error)
             return _text(HTTPStatus.BAD_REQUEST, str(error))
         except Unavailable as error:
-            return _text(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+            # Another replica leads: a Service would not lead there while this connection is kept.
+            return replace(_text(HTTPStatus.SERVICE_UNAVAILABLE, str(error)), is_last=True)
         except Exception:
             logger.exception("%s failed", verb)
             return _text(HTTPStatus.INTERNAL_SERVER_ERROR, f"{verb} failed: the assigner's log says why")

@@ -31,6 +31,11 @@ class Connection:
         self._connection.close()
 
     @property
+    def is_open(self) -> bool:
+        """Whether the server keeps it."""
+        return self._connection.sock is not None
+
+    @property
     def port(self) -> int:
         """The client's own."""
         return int(self._connection.sock.getsockname()[1])

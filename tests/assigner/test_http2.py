@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onenode.certificates import Authority
 
+from edgeshare.errors import Unavailable
 from sharemgr.cluster import http2, serving
 from sharemgr.cluster.certificates import tls_context
 from sharemgr.cluster.config import Tls
@@ -324,6 +325,20 @@ async def test_changed_certificates_end_a_connection_when_all_that_was_sent_on_i
         assert (await client.answer(before), await client.answer(late)) == ((200, '"1"'), (200, '"2"'))
         await client.until_end()
     assert client.last_stream_ids == [2**31 - 1, late]
+
+
+async def test_who_leads_no_more_sends_its_clients_away_when_all_is_answered(running: Running, verbs: Verbs) -> None:
+    async def refuse(body: bytes) -> object:
+        raise Unavailable("another replica leads")
+
+    async with running.client() as client:
+        bind = await client.send("/bind")
+        verbs.by_name["filter"] = refuse
+        assert await client.ask("/filter") == (503, "another replica leads\n")
+        await client.until(lambda: client.last_stream_ids)
+        verbs.go_on.set()
+        assert await client.answer(bind) == (200, '"1"')
+        await client.until_end()
 
 
 async def test_what_is_being_answered_at_the_end_is_answered(authority: Authority, verbs: Verbs) -> None:

@@ -100,7 +100,7 @@ async def test_an_unexpected_error_is_logged_and_the_next_request_answered(
     assert await client.ask("/filter", b"1") == (200, "1")
 
 
-async def test_while_no_verb_is_answered_the_reason_is_told(verbs: Verbs) -> None:
+async def test_while_no_verb_is_answered_the_reason_is_told_and_the_connection_not_kept(verbs: Verbs) -> None:
     def answering() -> dict[str, object]:
         raise Unavailable("this replica does not lead")
 
@@ -108,6 +108,7 @@ async def test_while_no_verb_is_answered_the_reason_is_told(verbs: Verbs) -> Non
     async with server.running(None) as url:
         with Connection(url) as client:
             assert await client.ask("/filter", b"1") == (503, "this replica does not lead\n")
+            assert not client.is_open
 
 
 @pytest.mark.parametrize("path", ["/", "/status", "/filter/x", "/filters", "//filter"])
