@@ -24,10 +24,48 @@ FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
 
 
+STUMBLES = (Unavailable, AttributeError, KeyError, TypeError, ValueError)
+"""All but the first: what was told is not as such objects are, and `keep` stumbled over it."""
+
+
 def pause_s(failures: int) -> float:
-    """How long to wait before asking again, after so many failures one after the other."""
+    """How long to wait before asking again, after so many failures one after the other. Also after a watch that only
+    ended: an API server that ends each at once is not to be kept busy."""
     longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures, 10))
     return longest * random.uniform(0.5, 1)
+
+
+class Progress:
+    """How far what lies at a path was followed."""
+
+    def __init__(self, path: str, logger: logging.Logger) -> None:
+        self.version = ""
+        """What comes after it is to be watched; empty: to be listed."""
+        self.failures = 0
+        """One after the other."""
+        self._path = path
+        self._logger = logger
+        self._said = ""
+
+    def take(self, change: Json, keep: Callable[[Json], T | None]) -> T | None:
+        """What is kept of a change. Raises what ``keep`` does, and one of STUMBLES for what is no change."""
+        self.version = str(change["object"]["metadata"]["resourceVersion"])
+        return keep(change["object"]) if change["type"] != "BOOKMARK" else None
+
+    def goes_on(self) -> None:
+        """A change was taken in."""
+        if self.failures:
+            self._logger.info("%s is followed again", self._path)
+            self._said, self.failures = "", 0
+
+    def fail(self, error: Exception) -> None:
+        """It broke off: the log has it once."""
+        if isinstance(error, Expired):
+            self.version = ""
+        self.failures += 1
+        if str(error) != self._said:
+            self._said = str(error)
+            self._logger.warning("%s is not followed: %s", self._path, error)
 
 
 class Following(Generic[T]):
@@ -64,32 +102,22 @@ class Following(Generic[T]):
         self._over.set()
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
-        version, said, failures = "", "", 0
+        progress = Progress(self._path, logger)
         while not self._over.is_set():
             try:
-                if not version:
-                    items, version = self._kube.objects(self._path, self._selector, self._keep)
+                if not progress.version:
+                    items, progress.version = self._kube.objects(self._path, self._selector, self._keep)
                     self._tell(loop, self._listed, items)
-                for change in self._kube.changes(self._path, self._selector, version):
-                    version = str(change["object"]["metadata"]["resourceVersion"])
-                    kept = self._keep(change["object"]) if change["type"] != "BOOKMARK" else None
+                for change in self._kube.changes(self._path, self._selector, progress.version):
+                    kept = progress.take(change, self._keep)
                     if kept is not None:
                         self._tell(loop, self._changed, change["type"], kept)
-                    if failures:
-                        logger.info("%s is followed again", self._path)
-                        said, failures = "", 0
+                    progress.goes_on()
                     if self._over.is_set():
                         return
-            except (Unavailable, AttributeError, KeyError, TypeError, ValueError) as error:
-                # All but the first: what was told is not as such objects are, and `keep` stumbled over it.
-                if isinstance(error, Expired):
-                    version = ""
-                failures += 1
-                if str(error) != said:
-                    said = str(error)
-                    logger.warning("%s is not followed: %s", self._path, error)
-            # Also after a watch that only ended: an API server that ends each at once is not to be kept busy.
-            self._over.wait(pause_s(failures))
+            except STUMBLES as error:
+                progress.fail(error)
+            self._over.wait(pause_s(progress.failures))
 
     def _tell(self, loop: asyncio.AbstractEventLoop, whom: Callable[..., None], *what: object) -> None:
         # A loop that was closed meanwhile has nobody left to be told.

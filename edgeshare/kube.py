@@ -94,7 +94,7 @@ class Kube:
 
     def pod(self, namespace: str, name: str) -> dict[str, Any] | None:
         """A pod, or None where there is none of that name."""
-        return self._get(f"/api/v1/namespaces/{namespace}/pods/{name}")
+        return self._get(pod_path(namespace, name))
 
     def pods_on(self, node: str) -> list[dict[str, Any]]:
         """The pods that are bound to a node."""
@@ -130,8 +130,7 @@ class Kube:
     def annotate_pod(self, namespace: str, name: str, uid: str, annotations: dict[str, str]) -> bool:
         """Sets annotations of the pod of that uid; False where there is no such pod (any more)."""
         body = {"metadata": {"uid": uid, "annotations": annotations}}
-        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
-        return self._call("PATCH", path, body=body, content_type=MERGE_PATCH) is not None
+        return self._call("PATCH", pod_path(namespace, name), body=body, content_type=MERGE_PATCH) is not None
 
     def apply(self, path: str, manager: str, body: dict[str, Any], force: bool = True) -> dict[str, Any]:
         """Makes an object as it is given, or changes it to that, whatever others wrote; returns what it is now. Without
@@ -222,6 +221,11 @@ class Kube:
             )
         except urllib3.exceptions.HTTPError as error:
             raise Unavailable(f"the API server cannot be asked ({method} {path}): {error}") from error
+
+
+def pod_path(namespace: str, name: str) -> str:
+    """Where a pod lies."""
+    return f"/api/v1/namespaces/{namespace}/pods/{name}"
 
 
 @dataclass(frozen=True, slots=True)

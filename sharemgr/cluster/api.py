@@ -1,7 +1,7 @@
 """What the assigner asks of the API server, beside what it follows. Each is sent once: a second try would begin when
 the one who asked has given up, or leads no longer."""
 
-from edgeshare.kube import MERGE_PATCH, Conflicting
+from edgeshare.kube import MERGE_PATCH, Conflicting, pod_path
 from edgeshare.kube_calls import Calls
 from edgeshare.names import GPU_ASSIGNMENT
 from sharemgr.cluster.pods import SharePod, parse_pod
@@ -27,12 +27,12 @@ class KubeApi:
             },
             "target": {"apiVersion": "v1", "kind": "Node", "name": pod.node},
         }
-        if await self._calls.call("POST", f"{_path(pod.namespace, pod.name)}/binding", body) is None:
+        if await self._calls.call("POST", f"{pod_path(pod.namespace, pod.name)}/binding", body) is None:
             raise Conflicting(f"the API server has no pod {pod} any more")
 
     async def read(self, namespace: str, name: str) -> SharePod | None:
         """See binding.Api."""
-        found = await self._calls.call("GET", _path(namespace, name))
+        found = await self._calls.call("GET", pod_path(namespace, name))
         return None if found is None else parse_pod(found)
 
     async def annotate_node(self, name: str, annotations: dict[str, str]) -> None:
@@ -40,7 +40,3 @@ class KubeApi:
         nothing. Raises Unavailable."""
         body = {"metadata": {"annotations": annotations}}
         await self._calls.call("PATCH", f"/api/v1/nodes/{name}/status", body, MERGE_PATCH)
-
-
-def _path(namespace: str, name: str) -> str:
-    return f"/api/v1/namespaces/{namespace}/pods/{name}"

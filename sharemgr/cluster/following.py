@@ -7,9 +7,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import TypeVar
 
-from edgeshare.errors import Unavailable
-from edgeshare.following import Json, pause_s
-from edgeshare.kube import Expired
+from edgeshare.following import STUMBLES, Json, Progress, pause_s
 from edgeshare.kube_calls import Calls
 
 logger = logging.getLogger(__name__)
@@ -30,30 +28,20 @@ async def follow(
     changed: Callable[[str, T], None],
 ) -> None:
     """As edgeshare.following.Following does, until it is cancelled."""
-    version, said, failures = "", "", 0
+    progress = Progress(path, logger)
     while True:
         try:
-            if not version:
-                items, version = await calls.objects(path, selector, keep, PAGE)
+            if not progress.version:
+                items, progress.version = await calls.objects(path, selector, keep, PAGE)
                 listed(items)
-            async with aclosing(calls.changes(path, selector, version)) as changes:
+            async with aclosing(calls.changes(path, selector, progress.version)) as changes:
                 async for change in changes:
-                    version = str(change["object"]["metadata"]["resourceVersion"])
-                    kept = keep(change["object"]) if change["type"] != "BOOKMARK" else None
+                    kept = progress.take(change, keep)
                     if kept is not None:
                         changed(change["type"], kept)
-                    if failures:
-                        logger.info("%s is followed again", path)
-                        said, failures = "", 0
+                    progress.goes_on()
                     # What has been read already is told without a pause, and there may be much of it.
                     await asyncio.sleep(0)
-        except (Unavailable, AttributeError, KeyError, TypeError, ValueError) as error:
-            # All but the first: what was told is not as such objects are, and `keep` stumbled over it.
-            if isinstance(error, Expired):
-                version = ""
-            failures += 1
-            if str(error) != said:
-                said = str(error)
-                logger.warning("%s is not followed: %s", path, error)
-        # Also after a watch that only ended: an API server that ends each at once is not to be kept busy.
-        await asyncio.sleep(pause_s(failures))
+        except STUMBLES as error:
+            progress.fail(error)
+        await asyncio.sleep(pause_s(progress.failures))

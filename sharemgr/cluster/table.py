@@ -59,7 +59,7 @@ class Rows:
     ram_mib: Ints
     """node"""
     kind: Ints
-    """node: the same for nodes of which all the rest is the same"""
+    """node: the same only where all the rest of a node is"""
 
     def pick(self, rows: Ints) -> "Rows":
         """A copy of some of them."""
