@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 from urllib.request import urlopen
 
 import yaml
@@ -83,15 +83,17 @@ class Tegrastats:
     """A program of that name, a real one, that prints what is written into a pipe."""
 
     def __init__(self, path: Path, after: str) -> None:
-        self._pipe, self._told = path.with_name("lines"), path.with_name("told")
-        write_program(path, f"echo $$ $@ > {self._told}\ncat {self._pipe}\n{after}\n")
-        os.mkfifo(self._pipe)
+        self._told = path.with_name("told")
+        # Each run has a pipe of its own: one that is being ended may read for a while yet beside the next.
+        pipe = path.with_name("lines")
+        write_program(path, f"mkfifo {pipe}.$$\necho {pipe}.$$ $$ $@ > {self._told}\ncat {pipe}.$$\n{after}\n")
+        os.mkfifo(self._told)
         self._runs: list[Run] = []
 
     def started(self) -> "Run":
-        """Waits until it is."""
-        # Nothing is kept back, so that nothing is left to be written when it has ended.
-        self._runs.append(Run(self._pipe.open("wb", buffering=0), self._told))
+        """Waits until one is that was not there before."""
+        pipe, pid, *arguments = self._told.read_text().split()
+        self._runs.append(Run(Path(pipe), int(pid), arguments))
         return self._runs[-1]
 
     def close(self) -> None:
@@ -102,10 +104,11 @@ class Tegrastats:
 class Run:
     """One run of it."""
 
-    def __init__(self, pipe: BinaryIO, told: Path) -> None:
-        self._pipe = pipe
-        pid, *self.arguments = told.read_text().split()
-        self.pid = int(pid)
+    def __init__(self, pipe: Path, pid: int, arguments: list[str]) -> None:
+        # Nothing is kept back, so that nothing is left to be written when it has ended.
+        self._pipe = pipe.open("wb", buffering=0)
+        self.pid = pid
+        self.arguments = arguments
 
     def print(self, line: str) -> None:
         """Raises BrokenPipeError where it has ended."""
