@@ -31,7 +31,7 @@ from onenode.scheduling import Extender
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
-from bench.figures import within
+from bench.figures import median, within
 from bench.host import describe_host
 from bench.report import Row, Target, as_table
 from edgeshare.assignment import parse_assignment
@@ -106,6 +106,7 @@ async def measure(
     without: list[float] = []
     with_it: list[float] = []
     counts: dict[str, Counter[float]] = defaultdict(Counter)
+    counts_paced: dict[str, Counter[float]] = {}
     sizes_mib: list[float] = []
     async with stage(count) as on:
         console.print(f"{count} nodes are there", highlight=False)
@@ -123,14 +124,23 @@ async def measure(
 
                 with_it.append(await rate(on, f"with-{number}", pods_a_run, extender, look))
             console.print(f"with: {with_it[-1]:.0f} pods/s", highlight=False)
+        pace = median(with_it) / 2
+        if kind.name == ASSIGNER:
+            with extending(on.cluster, kind) as (extender, metrics):
+                await paced(on, pods_a_run, pace, extender)
+                counts_paced = verb_counts(metrics)
     ratios = [each / bare for each, bare in zip(with_it, without, strict=True)]
     rows = [
         Row("pods bound a second, with / without", "", ratios, settings, with_it, without, Target(0.8, at_least=True)),
         Row("resident memory", "MiB", sizes_mib, settings, target=Target(300)),
     ]
-    for verb, found in counts.items():
-        rows.append(Row(f"{verb}, p50", "ms", [1000 * within(found, 0.5)], settings))
-        rows.append(Row(f"{verb}, p99", "ms", [1000 * within(found, 0.99)], settings, target=Target(10)))
+    for of, found in (
+        (settings | {"pods_a_second": "all at once"}, counts),
+        (settings | {"pods_a_second": round(pace, 1)}, counts_paced),
+    ):
+        for verb, times in found.items():
+            rows.append(Row(f"{verb}, p50", "ms", [1000 * within(times, 0.5)], of))
+            rows.append(Row(f"{verb}, p99", "ms", [1000 * within(times, 0.99)], of, target=Target(10)))
     return rows
 
 
@@ -167,17 +177,41 @@ async def rate(
     on.bound.forget_times()
     on.cluster.start_scheduler(extender)
     try:
-        if not await on.bound.until(count, BOUND_S):
-            raise NodeError(f"{len(on.bound.pods)} of {count} pods are bound after {BOUND_S} s")
+        await all_bound(on, count)
     finally:
         on.cluster.stop_scheduler()
     found = (count - 1) / (on.bound.last_s - on.bound.first_s)
     look()
+    await clear(on)
+    return found
+
+
+async def paced(on: Stage, count: int, pods_a_second: float, extender: Extender) -> None:
+    """Has pods bound as they come, so many a second: no more than there is time for."""
+    on.cluster.start_scheduler(extender)
+    try:
+        # Its caches are filled when it has bound the first.
+        await on.api.post_all(pods.pods("first", 1))
+        await all_bound(on, 1)
+        await on.api.post_paced(pods.pods("paced", count), 1 / pods_a_second)
+        await all_bound(on, count + 1)
+    finally:
+        on.cluster.stop_scheduler()
+    await clear(on)
+
+
+async def all_bound(on: Stage, count: int) -> None:
+    """Waits until so many pods are. Raises NodeError."""
+    if not await on.bound.until(count, BOUND_S):
+        raise NodeError(f"{len(on.bound.pods)} of {count} pods are bound after {BOUND_S} s")
+
+
+async def clear(on: Stage) -> None:
+    """Deletes all pods, and waits until nobody remembers one. Raises NodeError."""
     await on.api.delete_all(pods.COLLECTION)
     if not await on.bound.until(0, BOUND_S):
         raise NodeError(f"{len(on.bound.pods)} pods are still there {BOUND_S} s after they were deleted")
     await on.plugins.until_written()
-    return found
 
 
 @contextmanager

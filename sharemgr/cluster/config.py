@@ -79,8 +79,8 @@ class Tls(_Part):
         return tuple(file for file in files if file is not None)
 
 
-class LeaseName(_Part):
-    """The Lease that the replicas have between them; whoever takes it first makes it."""
+class ObjectName(_Part):
+    """An object in a namespace."""
 
     namespace: Annotated[str, Field(pattern=NAMESPACE)]
     """Where it is."""
@@ -115,5 +115,16 @@ class Config(_Part):
     tls: Tls | None = None
     """None: plain HTTP, and everybody who reaches the address is answered."""
 
-    lease: LeaseName | None = None
-    """What replicas agree by on who of them leads. None: this is the only one, and it always leads."""
+    lease: ObjectName | None = None
+    """The Lease by which replicas agree on who of them leads; whoever takes it first makes it. None: this is the only
+    one, and it always leads."""
+
+    service: ObjectName | None = None
+    """The Service, one without a selector, that the leader has lead to itself; its port is called `https`, or `http`
+    without ``tls``. The replica has to be a pod of that namespace. A replica that stands by is ready then, too. None:
+    only the leader is, so that a Service that selects the replicas leads to it."""
+
+    @property
+    def port(self) -> int:
+        """Of ``address``."""
+        return int(self.address.rpartition(":")[2])

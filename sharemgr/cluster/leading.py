@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from edgeshare.errors import Unavailable
 from edgeshare.kube_client import Candidate, LeaseTimes
-from sharemgr.cluster.config import LeaseName
+from sharemgr.cluster.config import ObjectName
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ async def alone() -> AsyncIterator[Leading]:
 
 
 @asynccontextmanager
-async def by_lease(lease: LeaseName, kubeconfig: Path | None, times: LeaseTimes) -> AsyncIterator[Leading]:
+async def by_lease(lease: ObjectName, kubeconfig: Path | None, times: LeaseTimes) -> AsyncIterator[Leading]:
     """Takes the Lease whenever it is to be had, and gives it back when it is left. Raises Unavailable where there is no
     right to ask the API server."""
     leading = Leading()

@@ -10,8 +10,8 @@ from edgeshare.prometheus import CONTENT_TYPE, exposition
 from edgeshare.web import Page, Pages, text_page
 
 
-def pages(families: Callable[[], Iterable[Metric]], check_ready: Callable[[], object]) -> Pages:
-    """The page of each path; ``check_ready`` raises Unavailable while no verb is answered."""
+def pages(families: Callable[[], Iterable[Metric]], readiness: Callable[[], str]) -> Pages:
+    """The page of each path; ``readiness`` says in which way it is ready, or raises Unavailable."""
 
     async def metrics() -> Page:
         # A thread writes them down, so that no verb waits; what they are, is looked at here.
@@ -23,7 +23,6 @@ def pages(families: Callable[[], Iterable[Metric]], check_ready: Callable[[], ob
         return text_page(HTTPStatus.OK, "ok")
 
     async def ready() -> Page:
-        check_ready()
-        return text_page(HTTPStatus.OK, "ok")
+        return text_page(HTTPStatus.OK, readiness())
 
     return {"/metrics": metrics, "/healthz": well, "/readyz": ready}

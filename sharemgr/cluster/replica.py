@@ -18,6 +18,7 @@ from edgeshare.following import Json
 from edgeshare.kube_calls import Calls
 from edgeshare.kube_client import LeaseTimes
 from edgeshare.waiting import first_of
+from sharemgr.cluster.announcing import Announcement, announce, announcement
 from sharemgr.cluster.certificates import Certificates
 from sharemgr.cluster.config import Config
 from sharemgr.cluster.following import follow
@@ -69,9 +70,11 @@ class Replica:
     """One of two, or the only one."""
 
     def __init__(self, config: Config, core: Core, times: LeaseTimes = TIMES) -> None:
+        """Raises InvalidRequest where it is to be announced and does not know as what."""
         self._config = config
         self._core = core
         self._times = times
+        self._announcement = announcement(config)
         self._leading = Leading()
         self._current: _Running | None = None
 
@@ -94,7 +97,7 @@ class Replica:
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
             tasks.create_task(self._lead(calls, stop))
             if config.metrics_address:
-                served = pages(self._families, self._verbs)
+                served = pages(self._families, self._readiness)
                 address = await stack.enter_async_context(web.serving(config.metrics_address, served))
                 logger.info("metrics at http://%s/metrics", address)
             url = await stack.enter_async_context(server.running(certificates.context if certificates else None))
@@ -126,7 +129,7 @@ class Replica:
         session = self._core.begin(calls)
         running = _Running(term, session)
         self._current = running
-        work = asyncio.create_task(running.work(calls))
+        work = asyncio.create_task(running.work(calls, self._announcement))
         try:
             yield work
         finally:
@@ -140,6 +143,12 @@ class Replica:
         if self._current.unlisted:
             raise Unavailable(f"this replica leads, and is still reading {', '.join(sorted(self._current.unlisted))}")
         return self._current.session.verbs
+
+    def _readiness(self) -> str:
+        if self._announcement is not None and self._current is None and self._leading.holder:
+            return f"stands by: {self._leading.holder} leads"
+        self._verbs()
+        return "ok"
 
     def _families(self) -> Iterable[Metric]:
         if self._current is None or not self._current.term.holds:
@@ -156,7 +165,7 @@ class _Running:
         self.unlisted = {source.path for source in session.sources}
         self._whole = asyncio.Event()
 
-    async def work(self, calls: Calls) -> None:
+    async def work(self, calls: Calls, announced: Announcement | None) -> None:
         """What the session does beside its verbs."""
         async with asyncio.TaskGroup() as tasks:
             for each in self.session.sources:
@@ -166,6 +175,8 @@ class _Running:
             # What was listed stays: going through it again and again would take up to 0.1 s each time.
             gc.freeze()
             tasks.create_task(self.session.run())
+            if announced is not None:
+                tasks.create_task(announce(calls, announced))
 
     def listed(self, source: Source) -> Callable[[list[Any]], None]:
         """What its list is told to."""

@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -96,9 +96,10 @@ class Replicas:
         self._stack = stack
         self._count = 0
 
-    async def start(self, **config: object) -> Replica:
-        """One with this configuration, on loopback, and with a Lease that runs out soon."""
-        return await self._start(str(HERE / "quick_lease.py"), str(self.config(**config)))
+    async def start(self, environment: Mapping[str, str] | None = None, **config: object) -> Replica:
+        """One with this configuration, on loopback, and with a Lease that runs out soon; ``environment`` is what is set
+        there beside the test's own."""
+        return await self._start(str(HERE / "quick_lease.py"), str(self.config(**config)), environment=environment)
 
     async def start_command(self, **config: object) -> Replica:
         """One as users start it."""
@@ -112,15 +113,15 @@ class Replicas:
         path.write_text(yaml.safe_dump({"address": "127.0.0.1:0", "metrics_address": "127.0.0.1:0", **config}))
         return path
 
-    async def _start(self, *words: str) -> Replica:
-        return await self._stack.enter_async_context(_started(words))
+    async def _start(self, *words: str, environment: Mapping[str, str] | None = None) -> Replica:
+        return await self._stack.enter_async_context(_started(words, environment or {}))
 
 
 @asynccontextmanager
-async def _started(words: Sequence[str]) -> AsyncIterator[Replica]:
+async def _started(words: Sequence[str], environment: Mapping[str, str]) -> AsyncIterator[Replica]:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, *words),
-        env={**os.environ, "PYTHONPATH": str(HERE.parents[1])},
+        env={**os.environ, "PYTHONPATH": str(HERE.parents[1]), **environment},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )

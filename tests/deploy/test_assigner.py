@@ -22,8 +22,9 @@ from edgeshare.errors import Unavailable
 from edgeshare.kube import Kube
 from edgeshare.kube_calls import Calls
 from edgeshare.names import GPU_ASSIGNMENT, GPU_RELEASED
+from sharemgr.cluster.announcing import announcement
 from sharemgr.cluster.api import KubeApi
-from sharemgr.cluster.config import Config, LeaseName
+from sharemgr.cluster.config import Config, ObjectName
 
 ROOT = Path(__file__).parent.parent.parent
 NAME = "edgeshare-assigner"
@@ -112,8 +113,13 @@ def test_service_leads_to_where_it_listens(render: Render, tmp_path: Path) -> No
     read = config(objects, tmp_path)
     service, container = only(objects, "Service")["spec"], template(objects)["spec"]["containers"][0]
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
-    assert [(port["name"], port["port"], port["targetPort"]) for port in service["ports"]] == [("https", 9443, "verbs")]
-    assert service["selector"].items() <= template(objects)["metadata"]["labels"].items()
+    assert [(port["name"], port["port"]) for port in service["ports"]] == [("https", 9443)]
+    assert "selector" not in service
+    assert read.service == ObjectName(namespace="edgeshare", name=only(objects, "Service")["metadata"]["name"])
+    fields = {each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"] for each in container["env"]}
+    told = announcement(read, fields | {"POD_IP": "10.0.0.7"})
+    assert told is not None
+    assert told.body["ports"] == [{"name": "https", "port": ports["verbs"], "protocol": "TCP"}]
     assert (read.address, read.metrics_address) == (f":{ports['verbs']}", f":{ports['metrics']}") == (":9443", ":9999")
     paths = {"startupProbe": "/healthz", "readinessProbe": "/readyz", "livenessProbe": "/healthz"}
     for probe, path in paths.items():
@@ -122,7 +128,7 @@ def test_service_leads_to_where_it_listens(render: Render, tmp_path: Path) -> No
 
 def test_replicas_agree_by_a_lease_that_its_role_is_for(render: Render, tmp_path: Path) -> None:
     objects = render(*WITH_SECRET)
-    assert config(objects, tmp_path).lease == LeaseName(namespace="edgeshare", name=NAME)
+    assert config(objects, tmp_path).lease == ObjectName(namespace="edgeshare", name=NAME)
     rules = only(objects, "Role")["rules"]
     assert {name for rule in rules for name in rule.get("resourceNames", ())} == {NAME}
     deployment = only(objects, "Deployment")["spec"]
@@ -133,10 +139,12 @@ def test_replicas_agree_by_a_lease_that_its_role_is_for(render: Render, tmp_path
     assert near["podAffinityTerm"]["labelSelector"] == deployment["selector"]
 
 
-def test_update_does_not_wait_for_replicas_that_are_ready_only_when_they_lead(render: Render) -> None:
+def test_update_and_drain_leave_one_that_is_ready(render: Render) -> None:
     objects = render(*WITH_SECRET)
-    assert only(objects, "Deployment")["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] == "100%"
-    assert not [each for each in objects if each["kind"] == "PodDisruptionBudget"]
+    deployment = only(objects, "Deployment")["spec"]
+    assert deployment["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+    budget = only(objects, "PodDisruptionBudget")["spec"]
+    assert budget == {"maxUnavailable": 1, "selector": deployment["selector"]}
 
 
 def test_changed_configuration_starts_it_anew_and_nothing_else(render: Render, tmp_path: Path) -> None:
@@ -267,6 +275,10 @@ def assigner(with_assigner: ApiServer, tmp_path_factory: pytest.TempPathFactory)
         ("create leases.coordination.k8s.io --namespace=edgeshare", "yes"),
         ("update leases.coordination.k8s.io/another --namespace=edgeshare", "no"),
         (f"update leases.coordination.k8s.io/{NAME} --namespace=kube-system", "no"),
+        ("create endpointslices.discovery.k8s.io --namespace=edgeshare", "yes"),
+        (f"patch endpointslices.discovery.k8s.io/{NAME} --namespace=edgeshare", "yes"),
+        ("patch endpointslices.discovery.k8s.io/another --namespace=edgeshare", "no"),
+        ("create endpointslices.discovery.k8s.io --namespace=kube-system", "no"),
         ("patch pods --all-namespaces", "no"),
         ("delete pods --all-namespaces", "no"),
         ("patch nodes", "no"),

@@ -35,6 +35,9 @@ metrics_address: ":{{ .Values.assigner.metricsPort }}"
 lease:
   namespace: {{ .Release.Namespace }}
   name: {{ .Release.Name }}-assigner
+service:
+  namespace: {{ .Release.Namespace }}
+  name: {{ .Release.Name }}-assigner
 {{- if .Values.assigner.tls.enabled }}
 tls:
   certificate: /etc/edgeshare-tls/tls.crt

@@ -48,6 +48,16 @@ class Api:
             for _ in range(AT_ONCE):
                 group.create_task(one_after_the_other())
 
+    async def post_paced(self, objects: Iterable[tuple[str, Json]], every_s: float) -> None:
+        """Make objects, one each so many seconds, however long the making of one takes."""
+        loop = asyncio.get_running_loop()
+        due_s = loop.time()
+        async with asyncio.TaskGroup() as group:
+            for path, body in objects:
+                group.create_task(self.post(path, body))
+                due_s += every_s
+                await asyncio.sleep(due_s - loop.time())
+
     async def _send(self, method: str, path: str, body: Json) -> None:
         headers = {"Content-Type": "application/json"}
         async with self._session.request(method, path, data=json.dumps(body), headers=headers) as answer:

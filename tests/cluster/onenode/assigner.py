@@ -60,9 +60,7 @@ class Assigner:
             enabled = {"assigner": {"enabled": True, "tls": {"secretName": SECRET}}}
             install(self._node, machine=MACHINE, gpus=self._gpus, more=enabled)
             self._forget_devices(self._gpus)
-            # One is ready: the leader.
-            wait = ("wait", "--for=jsonpath={.status.readyReplicas}=1", IN_NAMESPACE, f"deployment/{SERVICE}", WAIT)
-            self._node.kubectl(*wait)
+            self._node.kubectl("rollout", "status", IN_NAMESPACE, f"deployment/{SERVICE}", WAIT)
             address = self._node.kubectl(
                 "get", IN_NAMESPACE, f"service/{SERVICE}", "--output=jsonpath={.spec.clusterIP}"
             )
