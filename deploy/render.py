@@ -37,7 +37,7 @@ MODELS: dict[str, type[BaseModel]] = {
 CHARTS_OWN = {
     *("node_name", "kubelet_dir", "pod_resources_socket", "kubeconfig"),
     *("metrics_address", "wait_for_driver", "root", "namespace"),
-    *("address", "lease", "tls"),
+    *("address", "lease", "service", "tls"),
 }
 """Keys that the chart's mounts and environment decide."""
 
