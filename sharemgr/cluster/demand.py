@@ -151,9 +151,10 @@ class _Free:
 
 
 def _histogram(place: tuple[Ints, Ints, Ints], size: tuple[int, int, int], weights: Ints | None = None) -> Floats:
-    found = np.zeros(size)
-    np.add.at(found, place, 1 if weights is None else weights)
-    return found
+    # As add.at, in a fraction of the time.
+    flat, parts = np.broadcast_arrays(np.ravel_multi_index(place, size), 1 if weights is None else weights)
+    found: Floats = np.bincount(flat.ravel(), parts.ravel().astype(np.float64), size[0] * size[1] * size[2])
+    return found.reshape(size)
 
 
 def _from_the_top(histogram: Floats, axes: tuple[int, ...]) -> Floats:
