@@ -45,8 +45,10 @@ PAIRS = 3
 BOUND_S = 300
 """A safety limit: that many pods are bound in some ten seconds."""
 READY_S = 120
-HISTOGRAM = "edgeshare_assigner_verb_seconds"
 ASSIGNER = "assigner"
+BINDING = "the API server's part of bind"
+HISTOGRAMS = {"edgeshare_assigner_verb_seconds": "", "edgeshare_assigner_binding_seconds": BINDING}
+"""What is read of the assigner's, and under which name, where they are not told by verb."""
 MEMORY_DIR = Path("/dev/shm")
 
 
@@ -140,7 +142,8 @@ async def measure(
     ):
         for verb, times in found.items():
             rows.append(Row(f"{verb}, p50", "ms", [1000 * within(times, 0.5)], of))
-            rows.append(Row(f"{verb}, p99", "ms", [1000 * within(times, 0.99)], of, target=Target(10)))
+            target = None if verb == BINDING else Target(10)
+            rows.append(Row(f"{verb}, p99", "ms", [1000 * within(times, 0.99)], of, target=target))
     return rows
 
 
@@ -262,14 +265,16 @@ def listens(address: str) -> bool:
 
 
 def verb_counts(metrics: str) -> dict[str, Counter[float]]:
-    """Of each verb, how many calls took no longer than so many seconds, as the assigner counted."""
+    """Of each verb, and of the API server's answers to Bindings, how many took no longer than so many seconds, as the
+    assigner counted."""
     with urllib.request.urlopen(f"http://{metrics}/metrics", timeout=READY_S) as answer:
         text = answer.read().decode()
     counts: dict[str, Counter[float]] = defaultdict(Counter)
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            if sample.name == f"{HISTOGRAM}_bucket" and sample.value:
-                counts[sample.labels["verb"]][float(sample.labels["le"])] += int(sample.value)
+            of = HISTOGRAMS.get(sample.name.removesuffix("_bucket"))
+            if of is not None and "le" in sample.labels and sample.value:
+                counts[sample.labels.get("verb", of)][float(sample.labels["le"])] += int(sample.value)
     return counts
 
 

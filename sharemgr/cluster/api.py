@@ -1,6 +1,9 @@
 """What the assigner asks of the API server, beside what it follows. Each is sent once: a second try would begin when
 the one who asked has given up, or leads no longer."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
 from edgeshare.kube import MERGE_PATCH, Conflicting, pod_path
 from edgeshare.kube_calls import Calls
 from edgeshare.names import GPU_ASSIGNMENT
@@ -10,8 +13,10 @@ from sharemgr.cluster.pods import SharePod, parse_pod
 class KubeApi:
     """binding.Api, and more."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: Calls, timing: Callable[[], AbstractContextManager[object]]) -> None:
+        """``timing`` is entered while a Binding is with the API server."""
         self._calls = calls
+        self._timing = timing
 
     async def bind(self, pod: SharePod) -> None:
         """See binding.Api."""
@@ -27,7 +32,9 @@ class KubeApi:
             },
             "target": {"apiVersion": "v1", "kind": "Node", "name": pod.node},
         }
-        if await self._calls.call("POST", f"{pod_path(pod.namespace, pod.name)}/binding", body) is None:
+        with self._timing():
+            answer = await self._calls.call("POST", f"{pod_path(pod.namespace, pod.name)}/binding", body)
+        if answer is None:
             raise Conflicting(f"the API server has no pod {pod} any more")
 
     async def read(self, namespace: str, name: str) -> SharePod | None:

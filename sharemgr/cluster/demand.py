@@ -153,8 +153,8 @@ class _Free:
 def _histogram(place: tuple[Ints, Ints, Ints], size: tuple[int, int, int], weights: Ints | None = None) -> Floats:
     # As add.at, in a fraction of the time.
     flat, parts = np.broadcast_arrays(np.ravel_multi_index(place, size), 1 if weights is None else weights)
-    found: Floats = np.bincount(flat.ravel(), parts.ravel().astype(np.float64), size[0] * size[1] * size[2])
-    return found.reshape(size)
+    found = np.bincount(flat.ravel(), parts.ravel(), size[0] * size[1] * size[2])
+    return found.reshape(size).astype(np.float64)
 
 
 def _from_the_top(histogram: Floats, axes: tuple[int, ...]) -> Floats:

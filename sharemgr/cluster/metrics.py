@@ -27,6 +27,12 @@ class Metrics:
             buckets=BUCKETS_S,
             registry=None,
         )
+        self.binding_seconds = Histogram(
+            f"{PREFIX}_binding_seconds",
+            "How long the API server took to answer a Binding: a part of bind.",
+            buckets=BUCKETS_S,
+            registry=None,
+        )
         self.bound = Counter(f"{PREFIX}_bindings", "Pods that were bound.", registry=None)
         self.unbound = Counter(f"{PREFIX}_bindings_failed", "Bindings that came to nothing.", ["reason"], registry=None)
         self.turned_down = Counter(f"{PREFIX}_turned_down", "Filterings after which no node was left.", registry=None)
@@ -43,7 +49,7 @@ class Metrics:
     def families(self, assigner: Assigner | None, binder: Binder | None) -> Iterator[Metric]:
         """All of them; ``assigner`` and ``binder`` are None while another replica leads."""
         counted = (self.bound, self.unbound, self.turned_down, self.refused, self.answers, self.retries)
-        for each in (self.verb_seconds, *counted):
+        for each in (self.verb_seconds, self.binding_seconds, *counted):
             yield from each.collect()
         yield _gauge("leading", "1 on the replica that answers.", [((), float(assigner is not None))])
         if assigner is not None and binder is not None:

@@ -42,7 +42,7 @@ class Service:
 
     def begin(self, calls: Calls) -> Session:
         """See Core."""
-        config, api = self._config, KubeApi(calls)
+        config, api = self._config, KubeApi(calls, self._metrics.binding_seconds.time)
         assigner = Assigner(POLICIES[config.policy], keeps_choice=config.choice is Choice.FILTER)
         binder = Binder(assigner, api, config.bind_timeout_s, monotonic)
         retrying = Retrying(assigner, api, self._metrics)

@@ -6,6 +6,7 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -239,7 +240,7 @@ def asked(kubeconfig: Path, ask: Callable[[KubeApi], Coroutine[Any, Any, T]]) ->
     async def run() -> T:
         calls = Calls(kubeconfig)
         async with calls.open():
-            return await ask(KubeApi(calls))
+            return await ask(KubeApi(calls, nullcontext))
 
     return asyncio.run(run())
 

@@ -9,8 +9,8 @@ import re
 import ssl
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -347,7 +347,7 @@ ASSIGNED = SharePod("u", "ns", "p", version="7", node="n", assignment="{}")
 
 async def test_a_binding_is_of_one_version_of_the_pod(server: Server, calls: Calls) -> None:
     server.answers = [answer({"kind": "Status"}, 201), answer({"kind": "Status"}, 404)]
-    await KubeApi(calls).bind(ASSIGNED)
+    await KubeApi(calls, nullcontext).bind(ASSIGNED)
     (asked,) = server.asked
     assert (asked.method, asked.path) == ("POST", "/api/v1/namespaces/ns/pods/p/binding")
     written = json.loads(asked.body)
@@ -355,17 +355,38 @@ async def test_a_binding_is_of_one_version_of_the_pod(server: Server, calls: Cal
     assert written["metadata"] == {"name": "p", "uid": "u", "resourceVersion": "7", "annotations": annotations}
     assert written["target"]["name"] == "n"
     with pytest.raises(Conflicting):
-        await KubeApi(calls).bind(ASSIGNED)
+        await KubeApi(calls, nullcontext).bind(ASSIGNED)
 
 
 async def test_a_binding_is_sent_once(server: Server, calls: Calls) -> None:
     # The second goes over a connection that was kept.
     server.answers = [answer({"kind": "Status"}, 201), HANG_UP, answer({"kind": "Status"}, 201)]
-    await KubeApi(calls).bind(ASSIGNED)
+    await KubeApi(calls, nullcontext).bind(ASSIGNED)
     with pytest.raises(Unavailable) as raised:
-        await KubeApi(calls).bind(ASSIGNED)
+        await KubeApi(calls, nullcontext).bind(ASSIGNED)
     assert type(raised.value) is Unavailable
     assert [each.method for each in server.asked] == ["POST", "POST"]
+
+
+async def test_the_time_of_a_binding_is_that_of_the_api_server_also_where_it_refuses(
+    server: Server, calls: Calls
+) -> None:
+    server.answers = [answer({"kind": "Status"}, 201), answer({"kind": "Status"}, 409)]
+    asked_before_and_after = []
+
+    @contextmanager
+    def timing() -> Iterator[None]:
+        before = len(server.asked)
+        try:
+            yield
+        finally:
+            asked_before_and_after.append((before, len(server.asked)))
+
+    api = KubeApi(calls, timing)
+    await api.bind(ASSIGNED)
+    with pytest.raises(Conflicting):
+        await api.bind(ASSIGNED)
+    assert asked_before_and_after == [(0, 1), (1, 2)]
 
 
 class Followed:
