@@ -123,7 +123,8 @@ def compile_plain(command: Command, plain: Plain, target: Path, library_dir: Pat
         link += plain.link_with_gcc
     include = [f"-I{folder}" for folder in plain.include]
     extra = shlex.split(os.environ.get("CFLAGS", ""))
-    fresh = target.with_name(target.name + ".new")
+    # Others may be building it, too.
+    fresh = target.with_name(f"{target.name}.{os.getpid()}.new")
     command.spawn([*compiler, *CFLAGS, *extra, *include, "-o", str(fresh), *plain.sources, *link])
     # A rename leaves a library that some process has mapped as it was.
     fresh.replace(target)

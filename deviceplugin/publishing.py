@@ -65,7 +65,11 @@ class Publishing:
         wanted = accelerator_node(self._node_name, self._node_uid, devices, allocations)
         if not _is(self._there, wanted):
             path = f"{ACCELERATOR_NODES}/{self._node_name}"
-            self._there = await asyncio.to_thread(self._kube.apply, path, COMPONENT, wanted)
+            before = self._there
+            applied = await asyncio.to_thread(self._kube.apply, path, COMPONENT, wanted)
+            # What was told meanwhile may be younger; of what was applied it is told, too.
+            if self._there is before:
+                self._there = applied
 
     def _listed(self, objects: list[dict[str, Any]]) -> None:
         self._there = objects[0] if objects else None

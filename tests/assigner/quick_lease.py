@@ -11,7 +11,7 @@ from sharemgr.cluster.config import Config
 from sharemgr.cluster.replica import Replica
 from sharemgr.cluster.service import Service
 
-QUICK = LeaseTimes(lease_s=3, renew_s=2, retry_s=1)
+QUICK = LeaseTimes(lease_s=6, renew_s=5, retry_s=1)
 
 logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
 config = read_config(Path(sys.argv[1]), Config)

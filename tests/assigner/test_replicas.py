@@ -111,7 +111,7 @@ async def test_while_the_api_server_is_away_nobody_answers_and_then_a_new_term_b
         only = await replicas.start(kubeconfig=str(way.kubeconfig), lease=lease)
         await only.until_ready()
         await way.cut()
-        await only.said("this replica leads no more: the Lease was not renewed for 2 s")
+        await only.said("this replica leads no more: the Lease was not renewed for 5 s")
         status, why = await only.ask("filter", ASKED)
         assert (status, why) == (503, "this replica does not lead: none does\n")
         assert (await only.ready())[0] == 503

@@ -11,6 +11,7 @@ from onenode.errors import NodeError
 from onenode.layout import NODE_NAME
 from onenode.node import Node
 from onenode.pods import Pods, container, pod
+from onenode.waiting import until
 
 from edgeshare.assignment import write_assignment
 from edgeshare.names import GPU_ASSIGNMENT, GPU_PERCENT
@@ -24,6 +25,11 @@ def accelerator_node(node: Node) -> dict[str, Any]:
     """What the node's AcceleratorNode says."""
     found: dict[str, Any] = json.loads(node.kubectl("get", "acceleratornode", NODE_NAME, "-o", "json"))["status"]
     return found
+
+
+def told(node: Node) -> dict[str, Any]:
+    """Pod → its allocation, as the node's AcceleratorNode says."""
+    return {each["pod"]["name"]: each for each in accelerator_node(node)["allocations"] if "pod" in each}
 
 
 def make(pods: Pods, name: str, percent: int) -> None:
@@ -42,7 +48,8 @@ def test_equal_pods_get_each_the_gpu_of_its_binding(kubelet: str, node: Node, po
         binder.bind(name, [gpu])
     pods.wait(RUNNING, *wanted)
     assert {name: pods.gpu(name) for name in wanted} == wanted
-    made = {each["pod"]["name"]: each for each in accelerator_node(node)["allocations"] if "pod" in each}
+    until(lambda: wanted.keys() <= told(node).keys(), "the node tells of all")
+    made = told(node)
     for name, gpu in wanted.items():
         assert (made[name]["devices"], made[name]["unitsEach"]) == ([gpu], 30)
         assert made[name]["pod"]["uid"] == pods.get(name, ".metadata.uid")

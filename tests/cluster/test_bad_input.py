@@ -107,7 +107,7 @@ def test_a_config_that_names_a_device_that_is_not_there_is_told_and_the_others_a
     about = ("get", "events", "--field-selector=reason=ConfiguredDeviceMissing", "--all-namespaces")
     said = f"exclude names a device that is not there (index: {ABSENT})"
     until(lambda: said in node.kubectl(*about, "-o", "jsonpath={.items[*].message}"), "there is an event of the node")
-    assert parts.figures()["devices,gpu"] == GPUS
+    until(lambda: parts.figures().get("devices,gpu") == GPUS, "the others are shared")
     pods.start("shares", *LONG, limits={GPU_PERCENT: 100})
     pods.wait(READY, "shares")
     units = node.kubectl("get", "node", NODE_NAME, "-o", f"jsonpath={{.status.allocatable.{GPU_PERCENT}}}")

@@ -27,9 +27,9 @@ def sound(edgeshare: Machine) -> Iterator[Machine]:
 
 
 def told(node: Node) -> tuple[int, int]:
-    """Units of the node: its capacity, and what can be given out."""
+    """Units of the node: its capacity, and what can be given out. One that was made anew has none at first."""
     status = json.loads(node.kubectl("get", "node", NODE_NAME, "-o", "json"))["status"]
-    return int(status["capacity"][UNITS]), int(status["allocatable"][UNITS])
+    return int(status["capacity"].get(UNITS, 0)), int(status["allocatable"].get(UNITS, 0))
 
 
 def units_of(pods: Pods, name: str) -> dict[str, list[str]]:

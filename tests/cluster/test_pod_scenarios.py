@@ -35,7 +35,7 @@ def live(machine: Machine, tag: str) -> int:
 
 def test_an_init_container_has_a_share_and_hands_its_units_on(edgeshare: Machine, pods: Pods) -> None:
     before_ns = edgeshare.executed_ns().get("handed/warm", 0)
-    warm = container("handed", "warm", "--seconds", "3", limits=percent(20))
+    warm = container("handed", "warm", "--seconds", "15", limits=percent(20))
     main = container("handed", "main", *LONG, limits=percent(40))
     pods.create(pod("handed", [main], init=[warm]))
     until(lambda: percents("handed") == {"warm": 20}, "the init container has its share")

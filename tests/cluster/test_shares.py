@@ -11,7 +11,7 @@ from simgpu.machine import Machine
 SHARES = {"share-50": 50, "share-30": 30, "share-20": 20}
 SUCCEEDED = "jsonpath={.status.phase}=Succeeded"
 NS_PER_S = 1_000_000_000
-LEAD_NS = 5 * NS_PER_S  # from making the first pod to the moment when all begin; those that are late begin at once
+LEAD_NS = 15 * NS_PER_S  # from making the first pod to the moment when all begin; those that are late begin at once
 SETTLED_NS = 2 * NS_PER_S
 
 

@@ -117,7 +117,8 @@ def test_a_lone_client_keeps_its_slice_over_short_pauses(stage: Stage, manager: 
     manager.hears(wire.Request)
     number = manager.grant(contended=False)
     assert client.answer() == [SUCCESS]
-    assert manager.said(wire.Release) == []
+    # One that was given back would have had to be asked for again. (It may be by now, when nothing follows.)
+    assert len(manager.said(wire.Request)) == 1
     # And gives it back when it has been idle for long.
     assert not manager.hears_release(number).follows
 

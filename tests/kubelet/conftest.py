@@ -1,5 +1,6 @@
 """Nodes for the tests of this folder."""
 
+import asyncio
 import shutil
 import sys
 import tempfile
@@ -46,10 +47,19 @@ def api(root: Path) -> Iterator[ApiServer]:
         yield server
 
 
+KNOWN_S = 30
+"""A safety limit: the pods are listed in milliseconds."""
+LOOK_S = 0.02
+
+
 @pytest.fixture
 async def in_cluster(node: Node, api: ApiServer) -> Node:
-    """``ready``, with the API server."""
+    """``ready``, with the API server, whose pods the plugin knows."""
     await node.start_manager()
     await node.start_plugin(kubeconfig=str(node.root / "kubeconfig"), node_name="n1")
     await node.kubelet.until(healthy=200)
-    return node
+    async with asyncio.timeout(KNOWN_S):
+        while True:
+            if api.all_told():
+                return node
+            await asyncio.sleep(LOOK_S)

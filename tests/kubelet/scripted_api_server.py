@@ -31,6 +31,8 @@ class ApiServer:
         """NodeFeature objects by (namespace, name); None where node-feature-discovery is not installed."""
         self.events: list[dict[str, Any]] = []
         self.reads = 0
+        self._told: dict[str, int] = {}
+        """Path → the version up to which a watch of it was told; from the watch's begin on."""
         self.pages: list[int] = []
         """How many pods each page of a list of them had."""
         self.patches = 0
@@ -102,7 +104,7 @@ class ApiServer:
     def watch(self, url: str) -> Iterator[dict[str, Any]]:
         """What a watch tells, until there are no more or the server is broken."""
         address = urlsplit(url)
-        seen = int(parse_qs(address.query)["resourceVersion"][0])
+        seen = self._told[address.path] = int(parse_qs(address.query)["resourceVersion"][0])
         while not self.closed and not self.broken:
             with self._changed:
                 fresh = [] if self._hold_back else [entry for entry in self._log if entry[0] > seen]
@@ -112,6 +114,11 @@ class ApiServer:
                 seen = version
                 if path == address.path:
                     yield event
+                    self._told[path] = version
+
+    def all_told(self, path: str = "/api/v1/pods") -> bool:
+        """Whether a watch was told of all that happened there. Who watches has taken in what it listed."""
+        return self._told.get(path, 0) >= max((version for version, where, _ in self._log if where == path), default=1)
 
     def answer(self, method: str, url: str, content_type: str, body: Any) -> tuple[int, Any]:
         """Status and object of one call."""

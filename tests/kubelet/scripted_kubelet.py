@@ -108,7 +108,8 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
             folder.mkdir(parents=True, exist_ok=True)
             for path in folder.iterdir():
                 if path.is_socket():
-                    path.unlink()
+                    # The plugin may be taking its own away.
+                    path.unlink(missing_ok=True)
         self._allocated = {unit for units in self.held.values() for unit in units}
         for path in (self.folder / "kubelet.sock", self.resources_socket):
             await self._serve(path)

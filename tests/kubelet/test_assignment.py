@@ -55,7 +55,8 @@ async def test_pods_that_were_bound_before_the_plugin_started_are_known_however_
     await node.start_manager()
     await node.start_plugin(kubeconfig=str(node.root / "kubeconfig"), node_name="n1")
     await node.kubelet.until(healthy=200)
-    await until(lambda: sum(api.pages) == len(pods))
+    await until(api.all_told)
+    assert sum(api.pages) == len(pods)
     assert len(api.pages) > 1
     assert [await device_of(node, pod) for pod in pods] == [{gpu} for gpu in gpus]
     # Of none it had to ask.
@@ -80,6 +81,7 @@ async def test_what_a_pod_is_assigned_is_not_given_to_one_that_packs_by_itself(
     in_cluster: Node, api: ApiServer
 ) -> None:
     later = assigned(api, Pod("later", {"main": 60}), FIRST)
+    await until(api.all_told)
     assert await device_of(in_cluster, put(api, Pod("free", {"main": 30}))) == {FIRST}
     assert await device_of(in_cluster, put(api, Pod("freer", {"main": 30}))) == {SECOND}
     assert await device_of(in_cluster, put(api, Pod("fill", {"main": 70}))) == {SECOND}
@@ -90,6 +92,7 @@ async def test_what_a_pod_is_assigned_is_not_given_to_one_that_packs_by_itself(
 
 async def test_memory_that_a_pod_is_assigned_is_kept_for_it_too(in_cluster: Node, api: ApiServer) -> None:
     later = assigned(api, Pod("later", {"main": 10}), FIRST, memory="15000")
+    await until(api.all_told)
     assert await device_of(in_cluster, put(api, Pod("free", {"main": 10}), "2000")) == {SECOND}
     assert await device_of(in_cluster, later) == {FIRST}
 
@@ -177,7 +180,13 @@ async def test_of_equal_pods_that_nobody_preferred_for_none_gets_the_other_ones(
 async def test_a_pod_that_the_kubelet_does_not_know_yet_leaves_no_doubt(in_cluster: Node, api: ApiServer) -> None:
     await in_cluster.kubelet.run(put(api, Pod("whole", {"main": 100})))
     assigned(api, Pod("bound-first", {"main": 100}), FIRST)
-    assert await device_of(in_cluster, assigned(api, Pod("one", {"main": 100}), SECOND)) == {SECOND}
+    one = assigned(api, Pod("one", {"main": 100}), SECOND)
+    # Watches tell in order, and a preference waits for this one: both are known when it is refused, as all is
+    # spoken for.
+    in_cluster.kubelet.pods[one.uid] = one
+    with pytest.raises(AdmissionError):
+        await in_cluster.kubelet.prefer(in_cluster.kubelet.free(), set(), 1)
+    assert await device_of(in_cluster, one) == {SECOND}
 
 
 async def test_units_assigned_to_another_size_are_not_taken_by_all_that_is_left(

@@ -145,8 +145,10 @@ async def test_no_pod_is_read_at_its_admission_while_the_watch_tells_of_it(in_cl
     for number in range(5):
         await in_cluster.kubelet.admit(put(api, Pod(f"plain-{number}", {"main": 0})))
     await in_cluster.kubelet.run(put(api, Pod("one", {"main": 10})))
+    two = put(api, Pod("two", {"main": 10}))
+    await until(api.all_told)
     reads = api.reads
-    await in_cluster.kubelet.admit(put(api, Pod("two", {"main": 10})))
+    await in_cluster.kubelet.admit(two)
     assert api.reads == reads
 
 

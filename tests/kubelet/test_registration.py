@@ -32,15 +32,24 @@ async def test_the_kubelet_is_told_of_a_hundred_units_a_gpu(ready: Node) -> None
     assert plugin.options.get_preferred_allocation_available
 
 
+async def until_one_socket(node: Node) -> str:
+    """Its name. A session that began with the kubelet before may still be ending."""
+    async with asyncio.timeout(SAFETY_S):
+        while True:
+            if node.kubelet.registrations and node.own_sockets() == [node.kubelet.plugin.endpoint]:
+                return node.kubelet.plugin.endpoint
+            await asyncio.sleep(0.02)
+
+
 async def test_a_kubelet_that_starts_anew_finds_the_plugin_under_a_new_name(ready: Node) -> None:
     first = ready.kubelet.plugin.endpoint
     bystander = ready.kubelet.folder / "kubelet_internal_checkpoint"
     bystander.touch()
     await ready.kubelet.stop()
     await ready.kubelet.start()
-    again = await ready.kubelet.until(healthy=200)
-    assert again.endpoint != first
-    assert ready.own_sockets() == [again.endpoint]
+    await ready.kubelet.until(healthy=200)
+    again = await until_one_socket(ready)
+    assert again != first
     assert bystander.exists()
 
 
@@ -49,7 +58,7 @@ async def test_a_kubelet_that_starts_many_times_in_a_row_ends_up_with_the_plugin
         await ready.kubelet.stop()
         await ready.kubelet.start()
     await ready.kubelet.until(healthy=200)
-    assert len(ready.own_sockets()) == 1
+    await until_one_socket(ready)
 
 
 async def test_a_plugin_whose_socket_is_taken_away_registers_again(ready: Node) -> None:
@@ -101,7 +110,7 @@ async def test_a_kubelet_that_never_answers_is_left_for_the_next_one_at_once(nod
     await node.start_plugin()
     await node.kubelet.until_asked(1)
     make_anew(node.kubelet.folder / "kubelet.sock")
-    async with asyncio.timeout(REGISTER_TIMEOUT_S / 2):
+    async with asyncio.timeout(REGISTER_TIMEOUT_S - 1):
         await node.kubelet.until_asked(2)
     node.kubelet.may_register.set()
     await node.kubelet.until(healthy=200)
@@ -112,7 +121,7 @@ async def test_sigterm_ends_it_at_once_while_the_kubelet_does_not_answer(node: N
     node.kubelet.may_register.clear()
     await node.start_plugin()
     await node.kubelet.until_asked(1)
-    async with asyncio.timeout(REGISTER_TIMEOUT_S / 2):
+    async with asyncio.timeout(REGISTER_TIMEOUT_S - 1):
         assert await node.stop_plugin(signal.SIGTERM) == 0
     assert node.own_sockets() == []
 

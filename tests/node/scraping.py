@@ -44,15 +44,15 @@ def complaints(programs: Path, page: str) -> str:
 
 
 class Prometheus:
-    """A running server that scrapes one target, four times a second."""
+    """A running server that scrapes one target, each second."""
 
     def __init__(self, program: Path, folder: Path, target: str, labels: dict[str, str]) -> None:
         """``labels`` are what discovery in Kubernetes adds to a target."""
         config = folder / "prometheus.yml"
         scrape = {
             "job_name": "edgeshare",
-            "scrape_interval": "250ms",
-            "scrape_timeout": "250ms",
+            "scrape_interval": "1s",
+            "scrape_timeout": "1s",
             "honor_labels": True,
             "static_configs": [{"targets": [target], "labels": labels}],
         }

@@ -258,18 +258,19 @@ def test_one_that_never_says_hello_is_sent_away(testbed: Testbed, two: tuple[str
 def test_one_that_is_killed_or_stopped_is_not_waited_for_as_one_that_only_gives_nothing_back(
     testbed: Testbed, two: tuple[str, str], holders: Holders
 ) -> None:
-    waits_ns = {}
-    for number in (0, signal.SIGSTOP, signal.SIGKILL):
+    waits_ns: dict[int, list[int]] = {0: [], signal.SIGSTOP: [], signal.SIGKILL: []}
+    # Of what ends the wait three times, the shortest: a machine has bad moments.
+    for number in (0, *[signal.SIGSTOP, signal.SIGKILL] * 3):
         holder = holders.begin("one")
         with testbed.join("two") as other:
-            other.request()
             sent_ns = time.monotonic_ns()
+            other.request()
             os.kill(holder, number)
             other.granted()
-            waits_ns[number] = time.monotonic_ns() - sent_ns
+            waits_ns[number].append(time.monotonic_ns() - sent_ns)
         holders.kill(holder)
         testbed.until(lambda status: not share(status, "one").clients and not share(status, "two").clients)
-    assert max(waits_ns[signal.SIGKILL], waits_ns[signal.SIGSTOP]) < DRAIN_GRACE_NS <= waits_ns[0]
+    assert max(min(waits_ns[signal.SIGKILL]), min(waits_ns[signal.SIGSTOP])) < DRAIN_GRACE_NS <= waits_ns[0][0]
 
 
 def test_a_dead_client_is_noticed_though_its_child_has_the_socket(

@@ -91,10 +91,15 @@ class Assigner:
         self._node.kubectl("wait", count, f"acceleratornode/{NODE_NAME}", WAIT)
 
     def _leader(self) -> tuple[str, dict[str, float]]:
-        until(lambda: self._leads() is not None, "one leads")
-        found = self._leads()
-        assert found is not None
-        return found
+        found: list[tuple[str, dict[str, float]]] = []
+
+        def one_leads() -> bool:
+            leader = self._leads()
+            found.extend([leader] if leader is not None else [])
+            return bool(found)
+
+        until(one_leads, "one leads")
+        return found[0]
 
     def _leads(self) -> tuple[str, dict[str, float]] | None:
         """The container that leads, and its metrics."""
@@ -103,7 +108,7 @@ class Assigner:
             for container in status.get("containerStatuses", ()):
                 figures = _figures(status.get("podIP", ""))
                 if figures.get("leading"):
-                    return container["containerID"], figures
+                    return container.get("containerID", ""), figures
         return None
 
 

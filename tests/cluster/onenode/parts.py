@@ -21,7 +21,7 @@ from onenode.waiting import until
 
 PLUGIN, MANAGER = "device-plugin", "share-manager"
 METRICS_PORT = 9465  # the chart's
-METRICS_S = 2.0
+METRICS_S = 10.0
 PREFIX = "edgeshare_deviceplugin_"
 IN_NAMESPACE = f"--namespace={NAME}"
 DAEMONSET = (IN_NAMESPACE, f"daemonset/{NAME}")

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-import os
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -72,12 +72,18 @@ class Told(logging.Handler):
 
 
 def gone(pid: bytes | int) -> bool:
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    # It may be one that nobody has asked for its status yet: a child whose parent has ended.
-    return Path(f"/proc/{int(pid)}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    """Whether a process is over, or soon is: it closes its files a moment before."""
+    end_s = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end_s:
+        try:
+            state = Path(f"/proc/{int(pid)}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        # Nobody has asked for its status yet: a child whose parent has ended.
+        if state == "Z":
+            return True
+        time.sleep(0.01)
+    return False
 
 
 async def test_each_line_is_handed_on_and_nothing_of_ours_is_given(

@@ -5,6 +5,9 @@ from watched import LINE, PATIENCE_S, SERIAL, Machine, Samples
 
 from edgeshare.units import MIB
 
+LONG_S = 30
+"""Between two lines: what was told is news for three times as long, also on a busy machine."""
+
 
 def told(device: str, model: str) -> Samples:
     """What the page says of that line."""
@@ -51,12 +54,13 @@ def test_a_jetsons_use_is_published_while_it_is_told(machine: Machine) -> None:
     # What a later line does not say is no longer said.
     run.print("RAM 3000/7620MB GR3D_FREQ 38%")
     last = watcher.until(
-        lambda samples: samples[f"edgeshare_accelerator_utilization_ratio,{SERIAL},NVIDIA Jetson Orin Nano"] == 0.38
+        lambda samples: samples.get(f"edgeshare_accelerator_utilization_ratio,{SERIAL},NVIDIA Jetson Orin Nano") == 0.38
     )
     assert len(last) == 4 + 3
 
     # It hangs: what it said is soon old, and it is started again.
-    assert watcher.until(lambda samples: len(samples) == 3) == tool(up=False, starts=1, skipped=1)
+    hung = watcher.until(lambda samples: len(samples) == 3)
+    assert hung in [tool(up=False, starts=starts, skipped=1) for starts in (1, 2)]
     again = tegrastats.started()
     assert again.pid != run.pid
     again.print(LINE)
@@ -72,7 +76,7 @@ def test_a_jetson_without_a_serial_number_is_as_busy(machine: Machine) -> None:
     machine.be_jetson("nano")
     (machine.tree / "sys/firmware/devicetree/base/serial-number").unlink()
     tegrastats = machine.tegrastats()
-    watcher = machine.watch()
+    watcher = machine.watch(interval_s=LONG_S)
     tegrastats.started().print(LINE)
     samples = watcher.until(lambda samples: len(samples) > 3)
     assert samples == told("", "NVIDIA Jetson Nano") | tool(up=True, starts=1, skipped=0)
@@ -80,7 +84,7 @@ def test_a_jetson_without_a_serial_number_is_as_busy(machine: Machine) -> None:
 
 def test_a_board_that_is_not_known_is_as_busy(machine: Machine) -> None:
     tegrastats = machine.tegrastats()
-    watcher = machine.watch()
+    watcher = machine.watch(interval_s=LONG_S)
     tegrastats.started().print(LINE)
     samples = watcher.until(lambda samples: len(samples) > 3)
     assert samples == told("", "") | tool(up=True, starts=1, skipped=0)
@@ -89,8 +93,7 @@ def test_a_board_that_is_not_known_is_as_busy(machine: Machine) -> None:
 def test_one_that_dies_is_started_again_while_its_last_line_is_news(machine: Machine) -> None:
     machine.be_jetson()
     tegrastats = machine.tegrastats(after="echo no such sensor; exit 3")
-    # Its line is news for three times as long: the two starts fit into that on a busy machine, too.
-    watcher = machine.watch(interval_s=30)
+    watcher = machine.watch(interval_s=LONG_S)
     run = tegrastats.started()
     run.print(LINE)
     watcher.until(lambda samples: samples["edgeshare_accelerator_tool_up,tegrastats"] == 1)
@@ -124,7 +127,7 @@ def test_nvml_tells_of_thors_load_what_tegrastats_does_not(machine: Machine) -> 
     machine.be_jetson("agx-thor")
     machine.simulate(gpus=1, model="orin")
     tegrastats = machine.tegrastats()
-    watcher = machine.watch()
+    watcher = machine.watch(interval_s=LONG_S)
     run = tegrastats.started()
     run.print("RAM 4301/125773MB (lfb 28x4MB) CPU [2%@972] GR3D_FREQ @[314,314,314] gpu@38.75C VDD_GPU 5500mW/5000mW")
     samples = watcher.until(lambda samples: len(samples) >= 11)
