@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from busy import shares_percents
 from manager import PATIENCE_S, ScriptedManager
 from programs import FLAGS, LINK_DRIVER, OUT_OF_MEMORY, ROOT, SOURCES, Stage
 from releases import NotHereError, release
-from testbed import EDGESHARE, Testbed
+from testbed import EDGESHARE, Testbed, assert_measures
 
 from cuda_hook import wire
 
@@ -197,15 +198,12 @@ def test_nvidias_own_client_of_nvml_sees_the_cap(built: Path, node: Node) -> Non
 
 
 def test_two_real_programs_share_as_they_asked(built: Path, node: Node) -> None:
-    testbed, machine = node.testbed, node.testbed.machine
+    testbed = node.testbed
     for program, arguments, percent in ((BUSY, ("600",), 70), (LINKED, ("spin", "600"), 30)):
         options = ("--gpu", "1", "--percent", str(percent))
         command = ["env", f"SIMGPU_TAG={program.name}", *program.argv(built, *arguments)]
         testbed.popen(*testbed.run_arguments(*options, "--", *command))
     testbed.until(lambda status: sum(each.grants > 0 for each in status.allocations) == 2)
     time.sleep(SETTLE_S)
-    before = machine.executed_ns(1)
-    time.sleep(MEASURE_S)
-    after = machine.executed_ns(1)
-    executed_ns = {name: after[name] - before[name] for name in (BUSY.name, LINKED.name)}
-    assert 100 * executed_ns[BUSY.name] / sum(executed_ns.values()) == pytest.approx(70, abs=1.5)
+    due = pytest.approx({BUSY.name: 70, LINKED.name: 30}, abs=1.5)
+    assert_measures(due, lambda: shares_percents(testbed.machine, MEASURE_S, gpu=1))

@@ -18,7 +18,7 @@ from pathlib import Path
 import grpc
 import pytest
 from busy import all_granted, burn, executed_percents
-from testbed import MIB, PATIENCE_S, Manager, Testbed, WireClient, share
+from testbed import MIB, PATIENCE_S, Manager, Testbed, WireClient, assert_measures, share
 
 from cuda_hook import wire
 from edgeshare.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
@@ -376,7 +376,6 @@ def test_one_that_never_releases_is_charged_for_what_it_keeps(testbed: Testbed) 
         assert share(status, "bad").revokes == 1
         held_percent = share(status, "bad").held_percent
         # The others go on as if it were not there, and it is charged all the while.
-        shares = scene.shares()
+        assert_measures(pytest.approx(scene.rest, abs=3 * POINTS), scene.shares)
         status = testbed.until(lambda status: share(status, "bad").held_percent > held_percent + 10)
         assert share(status, "bad").grants == 1
-        assert shares == pytest.approx(scene.rest, abs=3 * POINTS)

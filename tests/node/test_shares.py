@@ -6,8 +6,8 @@ import subprocess
 import time
 
 import pytest
-from busy import all_granted, burn, executed_percents
-from testbed import EDGESHARE, MIB, PATIENCE_S, Manager, Testbed
+from busy import all_granted, burn, executed_percents, shares_percents
+from testbed import EDGESHARE, MIB, PATIENCE_S, Manager, Testbed, assert_measures
 
 from edgeshare.v1.status_pb2 import NodeStatus
 from simgpu.native import BURN
@@ -37,27 +37,23 @@ def three(testbed: Testbed, manager: Manager) -> Testbed:
 
 def test_each_gets_its_request(three: Testbed) -> None:
     time.sleep(SETTLE_S)
-    executed = executed_percents(three.machine, MEASURE_S)
-    total = sum(executed.values())
-    for percent in (50, 30, 20):
-        assert 100 * executed[str(percent)] / total == pytest.approx(percent, abs=1.0)
+    due = pytest.approx({"50": 50, "30": 30, "20": 20}, abs=1.0)
+    assert_measures(due, lambda: shares_percents(three.machine, MEASURE_S))
 
 
 def test_a_limit_holds_when_nobody_else_wants_the_gpu(testbed: Testbed, manager: Manager) -> None:
     burn(testbed, "limited", "--kernel-us", "1000", percent=20, limit=40)
     testbed.until(all_granted(1))
     time.sleep(SETTLE_S)
-    executed = executed_percents(testbed.machine, MEASURE_S)
-    assert executed["limited"] == pytest.approx(40, abs=3.0)
+    assert_measures(pytest.approx({"limited": 40}, abs=3.0), lambda: executed_percents(testbed.machine, MEASURE_S))
 
 
 def test_what_a_killed_program_had_goes_to_the_others(three: Testbed) -> None:
     (largest,) = (each for each in three.status().allocations if each.allocation.request_percent == 50)
     os.kill(largest.clients[0].pid, 9)
     three.until(lambda status: len(status.allocations) == 2)
-    executed = executed_percents(three.machine, MEASURE_S)
-    assert executed["50"] == 0
-    assert 100 * executed["30"] / (executed["30"] + executed["20"]) == pytest.approx(60, abs=1.0)
+    due = pytest.approx({"30": 60, "20": 40}, abs=1.0)
+    assert_measures(due, lambda: shares_percents(three.machine, MEASURE_S))
 
 
 def test_shares_are_back_with_the_manager_however_long_it_was_away(testbed: Testbed) -> None:
@@ -71,8 +67,8 @@ def test_shares_are_back_with_the_manager_however_long_it_was_away(testbed: Test
     testbed.manager(config)
     testbed.until(all_granted(2))
     time.sleep(SETTLE_S)
-    executed = executed_percents(testbed.machine, MEASURE_S)
-    assert 100 * executed["70"] / (executed["70"] + executed["30"]) == pytest.approx(70, abs=1.5)
+    due = pytest.approx({"70": 70, "30": 30}, abs=1.5)
+    assert_measures(due, lambda: shares_percents(testbed.machine, MEASURE_S))
 
 
 def test_status_tells_what_was_executed(three: Testbed) -> None:

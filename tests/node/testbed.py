@@ -25,6 +25,9 @@ from simgpu.machine import Machine
 PATIENCE_S = 60
 """No test waits longer for anything; what is awaited takes milliseconds."""
 
+WINDOWS = 4
+"""Of which one has to be right: other work on the machine takes from a program what no rule gives back."""
+
 EDGESHARE = str(Path(sys.executable).with_name("edgeshare"))
 GPU_MEMORY_MIB = 8192
 MIB = 1 << 20
@@ -296,6 +299,14 @@ class WireClient:
             lib.es_gate_wait(page, word, 1_000_000_000)
             assert time.monotonic() < deadline_s, f"the gate stays at {word:#x}"
         return word
+
+
+def assert_measures(expected: object, measure: Callable[[], object]) -> None:
+    """That of a few measurements, one after the other, one is as expected. A rule that is broken has each wrong."""
+    measured: list[object] = []
+    while not measured or measured[-1] != expected:
+        assert len(measured) < WINDOWS, f"expected {expected}, measured {measured}"
+        measured.append(measure())
 
 
 def share(status: NodeStatus, allocation_id: str) -> AllocationStatus:

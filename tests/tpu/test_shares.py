@@ -8,7 +8,7 @@ import time
 
 import pytest
 from lab import APEX, PCIE, USB, Lab, line, overlaps, tell
-from testbed import EDGESHARE, PATIENCE_S
+from testbed import EDGESHARE, PATIENCE_S, assert_measures
 
 from edgeshare.v1.status_pb2 import ALLOCATION_STATE_HOLDING, ALLOCATION_STATE_WAITING, NodeStatus
 
@@ -40,14 +40,19 @@ def both_granted(status: NodeStatus) -> bool:
     return sum(each.grants > 0 for each in status.allocations) == 2
 
 
+def has_70_to_30(lab: Lab) -> bool:
+    """Whether two programs of these names have their shares of what runs from now on, and something mostly runs."""
+    inferred = lab.inferred(MEASURE_S)
+    total = sum(inferred.values())
+    print(f"inferred: {inferred}")
+    return total > 40 and 100 * inferred["70"] / total == pytest.approx(70, abs=2.0)
+
+
 def assert_70_to_30(lab: Lab) -> None:
     """Two programs of these names have their shares of what ran, one at a time, and most of the time something ran."""
     lab.until(both_granted)
     time.sleep(SETTLE_S)
-    inferred = lab.inferred(MEASURE_S)
-    total = sum(inferred.values())
-    assert 100 * inferred["70"] / total == pytest.approx(70, abs=2.0)
-    assert total > 40
+    assert_measures(True, lambda: has_70_to_30(lab))
     assert overlaps(lab.tpus.log()) == []
 
 
@@ -84,7 +89,7 @@ def test_a_limit_holds_when_nobody_else_wants_it(lab: Lab) -> None:
     lab.burn("limited", percent=20, limit=40)
     lab.until(lambda status: any(each.grants for each in status.allocations))
     time.sleep(SETTLE_S)
-    assert lab.inferred(MEASURE_S)["limited"] == pytest.approx(40, abs=3.0)
+    assert_measures(pytest.approx({"limited": 40}, abs=3.0), lambda: lab.inferred(MEASURE_S))
 
 
 def test_status_tells_what_ran(lab: Lab) -> None:
@@ -132,7 +137,8 @@ def test_who_keeps_it_open_holds_it_and_status_says_so_and_who_waits(lab: Lab) -
     assert by_id["other"].state == ALLOCATION_STATE_WAITING
     assert not by_id["keeper"].overlapping
     shown = lab.edgeshare("status", "--runtime-dir", str(lab.runtime_dir)).stdout
-    assert re.search(r"holding \d", shown)
+    (held_s,) = re.findall(r"holding (\d+\.\d) s", shown)
+    assert float(held_s) >= 2
     assert "1 wait" in shown
     tell(keeper)
     assert line(keeper) == "closed"
@@ -237,8 +243,7 @@ def test_shares_are_back_with_the_manager(lab: Lab) -> None:
     lab.manager("grace_s: 0.5\n")
     lab.until(both_granted)
     time.sleep(SETTLE_S)
-    inferred = lab.inferred(MEASURE_S)
-    assert 100 * inferred["70"] / sum(inferred.values()) == pytest.approx(70, abs=2.0)
+    assert_measures(True, lambda: has_70_to_30(lab))
 
 
 def test_who_is_back_at_the_manager_later_keeps_nobody_out(lab: Lab) -> None:
@@ -253,10 +258,10 @@ def test_who_is_back_at_the_manager_later_keeps_nobody_out(lab: Lab) -> None:
         time.sleep(SETTLE_S)
         lab.manager("grace_s: 0.5\n")
         lab.until(lambda status: any(each.grants for each in status.allocations))
-        inferred = lab.inferred(MEASURE_S)
+        # More than it would have beside the other.
+        assert_measures(True, lambda: lab.inferred(MEASURE_S)["soon"] > 70)
     finally:
         os.kill(late.pid, signal.SIGCONT)
-    assert inferred["soon"] > 70
 
 
 def test_a_gpu_and_an_edgetpu_are_two_shares_of_one_program(lab: Lab) -> None:
