@@ -38,8 +38,9 @@ class Applicants:
             return None
         try:
             found = await self._find(self._pods, listing, size)
-            if not found and self._pods.ask_again():
-                # Somebody is being admitted: perhaps a pod with the name of one that was not there.
+            if not found:
+                # Somebody is being admitted: perhaps a pod with the name of one that was, or was not, there before.
+                await self._pods.read_all()
                 found = await self._find(self._pods, listing, size)
         except Unavailable as error:
             # Its start asks again, and lets nobody start on a device that is not his.
@@ -56,17 +57,11 @@ class Applicants:
         if self._pods is None:
             return None
         size = len(unit_ids)
-        found = self._next_of_pod(unit_ids)
-        if not found:
-            try:
-                found = await self._pods.until_some(lambda pods: self._waiting(size))
-            except Unavailable as error:
-                logger.warning("handing units out without knowing to whom: %s", error)
-                return None
-        if any(each.is_assigned for each in found):
-            found = [each for each in found if await self._may_be(each.owner)]
-            if not found:
-                raise NoRoom(f"no bound pod is known that waits for {size} units: make the pod anew")
+        try:
+            found = self._next_of_pod(unit_ids) or await self._known(self._pods, size)
+        except Unavailable as error:
+            logger.warning("handing units out without knowing to whom: %s", error)
+            return None
         applicant = self._only(found, size)
         if applicant is not None:
             try:
@@ -101,6 +96,24 @@ class Applicants:
             fitting = [each for each in applicants(pod, has_some, self._kind) if each.percent == size]
             found.extend(fitting[:1])
         return found
+
+    async def _known(self, pods: BoundPods, size: int) -> list[Applicant]:
+        """Those that wait for so many units. If any was assigned devices, those of pods that the kubelet knows: of the
+        one that it means the watch may still have to tell. Raises Unavailable, NoRoom where it knows none of them."""
+        strangers: set[Owner] = set()
+
+        def waiting(_: BoundPods) -> list[Applicant]:
+            return [each for each in self._waiting(size) if each.owner not in strangers]
+
+        while found := await pods.until_some(waiting):
+            if any(each.is_assigned for each in found):
+                strangers |= {each.owner for each in found if not await self._may_be(each.owner)}
+                found = [each for each in found if each.owner not in strangers]
+            if found:
+                return found
+        if strangers:
+            raise NoRoom(f"no bound pod is known that waits for {size} units: make the pod anew")
+        return []
 
     def _waiting(self, size: int | None = None) -> list[Applicant]:
         has_units = allocated(self._ledger)

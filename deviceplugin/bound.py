@@ -16,7 +16,7 @@ from deviceplugin.pods import asking_containers, assignment_text, is_over, parse
 from edgeshare.assignment import assigned_devices, parse_assignment
 from edgeshare.devices import Device
 from edgeshare.errors import InvalidRequest
-from edgeshare.units import default_memory_mib, parse_request_percent
+from edgeshare.units import default_memory_mib, parse_request_percent, peak
 
 Name = tuple[str, str]
 """(namespace, name)"""
@@ -114,8 +114,8 @@ def is_past(pod: BoundPod, listing: Listing, has_units: IsAllocated, kind: Kind 
 
 
 def reserved_units(waiting: Iterable[Applicant]) -> dict[str, int]:
-    """How many units of each device are assigned to these. Of a pod's plain init containers only one runs at a time,
-    and the later ones take over its units."""
+    """How many units of each device are assigned to these, each pod's in the order of their admission. Of a pod's plain
+    init containers only one runs at a time, and the later ones take over its units."""
     return _reserved(waiting, lambda applicant, device_id: parse_request_percent(applicant.percent)[1])
 
 
@@ -132,18 +132,13 @@ def reserved_mib(waiting: Iterable[Applicant], devices: Mapping[str, Device]) ->
 
 
 def _reserved(waiting: Iterable[Applicant], size: Callable[[Applicant, str], int]) -> dict[str, int]:
-    together: defaultdict[tuple[str, str], int] = defaultdict(int)
-    largest: defaultdict[tuple[str, str], int] = defaultdict(int)
+    sizes: defaultdict[tuple[str, str], list[tuple[int, bool]]] = defaultdict(list)
     for applicant in waiting:
         for device_id in applicant.devices or ():
-            place = (applicant.owner.pod_uid, device_id)
-            if applicant.owner.listed:
-                together[place] += size(applicant, device_id)
-            else:
-                largest[place] = max(largest[place], size(applicant, device_id))
+            sizes[applicant.owner.pod_uid, device_id].append((size(applicant, device_id), applicant.owner.listed))
     found: Counter[str] = Counter()
-    for place in {*together, *largest}:
-        found[place[1]] += max(together[place], largest[place])
+    for (_, device_id), of_pod in sizes.items():
+        found[device_id] += peak(of_pod)
     return dict(found)
 
 

@@ -77,11 +77,10 @@ class BoundPods:
                 self._unknown.add((namespace, name))
         return [pod for name in wanted if (pod := self._pods.get(name)) is not None and not is_past(pod)]
 
-    def ask_again(self) -> bool:
-        """From now on also those count that the API server did not know; returns whether there were any."""
-        there_were = bool(self._unknown)
-        self._unknown.clear()
-        return there_were
+    async def read_all(self) -> None:
+        """Takes in all that the API server has, whatever the watch told. Raises Unavailable."""
+        for read in await asyncio.to_thread(self._kube.pods_on, self._node_name):
+            self._put(slim(read), self._pods)
 
     async def until_some(self, what: "Callable[[BoundPods], list[T]]") -> list[T]:
         """What is found among them; where there is nothing, the watch is waited for, and then all pods are read. Raises
@@ -89,8 +88,7 @@ class BoundPods:
         if not what(self):
             await self._wait_until(lambda: bool(what(self)))
         if not what(self):
-            for read in await asyncio.to_thread(self._kube.pods_on, self._node_name):
-                self._put(slim(read), self._pods)
+            await self.read_all()
         return what(self)
 
     def _put(self, pod: dict[str, Any], before: dict[Name, BoundPod]) -> None:

@@ -62,4 +62,5 @@ async def in_cluster(node: Node, api: ApiServer) -> Node:
         while True:
             if api.all_told():
                 return node
+            # What a watch was told is counted in a thread of the server, which tells nobody.
             await asyncio.sleep(LOOK_S)

@@ -189,6 +189,26 @@ async def test_a_pod_that_the_kubelet_does_not_know_yet_leaves_no_doubt(in_clust
     assert await device_of(in_cluster, one) == {SECOND}
 
 
+async def test_of_a_pod_the_watch_may_tell_after_another_that_the_kubelet_does_not_know_yet(
+    in_cluster: Node, api: ApiServer
+) -> None:
+    await in_cluster.kubelet.run(put(api, Pod("whole", {"main": 100})))
+    assigned(api, Pod("bound-first", {"main": 100}), FIRST)
+    await until(api.all_told)
+    api.hold_back(True)
+    one = assigned(api, Pod("one", {"main": 100}), SECOND)
+    assert await device_of(in_cluster, one) == {SECOND}
+
+
+async def test_where_the_kubelet_knows_none_of_the_pods_that_wait_nobody_gets_their_units(
+    in_cluster: Node, api: ApiServer
+) -> None:
+    await in_cluster.kubelet.run(put(api, Pod("whole", {"main": 100})))
+    assigned(api, Pod("bound-first", {"main": 100}), SECOND)
+    with pytest.raises(AdmissionError, match="no bound pod is known that waits for 100 units"):
+        await in_cluster.kubelet.admit(Pod("never-told", {"main": 100}))
+
+
 async def test_units_assigned_to_another_size_are_not_taken_by_all_that_is_left(
     in_cluster: Node, api: ApiServer
 ) -> None:

@@ -137,6 +137,8 @@ async def test_a_pod_with_the_name_of_one_that_asked_for_nothing_is_known_all_th
     await in_cluster.kubelet.run(put(api, Pod("one", {"main": 10}), "15000"))
     before = next(pod for pod in in_cluster.kubelet.pods.values() if pod.name == "web-0")
     in_cluster.kubelet.end(before)
+    # The watch still tells of the old one.
+    api.hold_back(True)
     await in_cluster.kubelet.run(put(api, Pod("web-0", {"main": 10}), "15000"))
     assert (await in_cluster.allocations())["web-0/main"].device_ids == [UUIDS[1]]
 

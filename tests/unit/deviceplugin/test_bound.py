@@ -123,6 +123,19 @@ def test_what_waits_reserves_units_and_memory_of_its_devices() -> None:
     assert reserved_mib(waiting, devices) == {"a": 5000, "b": 10_000, "c": 0}
 
 
+def test_an_init_container_runs_beside_the_sidecars_before_it() -> None:
+    it = pod(
+        {"main": 20}, {"side": 10, "fetch": 40, "late": 30}, '{"main":["a"],"side":["a"],"fetch":["a"],"late":["a"]}'
+    )
+    for place in (0, 2):
+        it.json["spec"]["initContainers"][place]["restartPolicy"] = "Always"
+    assert reserved_units(applicants(it, nobody)) == {"a": 60}
+    it.json["spec"]["initContainers"][2]["resources"]["limits"] = {}
+    assert reserved_units(applicants(it, nobody)) == {"a": 50}
+    # It has units already: those are nobody's to reserve.
+    assert reserved_units(applicants(it, having("side"))) == {"a": 40}
+
+
 def test_an_assignment_names_gpus_and_says_nothing_of_edgetpus() -> None:
     both = pod({"main": 40}, assignment='{"main":["a"]}')
     both.json["spec"]["containers"][0]["resources"]["limits"]["edge/tpu-percent"] = "30"
