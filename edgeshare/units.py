@@ -1,5 +1,7 @@
 """Units of sharing: hundredths of a device, MiB, nanoseconds; and how they are checked."""
 
+from collections.abc import Iterable
+
 from edgeshare.errors import InvalidRequest
 
 UNITS_PER_DEVICE = 100
@@ -61,3 +63,12 @@ def parse_unit_id(text: str) -> tuple[str, int]:
     if separator and device_id and len(unit) == 2 and unit.isascii() and unit.isdigit():
         return device_id, int(unit)
     raise InvalidRequest(f"{text!r} is no unit of a device: expected <device id>::<00-99>")
+
+
+def peak(sizes: Iterable[tuple[int, bool]]) -> int:
+    """The most that containers have at a time: each one's size, and whether it runs along with those after it."""
+    running = most = 0
+    for size, runs_along in sizes:
+        most = max(most, running + size)
+        running += size if runs_along else 0
+    return most

@@ -1,7 +1,7 @@
 """Pods as the assigner knows them, parsed from their plain JSON. What is impossible is told as the pod's fault, never
 guessed at."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from edgeshare.errors import InvalidRequest
 from edgeshare.labels import label_value
 from edgeshare.names import GPU_AFFINITY, GPU_ASSIGNMENT, GPU_EXCLUSION, GPU_MEMORY_MIB, GPU_MODEL, GPU_PERCENT
 from edgeshare.quantity import whole_number
-from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, MEMORY_MIB_MAX, UNITS_PER_DEVICE, parse_request_percent
+from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, MEMORY_MIB_MAX, UNITS_PER_DEVICE, parse_request_percent, peak
 from sharemgr.cluster.request import Ask, Request
 
 Json = dict[str, Any]
@@ -57,6 +57,8 @@ class SharePod:
     """Those that each ask of the request is for."""
     assignment: str | None = None
     """As it is written at the pod."""
+    nominated: str = ""
+    """The node on which pods were made to leave for it."""
     fault: str = ""
     """Why what it asks for can never be had; then the request is empty."""
 
@@ -90,16 +92,23 @@ class SharePod:
         ]
 
 
-def parse_pod(pod: object) -> SharePod:
+def parse_pod(pod: object, bound: Callable[[str], SharePod | None] = lambda uid: None) -> SharePod:
     """Of a pod's JSON what the assigner looks at. Raises InvalidRequest for what is no pod; what a pod asks for in vain
-    is its fault."""
+    is its fault.
+
+    ``bound``: the pod of a uid, where one is known to be bound. Of that only its end is news once it has an assignment,
+    and most that a watch tells is of such pods."""
     if not isinstance(pod, dict):
         raise InvalidRequest(f"expected a pod, found a {type(pod).__name__}")
     metadata, spec, status = (_mapping(pod, key) for key in ("metadata", "spec", "status"))
-    annotations, labels = (_mapping(metadata, key) for key in ("annotations", "labels"))
-    uid, namespace, name, version = (_text(metadata, key) for key in ("uid", "namespace", "name", "resourceVersion"))
+    uid, name = _text(metadata, "uid"), _text(metadata, "name")
     if not uid or not name:
         raise InvalidRequest("expected a pod with metadata.uid and metadata.name")
+    is_over, before = status.get("phase") in OVER, bound(uid)
+    if before is not None and before.assignment is not None:
+        return replace(before, is_over=True) if is_over else before
+    annotations, labels = (_mapping(metadata, key) for key in ("annotations", "labels"))
+    namespace, version = _text(metadata, "namespace"), _text(metadata, "resourceVersion")
     priority = spec.get("priority")
     known = SharePod(
         uid,
@@ -108,7 +117,8 @@ def parse_pod(pod: object) -> SharePod:
         version,
         node=_text(spec, "nodeName"),
         priority=priority if isinstance(priority, int) else 0,
-        is_over=status.get("phase") in OVER,
+        is_over=is_over,
+        nominated=_text(status, "nominatedNodeName"),
         assignment=None if annotations.get(GPU_ASSIGNMENT) is None else str(annotations[GPU_ASSIGNMENT]),
     )
     try:
@@ -158,15 +168,6 @@ def _container(name: str, limits: Mapping[str, Any], runs_along: bool) -> Contai
     return Container(name, percent, memory_mib, runs_along)
 
 
-def peak(sizes: Iterable[tuple[int, bool]]) -> int:
-    """The most that containers have at a time: each one's size, and whether it runs along with those after it."""
-    running = most = 0
-    for size, runs_along in sizes:
-        most = max(most, running + size)
-        running += size if runs_along else 0
-    return most
-
-
 def _asks(every: list[Container], together: bool) -> tuple[tuple[Ask, ...], tuple[tuple[Container, ...], ...]]:
     """What is asked of the GPUs, and for which containers: one ask for each container, and for the plain init
     containers before it, whose units it takes over; where the pod's containers are to be ``together``, one for all."""
@@ -180,6 +181,12 @@ def _asks(every: list[Container], together: bool) -> tuple[tuple[Ask, ...], tupl
     if units > MAX_DEVICES_PER_ALLOCATION * UNITS_PER_DEVICE:
         raise InvalidRequest(
             f"its containers ask for {units} units in sum: no node has over {MAX_DEVICES_PER_ALLOCATION} GPUs"
+        )
+    least = sum(ask.devices for ask in asks if 2 * ask.units > UNITS_PER_DEVICE)
+    if least > MAX_DEVICES_PER_ALLOCATION:
+        raise InvalidRequest(
+            f"its containers need {least} GPUs, because no two that ask for over {UNITS_PER_DEVICE // 2} units fit on "
+            f"one: no node has over {MAX_DEVICES_PER_ALLOCATION}"
         )
     return tuple(asks), tuple(map(tuple, groups))
 

@@ -1,6 +1,6 @@
 """What a pod asks of a node, and what it was given."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from edgeshare.units import UNITS_PER_DEVICE, default_memory_mib
 
@@ -67,3 +67,7 @@ class Holding:
     affinity: str = ""
     """As it was requested."""
     exclusion: str = ""
+
+    def labelled(self, like: "Request | Holding") -> "Holding":
+        """The same with the affinity and exclusion of this: a node that lists it knows of none."""
+        return replace(self, affinity=like.affinity, exclusion=like.exclusion)

@@ -126,6 +126,39 @@ def test_label_that_is_changed_later_is_checked(installed: ApiServer) -> None:
     assert "pods with the label edge/gpu-affinity share one GPU" in bad.stderr
 
 
+def test_parts_of_an_init_container_and_of_what_runs_beside_it_fit_on_16_gpus(installed: ApiServer) -> None:
+    def starting(name: str, percents: list[str], beside: int) -> dict[str, Any]:
+        inits = [
+            {"name": f"init-{n}", "image": "none", "resources": {"limits": {"edge/gpu-percent": percent}}}
+            for n, percent in enumerate(percents)
+        ]
+        for each in inits[:beside]:
+            each["restartPolicy"] = "Always"
+        described = pod({}, name)
+        return {**described, "spec": {**described["spec"], "initContainers": inits}}
+
+    over = starting("over", ["51"] * 17, beside=16)
+    fitting = [starting("fewer", ["51"] * 16, beside=15), starting("in-turn", ["51"] * 17, beside=15)]
+    admitted, messages = create(installed, [over, *fitting])
+    assert admitted == {"fewer", "in-turn"}
+    assert "need 17 GPUs: no two that ask for edge/gpu-percent above 50 fit on one" in messages[0]
+    faults = [parse_pod({**each, "metadata": {**each["metadata"], "uid": "u"}}).fault for each in (over, *fitting)]
+    assert [bool(fault) for fault in faults] == [True, False, False]
+
+
+def test_label_by_which_a_gpu_was_chosen_stays(installed: ApiServer) -> None:
+    bound = pod({"main": {"edge/gpu-percent": 20}, "labels": {"edge/gpu-exclusion": "team-a"}}, "bound")
+    bound["spec"]["nodeName"] = "somewhere"
+    done = installed.kubectl("create", "-f", "-", stdin=json.dumps(bound))
+    assert done.returncode == 0, done.stderr
+    other = installed.kubectl("label", "pod", "bound", "colour=blue")
+    assert other.returncode == 0, other.stderr
+    for change in ("edge/gpu-exclusion=team-b", "edge/gpu-exclusion-", "edge/gpu-affinity=pipeline"):
+        bad = installed.kubectl("label", "--overwrite", "pod", "bound", change)
+        assert bad.returncode == 1, change
+        assert f"the label {change.rstrip('-').partition('=')[0]} of a pod that is on a node cannot be" in bad.stderr
+
+
 def test_pod_of_many_containers_is_looked_at_in_full(installed: ApiServer) -> None:
     """The API server bounds what a policy may cost it, and refuses a pod where it would cost more."""
 

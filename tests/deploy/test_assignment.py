@@ -122,6 +122,12 @@ def test_assignment_is_written_by_nobody_who_may_not_set_it(impersonate: Imperso
     patch = json.dumps({"metadata": {"annotations": {KEY: "x"}}})
     refused(mallory.kubectl("patch", "pod", "victim", "--subresource=status", "--type=merge", f"--patch={patch}"), said)
     refused(bind(mallory, "victim", {KEY: "x"}), said)
+    old_door = ("create", "--raw=/api/v1/namespaces/default/bindings", "-f", "-")
+    refused(mallory.kubectl(*old_door, stdin=json.dumps(binding("victim", {KEY: "x"}))), said)
+    # These two leave annotations as they are, whoever asks.
+    for subresource in ("resize", "ephemeralcontainers"):
+        mallory.kubectl("patch", "pod", "victim", f"--subresource={subresource}", "--type=merge", f"--patch={patch}")
+        assert KEY not in done(installed.kubectl("get", "pod", "victim", "--output=yaml")).stdout
     done(bind(mallory, "victim", {"other": "x"}))
     done(mallory.kubectl("annotate", "--overwrite", "pod", "victim", "other=y"))
     # Who may set it, may also be the only one to take it away again.

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from edgeshare.errors import InvalidRequest
-from sharemgr.cluster.pods import SharePod, parse_pod, peak
+from edgeshare.units import peak
+from sharemgr.cluster.pods import SharePod, parse_pod
 from sharemgr.cluster.request import Ask
 
 T = TypeVar("T")
@@ -138,6 +140,12 @@ def test_a_pod_that_needs_over_16_gpus_is_a_fault() -> None:
     assert "1650 units in sum: no node has over 16 GPUs" in fault
 
 
+def test_a_pod_whose_parts_fit_on_16_gpus_only_in_sum_is_a_fault() -> None:
+    assert pod(container("a", "1400"), container("b", "60"), container("c", "50"), container("d", "50")).fault == ""
+    fault = pod(container("a", "1400"), *(container(name, "51") for name in "bcd")).fault
+    assert "need 17 GPUs, because no two that ask for over 50 units fit on one: no node has over 16" in fault
+
+
 def test_an_init_containers_units_go_to_the_next_that_stays() -> None:
     asking = pod(container("a", "40"), container("b", "30"), init=(container("i", "40"), container("j", "10")))
     assert asking.request.asks == (Ask(1, 40), Ask(1, 30))
@@ -249,6 +257,20 @@ def test_what_is_known_of_a_pod_is_kept_whatever_it_asks_for() -> None:
     assert (parsed.uid, str(parsed), parsed.version, parsed.node) == ("u", "d/p", "7", "n")
     assert (parsed.priority, parsed.is_over, parsed.assignment) == (-5, True, "lies")
     assert parsed.fault
+
+
+def test_of_a_pod_that_is_bound_with_an_assignment_only_its_end_is_news() -> None:
+    bound = pod(container("a", "40"), annotations={"edge/gpu-assignment": "this"})
+    later = pod_json(container("a", "60"), annotations={"edge/gpu-assignment": "that"})
+    assert parse_pod(later, {"u": bound}.get) is bound
+    assert parse_pod({**later, "status": {"phase": "Running"}}, {"u": bound}.get) is bound
+    assert parse_pod({**later, "status": {"phase": "Succeeded"}}, {"u": bound}.get) == replace(bound, is_over=True)
+    assert parse_pod(later, {"v": bound}.get).assignment == "that"
+
+
+def test_of_a_pod_that_is_bound_without_an_assignment_this_may_come_later() -> None:
+    later = pod_json(container("a", "40"), annotations={"edge/gpu-assignment": "that"})
+    assert parse_pod(later, {"u": pod(container("a", "40"))}.get).assignment == "that"
 
 
 def test_what_is_assigned_is_read_by_ask_and_nonsense_is_told() -> None:
