@@ -135,8 +135,7 @@ class Kube:
     def apply(self, path: str, manager: str, body: dict[str, Any], force: bool = True) -> dict[str, Any]:
         """Makes an object as it is given, or changes it to that, whatever others wrote; returns what it is now. Without
         ``force`` raises Conflicting where others wrote something else."""
-        query = [("fieldManager", manager), ("force", "true" if force else "false")]
-        answer = self._call("PATCH", path, query, body, APPLY_PATCH)
+        answer = self._call("PATCH", path, apply_query(manager, force), body, APPLY_PATCH)
         if answer is None:
             raise Unavailable(f"the API server has no kind of object at {path}: apply what the chart installs")
         return answer
@@ -226,6 +225,11 @@ class Kube:
 def pod_path(namespace: str, name: str) -> str:
     """Where a pod lies."""
     return f"/api/v1/namespaces/{namespace}/pods/{name}"
+
+
+def apply_query(manager: str, force: bool) -> Query:
+    """What says who applies, and whether over others."""
+    return [("fieldManager", manager), ("force", "true" if force else "false")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,8 @@ def settings_of(kubeconfig: Path | None) -> client.Configuration:
     """The client's configuration by the current context of a kubeconfig file, or by the pod's service account. Raises
     Unavailable where it cannot be used."""
     settings = client.Configuration()
+    if kubeconfig is not None and not kubeconfig.is_file():
+        raise Unavailable(f"{kubeconfig}: cannot be used as a kubeconfig: there is no such file")
     try:
         if kubeconfig is None:
             config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
@@ -60,7 +62,9 @@ def settings_of(kubeconfig: Path | None) -> client.Configuration:
             config.load_kube_config(str(kubeconfig), client_configuration=settings)  # type: ignore[no-untyped-call]
     except (config.ConfigException, OSError, ValueError, KeyError) as error:
         what = (
-            "the pod has no service account" if kubeconfig is None else f"{kubeconfig}: cannot be used as a kubeconfig"
+            "the pod has no service account (outside of a pod, name a kubeconfig)"
+            if kubeconfig is None
+            else f"{kubeconfig}: cannot be used as a kubeconfig"
         )
         raise Unavailable(f"{what}: {error}") from error
     return settings

@@ -12,9 +12,8 @@ from edgeshare.config import read_config
 from edgeshare.errors import Unavailable
 from edgeshare.kube import Kube
 from edgeshare.names import RUNTIME_DIR, STATE_DIR
-from sharemgr.node.config import Config
-from sharemgr.node.loop import Loop
-from sharemgr.node.manager import Manager
+
+# What each command needs is imported by it alone: memory is counted, on a node most of all.
 
 
 @click.group("sharemgr")
@@ -40,21 +39,22 @@ def command() -> None:
 @click.option("--config", "config_path", type=click.Path(path_type=Path), help="YAML file; defaults if absent.")
 def node(runtime_dir: Path, state_dir: Path, config_path: Path | None) -> None:
     """Shares this node's GPUs among the clients of its allocations, until SIGTERM or SIGINT."""
+    from sharemgr.node import config, loop, manager  # noqa: PLC0415
+
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    config = read_config(config_path, Config)
-    node_name = config.node_name or os.environ.get("NODE_NAME", "")
-    in_cluster = config.kubeconfig is not None or "KUBERNETES_SERVICE_HOST" in os.environ
-    cluster = partial(Kube.reach, config.kubeconfig) if node_name and in_cluster else None
-    manager = Manager(config, runtime_dir.absolute(), state_dir.absolute(), cluster, node_name)
-    with asyncio.Runner(loop_factory=Loop) as runner:
-        runner.run(manager.run(ready=lambda text: click.echo(f"edgeshare sharemgr node: ready, {text}")))
+    settings = read_config(config_path, config.Config)
+    node_name = settings.node_name or os.environ.get("NODE_NAME", "")
+    in_cluster = settings.kubeconfig is not None or "KUBERNETES_SERVICE_HOST" in os.environ
+    cluster = partial(Kube.reach, settings.kubeconfig) if node_name and in_cluster else None
+    shares = manager.Manager(settings, runtime_dir.absolute(), state_dir.absolute(), cluster, node_name)
+    with asyncio.Runner(loop_factory=loop.Loop) as runner:
+        runner.run(shares.run(ready=lambda text: click.echo(f"edgeshare sharemgr node: ready, {text}")))
 
 
 @command.command("cluster")
 @click.option("--config", "config_path", type=click.Path(path_type=Path), help="YAML file; defaults if absent.")
 def cluster(config_path: Path | None) -> None:
     """Assigns a cluster's sharePODs to nodes and GPUs, as an extender of kube-scheduler, until SIGTERM or SIGINT."""
-    # Here, because the node's manager does without these: on a node memory is counted.
     try:
         from sharemgr.cluster import config, replica, service  # noqa: PLC0415
     except ModuleNotFoundError as error:

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from edgeshare.errors import InvalidRequest, Unavailable
 from edgeshare.following import pause_s
-from edgeshare.kube import APPLY_PATCH
+from edgeshare.kube import APPLY_PATCH, apply_query
 from edgeshare.kube_calls import Calls
 from sharemgr.cluster.config import Config
 
@@ -60,7 +60,7 @@ def announcement(config: Config, environment: Mapping[str, str] = os.environ) ->
         # The Service's port is found by this name.
         "ports": [{"name": "http" if config.tls is None else "https", "port": config.port, "protocol": "TCP"}],
     }
-    return Announcement(f"{path}?{urlencode({'fieldManager': MANAGER, 'force': 'true'})}", body)
+    return Announcement(f"{path}?{urlencode(apply_query(MANAGER, force=True))}", body)
 
 
 async def announce(calls: Calls, what: Announcement) -> None:

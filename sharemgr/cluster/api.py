@@ -4,6 +4,7 @@ the one who asked has given up, or leads no longer."""
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
+from edgeshare.errors import NotFound
 from edgeshare.kube import MERGE_PATCH, Conflicting, pod_path
 from edgeshare.kube_calls import Calls
 from edgeshare.names import GPU_ASSIGNMENT
@@ -43,7 +44,8 @@ class KubeApi:
         return None if found is None else parse_pod(found)
 
     async def annotate_node(self, name: str, annotations: dict[str, str]) -> None:
-        """Sets annotations of a node, with no more than the right to patch its status. One that is gone changes
-        nothing. Raises Unavailable."""
+        """Sets annotations of a node, with no more than the right to patch its status. Raises NotFound where there is
+        none of that name, Unavailable."""
         body = {"metadata": {"annotations": annotations}}
-        await self._calls.call("PATCH", f"/api/v1/nodes/{name}/status", body, MERGE_PATCH)
+        if await self._calls.call("PATCH", f"/api/v1/nodes/{name}/status", body, MERGE_PATCH) is None:
+            raise NotFound(f"there is no Node {name}")

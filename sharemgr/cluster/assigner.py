@@ -39,6 +39,8 @@ class Asking:
     """What it gets on the best of them, if nothing changes there."""
     since: int = 0
     """The assigner's revision then."""
+    is_recent: bool = True
+    """It was filtered since ``forget_idle`` was last called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +109,20 @@ class Assigner:
         """The pod asks no longer."""
         self._asking.pop(uid, None)
 
+    def forget_idle(self) -> None:
+        """Those that were not filtered since this was last called ask no longer: nobody tells of a pod that was deleted
+        before it was bound."""
+        for uid, asking in list(self._asking.items()):
+            if not asking.is_recent:
+                del self._asking[uid]
+            asking.is_recent = False
+
     def filter(self, pod: SharePod, names: Sequence[str]) -> Filtered:
         """Which of these nodes have GPUs with room for the pod."""
         if pod.fault:
             return Filtered([], {}, dict.fromkeys(names, unmangled(pod.fault)))
+        if not pod.asks:
+            return Filtered(list(names), {}, {})
         held = self.books.ledger.bound(pod.uid)
         if held is not None:
             # Its Binding is in doubt, or was written by now: it can go nowhere else.
@@ -133,6 +145,8 @@ class Assigner:
     def prioritize(self, pod: SharePod, names: Sequence[str]) -> dict[str, int]:
         """A score of 0 to 10 for each of these nodes, by rank: 10 for the best alone, 9 for the next two, 8 for the
         next four, and so on. (Were the policy's own scores quantised, many would be the best.)"""
+        if not pod.asks:
+            return dict.fromkeys(names, 0)
         asking = self._asking.get(pod.uid)
         scores = asking.scores if asking is not None else self._scores(self._rank(pod, names))
         ordered = sorted((name for name in names if name in scores), key=lambda name: -scores[name])
@@ -170,8 +184,9 @@ class Assigner:
             return None
         rows = np.array(sorted(self._table.row[name] for name in changed if name in self._table.row), np.int64)
         demand = self._shapes.demand(self._table)
-        for pod in waiting:
-            ranking = rank(self.books.ledger, self._table, pod.request, self._policy, demand, rows)
+        # A backlog is of thousands that ask for the same.
+        for request in {pod.request: None for pod in waiting}:
+            ranking = rank(self.books.ledger, self._table, request, self._policy, demand, rows)
             if len(ranking.rows):
                 return self._table.nodes[int(ranking.rows[0])]
         return None
@@ -184,7 +199,7 @@ class Assigner:
             if len(self._asking) > ASKING_MAX:
                 self._asking.popitem(last=False)
         self._asking.move_to_end(pod.uid)
-        asking.pod = pod
+        asking.pod, asking.is_recent = pod, True
         return asking
 
     def _rank(self, pod: SharePod, names: Sequence[str], one_of_a_kind: bool = False) -> Ranking:

@@ -4,7 +4,7 @@ written any more."""
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from edgeshare.errors import AlreadyExists, NotFound, Unavailable
@@ -117,6 +117,10 @@ class Binder:
         if bound_to:
             raise AlreadyExists(f"pod {namespace}/{name} is bound to node {bound_to} already")
         assert pod is not None
+        if not pod.asks:
+            # Of no GPU's: kube-scheduler has these bound here where it was not told which resources are managed.
+            await self._api.bind(replace(pod, node=node, assignment=None))
+            return
         try:
             await self._write(self._reserve(pod, node))
         except Conflicting:

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from edgeshare.errors import InvalidRequest, NotFound
+from edgeshare.units import peak
 from sharemgr.cluster.ledger import Inventory, Ledger
-from sharemgr.cluster.pods import SharePod, peak
-from sharemgr.cluster.request import Holding, Take
+from sharemgr.cluster.pods import SharePod
+from sharemgr.cluster.request import Holding, Request, Take
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,11 @@ class Books:
         """Of these, those that a read told of and the watch did not yet."""
         self._pods_on: dict[str, set[str]] = {}
         """Their uids, by node."""
+        self._over: dict[str, Request] = {}
+        """Of those that are over and still there and have labels, by uid: their nodes may list them."""
         self.flagged: dict[str, str] = {}
-        """By uid: what is wrong with what a pod says that it has. It holds what its node lists for it."""
+        """By uid: what is wrong with what a pod says that it has. It holds what its node lists for it, or what it says
+        where it is only that its node has that GPU no more."""
         self.faults: dict[str, str] = {}
         """By node: why its AcceleratorNode cannot be read."""
 
@@ -68,7 +72,7 @@ class Books:
         """These are all pods that are bound. One whose Binding is only assumed, or was only read, may be too new to be
         among them."""
         bound = {pod.uid: pod for pod in pods}
-        for uid in self._pods.keys() - bound.keys() - self._unseen:
+        for uid in (self._pods.keys() | self._over.keys()) - bound.keys() - self._unseen:
             self.pod_gone(uid)
         for pod in bound.values():
             self.pod_seen(pod)
@@ -93,12 +97,18 @@ class Books:
     def _take_in(self, pod: SharePod) -> None:
         if pod.is_over or not pod.node or not (pod.asks or pod.assignment is not None):
             self.pod_gone(pod.uid)
+            if pod.node and (pod.request.affinity or pod.request.exclusion):
+                self._over[pod.uid] = pod.request
+                # It holds nothing, and what is listed for it takes over its labels.
+                self.ledger.see(Holding(pod.uid, pod.node, ()).labelled(pod.request))
+                self.ledger.release(pod.uid)
             return
         before = self._pods.get(pod.uid)
         if before is not None:
-            # What it said when it was bound; later edits change nothing.
-            assignment = pod.assignment if before.assignment is None else before.assignment
-            pod = replace(before, version=pod.version, assignment=assignment)
+            # It has what it said when it was bound; later edits change nothing.
+            if before.assignment is not None or pod.assignment is None:
+                return
+            pod = replace(before, assignment=pod.assignment)
         self._pods[pod.uid] = pod
         self._pods_on.setdefault(pod.node, set()).add(pod.uid)
         self._hold(pod)
@@ -106,6 +116,7 @@ class Books:
     def pod_gone(self, uid: str) -> None:
         """A pod is over, or there is none of that uid any more."""
         pod = self._pods.pop(uid, None)
+        self._over.pop(uid, None)
         self._unseen.discard(uid)
         self.flagged.pop(uid, None)
         if pod is not None:
@@ -137,7 +148,10 @@ class Books:
         for each in told.allocations:
             # Whose it is may be known a moment later.
             takes.setdefault(each.pod_uid or f"allocation {each.id}", []).extend(each.takes)
-        self.ledger.list_holdings(name, [Holding(uid, name, tuple(its)) for uid, its in takes.items()])
+        holdings = {uid: Holding(uid, name, tuple(its)) for uid, its in takes.items()}
+        for uid in holdings.keys() & self._over.keys():
+            holdings[uid] = holdings[uid].labelled(self._over[uid])
+        self.ledger.list_holdings(name, holdings.values())
         for uid in self._pods_on.get(name, ()):
             # Most of what is told is about one pod of many.
             as_before = uid in listed and listed[uid].takes == tuple(takes.get(uid, ()))
@@ -167,10 +181,19 @@ class Books:
                 self.ledger.release(pod.uid)
             else:
                 # Its labels count even so: a node knows nothing of them.
-                self.ledger.see(replace(listed, affinity=pod.request.affinity, exclusion=pod.request.exclusion))
+                self.ledger.see(listed.labelled(pod.request))
         else:
             self.flagged.pop(pod.uid, None)
+            missing = self._missing(holding)
+            if missing:
+                self.flagged[pod.uid] = f"{pod}: its node {pod.node} has no GPU {', '.join(missing)} (any more)"
             self.ledger.see(holding)
+
+    def _missing(self, holding: Holding) -> list[str]:
+        """The GPUs of these that the node does not tell of, where it tells of any."""
+        node = self.ledger.node(holding.node)
+        there = {gpu.id for gpu in node.inventory.gpus} if node is not None else set()
+        return [take.gpu_id for take in holding.takes if there and take.gpu_id not in there]
 
     def _check(self, pod: SharePod, holding: Holding) -> None:
         """Raises NotFound where the node gave it another GPU than its assignment says: then that is what it has."""

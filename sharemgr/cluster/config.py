@@ -125,6 +125,18 @@ class Config(_Part):
     only the leader is, so that a Service that selects the replicas leads to it."""
 
     @property
+    def openness(self) -> str:
+        """Who may have pods bound beside clients that are named; empty: nobody."""
+        if self.tls is None:
+            return f"no tls is configured: whoever reaches {self.address} may bind pods"
+        if self.tls.client_authority is None:
+            return f"no tls.client_authority is configured: whoever reaches {self.address} may bind pods"
+        if not self.tls.clients:
+            signer = f"whoever {self.tls.client_authority} signed for may bind pods"
+            return f"no tls.clients are configured: {signer}, every kubelet where that is the cluster's"
+        return ""
+
+    @property
     def port(self) -> int:
         """Of ``address``."""
         return int(self.address.rpartition(":")[2])

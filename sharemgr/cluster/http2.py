@@ -40,6 +40,16 @@ KNOWN = frozenset(SettingCodes)
 
 HEADERS_BYTES_MAX = 64 * 1024
 
+CONFIGURATION = H2Configuration(
+    client_side=False,
+    header_encoding=None,
+    # Of a request's headers two are read, and none is passed on; an answer's are written here, as they should be.
+    validate_inbound_headers=False,
+    normalize_inbound_headers=False,
+    validate_outbound_headers=False,
+    normalize_outbound_headers=False,
+)
+
 FIRST_WINDOW = 65_535
 """What a connection's window is before anybody said otherwise (RFC 9113, 6.9.2)."""
 
@@ -116,7 +126,7 @@ class Connection(asyncio.Protocol):
         self._body_bytes_max = body_bytes_max
         self._idle_s = idle_s
         self._all = all_of_them
-        self._http = H2Connection(H2Configuration(client_side=False, header_encoding=None))
+        self._http = H2Connection(CONFIGURATION)
         settings = {
             SettingCodes.MAX_CONCURRENT_STREAMS: STREAMS_MAX,
             # A little more, so that a body that is too long is told from one that is not sent on.

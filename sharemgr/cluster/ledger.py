@@ -8,7 +8,7 @@ What the API server says is a fact and is taken in even where it over-commits a 
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from edgeshare.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound, Unavailable
@@ -168,7 +168,7 @@ class Ledger:
             self._hold(holding, -1)
             node = self._node(holding.node)
             if uid in node.listed:
-                node.listed[uid] = _labelled(node.listed[uid], holding)
+                node.listed[uid] = node.listed[uid].labelled(holding)
             self._suppress(holding, 1)
             self._forget_if_empty(holding.node)
 
@@ -187,7 +187,7 @@ class Ledger:
             # A node knows nothing of labels.
             known = self._bound[uid] if self._is_bound_to(uid, name) else node.listed.get(uid)
             if known is not None:
-                listed[uid] = _labelled(holding, known)
+                listed[uid] = holding.labelled(known)
         node.listed = listed
         for uid, holding in listed.items():
             if not self._is_bound_to(uid, name):
@@ -242,10 +242,6 @@ class Ledger:
         if not (node.use or node.cpu_milli or node.ram_mib or node.listed):
             self._changed[name] = None
             del self._nodes[name]
-
-
-def _labelled(holding: Holding, like: Holding) -> Holding:
-    return replace(holding, affinity=like.affinity, exclusion=like.exclusion)
 
 
 def _count(counter: Counter[T], what: T, sign: int) -> None:

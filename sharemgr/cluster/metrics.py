@@ -70,7 +70,11 @@ def _standing(assigner: Assigner, binder: Binder) -> Iterator[Metric]:
         ("units", "Units of all GPUs.", UNITS_PER_DEVICE * len(gpus)),
         ("units_held", "Units that pods hold.", held),
         ("pods", "Pods that are bound and hold GPUs.", books.pods),
-        ("pods_flagged", "Pods that did not come through the assigner, or whose assignment lies.", len(books.flagged)),
+        (
+            "pods_flagged",
+            "Pods that did not come through the assigner, or whose assignment lies, or whose GPU is gone.",
+            len(books.flagged),
+        ),
         ("pods_waiting", "Pods that no node could hold when they were last tried.", len(assigner.waits())),
         ("bindings_in_doubt", "Bindings whose answer was lost; what they take stays reserved.", binder.in_doubt),
     ]

@@ -111,7 +111,7 @@ def _permitted(ledger: Ledger, table: Table, rows: Rows, index: Ints, request: R
     if request.models:
         masks.append(np.array([model.name in request.models for model in table.models])[rows.model])
     if request.exclusion or len(table.exclusions) > 1:
-        own = table.exclusions.index(request.exclusion) if request.exclusion in table.exclusions else NOBODY
+        own = table.exclusions.get(request.exclusion, NOBODY)
         masks.append((rows.exclusion == NOBODY) | (rows.exclusion == own))
     if request.affinity and (gpus := ledger.together(request.affinity)):
         together = np.zeros_like(rows.model, np.bool_)

@@ -37,6 +37,8 @@ def victims(books: Books, pod: SharePod, node: str, proposed: Collection[str]) -
 
     As kube-scheduler does it: all of lower priority are taken away, then the most important that can stay are put back.
     """
+    if not pod.asks:
+        return []
     there = books.ledger.node(node)
     if there is None or pod.fault:
         return None
@@ -55,6 +57,16 @@ def victims(books: Books, pod: SharePod, node: str, proposed: Collection[str]) -
         if not _fits(books, there, pod.request, away.values()):
             away[each.uid] = holding
     return [*away, *(uid for uid in proposed if uid not in holdings)]
+
+
+def is_being_made_room_for(books: Books, pod: SharePod) -> bool:
+    """Whether the pod will fit the node that it is nominated to when that one lists what it still does of pods that are
+    gone no more: nobody else has to go for it."""
+    there = books.ledger.node(pod.nominated)
+    if there is None or not pod.request.asks:
+        return False
+    going = [held for uid, held in there.listed.items() if books.ledger.bound(uid) is None]
+    return bool(going) and _fits(books, there, pod.request, going)
 
 
 def _fits(books: Books, node: Node, request: Request, away: Iterable[Holding]) -> bool:

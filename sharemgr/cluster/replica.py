@@ -87,8 +87,8 @@ class Replica:
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         calls = Calls(config.kubeconfig)
         certificates = Certificates(config.tls) if config.tls is not None else None
-        if certificates is None:
-            logger.warning("no tls is configured: whoever reaches %s may bind pods", config.address)
+        if config.openness:
+            logger.warning("%s", config.openness)
         server = Server(config.address, config.tls.clients if config.tls else (), self._verbs, self._core.answered)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(calls.open())

@@ -5,7 +5,7 @@ import asyncio
 import logging
 from datetime import UTC, datetime
 
-from edgeshare.errors import Unavailable
+from edgeshare.errors import EdgeshareError
 from edgeshare.names import GPU_RELEASED
 from sharemgr.cluster.api import KubeApi
 from sharemgr.cluster.assigner import Assigner
@@ -26,6 +26,8 @@ class Retrying:
         self._api = api
         self._metrics = metrics
         self._news = asyncio.Event()
+        self._untold = ""
+        """A node that pods may fit, and that could not be annotated."""
 
     def news(self) -> None:
         """Something may have been released."""
@@ -39,8 +41,8 @@ class Retrying:
         while True:
             await self._news.wait()
             self._news.clear()
-            node = self._assigner.fits_now()
-            if node is not None:
+            node = self._assigner.fits_now() or self._untold
+            if node:
                 await self._tell(node)
             await asyncio.sleep(PACE_S)
 
@@ -48,8 +50,10 @@ class Retrying:
         when = datetime.now(UTC).isoformat().replace("+00:00", "Z")
         try:
             await self._api.annotate_node(node, {GPU_RELEASED: when})
-        except Unavailable as error:
-            # Then the next release tells, or kube-scheduler's own five minutes.
-            logger.warning("kube-scheduler is not told that pods may fit node %s now: %s", node, error)
+        except EdgeshareError as error:
+            # The next news are of the binder, in a few seconds.
+            self._untold = node
+            logger.warning("kube-scheduler is not told yet that pods may fit node %s now: %s", node, error)
         else:
+            self._untold = ""
             self._metrics.retries.inc()

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from time import monotonic
 from typing import TypeVar
 
@@ -16,7 +17,7 @@ from sharemgr.cluster.accelerators import parse_node
 from sharemgr.cluster.api import KubeApi
 from sharemgr.cluster.assigner import Assigner
 from sharemgr.cluster.binding import Binder
-from sharemgr.cluster.books import AcceleratorNode
+from sharemgr.cluster.books import AcceleratorNode, Books
 from sharemgr.cluster.config import Choice, Config
 from sharemgr.cluster.metrics import Metrics
 from sharemgr.cluster.pods import SharePod, parse_pod
@@ -31,6 +32,10 @@ T = TypeVar("T")
 
 SETTLE_S = 5.0
 """How often it is looked for Bindings that nobody told of; one is looked up after twice as long."""
+
+IDLE_S = 600.0
+"""A pod that was not filtered for so long is gone: kube-scheduler tries each again within five minutes or so
+(podMaxInUnschedulablePodsDuration)."""
 
 
 class Service:
@@ -50,7 +55,8 @@ class Service:
         async def run() -> None:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(retrying.run())
-                tasks.create_task(_settle(binder.settle))
+                tasks.create_task(_settle(binder, retrying, Faults(assigner.books)))
+                tasks.create_task(_forget_idle(assigner))
 
         def told(tell: Callable[[str, T], None]) -> Callable[[str, T], None]:
             def tell_both(kind: str, what: T) -> None:
@@ -59,11 +65,12 @@ class Service:
 
             return tell_both
 
+        pod = partial(_pod, assigner.books.pod)
         return Session(
             verbs=Verbs(assigner, binder, self._metrics).by_name,
             sources=(
                 # Bound ones: what waits to be bound has no part in the ledger.
-                Source("/api/v1/pods", "spec.nodeName!=", _pod, assigner.pods_listed, told(assigner.pod_told)),
+                Source("/api/v1/pods", "spec.nodeName!=", pod, assigner.pods_listed, told(assigner.pod_told)),
                 Source(ACCELERATOR_NODES, "", _node, assigner.nodes_listed, told(assigner.node_told)),
             ),
             run=run,
@@ -79,15 +86,39 @@ class Service:
         self._metrics.answers.labels(verb, str(status)).inc()
 
 
-async def _settle(settle: Callable[[], Awaitable[None]]) -> None:
+class Faults:
+    """Says in the log, once, of each pod and node what is wrong with what it tells."""
+
+    def __init__(self, books: Books) -> None:
+        self._books = books
+        self._said: set[str] = set()
+
+    def say(self) -> None:
+        """Those that are new since the last time."""
+        now = {*self._books.flagged.values(), *self._books.faults.values()}
+        for text in sorted(now - self._said):
+            logger.warning("%s", text)
+        self._said = now
+
+
+async def _settle(binder: Binder, retrying: Retrying, faults: Faults) -> None:
     while True:
         await asyncio.sleep(SETTLE_S)
-        await settle()
+        await binder.settle()
+        faults.say()
+        # What was given up, found gone or listed anew has released something, of which no watch tells.
+        retrying.news()
 
 
-def _pod(thing: Json) -> SharePod | None:
+async def _forget_idle(assigner: Assigner) -> None:
+    while True:
+        await asyncio.sleep(IDLE_S)
+        assigner.forget_idle()
+
+
+def _pod(bound: Callable[[str], SharePod | None], thing: Json) -> SharePod | None:
     """Those that have to do with GPUs: a cluster has many others."""
-    pod = _read(parse_pod, thing)
+    pod = _read(partial(parse_pod, bound=bound), thing)
     return pod if pod is not None and (pod.asks or pod.assignment is not None) else None
 
 

@@ -53,7 +53,7 @@ class Rows:
     model: Ints
     """node × GPU: a place in the table's list of models"""
     exclusion: Ints
-    """node × GPU: a place in the table's list of exclusions, NOBODY or SEVERAL"""
+    """node × GPU: a place among the table's exclusions, NOBODY or SEVERAL"""
     cpu_milli: Ints
     """node"""
     ram_mib: Ints
@@ -88,7 +88,7 @@ class Table:
 
     def __init__(self) -> None:
         self.models = [NO_GPU]
-        self.exclusions = [""]
+        self.exclusions = {"": 0}
         self.row: dict[str, int] = {}
         """By node."""
         self.nodes: list[str] = []
@@ -154,7 +154,7 @@ class Table:
         use = node.use.get(gpu.id)
         if use is None:
             return NOBODY
-        places = [_place(self.exclusions, exclusion) for exclusion in use.exclusions]
+        places = [self.exclusions.setdefault(exclusion, len(self.exclusions)) for exclusion in use.exclusions]
         return places[0] if len(places) == 1 else SEVERAL
 
 

@@ -10,7 +10,7 @@ from sharemgr.cluster.binding import Binder
 from sharemgr.cluster.messages import Args, BindingArgs, PreemptionArgs, parse
 from sharemgr.cluster.metrics import Metrics
 from sharemgr.cluster.pods import SharePod, parse_pod
-from sharemgr.cluster.preemption import victims
+from sharemgr.cluster.preemption import is_being_made_room_for, victims
 from sharemgr.cluster.reasons import unmangled
 from sharemgr.cluster.serving import Verb
 
@@ -34,7 +34,14 @@ class Verbs:
 
     async def _filter(self, body: bytes) -> object:
         args = parse(Args, body)
-        found = self._assigner.filter(parse_pod(args.pod), args.names)
+        pod = parse_pod(args.pod)
+        try:
+            names = args.names
+        except InvalidRequest as error:
+            # Of an answer that is not 200 kube-scheduler reads no word, and this one its operator has to mend.
+            self._metrics.refused.labels(verb="filter").inc()
+            return {"Error": unmangled(str(error))}
+        found = self._assigner.filter(pod, names)
         if not found.nodes:
             self._metrics.turned_down.inc()
         return {
@@ -62,7 +69,9 @@ class Verbs:
     async def _preempt(self, body: bytes) -> object:
         args = parse(PreemptionArgs, body)
         pod: SharePod = parse_pod(args.pod)
-        found = {}
+        found: dict[str, object] = {}
+        if is_being_made_room_for(self._assigner.books, pod):
+            return {"NodeNameToMetaVictims": found}
         for node, proposed in args.victims.items():
             uids = [each.uid for each in proposed.pods or ()]
             chosen = victims(self._assigner.books, pod, node, uids)

@@ -1,5 +1,6 @@
 """A real API server that knows AcceleratorNodes, certificates, and replicas of the assigner as real processes."""
 
+import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
@@ -34,6 +35,12 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     """Who signs for server and clients."""
     install(missing({"openssl": NODE_PACKAGES["openssl"]}))
     return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def own_name(request: pytest.FixtureRequest) -> str:
+    """A name for an object, which no other test has."""
+    return re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[-60:].strip("-")
 
 
 @pytest.fixture

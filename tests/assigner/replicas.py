@@ -16,6 +16,8 @@ import yaml
 SAFETY_S = 120
 PROBE_S = 0.05
 HERE = Path(__file__).parent
+ASKED: dict[str, Any] = {"Pod": {"metadata": {"uid": "1", "namespace": "default", "name": "a"}}, "NodeNames": ["n1"]}
+"""What filter can be asked."""
 
 
 class Replica:

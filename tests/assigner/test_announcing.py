@@ -5,21 +5,12 @@ import json
 import re
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from onenode.api_server import ApiServer, free_ports
 from onenode.certificates import Authority
-from replicas import PROBE_S, SAFETY_S, Replica, Replicas
-
-ASKED: dict[str, Any] = {"Pod": {"metadata": {"uid": "1", "namespace": "default", "name": "a"}}, "NodeNames": ["n1"]}
-
-
-@pytest.fixture
-def name(request: pytest.FixtureRequest) -> str:
-    """That of Lease and Service, which no other test has."""
-    return re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[-60:].strip("-")
+from replicas import ASKED, PROBE_S, SAFETY_S, Replica, Replicas
 
 
 async def start(replicas: Replicas, kubeconfig: Path, name: str, pod_ip: str) -> Replica:
@@ -52,34 +43,36 @@ async def until_it_leads_to(server: ApiServer, name: str, *addresses: str) -> No
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 async def test_service_leads_to_the_leader_and_then_to_the_next(
-    replicas: Replicas, server: ApiServer, name: str, number: signal.Signals
+    replicas: Replicas, server: ApiServer, own_name: str, number: signal.Signals
 ) -> None:
-    first = await start(replicas, server.kubeconfig, name, "10.0.0.1")
+    first = await start(replicas, server.kubeconfig, own_name, "10.0.0.1")
     assert await first.until_ready() == "ok\n"
-    await until_it_leads_to(server, name, "10.0.0.1")
-    second = await start(replicas, server.kubeconfig, name, "10.0.0.2")
+    await until_it_leads_to(server, own_name, "10.0.0.1")
+    second = await start(replicas, server.kubeconfig, own_name, "10.0.0.2")
     # Ready, though it does not answer.
     assert re.fullmatch(r"stands by: \S+ leads\n", await second.until_ready())
     assert (await second.ask("filter", ASKED))[0] == 503
-    assert await leads_to(server, name) == ["10.0.0.1"]
+    assert await leads_to(server, own_name) == ["10.0.0.1"]
     await first.end(number)
-    await until_it_leads_to(server, name, "10.0.0.2")
+    await until_it_leads_to(server, own_name, "10.0.0.2")
     assert await second.ready() == (200, "ok\n")
-    done = server.kubectl("get", "endpointslice", name, "--output=jsonpath={.metadata.ownerReferences[*].uid}")
+    done = server.kubectl("get", "endpointslice", own_name, "--output=jsonpath={.metadata.ownerReferences[*].uid}")
     assert done.stdout == "uid-of-10.0.0.2"
 
 
-async def test_slice_that_somebody_took_away_is_written_again(replicas: Replicas, server: ApiServer, name: str) -> None:
-    await start(replicas, server.kubeconfig, name, "10.0.0.1")
-    await until_it_leads_to(server, name, "10.0.0.1")
-    done = await asyncio.to_thread(server.kubectl, "delete", "endpointslice", name)
+async def test_slice_that_somebody_took_away_is_written_again(
+    replicas: Replicas, server: ApiServer, own_name: str
+) -> None:
+    await start(replicas, server.kubeconfig, own_name, "10.0.0.1")
+    await until_it_leads_to(server, own_name, "10.0.0.1")
+    done = await asyncio.to_thread(server.kubectl, "delete", "endpointslice", own_name)
     assert done.returncode == 0, done.stderr
-    assert await leads_to(server, name) == []
-    await until_it_leads_to(server, name, "10.0.0.1")
+    assert await leads_to(server, own_name) == []
+    await until_it_leads_to(server, own_name, "10.0.0.1")
 
 
 async def test_nothing_is_told_before_all_is_read_and_a_missing_right_is_said(
-    replicas: Replicas, server: ApiServer, name: str, tmp_path: Path
+    replicas: Replicas, server: ApiServer, own_name: str, tmp_path: Path
 ) -> None:
     user = "announcer"
 
@@ -96,7 +89,7 @@ async def test_nothing_is_told_before_all_is_read_and_a_missing_right_is_said(
     kubeconfig = authority.kubeconfig(tmp_path / user, url, user)
     allow("announcer-leads", "--verb=get,create,update", "--resource=leases.coordination.k8s.io")
     allow("announcer-reads", "--verb=list,watch", "--resource=pods")
-    replica = await start(replicas, kubeconfig, name, "10.0.0.1")
+    replica = await start(replicas, kubeconfig, own_name, "10.0.0.1")
     await replica.until_ready(503, "is still reading")
     assert not [line for line in replica.lines if "the Service" in line]
     allow("announcer-reads-nodes", "--verb=list,watch", "--resource=acceleratornodes.share.edge")
@@ -107,7 +100,7 @@ async def test_nothing_is_told_before_all_is_read_and_a_missing_right_is_said(
     assert (await replica.ask("filter", ASKED))[0] == 200
     allow("announcer-announces", "--verb=create,patch", "--resource=endpointslices.discovery.k8s.io")
     await replica.said("the Service leads here")
-    assert await leads_to(server, name) == ["10.0.0.1"]
+    assert await leads_to(server, own_name) == ["10.0.0.1"]
 
 
 async def test_without_its_pod_s_fields_it_does_not_start(replicas: Replicas, server: ApiServer) -> None:

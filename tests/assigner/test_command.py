@@ -15,12 +15,14 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_nodes_manager_loads_nothing_of_the_clusters() -> None:
+def test_the_nodes_manager_loads_nothing_of_the_clusters_nor_the_other_way_round() -> None:
     script = """
 import sys
 import edgeshare.cli.sharemgr
+loaded = [name for name in sys.modules if name.startswith("sharemgr.")]
+assert not loaded, loaded
+from sharemgr.node import config, loop, manager
 loaded = [name for name in ("numpy", "aiohttp", "kubernetes", "sharemgr.cluster") if name in sys.modules]
-assert "sharemgr.node" in sys.modules
 assert not loaded, loaded
 """
     done = run("-c", script)
@@ -46,7 +48,8 @@ def test_what_it_cannot_start_with_is_said_in_a_line(tmp_path: Path) -> None:
     done = run(*command)
     assert (done.returncode, done.stderr) == (
         1,
-        "edgeshare: the pod has no service account: Service host/port is not set.\n",
+        "edgeshare: the pod has no service account (outside of a pod, name a kubeconfig): "
+        "Service host/port is not set.\n",
     )
     config = tmp_path / "config.yaml"
     config.write_text("lease: assigner")

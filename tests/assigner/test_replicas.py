@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,16 +14,15 @@ import yaml
 from connection import Connection
 from onenode.api_server import ApiServer
 from onenode.certificates import Authority
-from replicas import PROBE_S, SAFETY_S, Replica, Replicas
+from replicas import ASKED, PROBE_S, SAFETY_S, Replica, Replicas
 
 NODES = "/apis/share.edge/v1alpha1/acceleratornodes"
-ASKED: dict[str, Any] = {"Pod": {"metadata": {"uid": "1", "namespace": "default", "name": "a"}}, "NodeNames": ["n1"]}
 
 
 @pytest.fixture
-def lease(server: ApiServer, request: pytest.FixtureRequest) -> dict[str, str]:
+def lease(own_name: str) -> dict[str, str]:
     """One that no other test has."""
-    return {"namespace": "default", "name": re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")}
+    return {"namespace": "default", "name": own_name}
 
 
 def holder(server: ApiServer, lease: dict[str, str]) -> str:

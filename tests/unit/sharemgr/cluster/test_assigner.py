@@ -13,6 +13,7 @@ from sharemgr.cluster import assigner as module
 from sharemgr.cluster.assigner import Assigner
 from sharemgr.cluster.books import AcceleratorNode, Listed
 from sharemgr.cluster.ledger import Gpu, Inventory
+from sharemgr.cluster.placing import rank
 from sharemgr.cluster.pods import SharePod, parse_pod
 from sharemgr.cluster.policies import POLICIES
 from sharemgr.cluster.reasons import NO_GPUS
@@ -279,6 +280,36 @@ def test_a_pod_that_was_turned_down_waits_until_it_is_let_through() -> None:
     assert [str(each) for each in assigner.waits()] == ["d/p"]
     assert assigner.filter(pod("p", "50"), ["n"]).nodes == ["n"]
     assert assigner.waits() == []
+
+
+def test_a_backlog_of_equal_pods_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    assigner = assigner_of(node("n", gpu("g")), node("m"))
+    on_n = pod("a", "60", on="n", assignment='{"c0":["g"]}')
+    assigner.pod_told("ADDED", on_n)
+    for number in range(20):
+        assigner.filter(pod(f"p{number}", "200" if number % 2 else "300"), ["n"])
+    assert assigner.fits_now() is None
+    asked: list[object] = []
+
+    def counting(*arguments: Any) -> Any:
+        asked.append(arguments[2])
+        return rank(*arguments)
+
+    monkeypatch.setattr(module, "rank", counting)
+    assigner.pod_told("DELETED", on_n)
+    assert assigner.fits_now() is None
+    assert len(asked) == len(set(asked)) == 2
+
+
+def test_a_pod_that_is_not_filtered_any_more_is_forgotten() -> None:
+    assigner = assigner_of(node("n", gpu("g")))
+    for uid in ("gone", "there"):
+        assigner.filter(pod(uid, "200"), ["n"])
+    assigner.forget_idle()
+    assert {str(each) for each in assigner.waits()} == {"d/gone", "d/there"}
+    assigner.filter(pod("there", "200"), ["n"])
+    assigner.forget_idle()
+    assert {str(each) for each in assigner.waits()} == {"d/there"}
 
 
 @pytest.mark.parametrize("by_list", [True, False])

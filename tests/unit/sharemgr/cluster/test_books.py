@@ -129,14 +129,15 @@ def test_an_assignment_that_is_nonsense_is_flagged_and_what_is_listed_counts(lie
 def test_an_assignment_to_another_gpu_than_is_listed_is_flagged_and_what_is_listed_counts(lie: str) -> None:
     books = books_of(node(), node(name="m", gpus=[Gpu("of-another-node", "T4", 1000)]))
     books.pod_seen(pod("u", {"main": [lie]}))
-    assert books.flagged == {}
+    missing = {} if lie == "g" else {"u": f"d/u: its node n has no GPU {lie} (any more)"}
+    assert books.flagged == missing
     assert held(books)[lie][0] == 40
     books.node_told(node(listed("u", "h", 40, 400)))
     assert books.flagged["u"] == f"d/u: its assignment is of {lie}, but it has a part of h"
     assert held(books) == {"h": (40, 400)}
     assert held(books, "m") == {}
     books.node_told(node(listed("u", lie, 40, 400)))
-    assert books.flagged == {}
+    assert books.flagged == missing
 
 
 def test_a_lie_written_over_many_lines_is_flagged_in_one() -> None:
@@ -181,6 +182,34 @@ def test_a_pod_that_is_being_deleted_keeps_what_it_has() -> None:
     books.pod_seen(told)
     books.pod_seen(told)
     assert held(books) == {"g": (40, 400)}
+
+
+@pytest.mark.parametrize("pods_first", [True, False])
+def test_who_is_over_and_still_listed_keeps_its_labels_for_a_new_leader(pods_first: bool) -> None:
+    over = pod("u", {"main": ["g"]}, phase="Succeeded", exclusion="x", affinity="y")
+    there = node(listed("u", "g", 40, 400))
+    books = Books()
+    for tell in (lambda: books.pods_listed([over]), lambda: books.nodes_listed([there]))[:: 1 if pods_first else -1]:
+        tell()
+
+    def labels() -> tuple[dict[str, int], dict[tuple[str, str], int]]:
+        known = books.ledger.node("n")
+        assert known is not None
+        return dict(known.use["g"].exclusions) if "g" in known.use else {}, dict(books.ledger.together("d/y"))
+
+    assert held(books) == {"g": (40, 400)}
+    assert labels() == ({"x": 1}, {("n", "g"): 1})
+    books.pod_gone("u")
+    books.node_told(there)
+    assert labels() == ({"x": 1}, {("n", "g"): 1})
+    books.node_told(node())
+    assert labels() == ({}, {})
+    assert held(books) == {}
+    # Of one that was listed no more nothing is kept.
+    books.pods_listed([over])
+    books.pods_listed([])
+    books.node_told(there)
+    assert labels() == ({"": 1}, {})
 
 
 def test_later_edits_change_nothing() -> None:
@@ -245,9 +274,15 @@ def test_a_node_that_vanishes_takes_no_pods_with_it() -> None:
     assert held(books) == {"g": (40, 400)}
     books.node_told(node(listed("u", "g", 40, 400)))
     assert held(books) == {"g": (40, 400)}
+    assert books.flagged == {}
     books.node_told(node(gpus=[H]))
     assert held(books)["g"][0] == 40
+    assert books.flagged == {"u": "d/u: its node n has no GPU g (any more)"}
+    books.node_told(node())
+    assert books.flagged == {}
+    books.node_told(node(gpus=[H]))
     books.pod_gone("u")
+    assert books.flagged == {}
     books.node_gone("n")
     assert books.ledger.node("n") is None
 

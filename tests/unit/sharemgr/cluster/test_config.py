@@ -77,3 +77,23 @@ def test_what_is_wrong_is_said_in_a_line_that_names_file_and_key(tmp_path: Path,
         read(tmp_path, text)
     assert str(told.value).startswith(f"{tmp_path}/config.yaml: {says}")
     assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "openness"),
+    [
+        ("", "no tls is configured: whoever reaches :9443 may bind pods"),
+        (
+            "tls: {certificate: /a, private_key: /b}",
+            "no tls.client_authority is configured: whoever reaches :9443 may bind pods",
+        ),
+        (
+            "tls: {certificate: /a, private_key: /b, client_authority: /c}",
+            "no tls.clients are configured: "
+            "whoever /c signed for may bind pods, every kubelet where that is the cluster's",
+        ),
+        ("tls: {certificate: /a, private_key: /b, client_authority: /c, clients: [x]}", ""),
+    ],
+)
+def test_who_else_may_have_pods_bound_is_told(tmp_path: Path, more: str, openness: str) -> None:
+    assert read(tmp_path, f"policy: fgd\n{more}").openness == openness

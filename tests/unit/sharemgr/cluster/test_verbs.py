@@ -102,6 +102,28 @@ async def test_a_pod_is_filtered_ranked_and_bound_and_the_next_is_told_why_not()
     assert extender.counted("bindings_total") == extender.counted("turned_down_total") == 1
 
 
+async def test_a_pod_of_no_gpu_is_let_through_and_bound_without_an_assignment() -> None:
+    extender = Extender()
+    ordinary = pod_json("p", "0")
+    ordinary["metadata"]["annotations"] = {"edge/gpu-assignment": '{"main":["gpu-n"]}'}
+    extender.api.pods["d", "p"] = parse_pod(ordinary)
+    message = asked("p", "0")
+    found = await extender.say("filter", message)
+    assert (found["NodeNames"], found["FailedNodes"]) == (["n", "m", "unknown"], {})
+    assert [each["Score"] for each in await extender.say("prioritize", message)] == [0, 0, 0]
+    victims = {node: {"Pods": [{"UID": "low"}]} for node in ("n", "unknown")}
+    proposed = {"Pod": ordinary, "NodeNameToMetaVictims": victims}
+    told = (await extender.say("preempt", proposed))["NodeNameToMetaVictims"]
+    assert {node: each["Pods"] for node, each in told.items()} == {n: each["Pods"] for n, each in victims.items()}
+    assert await extender.say("bind", binding("p", "unknown")) == {"Error": ""}
+    assert [(each.node, each.assignment) for each in extender.api.bound] == [("unknown", None)]
+    extender.api.pods["d", "p"] = extender.api.bound[0]
+    assert await extender.say("bind", binding("p", "unknown")) == {"Error": ""}
+    assert len(extender.api.bound) == 1
+    assert "is bound to node unknown already" in (await extender.say("bind", binding("p")))["Error"]
+    assert extender.binder.in_doubt == 0
+
+
 async def test_what_can_never_be_had_is_unresolvable_on_every_node() -> None:
     found = await Extender().say("filter", asked("p", "50%"))
     assert (found["NodeNames"], found["FailedNodes"]) == ([], {})
@@ -144,6 +166,32 @@ async def test_victims_are_told_by_node_with_their_uids() -> None:
     assert nothing == {"NodeNameToMetaVictims": {}}
 
 
+async def test_nobody_else_goes_for_a_pod_whose_victims_are_gone_but_still_listed() -> None:
+    extender = Extender()
+    low = pod_json("low", "80", nodeName="m")
+    low["metadata"]["annotations"] = {"edge/gpu-assignment": '{"main":["gpu-m"]}'}
+    extender.assigner.pods_listed([parse_pod(low)])
+    lingering = {"id": "a", "devices": ["gpu-n"], "unitsEach": 80, "memoryMiB": 800, "pod": {"uid": "victim"}}
+    still = node_json("n")
+    still["status"]["allocations"] = [lingering]
+    extender.assigner.node_told("MODIFIED", parse_node(still))
+    told = {"m": {"Pods": [{"UID": "low"}], "NumPDBViolations": 0}}
+
+    async def asked_of(percent: str, **status: str) -> Any:
+        asking = pod_json("p", percent, priority=1) | {"status": status}
+        return await extender.say("preempt", {"Pod": asking, "NodeNameToMetaVictims": told})
+
+    assert await asked_of("50", nominatedNodeName="n") == {"NodeNameToMetaVictims": {}}
+    # Nominated to none, or to one that it does not fit even then, or to one that nobody leaves.
+    goes = {"NodeNameToMetaVictims": told}
+    assert await asked_of("50") == goes
+    lingering["devices"] = ["gpu-elsewhere"]
+    extender.assigner.node_told("MODIFIED", parse_node(still | {"status": {**still["status"], "devices": []}}))
+    assert await asked_of("50", nominatedNodeName="n") == goes
+    extender.assigner.node_told("MODIFIED", parse_node(node_json("n")))
+    assert await asked_of("50", nominatedNodeName="n") == goes
+
+
 @pytest.mark.parametrize("verb", ["filter", "prioritize", "bind", "preempt"])
 @pytest.mark.parametrize(
     "body",
@@ -159,7 +207,6 @@ async def test_victims_are_told_by_node_with_their_uids() -> None:
         b'{"Pod":{"metadata":{"uid":"u"}},"NodeNames":["n"],"NodeNameToMetaVictims":{}}',
         b'{"Pod":{"metadata":{"uid":"u","name":"a\\nb"}},"NodeNames":["n"],"NodeNameToMetaVictims":{}}',
         b'{"Pod":{"metadata":{"uid":"u","name":"p"},"spec":[]},"NodeNames":["n"],"NodeNameToMetaVictims":{}}',
-        b'{"Pod":{"metadata":{"uid":"u","name":"p"}}}',
         b'{"Pod":{"metadata":{"uid":"u","name":"p"}},"NodeNames":"n","NodeNameToMetaVictims":[]}',
     ],
 )
@@ -171,6 +218,22 @@ async def test_what_cannot_be_read_is_an_invalid_request_in_one_line_and_counted
     assert len(str(caught.value)) < 500
     assert extender.counted("messages_refused_total", verb=verb) == 1
     assert extender.counted("verb_seconds_count", verb=verb) == 1
+
+
+async def test_that_whole_nodes_are_sent_is_said_to_kube_scheduler_where_it_reads() -> None:
+    extender = Extender()
+    message = {"Pod": pod_json("p", "50"), "Nodes": {"items": []}, "NodeNames": None}
+    said = "NodeNames is missing: set nodeCacheCapable: true for this extender of kube-scheduler"
+    assert await extender.say("filter", message) == {"Error": said}
+    assert extender.counted("messages_refused_total", verb="filter") == 1
+    assert extender.counted("verb_seconds_count", verb="filter") == 1
+    for verb, why in (("prioritize", "set nodeCacheCapable"), ("preempt", "set nodeCacheCapable"), ("bind", "PodName")):
+        with pytest.raises(InvalidRequest, match=why) as caught:
+            await extender.say(verb, message)
+        assert str(caught.value).isprintable()
+        assert len(str(caught.value)) < 500
+        assert extender.counted("messages_refused_total", verb=verb) == 1
+        assert extender.counted("verb_seconds_count", verb=verb) == 1
 
 
 @pytest.mark.parametrize("verb", ["filter", "prioritize"])
