@@ -67,7 +67,7 @@ GPU_PYTHON ?= python3
 gpu-test: build setup
 	$(PYTHON_IN_VENV) -m pytest -q tests/gpu --record --python $(GPU_PYTHON)
 
-bench: build
+bench: build setup
 	@$(PYTHON_IN_VENV) -m bench
 
 bench-cluster: setup

@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import crowd, drains, faults, floors, latency, launch, memory, shares, slices, usage
+from bench import crowd, drains, faults, floors, latency, launch, memory, placement, shares, slices, usage
 from bench.host import describe_host
 from bench.measurement import FULL, QUICK, Bench, Measurement
 from bench.report import Row, as_markdown, as_table
@@ -22,7 +22,7 @@ from edgeshare.errors import EdgeshareError, Unavailable
 
 NOTE = (
     "Figures are from a simulated driver: GPU time is what the simulated GPU executed, host time is this "
-    "machine's. Each is the median of its runs."
+    "machine's. Each is the median of its runs. Placement is replayed, with no driver."
 )
 
 FIGURES = {
@@ -36,6 +36,7 @@ FIGURES = {
     "memory": memory.measurements,
     "usage": usage.measurements,
     "crowd": crowd.measurements,
+    "placement": placement.measurements,
 }
 
 
@@ -56,6 +57,8 @@ def main(quick: bool, table: Path | None, figures: tuple[str, ...]) -> None:
         if not figures or name in figures
         for measurement in measurements(effort)
     ]
+    if not planned:
+        raise Unavailable(f"nothing to measure: no recorded clusters in {placement.FOLDER}: set EDGESHARE_OPENB_DIR")
     host = describe_host()
     load = OtherLoad()
     with tempfile.TemporaryDirectory(prefix="edgeshare-bench-") as folder, Bench(Path(folder)) as bench:

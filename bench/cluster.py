@@ -4,36 +4,30 @@ standard output. Beside the same cluster without it, in one run."""
 import asyncio
 import json
 import signal
-import socket
 import sys
 import tempfile
-import urllib.request
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
-import yaml
 from manynodes import nodes, pods
 from manynodes.api import Api, api
 from manynodes.bound import Bound, BoundPods
+from manynodes.cluster import SCHEDULER as SCHEDULER_PROCESS
 from manynodes.cluster import Cluster, cluster
 from manynodes.plugins import Plugins
-from onenode.api_server import STOP_S, free_ports
-from onenode.control_plane import SCHEDULER
 from onenode.errors import NodeError
-from onenode.probe import answers
 from onenode.scheduling import Extender
-from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
+from bench.extenders import ASSIGNER, Kind, extending
 from bench.figures import median, within
 from bench.host import describe_host
 from bench.report import Row, Target, as_table
+from bench.scrapes import Times, binding_times, processor_ms, resident_mib, verb_times
 from edgeshare.assignment import parse_assignment
 from edgeshare.cli.demo_load import OtherLoad
 from edgeshare.kube import Kube
@@ -41,14 +35,11 @@ from edgeshare.units import UNITS_PER_DEVICE, default_memory_mib, parse_request_
 
 NODES = (1_000, 5_000)
 PODS = 1_000
-PAIRS = 3
+PAIRS = 5
 BOUND_S = 300
 """A safety limit: that many pods are bound in some ten seconds."""
-READY_S = 120
-ASSIGNER = "assigner"
-BINDING = "the API server's part of bind"
-HISTOGRAMS = {"edgeshare_assigner_verb_seconds": "", "edgeshare_assigner_binding_seconds": BINDING}
-"""What is read of the assigner's, and under which name, where they are not told by verb."""
+PROCESSES = ("api-server", SCHEDULER_PROCESS, "etcd")
+"""Whose processor time is told, beside the extender's own."""
 MEMORY_DIR = Path("/dev/shm")
 
 
@@ -93,57 +84,89 @@ def main(counts: Sequence[int], pods_a_run: int, pairs: int, extender: str, choi
 
 
 @dataclass(frozen=True)
-class Kind:
-    """Which extender, and how it is spoken to."""
+class Run:
+    """What one gave."""
 
-    name: str
-    choice: str
-    plain: bool
+    pods_a_second: float
+    processor_ms: Mapping[str, float]
+    """A pod, by process, from a tenth of the Bindings to the last."""
+    bindings: Times
+    """How long the API server took to answer them."""
 
 
 async def measure(
     console: Console, count: int, pods_a_run: int, pairs: int, kind: Kind, settings: dict[str, str | float]
 ) -> list[Row]:
     """The figures of a cluster of so many nodes: with and without take turns."""
-    without: list[float] = []
-    with_it: list[float] = []
-    counts: dict[str, Counter[float]] = defaultdict(Counter)
-    counts_paced: dict[str, Counter[float]] = {}
+    without: list[Run] = []
+    with_it: list[Run] = []
+    verbs: defaultdict[str, Counter[float]] = defaultdict(Counter)
+    verbs_paced: Mapping[str, Times] = {}
     sizes_mib: list[float] = []
     async with stage(count) as on:
         console.print(f"{count} nodes are there", highlight=False)
+        # The API server's memory grows in the first, and its processor time with it.
+        await rate(on, "warming-up", pods_a_run)
+        processes = (*PROCESSES, kind.name)
         for number in range(pairs):
             without.append(await rate(on, f"without-{number}", pods_a_run))
-            console.print(f"without: {without[-1]:.0f} pods/s", highlight=False)
+            console.print(f"without: {without[-1].pods_a_second:.0f} pods/s", highlight=False)
             with extending(on.cluster, kind) as (extender, metrics):
 
                 def look(metrics: str = metrics) -> None:
                     sizes_mib.append(resident_mib(on.cluster.server.daemons.pid(kind.name)))
                     if kind.name == ASSIGNER:
                         check_placement(list(on.bound.pods.values()))
-                        for verb, found in verb_counts(metrics).items():
-                            counts[verb].update(found)
+                        for verb, found in verb_times(metrics).items():
+                            verbs[verb].update(found)
 
-                with_it.append(await rate(on, f"with-{number}", pods_a_run, extender, look))
-            console.print(f"with: {with_it[-1]:.0f} pods/s", highlight=False)
-        pace = median(with_it) / 2
-        if kind.name == ASSIGNER:
-            with extending(on.cluster, kind) as (extender, metrics):
-                await paced(on, pods_a_run, pace, extender)
-                counts_paced = verb_counts(metrics)
-    ratios = [each / bare for each, bare in zip(with_it, without, strict=True)]
+                with_it.append(await rate(on, f"with-{number}", pods_a_run, extender, look, processes))
+            console.print(f"with: {with_it[-1].pods_a_second:.0f} pods/s", highlight=False)
+        pace = median([run.pods_a_second for run in with_it]) / 2
+        without_paced = await paced(on, "alone", pods_a_run, pace)
+        with extending(on.cluster, kind) as (extender, metrics):
+            with_paced = await paced(on, "paced", pods_a_run, pace, extender)
+            if kind.name == ASSIGNER:
+                verbs_paced = verb_times(metrics)
+    rates, bare = ([run.pods_a_second for run in runs] for runs in (with_it, without))
+    ratios = [each / alone for each, alone in zip(rates, bare, strict=True)]
     rows = [
-        Row("pods bound a second, with / without", "", ratios, settings, with_it, without, Target(0.8, at_least=True)),
+        Row("pods bound a second, with / without", "", ratios, settings, rates, bare, Target(0.8, at_least=True)),
         Row("resident memory", "MiB", sizes_mib, settings, target=Target(300)),
     ]
-    for of, found in (
-        (settings | {"pods_a_second": "all at once"}, counts),
-        (settings | {"pods_a_second": round(pace, 1)}, counts_paced),
-    ):
-        for verb, times in found.items():
-            rows.append(Row(f"{verb}, p50", "ms", [1000 * within(times, 0.5)], of))
-            target = None if verb == BINDING else Target(10)
-            rows.append(Row(f"{verb}, p99", "ms", [1000 * within(times, 0.99)], of, target=target))
+    for name in processes:
+        used, alone = ([run.processor_ms.get(name, 0) for run in runs] for runs in (with_it, without))
+        rows.append(Row(f"processor time a pod, {name}", "ms", used, settings, used, alone))
+    at_once = settings | {"pods_a_second": "all at once"}
+    rows += binding_rows(total(run.bindings for run in with_it), total(run.bindings for run in without), at_once)
+    rows += verb_rows(verbs, at_once)
+    at_pace = settings | {"pods_a_second": round(pace, 1)}
+    return [*rows, *binding_rows(with_paced, without_paced, at_pace), *verb_rows(verbs_paced, at_pace)]
+
+
+def total(of: Iterable[Times]) -> Times:
+    """Several runs' as one."""
+    found: Counter[float] = Counter()
+    for each in of:
+        found.update(each)
+    return found
+
+
+def verb_rows(verbs: Mapping[str, Times], settings: Mapping[str, str | float]) -> list[Row]:
+    """How long the assigner took for each of its verbs."""
+    return [
+        Row(f"{verb}, {name}", "ms", [1000 * within(times, share)], settings, target=target)
+        for verb, times in verbs.items()
+        for name, share, target in (("p50", 0.5, None), ("p99", 0.99, Target(10)))
+    ]
+
+
+def binding_rows(with_it: Times, without: Times, settings: Mapping[str, str | float]) -> list[Row]:
+    """How long the API server took for a Binding: bind's floor."""
+    rows = []
+    for name, share in (("p50", 0.5), ("p99", 0.99)):
+        used, alone = ([1000 * within(times, share)] for times in (with_it, without))
+        rows.append(Row(f"the API server's answer to a Binding, {name}", "ms", used, settings, used, alone))
     return rows
 
 
@@ -172,117 +195,64 @@ async def stage(count: int) -> AsyncIterator[Stage]:
 
 
 async def rate(
-    on: Stage, prefix: str, count: int, extender: Extender | None = None, look: Callable[[], None] = lambda: None
-) -> float:
-    """Pods bound a second, from the first binding to the last. All wait when the scheduler starts; ``look`` is called
-    while they are bound."""
+    on: Stage,
+    prefix: str,
+    count: int,
+    extender: Extender | None = None,
+    look: Callable[[], None] = lambda: None,
+    processes: Sequence[str] = PROCESSES,
+) -> Run:
+    """Has pods bound as fast as they can be; their rate is from the first binding to the last. All wait when the
+    scheduler starts. ``look`` is called while they are bound; of ``processes`` the processor time is told."""
     await on.api.post_all(pods.pods(prefix, count))
     on.bound.forget_times()
+    server = on.cluster.server
+    before = binding_times(server)
     on.cluster.start_scheduler(extender)
     try:
-        await all_bound(on, count)
+        await until_bound(on, count // 10)
+        begun, used_ms = len(on.bound.pods), processor_ms(server.daemons, processes)
+        await until_bound(on, count)
+        used_ms = processor_ms(server.daemons, processes) - used_ms
     finally:
         on.cluster.stop_scheduler()
-    found = (count - 1) / (on.bound.last_s - on.bound.first_s)
+    pods_a_second = (count - 1) / (on.bound.last_s - on.bound.first_s)
+    bindings = binding_times(server, before)
     look()
     await clear(on)
-    return found
+    return Run(pods_a_second, {name: ms / (count - begun) for name, ms in used_ms.items()}, bindings)
 
 
-async def paced(on: Stage, count: int, pods_a_second: float, extender: Extender) -> None:
-    """Has pods bound as they come, so many a second: no more than there is time for."""
+async def paced(on: Stage, prefix: str, count: int, pods_a_second: float, extender: Extender | None = None) -> Times:
+    """Has pods bound as they come, so many a second: no more than there is time for. How long the API server took to
+    answer their Bindings."""
     on.cluster.start_scheduler(extender)
     try:
         # Its caches are filled when it has bound the first.
-        await on.api.post_all(pods.pods("first", 1))
-        await all_bound(on, 1)
-        await on.api.post_paced(pods.pods("paced", count), 1 / pods_a_second)
-        await all_bound(on, count + 1)
+        await on.api.post_all(pods.pods(f"first-{prefix}", 1))
+        await until_bound(on, 1)
+        before = binding_times(on.cluster.server)
+        await on.api.post_paced(pods.pods(prefix, count), 1 / pods_a_second)
+        await until_bound(on, count + 1)
     finally:
         on.cluster.stop_scheduler()
+    bindings = binding_times(on.cluster.server, before)
     await clear(on)
+    return bindings
 
 
-async def all_bound(on: Stage, count: int) -> None:
+async def until_bound(on: Stage, count: int) -> None:
     """Waits until so many pods are. Raises NodeError."""
-    if not await on.bound.until(count, BOUND_S):
+    if not await on.bound.until(lambda there: there >= count, BOUND_S):
         raise NodeError(f"{len(on.bound.pods)} of {count} pods are bound after {BOUND_S} s")
 
 
 async def clear(on: Stage) -> None:
     """Deletes all pods, and waits until nobody remembers one. Raises NodeError."""
     await on.api.delete_all(pods.COLLECTION)
-    if not await on.bound.until(0, BOUND_S):
+    if not await on.bound.until(lambda there: there == 0, BOUND_S):
         raise NodeError(f"{len(on.bound.pods)} pods are still there {BOUND_S} s after they were deleted")
     await on.plugins.until_written()
-
-
-@contextmanager
-def extending(on: Cluster, kind: Kind) -> Iterator[tuple[Extender, str]]:
-    """The extender, ready, and the address of its metrics."""
-    address, metrics = (f"127.0.0.1:{port}" for port in free_ports(2))
-    authority, daemons = on.server.authority, on.server.daemons
-    certificate, key = authority.issue(kind.name, "edgeshare", group="system:masters", hosts=("IP:127.0.0.1",))
-    reached = on.extender_at(address)
-    if kind.plain:
-        reached = replace(reached, trust=None)
-    if kind.name == ASSIGNER:
-        config: dict[str, Any] = {
-            "address": address,
-            "metrics_address": metrics,
-            "choice": kind.choice,
-            "kubeconfig": str(on.server.kubeconfig),
-        }
-        if not kind.plain:
-            config["tls"] = {
-                "certificate": str(certificate),
-                "private_key": str(key),
-                "client_authority": str(authority.certificate),
-                "clients": [SCHEDULER],
-            }
-        file = on.server.kubeconfig.with_name("assigner.yaml")
-        file.write_text(yaml.safe_dump(config))
-        command = [sys.executable, "-m", "edgeshare.cli", "sharemgr", "cluster", f"--config={file}"]
-        ready = partial(answers, f"http://{metrics}/readyz")
-    else:
-        command = [sys.executable, "-m", "bench.thin_extender", f"--address={address}", f"--certificate={certificate}"]
-        command += [f"--key={key}", f"--authority={authority.certificate}", f"--server={on.server.url}"]
-        command += ["--plain"] * kind.plain + ["--one"] * (kind.choice == "filter")
-        ready = partial(listens, address)
-    daemons.start(kind.name, command)
-    try:
-        daemons.wait_until(kind.name, ready, READY_S)
-        yield reached, metrics
-    finally:
-        daemons.stop(kind.name, STOP_S)
-
-
-def listens(address: str) -> bool:
-    """Whether somebody accepts connections there."""
-    host, _, port = address.rpartition(":")
-    with socket.socket() as tried:
-        return tried.connect_ex((host, int(port))) == 0
-
-
-def verb_counts(metrics: str) -> dict[str, Counter[float]]:
-    """Of each verb, and of the API server's answers to Bindings, how many took no longer than so many seconds, as the
-    assigner counted."""
-    with urllib.request.urlopen(f"http://{metrics}/metrics", timeout=READY_S) as answer:
-        text = answer.read().decode()
-    counts: dict[str, Counter[float]] = defaultdict(Counter)
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            of = HISTOGRAMS.get(sample.name.removesuffix("_bucket"))
-            if of is not None and "le" in sample.labels and sample.value:
-                counts[sample.labels.get("verb", of)][float(sample.labels["le"])] += int(sample.value)
-    return counts
-
-
-def resident_mib(pid: int) -> float:
-    """The most that a process has had of the machine's memory."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    peak_kib = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
-    return int(peak_kib) / 1024
 
 
 def check_placement(bound: Sequence[Bound]) -> None:

@@ -50,6 +50,8 @@ class Effort:
     usage_s: float
     crowd_runs: int
     crowd_s: float
+    placement_seeds: int
+    replay_runs: int
 
 
 FULL = Effort(
@@ -76,6 +78,8 @@ FULL = Effort(
     usage_s=3,
     crowd_runs=3,
     crowd_s=6.5,
+    placement_seeds=10,
+    replay_runs=3,
 )
 QUICK = Effort(
     floor_runs=1,
@@ -101,6 +105,8 @@ QUICK = Effort(
     usage_s=2,
     crowd_runs=1,
     crowd_s=4,
+    placement_seeds=1,
+    replay_runs=1,
 )
 
 

@@ -18,7 +18,7 @@ from simgpu.machine import Machine
 
 SHARES = {"half": 50, "third": 30, "fifth": 20}  # the example's
 SETTLE_S = 2
-JUDGED_S = 8
+JUDGED_S = 24  # a moment in which a program that has its turn does not run is little of it
 NS_PER_S = 1_000_000_000
 LONG = ("--seconds", "600")
 READY = "condition=Ready"
@@ -39,16 +39,15 @@ def shares_of(executed: list[Percents]) -> Percents:
     return next(percents for percents in executed if SHARES.keys() <= percents.keys())
 
 
+def keep_shares(machine: Machine) -> bool:
+    """Whether they get what they asked for, in one of three windows: shares that are wrong are so in each."""
+    return any(have_shares(shares_of(execute_for(machine, JUDGED_S / 3)), SHARES) for _ in range(3))
+
+
 def example_containers(node: Node) -> str:
     """The ids of the example's containers: others, when one of them was started again."""
     ids = "jsonpath={.items[*].status.containerStatuses[0].containerID}"
     return node.kubectl("get", "-f", str(EXAMPLE), "-o", ids)
-
-
-def keep_shares(machine: Machine) -> bool:
-    """Whether they get what they asked for, in one of three times: a machine has moments in which a program does not
-    run that has its turn."""
-    return any(have_shares(shares_of(execute_for(machine, JUDGED_S)), SHARES) for _ in range(3))
 
 
 def clients() -> dict[str, int]:
@@ -72,7 +71,7 @@ def test_kubelet_restart_leaves_shares_and_brings_the_units_back(
     node.kubectl("wait", "--for=jsonpath={.status.allocatable.edge/gpu-percent}=200", f"node/{NODE_NAME}", WAIT)
     pods.start("after", *LONG, limits={"edge/gpu-percent": 100})
     wait_until_executing(edgeshare, "after")
-    time.sleep(max(0, 3 * JUDGED_S - (edgeshare.look() - begin_ns) / NS_PER_S))
+    time.sleep(max(0, JUDGED_S - (edgeshare.look() - begin_ns) / NS_PER_S))
 
     assert have_shares(shares_of(executed_percents(edgeshare, begin_ns, edgeshare.look())), SHARES)
     assert example_containers(node) == containers

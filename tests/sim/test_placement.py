@@ -1,7 +1,6 @@
 """Placement on whole clusters: generated ones, and a recorded one where it is there."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,8 @@ import numpy as np
 import pytest
 from generated_traces import TRACES, write
 
+from bench import placement
+from bench.measurement import QUICK, Bench
 from sharemgr.cluster.demand import Demand
 from sharemgr.cluster.openb import read_nodes, read_pods
 from sharemgr.cluster.options import Options
@@ -19,7 +20,6 @@ from sharemgr.cluster.replay import arrivals, at_percent, capacity_units, replay
 from sharemgr.cluster.table import Floats
 
 ROOT = Path(__file__).parents[2]
-OPENB = Path(os.environ.get("EDGESHARE_OPENB_DIR", ROOT.parent / "shared/data/openb"))
 SEED = 42
 
 
@@ -46,7 +46,9 @@ def as_published(options: Options, demand: Demand) -> Floats:
     return score
 
 
-@pytest.mark.skipif(not OPENB.is_dir(), reason=f"no openb traces at {OPENB}: set EDGESHARE_OPENB_DIR")
+@pytest.mark.skipif(
+    not placement.NODES.is_file(), reason=f"no openb traces at {placement.FOLDER}: set EDGESHARE_OPENB_DIR"
+)
 @pytest.mark.parametrize(
     ("policy", "least", "most"),
     [(as_published, 95.23 - 0.4, 95.23 + 0.4), (POLICIES[DEFAULT], 95.23 + 0.4, 100)],
@@ -55,8 +57,24 @@ def as_published(options: Options, demand: Demand) -> Floats:
 def test_on_the_default_trace_fgd_does_as_published_and_our_default_better(
     policy: Policy, least: float, most: float
 ) -> None:
-    files = OPENB / "openb_node_list_gpu_node.csv", OPENB / "openb_pod_list_default.csv"
+    files = placement.NODES, placement.pods_file("default")
     assert least < allocated(files, policy)[100] < most
+
+
+def test_the_bench_replays_the_traces_that_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes, pods = write("few-cores", tmp_path)
+    monkeypatch.setattr(placement, "FOLDER", tmp_path)
+    monkeypatch.setattr(placement, "NODES", tmp_path / "nodes.csv")
+    assert placement.measurements(QUICK) == []
+    nodes, pods = nodes.rename(placement.NODES), pods.rename(placement.pods_file("default"))
+    first, *_, last = placement.measurements(QUICK)
+    with Bench(tmp_path / "bench") as bench:
+        (of_trace,), (of_time,) = first.measure(bench), last.measure(bench)
+    assert list(of_trace.with_edgeshare) == [of_trace.value] == [allocated((nodes, pods), POLICIES[DEFAULT])[100]]
+    assert list(of_trace.without_edgeshare) == [allocated((nodes, pods), POLICIES["fgd"])[100]]
+    assert of_trace.met == (of_trace.value >= 95.23)
+    assert of_time.settings["nodes"] == 160
+    assert of_time.value > 0
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

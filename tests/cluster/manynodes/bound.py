@@ -60,11 +60,11 @@ class BoundPods:
         """The next binding is the first."""
         self.first_s = self.last_s = 0.0
 
-    async def until(self, count: int, timeout_s: float) -> bool:
-        """Whether so many are bound before the time is over."""
+    async def until(self, are: Callable[[int], bool], timeout_s: float) -> bool:
+        """Whether as many are bound as is asked for, before the time is over."""
         try:
             async with asyncio.timeout(timeout_s):
-                while len(self.pods) != count:
+                while not are(len(self.pods)):
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:

@@ -1,6 +1,7 @@
 """Other programs, run to their end."""
 
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -29,5 +30,5 @@ def run(
 
 
 def say(line: str) -> None:
-    """Tell the person at the terminal what is being done, at once."""
-    print(line, flush=True)
+    """Tell the person at the terminal what is being done, at once: standard output is for what was asked for."""
+    print(line, file=sys.stderr, flush=True)

@@ -2,14 +2,14 @@
 
 import asyncio
 import logging
-import time
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from watched import PATIENCE_S, write_program
+from watched import PATIENCE_S, ends, write_program
 
 from labeller.usage.tool import LINE_BYTES_MAX, Follower, Pace
 
@@ -73,17 +73,10 @@ class Told(logging.Handler):
 
 def gone(pid: bytes | int) -> bool:
     """Whether a process is over, or soon is: it closes its files a moment before."""
-    end_s = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end_s:
-        try:
-            state = Path(f"/proc/{int(pid)}/stat").read_text().rpartition(")")[2].split()[0]
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        # Nobody has asked for its status yet: a child whose parent has ended.
-        if state == "Z":
-            return True
-        time.sleep(0.01)
-    return False
+    try:
+        return ends(os.pidfd_open(int(pid)))
+    except ProcessLookupError:
+        return True
 
 
 async def test_each_line_is_handed_on_and_nothing_of_ours_is_given(
