@@ -1,5 +1,6 @@
 """The choice: of all nodes and their GPUs, where a pod goes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,16 +42,45 @@ def rank(
     """Scores the nodes that can hold a pod, ``among`` these rows of the table where they are given. The table is that
     of the ledger as it is now.
 
-    The containers of a pod are placed one after the other, the largest first, each where the policy wants it: a node
-    is left out where one of them finds no room that way.
+    The containers of a pod are placed one after the other, the largest first, each where the policy wants it. Where
+    one of them finds no room that way on any node, they are packed: each on the first GPU with room, in other orders.
     """
     rows = table.rows if among is None else table.rows.pick(among)
-    asks = sorted(enumerate(request.asks), key=lambda each: each[1].units * each[1].devices, reverse=True)
-    every = np.arange(len(rows.cpu_milli)) if among is None else among
-    ranking = Ranking(every, np.zeros(len(every)), [])
-    permitted = _permitted(ledger, table, rows, every, request)
+    index = np.arange(len(rows.cpu_milli)) if among is None else among
+    largest_first = next(request.orders())
+    ranking = _in_order(ledger, table, rows, index, request, largest_first, policy, demand)
+    if len(request.asks) > 1 and not len(ranking.rows):
+        roomy = np.flatnonzero(rows.free_units.clip(min=0).sum(axis=1) >= request.units)
+        rows, index = rows.pick(roomy), index[roomy]
+        for order in request.orders():
+            if not len(index) or len(ranking.rows):
+                break
+            ranking = _in_order(ledger, table, rows, index, request, order, _first, demand)
+    return ranking
+
+
+def _first(options: Options, demand: Demand) -> Floats:
+    """Policy: whichever GPU of a node comes first."""
+    return np.broadcast_to(-np.arange(options.fits.shape[1], dtype=np.float64), options.fits.shape)
+
+
+def _in_order(
+    ledger: Ledger,
+    table: Table,
+    rows: Rows,
+    index: Ints,
+    request: Request,
+    order: Sequence[int],
+    policy: Policy,
+    demand: Demand,
+) -> Ranking:
+    """Scores those of the rows, which stand in the table where ``index`` says, in which the asks have room if they are
+    placed in that order."""
+    ranking = Ranking(index, np.zeros(len(index)), [])
+    permitted = _permitted(ledger, table, rows, index, request)
     cpu_milli, ram_mib = request.cpu_milli, request.ram_mib
-    for number, ask in asks or [(0, NOTHING)]:
+    for number in order or (0,):
+        ask = request.asks[number] if order else NOTHING
         options = find_options(rows, ask, permitted, cpu_milli, ram_mib)
         scores = np.where(options.fits, policy(options, demand), -np.inf)
         column = scores.argmax(axis=1)
@@ -58,7 +88,7 @@ def rank(
         ranking.scores = ranking.scores[options.index] + scores[np.arange(len(column)), column]
         ranking.steps.append(Step(number, options, column))
         cpu_milli = ram_mib = 0  # the pod's, not the container's
-        if len(asks) > 1:
+        if len(order) > 1:
             rows = _placed(options, column)
             permitted = None if permitted is None else permitted[options.index]
     return ranking

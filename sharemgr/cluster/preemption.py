@@ -3,7 +3,7 @@ node."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from edgeshare.units import UNITS_PER_DEVICE
 from sharemgr.cluster.books import Books
@@ -88,8 +88,14 @@ def _fits(books: Books, node: Node, request: Request, away: Iterable[Holding]) -
         and all(exclusion == request.exclusion for exclusion in +room.exclusions)
         and (not shared or (node.inventory.node, room.gpu.id) in shared)
     ]
-    for ask in sorted(request.asks, key=lambda ask: ask.devices * ask.units, reverse=True):
-        found = sorted((room for room in rooms if room.fits(ask)), key=lambda room: room.units)[: ask.devices]
+    return any(_fit_in_order(rooms, [request.asks[number] for number in order]) for order in request.orders())
+
+
+def _fit_in_order(rooms: Iterable[_Room], asks: Iterable[Ask]) -> bool:
+    """Whether all fit, each on the first GPUs with room for it."""
+    rooms = [replace(room) for room in rooms]
+    for ask in asks:
+        found = [room for room in rooms if room.fits(ask)][: ask.devices]
         if len(found) < ask.devices:
             return False
         for room in found:

@@ -1,8 +1,16 @@
 """What a pod asks of a node, and what it was given."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice, permutations
 
 from edgeshare.units import UNITS_PER_DEVICE, default_memory_mib
+
+ORDERS_MAX = 24
+"""Of placing a pod's asks: all there are of four."""
+
+PERMUTATIONS_MAX = 720
+"""That are gone through for them: of asks that are alike most are no other order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,23 @@ class Request:
     def units(self) -> int:
         """Of all its devices together."""
         return sum(ask.devices * ask.units for ask in self.asks)
+
+    def orders(self) -> Iterator[tuple[int, ...]]:
+        """Orders in which its asks may be placed, as their numbers: the largest first to begin with, then others.
+
+        Where all fit on GPUs that are alike, there is an order in which each fits on the first GPU that has room for
+        it: those of the first GPU, then those of the second, and so on. (One that fits on an earlier GPU leaves more of
+        its own to the others.)
+        """
+        largest = sorted(range(len(self.asks)), key=lambda number: -self.asks[number].devices * self.asks[number].units)
+        seen: set[tuple[Ask, ...]] = set()
+        for order in islice(permutations(largest), PERMUTATIONS_MAX):
+            asks = tuple(self.asks[number] for number in order)
+            if asks not in seen:
+                seen.add(asks)
+                yield order
+            if len(seen) == ORDERS_MAX:
+                return
 
 
 @dataclass(frozen=True, slots=True)

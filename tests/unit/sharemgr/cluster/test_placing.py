@@ -1,8 +1,11 @@
 """Where a pod goes: each policy's choice among nodes and GPUs, and what the choice hands over."""
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sharemgr.cluster.ledger import Gpu, Inventory, Ledger
 from sharemgr.cluster.placing import choose
@@ -179,6 +182,52 @@ def test_containers_of_a_pod_share_a_gpu_where_that_is_all_there_is() -> None:
     cluster = Cluster(a=gpus("a", 1))
     assert cluster.choose(Request((Ask(1, 30), Ask(1, 70)))) == ("a", ["a0", "a0"])
     assert cluster.choose(Request((Ask(1, 31), Ask(1, 70)))) is None
+
+
+def test_containers_that_fit_in_another_order_alone_are_placed() -> None:
+    # Where 50 units go to the emptier GPU, no 40 and 20 are left beside each other.
+    cluster = Cluster(a=gpus("a", 2)).holds("a", {"a0": 50, "a1": 40})
+    asks = Request((Ask(1, 20), Ask(1, 50), Ask(1, 40)))
+    for policy in POLICIES:
+        assert cluster.choose(asks, policy) == ("a", ["a1", "a0", "a1"])
+    cluster.holds("a", {"a1": 1})
+    assert cluster.choose(asks) is None
+
+
+def places_for_all(free: Sequence[tuple[int, int]], asks: Sequence[Ask]) -> bool:
+    """By trying out all places whether asks fit GPUs with so many units and so much memory left."""
+    return any(
+        all(
+            sum(ask.units for ask, at in zip(asks, places, strict=True) if at == gpu) <= units
+            and sum(ask.memory_mib for ask, at in zip(asks, places, strict=True) if at == gpu) <= memory_mib
+            for gpu, (units, memory_mib) in enumerate(free)
+        )
+        for places in product(range(len(free)), repeat=len(asks))
+    )
+
+
+TENTHS = st.integers(1, 10)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), TENTHS), min_size=1, max_size=3),
+    st.lists(st.tuples(TENTHS, TENTHS), min_size=2, max_size=4),
+    st.sampled_from(sorted(POLICIES)),
+)
+def test_by_brute_force_containers_are_placed_wherever_they_fit(
+    free: list[tuple[int, int]], asked: list[tuple[int, int]], policy: str
+) -> None:
+    cluster = Cluster(a=gpus("a", len(free), "T4", 1000))
+    takes = [Take(f"a{gpu}", 100 - 10 * units, 1000 - 100 * mib) for gpu, (units, mib) in enumerate(free)]
+    cluster.ledger.see(Holding("others", "a", tuple(takes)))
+    asks = tuple(Ask(1, 10 * units, 100 * mib) for units, mib in asked)
+    chosen = cluster.choose(Request(asks), policy)
+    assert (chosen is not None) == places_for_all([(10 * units, 100 * mib) for units, mib in free], asks)
+    if chosen is not None:
+        for gpu, (units, mib) in enumerate(free):
+            there = [ask for ask, gpu_id in zip(asks, chosen[1], strict=True) if gpu_id == f"a{gpu}"]
+            assert sum(ask.units for ask in there) <= 10 * units
+            assert sum(ask.memory_mib for ask in there) <= 100 * mib
 
 
 def test_a_node_that_is_gone_or_has_no_healthy_gpu_is_never_chosen() -> None:

@@ -160,6 +160,12 @@ def test_a_pod_of_several_containers_has_room_made_for_all() -> None:
     assert find(assigner, pod("p", "60", "60", priority=1)) == ["a", "b"]
 
 
+def test_nobody_goes_for_containers_that_fit_in_another_order() -> None:
+    assigner = assigner_of(pod("a", "40", gpus=["g"]), pod("b", "50", gpus=["h"]))
+    assert find(assigner, pod("p", "50", "40", "20", priority=1)) == []
+    assert find(assigner, pod("p", "50", "40", "21", priority=1)) in (["a"], ["b"])
+
+
 def test_a_pod_that_bypassed_the_assigner_can_be_a_victim_and_one_that_is_over_cannot() -> None:
     bypassing = assigner_of(
         parse_pod(
@@ -181,16 +187,17 @@ def test_a_pod_that_bypassed_the_assigner_can_be_a_victim_and_one_that_is_over_c
 
 SIZES = st.sampled_from([10, 30, 50, 60, 90, 100])
 LABELS = st.sampled_from(["", "", "x"])
+ASKED = st.sampled_from([(10,), (50,), (80,), (100,), (200,), (40, 60), (50, 40, 20), (100, 40, 10, 70)])
 ON_NODE = st.lists(st.tuples(SIZES, st.integers(0, 2), st.integers(0, 3), LABELS, LABELS), max_size=6)
 
 
 @given(
     ON_NODE,
-    st.tuples(st.sampled_from([10, 50, 80, 100, 200]), st.integers(0, 3), LABELS, LABELS, st.sampled_from(["", "T4"])),
+    st.tuples(ASKED, st.integers(0, 3), LABELS, LABELS, st.sampled_from(["", "T4"])),
     st.sets(st.integers(0, 5)),
 )
 def test_by_brute_force_victims_are_found_where_any_will_do_and_none_of_them_is_too_many(
-    on_node: list[tuple[int, int, int, str, str]], asked: tuple[int, int, str, str, str], proposed: set[int]
+    on_node: list[tuple[int, int, int, str, str]], asked: tuple[tuple[int, ...], int, str, str, str], proposed: set[int]
 ) -> None:
     gpus = [G, H, Gpu("i", "A10", 0)]
     pods = {}
@@ -198,9 +205,9 @@ def test_by_brute_force_victims_are_found_where_any_will_do_and_none_of_them_is_
         labels = _labels("" if percent == 100 else affinity, exclusion)
         uid = f"a{number}"
         pods[uid] = pod(uid, str(percent), gpus=[gpus[place].id], priority=priority, **labels)
-    percent, priority, affinity, exclusion, models = asked
-    labels = _labels("" if percent >= 100 else affinity, exclusion)
-    asking = pod("p", str(percent), priority=priority, models=models, **labels)
+    percents, priority, affinity, exclusion, models = asked
+    labels = _labels("" if max(percents) >= 100 or sum(percents) > 100 else affinity, exclusion)
+    asking = pod("p", *map(str, percents), priority=priority, models=models, **labels)
 
     def fits_without(gone: Collection[str]) -> bool:
         left = assigner_of(*(each for uid, each in pods.items() if uid not in gone), gpus=gpus)
