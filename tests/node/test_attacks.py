@@ -18,7 +18,7 @@ from pathlib import Path
 import grpc
 import pytest
 from busy import all_granted, burn, executed_percents
-from testbed import MIB, PATIENCE_S, Manager, Testbed, WireClient, assert_measures, share
+from testbed import MIB, PATIENCE_S, WINDOWS, Manager, Testbed, WireClient, assert_measures, share
 
 from cuda_hook import wire
 from edgeshare.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
@@ -37,9 +37,6 @@ MEASURE_S = 2.0
 
 POINTS = 1.0
 """How far a share may be from what it is without the attack."""
-
-TRIES = 4
-"""A machine has bad moments: what an attack does to a share it does each time."""
 
 GROWTH_MIB = 24
 """What the manager may grow by, all attacks together: its own pools settle at some MiB."""
@@ -341,7 +338,8 @@ def test_attacks_cost_the_others_nothing_and_are_counted(testbed: Testbed) -> No
         rss_mib, descriptors = scene.rss_mib(), scene.descriptors()
         for name, (act, kinds) in ATTACKS.items():
             before = scene.offences()
-            for _ in range(TRIES):
+            # What an attack does to a share it does each time.
+            for _ in range(WINDOWS):
                 with scene.under(act) as attacker:
                     began_s = time.monotonic()
                     shares = scene.shares()
