@@ -126,6 +126,16 @@ class Books:
                 del self._pods_on[pod.node]
         self.ledger.release(uid)
 
+    def overcommitted(self) -> list[str]:
+        """What is to be said of the GPUs of which pods hold more than there is."""
+        said = []
+        for node, gpu_id in self.ledger.overcommitted():
+            bound = [(pod, self.ledger.bound(pod.uid)) for pod in self.pods_on(node)]
+            on_it = [str(pod) for pod, held in bound if held and gpu_id in {take.gpu_id for take in held.takes}]
+            who = f"pods {', '.join(sorted(on_it))}" if on_it else "pods that are gone"
+            said.append(f"node {node}: {who} hold more of GPU {gpu_id} than there is of it")
+        return said
+
     def nodes_listed(self, nodes: Iterable[AcceleratorNode]) -> None:
         """These are all."""
         told = {node.name: node for node in nodes}

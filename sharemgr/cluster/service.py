@@ -87,7 +87,7 @@ class Service:
 
 
 class Faults:
-    """Says in the log, once, of each pod and node what is wrong with what it tells."""
+    """Says in the log, once, what is wrong with what pods and nodes tell, and which GPUs are over-committed."""
 
     def __init__(self, books: Books) -> None:
         self._books = books
@@ -95,7 +95,7 @@ class Faults:
 
     def say(self) -> None:
         """Those that are new since the last time."""
-        now = {*self._books.flagged.values(), *self._books.faults.values()}
+        now = {*self._books.flagged.values(), *self._books.faults.values(), *self._books.overcommitted()}
         for text in sorted(now - self._said):
             logger.warning("%s", text)
         self._said = now

@@ -1,28 +1,50 @@
 """What the service says of what it is told."""
 
+import json
 import logging
+from collections.abc import Callable
 
 import pytest
 
-from sharemgr.cluster.books import AcceleratorNode, Books
-from sharemgr.cluster.ledger import Inventory
-from sharemgr.cluster.pods import parse_pod
+from sharemgr.cluster.books import AcceleratorNode, Books, Listed
+from sharemgr.cluster.ledger import Gpu, Inventory
+from sharemgr.cluster.pods import SharePod, parse_pod
+from sharemgr.cluster.request import Take
 from sharemgr.cluster.service import Faults
 
+Saying = Callable[[], list[str]]
 
-def test_a_fault_is_said_once_and_again_when_it_is_back(caplog: pytest.LogCaptureFixture) -> None:
-    books = Books()
+
+def pod(name: str, uid: str, percent: int, *gpus: str) -> SharePod:
+    """Bound to node n, and assigned these GPUs where there are any."""
+    metadata: dict[str, object] = {"uid": uid, "namespace": "team", "name": name}
+    if gpus:
+        metadata["annotations"] = {"edge/gpu-assignment": json.dumps({"main": gpus})}
+    limits = {"resources": {"limits": {"edge/gpu-percent": str(percent)}}, "name": "main"}
+    return parse_pod({"metadata": metadata, "spec": {"nodeName": "n", "containers": [limits]}})
+
+
+@pytest.fixture
+def books() -> Books:
+    return Books()
+
+
+@pytest.fixture
+def said(books: Books, caplog: pytest.LogCaptureFixture) -> Saying:
+    """What is newly said of the books."""
     faults = Faults(books)
-    limits = {"resources": {"limits": {"edge/gpu-percent": "40"}}, "name": "main"}
-    metadata = {"uid": "u", "namespace": "team", "name": "stray"}
-    stray = parse_pod({"metadata": metadata, "spec": {"nodeName": "n", "containers": [limits]}})
 
-    def said() -> list[str]:
+    def say() -> list[str]:
         caplog.clear()
         with caplog.at_level(logging.WARNING):
             faults.say()
         return caplog.messages
 
+    return say
+
+
+def test_a_fault_is_said_once_and_again_when_it_is_back(books: Books, said: Saying) -> None:
+    stray = pod("stray", "u", 40)
     assert said() == []
     books.pod_seen(stray)
     books.node_told(AcceleratorNode(Inventory("n", ()), fault="AcceleratorNode n: nonsense"))
@@ -35,3 +57,19 @@ def test_a_fault_is_said_once_and_again_when_it_is_back(caplog: pytest.LogCaptur
     assert said() == []
     books.pod_seen(stray)
     assert said() == ["team/stray: pod team/stray is bound to node n without annotation edge/gpu-assignment"]
+
+
+def test_a_gpu_that_is_overcommitted_is_named_with_those_who_hold_it(books: Books, said: Saying) -> None:
+    inventory = Inventory("n", (Gpu("g", "T4", 1000), Gpu("h", "T4", 1000)))
+    books.node_told(AcceleratorNode(inventory))
+    books.pod_seen(pod("one", "1", 70, "g"))
+    books.pod_seen(pod("elsewhere", "2", 70, "h"))
+    assert said() == []
+    books.pod_seen(pod("other", "3", 40, "g"))
+    assert said() == ["node n: pods team/one, team/other hold more of GPU g than there is of it"]
+    assert said() == []
+    books.pod_gone("3")
+    assert said() == []
+    books.node_told(AcceleratorNode(inventory, (Listed("a", "4", (Take("g", 110, 1),)),)))
+    books.pod_gone("1")
+    assert said() == ["node n: pods that are gone hold more of GPU g than there is of it"]
