@@ -220,7 +220,7 @@ async def rate(
     bindings = binding_times(server, before)
     look()
     await clear(on)
-    return Run(pods_a_second, {name: ms / (count - begun) for name, ms in used_ms.items()}, bindings)
+    return Run(pods_a_second, {name: ms / max(1, count - begun) for name, ms in used_ms.items()}, bindings)
 
 
 async def paced(on: Stage, prefix: str, count: int, pods_a_second: float, extender: Extender | None = None) -> Times:

@@ -58,7 +58,7 @@ class Applicants:
             return None
         size = len(unit_ids)
         try:
-            found = self._next_of_pod(unit_ids) or await self._known(self._pods, size)
+            found = await self._next_of_pod(unit_ids) or await self._known(self._pods, size)
         except Unavailable as error:
             logger.warning("handing units out without knowing to whom: %s", error)
             return None
@@ -120,7 +120,8 @@ class Applicants:
         waiting = [each for pod in self._pods or () for each in applicants(pod, has_units, self._kind)]
         return [each for each in waiting if size in (None, each.percent)]
 
-    def _next_of_pod(self, unit_ids: Collection[str]) -> list[Applicant]:
+    async def _next_of_pod(self, unit_ids: Collection[str]) -> list[Applicant]:
+        """Who takes over the units of an init container: nobody, if its pod is one that the kubelet knows no more."""
         before = [each.applicant for each in self._ledger.touching(unit_ids)]
         uids = {owner.pod_uid if owner is not None and not owner.listed else "" for owner in before}
         pods = [pod for pod in self._pods or () if {pod.uid} == uids]
@@ -128,7 +129,7 @@ class Applicants:
         found = [
             each for pod in pods for each in applicants(pod, has_units, self._kind) if each.percent == len(unit_ids)
         ]
-        return found[:1]
+        return [each for each in found[:1] if not each.is_assigned or await self._may_be(each.owner)]
 
     def _only(self, found: list[Applicant], size: int) -> Applicant | None:
         """The only one that it can be; None where there is none, or it can be several that are assigned nothing."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from deviceplugin.bound import BoundPod, Name
@@ -25,6 +26,8 @@ class BoundPods:
         """Names of which the API server, when it was asked, knew no pod of this node, or only a past one."""
         self._synced = False
         self._change = asyncio.Event()
+        self._readers: list[set[Name]] = []
+        """Of each read that is under way the names of which the watch has told meanwhile."""
 
     def __iter__(self) -> Iterator[BoundPod]:
         return iter(tuple(self._pods.values()))
@@ -38,6 +41,7 @@ class BoundPods:
         before, self._pods = self._pods, {}
         for pod in pods:
             self._put(pod, before)
+        self._heard(*before, *self._pods)
         self._unknown.clear()
         self._synced = True
         self._tell()
@@ -45,6 +49,7 @@ class BoundPods:
     def told(self, kind: str, pod: dict[str, Any]) -> None:
         """One came, changed or went."""
         name = (pod["metadata"]["namespace"], pod["metadata"]["name"])
+        self._heard(name)
         if kind != "DELETED":
             self._put(pod, self._pods)
         elif name in self._pods and self._pods[name].uid == pod["metadata"]["uid"]:
@@ -70,17 +75,19 @@ class BoundPods:
         if missing() and self._synced:
             await self._wait_until(lambda: not missing())
         for namespace, name in missing():
-            read = await asyncio.to_thread(self._kube.pod, namespace, name)
-            if read is not None and (read.get("spec") or {}).get("nodeName") == self._node_name:
-                self._put(slim(read), self._pods)
+            with self._reading() as put:
+                read = await asyncio.to_thread(self._kube.pod, namespace, name)
+                if read is not None and (read.get("spec") or {}).get("nodeName") == self._node_name:
+                    put(read)
             if (namespace, name) in missing():
                 self._unknown.add((namespace, name))
         return [pod for name in wanted if (pod := self._pods.get(name)) is not None and not is_past(pod)]
 
     async def read_all(self) -> None:
-        """Takes in all that the API server has, whatever the watch told. Raises Unavailable."""
-        for read in await asyncio.to_thread(self._kube.pods_on, self._node_name):
-            self._put(slim(read), self._pods)
+        """Takes in all that the API server has, whatever the watch told before. Raises Unavailable."""
+        with self._reading() as put:
+            for read in await asyncio.to_thread(self._kube.pods_on, self._node_name):
+                put(read)
 
     async def until_some(self, what: "Callable[[BoundPods], list[T]]") -> list[T]:
         """What is found among them; where there is nothing, the watch is waited for, and then all pods are read. Raises
@@ -90,6 +97,25 @@ class BoundPods:
         if not what(self):
             await self.read_all()
         return what(self)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Callable[[dict[str, Any]], None]]:
+        """What takes in a pod that is read meanwhile, unless the watch tells of it until then, which is younger."""
+        told: set[Name] = set()
+        self._readers.append(told)
+
+        def put(read: dict[str, Any]) -> None:
+            if (read["metadata"]["namespace"], read["metadata"]["name"]) not in told:
+                self._put(slim(read), self._pods)
+
+        try:
+            yield put
+        finally:
+            self._readers = [each for each in self._readers if each is not told]
+
+    def _heard(self, *names: Name) -> None:
+        for told in self._readers:
+            told.update(names)
 
     def _put(self, pod: dict[str, Any], before: dict[Name, BoundPod]) -> None:
         name = (pod["metadata"]["namespace"], pod["metadata"]["name"])

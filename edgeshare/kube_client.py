@@ -53,9 +53,9 @@ def settings_of(kubeconfig: Path | None) -> client.Configuration:
     """The client's configuration by the current context of a kubeconfig file, or by the pod's service account. Raises
     Unavailable where it cannot be used."""
     settings = client.Configuration()
-    if kubeconfig is not None and not kubeconfig.is_file():
-        raise Unavailable(f"{kubeconfig}: cannot be used as a kubeconfig: there is no such file")
     try:
+        if kubeconfig is not None and not kubeconfig.is_file():
+            raise Unavailable(f"{kubeconfig}: cannot be used as a kubeconfig: there is no such file")
         if kubeconfig is None:
             config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
         else:

@@ -10,6 +10,9 @@ from sharemgr.cluster.ledger import Inventory, Ledger
 from sharemgr.cluster.pods import SharePod
 from sharemgr.cluster.request import Holding, Request, Take
 
+NAMELESS = "allocation "
+"""What the holding of an allocation without a pod begins with in place of its uid."""
+
 
 @dataclass(frozen=True, slots=True)
 class Listed:
@@ -106,9 +109,11 @@ class Books:
         before = self._pods.get(pod.uid)
         if before is not None:
             # It has what it said when it was bound; later edits change nothing.
-            if before.assignment is not None or pod.assignment is None:
+            assignment = pod.assignment if before.assignment is None else before.assignment
+            # A Binding that is assumed for one that is bound is to nowhere else.
+            if assignment == before.assignment and not self.ledger.is_assumed(pod.uid):
                 return
-            pod = replace(before, assignment=pod.assignment)
+            pod = replace(before, assignment=assignment)
         self._pods[pod.uid] = pod
         self._pods_on.setdefault(pod.node, set()).add(pod.uid)
         self._hold(pod)
@@ -125,6 +130,12 @@ class Books:
             if not on_node:
                 del self._pods_on[pod.node]
         self.ledger.release(uid)
+
+    def going(self, node: str) -> list[Holding]:
+        """What the node lists of pods that are not bound any more. (Of whom it has no pod it may know later.)"""
+        there = self.ledger.node(node)
+        listed = there.listed.items() if there is not None else ()
+        return [held for uid, held in listed if self.ledger.bound(uid) is None and not uid.startswith(NAMELESS)]
 
     def overcommitted(self) -> list[str]:
         """What is to be said of the GPUs of which pods hold more than there is."""
@@ -157,7 +168,7 @@ class Books:
         takes: dict[str, list[Take]] = {}
         for each in told.allocations:
             # Whose it is may be known a moment later.
-            takes.setdefault(each.pod_uid or f"allocation {each.id}", []).extend(each.takes)
+            takes.setdefault(each.pod_uid or f"{NAMELESS}{each.id}", []).extend(each.takes)
         holdings = {uid: Holding(uid, name, tuple(its)) for uid, its in takes.items()}
         for uid in holdings.keys() & self._over.keys():
             holdings[uid] = holdings[uid].labelled(self._over[uid])

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -43,20 +44,37 @@ def rank(
     of the ledger as it is now.
 
     The containers of a pod are placed one after the other, the largest first, each where the policy wants it. Where
-    one of them finds no room that way on any node, they are packed: each on the first GPU with room, in other orders.
+    one of them finds no room that way on any node, they are packed: each where it leaves the least, or, in some orders,
+    on the first GPU with room (as preemption.py does).
     """
     rows = table.rows if among is None else table.rows.pick(among)
     index = np.arange(len(rows.cpu_milli)) if among is None else among
     largest_first = next(request.orders())
     ranking = _in_order(ledger, table, rows, index, request, largest_first, policy, demand)
     if len(request.asks) > 1 and not len(ranking.rows):
-        roomy = np.flatnonzero(rows.free_units.clip(min=0).sum(axis=1) >= request.units)
+        roomy = _roomy(ledger, table, rows, index, request)
         rows, index = rows.pick(roomy), index[roomy]
-        for order in request.orders():
+        for order, packing in chain([(largest_first, _tightest)], ((order, _first) for order in request.orders())):
             if not len(index) or len(ranking.rows):
                 break
-            ranking = _in_order(ledger, table, rows, index, request, order, _first, demand)
+            ranking = _in_order(ledger, table, rows, index, request, order, packing, demand)
     return ranking
+
+
+def _roomy(ledger: Ledger, table: Table, rows: Rows, index: Ints, request: Request) -> Ints:
+    """Those of the rows that have room for all asks in sum, and for each alone."""
+    roomy = rows.free_units.sum(axis=1) >= request.units
+    permitted = _permitted(ledger, table, rows, index, request)
+    for ask in dict.fromkeys(request.asks):
+        alone = np.zeros_like(roomy)
+        alone[find_options(rows, ask, permitted, request.cpu_milli, request.ram_mib).index] = True
+        roomy &= alone
+    return np.flatnonzero(roomy)
+
+
+def _tightest(options: Options, demand: Demand) -> Floats:
+    """Policy: whichever GPU of a node has the least left."""
+    return -options.rows.free_units.astype(np.float64)
 
 
 def _first(options: Options, demand: Demand) -> Floats:

@@ -2,7 +2,7 @@
 node."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from edgeshare.units import UNITS_PER_DEVICE
@@ -60,13 +60,13 @@ def victims(books: Books, pod: SharePod, node: str, proposed: Collection[str]) -
 
 
 def is_being_made_room_for(books: Books, pod: SharePod) -> bool:
-    """Whether the pod will fit the node that it is nominated to when that one lists what it still does of pods that are
-    gone no more: nobody else has to go for it."""
+    """Whether the pod, which does not fit the node that it is nominated to, will when that one lists what it still does
+    of pods that are gone no more: nobody else has to go for it."""
     there = books.ledger.node(pod.nominated)
     if there is None or not pod.request.asks:
         return False
-    going = [held for uid, held in there.listed.items() if books.ledger.bound(uid) is None]
-    return bool(going) and _fits(books, there, pod.request, going)
+    going = books.going(pod.nominated)
+    return bool(going) and not _fits(books, there, pod.request, []) and _fits(books, there, pod.request, going)
 
 
 def _fits(books: Books, node: Node, request: Request, away: Iterable[Holding]) -> bool:
@@ -88,17 +88,31 @@ def _fits(books: Books, node: Node, request: Request, away: Iterable[Holding]) -
         and all(exclusion == request.exclusion for exclusion in +room.exclusions)
         and (not shared or (node.inventory.node, room.gpu.id) in shared)
     ]
-    return any(_fit_in_order(rooms, [request.asks[number] for number in order]) for order in request.orders())
+    return _fit_together(rooms, request)
 
 
-def _fit_in_order(rooms: Iterable[_Room], asks: Iterable[Ask]) -> bool:
-    """Whether all fit, each on the first GPUs with room for it."""
+def _fit_together(rooms: Sequence[_Room], request: Request) -> bool:
+    """Whether all asks find room beside each other."""
+    if sum(max(0, room.units) for room in rooms) < request.units:
+        return False
+    if any(sum(room.fits(ask) for room in rooms) < ask.devices for ask in set(request.asks)):
+        return False
+    largest_first, *others = ([request.asks[number] for number in order] for order in request.orders())
+    return _fit_in_order(rooms, largest_first, tightest=True) or any(
+        _fit_in_order(rooms, asks) for asks in (largest_first, *others)
+    )
+
+
+def _fit_in_order(rooms: Iterable[_Room], asks: Iterable[Ask], tightest: bool = False) -> bool:
+    """Whether they fit, each on the first GPUs with room for it, or on those where it leaves the least."""
     rooms = [replace(room) for room in rooms]
     for ask in asks:
-        found = [room for room in rooms if room.fits(ask)][: ask.devices]
+        found = [room for room in rooms if room.fits(ask)]
         if len(found) < ask.devices:
             return False
-        for room in found:
+        if tightest:
+            found.sort(key=lambda room: room.units)
+        for room in found[: ask.devices]:
             room.units -= ask.units
             room.memory_mib -= ask.needed_mib(room.gpu.memory_mib)
     return True

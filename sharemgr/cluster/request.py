@@ -2,15 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice, permutations
 
 from edgeshare.units import UNITS_PER_DEVICE, default_memory_mib
 
 ORDERS_MAX = 24
 """Of placing a pod's asks: all there are of four."""
-
-PERMUTATIONS_MAX = 720
-"""That are gone through for them: of asks that are alike most are no other order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +56,20 @@ class Request:
         it: those of the first GPU, then those of the second, and so on. (One that fits on an earlier GPU leaves more of
         its own to the others.)
         """
-        largest = sorted(range(len(self.asks)), key=lambda number: -self.asks[number].devices * self.asks[number].units)
-        seen: set[tuple[Ask, ...]] = set()
-        for order in islice(permutations(largest), PERMUTATIONS_MAX):
-            asks = tuple(self.asks[number] for number in order)
-            if asks not in seen:
-                seen.add(asks)
-                yield order
-            if len(seen) == ORDERS_MAX:
+        kinds = sorted(dict.fromkeys(self.asks), key=lambda ask: -ask.devices * ask.units)
+        rank = [kinds.index(ask) for ask in self.asks]
+        order = sorted(range(len(rank)), key=rank.__getitem__)
+        last = len(order) - 1
+        for _ in range(ORDERS_MAX):
+            yield tuple(order)
+            # The next in which not only equal ones change places (Knuth, TAOCP 7.2.1.2, algorithm L).
+            rises = (place for place in range(last - 1, -1, -1) if rank[order[place]] < rank[order[place + 1]])
+            place = next(rises, None)
+            if place is None:
                 return
+            other = next(each for each in range(last, place, -1) if rank[order[each]] > rank[order[place]])
+            order[place], order[other] = order[other], order[place]
+            order[place + 1 :] = reversed(order[place + 1 :])
 
 
 @dataclass(frozen=True, slots=True)

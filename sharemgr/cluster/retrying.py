@@ -3,9 +3,11 @@ manager lets go, a moment after a pod's end, it does not see, and would wait fiv
 
 import asyncio
 import logging
+from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import islice
 
-from edgeshare.errors import EdgeshareError
+from edgeshare.errors import EdgeshareError, NotFound
 from edgeshare.names import GPU_RELEASED
 from sharemgr.cluster.api import KubeApi
 from sharemgr.cluster.assigner import Assigner
@@ -16,6 +18,9 @@ logger = logging.getLogger(__name__)
 PACE_S = 0.25
 """At most so often: each time all waiting pods are tried, and kube-scheduler itself waits a second or more before it
 tries one again."""
+
+NODES_MAX = 10
+"""That are tried, where the first ones are gone."""
 
 
 class Retrying:
@@ -28,6 +33,8 @@ class Retrying:
         self._news = asyncio.Event()
         self._untold = ""
         """A node that pods may fit, and that could not be annotated."""
+        self._said = ""
+        """Why, as the log has it."""
 
     def news(self) -> None:
         """Something may have been released."""
@@ -42,18 +49,30 @@ class Retrying:
             await self._news.wait()
             self._news.clear()
             node = self._assigner.fits_now() or self._untold
+            if self._assigner.books.ledger.node(node) is None:
+                # Nothing fits there any more.
+                node = self._untold = ""
             if node:
                 await self._tell(node)
             await asyncio.sleep(PACE_S)
 
     async def _tell(self, node: str) -> None:
         when = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        others = (each.inventory.node for each in self._assigner.books.ledger)
         try:
-            await self._api.annotate_node(node, {GPU_RELEASED: when})
+            # Any node will do, and one that is gone may still have its AcceleratorNode.
+            for name in islice(dict.fromkeys([node, *others]), NODES_MAX):
+                with suppress(NotFound):
+                    await self._api.annotate_node(name, {GPU_RELEASED: when})
+                    break
+            else:
+                raise NotFound(f"of {NODES_MAX} nodes that have AcceleratorNodes there is none")
         except EdgeshareError as error:
-            # The next news are of the binder, in a few seconds.
+            # The next news come in a few seconds, if only of Bindings that were looked for.
             self._untold = node
-            logger.warning("kube-scheduler is not told yet that pods may fit node %s now: %s", node, error)
+            if str(error) != self._said:
+                self._said = str(error)
+                logger.warning("kube-scheduler is not told yet that pods may fit node %s now: %s", node, error)
         else:
-            self._untold = ""
+            self._untold = self._said = ""
             self._metrics.retries.inc()

@@ -34,8 +34,8 @@ SETTLE_S = 5.0
 """How often it is looked for Bindings that nobody told of; one is looked up after twice as long."""
 
 IDLE_S = 600.0
-"""A pod that was not filtered for so long is gone: kube-scheduler tries each again within five minutes or so
-(podMaxInUnschedulablePodsDuration)."""
+"""A pod that was not filtered for so long, or twice that, is gone: kube-scheduler tries each again within five minutes
+or so (podMaxInUnschedulablePodsDuration)."""
 
 
 class Service:

@@ -1,6 +1,7 @@
 """The four verbs of a kube-scheduler extender: what is said to them, to the assigner and back. filter, prioritize and
 preempt only read."""
 
+import asyncio
 import time
 from collections.abc import Mapping
 
@@ -74,6 +75,8 @@ class Verbs:
             return {"NodeNameToMetaVictims": found}
         for node, proposed in args.victims.items():
             uids = [each.uid for each in proposed.pods or ()]
+            # Of hundreds of nodes; the other verbs are answered between them.
+            await asyncio.sleep(0)
             chosen = victims(self._assigner.books, pod, node, uids)
             # Where it fits the GPUs as they are, what kube-scheduler takes away is for something else.
             of_node = None if chosen is None else chosen or uids

@@ -157,6 +157,13 @@ def test_label_by_which_a_gpu_was_chosen_stays(installed: ApiServer) -> None:
         bad = installed.kubectl("label", "--overwrite", "pod", "bound", change)
         assert bad.returncode == 1, change
         assert f"the label {change.rstrip('-').partition('=')[0]} of a pod that is on a node cannot be" in bad.stderr
+    patch = json.dumps({"metadata": {"labels": {"edge/gpu-exclusion": "team-b"}}})
+    bad = installed.kubectl("patch", "pod", "bound", "--subresource=status", "--type=merge", f"--patch={patch}")
+    assert bad.returncode == 1
+    assert "the label edge/gpu-exclusion of a pod that is on a node cannot be" in bad.stderr
+    told = json.dumps({"status": {"phase": "Running"}})
+    good = installed.kubectl("patch", "pod", "bound", "--subresource=status", "--type=merge", f"--patch={told}")
+    assert good.returncode == 0, good.stderr
 
 
 def test_pod_of_many_containers_is_looked_at_in_full(installed: ApiServer) -> None:

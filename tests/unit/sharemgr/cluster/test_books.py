@@ -8,7 +8,7 @@ import pytest
 from sharemgr.cluster.books import AcceleratorNode, Books, Listed
 from sharemgr.cluster.ledger import Gpu, Inventory
 from sharemgr.cluster.pods import SharePod, parse_pod
-from sharemgr.cluster.request import Take
+from sharemgr.cluster.request import Holding, Take
 
 G, H = Gpu("g", "T4", 1000), Gpu("h", "T4", 1000)
 
@@ -111,6 +111,15 @@ def test_a_pod_that_its_plugin_assigned_is_flagged_no_longer() -> None:
     books.pod_seen(pod("u", {"main": ["g"]}))
     assert books.flagged == {}
     assert held(books) == {"g": (40, 400)}
+
+
+def test_a_binding_that_was_assumed_for_one_that_is_bound_elsewhere_is_given_up_when_it_is_told_of() -> None:
+    books = books_of(node())
+    books.pod_seen(pod("u", None))
+    books.ledger.assume(Holding("u", "n", (Take("g", 40, 400),)))
+    assert held(books) == {"g": (40, 400)}
+    books.pod_seen(pod("u", None))
+    assert held(books) == {}
 
 
 @pytest.mark.parametrize(

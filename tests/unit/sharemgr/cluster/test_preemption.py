@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +15,7 @@ from sharemgr.cluster.books import AcceleratorNode, Listed
 from sharemgr.cluster.ledger import Gpu, Inventory
 from sharemgr.cluster.pods import SharePod, parse_pod
 from sharemgr.cluster.policies import POLICIES
-from sharemgr.cluster.preemption import victims
+from sharemgr.cluster.preemption import is_being_made_room_for, victims
 from sharemgr.cluster.request import Take
 
 G, H = Gpu("g", "T4", 1000), Gpu("h", "T4", 1000)
@@ -164,6 +166,41 @@ def test_nobody_goes_for_containers_that_fit_in_another_order() -> None:
     assigner = assigner_of(pod("a", "40", gpus=["g"]), pod("b", "50", gpus=["h"]))
     assert find(assigner, pod("p", "50", "40", "20", priority=1)) == []
     assert find(assigner, pod("p", "50", "40", "21", priority=1)) in (["a"], ["b"])
+
+
+@pytest.mark.parametrize(
+    ("free", "asked"),
+    [
+        ((64, 50), (50, 40, 4, 4, 4, 4, 4, 4)),
+        ((100, 60), (60, 28, 28, 11, 11, 11, 11)),
+        ((95, 85, 40, 65), (60, 40, 50, 55, 45)),
+    ],
+)
+def test_nobody_goes_for_many_containers_that_fit_as_they_are(free: Sequence[int], asked: Sequence[int]) -> None:
+    gpus = [Gpu(f"g{place}", "T4", 1000) for place in range(len(free))]
+    there = [
+        pod(f"on {gpu.id}", str(100 - units), gpus=[gpu.id])
+        for gpu, units in zip(gpus, free, strict=True)
+        if units < 100
+    ]
+    asking = pod("p", *map(str, asked), priority=1)
+    assert find(assigner_of(*there, gpus=gpus), asking) == []
+    assert assigner_of(*there, gpus=gpus).filter(asking, ["n"]).nodes == ["n"]
+
+
+def test_room_is_being_made_where_what_is_going_is_in_the_way_and_nowhere_else() -> None:
+    def is_awaited(percent: str, *listed: Listed) -> bool:
+        assigner = assigner_of(allocations=listed)
+        asking = replace(pod("p", percent, priority=1), nominated="n")
+        return is_being_made_room_for(assigner.books, asking)
+
+    going = [Listed(gpu, f"gone from {gpu}", (Take(gpu, 60, 600),)) for gpu in "gh"]
+    assert is_awaited("50", *going)
+    assert not is_awaited("200")
+    # It fits beside what is going, and is held up by something else.
+    assert not is_awaited("50", going[0])
+    # Whose allocation it is the node does not know yet: it may be one that has just come.
+    assert not is_awaited("50", *(replace(each, pod_uid="") for each in going))
 
 
 def test_a_pod_that_bypassed_the_assigner_can_be_a_victim_and_one_that_is_over_cannot() -> None:

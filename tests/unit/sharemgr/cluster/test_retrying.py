@@ -1,6 +1,8 @@
 """kube-scheduler is told to try again, also where it could not be told at first."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -48,24 +50,65 @@ def assigner() -> Assigner:
     return made
 
 
-@pytest.mark.parametrize("trouble", [Unavailable("it does not answer"), NotFound("there is no Node n")])
-async def test_what_could_not_be_told_is_told_at_the_next_news(
-    assigner: Assigner, trouble: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "PACE_S", 0)
-    nodes, metrics = Nodes(trouble, trouble), Metrics()
-    retrying = Retrying(assigner, nodes, metrics)
-    running = asyncio.create_task(retrying.run())
-    # The first is for whom another leader has turned down.
+@asynccontextmanager
+async def retrying(assigner: Assigner, nodes: Nodes) -> AsyncIterator[tuple[Retrying, Metrics]]:
+    """While it runs; it has told of the node n at its beginning, or tried to."""
+    metrics = Metrics()
+    made = Retrying(assigner, nodes, metrics)
+    running = asyncio.create_task(made.run())
     assert await nodes.next_asked() == "n"
-    for _ in range(2):
-        retrying.news()
-        assert await nodes.next_asked() == "n"
-    retrying.news()
-    # Told is told.
-    assigner.node_told("MODIFIED", AcceleratorNode(Inventory("m", (Gpu("h", "T4", 1000),))))
-    assert await nodes.next_asked() == "m"
+    yield made, metrics
     running.cancel()
     await asyncio.wait([running])
+
+
+@pytest.fixture(autouse=True)
+def pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PACE_S", 0)
+
+
+def other_node_told(assigner: Assigner) -> None:
+    assigner.node_told("MODIFIED", AcceleratorNode(Inventory("m", (Gpu("h", "T4", 1000),))))
+
+
+@pytest.mark.parametrize("trouble", [Unavailable("it does not answer"), NotFound("there is no Node n")])
+async def test_what_could_not_be_told_is_told_at_the_next_news(
+    assigner: Assigner, trouble: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    nodes = Nodes(trouble, trouble)
+    # The first is for whom another leader has turned down.
+    async with retrying(assigner, nodes) as (made, metrics):
+        for _ in range(2):
+            made.news()
+            assert await nodes.next_asked() == "n"
+        made.news()
+        # Told is told.
+        other_node_told(assigner)
+        assert await nodes.next_asked() == "m"
     (told,) = [each.value for each in metrics.retries.collect()[0].samples if each.name.endswith("_total")]
     assert told == 2
+    assert len(caplog.messages) == 1, "the log has each trouble once"
+
+
+async def test_another_node_is_annotated_in_place_of_one_that_is_gone(assigner: Assigner) -> None:
+    other_node_told(assigner)
+    nodes = Nodes(NotFound("there is no Node n"))
+    async with retrying(assigner, nodes) as (made, _):
+        assert await nodes.next_asked() == "m"
+        made.news()
+        # Both have changed since it was last asked.
+        assert await nodes.next_asked() == "n"
+    assert nodes.asked.empty()
+
+
+async def test_a_node_that_is_gone_from_the_books_is_told_of_no_more(assigner: Assigner) -> None:
+    nodes = Nodes(Unavailable("it does not answer"))
+    async with retrying(assigner, nodes) as (made, _):
+        assigner.node_told("DELETED", AcceleratorNode(Inventory("n", ())))
+        made.news()
+        for _ in range(10):  # turns of the event loop, of which it needs one or two
+            await asyncio.sleep(0)
+        assert nodes.asked.empty()
+        other_node_told(assigner)
+        made.news()
+        assert await nodes.next_asked() == "m"
