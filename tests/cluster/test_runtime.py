@@ -66,6 +66,6 @@ def test_where_that_cannot_be_built_it_runs_the_distributions_and_says_so(
     cri = plugins.get("io.containerd.grpc.v1.cri") or plugins["io.containerd.cri.v1.runtime"]
     assert cri["restrict_oom_score_adj"]
     assert cri["cni"]["conf_dir"] == str(layout.config / "cni")
-    said = capsys.readouterr().out
+    said = capsys.readouterr().err
     assert str(DISTRIBUTIONS) in said
     assert "network is unreachable" in said
