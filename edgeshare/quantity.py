@@ -1,23 +1,52 @@
-"""Kubernetes quantities that have to be whole numbers."""
+"""Kubernetes quantities."""
 
 import re
+from functools import lru_cache
 
 from edgeshare.errors import InvalidRequest
 
-QUANTITY = re.compile(r"\+?(?P<digits>[0-9]{1,20})(?:(?P<suffix>k|Ki|[MGTPE]i?)|[eE]\+?(?P<exponent>[0-9]{1,2}))?")
+QUANTITY = re.compile(
+    r"\+?(?P<digits>[0-9]{1,20})(?:(?P<suffix>[num]|k|Ki|[MGTPE]i?)|[eE]\+?(?P<exponent>[0-9]{1,2}))?"
+)
 """As the API server writes one (apimachinery, api/resource/quantity.go): no fraction where a smaller suffix,
 or none, can say the same."""
 
 POWERS = {suffix: power for power, suffix in enumerate("KMGTPE", start=1)}
+PARTS = {"m": 10**3, "u": 10**6, "n": 10**9}
+
+KNOWN = 1024
+"""Quantities: a cluster's pods ask for a few hundred different ones."""
 
 
 def whole_number(quantity: str, where: str) -> int:
     """A quantity as a number: 50, 16k, 8Ki, 5e1. Raises InvalidRequest, naming ``where``, for anything
     else."""
+    number, parts = _parse(quantity, where, "a whole number")
+    if parts != 1:
+        raise _wrong(quantity, where, "a whole number")
+    return number
+
+
+@lru_cache(KNOWN)
+def thousandths(quantity: str, where: str) -> int:
+    """A quantity in thousandths, rounded up: 250 of 250m, 8192000 of 8Ki. Raises InvalidRequest, naming ``where``, for
+    anything else."""
+    number, parts = _parse(quantity, where, "a quantity")
+    return -(-number * 1000 // parts)
+
+
+def _parse(quantity: str, where: str, expected: str) -> tuple[int, int]:
+    """A number, and of which part of one."""
     match = QUANTITY.fullmatch(str(quantity))
     if match is None:
-        raise InvalidRequest(f"{where} is {str(quantity)[:40]!r}: expected a whole number")
+        raise _wrong(quantity, where, expected)
     suffix = match["suffix"] or ""
+    if suffix in PARTS:
+        return int(match["digits"]), PARTS[suffix]
     base = 1024 if suffix.endswith("i") else 1000
     scale: int = base ** POWERS.get(suffix[:1].upper(), 0) * 10 ** int(match["exponent"] or 0)
-    return int(match["digits"]) * scale
+    return int(match["digits"]) * scale, 1
+
+
+def _wrong(quantity: str, where: str, expected: str) -> InvalidRequest:
+    return InvalidRequest(f"{where} is {str(quantity)[:40]!r}: expected {expected}")

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeshare.errors import InvalidRequest
-from edgeshare.quantity import whole_number
+from edgeshare.quantity import thousandths, whole_number
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,28 @@ def test_no_text_does_worse_than_being_refused(text: str) -> None:
     except InvalidRequest:
         number = 0
     assert number >= 0
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("250m", 250),
+        ("2", 2000),
+        ("8Ki", 8_192_000),
+        ("1k", 10**6),
+        ("1e2", 10**5),
+        ("3000u", 3),
+        ("3001u", 4),
+        ("1n", 1),
+        ("0", 0),
+        (2, 2000),
+    ],
+)
+def test_parts_are_read_in_thousandths_and_rounded_up(text: str, number: int) -> None:
+    assert thousandths(text, "it") == number
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.5", "5 0", "5mi", "mm", "m", "9" * 21, "٥m"])
+def test_what_is_no_quantity_is_refused_by_name(text: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"^it is .*expected a quantity$"):
+        thousandths(text, "it")
