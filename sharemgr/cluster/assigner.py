@@ -9,6 +9,7 @@ import numpy as np
 
 from edgeshare.errors import InvalidRequest, NoRoom, NotFound
 from sharemgr.cluster.books import AcceleratorNode, Books, assigned_to
+from sharemgr.cluster.cores import Offer
 from sharemgr.cluster.placing import Ranking, choose, rank, take_best
 from sharemgr.cluster.pods import SharePod
 from sharemgr.cluster.policies import Policy
@@ -99,6 +100,14 @@ class Assigner:
             self.books.node_gone(node.name)
         else:
             self.books.node_told(node)
+
+    def offers_listed(self, offers: Collection[Offer]) -> None:
+        """These are all Nodes' cores and RAM."""
+        self.books.offers_listed(offers)
+
+    def offer_told(self, kind: str, offer: Offer) -> None:
+        """A Node came, changed or went."""
+        self.books.offered(Offer(offer.node, None) if kind == "DELETED" else offer)
 
     def asking(self, uid: str) -> SharePod | None:
         """The pod as it was when it was last filtered, if it is remembered."""
@@ -208,7 +217,7 @@ class Assigner:
         if one_of_a_kind:
             rows = self._table.distinct(rows)
         demand = self._shapes.demand(self._table)
-        return rank(self.books.ledger, self._table, pod.request, self._policy, demand, rows)
+        return rank(self.books.ledger, self._table, pod.request, self._policy, demand, rows, passed=True)
 
     def _scores(self, ranking: Ranking) -> dict[str, float]:
         nodes = map(self._table.nodes.__getitem__, ranking.rows.tolist())

@@ -1,11 +1,12 @@
 """What the API server tells, taken into the ledger: which pod is bound where with which GPUs, what each node has and
 lists. Nothing of it is believed further than it reaches; what contradicts itself is flagged."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from edgeshare.errors import InvalidRequest, NotFound
 from edgeshare.units import peak
+from sharemgr.cluster.cores import Cores, Left, Offer
 from sharemgr.cluster.ledger import Inventory, Ledger
 from sharemgr.cluster.pods import SharePod
 from sharemgr.cluster.request import Holding, Request, Take
@@ -57,6 +58,7 @@ class Books:
         where it is only that its node has that GPU no more."""
         self.faults: dict[str, str] = {}
         """By node: why its AcceleratorNode cannot be read."""
+        self._left = Left()
 
     @property
     def pods(self) -> int:
@@ -75,7 +77,7 @@ class Books:
         """These are all pods that are bound. One whose Binding is only assumed, or was only read, may be too new to be
         among them."""
         bound = {pod.uid: pod for pod in pods}
-        for uid in (self._pods.keys() | self._over.keys()) - bound.keys() - self._unseen:
+        for uid in (self._pods.keys() | self._over.keys() | self._left.others) - bound.keys() - self._unseen:
             self.pod_gone(uid)
         for pod in bound.values():
             self.pod_seen(pod)
@@ -98,7 +100,12 @@ class Books:
         return self.ledger.is_assumed(uid) or uid in self._unseen
 
     def _take_in(self, pod: SharePod) -> None:
-        if pod.is_over or not pod.node or not (pod.asks or pod.assignment is not None):
+        if not (pod.asks or pod.assignment is not None or pod.is_over) and pod.node:
+            cores = Cores(pod.request.cpu_milli, pod.request.ram_mib)
+            if self._left.taken(pod.uid, pod.node, cores):
+                self._share_out(pod.node)
+            return
+        if pod.is_over or not pod.node:
             self.pod_gone(pod.uid)
             if pod.node and (pod.request.affinity or pod.request.exclusion):
                 self._over[pod.uid] = pod.request
@@ -130,6 +137,9 @@ class Books:
             if not on_node:
                 del self._pods_on[pod.node]
         self.ledger.release(uid)
+        beside = self._left.given_back(uid)
+        if beside is not None:
+            self._share_out(beside)
 
     def going(self, node: str) -> list[Holding]:
         """What the node lists of pods that are not bound any more. (Of whom it has no pod it may know later.)"""
@@ -162,9 +172,9 @@ class Books:
         if told.fault:
             self.faults[name] = told.fault
         node = self.ledger.node(name)
-        before = node.inventory if node is not None else None
+        before = node.inventory.gpus if node is not None else None
         listed = dict(node.listed) if node is not None else {}
-        self.ledger.set_inventory(told.inventory)
+        self.ledger.set_inventory(self._with_cores(told.inventory))
         takes: dict[str, list[Take]] = {}
         for each in told.allocations:
             # Whose it is may be known a moment later.
@@ -176,13 +186,37 @@ class Books:
         for uid in self._pods_on.get(name, ()):
             # Most of what is told is about one pod of many.
             as_before = uid in listed and listed[uid].takes == tuple(takes.get(uid, ()))
-            if before != told.inventory or not (as_before or (uid not in takes and uid not in listed)):
+            if before != told.inventory.gpus or not (as_before or (uid not in takes and uid not in listed)):
                 self._hold(self._pods[uid])
 
     def node_gone(self, name: str) -> None:
         """A node has no AcceleratorNode any more."""
         self.faults.pop(name, None)
         self.ledger.drop_node(name)
+
+    def offers_listed(self, offers: Collection[Offer]) -> None:
+        """These are the cores and RAM of all nodes."""
+        for name in self._left.nodes - {offer.node for offer in offers}:
+            self.offered(Offer(name, None))
+        for offer in offers:
+            self.offered(offer)
+
+    def offered(self, offer: Offer) -> None:
+        """A node tells what cores and RAM it has, or tells no more."""
+        if self._left.offered(offer):
+            self._share_out(offer.node)
+
+    def _share_out(self, name: str) -> None:
+        """What pods with GPUs may have of a node's cores and RAM has changed."""
+        node = self.ledger.node(name)
+        if node is not None:
+            self.ledger.set_inventory(self._with_cores(node.inventory))
+
+    def _with_cores(self, inventory: Inventory) -> Inventory:
+        left = self._left.on(inventory.node)
+        if left is None or not inventory.gpus:
+            return Inventory(inventory.node, inventory.gpus)
+        return replace(inventory, cpu_milli=left.cpu_milli, ram_mib=left.ram_mib)
 
     def holding(self, pod: SharePod) -> Holding:
         """What a pod has by its assignment. Raises InvalidRequest where that says what cannot be."""

@@ -4,6 +4,7 @@ they are told.
 A pod holds what its Binding says (assumed at first, then seen by the watch), or else what its node's AcceleratorNode
 lists for it. So what it had is free only when both are gone: when the pod is over and its node's manager has let it go.
 What the API server says is a fact and is taken in even where it over-commits a GPU; what is assumed never does.
+(Whether a node has the cores and RAM is decided before: by kube-scheduler, or in a replay by placing.py.)
 """
 
 from collections import Counter
@@ -31,7 +32,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What a node has. Processor time and RAM are what pods may have of it; None: kube-scheduler alone minds them."""
+    """What a node has. Processor time and RAM are what pods with GPUs may have of it, None where it is not known."""
 
     node: str
     gpus: tuple[Gpu, ...]
@@ -257,12 +258,6 @@ def _check(holding: Holding) -> None:
 
 def _check_room(node: Node, holding: Holding) -> None:
     name = holding.node
-    for what, asked, free in (
-        ("millicores", holding.cpu_milli, node.cpu_free_milli),
-        ("MiB of RAM", holding.ram_mib, node.ram_free_mib),
-    ):
-        if free is not None and asked > free:
-            raise NoRoom(f"pod {holding.uid} needs {asked} {what}, and node {name} has {free} free")
     gpus = {gpu.id: gpu for gpu in node.inventory.gpus}
     for take in _per_gpu(holding.takes):
         gpu = gpus.get(take.gpu_id)

@@ -1,7 +1,7 @@
 """The choice: of all nodes and their GPUs, where a pod goes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
@@ -38,10 +38,16 @@ class Ranking:
 
 
 def rank(
-    ledger: Ledger, table: Table, request: Request, policy: Policy, demand: Demand, among: Ints | None = None
+    ledger: Ledger,
+    table: Table,
+    request: Request,
+    policy: Policy,
+    demand: Demand,
+    among: Ints | None = None,
+    passed: bool = False,
 ) -> Ranking:
     """Scores the nodes that can hold a pod, ``among`` these rows of the table where they are given. The table is that
-    of the ledger as it is now.
+    of the ledger as it is now. Those that ``passed`` kube-scheduler have the cores and RAM, whatever the table says.
 
     The containers of a pod are placed one after the other, the largest first, each where the policy wants it. Where
     one of them finds no room that way on any node, they are packed: each where it leaves the least, or, in some orders,
@@ -49,6 +55,12 @@ def rank(
     """
     rows = table.rows if among is None else table.rows.pick(among)
     index = np.arange(len(rows.cpu_milli)) if among is None else among
+    if passed:
+        rows = replace(
+            rows,
+            cpu_milli=np.maximum(rows.cpu_milli, request.cpu_milli),
+            ram_mib=np.maximum(rows.ram_mib, request.ram_mib),
+        )
     largest_first = next(request.orders())
     ranking = _in_order(ledger, table, rows, index, request, largest_first, policy, demand)
     if len(request.asks) > 1 and not len(ranking.rows):
@@ -115,12 +127,15 @@ def _in_order(
 def choose(
     ledger: Ledger, table: Table, uid: str, request: Request, policy: Policy, demand: Demand, on: str | None = None
 ) -> Holding | None:
-    """The best node (of equals the one that came first), or the one that it is to be ``on``, and what the pod gets
-    there; None where it does not fit."""
+    """The best node (of equals the one that came first), or the one that it is to be ``on``, as kube-scheduler said,
+    and what the pod gets there; None where it does not fit."""
     table.update(ledger)
-    if on is not None and on not in table.row:
+    if on is None:
+        ranking = rank(ledger, table, request, policy, demand)
+    elif on in table.row:
+        ranking = rank(ledger, table, request, policy, demand, np.array([table.row[on]]), passed=True)
+    else:
         return None
-    ranking = rank(ledger, table, request, policy, demand, None if on is None else np.array([table.row[on]]))
     return take_best(ledger, table, uid, request, ranking)
 
 

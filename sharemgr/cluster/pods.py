@@ -1,7 +1,7 @@
 """Pods as the assigner knows them, parsed from their plain JSON. What is impossible is told as the pod's fault, never
 guessed at."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from edgeshare.labels import label_value
 from edgeshare.names import GPU_AFFINITY, GPU_ASSIGNMENT, GPU_EXCLUSION, GPU_MEMORY_MIB, GPU_MODEL, GPU_PERCENT
 from edgeshare.quantity import whole_number
 from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, MEMORY_MIB_MAX, UNITS_PER_DEVICE, parse_request_percent, peak
+from sharemgr.cluster.cores import Cores, parse_cores
 from sharemgr.cluster.request import Ask, Request
 
 Json = dict[str, Any]
@@ -122,9 +123,13 @@ def parse_pod(pod: object, bound: Callable[[str], SharePod | None] = lambda uid:
         assignment=None if annotations.get(GPU_ASSIGNMENT) is None else str(annotations[GPU_ASSIGNMENT]),
     )
     try:
-        asks, containers = _asks(_containers(spec), bool(labels.get(GPU_AFFINITY)))
+        every = list(_every_container(spec))
+        asks, containers = _asks(_with_gpus(every), bool(labels.get(GPU_AFFINITY)))
+        cores = _cores(spec, every)
         request = Request(
             asks,
+            cores.cpu_milli,
+            cores.ram_mib,
             models=_models(annotations.get(GPU_MODEL)),
             affinity=f"{namespace}/{labels[GPU_AFFINITY]}" if labels.get(GPU_AFFINITY) else "",
             exclusion=str(labels.get(GPU_EXCLUSION) or ""),
@@ -134,9 +139,8 @@ def parse_pod(pod: object, bound: Callable[[str], SharePod | None] = lambda uid:
     return replace(known, request=request, containers=containers)
 
 
-def _containers(spec: Mapping[str, Any]) -> list[Container]:
-    """Those that ask for GPUs, in the order in which the kubelet admits them."""
-    found = []
+def _every_container(spec: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:
+    """In the order in which the kubelet admits them, each with whether it runs along with those after it."""
     for key in ("initContainers", "containers"):
         every = spec.get(key) or []
         if not isinstance(every, list):
@@ -144,11 +148,34 @@ def _containers(spec: Mapping[str, Any]) -> list[Container]:
         for each in every:
             if not isinstance(each, dict):
                 raise InvalidRequest(f"expected containers in spec.{key}, found a {type(each).__name__}")
-            limits = _mapping(_mapping(each, "resources"), "limits")
-            if GPU_PERCENT in limits:
-                along = key == "containers" or each.get("restartPolicy") == "Always"
-                found.append(_container(_text(each, "name"), limits, along))
+            yield each, key == "containers" or each.get("restartPolicy") == "Always"
+
+
+def _with_gpus(every: Sequence[tuple[Mapping[str, Any], bool]]) -> list[Container]:
+    """Those that ask for GPUs."""
+    found = []
+    for each, runs_along in every:
+        limits = _mapping(_mapping(each, "resources"), "limits")
+        if GPU_PERCENT in limits:
+            found.append(_container(_text(each, "name"), limits, runs_along))
     return [each for each in found if each.percent]
+
+
+def _cores(spec: Mapping[str, Any], every: Sequence[tuple[Mapping[str, Any], bool]]) -> Cores:
+    """As kube-scheduler counts them (component-helpers, resource/helpers.go): what its containers ask for at a time, or
+    the pod as a whole, and its overhead."""
+    sizes = [
+        (parse_cores(_mapping(_mapping(each, "resources"), "requests"), f"container {each.get('name')}"), runs_along)
+        for each, runs_along in every
+    ]
+    cpu_milli = peak((size.cpu_milli, runs_along) for size, runs_along in sizes)
+    ram_mib = peak((size.ram_mib, runs_along) for size, runs_along in sizes)
+    of_all = _mapping(_mapping(spec, "resources"), "requests")
+    if of_all:
+        whole = parse_cores(of_all, "spec.resources")
+        cpu_milli = whole.cpu_milli if "cpu" in of_all else cpu_milli
+        ram_mib = whole.ram_mib if "memory" in of_all else ram_mib
+    return Cores(cpu_milli, ram_mib) + parse_cores(_mapping(spec, "overhead"), "spec.overhead")
 
 
 def _container(name: str, limits: Mapping[str, Any], runs_along: bool) -> Container:

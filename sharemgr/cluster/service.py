@@ -19,6 +19,7 @@ from sharemgr.cluster.assigner import Assigner
 from sharemgr.cluster.binding import Binder
 from sharemgr.cluster.books import AcceleratorNode, Books
 from sharemgr.cluster.config import Choice, Config
+from sharemgr.cluster.cores import Offer, parse_offer
 from sharemgr.cluster.metrics import Metrics
 from sharemgr.cluster.pods import SharePod, parse_pod
 from sharemgr.cluster.policies import POLICIES
@@ -72,6 +73,7 @@ class Service:
                 # Bound ones: what waits to be bound has no part in the ledger.
                 Source("/api/v1/pods", "spec.nodeName!=", pod, assigner.pods_listed, told(assigner.pod_told)),
                 Source(ACCELERATOR_NODES, "", _node, assigner.nodes_listed, told(assigner.node_told)),
+                Source("/api/v1/nodes", "", _offer, assigner.offers_listed, told(assigner.offer_told)),
             ),
             run=run,
             families=lambda: self._metrics.families(assigner, binder),
@@ -117,13 +119,15 @@ async def _forget_idle(assigner: Assigner) -> None:
 
 
 def _pod(bound: Callable[[str], SharePod | None], thing: Json) -> SharePod | None:
-    """Those that have to do with GPUs: a cluster has many others."""
-    pod = _read(partial(parse_pod, bound=bound), thing)
-    return pod if pod is not None and (pod.asks or pod.assignment is not None) else None
+    return _read(partial(parse_pod, bound=bound), thing)
 
 
 def _node(thing: Json) -> AcceleratorNode | None:
     return _read(parse_node, thing)
+
+
+def _offer(thing: Json) -> Offer | None:
+    return _read(parse_offer, thing)
 
 
 def _read(parse: Callable[[object], T], thing: Json) -> T | None:

@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 UNLIMITED = 1 << 40
-"""Millicores or MiB of RAM of a node that told of none: kube-scheduler alone minds them."""
+"""Millicores or MiB of RAM of a node of which they are not known."""
 
 NO_NODE = -1
 """Millicores of a row without a node: it holds nothing, not even a pod that asks for nothing."""
@@ -133,8 +133,8 @@ class Table:
             rows.model[row, place] = _place(self.models, Model(gpu.model, gpu.memory_mib))
             rows.exclusion[row, place] = self._exclusion(node, gpu)
         cpu_milli, ram_mib = node.cpu_free_milli, node.ram_free_mib
-        rows.cpu_milli[row] = UNLIMITED if cpu_milli is None else cpu_milli
-        rows.ram_mib[row] = UNLIMITED if ram_mib is None else ram_mib
+        rows.cpu_milli[row] = UNLIMITED if cpu_milli is None else max(0, cpu_milli)
+        rows.ram_mib[row] = UNLIMITED if ram_mib is None else max(0, ram_mib)
         rows.kind[row] = 0
         # 64 bits: that two of 5,000 different rows have the same is as good as impossible.
         rows.kind[row] = hash(b"".join(getattr(rows, name)[row].tobytes() for name in Rows.__slots__))

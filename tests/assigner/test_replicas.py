@@ -140,9 +140,11 @@ async def test_a_leader_answers_when_it_has_read_all(replicas: Replicas, server:
     authority = Authority(server.kubeconfig.parent / "pki")
     url = yaml.safe_load(server.kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
     kubeconfig = authority.kubeconfig(tmp_path / "reader", url, "reader")
-    await asyncio.to_thread(allow, server, "pods")
+    for resource in ("pods", "nodes"):
+        await asyncio.to_thread(allow, server, resource)
     only = await replicas.start(kubeconfig=str(kubeconfig))
-    await only.said("objects read at /api/v1/pods")
+    for path in ("/api/v1/pods", "/api/v1/nodes"):
+        await only.said(f"objects read at {path}")
     why = f"this replica leads, and is still reading {NODES}\n"
     assert await only.until_ready(503) == why
     assert await only.ask("filter", ASKED) == (503, why)
@@ -151,28 +153,69 @@ async def test_a_leader_answers_when_it_has_read_all(replicas: Replicas, server:
     assert (await only.ask("filter", ASKED))[0] == 200
 
 
-async def test_a_leader_is_told_what_changes(replicas: Replicas, server: ApiServer) -> None:
-    limits = {"edge/gpu-percent": "50"}
-    pod = ASKED["Pod"] | {"spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]}}
-    device = {"id": "GPU-a", "kind": "gpu", "model": "T4", "memoryMiB": 1000, "healthy": True}
+def asking(name: str, cpu: str = "0") -> dict[str, Any]:
+    """A pod of half a GPU."""
+    resources = {"limits": {"edge/gpu-percent": "50"}, "requests": {"cpu": cpu}}
+    return {
+        "metadata": {"name": name, "namespace": "team", "uid": name},
+        "spec": {"containers": [{"name": "main", "resources": resources}]},
+    }
+
+
+def accelerator_node(name: str) -> dict[str, Any]:
+    """With one GPU."""
+    device = {"id": f"GPU-{name}", "kind": "gpu", "model": "T4", "memoryMiB": 1000, "healthy": True}
     status = {"deviceCount": 1, "healthyCount": 1, "allocationCount": 0, "devices": [device], "allocations": []}
-    node = {"apiVersion": "share.edge/v1alpha1", "kind": "AcceleratorNode", "metadata": {"name": "new"}}
+    return {
+        "apiVersion": "share.edge/v1alpha1",
+        "kind": "AcceleratorNode",
+        "metadata": {"name": name},
+        "status": status,
+    }
+
+
+async def test_a_leader_is_told_what_changes(replicas: Replicas, server: ApiServer) -> None:
     only = await replicas.start(kubeconfig=str(server.kubeconfig))
     await only.until_ready()
     for words, text, nodes in (
-        (("create", "--filename=-"), json.dumps(node | {"status": status}), ["new"]),
+        (("create", "--filename=-"), json.dumps(accelerator_node("new")), ["new"]),
         (("delete", "acceleratornode", "new"), "", []),
     ):
         done = await asyncio.to_thread(server.kubectl, *words, stdin=text)
         assert done.returncode == 0, done.stderr
         async with asyncio.timeout(SAFETY_S):
             while True:
-                _, answered = await only.ask("filter", {"Pod": pod, "NodeNames": ["new"]})
+                _, answered = await only.ask("filter", {"Pod": asking("probe"), "NodeNames": ["new"]})
                 if answered["NodeNames"] == nodes:
                     break
                 # Nobody tells of it.
                 await asyncio.sleep(PROBE_S)
     assert not [line for line in only.lines if "is not followed" in line]
+
+
+async def test_a_leader_knows_what_cores_the_nodes_have(replicas: Replicas, server: ApiServer) -> None:
+    """What asks for many goes where its GPU is left with enough for the others."""
+    cores = {"few": "9", "many": "64"}
+    things = [accelerator_node(name) for name in cores]
+    for name, cpu in cores.items():
+        status = {"allocatable": {"cpu": cpu, "memory": "64Gi"}}
+        things.append({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status})
+    made = json.dumps({"apiVersion": "v1", "kind": "List", "items": things})
+    done = await asyncio.to_thread(server.kubectl, "create", "--filename=-", stdin=made)
+    assert done.returncode == 0, done.stderr
+    only = await replicas.start(kubeconfig=str(server.kubeconfig))
+    await only.until_ready()
+    for number in range(20):
+        await only.ask("filter", {"Pod": asking(f"seen-{number}", "4"), "NodeNames": []})
+    best = {}
+    for name, cpu in (("large", "8"), ("small", "500m")):
+        args = {"Pod": asking(name, cpu), "NodeNames": list(cores)}
+        assert (await only.ask("filter", args))[1]["NodeNames"] == list(cores)
+        scores = (await only.ask("prioritize", args))[1]
+        best[name] = max(scores, key=lambda each: each["Score"])["Host"]
+    done = await asyncio.to_thread(server.kubectl, "delete", "--filename=-", stdin=made)
+    assert done.returncode == 0, done.stderr
+    assert best == {"large": "many", "small": "few"}
 
 
 def allow(server: ApiServer, resource: str) -> None:

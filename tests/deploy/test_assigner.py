@@ -269,6 +269,7 @@ def assigner(with_assigner: ApiServer, tmp_path_factory: pytest.TempPathFactory)
     [
         ("watch pods --all-namespaces", "yes"),
         ("list acceleratornodes.share.edge --all-namespaces", "yes"),
+        ("watch nodes", "yes"),
         ("create pods --subresource=binding --all-namespaces", "yes"),
         ("patch nodes --subresource=status", "yes"),
         ("create events --all-namespaces", "yes"),

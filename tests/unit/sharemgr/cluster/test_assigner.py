@@ -12,6 +12,7 @@ from edgeshare.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound
 from sharemgr.cluster import assigner as module
 from sharemgr.cluster.assigner import Assigner
 from sharemgr.cluster.books import AcceleratorNode, Listed
+from sharemgr.cluster.cores import Cores, Offer
 from sharemgr.cluster.ledger import Gpu, Inventory
 from sharemgr.cluster.placing import rank
 from sharemgr.cluster.pods import SharePod, parse_pod
@@ -28,13 +29,15 @@ def gpu(name: str, memory_mib: int = 1000, model: str = "T4", healthy: bool = Tr
     return Gpu(name, model, memory_mib, healthy)
 
 
-def pod(uid: str, *percents: str, models: str = "", on: str = "", assignment: str = "", **labels: str) -> SharePod:
+def pod(
+    uid: str, *percents: str, models: str = "", on: str = "", assignment: str = "", cpu: str = "0", **labels: str
+) -> SharePod:
     annotations = {"edge/gpu-model": models, "edge/gpu-assignment": assignment}
     metadata: dict[str, Any] = {"uid": uid, "namespace": "d", "name": uid}
     metadata["annotations"] = {key: text for key, text in annotations.items() if text}
     metadata["labels"] = {f"edge/gpu-{key}": text for key, text in labels.items()}
     containers = [
-        {"name": f"c{place}", "resources": {"limits": {"edge/gpu-percent": percent}}}
+        {"name": f"c{place}", "resources": {"limits": {"edge/gpu-percent": percent}, "requests": {"cpu": cpu}}}
         for place, percent in enumerate(percents)
     ]
     return parse_pod({"metadata": metadata, "spec": {"nodeName": on, "containers": containers}})
@@ -280,6 +283,61 @@ def test_a_pod_that_was_turned_down_waits_until_it_is_let_through() -> None:
     assert [str(each) for each in assigner.waits()] == ["d/p"]
     assert assigner.filter(pod("p", "50"), ["n"]).nodes == ["n"]
     assert assigner.waits() == []
+
+
+def with_cores(**cpu_milli: int) -> Assigner:
+    """Nodes of one GPU and so many millicores."""
+    assigner = assigner_of(*(node(name, gpu(f"{name}-g")) for name in cpu_milli))
+    assigner.offers_listed([Offer(name, Cores(cpu, 64_000)) for name, cpu in cpu_milli.items()])
+    return assigner
+
+
+def test_a_gpu_is_kept_from_pods_that_would_leave_it_without_cores() -> None:
+    assigner = with_cores(few=9000, many=64_000)
+    for number in range(20):
+        assigner.filter(pod(f"seen{number}", "50", cpu="4"), [])
+    large, small = pod("large", "50", cpu="8"), pod("small", "50", cpu="500m")
+    for asking, best in ((large, "many"), (small, "few")):
+        assigner.filter(asking, ["few", "many"])
+        assert assigner.prioritize(asking, ["few", "many"])[best] == 10
+    assigner.offer_told("DELETED", Offer("few", Cores()))
+    assigner.offer_told("MODIFIED", Offer("many", Cores(9000, 64_000)))
+    assigner.filter(large, ["few", "many"])
+    assert assigner.prioritize(large, ["few", "many"])["few"] == 10
+
+
+def test_whether_a_node_has_the_cores_is_for_kube_scheduler_to_say() -> None:
+    assigner = with_cores(n=1000)
+    asking = pod("p", "50", cpu="4")
+    assert assigner.filter(asking, ["n"]).nodes == ["n"]
+    assert place(assigner, asking, "n").node == "n"
+    assert assigner.filter(pod("q", "50", cpu="4"), ["n"]).nodes == ["n"]
+    again = pod("q", "50", cpu="4")
+    assigner.forget("q")
+    assert place(assigner, again, "n").node == "n"
+
+
+def test_kube_scheduler_is_told_to_try_again_where_the_cores_are_there_too() -> None:
+    assigner = with_cores(n=1000, m=8000)
+    for uid, name in (("a", "n"), ("b", "m")):
+        assigner.pod_told("ADDED", pod(uid, "60", on=name, assignment=json.dumps({"c0": [f"{name}-g"]})))
+    assert assigner.filter(pod("p", "50", cpu="4"), ["n", "m"]).nodes == []
+    assert assigner.fits_now() is None
+    assigner.pod_told("DELETED", pod("a", "60", on="n"))
+    assert assigner.fits_now() is None
+    assigner.pod_told("DELETED", pod("b", "60", on="m"))
+    assert assigner.fits_now() == "m"
+
+
+def test_a_pod_that_asks_for_no_cores_needs_none_where_others_have_more_than_there_are() -> None:
+    assigner = with_cores(n=1000)
+    on_n = pod("a", "60", on="n", assignment='{"c0":["n-g"]}')
+    assigner.pod_told("ADDED", on_n)
+    assigner.pod_told("ADDED", pod("without", on="n", cpu="2"))
+    assigner.pod_told("ADDED", pod("greedy", "10", on="n", cpu="2", assignment='{"c0":["n-g"]}'))
+    assert assigner.filter(pod("p", "50"), ["n"]).nodes == []
+    assigner.pod_told("DELETED", on_n)
+    assert assigner.fits_now() == "n"
 
 
 def test_a_backlog_of_equal_pods_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

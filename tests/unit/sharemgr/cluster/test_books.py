@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from sharemgr.cluster.books import AcceleratorNode, Books, Listed
+from sharemgr.cluster.cores import Cores, Offer
 from sharemgr.cluster.ledger import Gpu, Inventory
 from sharemgr.cluster.pods import SharePod, parse_pod
 from sharemgr.cluster.request import Holding, Take
@@ -29,6 +30,8 @@ def pod(
     phase: str = "Running",
     memory_mib: str = "",
     init: Sequence[tuple[str, str, bool]] = (),
+    cpu: str = "0",
+    memory: str = "0",
     **labels: str,
 ) -> SharePod:
     """One of container main; ``init`` are names, percents, and whether they stay."""
@@ -42,7 +45,8 @@ def pod(
     metadata["labels"] = {f"edge/gpu-{key}": value for key, value in labels.items()}
     if gpus is not None:
         metadata["annotations"] = {"edge/gpu-assignment": gpus if isinstance(gpus, str) else json.dumps(gpus)}
-    spec = {"nodeName": on, "initContainers": before, "containers": [{"name": "main", "resources": {"limits": limits}}]}
+    resources = {"limits": limits, "requests": {"cpu": cpu, "memory": memory}}
+    spec = {"nodeName": on, "initContainers": before, "containers": [{"name": "main", "resources": resources}]}
     return parse_pod({"metadata": metadata, "spec": spec, "status": {"phase": phase}})
 
 
@@ -337,3 +341,71 @@ def test_an_init_container_hands_its_units_on_and_has_its_own_beside_one_that_st
     assert held(books) == {"g": (90, 900), "h": (40, 400)}
     books.pod_gone("w")
     assert held(books) == {}
+
+
+def without_gpus(uid: str, cpu: str, memory: str, on: str = "n", phase: str = "Running") -> SharePod:
+    requests = {"requests": {"cpu": cpu, "memory": memory}}
+    spec = {"nodeName": on, "containers": [{"name": "main", "resources": requests}]}
+    metadata = {"uid": uid, "namespace": "d", "name": uid}
+    return parse_pod({"metadata": metadata, "spec": spec, "status": {"phase": phase}})
+
+
+def left(books: Books, name: str = "n") -> tuple[int | None, int | None]:
+    """Millicores and MiB of RAM that nobody asks for."""
+    there = books.ledger.node(name)
+    assert there is not None
+    return there.cpu_free_milli, there.ram_free_mib
+
+
+def offer(cpu_milli: int, ram_mib: int, name: str = "n") -> Offer:
+    return Offer(name, Cores(cpu_milli, ram_mib))
+
+
+def test_cores_and_ram_are_what_the_node_offers_less_what_all_its_pods_ask_for() -> None:
+    books = books_of(node())
+    assert left(books) == (None, None)
+    books.offers_listed([offer(8000, 4096), offer(1, 1, "without")])
+    assert left(books) == (8000, 4096)
+    books.pods_listed([without_gpus("daemon", "500m", "96Mi"), pod("u", {"main": ["g"]}, cpu="2", memory="1Gi")])
+    assert left(books) == (5500, 2976)
+    assert books.pods == 1
+    assert books.ledger.node("without") is None
+    books.pod_seen(without_gpus("batch", "1", "1Gi"))
+    assert left(books) == (4500, 1952)
+    books.pod_seen(without_gpus("batch", "1", "1Gi", phase="Succeeded"))
+    assert left(books) == (5500, 2976)
+    books.pod_gone("daemon")
+    books.pod_gone("u")
+    assert left(books) == (8000, 4096)
+
+
+def test_what_is_told_of_cores_stands_whatever_comes_first_and_goes_with_the_node() -> None:
+    books = Books()
+    books.pods_listed([without_gpus("daemon", "500m", "96Mi")])
+    books.offered(offer(8000, 4096))
+    assert list(books.ledger) == []
+    books.nodes_listed([node()])
+    assert left(books) == (7500, 4000)
+    books.node_told(node(gpus=[G]))
+    assert left(books) == (7500, 4000)
+    books.pods_listed([])
+    assert left(books) == (8000, 4096)
+    books.offered(offer(9000, 4096))
+    assert left(books) == (9000, 4096)
+    books.offers_listed([])
+    assert left(books) == (None, None)
+    books.offered(offer(8000, 4096))
+    books.offered(Offer("n", None))
+    assert left(books) == (None, None)
+    books.node_gone("n")
+    assert list(books.ledger) == []
+
+
+def test_a_pod_without_gpus_that_changes_nothing_leaves_its_node_as_it_was() -> None:
+    books = books_of(node())
+    books.offered(offer(8000, 4096))
+    books.pod_seen(without_gpus("daemon", "500m", "96Mi", phase="Pending"))
+    books.ledger.take_changed()
+    books.pod_seen(without_gpus("daemon", "500m", "96Mi"))
+    books.offered(offer(8000, 4096))
+    assert books.ledger.take_changed() == []

@@ -68,16 +68,18 @@ def test_two_containers_of_a_pod_on_one_gpu_count_together() -> None:
     assert free(ledger) == (0, 998)
 
 
-def test_cpu_and_ram_bind_where_they_are_told_and_only_there() -> None:
+def test_what_pods_hold_of_cores_and_ram_is_counted_and_refused_by_others() -> None:
     ledger = ledger_of(A, cpu_milli=1000, ram_mib=500)
-    with pytest.raises(NoRoom, match="1001 millicores, and node n has 1000"):
-        ledger.assume(holding("p", 1, 1, cpu_milli=1001))
-    with pytest.raises(NoRoom, match="501 MiB of RAM"):
-        ledger.assume(holding("p", 1, 1, ram_mib=501))
-    ledger.assume(holding("p", 1, 1, cpu_milli=1000, ram_mib=500))
-    with pytest.raises(NoRoom):
-        ledger.assume(holding("q", 1, 1, cpu_milli=1))
-    ledger_of(A).assume(holding("p", 1, 1, cpu_milli=10**6, ram_mib=10**6))
+    ledger.assume(holding("p", 1, 1, cpu_milli=900, ram_mib=100))
+    # kube-scheduler has let it through.
+    ledger.see(holding("q", 1, 1, cpu_milli=200, ram_mib=500))
+    node = ledger.node("n")
+    assert node is not None
+    assert (node.cpu_free_milli, node.ram_free_mib) == (-100, -100)
+    ledger.release("p")
+    assert (node.cpu_free_milli, node.ram_free_mib) == (800, 0)
+    ledger.set_inventory(Inventory("n", (A,)))
+    assert (node.cpu_free_milli, node.ram_free_mib) == (None, None)
 
 
 def test_a_gpu_that_is_not_there_or_not_healthy_is_not_assumed() -> None:
