@@ -21,32 +21,30 @@ KNOWN = 1024
 def whole_number(quantity: str, where: str) -> int:
     """A quantity as a number: 50, 16k, 8Ki, 5e1. Raises InvalidRequest, naming ``where``, for anything
     else."""
-    number, parts = _parse(quantity, where, "a whole number")
+    number, parts = _parse(str(quantity)) or (0, 0)
     if parts != 1:
-        raise _wrong(quantity, where, "a whole number")
+        raise InvalidRequest(f"{where} is {str(quantity)[:40]!r}: expected a whole number")
     return number
 
 
-@lru_cache(KNOWN)
 def thousandths(quantity: str, where: str) -> int:
     """A quantity in thousandths, rounded up: 250 of 250m, 8192000 of 8Ki. Raises InvalidRequest, naming ``where``, for
     anything else."""
-    number, parts = _parse(quantity, where, "a quantity")
+    number, parts = _parse(str(quantity)) or (0, 0)
+    if not parts:
+        raise InvalidRequest(f"{where} is {str(quantity)[:40]!r}: expected a quantity")
     return -(-number * 1000 // parts)
 
 
-def _parse(quantity: str, where: str, expected: str) -> tuple[int, int]:
-    """A number, and of which part of one."""
-    match = QUANTITY.fullmatch(str(quantity))
+@lru_cache(KNOWN)
+def _parse(text: str) -> tuple[int, int] | None:
+    """A number, and of which part of one: 250 and 1000 of 250m."""
+    match = QUANTITY.fullmatch(text)
     if match is None:
-        raise _wrong(quantity, where, expected)
+        return None
     suffix = match["suffix"] or ""
     if suffix in PARTS:
         return int(match["digits"]), PARTS[suffix]
     base = 1024 if suffix.endswith("i") else 1000
     scale: int = base ** POWERS.get(suffix[:1].upper(), 0) * 10 ** int(match["exponent"] or 0)
     return int(match["digits"]) * scale, 1
-
-
-def _wrong(quantity: str, where: str, expected: str) -> InvalidRequest:
-    return InvalidRequest(f"{where} is {str(quantity)[:40]!r}: expected {expected}")

@@ -19,8 +19,9 @@ from sharemgr.cluster.assigner import Assigner
 from sharemgr.cluster.binding import Binder
 from sharemgr.cluster.books import AcceleratorNode, Books
 from sharemgr.cluster.config import Choice, Config
-from sharemgr.cluster.cores import Offer, parse_offer
+from sharemgr.cluster.cores import Offer
 from sharemgr.cluster.metrics import Metrics
+from sharemgr.cluster.nodes import parse_offer
 from sharemgr.cluster.pods import SharePod, parse_pod
 from sharemgr.cluster.policies import POLICIES
 from sharemgr.cluster.replica import Session, Source

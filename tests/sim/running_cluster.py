@@ -14,8 +14,9 @@ from typing import Any
 
 from sharemgr.cluster.assigner import Assigner
 from sharemgr.cluster.books import AcceleratorNode
-from sharemgr.cluster.cores import Cores, parse_offer
+from sharemgr.cluster.cores import Cores
 from sharemgr.cluster.ledger import Inventory
+from sharemgr.cluster.nodes import parse_offer
 from sharemgr.cluster.openb import read_nodes, read_pods
 from sharemgr.cluster.pods import parse_pod
 from sharemgr.cluster.policies import DEFAULT, POLICIES

@@ -470,6 +470,10 @@ def test_cores_and_ram_are_counted_as_kube_scheduler_does(spec: dict[str, Any], 
     ("spec", "fault"),
     [
         ({"containers": [asking("many")]}, "container c: cpu is 'many': expected a quantity"),
+        (
+            {"containers": [{"name": "c", "resources": {"requests": {"cpu": ["1"]}}}]},
+            "container c: cpu is \"['1']\": expected a quantity",
+        ),
         ({"containers": [asking(memory="-1")]}, "container c: memory is '-1': expected a quantity"),
         ({"containers": [], "overhead": {"cpu": "x"}}, "spec.overhead: cpu is 'x': expected a quantity"),
         ({"containers": [], "resources": {"requests": []}}, "expected an object at requests, found a list"),
