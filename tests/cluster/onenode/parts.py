@@ -1,12 +1,13 @@
 """edgeshare's own containers on the node: ended, cut off, taken away, asked for their figures."""
 
 import ctypes
+import errno
 import http.client
 import json
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -94,16 +95,11 @@ class Parts:
         """Break all connections that the kubelet has to the plugin, which runs on; how many they were."""
         cut = 0
         pid = self._node.container_pid(self.container(PLUGIN))
-        process = os.pidfd_open(pid)
-        try:
-            for link in Path(f"/proc/{pid}/fd").iterdir():
-                if str(link.readlink()).startswith("socket:"):
-                    with _descriptor_of(process, int(link.name)) as found:
-                        if _is_connection_of_the_kubelet(found):
-                            found.shutdown(socket.SHUT_RDWR)
-                            cut += 1
-        finally:
-            os.close(process)
+        for found in _sockets(pid):
+            with found:
+                if _is_connection_of_the_kubelet(found):
+                    found.shutdown(socket.SHUT_RDWR)
+                    cut += 1
         return cut
 
     @contextmanager
@@ -125,13 +121,21 @@ class Parts:
         return self._node.kubectl("get", *PODS, "-o", f"jsonpath={STATUS % (name, field)}")
 
 
-def _descriptor_of(process: int, number: int) -> socket.socket:
-    """A copy of a socket that another process has open (pidfd_getfd(2))."""
+def _sockets(pid: int) -> Iterator[socket.socket]:
+    """Copies of the sockets that another process has open (pidfd_getfd(2)), but for what it closes meanwhile."""
     libc = ctypes.CDLL(None, use_errno=True)
-    copy = libc.syscall(PIDFD_GETFD, process, number, 0)
-    if copy < 0:
-        raise NodeError(f"descriptor {number} cannot be copied: {os.strerror(ctypes.get_errno())}")
-    return socket.socket(fileno=copy)
+    process = os.pidfd_open(pid)
+    try:
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(FileNotFoundError):
+                if str(link.readlink()).startswith("socket:"):
+                    copy = libc.syscall(PIDFD_GETFD, process, int(link.name), 0)
+                    if copy >= 0:
+                        yield socket.socket(fileno=copy)
+                    elif ctypes.get_errno() != errno.EBADF:
+                        raise NodeError(f"descriptor {link.name} cannot be copied: {os.strerror(ctypes.get_errno())}")
+    finally:
+        os.close(process)
 
 
 def _is_connection_of_the_kubelet(found: socket.socket) -> bool:
