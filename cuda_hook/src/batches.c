@@ -139,7 +139,7 @@ void es_batch_close(struct es_slot *slot, bool foreign)
 
     es_lock_take(&es_gate.lock);
     launches = __atomic_load_n(&slot->launches, __ATOMIC_RELAXED) - slot->batch.settled;
-    if (slot->marking || slot->batch.opened_ns == 0 || es_closed_count() + ES_STREAMS >= ES_CLOSED) {
+    if (slot->marking || slot->batch.opened_ns == 0 || es_closed_full()) {
         /* Nothing to close; or so much is closed and not done that this batch had better stay open: its thread asks
          * before each launch. */
         __atomic_store_n(&slot->left_ns, -1, __ATOMIC_RELAXED);

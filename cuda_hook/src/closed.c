@@ -206,6 +206,11 @@ uint32_t es_closed_count(void)
     return count;
 }
 
+bool es_closed_full(void)
+{
+    return count + ES_STREAMS >= ES_CLOSED;
+}
+
 void es_closed_forget(int context)
 {
     for (uint32_t i = 0; i < count; i++) {

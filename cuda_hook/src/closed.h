@@ -39,6 +39,9 @@ bool es_closed_await(void);
 /* How many there are; with the lock held. */
 uint32_t es_closed_count(void);
 
+/* Is there no room for a batch, which may need one in each stream? With the lock held. */
+bool es_closed_full(void);
+
 /* A context ends: its markers are nobody's any more. With the lock held. */
 void es_closed_forget(int context);
 

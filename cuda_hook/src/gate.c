@@ -232,6 +232,8 @@ static void renew(struct es_slot *slot, uint32_t word)
 
 static struct es_slot *admit(struct es_slot *slot, uint64_t key, CUstream stream)
 {
+    struct es_patience patience = {0};
+
     for (;;) {
         const uint32_t word = word_now();
         int index;
@@ -245,6 +247,7 @@ static struct es_slot *admit(struct es_slot *slot, uint64_t key, CUstream stream
             return NULL;
         if ((word & ES_GATE_HELD) == 0) {
             wait_at_gate(slot);
+            patience.since_ns = 0;
             continue;
         }
         if ((slot == NULL || word != __atomic_load_n(&slot->word, __ATOMIC_RELAXED)) && wait_for_begin(slot, word))
@@ -253,6 +256,12 @@ static struct es_slot *admit(struct es_slot *slot, uint64_t key, CUstream stream
             return NULL; /* more than can be told apart: gated, not counted */
         if (word != __atomic_load_n(&slot->word, __ATOMIC_RELAXED))
             renew(slot, word);
+        if (index == ES_STREAM_LATER) {
+            /* Without a place nothing marks its end: it would still run after the grant was given back. */
+            if (es_queue_give_up(&patience, key) && word_now() == word)
+                return NULL;
+            continue;
+        }
         if (!es_queue_take(slot, key, stream, index, word))
             continue;
         __atomic_store_n(&slot->busy, 1, __ATOMIC_RELAXED);

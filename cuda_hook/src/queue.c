@@ -5,6 +5,11 @@
 #include "contexts.h"
 #include "gate.h"
 #include "helper.h"
+#include "log.h"
+
+enum { PLACE_LOOK_NS = 50 * 1000 }; /* where threads within the driver hold all places: how soon one is noticed */
+
+static bool uncounted_said; /* atomic */
 
 /* With the lock held: launches pass singly. For how long one of this cost has to wait before it is its turn; 0: it is. */
 static uint64_t wait_for_turn_ns(uint64_t cost_ns, uint64_t now_ns)
@@ -89,6 +94,44 @@ static void wait_for_progress(uint32_t seen, uint64_t wait_ns)
     __atomic_fetch_sub(&es_gate.backlog_waiters, 1, __ATOMIC_RELAXED);
 }
 
+bool es_queue_give_up(struct es_patience *patience, uint64_t key)
+{
+    const struct es_cost *cost;
+    uint64_t now_ns, waited_ns, wait_ns = PLACE_LOOK_NS;
+    uint32_t progress;
+
+    es_closed_collect();
+    es_lock_take(&es_gate.lock);
+    now_ns = es_now_ns();
+    progress = __atomic_load_n(&es_gate.progress, __ATOMIC_RELAXED);
+    if (patience->since_ns == 0 || patience->progress != progress) {
+        *patience = (struct es_patience){progress, now_ns};
+        es_lock_give(&es_gate.lock);
+        return false;
+    }
+    waited_ns = now_ns - patience->since_ns;
+    if (waited_ns > ES_OVERDUE_NS) {
+        /* What runs may wait for what comes. */
+        cost = es_costs_find(&es_gate.costs, key);
+        wait_ns = wait_for_turn_ns(cost->samples == 0 ? ES_GUESS_NS : cost->ns, now_ns);
+    } else if (es_closed_full()) {
+        /* Until there is room for a batch, a quarter of all. Not woken as each marker is done: that may be every few
+         * microseconds. */
+        wait_ns = es_batches_queued_ns(now_ns) / (ES_CLOSED / ES_STREAMS);
+        if (wait_ns < PLACE_LOOK_NS)
+            wait_ns = PLACE_LOOK_NS;
+        if (wait_ns > ES_OVERDUE_NS - waited_ns)
+            wait_ns = ES_OVERDUE_NS - waited_ns + 1;
+    }
+    es_lock_give(&es_gate.lock);
+    if (wait_ns > 0)
+        es_sleep_on(&es_gate.progress, progress, wait_ns);
+    else if (!__atomic_exchange_n(&uncounted_said, true, __ATOMIC_RELAXED))
+        es_log("more streams (%d) are busy at once than are told apart, and none ends: some launches are not counted",
+               ES_STREAMS);
+    return wait_ns == 0;
+}
+
 bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int index, uint32_t word)
 {
     const uint64_t bit = UINT64_C(1) << index;
@@ -114,9 +157,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
         /* Also while nobody shares: a manager that comes back finds no more queued than it would have let be. */
         drawn_ns = draw(&room, cost_ns, cost, now_ns, &wait_ns);
     } else if ((slot->left_ns < 0 || alone) && slot->launches != slot->batch.settled && !slot->marking) {
-        const bool full = es_closed_count() + ES_STREAMS >= ES_CLOSED;
-
-        if (!full) {
+        if (!es_closed_full()) {
             es_lock_give(&es_gate.lock);
             es_batch_close(slot, false);
             return false;

@@ -8,4 +8,14 @@
  * changed. */
 bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int index, uint32_t word);
 
+/* What a thread that waits for a place for its stream saw end last, and when; 0 at first. */
+struct es_patience {
+    uint32_t progress;
+    uint64_t since_ns;
+};
+
+/* Makes room for a submission to a stream that has no place (ES_STREAM_LATER), under an open gate. False when something
+ * has ended since, or it waited for that. True when nothing has for long: then the thread may go, uncounted. */
+bool es_queue_give_up(struct es_patience *patience, uint64_t key);
+
 #endif

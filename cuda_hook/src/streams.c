@@ -1,6 +1,7 @@
 #include "streams.h"
 
 #include "batches.h"
+#include "closed.h"
 #include "contexts.h"
 #include "gate.h"
 #include "log.h"
@@ -52,7 +53,7 @@ static int find_stream(CUstream handle, CUcontext context)
     return -1;
 }
 
-/* With the lock held: a place for a stream that is not noted yet; -1 when all are in use. */
+/* With the lock held: a place for a stream that is not noted yet, or why there is none. */
 static int note_stream(CUstream handle, CUcontext context)
 {
     uint64_t free_places = ~streams_used;
@@ -61,10 +62,10 @@ static int note_stream(CUstream handle, CUcontext context)
     if (free_places == 0)
         free_places = ~streams_touched();
     if (free_places == 0)
-        return -1;
+        return ES_STREAM_LATER;
     owner = es_context_note(context);
     if (owner < 0)
-        return -1;
+        return ES_STREAM_MANY;
     index = __builtin_ctzll(free_places);
     streams[index] = (struct stream){handle, owner};
     streams_used |= UINT64_C(1) << index;
@@ -84,6 +85,7 @@ int es_stream_index(CUstream stream)
 {
     const CUstream handle = normal(stream);
     CUcontext context = es_stream_is_default(handle) ? es_context_current() : NULL;
+    bool full;
     int index;
 
     if (es_stream_capturing(handle))
@@ -97,26 +99,26 @@ int es_stream_index(CUstream stream)
         context = es_context_current();
     if (context == NULL)
         return ES_STREAM_NONE;
-    for (int tries = 0; index < 0 && tries < 3; tries++) {
+    for (int tries = 0; tries < 3; tries++) {
         es_lock_take(&es_gate.lock);
         index = find_stream(handle, context);
         if (index < 0)
             index = note_stream(handle, context);
+        full = es_closed_full(); /* no more can be marked */
         es_lock_give(&es_gate.lock);
+        if (index != ES_STREAM_LATER || full)
+            break;
         /* All are touched: this thread's are free once they are marked, and then those of all others. */
-        if (index < 0 && tries == 0 && es_slot_self != NULL)
+        if (tries == 0 && es_slot_self != NULL) {
             es_batch_close(es_slot_self, false);
-        else if (index < 0 && tries == 1 && es_gate_pause()) {
+        } else if (tries == 1 && es_gate_pause()) {
             (void)es_batches_close_all();
             es_gate_resume();
         }
     }
-    if (index >= 0)
-        return index;
-    if (!__atomic_exchange_n(&many_said, true, __ATOMIC_RELAXED))
-        es_log("more streams (%d) or contexts (%d) are busy at once than are told apart: some launches are not counted",
-               ES_STREAMS, ES_CONTEXTS);
-    return ES_STREAM_MANY;
+    if (index == ES_STREAM_MANY && !__atomic_exchange_n(&many_said, true, __ATOMIC_RELAXED))
+        es_log("more contexts (%d) are there than are told apart: some launches are not counted", ES_CONTEXTS);
+    return index;
 }
 
 int es_stream_context(int index)

@@ -11,7 +11,8 @@
 
 enum {
     ES_STREAM_NONE = -1, /* it is capturing (its launches go into a graph and not to the device), or there is no such */
-    ES_STREAM_MANY = -2, /* more streams or contexts are busy at once than can be told apart */
+    ES_STREAM_MANY = -2, /* more contexts are there than can be told apart */
+    ES_STREAM_LATER = -3, /* more streams are busy at once than can be told apart: once some of what is queued has ended */
 };
 
 /* The index of a stream, for sets of streams: noted when it is new. NULL and CU_STREAM_LEGACY are the same. */

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 from manager import MS, ScriptedManager
-from programs import SUCCESS, Stage
+from programs import SUCCESS, Client, Stage
 
 from cuda_hook import wire
 
@@ -205,6 +205,41 @@ def test_more_streams_than_can_be_told_apart_are_drained(
         assert stage.machine.gpus()[0].queued == 0
         assert client.idle()
         assert len(stage.executed()) == executed
+
+
+def with_streams(count: int, stage: Stage, manager: ScriptedManager) -> tuple[Client, int]:
+    """A client under a grant without rivals, so that it may queue 50 ms; it knows its kernels to take 0.1 ms."""
+    client = stage.client().ready().start()
+    for _ in range(count):
+        assert client.do("stream 1") == SUCCESS
+    client.tell("launch 100 2")
+    manager.hears(wire.Request)
+    number = manager.grant(contended=False)
+    assert client.answer() == [SUCCESS]
+    assert client.do("sync") == SUCCESS
+    return client, number
+
+
+def test_streams_beyond_those_that_can_be_marked_are_drained_too(stage: Stage, manager: ScriptedManager) -> None:
+    """Each stream has one kernel: the last come when all streams told apart, and all markers, are in use."""
+    client, number = with_streams(400, stage, manager)
+    assert client.do("spread 100 400") == SUCCESS
+    manager.revoke()
+    manager.hears_release(number)
+    assert stage.machine.gpus()[0].queued == 0
+    assert len(stage.executed()) == 402
+
+
+def test_streams_beyond_those_that_can_be_marked_wait_for_none_that_hangs(
+    stage: Stage, manager: ScriptedManager
+) -> None:
+    """It might be waiting for them."""
+    client, _ = with_streams(300, stage, manager)
+    assert client.do("launch 100000000") == SUCCESS
+    client.tell("spread 100 300")
+    assert client.answer() == [SUCCESS]
+    assert stage.machine.gpus()[0].queued == 301
+    assert "none ends: some launches are not counted" in stage.hook_log()
 
 
 def test_default_streams_of_threads_are_drained_too(stage: Stage, manager: ScriptedManager) -> None:
