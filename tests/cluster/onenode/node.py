@@ -225,7 +225,7 @@ class Node:
         # Its health answers before its device manager has made its socket anew, which device plugins watch.
         self._daemons.wait_until(
             "kubelet",
-            lambda: _changed_ns(PLUGIN_SOCKET) != before_ns and answers(KUBELET_HEALTH),
+            lambda: _changed_ns(PLUGIN_SOCKET) not in (None, before_ns) and answers(KUBELET_HEALTH),
             READY_S,
         )
 
@@ -267,5 +267,9 @@ class Node:
 
 
 def _changed_ns(path: Path) -> int | None:
-    """When the inode changed last; its number may be the same for another file."""
-    return path.stat().st_ctime_ns if path.exists() else None
+    """When the inode changed last; its number may be the same for another file. None while there is none, as when a
+    kubelet has deleted its socket to make it anew."""
+    try:
+        return path.stat().st_ctime_ns
+    except FileNotFoundError:
+        return None
