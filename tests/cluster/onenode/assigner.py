@@ -118,7 +118,7 @@ def _figures(address: str) -> dict[str, float]:
         try:
             connection.request("GET", "/metrics")
             text = connection.getresponse().read().decode()
-        except OSError:
+        except (OSError, http.client.HTTPException):  # A process that is killed may leave half an answer.
             return {}
     families = text_string_to_metric_families(text)
     samples = (sample for family in families for sample in family.samples if not sample.labels)

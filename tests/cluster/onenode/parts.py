@@ -71,7 +71,7 @@ class Parts:
             try:
                 connection.request("GET", "/metrics")
                 text = connection.getresponse().read().decode()
-            except OSError:
+            except (OSError, http.client.HTTPException):  # A process that is killed may leave half an answer.
                 return {}
         return {
             ",".join([sample.name.removeprefix(PREFIX), *sample.labels.values()]): sample.value
