@@ -2,8 +2,12 @@
 
 import asyncio
 import json
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
+from deviceplugin.ledger import Allocation
 from deviceplugin.preference import by_device
 from deviceplugin.records import Records
 from edgeshare.client import ManagerClient
@@ -17,20 +21,31 @@ from onenode.release import HOST_FOLDERS
 RUNTIME_DIR, STATE_DIR = HOST_FOLDERS
 SOCKET = KUBELET_ROOT / "pod-resources/kubelet.sock"
 CHECKPOINT = PLUGIN_SOCKET.parent / "kubelet_internal_checkpoint"
+TRIES = 5
 
+T = TypeVar("T")
 Held = dict[tuple[str, str], frozenset[str]]
 """(pod, container) → ids of its units."""
 
 
+def asked(call: Callable[[PodResources], Coroutine[Any, Any, T]]) -> T:
+    """What the kubelet's PodResources answers. Raises Unavailable."""
+    for _ in range(TRIES - 1):
+        # It is given two seconds, which a machine that does something else may take from it.
+        with suppress(Unavailable):
+            return asyncio.run(call(PodResources(SOCKET, GPU_PERCENT)))
+    return asyncio.run(call(PodResources(SOCKET, GPU_PERCENT)))
+
+
 def listed() -> Held:
     """By the kubelet's PodResources List: all but plain init containers."""
-    found = asyncio.run(PodResources(SOCKET, GPU_PERCENT).list())
+    found = asked(PodResources.list)
     return {(pod, name): units for (_, pod), of in found.items() for name, units in of.items() if units}
 
 
 def got(pod: str) -> Held:
     """By its Get, of one pod."""
-    found = asyncio.run(PodResources(SOCKET, GPU_PERCENT).get("default", pod)) or {}
+    found = asked(lambda kubelet: kubelet.get("default", pod)) or {}
     return {(pod, name): units for name, units in found.items() if units}
 
 
@@ -46,8 +61,15 @@ def admitted(pod_uid: str) -> dict[str, frozenset[str]]:
 
 def recorded() -> Held:
     """By what the plugin keeps on disk, of containers that the kubelet lists."""
-    kept = Records(Path(STATE_DIR) / "deviceplugin").read()
+    kept = _kept()
     return {(each.owner.pod, each.owner.container): each.unit_ids for each in kept if each.owner and each.owner.listed}
+
+
+def _kept() -> list[Allocation]:
+    while True:
+        # The plugin may remove one between our finding it and our looking at it.
+        with suppress(FileNotFoundError):
+            return list(Records(Path(STATE_DIR) / "deviceplugin").read())
 
 
 def shares(*pods: str) -> list[AllocationStatus]:
