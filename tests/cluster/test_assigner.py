@@ -46,9 +46,11 @@ def asks(name: str, percent: int, *args: str, **metadata: Any) -> Manifest:
 
 
 def assigned(node: Node) -> dict[str, set[str]]:
-    """Pod → the GPUs that its annotation names."""
-    items = json.loads(node.kubectl("get", "pods", "-o", "json"))["items"]
-    noted = {each["metadata"]["name"]: each["metadata"].get("annotations", {}).get(GPU_ASSIGNMENT) for each in items}
+    """Pod → the GPUs that its annotation names; one that was evicted, and may be told of for a moment after its units
+    were given to another, is none."""
+    items = [each["metadata"] for each in json.loads(node.kubectl("get", "pods", "-o", "json"))["items"]]
+    left = [each for each in items if "deletionTimestamp" not in each]
+    noted = {each["name"]: each.get("annotations", {}).get(GPU_ASSIGNMENT) for each in left}
     return {name: set(parse_assignment(text)["main"]) for name, text in noted.items() if text is not None}
 
 
