@@ -11,7 +11,7 @@ import pytest
 TESTS = Path(__file__).parent.parent
 sys.path[:0] = [str(Path(__file__).parent), str(TESTS / "cluster")]
 
-from onenode.api_server import ApiServer, api_server  # noqa: E402
+from onenode.api_server import ApiServer, api_server, done  # noqa: E402
 from onenode.certificates import Authority  # noqa: E402
 from onenode.packages import NODE_PACKAGES, install, missing  # noqa: E402
 from replicas import Replicas  # noqa: E402
@@ -24,9 +24,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """The API server."""
     with api_server(tmp_path_factory.mktemp("api-server")) as server:
         # A controller's work: without it no pod is admitted.
-        for words in (("create", "serviceaccount", "default"), ("apply", f"--filename={CRD}")):
-            done = server.kubectl(*words)
-            assert done.returncode == 0, done.stderr
+        done(server.kubectl("create", "serviceaccount", "default"))
+        server.define(CRD)
         yield server
 
 

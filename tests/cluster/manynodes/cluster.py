@@ -6,7 +6,6 @@ from pathlib import Path
 
 from onenode.api_server import STOP_S, ApiServer, api_server
 from onenode.binaries import KWOK, program
-from onenode.errors import NodeError
 from onenode.scheduling import Extender
 
 from manynodes.stages import stages
@@ -51,9 +50,7 @@ def cluster(state: Path) -> Iterator[Cluster]:
     """A cluster without nodes, whose state is in `state`, beside any other on this machine. Raises NodeError."""
     kwok = program(KWOK, "kwok")
     with api_server(state, *OPTIONS) as server, ExitStack() as stack:
-        made = server.kubectl("apply", f"--filename={CRDS}")
-        if made.returncode != 0:
-            raise NodeError(f"{CRDS} cannot be applied: {made.stderr.strip()}")
+        server.define(CRDS)
         config = state / "config/kwok.yaml"
         config.write_text(stages())
         stack.callback(server.daemons.stop, "kwok", STOP_S)

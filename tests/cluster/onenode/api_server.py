@@ -1,9 +1,10 @@
 """A real API server on an etcd of its own, with nothing behind it: no controllers, no scheduler, no node."""
 
+import random
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,11 +12,15 @@ from onenode.binaries import KUBERNETES, program
 from onenode.certificates import Authority
 from onenode.control_plane import ControlPlane
 from onenode.daemons import Daemons
+from onenode.errors import NodeError
 from onenode.layout import Layout, Ports
 from onenode.packages import NODE_PACKAGES, install, missing
 
 READY_S = 120  # a safety limit for a loaded machine; a start takes about five seconds in all
 STOP_S = 20
+PORTS = range(20_000, 30_000)
+"""Below those that Linux gives to whoever names none: what is free here is so, too, when it is listened at seconds
+later."""
 
 
 Done = subprocess.CompletedProcess[str]
@@ -43,6 +48,14 @@ class ApiServer:
             text=True,
             check=False,
         )
+
+    def define(self, crds: Path) -> None:
+        """Apply definitions of custom resources, and return when their objects can be made. Raises NodeError."""
+        where = f"--filename={crds}"
+        for words in (("apply", where), ("wait", "--for=condition=Established", where, f"--timeout={READY_S}s")):
+            process = self.kubectl(*words)
+            if process.returncode != 0:
+                raise NodeError(f"{crds} cannot be applied: {process.stderr.strip()}")
 
 
 def done(process: Done) -> Done:
@@ -73,13 +86,20 @@ def api_server(state: Path, *options: str) -> Iterator[ApiServer]:
         stack.callback(daemons.stop, "api-server", STOP_S)
         daemons.start("api-server", [*plane.api_server(), *options])
         daemons.wait_until("api-server", plane.api_server_ready, READY_S)
-        yield ApiServer(layout.api_server, plane.administrator(), plane, authority, daemons)
+        server = ApiServer(layout.api_server, plane.administrator(), plane, authority, daemons)
+        # It makes it when it is ready already.
+        done(server.kubectl("wait", "--for=create", "namespace/default", f"--timeout={READY_S}s"))
+        yield server
 
 
 def free_ports(count: int) -> list[int]:
     """So many that nobody listens at."""
+    found: list[int] = []
     with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+        for port in random.sample(PORTS, len(PORTS)):
+            if len(found) == count:
+                return found
+            with suppress(OSError):
+                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+                found.append(port)
+    raise NodeError(f"of the ports {PORTS[0]} to {PORTS[-1]} not {count} are free")
