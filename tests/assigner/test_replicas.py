@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 from connection import Connection
-from onenode.api_server import ApiServer
+from onenode.api_server import ApiServer, free_ports
 from onenode.certificates import Authority
 from replicas import ASKED, PROBE_S, SAFETY_S, Replica, Replicas
 
@@ -244,7 +244,8 @@ class Way:
     def __init__(self, kubeconfig: Path, host: str, port: int) -> None:
         self.kubeconfig = kubeconfig
         self._there = (host, port)
-        self._own: tuple[str, int] = ("127.0.0.1", 0)
+        # The same when it was cut and is mended: nobody else is given it meanwhile.
+        self._own: tuple[str, int] = ("127.0.0.1", free_ports(1)[0])
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
 
@@ -254,7 +255,6 @@ class Way:
 
     async def mend(self) -> None:
         self._server = await asyncio.start_server(self._pass, *self._own)
-        self._own = self._server.sockets[0].getsockname()[:2]
 
     async def cut(self) -> None:
         assert self._server is not None
@@ -263,8 +263,10 @@ class Way:
             writer.transport.abort()
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # At once: it may be cut while the other end is being reached.
+        self._writers.add(writer)
         from_there, to_there = await asyncio.open_connection(*self._there)
-        self._writers |= {writer, to_there}
+        self._writers.add(to_there)
         await asyncio.gather(pump(reader, to_there), pump(from_there, writer))
         self._writers -= {writer, to_there}
 
