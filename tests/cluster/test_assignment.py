@@ -10,7 +10,7 @@ from onenode.binder import Binder, left_to_binder
 from onenode.errors import NodeError
 from onenode.layout import NODE_NAME
 from onenode.node import Node
-from onenode.pods import Pods, container, pod
+from onenode.pods import WAIT, Pods, container, pod
 from onenode.waiting import until
 
 from edgeshare.assignment import write_assignment
@@ -63,7 +63,7 @@ def test_equal_pods_get_each_the_gpu_of_its_binding(kubelet: str, node: Node, po
         assert (made[name]["devices"], made[name]["unitsEach"]) == ([gpu], 30)
         assert made[name]["pod"]["uid"] == pods.get(name, ".metadata.uid")
     pods.delete(*wanted)
-    node.kubectl("wait", "--for=jsonpath={.status.allocationCount}=0", f"acceleratornode/{NODE_NAME}", "--timeout=60s")
+    node.kubectl("wait", "--for=jsonpath={.status.allocationCount}=0", f"acceleratornode/{NODE_NAME}", WAIT)
 
 
 def test_a_pod_whose_gpu_is_full_or_missing_fails_with_the_reason(kubelet: str, node: Node, pods: Pods) -> None:
@@ -81,7 +81,7 @@ def test_a_pod_that_the_scheduler_bound_gets_its_assignment_written(kubelet: str
     pods.start("by-itself", *BURN, limits={GPU_PERCENT: 20})
     pods.wait(RUNNING, "by-itself")
     written = r"jsonpath={.metadata.annotations.edge/gpu-assignment}"
-    node.kubectl("wait", f"--for={written}", "pod/by-itself", "--timeout=60s")
+    node.kubectl("wait", f"--for={written}", "pod/by-itself", WAIT)
     assert pods.get("by-itself", ".metadata.annotations.edge/gpu-assignment") == write_assignment(
         {"main": (pods.gpu("by-itself"),)}
     )

@@ -16,7 +16,7 @@ from onenode.gpu_watch import GpuWatch
 from onenode.layout import NODE_NAME
 from onenode.node import Node
 from onenode.parts import PLUGIN, Parts
-from onenode.pods import Pods, container, pod
+from onenode.pods import WAIT, Pods, container, pod
 from onenode.pods_watch import End, PodsWatch
 from onenode.release import GPUS, MACHINE
 from onenode.waiting import COME_S, until
@@ -252,6 +252,4 @@ def test_a_storm_over_restarts_puts_no_pod_on_another_gpu_and_leaves_nothing_all
     until(lambda: listed() == {}, "the kubelet lists nobody with units")
     until(lambda: scene.parts.figures().get("live_allocations") == 0, "the plugin's metric says 0")
     until(lambda: shares() == [], "the manager has no allocation")
-    scene.node.kubectl(
-        "wait", "--for=jsonpath={.status.allocationCount}=0", f"acceleratornode/{NODE_NAME}", "--timeout=60s"
-    )
+    scene.node.kubectl("wait", "--for=jsonpath={.status.allocationCount}=0", f"acceleratornode/{NODE_NAME}", WAIT)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from onenode.errors import NodeError
 from simgpu.machine import Machine
 
-BEGIN_S = 60  # a safety limit
+BEGIN_S = 120  # a safety limit, as for pods
 LOOK_S = 0.05  # between two looks at the machine, which tells nobody when something begins
 Percents = dict[str, float]
 """Name of a process (SIMGPU_TAG) → percent of a stretch of time."""
