@@ -5,6 +5,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable
+from glob import iglob
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -92,8 +93,9 @@ class Tree:
 
     def matches(self, pattern: str) -> list[str]:
         """The paths that a pattern fits (``*``, ``?``, ``[…]``), sorted. Raises Unavailable."""
-        found = islice(self._root.glob(pattern.lstrip("/")), NAMES_MAX + 1)
-        return sorted(f"/{path.relative_to(self._root)}" for path in _few(list(found), pattern))
+        # Unlike Path.glob it passes over a folder that goes with its device meanwhile.
+        found = islice(iglob(pattern.lstrip("/"), root_dir=self._root), NAMES_MAX + 1)  # noqa: PTH207
+        return sorted(f"/{path}" for path in _few(list(found), pattern))
 
     def target(self, path: str) -> str | None:
         """The last name of what a link leads to; None where there is no such path."""

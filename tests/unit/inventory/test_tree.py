@@ -1,6 +1,7 @@
 """Reading whatever lies where a kernel should have written."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,17 @@ def test_what_is_absent_is_nothing(tmp_path: Path) -> None:
     assert (tree.read("/no"), tree.line("/no"), tree.number("/no"), tree.target("/no")) == (None, None, None, None)
     assert (tree.strings("/no"), tree.names("/no"), tree.matches("/no/*")) == ((), [], [])
     assert (tree.read("/file/below"), tree.names("/file")) == (None, [])
+
+
+def test_folders_that_go_meanwhile_are_passed_over(tmp_path: Path) -> None:
+    going = tmp_path / "devices/going"
+    write(tmp_path / "devices/there/vendor", "")
+    with subprocess.Popen(["/bin/sh", "-c", f"while mkdir -p {going}; do rmdir {going}; done"]) as loop:
+        try:
+            found = [Tree(tmp_path).matches("/devices/*/v*") for _ in range(20_000)]
+        finally:
+            loop.kill()
+    assert found == [["/devices/there/vendor"]] * 20_000
 
 
 def test_a_links_target_is_its_last_name(tmp_path: Path) -> None:
