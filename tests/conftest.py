@@ -9,8 +9,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
-hypothesis.settings.register_profile("same", derandomize=True, print_blob=False)
-hypothesis.settings.register_profile("explore", print_blob=True)
+# How long an example takes, or the choice of one, is the machine's to say.
+ANY_TIME = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("same", ANY_TIME, derandomize=True, print_blob=False)
+hypothesis.settings.register_profile("explore", ANY_TIME, print_blob=True)
 # The same change must not pass once and fail once; who looks for more says --hypothesis-profile=explore.
 hypothesis.settings.load_profile("same")
 
