@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -98,6 +99,15 @@ class ScriptedManager:
         self._number += 1
         self._pages(index).open(self._number, contended, time.monotonic_ns(), free_at_ns)
         return self._number
+
+    def grant_until(self, reached: Callable[[], bool], contended: bool = True) -> int:
+        """Grants until so much is reached, and again where the client gave the slice back before: a busy machine may
+        keep it from launching for longer than it may think. Returns the last grant's number."""
+        number = self.grant(contended=contended)
+        while not reached():
+            if self.released(number):
+                number = self.grant(contended=contended)
+        return number
 
     def begin(self, free_at_ns: int, index: int = 0) -> None:
         """The device falls free at another time than was said with the last grant."""
@@ -207,7 +217,9 @@ class ScriptedManager:
                 answer = self.answer(connection, record)
                 self._changed.notify_all()
             if answer is not None:
-                connection.socket.send(answer)
+                # Who has hung up meanwhile is seen to have ended by the next look.
+                with suppress(BrokenPipeError, ConnectionResetError):
+                    connection.socket.send(answer)
         with self._changed:
             if connection.pages is not None:
                 self.memory.leave(connection.number)
@@ -217,7 +229,9 @@ class ScriptedManager:
 
     def _welcome(self, connection: Connection) -> None:
         pages = GatePages.create(self.welcome.epoch)
-        socket.send_fds(connection.socket, [wire.encode(self.welcome)], pages.fds)
+        # A process may have ended since it said HELLO.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            socket.send_fds(connection.socket, [wire.encode(self.welcome)], pages.fds)
         pages.close_fds()
         connection.pages = pages
         self.memory.join(connection.number, pages)

@@ -78,9 +78,7 @@ def test_a_release_that_nobody_waits_for_is_left_where_the_manager_looks(
     manager.hears(wire.Request)
     left = 0
     for count in range(1, 21):
-        number = manager.grant()
-        while len(stage.executed()) < count * 8:
-            pass
+        number = manager.grant_until(lambda least=count * 8: len(stage.executed()) >= least)
         manager.promise(looks_at_ns=time.monotonic_ns() + LATE_NS)
         manager.revoke()
         release = manager.finds_release(number)
@@ -95,9 +93,7 @@ def test_a_release_is_sent_where_the_look_is_over(stage: Stage, manager: Scripte
     client = stage.client().ready().start()
     client.tell("launch 500 2000")
     manager.hears(wire.Request)
-    number = manager.grant()
-    while len(stage.executed()) < 8:
-        pass
+    number = manager.grant_until(lambda: len(stage.executed()) >= 8)
     manager.promise(looks_at_ns=time.monotonic_ns())
     manager.revoke()
     assert manager.hears_release(number).follows

@@ -34,10 +34,8 @@ def test_a_process_is_gated_as_a_whole_on_all_its_devices(
         manager.hears(wire.Request)
         assert executed() == 0
         for _ in range(2):
-            number = manager.grant(contended=True)
             before = executed()
-            while executed() < before + 20:
-                pass
+            number = manager.grant_until(lambda least=before + 20: executed() >= least)
             manager.revoke()
             manager.hears_release(number)
             seen = executed()

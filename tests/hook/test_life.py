@@ -63,9 +63,7 @@ def test_a_client_that_ran_unshared_joins_a_manager_that_comes(stage: Stage) -> 
         manager.hears(wire.Request)
         executed = len(stage.executed())
         assert client.idle()
-        number = manager.grant(contended=False)
-        while len(stage.executed()) < executed + 50:
-            pass
+        number = manager.grant_until(lambda: len(stage.executed()) >= executed + 50, contended=False)
         manager.revoke()
         manager.hears_release(number)
         assert client.idle()
@@ -78,9 +76,7 @@ def test_a_manager_that_dies_in_a_slice_stops_launches_for_the_grace_time(conten
     client = stage.client().ready().start()
     client.tell("launch 1000 2000")
     manager.hears(wire.Request)
-    manager.grant(contended=contended)
-    while len(stage.executed()) < 20:
-        pass
+    manager.grant_until(lambda: len(stage.executed()) >= 20, contended)
     manager.die()
     died = time.monotonic()
     assert client.answer() == [SUCCESS]
@@ -98,13 +94,13 @@ def test_a_successor_within_the_grace_time_takes_the_client_over(stage: Stage) -
     client = stage.client().ready().start()
     client.tell("launch 1000 500")
     manager.hears(wire.Request)
-    manager.grant()
-    while len(stage.executed()) < 20:
-        pass
+    manager.grant_until(lambda: len(stage.executed()) >= 20)
     manager.die()
     with ScriptedManager(stage.directory, replace(WELCOME, epoch=2)) as successor:
         successor.hears(wire.Request)
         assert client.idle()
+        # Also where it is late, and gives its slice back meanwhile.
+        successor.serve(contended=True)
         successor.grant()
         assert client.answer() == [SUCCESS]
 
@@ -117,6 +113,7 @@ def test_a_discarded_page_makes_the_client_join_anew(stage: Stage, manager: Scri
     assert pages is not None
     pages.discard()
     manager.hears(wire.Request, index=1)
+    manager.serve(contended=True)
     manager.grant(1)
     assert client.answer() == [SUCCESS]
 
