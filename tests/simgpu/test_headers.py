@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sysconfig
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -63,10 +64,10 @@ def measured(path: Path) -> list[tuple[str, int]]:
         expressions += [f"offsetof({name}, {member})" for member in members]
     lines = "\n".join(f'printf("%zu\\n", {each});' for each in expressions)
     source = f'#include <stdio.h>\n#include <stddef.h>\n#include "{path}"\nint main(void) {{ {lines} }}'
-    program = Path(f"/dev/shm/{path.stem}-layout")
-    subprocess.run(["cc", "-std=c11", "-o", program, "-x", "c", "-"], input=source, text=True, check=True)
-    values = subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()
-    program.unlink()
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "layout"
+        subprocess.run(["cc", "-std=c11", "-o", program, "-x", "c", "-"], input=source, text=True, check=True)
+        values = subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()
     return list(zip(expressions, map(int, values), strict=True))
 
 
