@@ -12,7 +12,7 @@ HOLDS = """
 cu.start()
 pointer = cu.alloc(500 << 20)
 function = cu.function()
-for _ in range(200):
+for _ in range(1000):
     cu.launch(function, 50_000_000)
 print("queued", flush=True)
 time.sleep(60)
@@ -33,12 +33,12 @@ cu.ok("cuCtxSynchronize")
 result([time.monotonic_ns(), cu.memory()[0]])
 """
     done_ns, free_bytes = either.python(script).result()
-    # 10 s were queued. The kernel that ran, and a Python interpreter's start, are much less.
-    assert done_ns - killed_ns < 5000 * MS
+    # 50 s were queued. The kernel that ran, and a Python interpreter's start, are much less.
+    assert done_ns - killed_ns < 25_000 * MS
     assert (2048 - 257) * MIB < free_bytes < (2048 - 256) * MIB
     dead = either.process("dead")
     assert not dead.alive
-    assert dead.executed_ns[0] < 200 * 50 * MS / 4
+    assert dead.executed_ns[0] < 1000 * 50 * MS / 4
 
 
 def test_a_waiter_behind_a_killed_process_goes_on(simulated: Simulated) -> None:
@@ -56,8 +56,8 @@ result(time.monotonic_ns())
     assert waiter.line() == "waits"
     killed_ns = time.monotonic_ns()
     program.kill()
-    # One kernel of 50 ms runs to its end; 200 were queued.
-    assert waiter.result() - killed_ns < 3000 * MS
+    # One kernel of 50 ms runs to its end; 1,000 were queued.
+    assert waiter.result() - killed_ns < 15_000 * MS
 
 
 def test_a_stopped_processes_work_goes_on(simulated: Simulated) -> None:

@@ -121,13 +121,17 @@ time.sleep(60)
 def test_what_queued_work_may_still_use_is_not_given_back(simulated: Simulated) -> None:
     script = """
 function, event, stream = cu.function(), cu.event(), cu.stream(1)
+flag = cu.out("cuMemAllocHost_v2", ctypes.c_void_p, size(8)).value
+ctypes.memset(flag, 0, 8)
 pointer = alloc(10, stream)
 cu.ok("cuEventRecord", event, stream)
-cu.launch(function, 300_000_000, stream)
+cu.ok("cuStreamWaitValue32_v2", stream, u64(flag), ctypes.c_uint32(1), 0)
+cu.launch(function, 1_000_000, stream)
 cu.ok("cuMemFreeAsync", pointer, stream)
 cu.ok("cuEventSynchronize", event)
 running = cu.cuStreamQuery(stream)
 seen = [taken()]
+ctypes.c_uint32.from_address(flag).value = 1
 cu.ok("cuStreamSynchronize", stream)
 result([running, seen, taken()])
 """

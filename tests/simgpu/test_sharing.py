@@ -6,6 +6,14 @@ from itertools import pairwise
 import pytest
 from simulated import MS, Simulated
 
+TRIES = 8
+"""Of which one has to be right: other work on the machine makes programs late, and a rule that is broken has each
+wrong."""
+
+
+def in_one_of_a_few(holds: Callable[[], bool]) -> bool:
+    return any(holds() for _ in range(TRIES))
+
 
 def both_busy(simulated: Simulated, gpu: int = 0) -> tuple[int, int]:
     """The time in which two programs, a and b, both had work."""
@@ -38,31 +46,39 @@ def test_kernels_of_two_processes_never_overlap(either: Simulated) -> None:
 
 
 def test_fifo_shares_by_what_is_queued(simulate: Callable[..., Simulated]) -> None:
-    simulated = simulate(scheduling="fifo")
-    programs = [
-        simulated.burn("a", "--seconds", 1, "--kernel-us", 1000, "--mode", "sync"),
-        simulated.burn("b", "--seconds", 1, "--kernel-us", 4000, "--mode", "sync"),
-    ]
-    for program in programs:
-        program.result()
-    begin_ns, end_ns = both_busy(simulated)
-    part = executed_ns(simulated, "a", begin_ns, end_ns) / executed_ns(simulated, "b", begin_ns, end_ns)
-    assert 0.2 <= part <= 0.3
+    def is_so() -> bool:
+        simulated = simulate(scheduling="fifo")
+        programs = [
+            simulated.burn("a", "--seconds", 1, "--kernel-us", 1000, "--mode", "sync"),
+            simulated.burn("b", "--seconds", 1, "--kernel-us", 4000, "--mode", "sync"),
+        ]
+        for program in programs:
+            program.result()
+        begin_ns, end_ns = both_busy(simulated)
+        used = [executed_ns(simulated, tag, begin_ns, end_ns) for tag in "ab"]
+        print(used)
+        return 0 < 0.2 * used[1] <= used[0] <= 0.3 * used[1]
+
+    assert in_one_of_a_few(is_so)
 
 
 def test_timeslice_shares_equally_whatever_the_kernels(simulate: Callable[..., Simulated]) -> None:
-    simulated = simulate(scheduling="timeslice")
-    programs = [
-        simulated.burn("a", "--seconds", 1, "--kernel-us", 100),
-        simulated.burn("b", "--seconds", 1, "--kernel-us", 50_000, "--sync-every", 4),
-    ]
-    for program in programs:
-        program.result()
-    begin_ns, end_ns = both_busy(simulated)
-    used = [executed_ns(simulated, tag, begin_ns, end_ns) for tag in "ab"]
-    assert abs(used[0] - used[1]) <= 4 * MS
-    turns = [each for each in simulated.log() if begin_ns <= each.begin_ns and each.end_ns <= end_ns]
-    assert max(each.end_ns - each.begin_ns for each in turns) <= 2 * MS
+    def is_so() -> bool:
+        simulated = simulate(scheduling="timeslice")
+        programs = [
+            simulated.burn("a", "--seconds", 1, "--kernel-us", 100),
+            simulated.burn("b", "--seconds", 1, "--kernel-us", 50_000, "--sync-every", 4),
+        ]
+        for program in programs:
+            program.result()
+        begin_ns, end_ns = both_busy(simulated)
+        used = [executed_ns(simulated, tag, begin_ns, end_ns) for tag in "ab"]
+        turns = [each for each in simulated.log() if begin_ns <= each.begin_ns and each.end_ns <= end_ns]
+        longest_ns = max((each.end_ns - each.begin_ns for each in turns), default=0)
+        print(used, longest_ns)
+        return min(used) > 0 and abs(used[0] - used[1]) <= 4 * MS and longest_ns <= 2 * MS
+
+    assert in_one_of_a_few(is_so)
 
 
 def test_a_waiting_program_wakes_when_its_kernel_ends(either: Simulated) -> None:
@@ -88,12 +104,17 @@ result(late)
 
 
 def test_gpus_are_independent(simulated: Simulated) -> None:
-    programs = [simulated.burn("", "--device", device, "--seconds", 0.4, "--mode", "sync") for device in (0, 1)]
+    programs = [simulated.burn("", "--device", device, "--seconds", 60, "--mode", "sync") for device in (0, 1)]
+
+    def at_once() -> bool:
+        first, second = simulated.log(0), simulated.log(1)
+        return bool(first and second) and max(first[0].begin_ns, second[0].begin_ns) < min(
+            first[-1].end_ns, second[-1].end_ns
+        )
+
+    simulated.until(at_once)
     for program in programs:
-        program.result()
-    first, second = simulated.log(0), simulated.log(1)
-    assert first[0].begin_ns < second[-1].end_ns
-    assert second[0].begin_ns < first[-1].end_ns
+        program.kill()
     for process in simulated.machine.processes():
         assert sorted(process.executed_ns)[0] == 0 < sorted(process.executed_ns)[1]
 
