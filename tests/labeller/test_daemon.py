@@ -33,8 +33,10 @@ def labels(api: ApiServer) -> dict[str, str]:
 
 
 def become(labeller: Labeller, board: str) -> None:
-    """The machine is another."""
-    write(labeller.root / MODEL, "".join(f"{name}\0" for name in JETSONS[board].compatible))
+    """The machine is another, from one moment to the next: the labeller may be looking."""
+    fresh = labeller.folder / "compatible"
+    write(fresh, "".join(f"{name}\0" for name in JETSONS[board].compatible))
+    fresh.replace(labeller.root / MODEL)
 
 
 def look_again(running: Running, times: int) -> None:
@@ -45,9 +47,10 @@ def look_again(running: Running, times: int) -> None:
 
 
 def spoil(labeller: Labeller) -> None:
-    """What says which board it is cannot be read."""
-    (labeller.root / MODEL).unlink()
-    (labeller.root / MODEL).mkdir()
+    """What says which board it is cannot be read, from one moment to the next."""
+    pipe = labeller.folder / "pipe"
+    os.mkfifo(pipe)
+    pipe.replace(labeller.root / MODEL)
 
 
 def test_it_labels_at_its_start_and_looks_again_each_interval(api: ApiServer, nano: Labeller, start: Start) -> None:
@@ -104,7 +107,6 @@ def test_reading_that_fails_changes_no_label_and_is_said_once(api: ApiServer, na
     running.until("compatible is not a plain file")
     look_again(running, times=3)
     assert labels(api) == before
-    (nano.root / MODEL).rmdir()
     become(nano, "tx2")
     running.until("all that went wrong is over")
     assert labels(api)["gpu.model"] == "Jetson-TX2"
@@ -123,7 +125,6 @@ def test_labels_of_an_earlier_life_stay_while_their_source_was_never_read(
     running = start("--interval", "1")
     running.until(READY)
     assert labels(api) == before
-    (nano.root / MODEL).rmdir()
     become(nano, "tx2")
     running.until("gpu.model=Jetson-TX2")
     assert running.end() == 0
@@ -195,9 +196,12 @@ def test_another_owners_label_is_said_once_until_it_is_free(api: ApiServer, nano
 
 
 def test_node_with_nothing_rests(api: ApiServer, labeller: Labeller, start: Start) -> None:
-    running = start("--interval", "1")
+    running = start("--interval", NEVER)
     running.until(READY)
+    look_again(running, times=3)
+    # Not looked at while it is being made: a part of a board is a board, too.
     add_jetson(labeller.root, JETSONS["nano"])
+    running.signal(signal.SIGHUP)
     running.until("gpu.model=Jetson-Nano")
     assert running.end() == 0
     assert api.applies == 1
