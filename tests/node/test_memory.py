@@ -137,7 +137,12 @@ def test_what_a_killed_process_had_can_be_had_again(testbed: Testbed, programs: 
     assert killed.do(f"plain {size}") == SUCCESS
     assert other.do(f"plain {size}") == OUT_OF_MEMORY
     killed.process.kill()
-    testbed.until(lambda status: len(share(status, "one").clients) == 1)
+    # Its memory is there again once the driver lists it no more.
+    testbed.until(
+        lambda status: (
+            len(share(status, "one").clients) == 1 and share(status, "one").memory_used_bytes <= CAP_MIB * MIB - size
+        )
+    )
     assert other.do(f"plain {size}") == SUCCESS
 
 
