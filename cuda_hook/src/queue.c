@@ -11,6 +11,12 @@ enum { PLACE_LOOK_NS = 50 * 1000 }; /* where threads within the driver hold all 
 
 static bool uncounted_said; /* atomic */
 
+/* What a launch counts for before it has run. */
+static uint64_t expected_ns(const struct es_cost *cost)
+{
+    return cost->samples == 0 ? ES_GUESS_NS : cost->ns;
+}
+
 /* With the lock held: launches pass singly. For how long one of this cost has to wait before it is its turn; 0: it is. */
 static uint64_t wait_for_turn_ns(uint64_t cost_ns, uint64_t now_ns)
 {
@@ -96,7 +102,6 @@ static void wait_for_progress(uint32_t seen, uint64_t wait_ns)
 
 bool es_queue_give_up(struct es_patience *patience, uint64_t key)
 {
-    const struct es_cost *cost;
     uint64_t now_ns, waited_ns, wait_ns = PLACE_LOOK_NS;
     uint32_t progress;
 
@@ -112,8 +117,7 @@ bool es_queue_give_up(struct es_patience *patience, uint64_t key)
     waited_ns = now_ns - patience->since_ns;
     if (waited_ns > ES_OVERDUE_NS) {
         /* What runs may wait for what comes. */
-        cost = es_costs_find(&es_gate.costs, key);
-        wait_ns = wait_for_turn_ns(cost->samples == 0 ? ES_GUESS_NS : cost->ns, now_ns);
+        wait_ns = wait_for_turn_ns(expected_ns(es_costs_find(&es_gate.costs, key)), now_ns);
     } else if (es_closed_full()) {
         /* Until there is room for a batch, a quarter of all. Not woken as each marker is done: that may be every few
          * microseconds. */
@@ -147,7 +151,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     progress = __atomic_load_n(&es_gate.progress, __ATOMIC_RELAXED);
     cost = es_costs_find(&es_gate.costs, key);
     unknown = cost->samples == 0;
-    cost_ns = unknown ? ES_GUESS_NS : cost->ns;
+    cost_ns = expected_ns(cost);
     room = room_now(word, cost_ns, now_ns);
     open = slot->batch.opened_ns != 0;
     /* Now and then a function that always shares its batches is timed by itself. */

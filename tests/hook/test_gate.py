@@ -204,10 +204,8 @@ def test_more_streams_than_can_be_told_apart_are_drained(
     client.tell("spread 50 20000")
     manager.hears(wire.Request)
     for _ in range(3):
-        number = manager.grant(contended=contended)
         before = len(stage.executed())
-        while len(stage.executed()) < before + 200:
-            pass
+        number = manager.grant_until(lambda least=before + 200: len(stage.executed()) >= least, contended)
         manager.revoke()
         manager.hears_release(number)
         executed = len(stage.executed())
