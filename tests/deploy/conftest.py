@@ -16,10 +16,9 @@ TESTS = Path(__file__).parent.parent
 DEPLOY = TESTS.parent / "deploy"
 sys.path.insert(0, str(TESTS / "cluster"))
 
-from onenode.api_server import ApiServer, api_server  # noqa: E402
+from onenode.api_server import IN_FORCE_S, ApiServer, api_server  # noqa: E402
 from onenode.binaries import HELM, program  # noqa: E402
 
-IN_FORCE_S = 60  # a safety limit: the API server learns of its own policies by a watch
 REFUSED = {
     "apiVersion": "v1",
     "kind": "Pod",

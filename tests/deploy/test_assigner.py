@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 from click.testing import CliRunner
-from onenode.api_server import ApiServer, Done, done, refused
+from onenode.api_server import ApiServer, Done, done, refused, until_told
 from onenode.binaries import KUBERNETES, program
 
 from edgeshare.cli import cli
@@ -33,7 +33,6 @@ ACCOUNT = f"system:serviceaccount:edgeshare:{NAME}"
 PLUGIN = "system:serviceaccount:edgeshare:edgeshare"
 ENABLED = "assigner.enabled=true"
 WITH_SECRET = (ENABLED, 'assigner.tls.secretName="assigner-tls"')
-IN_FORCE_S = 60
 ALONE = f"of a Node the assigner writes the annotation {GPU_RELEASED} alone"
 
 Object = dict[str, Any]
@@ -253,15 +252,15 @@ def assigner(with_assigner: ApiServer, tmp_path_factory: pytest.TempPathFactory)
     settings["users"][0]["user"] = {"token": token}
     path = tmp_path_factory.mktemp("assigner") / "kubeconfig"
     path.write_text(yaml.safe_dump(settings))
-    deadline_s = time.monotonic() + IN_FORCE_S
-    said = ""
-    # What it says before may also be that the assigner has no right to it: it learns of rights by a watch, too.
-    while ALONE not in said:
-        assert time.monotonic() < deadline_s, f"the policy is not in force after {IN_FORCE_S} s: {said}"
+
+    def told() -> str:
         try:
             asked(path, lambda api: api.annotate_node("node-a", {"probe": f"{time.monotonic()}"}))
         except Unavailable as error:
-            said = str(error)
+            return str(error)
+        return ""
+
+    until_told(told, ALONE)
     return path
 
 

@@ -1,12 +1,11 @@
 """Who may write a pod's assignment and a node's AcceleratorNode, at a real API server."""
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from onenode.api_server import ApiServer, Done, done, refused
+from onenode.api_server import ApiServer, Done, done, refused, until_told
 
 from deviceplugin.accelerator_node import accelerator_node
 from deviceplugin.ledger import Allocation, Owner
@@ -16,7 +15,6 @@ from edgeshare.units import unit_id
 
 ACCOUNT = "system:serviceaccount:edgeshare:edgeshare"
 KEY = "edge/gpu-assignment"
-IN_FORCE_S = 60
 OURS = 'is written by edgeshare alone (right "set" on "assignments" in "share.edge"): leave it out'
 THE_PLUGINS = "is written by the device plugin of that node alone"
 
@@ -90,16 +88,9 @@ def impersonate(installed: ApiServer, somebody: Impersonate) -> Impersonate:
     done(installed.kubectl("wait", "--for=condition=Established", "crd/acceleratornodes.share.edge", "--timeout=60s"))
 
     mallory = somebody("mallory")
-    deadline_s = time.monotonic() + IN_FORCE_S
     forged = json.dumps(pod("probe", **{KEY: "x"}))
-    probes: list[tuple[str, Callable[[], Done]]] = [
-        (OURS, lambda: mallory.kubectl("create", "--dry-run=server", "-f", "-", stdin=forged)),
-        (THE_PLUGINS, lambda: apply(mallory, node_object("probe"))),
-    ]
-    for said, probe in probes:
-        # What it says before may also be that mallory has no right to it: it learns of rights by a watch, too.
-        while said not in (told := probe().stderr):
-            assert time.monotonic() < deadline_s, f"the policies are not in force after {IN_FORCE_S} s: {told}"
+    until_told(lambda: mallory.kubectl("create", "--dry-run=server", "-f", "-", stdin=forged).stderr, OURS)
+    until_told(lambda: apply(mallory, node_object("probe")).stderr, THE_PLUGINS)
     installed.kubectl("delete", "acceleratornode", "probe")
     return somebody
 

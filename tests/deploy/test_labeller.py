@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from onenode.api_server import ApiServer, Done, done, refused
+from onenode.api_server import ApiServer, Done, done, refused, until_told
 from onenode.binaries import KUBERNETES, program
 
 from edgeshare.cli import cli
@@ -25,7 +24,6 @@ NAME = "edgeshare-labeller"
 REMOVAL = "edgeshare-labels-removal"
 ACCOUNT = f"system:serviceaccount:edgeshare:{NAME}"
 
-IN_FORCE_S = 60
 
 Object = dict[str, Any]
 Render = Callable[..., list[Object]]
@@ -209,10 +207,7 @@ def nodes(installed: ApiServer, somebody: Somebody) -> ApiServer:
     """The API server with two Nodes; the policy is in force."""
     for each in (node("labelled-a", role="edge"), node("labelled-b")):
         done(installed.kubectl("create", "-f", "-", stdin=json.dumps(each)))
-    deadline_s = time.monotonic() + IN_FORCE_S
-    # What it says before may also be that the labeller has no right to it: it learns of rights by a watch, too.
-    while "its own node alone" not in (told := apply(somebody(ACCOUNT), "labelled-b", **{"gpu.model": "x"}).stderr):
-        assert time.monotonic() < deadline_s, f"the policy is not in force after {IN_FORCE_S} s: {told}"
+    until_told(lambda: apply(somebody(ACCOUNT), "labelled-b", **{"gpu.model": "x"}).stderr, "its own node alone")
     return installed
 
 

@@ -3,7 +3,8 @@
 import random
 import socket
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from onenode.packages import NODE_PACKAGES, install, missing
 
 READY_S = 120  # a safety limit for a loaded machine; a start takes about five seconds in all
 STOP_S = 20
+IN_FORCE_S = 60  # a safety limit: the API server learns of its own policies by a watch
 PORTS = range(20_000, 30_000)
 """Below those that Linux gives to whoever names none: what is free here is so, too, when it is listened at seconds
 later."""
@@ -68,6 +70,14 @@ def refused(process: Done, said: str) -> None:
     """Holds it to having been refused, and to having been told this."""
     assert process.returncode != 0
     assert said in process.stderr, process.stderr
+
+
+def until_told(answer: Callable[[], str], said: str) -> None:
+    """Asks until a policy answers with its own words. What is said before may also be that somebody has no right: of
+    rights, too, the API server learns by a watch."""
+    deadline_s = time.monotonic() + IN_FORCE_S
+    while said not in (told := answer()):
+        assert time.monotonic() < deadline_s, f"not in force after {IN_FORCE_S} s: {said}; but: {told}"
 
 
 @contextmanager

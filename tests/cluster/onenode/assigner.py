@@ -1,16 +1,14 @@
 """The assigner on the node, as its users install it, with a scheduler of its own; and a machine of more GPUs."""
 
-import http.client
 import json
 import shutil
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from onenode.layout import NODE_NAME
+from onenode.metrics import samples
 from onenode.node import Node
 from onenode.parts import Parts
 from onenode.pods import WAIT
@@ -24,7 +22,6 @@ HOST = f"{SERVICE}.{NAME}.svc"
 SECRET = f"{SERVICE}-tls"
 PORT = 9443
 METRICS_PORT = 9466  # the chart's
-METRICS_S = 5.0
 PREFIX = "edgeshare_assigner_"
 MACHINE = Path("/dev/shm/edgeshare-test-node-assigner")
 HEALTH = HOST_FOLDERS[1] / "health"  # what the plugin remembers of devices
@@ -114,12 +111,5 @@ class Assigner:
 
 def _figures(address: str) -> dict[str, float]:
     """None where it does not answer."""
-    with closing(http.client.HTTPConnection(address, METRICS_PORT, timeout=METRICS_S)) as connection:
-        try:
-            connection.request("GET", "/metrics")
-            text = connection.getresponse().read().decode()
-        except (OSError, http.client.HTTPException):  # A process that is killed may leave half an answer.
-            return {}
-    families = text_string_to_metric_families(text)
-    samples = (sample for family in families for sample in family.samples if not sample.labels)
-    return {sample.name.removeprefix(PREFIX): sample.value for sample in samples}
+    unlabelled = (sample for sample in samples(address, METRICS_PORT) if not sample.labels)
+    return {sample.name.removeprefix(PREFIX): sample.value for sample in unlabelled}

@@ -2,19 +2,17 @@
 
 import ctypes
 import errno
-import http.client
 import json
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-
-from prometheus_client.parser import text_string_to_metric_families
 
 from edgeshare.names import GPU_PERCENT
 from onenode.errors import NodeError
 from onenode.layout import PLUGIN_SOCKET
+from onenode.metrics import samples
 from onenode.node import Node
 from onenode.pods import WAIT
 from onenode.release import NAME
@@ -22,7 +20,6 @@ from onenode.waiting import until
 
 PLUGIN, MANAGER = "device-plugin", "share-manager"
 METRICS_PORT = 9465  # the chart's
-METRICS_S = 10.0
 PREFIX = "edgeshare_deviceplugin_"
 IN_NAMESPACE = f"--namespace={NAME}"
 DAEMONSET = (IN_NAMESPACE, f"daemonset/{NAME}")
@@ -65,18 +62,9 @@ class Parts:
     def figures(self, address: str = "") -> dict[str, float]:
         """The plugin's metrics: name, and values of the labels, separated by commas. None where it does not answer.
         Without the address the API server is asked for it."""
-        with closing(
-            http.client.HTTPConnection(address or self.address(), METRICS_PORT, timeout=METRICS_S)
-        ) as connection:
-            try:
-                connection.request("GET", "/metrics")
-                text = connection.getresponse().read().decode()
-            except (OSError, http.client.HTTPException):  # A process that is killed may leave half an answer.
-                return {}
         return {
             ",".join([sample.name.removeprefix(PREFIX), *sample.labels.values()]): sample.value
-            for family in text_string_to_metric_families(text)
-            for sample in family.samples
+            for sample in samples(address or self.address(), METRICS_PORT)
         }
 
     def life(self) -> Life | None:
