@@ -3,33 +3,33 @@
 
 #include <stdint.h>
 
-/* What is queued on the device, in estimated nanoseconds. A batch is a run of launches between two markers; batches
- * end in the order in which they were closed. An open batch counts as all that it may still use. */
+/* How much is queued on the device, in estimated nanoseconds: two sums that only grow, what was submitted and what of it
+ * has run. A batch is a run of launches of one thread; it ends at a marker or at a wait. A marker is done when all has run
+ * that had been submitted when it was recorded, by whichever thread, so each one that is done puts the second sum right. */
 struct es_timeline {
-    uint64_t open_ns;       /* drawn by open batches */
-    uint64_t closed_ns;     /* of all closed batches that have not ended, the head included */
-    uint64_t head_ns;       /* of the head: the closed batch that ends next; 0 when there is none */
-    uint64_t head_since_ns; /* when the head (or, with none closed, the open batch) began to run */
+    uint64_t settled_ns; /* submitted by all batches that are not open any more */
+    uint64_t run_ns;     /* so much had run … */
+    uint64_t since_ns;   /* … at this time; the device goes on as long as there is something */
+    uint64_t head_ns;    /* so much has run when the closed batch that ends next does; 0: none is closed */
 };
 
-/* How much is queued at `now_ns`. What runs counts down with time, but never below nothing: what stands behind a head
- * that overruns its estimate keeps its full length. */
-uint64_t es_timeline_backlog_ns(const struct es_timeline *timeline, uint64_t now_ns);
+/* How much is queued at `now_ns`, where open batches have submitted `open_ns`. What stands behind a head that overruns its
+ * estimate keeps its full length. */
+uint64_t es_timeline_queued_ns(const struct es_timeline *timeline, uint64_t open_ns, uint64_t now_ns);
 
 /* How long ago the head should have ended; 0 when it should not have yet. */
 uint64_t es_timeline_overdue_ns(const struct es_timeline *timeline, uint64_t now_ns);
 
-/* A batch opens, and may use `drawn_ns`. */
-void es_timeline_open(struct es_timeline *timeline, uint64_t drawn_ns, uint64_t now_ns);
+/* Takes in the time that has passed: what is submitted from now on has not run in it. */
+void es_timeline_look(struct es_timeline *timeline, uint64_t open_ns, uint64_t now_ns);
 
-/* An open batch is given up: nothing of it is queued. */
-void es_timeline_drop(struct es_timeline *timeline, uint64_t drawn_ns);
+/* A batch is closed by a marker that was recorded when `mark_ns` had been submitted. */
+void es_timeline_close(struct es_timeline *timeline, uint64_t mark_ns);
 
-/* An open batch is closed, having used `used_ns`. With nothing closed before it (`head`), it runs since
- * opened_ns or since the end of the one before it, whichever is later. */
-void es_timeline_close(struct es_timeline *timeline, uint64_t drawn_ns, uint64_t used_ns, uint64_t opened_ns, int head);
+/* An open batch that submitted `used_ns` is not open any more: it has been closed, or was waited for and has run. */
+void es_timeline_settle(struct es_timeline *timeline, uint64_t used_ns);
 
-/* The head ended; next_ns is the estimate of the batch that is the head now, 0 when there is none. */
-void es_timeline_end(struct es_timeline *timeline, uint64_t next_ns, uint64_t now_ns);
+/* The head, with this mark, ended; next_ns is the mark of the closed batch that is the head now, 0 when there is none. */
+void es_timeline_end(struct es_timeline *timeline, uint64_t mark_ns, uint64_t next_ns, uint64_t now_ns);
 
 #endif

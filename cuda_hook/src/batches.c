@@ -5,6 +5,7 @@
 #include "closed.h"
 #include "contexts.h"
 #include "gate.h"
+#include "submitted.h"
 #include "symbols.h"
 
 /* A launch comes no earlier before the device is free, unless another's drain takes longer than was foretold. */
@@ -56,6 +57,7 @@ bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, boo
     es_gate.begun = number;
     es_gate.idle_since_ns = 0;
     slot->batch.behind_ns = behind_ns(now_ns);
+    slot->batch.before_ns = es_submitted_ns();
     slot->batch.drawn_ns = drawn_ns;
     slot->batch.opened_ns = now_ns;
     slot->batch.key = 0;
@@ -63,8 +65,7 @@ bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, boo
     slot->batch.alone = false;
     slot->batch.last = false;
     slot->batch.fresh = idle && !timed;
-    slot->left_ns = (int64_t)drawn_ns;
-    es_timeline_open(&es_gate.timeline, drawn_ns, now_ns);
+    __atomic_store_n(&slot->left_ns, (int64_t)drawn_ns, __ATOMIC_RELAXED);
     return timed;
 }
 
@@ -92,62 +93,48 @@ static void clear(struct es_slot *slot)
     if (slot != es_slot_self)
         __atomic_store_n(&slot->word, 0, __ATOMIC_RELAXED);
     slot->batch = (struct es_batch_open){.settled = slot->batch.settled};
+    __atomic_store_n(&slot->left_ns, -1, __ATOMIC_RELAXED);
     es_slot_forget(slot);
 }
 
-static uint64_t used_ns(const struct es_slot *slot)
+/* With the lock held: the batch may use no more without asking. What it has used stays. */
+static void take_back(struct es_slot *slot)
 {
-    /* left_ns goes below zero by the last launch; only an open batch has drawn something. */
-    return slot->batch.opened_ns == 0 ? 0 : (uint64_t)((int64_t)slot->batch.drawn_ns - slot->left_ns);
+    const uint64_t used = es_submitted_in(slot);
+
+    /* That left_ns is one below zero counts as used. */
+    slot->batch.drawn_ns = used - (used != 0);
+    __atomic_store_n(&slot->left_ns, -1, __ATOMIC_RELAXED);
 }
 
 bool es_batch_full(const struct es_slot *slot, uint64_t cap_ns)
 {
-    return slot->batch.alone || used_ns(slot) >= cap_ns / 2;
-}
-
-uint64_t es_batches_queued_ns(uint64_t now_ns)
-{
-    uint64_t queued_ns = es_timeline_backlog_ns(&es_gate.timeline, now_ns);
-
-    for (size_t i = 0; i < es_slots_used(); i++) {
-        const struct es_slot *slot = es_slot_at(i);
-        const int64_t left_ns = slot->batch.opened_ns == 0 ? 0 : __atomic_load_n(&slot->left_ns, __ATOMIC_RELAXED);
-
-        if (left_ns > 0)
-            queued_ns -= (uint64_t)left_ns < queued_ns ? (uint64_t)left_ns : queued_ns;
-    }
-    return queued_ns;
+    return slot->batch.alone || es_submitted_in(slot) >= cap_ns / 2;
 }
 
 void es_batch_extend(struct es_slot *slot, uint64_t drawn_ns)
 {
-    const uint64_t grown_ns = used_ns(slot) + drawn_ns - slot->batch.drawn_ns;
-
-    slot->batch.drawn_ns += grown_ns;
+    slot->batch.drawn_ns = es_submitted_in(slot) + drawn_ns;
     __atomic_store_n(&slot->left_ns, (int64_t)drawn_ns, __ATOMIC_RELAXED);
-    es_gate.timeline.open_ns += grown_ns;
 }
 
 void es_batch_close(struct es_slot *slot, bool foreign)
 {
     struct es_batch_open open;
+    struct es_closed batch;
     CUevent ends[ES_STREAMS];
     uint64_t used, launches;
-    uint64_t late_ns = 0;
-    bool pushed = false;
 
     es_lock_take(&es_gate.lock);
     launches = __atomic_load_n(&slot->launches, __ATOMIC_RELAXED) - slot->batch.settled;
     if (slot->marking || slot->batch.opened_ns == 0 || es_closed_full()) {
         /* Nothing to close; or so much is closed and not done that this batch had better stay open: its thread asks
          * before each launch. */
-        __atomic_store_n(&slot->left_ns, -1, __ATOMIC_RELAXED);
+        take_back(slot);
         es_lock_give(&es_gate.lock);
         return;
     }
     if (launches == 0) {
-        es_timeline_drop(&es_gate.timeline, slot->batch.drawn_ns);
         es_closed_give(slot->batch.start_context, slot->batch.start);
         if (slot->batch.alone)
             es_costs_find(&es_gate.costs, slot->batch.key)->pending_since_ns = 0;
@@ -157,46 +144,42 @@ void es_batch_close(struct es_slot *slot, bool foreign)
     }
     slot->marking = true;
     open = slot->batch;
-    used = used_ns(slot);
-    if (es_batches_queued_ns(es_now_ns()) == 0)
-        late_ns = es_now_ns();
+    used = es_submitted_in(slot);
+    batch = (struct es_closed){
+        .start = open.start,
+        .context = -1,
+        .start_context = open.start_context,
+        .work = {
+            .cost_ns = used,
+            .opened_ns = open.opened_ns,
+            .before_ns = open.before_ns,
+            .mark_ns = es_submitted_ns(),
+            .alone_ns = es_closed_count() == 0 ? es_now_ns() : 0,
+            .behind_ns = open.behind_ns,
+            .fresh = open.fresh,
+        },
+        .key = open.shared || (open.streams & (open.streams - 1)) != 0 ? 0 : open.key,
+        .launches = launches,
+    };
     es_lock_give(&es_gate.lock);
 
     for (int i = 0; i < ES_STREAMS; i++)
         ends[i] = (open.streams >> i & 1) != 0 ? es_marker_record(i, foreign) : NULL;
 
     es_lock_take(&es_gate.lock);
-    es_timeline_close(&es_gate.timeline, open.drawn_ns, used, open.opened_ns, es_closed_count() == 0);
     for (int i = 0; i < ES_STREAMS; i++) {
         if (ends[i] == NULL)
             continue;
+        batch.end = ends[i];
+        batch.context = es_stream_context(i);
+        es_closed_push(batch);
         /* The first stands for the batch; it has ended when the others have too. */
-        es_closed_push((struct es_closed){
-            .start = pushed ? NULL : open.start,
-            .behind_ns = open.behind_ns,
-            .end = ends[i],
-            .context = es_stream_context(i),
-            .start_context = open.start_context,
-            .cost_ns = pushed ? 0 : used,
-            .opened_ns = open.opened_ns,
-            .key = open.shared || (open.streams & (open.streams - 1)) != 0 ? 0 : open.key,
-            .launches = launches,
-            .fresh = open.fresh,
-            .late_ns = late_ns,
-        });
-        pushed = true;
+        batch.start = NULL;
+        batch.work.cost_ns = 0;
     }
-    if (!pushed) {
-        es_closed_push((struct es_closed){
-            .start = open.start,
-            .context = -1,
-            .start_context = open.start_context,
-            .cost_ns = used,
-            .opened_ns = open.opened_ns,
-            .key = open.key,
-            .launches = launches,
-        });
-    }
+    if (batch.end == NULL)
+        es_closed_push(batch);
+    es_timeline_settle(&es_gate.timeline, used);
     slot->batch.settled += launches;
     slot->marking = false;
     clear(slot);
@@ -219,15 +202,26 @@ bool es_batches_close_all(void)
     return all;
 }
 
+bool es_batches_open(void)
+{
+    for (size_t i = 0; i < es_slots_used(); i++) {
+        const struct es_slot *slot = es_slot_at(i);
+
+        if (!slot->marking && __atomic_load_n(&slot->launches, __ATOMIC_RELAXED) != slot->batch.settled)
+            return true;
+    }
+    return false;
+}
+
 void es_batch_waited(struct es_slot *slot, uint64_t streams)
 {
     bool collect;
 
     es_lock_take(&es_gate.lock);
     if (slot->batch.opened_ns != 0 && !slot->marking && (slot->batch.streams & ~streams) == 0) {
-        const uint64_t used = used_ns(slot);
+        const uint64_t used = es_submitted_in(slot);
 
-        es_timeline_drop(&es_gate.timeline, slot->batch.drawn_ns);
+        es_timeline_settle(&es_gate.timeline, used);
         es_gate.gpu_ns += used;
         es_gate.burst_ns = (uint64_t)((int64_t)es_gate.burst_ns + ((int64_t)used - (int64_t)es_gate.burst_ns) / 8);
         es_closed_give(slot->batch.start_context, slot->batch.start);

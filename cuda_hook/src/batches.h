@@ -17,10 +17,6 @@ bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, boo
 /* The first launch after a start has returned. The device stood idle between the two for as long as the host took. */
 void es_batch_started(struct es_slot *slot);
 
-/* How much GPU time of what was submitted is still to run, as far as is known: the backlog without what open batches may
- * still use. With the lock held. */
-uint64_t es_batches_queued_ns(uint64_t now_ns);
-
 /* The open batch may use drawn_ns more, beyond what it has used. With the lock held. */
 void es_batch_extend(struct es_slot *slot, uint64_t drawn_ns);
 
@@ -37,6 +33,9 @@ void es_batch_close(struct es_slot *slot, bool foreign);
 
 /* The same of all threads, while the gate is shut: false when some are within the driver, and theirs stayed open. */
 bool es_batches_close_all(void);
+
+/* Has any thread submitted what no marker ends yet? With the lock held. */
+bool es_batches_open(void);
 
 /* A wait of the thread returned, so that all it submitted to these streams is done: its open batch ends without a marker
  * when it touched no others. */

@@ -10,13 +10,10 @@ static bool collecting; /* atomic: one thread at a time asks the driver about th
 static CUevent awaited; /* the helper sleeps on this marker, which must not be used anew meanwhile */
 static int spent_context; /* … and it would have gone back to the pool of this context; -1: not yet */
 
-/* The latest end that was seen, from which the next batch of its context is counted. Who waits for a marker wakes late,
- * but the markers themselves tell how long one was after the other: so the host's time of an end is the earliest that
- * agrees with what was seen since. It may creep, by a thousandth, as elapsed times are rounded. */
-enum { CREEP_SHIFT = 10, AT_ONCE_NS = 2 * 1000 * 1000 };
+/* The latest end that was counted, from which the next batch of its context is. */
 static CUevent latest;
 static int latest_context = -1;
-static uint64_t latest_ended_ns;
+static struct es_counted counted;
 
 void es_closed_give(int context, CUevent event)
 {
@@ -30,63 +27,52 @@ void es_closed_push(struct es_closed batch)
 {
     queue[(first + count) % ES_CLOSED] = batch;
     count++;
+    es_timeline_close(&es_gate.timeline, batch.work.mark_ns);
 }
 
 static bool ended(const struct es_closed *batch, uint64_t now_ns)
 {
     if (batch->end == NULL)
-        return now_ns >= batch->opened_ns + batch->cost_ns;
+        return now_ns >= batch->work.opened_ns + batch->work.cost_ns;
     /* An error is an end too: a kernel that failed, a context that is gone. It is the program that must hear of it. */
     return ES_DRIVER(cuEventQuery)(batch->end) != CUDA_ERROR_NOT_READY;
 }
 
-/* With the lock held: the head has ended, and took `ns` (negative: unknown), `after_ns` after the latest (negative: before
- * it, or unknown). */
-static void account(struct es_closed *batch, int64_t ns, bool measured, int64_t after_ns, uint64_t now_ns)
+/* With the lock held: the head has ended. */
+static void account(const struct es_closed *batch, const struct es_spent *spent, uint64_t now_ns)
 {
-    const bool behind = measured && ns < 0; /* it ended before one that was counted already: another stream's */
-    uint64_t ended_ns = now_ns;
-    bool idle;
-
-    if (after_ns >= 0 && latest_ended_ns + (uint64_t)(after_ns + (after_ns >> CREEP_SHIFT)) < now_ns)
-        ended_ns = latest_ended_ns + (uint64_t)(after_ns + (after_ns >> CREEP_SHIFT));
-
-    /* The marker was done as soon as it was recorded: the device had been idle. */
-    idle = batch->late_ns != 0 && ended_ns < batch->late_ns + AT_ONCE_NS;
-    if (!measured || (idle && ns > (int64_t)batch->cost_ns))
-        es_gate.gpu_ns += batch->cost_ns;
-    else if (ns > 0)
-        es_gate.gpu_ns += (uint64_t)ns;
-    if (batch->key != 0 && measured && ns >= 0 && !idle)
-        es_costs_learn(&es_gate.costs, batch->key, (uint64_t)ns / batch->launches);
+    es_gate.gpu_ns += spent->gpu_ns;
+    if (batch->key != 0 && spent->teaches)
+        es_costs_learn(&es_gate.costs, batch->key, spent->own_ns / batch->launches);
     else if (batch->key != 0)
         es_costs_find(&es_gate.costs, batch->key)->pending_since_ns = 0;
-    if (batch->start != NULL && measured)
-        es_gate.burst_ns = (uint64_t)((int64_t)es_gate.burst_ns + (ns - (int64_t)es_gate.burst_ns) / 8);
+    if (batch->start != NULL && spent->measured)
+        es_gate.burst_ns = (uint64_t)((int64_t)es_gate.burst_ns + ((int64_t)spent->gpu_ns - (int64_t)es_gate.burst_ns) / 8);
     es_closed_give(batch->start_context, batch->start);
-    if (behind || batch->end == NULL) {
+    if (spent->behind || batch->end == NULL) {
         es_closed_give(batch->context, batch->end);
     } else {
         es_closed_give(latest_context, latest);
         latest = batch->end;
         latest_context = batch->context;
-        latest_ended_ns = ended_ns;
+        counted.ended_ns = spent->ended_ns;
     }
+    if (batch->work.mark_ns > counted.mark_ns)
+        counted.mark_ns = batch->work.mark_ns;
     first = (first + 1) % ES_CLOSED;
     count--;
-    es_timeline_end(&es_gate.timeline, count > 0 ? queue[first].cost_ns : 0, ended_ns);
+    es_timeline_end(&es_gate.timeline, batch->work.mark_ns, count > 0 ? queue[first].work.mark_ns : 0, spent->ended_ns);
     es_gate_hint(now_ns);
 }
 
-/* The time from one marker to another; false, and *ns as it was, when the driver does not say. */
-static bool elapsed(CUevent from, CUevent to, int64_t *ns)
+/* The time from one marker to another. */
+static int64_t elapsed_ns(CUevent from, CUevent to)
 {
     float ms = 0;
 
     if (from == NULL || ES_DRIVER(cuEventElapsedTime)(&ms, from, to) != CUDA_SUCCESS)
-        return false;
-    *ns = (int64_t)((double)ms * 1e6);
-    return true;
+        return ES_UNTOLD;
+    return (int64_t)((double)ms * 1e6);
 }
 
 void es_closed_collect(void)
@@ -102,11 +88,11 @@ void es_closed_collect(void)
     quiet = es_quiet_begin();
     for (;;) {
         const uint64_t now_ns = es_now_ns();
+        int64_t start_ns = ES_UNTOLD, after_ns = ES_UNTOLD;
         struct es_closed head;
-        CUevent from = NULL, before = NULL;
-        uint64_t ended_before_ns = 0;
-        bool held = false, measured = false, over;
-        int64_t ns = -1, after_ns = -1;
+        struct es_spent spent;
+        CUevent before;
+        bool held = false, over;
 
         es_lock_take(&es_gate.lock);
         if (count == 0) {
@@ -114,36 +100,24 @@ void es_closed_collect(void)
             break;
         }
         head = queue[first];
-        if (head.end != NULL) {
+        if (head.end != NULL)
             held = es_context_hold(head.context);
-            if (latest_context == head.context) {
-                before = latest;
-                ended_before_ns = latest_ended_ns;
-            }
-            if (head.start != NULL && head.start_context == head.context)
-                from = head.start;
-            else if (!head.fresh)
-                from = before;
-        }
+        before = latest_context == head.context ? latest : NULL;
         es_lock_give(&es_gate.lock);
 
         over = head.end != NULL && !held; /* the context ended, and with it the marker */
         if (!over)
             over = ended(&head, now_ns);
         if (over && held) {
-            measured = elapsed(from, head.end, &ns);
-            (void)elapsed(before, head.end, &after_ns);
-            /* From its start, or from the end of what ran before it, though not from before it was there. */
-            if (measured && from == head.start)
-                ns -= (int64_t)head.behind_ns < ns ? (int64_t)head.behind_ns : ns;
-            else if (measured && head.opened_ns > ended_before_ns)
-                ns -= (int64_t)(head.opened_ns - ended_before_ns) < ns ? (int64_t)(head.opened_ns - ended_before_ns) : ns;
+            start_ns = head.start_context == head.context ? elapsed_ns(head.start, head.end) : ES_UNTOLD;
+            after_ns = elapsed_ns(before, head.end);
         }
         es_lock_take(&es_gate.lock);
         if (held)
             es_context_drop(head.context);
         if (over) {
-            account(&queue[first], ns, measured, after_ns, now_ns);
+            spent = es_spent_by(&head.work, &counted, start_ns, after_ns, now_ns);
+            account(&queue[first], &spent, now_ns);
             progress = true;
         }
         es_lock_give(&es_gate.lock);
@@ -191,7 +165,7 @@ bool es_closed_await(void)
         es_lock_give(&es_gate.lock);
     } else if (head.end == NULL) {
         const uint64_t now_ns = es_now_ns();
-        const uint64_t end_ns = head.opened_ns + head.cost_ns;
+        const uint64_t end_ns = head.work.opened_ns + head.work.cost_ns;
         const uint32_t seen = __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE);
 
         if (end_ns > now_ns)
@@ -233,4 +207,5 @@ void es_closed_reset(void)
     collecting = false;
     awaited = latest = NULL;
     latest_context = -1;
+    counted = (struct es_counted){0};
 }

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/spent.h"
 #include "driver_api.h"
 
 enum { ES_CLOSED = 256 };
@@ -11,15 +12,11 @@ enum { ES_CLOSED = 256 };
 /* A batch of launches that is closed and has not ended, as far as is known. */
 struct es_closed {
     CUevent start; /* where its burst began, or NULL: it follows the one before */
-    uint64_t behind_ns; /* of the time since the start, what was others' */
     CUevent end;   /* NULL: no marker could be had, it ends by its estimate */
     int context, start_context;
-    uint64_t cost_ns; /* estimate */
-    uint64_t opened_ns;
+    struct es_work work;
     uint64_t key; /* 0: of several functions, teaches nothing */
     uint64_t launches;
-    bool fresh; /* began on an idle device at an unknown time: count the estimate */
-    uint64_t late_ns; /* when it was closed, if all should have ended before; else 0 */
 };
 
 /* Closes one: it stands behind the others. With the lock held, and less than ES_CLOSED there. */

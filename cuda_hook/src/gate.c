@@ -11,6 +11,7 @@
 #include "life.h"
 #include "queue.h"
 #include "session.h"
+#include "submitted.h"
 #include "symbols.h"
 
 enum {
@@ -86,7 +87,8 @@ void es_gate_hint(uint64_t now_ns)
 
     if (es_gate.hint == NULL)
         return;
-    backlog_ns = es_timeline_backlog_ns(&es_gate.timeline, now_ns);
+    /* Until the next word of this, also what may still be submitted meanwhile. */
+    backlog_ns = es_queued_ns(now_ns) + es_unspent(es_gate_load(es_gate.page)).ns;
     __atomic_store_n(&es_gate.hint->backlog_ns, backlog_ns, __ATOMIC_RELAXED);
     /* The manager reads it as it calls the grant back. What is found out after that it is told by a record. */
     if ((es_gate_load(es_gate.page) & ES_GATE_HELD) != 0)

@@ -13,6 +13,7 @@
 #include "log.h"
 #include "objects.h"
 #include "session.h"
+#include "submitted.h"
 
 enum {
     STACK_BYTES = 512 * 1024,      /* the driver's calls want some; only what is touched is there */
@@ -71,8 +72,8 @@ static bool release(uint32_t number, bool foretold)
 static void foretell(uint32_t number, uint64_t *told_ns)
 {
     const uint64_t now_ns = es_now_ns();
-    const uint64_t backlog_ns = es_timeline_backlog_ns(&es_gate.timeline, now_ns);
-    const uint64_t end_ns = now_ns + backlog_ns + (uint64_t)es_gate.end_error_ns;
+    const uint64_t queued_ns = es_queued_ns(now_ns);
+    const uint64_t end_ns = now_ns + queued_ns + (uint64_t)es_gate.end_error_ns;
     const bool moved = end_ns + FORETELL_SOONER_NS < *told_ns || end_ns > *told_ns + FORETELL_LATER_NS;
     struct es_draining record = {{ES_DRAINING, sizeof(record), number}, end_ns, 0};
 
@@ -208,6 +209,21 @@ static void report(struct look *look, uint32_t number, uint64_t now_ns)
     es_lock_give(&es_gate.lock);
 }
 
+/* Closes what threads have open; false when nothing is, or the gate is shut already. */
+static bool close_open(void)
+{
+    bool open;
+
+    es_lock_take(&es_gate.lock);
+    open = es_batches_open();
+    es_lock_give(&es_gate.lock);
+    if (!open || !es_gate_pause())
+        return false;
+    (void)es_batches_close_all();
+    es_gate_resume();
+    return true;
+}
+
 /* One look while a grant is held; returns how long to sleep. */
 static uint64_t look_around(struct look *look, uint32_t word)
 {
@@ -217,10 +233,12 @@ static uint64_t look_around(struct look *look, uint32_t word)
     const uint64_t launches = es_launches();
     uint64_t idle_end_ns, queued_ns, sleep_ns = period_ns;
     uint32_t closed;
-    bool drained, arriving, open = false;
+    bool drained, arriving, open;
 
     report(look, es_gate_number(word), now_ns);
-    if (__atomic_load_n(&es_gate.backlog_waiters, __ATOMIC_SEQ_CST) != 0 && es_closed_await())
+    /* Of what no marker ends only the estimate says when those who wait may go on. */
+    if (__atomic_load_n(&es_gate.backlog_waiters, __ATOMIC_SEQ_CST) != 0 &&
+        (es_closed_await() || (close_open() && es_closed_await())))
         return 0;
     es_lock_take(&es_gate.lock);
     /* Who is on its way to submit will: it neither thinks nor is it done. */
@@ -230,9 +248,8 @@ static uint64_t look_around(struct look *look, uint32_t word)
         es_gate.idle_since_ns = now_ns;
     idle_end_ns = es_gate.idle_since_ns + patience_ns(contended);
     closed = es_closed_count();
-    queued_ns = es_batches_queued_ns(now_ns);
-    for (size_t i = 0; i < es_slots_used() && !open; i++)
-        open = __atomic_load_n(&es_slot_at(i)->launches, __ATOMIC_RELAXED) != es_slot_at(i)->batch.settled;
+    queued_ns = es_queued_ns(now_ns);
+    open = es_batches_open();
     es_lock_give(&es_gate.lock);
     if (drained) {
         if (!arriving && now_ns < idle_end_ns)
@@ -252,10 +269,7 @@ static uint64_t look_around(struct look *look, uint32_t word)
     if (closed > 0 && (!open || launches == look->launches))
         es_closed_collect();
     /* Nothing was submitted for a while, but something is queued since the last marker. */
-    if (sleep_ns == period_ns && launches == look->launches && now_ns - look->at_ns >= period_ns && open &&
-        es_gate_pause()) {
-        (void)es_batches_close_all();
-        es_gate_resume();
+    if (sleep_ns == period_ns && launches == look->launches && now_ns - look->at_ns >= period_ns && close_open()) {
         look->at_ns = now_ns;
         return contended ? 0 : period_ns;
     }

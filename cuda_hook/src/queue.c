@@ -6,6 +6,11 @@
 #include "gate.h"
 #include "helper.h"
 #include "log.h"
+#include "submitted.h"
+
+/* The n-th thread that holds what it has not used yet may draw at least an 8n-th of what is free: the others may never use
+ * theirs. So n threads hold at most 1 + (1/2 + … + 1/n) / 8 times the cap between them: 1.5 times it where they are 64. */
+enum { LEAST_PART = 8 };
 
 enum { PLACE_LOOK_NS = 50 * 1000 }; /* where threads within the driver hold all places: how soon one is noticed */
 
@@ -63,32 +68,36 @@ static struct room room_now(uint32_t word, uint64_t cost_ns, uint64_t now_ns)
 }
 
 /* For how long so much is too much. The level sinks at half of the cap's pace, three quarters, where it is half the cap. */
-static uint64_t wait_for_level_ns(const struct room *room, uint64_t backlog_ns)
+static uint64_t wait_for_level_ns(const struct room *room, uint64_t queued_ns)
 {
-    const uint64_t over_ns = backlog_ns - room->level_ns;
+    const uint64_t over_ns = queued_ns - room->level_ns;
     const uint64_t meet_ns = room->level_ns == room->cap_ns ? 4 * over_ns : over_ns * 8 / 5;
 
-    return meet_ns < backlog_ns - room->floor_ns ? meet_ns : backlog_ns - room->floor_ns;
+    return meet_ns < queued_ns - room->floor_ns ? meet_ns : queued_ns - room->floor_ns;
 }
 
 /* With the lock held: how much the thread may draw for a submission of this cost, or for how long it has to wait first
- * (then *wait_ns is not 0). */
-static uint64_t draw(const struct room *room, uint64_t cost_ns, const struct es_cost *cost, uint64_t now_ns, uint64_t *wait_ns)
+ * (then *wait_ns is not 0). Only what is queued makes it wait; what others may still submit makes its part smaller. */
+static uint64_t draw(const struct room *room, uint64_t cost_ns, const struct es_cost *cost, uint32_t word, uint64_t now_ns,
+                     uint64_t *wait_ns)
 {
-    const uint64_t backlog_ns = es_timeline_backlog_ns(&es_gate.timeline, now_ns);
+    const uint64_t queued_ns = es_queued_ns(now_ns);
     const uint64_t overdue_ns = es_timeline_overdue_ns(&es_gate.timeline, now_ns);
+    const uint64_t free_ns = queued_ns < room->cap_ns ? room->cap_ns - queued_ns : 0;
+    const struct es_unspent others = es_unspent(word);
+    const uint64_t least_ns = free_ns / LEAST_PART / (others.threads + 1);
 
     *wait_ns = 0;
     if (cost->samples == 0 && cost->pending_since_ns != 0 && now_ns < cost->pending_since_ns + ES_UNKNOWN_NS) {
         *wait_ns = cost->pending_since_ns + ES_UNKNOWN_NS - now_ns;
-    } else if (backlog_ns > room->level_ns && overdue_ns <= ES_OVERDUE_NS) {
-        *wait_ns = overdue_ns > 0 ? ES_OVERDUE_NS - overdue_ns + 1 : wait_for_level_ns(room, backlog_ns);
-    } else if (backlog_ns > room->level_ns) {
+    } else if (queued_ns > room->level_ns && overdue_ns <= ES_OVERDUE_NS) {
+        *wait_ns = overdue_ns > 0 ? ES_OVERDUE_NS - overdue_ns + 1 : wait_for_level_ns(room, queued_ns);
+    } else if (queued_ns > room->level_ns) {
         /* The cap delays, it does not block: what runs may wait for what comes. */
         *wait_ns = wait_for_turn_ns(cost_ns, now_ns);
         return 0;
     }
-    return backlog_ns < room->cap_ns ? room->cap_ns - backlog_ns : 0;
+    return others.ns + least_ns < free_ns ? free_ns - others.ns : least_ns;
 }
 
 /* Waits for a closed batch to end, at most wait_ns; `seen` was read under the lock. */
@@ -121,7 +130,7 @@ bool es_queue_give_up(struct es_patience *patience, uint64_t key)
     } else if (es_closed_full()) {
         /* Until there is room for a batch, a quarter of all. Not woken as each marker is done: that may be every few
          * microseconds. */
-        wait_ns = es_batches_queued_ns(now_ns) / (ES_CLOSED / ES_STREAMS);
+        wait_ns = es_queued_ns(now_ns) / (ES_CLOSED / ES_STREAMS);
         if (wait_ns < PLACE_LOOK_NS)
             wait_ns = PLACE_LOOK_NS;
         if (wait_ns > ES_OVERDUE_NS - waited_ns)
@@ -159,7 +168,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     more = open && slot->left_ns < 0 && !alone && !es_batch_full(slot, room.cap_ns);
     if (more || !open) {
         /* Also while nobody shares: a manager that comes back finds no more queued than it would have let be. */
-        drawn_ns = draw(&room, cost_ns, cost, now_ns, &wait_ns);
+        drawn_ns = draw(&room, cost_ns, cost, word, now_ns, &wait_ns);
     } else if ((slot->left_ns < 0 || alone) && slot->launches != slot->batch.settled && !slot->marking) {
         if (!es_closed_full()) {
             es_lock_give(&es_gate.lock);

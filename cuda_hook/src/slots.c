@@ -108,7 +108,6 @@ size_t es_slots_used(void)
 
 void es_slot_forget(struct es_slot *slot)
 {
-    __atomic_store_n(&slot->left_ns, -1, __ATOMIC_RELAXED);
     for (int i = 0; i < ES_PASSES; i++)
         __atomic_store_n(&slot->passes[i].key, 0, __ATOMIC_RELAXED);
 }

@@ -28,6 +28,7 @@ struct es_batch_open {
     uint64_t streams;   /* set of es_streams that it touched */
     uint64_t drawn_ns;  /* of the queue's cap; 0 when no batch is open */
     uint64_t opened_ns;
+    uint64_t before_ns; /* what had been submitted before it (es_timeline) */
     uint64_t key;       /* of its first launch */
     CUevent start;      /* recorded before its first launch, or NULL */
     uint64_t started_ns; /* when that was done, until the launch has followed; 0: it has, or there is none */

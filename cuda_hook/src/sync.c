@@ -9,6 +9,7 @@
 #include "pools.h"
 #include "life.h"
 #include "streams.h"
+#include "submitted.h"
 #include "symbols.h"
 #include "wrappers.h"
 
@@ -42,8 +43,7 @@ static void waiting(void)
         return;
     es_lock_take(&es_gate.lock);
     mark = slot->launches != slot->batch.settled &&
-           (slot->batch.start != NULL || leaves_after(slot) ||
-            (int64_t)slot->batch.drawn_ns - slot->left_ns > (int64_t)ES_MS);
+           (slot->batch.start != NULL || leaves_after(slot) || es_submitted_in(slot) > ES_MS);
     es_lock_give(&es_gate.lock);
     if (mark)
         es_batch_close(slot, false);

@@ -11,6 +11,7 @@
 #include "core/gate_page.h"
 #include "core/lock.h"
 #include "core/record.h"
+#include "core/spent.h"
 #include "core/timeline.h"
 
 static int failures;
@@ -139,25 +140,174 @@ static void a_timeline_counts_down(void)
 {
     struct es_timeline line = {0};
 
-    CHECK(es_timeline_backlog_ns(&line, 100) == 0);
-    es_timeline_open(&line, 500, 100);
-    CHECK(es_timeline_backlog_ns(&line, 100) == 500 && es_timeline_backlog_ns(&line, 300) == 300);
-    CHECK(es_timeline_backlog_ns(&line, 100000) == 0 && es_timeline_overdue_ns(&line, 100000) == 0);
-    es_timeline_close(&line, 500, 200, 100, 1);
-    CHECK(es_timeline_backlog_ns(&line, 100) == 200 && es_timeline_backlog_ns(&line, 350) == 0);
-    CHECK(es_timeline_overdue_ns(&line, 350) == 50);
-    es_timeline_open(&line, 1000, 350);
-    es_timeline_close(&line, 1000, 1000, 350, 0);
+    CHECK(es_timeline_queued_ns(&line, 0, 100) == 0);
+    /* A batch is opened at 100 and submits 500 at once. */
+    es_timeline_look(&line, 0, 100);
+    CHECK(es_timeline_queued_ns(&line, 500, 100) == 500 && es_timeline_queued_ns(&line, 500, 300) == 300);
+    CHECK(es_timeline_queued_ns(&line, 500, 100000) == 0 && es_timeline_overdue_ns(&line, 100000) == 0);
+    es_timeline_close(&line, 500);
+    es_timeline_settle(&line, 500);
+    CHECK(es_timeline_queued_ns(&line, 0, 100) == 500 && es_timeline_queued_ns(&line, 0, 650) == 0);
+    CHECK(es_timeline_overdue_ns(&line, 600) == 0 && es_timeline_overdue_ns(&line, 650) == 50);
     /* What stands behind an overdue head keeps its length. */
-    CHECK(es_timeline_backlog_ns(&line, 5000) == 1000);
-    es_timeline_end(&line, 1000, 5000);
-    CHECK(es_timeline_backlog_ns(&line, 5000) == 1000 && es_timeline_backlog_ns(&line, 5400) == 600);
-    es_timeline_end(&line, 0, 6000);
-    CHECK(es_timeline_backlog_ns(&line, 6000) == 0 && es_timeline_overdue_ns(&line, 9000) == 0);
-    es_timeline_open(&line, 70, 6000);
-    es_timeline_drop(&line, 70);
-    es_timeline_drop(&line, 70);
-    CHECK(es_timeline_backlog_ns(&line, 6000) == 0);
+    es_timeline_close(&line, 1500);
+    es_timeline_settle(&line, 1000);
+    CHECK(es_timeline_queued_ns(&line, 0, 5000) == 1000 && es_timeline_queued_ns(&line, 70, 5000) == 1070);
+    es_timeline_end(&line, 500, 1500, 5000);
+    CHECK(es_timeline_queued_ns(&line, 0, 5000) == 1000 && es_timeline_queued_ns(&line, 0, 5400) == 600);
+    es_timeline_end(&line, 1500, 0, 6000);
+    CHECK(es_timeline_queued_ns(&line, 0, 6000) == 0 && es_timeline_overdue_ns(&line, 9000) == 0);
+}
+
+static void a_timeline_credits_no_time_to_what_came_after_it(void)
+{
+    struct es_timeline line = {0};
+
+    /* 80 are submitted and run; nobody submits until 1000; then 300 come. */
+    es_timeline_look(&line, 0, 0);
+    es_timeline_look(&line, 80, 1000);
+    CHECK(es_timeline_queued_ns(&line, 380, 1000) == 300 && es_timeline_queued_ns(&line, 380, 1100) == 200);
+    /* Waited for at 1500, so all has run, whatever the estimate said. */
+    es_timeline_settle(&line, 5000);
+    CHECK(es_timeline_queued_ns(&line, 0, 1500) == 0);
+    es_timeline_look(&line, 0, 1500);
+    CHECK(es_timeline_queued_ns(&line, 60, 1500) == 60);
+    /* Closed where nothing else is: what was waited for before stays run. */
+    es_timeline_settle(&line, 700);
+    es_timeline_close(&line, 5760);
+    es_timeline_settle(&line, 60);
+    CHECK(es_timeline_queued_ns(&line, 0, 1500) == 60);
+}
+
+/* Two threads launch in turn: what one has open and has run is not queued, however often the other's batches end. */
+static void a_timeline_counts_a_sleeping_threads_work_once(void)
+{
+    struct es_timeline line = {0};
+    uint64_t now_ns = 1000, other_ns = 80;
+
+    es_timeline_look(&line, 0, 0);
+    for (int i = 0; i < 10; i++) {
+        es_timeline_look(&line, other_ns, now_ns);
+        CHECK(es_timeline_queued_ns(&line, other_ns, now_ns) == 0);
+        CHECK(es_timeline_queued_ns(&line, other_ns + 20, now_ns) == 20);
+        es_timeline_close(&line, line.settled_ns + other_ns + 20);
+        es_timeline_settle(&line, 20);
+        es_timeline_end(&line, line.settled_ns + other_ns, 0, now_ns + 20);
+        CHECK(es_timeline_queued_ns(&line, other_ns, now_ns + 20) == 0);
+        now_ns += 50;
+    }
+    /* A marker is done: so is what the other thread had submitted when it was recorded, and no more. */
+    es_timeline_close(&line, line.settled_ns + other_ns);
+    other_ns += 400;
+    es_timeline_end(&line, line.head_ns, 0, now_ns);
+    CHECK(es_timeline_queued_ns(&line, other_ns, now_ns) == 400);
+    /* Given up without a launch: nothing of it is queued, and what comes next is counted from there. */
+    CHECK(es_timeline_queued_ns(&line, 0, now_ns) == 0);
+    es_timeline_look(&line, 0, now_ns);
+    CHECK(es_timeline_queued_ns(&line, 30, now_ns) == 30);
+}
+
+static void a_batch_alone_counts_what_its_markers_say(void)
+{
+    /* Until 2,000 all that was submitted, 700, was counted. */
+    const struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
+    struct es_work work = {.cost_ns = 300, .opened_ns = 5000, .before_ns = 700, .mark_ns = 1000, .behind_ns = 20, .fresh = true};
+    struct es_spent spent = es_spent_by(&work, &latest, ES_UNTOLD, 3500, 5600);
+
+    /* It began at a time that nobody knows: the estimate. */
+    CHECK(!spent.measured && !spent.teaches && spent.gpu_ns == 300 && spent.ended_ns == 5503);
+    /* It was started. */
+    work.fresh = false;
+    spent = es_spent_by(&work, &latest, 320, 3500, 5600);
+    CHECK(spent.measured && spent.teaches && spent.gpu_ns == 300 && spent.own_ns == 300);
+    /* It followed another, though later than that ended; and at once. */
+    spent = es_spent_by(&work, &latest, ES_UNTOLD, 3400, 5600);
+    CHECK(spent.measured && spent.teaches && spent.gpu_ns == 400 && spent.own_ns == 400);
+    work.opened_ns = 1500;
+    spent = es_spent_by(&work, &latest, ES_UNTOLD, 450, 5600);
+    CHECK(spent.gpu_ns == 450 && spent.own_ns == 450 && spent.ended_ns == 2450);
+    /* It ended before what was counted: in another stream. */
+    spent = es_spent_by(&work, &latest, ES_UNTOLD, -50, 5600);
+    CHECK(spent.behind && !spent.teaches && spent.gpu_ns == 0 && spent.ended_ns == 5600);
+    /* The driver says nothing. */
+    spent = es_spent_by(&work, &latest, ES_UNTOLD, ES_UNTOLD, 5600);
+    CHECK(!spent.measured && !spent.teaches && spent.gpu_ns == 300);
+}
+
+static void a_burst_that_the_host_could_not_keep_up_with_counts_its_estimate(void)
+{
+    const struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
+    struct es_work work = {.cost_ns = 300, .opened_ns = 5000, .before_ns = 700, .mark_ns = 1000, .alone_ns = 6000};
+    struct es_spent spent = es_spent_by(&work, &latest, 1010, 4010, 6100);
+
+    CHECK(spent.gpu_ns == 300 && !spent.teaches);
+    /* Closed as soon as that, it may have been running all the time; and where it ended long after that, it was. */
+    work.alone_ns = 5200;
+    spent = es_spent_by(&work, &latest, 1010, 4010, 6100);
+    CHECK(spent.gpu_ns == 1010 && spent.teaches);
+    work.alone_ns = 6000;
+    spent = es_spent_by(&work, &latest, 5000000, 5003000, 5010000);
+    CHECK(spent.gpu_ns == 5000000 && spent.teaches);
+}
+
+static void batches_of_two_threads_are_counted_once(void)
+{
+    /* Both are opened on an idle device, submit 140 and 100, and are closed one after the other: the first marker comes
+     * after all of both. */
+    struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
+    struct es_work first = {.cost_ns = 140, .opened_ns = 5000, .before_ns = 700, .mark_ns = 940, .fresh = true};
+    struct es_work second = {.cost_ns = 100, .opened_ns = 5001, .before_ns = 700, .mark_ns = 940};
+    struct es_spent spent = es_spent_by(&first, &latest, ES_UNTOLD, 3240, 5300);
+
+    CHECK(spent.gpu_ns == 240 && !spent.teaches);
+    latest = (struct es_counted){.ended_ns = 5240, .mark_ns = 940};
+    spent = es_spent_by(&second, &latest, ES_UNTOLD, 0, 5300);
+    CHECK(spent.gpu_ns == 0 && !spent.teaches);
+    /* Also where it has a start of its own, from before the first one's end. */
+    spent = es_spent_by(&second, &latest, 240, 0, 5300);
+    CHECK(spent.gpu_ns == 0 && !spent.teaches);
+    /* Measured, the first learns its part of the time that both took: all were twice as long as estimated. */
+    latest = (struct es_counted){.ended_ns = 2000, .mark_ns = 700};
+    first.fresh = false;
+    spent = es_spent_by(&first, &latest, 480, 3480, 5600);
+    CHECK(spent.gpu_ns == 480 && spent.teaches && spent.own_ns == 280);
+}
+
+/* A device that is always busy, any number of threads whose batches are opened and closed at any time: what is counted is
+ * the time that it took. */
+static void what_a_busy_device_ran_is_counted_to_the_nanosecond(void)
+{
+    enum { THREADS = 5 };
+    struct es_counted latest = {.ended_ns = 1000, .mark_ns = 0};
+    struct es_work open[THREADS] = {{0}};
+    uint64_t submitted_ns = 0, ran_ns = 0, counted_ns = 0;
+    uint32_t state = 1;
+
+    for (int i = 0; i < 100000; i++) {
+        const uint64_t cost_ns = 500 + ((state = state * 1664525 + 1013904223) >> 20);
+        struct es_work *work = &open[(state = state * 1664525 + 1013904223) % THREADS];
+
+        if (work->cost_ns == 0)
+            *work = (struct es_work){.opened_ns = 1000 + ran_ns, .before_ns = submitted_ns};
+        work->cost_ns += cost_ns;
+        submitted_ns += cost_ns;
+        if ((state >> 8) % 4 != 0)
+            continue;
+        /* It ends when all has run that was submitted: one and a half times what was estimated. */
+        work->mark_ns = submitted_ns;
+        {
+            const uint64_t end_ns = submitted_ns + submitted_ns / 2;
+            const struct es_spent spent =
+                es_spent_by(work, &latest, ES_UNTOLD, (int64_t)(end_ns - ran_ns), 1000 + end_ns);
+
+            counted_ns += spent.gpu_ns;
+            CHECK(!spent.teaches || (spent.own_ns >= work->cost_ns && spent.own_ns <= 2 * work->cost_ns));
+            latest = (struct es_counted){.ended_ns = 1000 + end_ns, .mark_ns = submitted_ns};
+            ran_ns = end_ns;
+        }
+        work->cost_ns = 0;
+    }
+    CHECK(counted_ns == ran_ns);
 }
 
 static void blocks_are_found_again(void)
@@ -306,6 +456,12 @@ int main(void)
     words_carry_what_was_put_in();
     costs_are_learnt();
     a_timeline_counts_down();
+    a_timeline_credits_no_time_to_what_came_after_it();
+    a_timeline_counts_a_sleeping_threads_work_once();
+    a_batch_alone_counts_what_its_markers_say();
+    a_burst_that_the_host_could_not_keep_up_with_counts_its_estimate();
+    batches_of_two_threads_are_counted_once();
+    what_a_busy_device_ran_is_counted_to_the_nanosecond();
     blocks_are_found_again();
     configs_are_read();
     a_lock_excludes();

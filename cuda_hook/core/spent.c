@@ -1,0 +1,56 @@
+#include "spent.h"
+
+/* Who waits for a marker wakes late, but the markers themselves tell how long one was after the other: so the host's time
+ * of an end is the earliest that agrees with what was seen since. It may creep, by a thousandth, as elapsed times are
+ * rounded. */
+enum { CREEP_SHIFT = 10, AT_ONCE_NS = 2 * 1000 * 1000 };
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t end_of(const struct es_counted *latest, int64_t after_ns, uint64_t now_ns)
+{
+    uint64_t ended_ns;
+
+    if (after_ns < 0)
+        return now_ns;
+    ended_ns = latest->ended_ns + (uint64_t)(after_ns + (after_ns >> CREEP_SHIFT));
+    return ended_ns < now_ns ? ended_ns : now_ns;
+}
+
+struct es_spent es_spent_by(const struct es_work *work, const struct es_counted *latest, int64_t start_ns, int64_t after_ns,
+                            uint64_t now_ns)
+{
+    /* From its start, or from the latest end where that came later: what ran before it was counted with that. */
+    const bool followed = after_ns != ES_UNTOLD && (start_ns == ES_UNTOLD ? !work->fresh : after_ns < start_ns);
+    const bool started = start_ns != ES_UNTOLD && !followed;
+    /* … though not from before it was there. */
+    const bool later = !started && work->opened_ns > latest->ended_ns;
+    struct es_spent spent = {.ended_ns = end_of(latest, after_ns, now_ns), .measured = started || followed};
+    const uint64_t since_ns = followed && !later ? latest->ended_ns : work->opened_ns;
+    const uint64_t mark_ns = followed && !later ? latest->mark_ns : most(work->before_ns, latest->mark_ns);
+    /* What should have run in that time: all that was submitted, by other threads, too. */
+    const uint64_t span_ns = work->mark_ns > mark_ns ? work->mark_ns - mark_ns : 0;
+    /* It should have ended before its marker was recorded, and that was done at once: the device had been idle. */
+    const bool idle = work->alone_ns >= since_ns + span_ns && spent.ended_ns < work->alone_ns + AT_ONCE_NS;
+    int64_t ns = started ? start_ns : after_ns, apart_ns = 0;
+
+    if (started)
+        apart_ns = (int64_t)work->behind_ns;
+    else if (followed && later)
+        apart_ns = (int64_t)(work->opened_ns - latest->ended_ns);
+    if (apart_ns > 0)
+        ns -= apart_ns < ns ? apart_ns : ns;
+    spent.behind = spent.measured && ns < 0;
+    if (!spent.measured || (idle && ns > (int64_t)span_ns))
+        spent.gpu_ns = span_ns;
+    else if (ns > 0)
+        spent.gpu_ns = (uint64_t)ns;
+    /* Of a batch that had been submitted before the earlier marker nothing is known; of the time, others took their part. */
+    spent.teaches = spent.measured && !idle && ns >= 0 && span_ns >= work->cost_ns && span_ns != 0;
+    if (spent.teaches)
+        spent.own_ns = (uint64_t)((double)ns * (double)work->cost_ns / (double)span_ns);
+    return spent;
+}

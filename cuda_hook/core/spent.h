@@ -1,0 +1,44 @@
+#ifndef EDGESHARE_CORE_SPENT_H
+#define EDGESHARE_CORE_SPENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How much GPU time a batch took that has ended, from the times between its markers and others. Batches of several threads
+ * run in between each other, so what passes between two markers is not the one batch's alone: what ran then is all that had
+ * been submitted between them (the marks, which are sums of es_timeline), and each part of it is counted once. */
+
+#define ES_UNTOLD INT64_MIN /* the driver does not say, or there is no such marker */
+
+/* A batch as it was closed. */
+struct es_work {
+    uint64_t cost_ns;   /* estimate of its own launches */
+    uint64_t opened_ns;
+    uint64_t before_ns; /* what had been submitted when it was opened */
+    uint64_t mark_ns;   /* … and when its marker was recorded */
+    uint64_t alone_ns;  /* when it was closed, if no other was closed and had not ended; else 0 */
+    uint64_t behind_ns; /* for how long after its start the device still ran what others had queued, or stood idle */
+    bool fresh;         /* it began on an idle device, and no start was recorded */
+};
+
+/* The latest end that was counted. */
+struct es_counted {
+    uint64_t ended_ns; /* the host's time */
+    uint64_t mark_ns;  /* all that had been submitted up to there is counted */
+};
+
+struct es_spent {
+    uint64_t ended_ns;
+    uint64_t gpu_ns;   /* to be counted */
+    bool measured;     /* else it is an estimate */
+    bool behind;       /* it ended before the latest did: in another stream */
+    bool teaches;      /* its own launches were seen to take … */
+    uint64_t own_ns;   /* … so long, all together */
+};
+
+/* `start_ns` is the time from the batch's start to its end, `after_ns` from the latest counted end; ES_UNTOLD each, where
+ * that is not known. `now_ns` is when the end was seen. */
+struct es_spent es_spent_by(const struct es_work *work, const struct es_counted *latest, int64_t start_ns, int64_t after_ns,
+                            uint64_t now_ns);
+
+#endif

@@ -1,0 +1,52 @@
+#include "submitted.h"
+
+#include "gate.h"
+
+static int64_t left_ns(const struct es_slot *slot)
+{
+    return __atomic_load_n(&slot->left_ns, __ATOMIC_RELAXED);
+}
+
+uint64_t es_submitted_in(const struct es_slot *slot)
+{
+    /* left_ns goes below zero by the last launch; only an open batch has drawn something. */
+    return slot->batch.opened_ns == 0 ? 0 : (uint64_t)((int64_t)slot->batch.drawn_ns - left_ns(slot));
+}
+
+static uint64_t open_ns(void)
+{
+    uint64_t all_ns = 0;
+
+    for (size_t i = 0; i < es_slots_used(); i++)
+        all_ns += es_submitted_in(es_slot_at(i));
+    return all_ns;
+}
+
+uint64_t es_submitted_ns(void)
+{
+    return es_gate.timeline.settled_ns + open_ns();
+}
+
+uint64_t es_queued_ns(uint64_t now_ns)
+{
+    const uint64_t submitted_ns = open_ns();
+
+    es_timeline_look(&es_gate.timeline, submitted_ns, now_ns);
+    return es_timeline_queued_ns(&es_gate.timeline, submitted_ns, now_ns);
+}
+
+struct es_unspent es_unspent(uint32_t word)
+{
+    struct es_unspent unspent = {0, 0};
+
+    for (size_t i = 0; i < es_slots_used(); i++) {
+        const struct es_slot *slot = es_slot_at(i);
+        const int64_t left = left_ns(slot);
+
+        if (slot->batch.opened_ns == 0 || left <= 0 || __atomic_load_n(&slot->word, __ATOMIC_RELAXED) != word)
+            continue;
+        unspent.ns += (uint64_t)left;
+        unspent.threads++;
+    }
+    return unspent;
+}

@@ -1,0 +1,26 @@
+#ifndef EDGESHARE_SUBMITTED_H
+#define EDGESHARE_SUBMITTED_H
+
+#include <stdint.h>
+
+#include "slots.h"
+
+/* What the threads have submitted, and what they still may, in estimated GPU time. All with the gate's lock held. */
+
+/* In the open batch of one thread. */
+uint64_t es_submitted_in(const struct es_slot *slot);
+
+/* In all batches since the beginning (es_timeline). */
+uint64_t es_submitted_ns(void);
+
+/* Of that, what is still to run, as far as is known. */
+uint64_t es_queued_ns(uint64_t now_ns);
+
+/* What threads may still submit under this word of the gate without asking, all together, and how many threads may. */
+struct es_unspent {
+    uint64_t ns;
+    uint64_t threads;
+};
+struct es_unspent es_unspent(uint32_t word);
+
+#endif
