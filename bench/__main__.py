@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import crowd, drains, faults, floors, latency, launch, memory, placement, shares, slices, usage
+from bench import crowd, drains, faults, floors, latency, launch, memory, placement, shares, slices, threads, usage
 from bench.host import describe_host
 from bench.measurement import FULL, QUICK, Bench, Measurement
 from bench.report import Row, as_markdown, as_table
@@ -28,6 +28,7 @@ NOTE = (
 FIGURES = {
     "floors": floors.measurements,
     "launch": launch.measurements,
+    "threads": threads.measurements,
     "slices": slices.measurements,
     "drains": drains.measurements,
     "shares": shares.measurements,

@@ -31,6 +31,9 @@ class Effort:
     pair_s: float
     """Length of a run of two saturating clients."""
     alone_s: float
+    threads_runs: int
+    threads_ms: int
+    """Length of each phase of a program with two threads."""
     share_runs: int
     share_s: float
     """Length of a run that shares are judged over, from its third second on."""
@@ -64,6 +67,8 @@ FULL = Effort(
     pair_runs=3,
     pair_s=3.5,
     alone_s=1.2,
+    threads_runs=5,
+    threads_ms=1_000,
     share_runs=3,
     share_s=12.2,
     share_window_s=10,
@@ -91,6 +96,8 @@ QUICK = Effort(
     pair_runs=1,
     pair_s=3.5,
     alone_s=1,
+    threads_runs=1,
+    threads_ms=500,
     share_runs=1,
     share_s=3.1,
     share_window_s=1,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import drains, faults, floors, latency, launch, memory, shares, slices, usage
+from bench import drains, faults, floors, latency, launch, memory, shares, slices, threads, usage
 from bench.measurement import QUICK, Bench, Effort
 from bench.report import Row
 
@@ -20,6 +20,7 @@ LEAST = replace(
     allocation_pairs=5,
     pair_s=3.2,
     alone_s=1.2,
+    threads_ms=50,
     share_s=3.2,
     share_window_s=0.5,
     drains=3,
@@ -45,6 +46,7 @@ def rows_of(bench: Bench, module: object, name: str, effort: Effort = LEAST) -> 
     [
         (floors, "two-hop relay in C, back", {"floor: two-hop relay in C, p50", "floor: two-hop relay in C, p99"}),
         (launch, "added time", {"time added to a launch"}),
+        (threads, "in turn", {"rate kept, threads in turn"}),
         (memory, "one allocation", {"time added to one allocation and its free"}),
         (drains, "kernels of 1 ms", {"revoke until the device is drained, p99"}),
         (faults, "goes idle, fifo", {"holder goes idle: until the other's next kernel"}),

@@ -8,7 +8,6 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parents[1] / "cluster"))  # its cache of what is slow to fetch
-sys.path.append(str(Path(__file__).parents[1] / "hook"))  # its client programs
 
 from testbed import Manager, Testbed, in_own_folder
 

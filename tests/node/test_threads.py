@@ -1,81 +1,77 @@
 """A program whose threads launch in turn is as fast as without the hook, and gets what it is due beside a rival."""
 
-import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from busy import all_granted, burn
-from programs import LINK_DRIVER, compile_program
 from testbed import PATIENCE_S, WINDOWS, Testbed
 
-PHASES = range(5)
-"""Of turns.c: one thread, two with kernels of their own, one, two with the same kernels, one."""
+from bench.paired import build
+from bench.threads import PHASES, Phase, parse_end
 
 PHASE_MS = 500
-LAUNCHES = {phase: 32 if phase in (1, 3) else 16 for phase in PHASES}
-"""In a round of each."""
-
-BEGINS = re.compile(r"begins (\d)")
-ENDED = re.compile(r"ended (\d) rounds (\d+) typical_ns (\d+) sleeps (\d+)")
 
 
 @pytest.fixture(scope="module")
 def turns(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_program(tmp_path_factory.mktemp("turns") / "turns", "turns.c", *LINK_DRIVER)
+    return build("turns.c", tmp_path_factory.mktemp("turns"))
+
+
+def command(turns: Path, tag: str) -> list[str]:
+    return ["env", f"SIMGPU_TAG={tag}", str(turns), str(PHASE_MS)]
 
 
 def under_a_share(testbed: Testbed, turns: Path, percent: int) -> subprocess.Popen[str]:
-    command = ("env", "SIMGPU_TAG=turns", str(turns), str(PHASE_MS))
-    return testbed.popen(*testbed.run_arguments("--gpu", "0", "--percent", str(percent), "--", *command))
+    share = ("--gpu", "0", "--percent", str(percent))
+    return testbed.popen(*testbed.run_arguments(*share, "--", *command(turns, "turns")))
 
 
-def output(process: subprocess.Popen[str]) -> str:
+def phases(process: subprocess.Popen[str]) -> list[Phase]:
+    """All of its phases, once it has ended."""
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, stderr
-    return stdout
+    ended = [phase for phase in map(parse_end, stdout.splitlines()) if phase]
+    assert len(ended) == len(PHASES)
+    return ended
 
 
 def test_threads_in_turn_are_as_fast_as_without_the_hook(testbed: Testbed, turns: Path) -> None:
     """At least 0.9 times, by the time that most rounds take; and hardly a launch is put to sleep."""
-    command = ["env", "SIMGPU_TAG=bare", str(turns), str(PHASE_MS)]
-    bare = subprocess.Popen(command, env=testbed.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    bare_ns = [int(typical_ns) for _, _, typical_ns, _ in ENDED.findall(output(bare))]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    bare = phases(subprocess.Popen(command(turns, "bare"), env=testbed.environment, **pipes))
     testbed.manager()
-    hooked = ENDED.findall(output(under_a_share(testbed, turns, 60)))
-    assert len(bare_ns) == len(hooked) == len(PHASES)
-    rates = [bare / int(typical_ns) for bare, (_, _, typical_ns, _) in zip(bare_ns, hooked, strict=True)]
+    hooked = phases(under_a_share(testbed, turns, 60))
+    rates = [without.typical_ns / with_.typical_ns for without, with_ in zip(bare, hooked, strict=True)]
     assert min(rates) >= 0.9, rates
-    for phase, rounds, _, sleeps in hooked:
-        assert int(sleeps) < 0.01 * int(rounds) * LAUNCHES[int(phase)], hooked
+    assert all(phase.sleeps < 0.01 * phase.launches for phase in hooked), hooked
 
 
-def shares_percents(testbed: Testbed, turns: Path) -> dict[int, float]:
+def shares_percents(testbed: Testbed, turns: Path) -> list[float]:
     """What the program got in each of its phases, in percent of what the GPU executed."""
     process = under_a_share(testbed, turns, 30)
     assert process.stdout is not None
     begun: dict[str, int] = {}
-    shares: dict[int, float] = {}
+    shares = []
     for line in process.stdout:
         executed = testbed.machine.executed_ns(0)
-        if BEGINS.match(line):
-            begun = executed
-        elif ended := ENDED.match(line):
+        if parse_end(line):
             spent = {name: executed[name] - begun.get(name, 0) for name in executed}
-            shares[int(ended[1])] = 100 * spent["turns"] / sum(spent.values())
-    output(process)
+            shares.append(100 * spent["turns"] / sum(spent.values()))
+        begun = executed
+    assert process.wait(PATIENCE_S) == 0
+    assert len(shares) == len(PHASES)
     return shares
 
 
-def best_of_each(measure: Callable[[], dict[int, float]], least: float) -> dict[int, float]:
+def best_of_each(measure: Callable[[], list[float]], least: float) -> list[float]:
     """The most that each phase came to, in as many runs as it takes for all to reach ``least``, which are few."""
-    best = dict.fromkeys(PHASES, 0.0)
-    for _ in range(WINDOWS):
-        measured = measure()
-        best = {phase: max(best[phase], measured[phase]) for phase in PHASES}
-        if min(best.values()) >= least:
+    best = measure()
+    for _ in range(WINDOWS - 1):
+        if min(best) >= least:
             break
+        best = list(map(max, best, measure()))
     return best
 
 
@@ -84,4 +80,4 @@ def test_threads_in_turn_get_what_is_due_beside_a_rival(testbed: Testbed, turns:
     burn(testbed, "rival", "--kernel-us", "1000", percent=70)
     testbed.until(all_granted(1))
     best = best_of_each(lambda: shares_percents(testbed, turns), 0.9 * 30)
-    assert min(best.values()) >= 0.9 * 30, best
+    assert min(best) >= 0.9 * 30, best

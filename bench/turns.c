@@ -1,7 +1,8 @@
 /* Two threads of one program launch in turn, as a framework does whose backward pass has a thread of its own. In each phase
  * rounds of short kernels run for argv[1] ms: 16 launches by the first thread, and in phases of two 16 more by the second.
- * Before and after each phase it waits for the device and prints a line: "begins PHASE", "ended PHASE rounds ROUNDS typical_ns
- * NS sleeps COUNT", NS being the median time of a group of rounds, and COUNT how often a thread slept in its launches. */
+ * Before and after each phase it waits for the device and prints a line: "begins PHASE", "ended PHASE rounds COUNT ns NS
+ * typical_ns NS sleeps COUNT": the time of them all, the median time of a group of rounds, and how often a thread slept in its
+ * launches. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdbool.h>
@@ -86,7 +87,7 @@ static int by_size(const void *a, const void *b)
 static void run_phase(int phase, unsigned long long phase_ns)
 {
     static unsigned long long group_ns[GROUPS_MOST];
-    unsigned long long begin_ns, group_begin_ns, rounds = 0;
+    unsigned long long begin_ns, group_begin_ns, all_ns, rounds = 0;
     int groups = 0;
 
     check(cuCtxSynchronize());
@@ -103,10 +104,12 @@ static void run_phase(int phase, unsigned long long phase_ns)
         group_begin_ns = now_ns();
     }
     check(cuCtxSynchronize());
+    all_ns = now_ns() - begin_ns;
     if (groups == 0)
-        group_ns[groups++] = (now_ns() - begin_ns) * GROUP_ROUNDS / rounds;
+        group_ns[groups++] = all_ns * GROUP_ROUNDS / rounds;
     qsort(group_ns, (size_t)groups, sizeof(group_ns[0]), by_size);
-    printf("ended %d rounds %llu typical_ns %llu sleeps %ld\n", phase, rounds, group_ns[groups / 2], sleeps[0] + sleeps[1]);
+    printf("ended %d rounds %llu ns %llu typical_ns %llu sleeps %ld\n", phase, rounds, all_ns, group_ns[groups / 2],
+           sleeps[0] + sleeps[1]);
     fflush(stdout);
 }
 
