@@ -20,6 +20,14 @@ struct es_cost *es_costs_find(struct es_costs *costs, uint64_t key)
     return least;
 }
 
+void es_costs_miss(struct es_costs *costs, uint64_t key, int amid)
+{
+    struct es_cost *entry = es_costs_find(costs, key);
+
+    entry->missed += amid != 0;
+    entry->pending_since_ns = 0;
+}
+
 void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns)
 {
     struct es_cost *entry = es_costs_find(costs, key);
@@ -29,6 +37,6 @@ void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns)
         ns = ES_COSTS_LEAST_NS;
     entry->ns = (uint64_t)((int64_t)entry->ns + ((int64_t)ns - (int64_t)entry->ns) / weight);
     entry->samples += entry->samples < UINT32_MAX;
-    entry->shared = 0;
+    entry->missed = 0;
     entry->pending_since_ns = 0;
 }

@@ -12,14 +12,14 @@ enum {
     ES_COSTS_PROBES = 8,   /* places where a key may stand; the least used one gives way */
     ES_COSTS_WEIGHT = 8,   /* a new time counts 1/8, the first ones more: settled after some ten, follows within some twenty */
     ES_COSTS_LEAST_NS = 500, /* events resolve no less (CUDA Driver API, cuEventElapsedTime); and nothing costs nothing */
-    ES_COSTS_STALE = 64,   /* batches shared with other functions after which a function is timed alone once more */
+    ES_COSTS_STALE = 64,   /* batches that told nothing of it after which a function is timed alone once more */
 };
 
 struct es_cost {
     uint64_t key; /* 0: a free place */
     uint64_t ns;  /* mean; meaningless without samples */
     uint32_t samples;
-    uint32_t shared;           /* batches since the last sample that were not this function's alone */
+    uint32_t missed;           /* batches since the last sample that were shared with other functions, or amid other work */
     uint64_t pending_since_ns; /* when its first, timed launch was let go; 0 when none is on its way */
 };
 
@@ -29,6 +29,10 @@ struct es_costs {
 
 /* The entry of a key (never 0), made when there is none; never NULL. Valid until the next call. */
 struct es_cost *es_costs_find(struct es_costs *costs, uint64_t key);
+
+/* A batch of this key's launches has ended, and how long they took was not seen: `amid` other work, of whose time it has an
+ * unknown part. */
+void es_costs_miss(struct es_costs *costs, uint64_t key, int amid);
 
 /* One launch of the key was seen to take this long. */
 void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns);

@@ -23,8 +23,10 @@ static uint64_t end_of(const struct es_counted *latest, int64_t after_ns, uint64
 struct es_spent es_spent_by(const struct es_work *work, const struct es_counted *latest, int64_t start_ns, int64_t after_ns,
                             uint64_t now_ns)
 {
-    /* From its start, or from the latest end where that came later: what ran before it was counted with that. */
-    const bool followed = after_ns != ES_UNTOLD && (start_ns == ES_UNTOLD ? !work->fresh : after_ns < start_ns);
+    /* From its start, or from the latest end where that came later: what ran before it was counted with that. One whose begin
+     * nobody knows is measured where an end was counted since. */
+    const bool unknown = work->fresh && latest->ended_ns <= work->opened_ns;
+    const bool followed = after_ns != ES_UNTOLD && (start_ns == ES_UNTOLD ? !unknown : after_ns < start_ns);
     const bool started = start_ns != ES_UNTOLD && !followed;
     /* … though not from before it was there. */
     const bool later = !started && work->opened_ns > latest->ended_ns;

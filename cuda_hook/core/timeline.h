@@ -3,9 +3,11 @@
 
 #include <stdint.h>
 
-/* How much is queued on the device, in estimated nanoseconds: two sums that only grow, what was submitted and what of it
- * has run. A batch is a run of launches of one thread; it ends at a marker or at a wait. A marker is done when all has run
- * that had been submitted when it was recorded, by whichever thread, so each one that is done puts the second sum right. */
+/* How much is queued on the device, in estimated nanoseconds: the difference of two sums since the beginning, what was
+ * submitted and what of it has run. A batch is a run of launches of one thread; it ends at a marker or at a wait. A marker
+ * that is done puts the second sum right: all is taken to have run that had been submitted when it was recorded, by
+ * whichever thread. So it is within one stream, and on a device that runs one thing after the other; where streams overlap,
+ * what others still run is then taken to be done early, until their own markers are awaited. */
 struct es_timeline {
     uint64_t settled_ns; /* submitted by all batches that are not open any more */
     uint64_t run_ns;     /* so much had run … */

@@ -65,6 +65,7 @@ bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, boo
     slot->batch.alone = false;
     slot->batch.last = false;
     slot->batch.fresh = idle && !timed;
+    slot->batch.amid = !idle;
     __atomic_store_n(&slot->left_ns, (int64_t)drawn_ns, __ATOMIC_RELAXED);
     return timed;
 }
@@ -123,7 +124,7 @@ void es_batch_close(struct es_slot *slot, bool foreign)
     struct es_batch_open open;
     struct es_closed batch;
     CUevent ends[ES_STREAMS];
-    uint64_t used, launches;
+    uint64_t used, launches, now_ns;
 
     es_lock_take(&es_gate.lock);
     launches = __atomic_load_n(&slot->launches, __ATOMIC_RELAXED) - slot->batch.settled;
@@ -145,6 +146,7 @@ void es_batch_close(struct es_slot *slot, bool foreign)
     slot->marking = true;
     open = slot->batch;
     used = es_submitted_in(slot);
+    now_ns = es_now_ns();
     batch = (struct es_closed){
         .start = open.start,
         .context = -1,
@@ -154,10 +156,11 @@ void es_batch_close(struct es_slot *slot, bool foreign)
             .opened_ns = open.opened_ns,
             .before_ns = open.before_ns,
             .mark_ns = es_submitted_ns(),
-            .alone_ns = es_closed_count() == 0 ? es_now_ns() : 0,
+            .alone_ns = es_closed_count() == 0 && (!open.amid || es_queued_ns(now_ns) == 0) ? now_ns : 0,
             .behind_ns = open.behind_ns,
             .fresh = open.fresh,
         },
+        .amid = open.amid,
         .key = open.shared || (open.streams & (open.streams - 1)) != 0 ? 0 : open.key,
         .launches = launches,
     };
@@ -225,8 +228,8 @@ void es_batch_waited(struct es_slot *slot, uint64_t streams)
         es_gate.gpu_ns += used;
         es_gate.burst_ns = (uint64_t)((int64_t)es_gate.burst_ns + ((int64_t)used - (int64_t)es_gate.burst_ns) / 8);
         es_closed_give(slot->batch.start_context, slot->batch.start);
-        if (slot->batch.alone)
-            es_costs_find(&es_gate.costs, slot->batch.key)->pending_since_ns = 0;
+        if (!slot->batch.shared)
+            es_costs_miss(&es_gate.costs, slot->batch.key, slot->batch.amid);
         slot->batch.settled = slot->launches;
         clear(slot);
     }

@@ -41,11 +41,12 @@ static bool ended(const struct es_closed *batch, uint64_t now_ns)
 /* With the lock held: the head has ended. */
 static void account(const struct es_closed *batch, const struct es_spent *spent, uint64_t now_ns)
 {
-    es_gate.gpu_ns += spent->gpu_ns;
+    /* What no marker ends is counted by itself: others' markers measure what ran meanwhile. */
+    es_gate.gpu_ns += batch->end == NULL ? batch->work.cost_ns : spent->gpu_ns;
     if (batch->key != 0 && spent->teaches)
         es_costs_learn(&es_gate.costs, batch->key, spent->own_ns / batch->launches);
     else if (batch->key != 0)
-        es_costs_find(&es_gate.costs, batch->key)->pending_since_ns = 0;
+        es_costs_miss(&es_gate.costs, batch->key, batch->amid);
     if (batch->start != NULL && spent->measured)
         es_gate.burst_ns = (uint64_t)((int64_t)es_gate.burst_ns + ((int64_t)spent->gpu_ns - (int64_t)es_gate.burst_ns) / 8);
     es_closed_give(batch->start_context, batch->start);
@@ -57,7 +58,7 @@ static void account(const struct es_closed *batch, const struct es_spent *spent,
         latest_context = batch->context;
         counted.ended_ns = spent->ended_ns;
     }
-    if (batch->work.mark_ns > counted.mark_ns)
+    if (batch->end != NULL && batch->work.mark_ns > counted.mark_ns)
         counted.mark_ns = batch->work.mark_ns;
     first = (first + 1) % ES_CLOSED;
     count--;

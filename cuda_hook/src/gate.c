@@ -87,7 +87,7 @@ void es_gate_hint(uint64_t now_ns)
 
     if (es_gate.hint == NULL)
         return;
-    /* Until the next word of this, also what may still be submitted meanwhile. */
+    /* What may be submitted without a further word of this counts, too. */
     backlog_ns = es_queued_ns(now_ns) + es_unspent(es_gate_load(es_gate.page)).ns;
     __atomic_store_n(&es_gate.hint->backlog_ns, backlog_ns, __ATOMIC_RELAXED);
     /* The manager reads it as it calls the grant back. What is found out after that it is told by a record. */

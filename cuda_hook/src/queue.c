@@ -164,7 +164,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     room = room_now(word, cost_ns, now_ns);
     open = slot->batch.opened_ns != 0;
     /* Now and then a function that always shares its batches is timed by itself. */
-    alone = shared && (unknown || cost->shared > ES_COSTS_STALE);
+    alone = shared && (unknown || cost->missed > ES_COSTS_STALE);
     more = open && slot->left_ns < 0 && !alone && !es_batch_full(slot, room.cap_ns);
     if (more || !open) {
         /* Also while nobody shares: a manager that comes back finds no more queued than it would have let be. */
@@ -197,10 +197,10 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
         cost->pending_since_ns = slot->batch.opened_ns;
     } else if (slot->batch.key != key && !slot->batch.shared) {
         slot->batch.shared = true;
-        es_costs_find(&es_gate.costs, slot->batch.key)->shared++;
+        es_costs_find(&es_gate.costs, slot->batch.key)->missed++;
     }
     if (slot->batch.shared)
-        es_costs_find(&es_gate.costs, key)->shared++;
+        es_costs_find(&es_gate.costs, key)->missed++;
     slot->batch.streams |= bit;
     slot->left_ns -= (int64_t)cost_ns;
     slot->batch.last = alone || (slot->left_ns < 0 && es_batch_full(slot, room.cap_ns));

@@ -37,6 +37,7 @@ struct es_batch_open {
     bool shared;        /* launches of several keys */
     bool alone;         /* the one launch is being timed: nothing may join it */
     bool fresh;         /* the device was idle when it was opened, and no start was recorded */
+    bool amid;          /* … it was not: other work was queued or about to be */
     bool last;          /* the launch that was just let go ends it */
 };
 

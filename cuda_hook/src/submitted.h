@@ -13,7 +13,7 @@ uint64_t es_submitted_in(const struct es_slot *slot);
 /* In all batches since the beginning (es_timeline). */
 uint64_t es_submitted_ns(void);
 
-/* Of that, what is still to run, as far as is known. */
+/* Of that, what is still to run, as far as is known; takes in the time that has passed. */
 uint64_t es_queued_ns(uint64_t now_ns);
 
 /* What threads may still submit under this word of the gate without asking, all together, and how many threads may. */

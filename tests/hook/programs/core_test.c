@@ -130,6 +130,15 @@ static void costs_are_learnt(void)
     for (int i = 0; i < 100; i++)
         es_costs_learn(&costs, 77, 0);
     CHECK(entry->ns >= ES_COSTS_LEAST_NS && entry->ns < 600);
+    /* What others' work hides is timed again after a while, what a burst of its own hides is not. */
+    es_costs_miss(&costs, 77, 0);
+    CHECK(entry->missed == 0);
+    entry->pending_since_ns = 5;
+    for (int i = 0; i <= ES_COSTS_STALE; i++)
+        es_costs_miss(&costs, 77, 1);
+    CHECK(entry->missed > ES_COSTS_STALE && entry->pending_since_ns == 0);
+    es_costs_learn(&costs, 77, 500);
+    CHECK(entry->missed == 0);
     /* More keys than places: the table stays a table, and what is used most stays in it. */
     for (uint64_t key = 1000; key < 1000 + 4 * ES_COSTS; key++)
         CHECK(es_costs_find(&costs, key)->key == key);
@@ -157,6 +166,19 @@ static void a_timeline_counts_down(void)
     CHECK(es_timeline_queued_ns(&line, 0, 5000) == 1000 && es_timeline_queued_ns(&line, 0, 5400) == 600);
     es_timeline_end(&line, 1500, 0, 6000);
     CHECK(es_timeline_queued_ns(&line, 0, 6000) == 0 && es_timeline_overdue_ns(&line, 9000) == 0);
+    /* A look leaves a head as it is; how late that is counts from when it began, and from what had run by then. */
+    es_timeline_close(&line, 1900);
+    es_timeline_settle(&line, 400);
+    CHECK(es_timeline_queued_ns(&line, 0, 6100) == 300);
+    es_timeline_look(&line, 0, 6420);
+    CHECK(es_timeline_overdue_ns(&line, 6450) == 50);
+    /* Of two that were closed at once the later marker may come first: what has run stays so. */
+    es_timeline_settle(&line, 100);
+    es_timeline_end(&line, 1900, 1850, 6500);
+    es_timeline_end(&line, 1850, 2000, 6500);
+    CHECK(es_timeline_queued_ns(&line, 0, 6500) == 100);
+    es_timeline_end(&line, 2000, 0, 6600);
+    CHECK(es_timeline_queued_ns(&line, 0, 6600) == 0);
 }
 
 static void a_timeline_credits_no_time_to_what_came_after_it(void)
@@ -271,6 +293,27 @@ static void batches_of_two_threads_are_counted_once(void)
     first.fresh = false;
     spent = es_spent_by(&first, &latest, 480, 3480, 5600);
     CHECK(spent.gpu_ns == 480 && spent.teaches && spent.own_ns == 280);
+}
+
+static void of_what_ran_between_two_markers_only_what_was_submitted_there_counts(void)
+{
+    struct es_counted latest = {.ended_ns = 2000, .mark_ns = 900};
+    struct es_work work = {.cost_ns = 60, .opened_ns = 5000, .before_ns = 700, .mark_ns = 1000, .fresh = true};
+
+    /* Not measured: of the 300 since it was opened, 200 were counted with the latest; or it was opened after that. */
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, ES_UNTOLD, 5300).gpu_ns == 100);
+    work.before_ns = 940;
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, ES_UNTOLD, 5300).gpu_ns == 60);
+    /* An end that was counted since it was opened tells from when on it ran. */
+    work.opened_ns = 1900;
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 170, 5300).measured);
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 170, 5300).gpu_ns == 170);
+    /* Closed after 150, when all of another thread's 240 and its own 60 need not have ended: busy. */
+    work = (struct es_work){.cost_ns = 60, .opened_ns = 5000, .before_ns = 900, .mark_ns = 1200, .alone_ns = 5150};
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 3600, 5700).gpu_ns == 600);
+    /* Of its own 60, 20 were submitted before the latest marker: how long they took is not known. */
+    work = (struct es_work){.cost_ns = 60, .opened_ns = 1900, .before_ns = 880, .mark_ns = 940};
+    CHECK(!es_spent_by(&work, &latest, ES_UNTOLD, 40, 5700).teaches);
 }
 
 /* A device that is always busy, any number of threads whose batches are opened and closed at any time: what is counted is
@@ -461,6 +504,7 @@ int main(void)
     a_batch_alone_counts_what_its_markers_say();
     a_burst_that_the_host_could_not_keep_up_with_counts_its_estimate();
     batches_of_two_threads_are_counted_once();
+    of_what_ran_between_two_markers_only_what_was_submitted_there_counts();
     what_a_busy_device_ran_is_counted_to_the_nanosecond();
     blocks_are_found_again();
     configs_are_read();
