@@ -16,7 +16,8 @@ struct es_work {
     uint64_t opened_ns;
     uint64_t before_ns; /* what had been submitted when it was opened */
     uint64_t mark_ns;   /* … and when its marker was recorded */
-    uint64_t alone_ns;  /* when it was closed, if no other was closed and had not ended; else 0 */
+    uint64_t alone_ns;  /* when it was closed, if the device may have been idle then: no other was closed and had not ended,
+                         * and of one that was opened while other work was queued, nothing was any more; else 0 */
     uint64_t behind_ns; /* for how long after its start the device still ran what others had queued, or stood idle */
     bool fresh;         /* it began on an idle device, and no start was recorded */
 };

@@ -163,7 +163,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     cost_ns = expected_ns(cost);
     room = room_now(word, cost_ns, now_ns);
     open = slot->batch.opened_ns != 0;
-    /* Now and then a function that always shares its batches is timed by itself. */
+    /* Now and then a function that always shares its batches, or is always amid other work, is timed by itself. */
     alone = shared && (unknown || cost->missed > ES_COSTS_STALE);
     more = open && slot->left_ns < 0 && !alone && !es_batch_full(slot, room.cap_ns);
     if (more || !open) {

@@ -26,7 +26,7 @@ struct es_pass {
 struct es_batch_open {
     uint64_t settled;   /* launches of the thread that are accounted for; the rest are this batch's */
     uint64_t streams;   /* set of es_streams that it touched */
-    uint64_t drawn_ns;  /* of the queue's cap; 0 when no batch is open */
+    uint64_t drawn_ns;  /* of the queue's cap: what it has used and what it still may; 0 when no batch is open */
     uint64_t opened_ns;
     uint64_t before_ns; /* what had been submitted before it (es_timeline) */
     uint64_t key;       /* of its first launch */
