@@ -5,7 +5,6 @@
  * launches. */
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>

@@ -228,7 +228,7 @@ void es_batch_waited(struct es_slot *slot, uint64_t streams)
         es_gate.gpu_ns += used;
         es_gate.burst_ns = (uint64_t)((int64_t)es_gate.burst_ns + ((int64_t)used - (int64_t)es_gate.burst_ns) / 8);
         es_closed_give(slot->batch.start_context, slot->batch.start);
-        if (!slot->batch.shared)
+        if (!slot->batch.shared && (slot->batch.alone || slot->batch.amid))
             es_costs_miss(&es_gate.costs, slot->batch.key, slot->batch.amid);
         slot->batch.settled = slot->launches;
         clear(slot);
