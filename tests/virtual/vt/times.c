@@ -1,0 +1,131 @@
+/* Every clock is the simulated one. Those of processor time, too: what they really say differs from run to run. */
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "machine.h"
+
+enum {
+    LOOKS_FREE = 8,  /* looks at the clock with nothing between them, before each costs more */
+    LOOKS_MOST = 64, /* and no more than so many times as much */
+};
+
+/* Who does nothing but look at the clock waits for a time, and each look takes longer, so that it is soon there. */
+int tell_time(struct timespec *time)
+{
+    const uint32_t clock_ns = config.costs.clock_ns;
+
+    if (self->spins < LOOKS_MOST)
+        self->spins++;
+    point(P_CLOCK, self->spins > LOOKS_FREE ? (uint64_t)clock_ns * (self->spins - LOOKS_FREE + 1) : clock_ns);
+    *time = (struct timespec){(time_t)(self->t / 1000000000u), (long)(self->t % 1000000000u)};
+    return 0;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+    if (!SIMULATED())
+        return (int)answer(raw(SYS_clock_gettime, clock, (long)time, 0, 0, 0, 0));
+    return tell_time(time);
+}
+
+int gettimeofday(struct timeval *time, void *zone)
+{
+    struct timespec now;
+
+    if (!SIMULATED())
+        return (int)answer(raw(SYS_gettimeofday, (long)time, (long)zone, 0, 0, 0, 0));
+    (void)tell_time(&now);
+    time->tv_sec = now.tv_sec;
+    time->tv_usec = now.tv_nsec / 1000;
+    return 0;
+}
+
+time_t time(time_t *seconds)
+{
+    struct timespec now;
+
+    if (!SIMULATED())
+        return raw(SYS_time, (long)seconds, 0, 0, 0, 0, 0);
+    (void)tell_time(&now);
+    if (seconds != NULL)
+        *seconds = now.tv_sec;
+    return now.tv_sec;
+}
+
+int sleep_until(uint64_t deadline)
+{
+    if (self->ghost)
+        return 0;
+    point(P_SLEEP, config.costs.futex_ns);
+    if (deadline > self->t)
+        (void)block((struct key){0, K_NOTHING}, 0, deadline);
+    return 0;
+}
+
+int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *left)
+{
+    if (!SIMULATED())
+        return (int)-raw(SYS_clock_nanosleep, clock, flags, (long)time, (long)left, 0, 0);
+    return sleep_until((flags & TIMER_ABSTIME) != 0 ? nanoseconds(time) : after(nanoseconds(time)));
+}
+
+int nanosleep(const struct timespec *time, struct timespec *left)
+{
+    if (!SIMULATED())
+        return (int)answer(raw(SYS_nanosleep, (long)time, (long)left, 0, 0, 0, 0));
+    return sleep_until(after(nanoseconds(time)));
+}
+
+int usleep(useconds_t us)
+{
+    const struct timespec time = {us / 1000000, (long)(us % 1000000) * 1000};
+
+    if (!SIMULATED())
+        return (int)answer(raw(SYS_nanosleep, (long)&time, 0, 0, 0, 0, 0));
+    return sleep_until(after(nanoseconds(&time)));
+}
+
+unsigned sleep(unsigned seconds)
+{
+    const struct timespec time = {seconds, 0};
+
+    if (!SIMULATED())
+        return raw(SYS_nanosleep, (long)&time, 0, 0, 0, 0, 0) == 0 ? 0 : seconds;
+    return (unsigned)sleep_until(after(nanoseconds(&time)));
+}
+
+int sched_yield(void)
+{
+    if (!SIMULATED())
+        return (int)answer(raw(SYS_sched_yield, 0, 0, 0, 0, 0, 0));
+    point(P_SLEEP, config.costs.futex_ns);
+    return 0;
+}
+
+void vt_sleep(uint64_t ns)
+{
+    if (!SIMULATED() || self->ghost)
+        return;
+    point(P_SLEEP, 0);
+    (void)block((struct key){0, K_NOTHING}, 0, after(ns));
+}
+
+void vt_spend(uint64_t ns)
+{
+    if (SIMULATED())
+        point(P_SPEND, ns);
+}
+
+uint64_t vt_now(void)
+{
+    return self == NULL ? START_NS : self->t;
+}
+
+uint64_t vt_real_ns(void)
+{
+    struct timespec time;
+
+    (void)raw(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&time, 0, 0, 0, 0);
+    return nanoseconds(&time);
+}
