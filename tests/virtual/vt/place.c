@@ -79,11 +79,11 @@ static void print_wait(const struct thread *thread)
 static void print_thread(const struct thread *thread)
 {
     const struct process *process = &processes[thread->process];
-    const char *state = thread->ghost      ? "a ghost"
-                        : process->dead    ? "killed"
-                        : process->stopped ? "stopped"
-                        : thread == self   ? "running"
+    const char *state = thread->ghost              ? "a ghost"
+                        : process->dead            ? "killed"
+                        : process->stopped         ? "stopped"
                         : thread->state == BLOCKED ? "blocked"
+                        : thread == self           ? "running"
                                                    : "ready";
 
     (void)fprintf(stderr, "vt:   %s/%s: %s at %.3f ms", process->name, thread->name, state, (double)thread->t / 1e6);
