@@ -14,6 +14,9 @@ ENDED_BY_BUDGET, DEADLOCK, IMPOSSIBLE = 70, 71, 72
 
 EXACT, SPREAD, DELAYS = 0, 1, 2
 
+UNWOUND = 1000
+"""What deaths.c writes to shared memory at its end: a dead process does so, too, but nobody sees it."""
+
 LOOK_FOR_PLACES = "-fno-optimize-sibling-calls"  # a call in the last line would leave nothing of its caller
 
 
@@ -148,7 +151,7 @@ def assert_ended_well(said: dict[str, int]) -> None:
     """What others see of a dead process is what it did before: nothing is half gone, and nothing comes later."""
     assert (said["gone"], said["written_later"], said["locked"]) == (1, 0, 0)
     assert said["received"] - said["sent"] in (0, 1), "it may have died before it knew that it sent the last"
-    if said["first"] != 1000:
+    if said["first"] != UNWOUND:
         assert said["first"] - 1 <= said["received"] <= said["first"]
         assert said["second"] in (said["received"], said["received"] - 1)
     assert said["woken"] <= said["second"]
@@ -156,12 +159,14 @@ def assert_ended_well(said: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("program", ["victim_dies", "judge_dies"])
 def test_a_process_dies_at_each_of_its_points(programs: Programs, program: str) -> None:
-    points = programs.numbers(program)["points_of"]
-    assert points > 25
+    whole = programs.numbers(program)
+    points = whole["points_of"]
+    assert 25 < whole["unwinds_at"] < points
     sent = set()
     for number in range(1, points + 1):
         said = programs.numbers(program, number=number)
         assert_ended_well(said)
+        assert (said["first"] == UNWOUND) == (number > whole["unwinds_at"])
         sent.add(said["sent"])
     assert sent == set(range(7)), "it died before the first message, after the last, and between any two"
 
@@ -169,6 +174,7 @@ def test_a_process_dies_at_each_of_its_points(programs: Programs, program: str) 
 def test_who_waits_is_woken_by_its_end(programs: Programs) -> None:
     said = programs.numbers("judge_is_killed")
     assert (said["ended_ms"], said["error"]) == (1, 9)
+    assert (said["reused"], said["written"], said["cut"], said["size"]) == (1, -1, -1, 0)
 
 
 def interpret(programs: Programs, number: int, folder: Path) -> dict[str, str]:

@@ -35,6 +35,7 @@ long close_own(int fd)
     const int owner = owner_of(fd);
     long result;
 
+    point(P_IO, config.costs.io_ns);
     if (self->ghost)
         return 0;
     if (owner >= 0 && owner != self->process)

@@ -77,18 +77,30 @@ int eventfd(unsigned count, int flags)
     return (int)answer(own(raw(SYS_eventfd2, count, flags, 0, 0, 0, 0)));
 }
 
+/* After its end its numbers may be those of others. */
+static bool not_its_own(int fd)
+{
+    return self != NULL && self->ghost && owner_of(fd) >= 0 && !owned(fd);
+}
+
 int dup(int fd)
 {
+    if (not_its_own(fd))
+        return fail(EBADF);
     return (int)answer(own(raw(SYS_dup, fd, 0, 0, 0, 0, 0)));
 }
 
 int dup2(int fd, int to)
 {
+    if (not_its_own(fd) || not_its_own(to))
+        return fail(EBADF);
     return (int)answer(own(raw(SYS_dup2, fd, to, 0, 0, 0, 0)));
 }
 
 int dup3(int fd, int to, int flags)
 {
+    if (not_its_own(fd) || not_its_own(to))
+        return fail(EBADF);
     return (int)answer(own(raw(SYS_dup3, fd, to, flags, 0, 0, 0)));
 }
 
@@ -118,6 +130,8 @@ long control(int fd, int command, void *argument)
 {
     long result;
 
+    if (not_its_own(fd))
+        return -EBADF;
     if (is_lock(command))
         return lock(fd, command, argument);
     result = raw(SYS_fcntl, fd, command, (long)argument, 0, 0, 0);
@@ -142,6 +156,8 @@ int fcntl64(int fd, int command, ...) __attribute__((alias("fcntl")));
 /* What is read and written of descriptors that no process opened (standard output, say) is none of ours. */
 long file_read(int fd, void *bytes, size_t size)
 {
+    if (not_its_own(fd))
+        return -EBADF;
     if (owned(fd))
         point(P_IO, config.costs.io_ns);
     return raw(SYS_read, fd, (long)bytes, (long)size, 0, 0, 0);
@@ -151,12 +167,13 @@ long file_write(int fd, const void *bytes, size_t size)
 {
     long result;
 
+    if (not_its_own(fd))
+        return -EBADF;
     if (!owned(fd))
-        return self->ghost && owner_of(fd) >= 0 ? -EBADF
-                                               : raw(SYS_write, fd, (long)bytes, (long)size, 0, 0, 0);
+        return raw(SYS_write, fd, (long)bytes, (long)size, 0, 0, 0);
+    point(P_IO, config.costs.io_ns);
     if (self->ghost)
         return -EPIPE;
-    point(P_IO, config.costs.io_ns);
     result = raw(SYS_write, fd, (long)bytes, (long)size, 0, 0, 0);
     descriptors_changed();
     point(P_IO, 0);

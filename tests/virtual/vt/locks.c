@@ -160,9 +160,9 @@ long lock(int fd, int command, void *argument)
 {
     long result;
 
+    point(P_IO, config.costs.io_ns);
     if (self->ghost)
         return -ENOLCK;
-    point(P_IO, config.costs.io_ns);
     if (command == F_GETLK || command == F_OFD_GETLK)
         return query(fd, command, argument);
     while ((result = try(fd, command, argument)) == -EAGAIN && (command == F_SETLKW || command == F_OFD_SETLKW)) {
@@ -178,9 +178,9 @@ int flock(int fd, int operation)
 
     if (!SIMULATED())
         return (int)answer(raw(SYS_flock, fd, operation, 0, 0, 0, 0));
+    point(P_IO, config.costs.io_ns);
     if (self->ghost)
         return fail(ENOLCK);
-    point(P_IO, config.costs.io_ns);
     while ((result = raw(SYS_flock, fd, operation | LOCK_NB, 0, 0, 0, 0)) == -EAGAIN && (operation & LOCK_NB) == 0)
         if (block(ANY_LOCK, ~0u, NEVER) == ECANCELED)
             return fail(ENOLCK);

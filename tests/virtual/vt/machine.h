@@ -157,7 +157,7 @@ HIDDEN uint64_t draw_preemption(void);        /* 0 nearly always */
 HIDDEN void draw_bytes(void *bytes, size_t size); /* for programs that ask the kernel for random ones */
 
 /* schedule.c */
-HIDDEN void point(enum kind kind, uint64_t cost_ns); /* others may run */
+HIDDEN void point(enum kind kind, uint64_t cost_ns); /* others may run; and the caller may be a ghost after it */
 HIDDEN int block(struct key key, uint32_t bits, uint64_t deadline); /* 0: woken; ETIMEDOUT; for a ghost ECANCELED */
 HIDDEN int wake(struct key key, uint32_t bits, int most); /* how many were woken */
 HIDDEN bool awaited(struct key key, uint32_t bits);

@@ -189,9 +189,11 @@ int pthread_once(pthread_once_t *once, void (*run)(void))
 
 void vt_sem_post(struct vt_sem *sem)
 {
-    if (!SIMULATED() || self->ghost)
+    if (!SIMULATED())
         return;
     point(P_MUTEX, config.costs.futex_ns);
+    if (self->ghost)
+        return;
     sem->count++;
     (void)wake((struct key){(uintptr_t)sem, K_SEMAPHORE}, ~0u, 1);
     point(P_MUTEX, 0);
@@ -204,6 +206,6 @@ void vt_sem_wait(struct vt_sem *sem)
     point(P_MUTEX, config.costs.mutex_ns);
     while (sem->count == 0 && !self->ghost)
         (void)block((struct key){(uintptr_t)sem, K_SEMAPHORE}, ~0u, NEVER);
-    if (sem->count != 0)
+    if (!self->ghost)
         sem->count--;
 }

@@ -106,11 +106,11 @@ long transfer(long number, int fd, const long arguments[5])
     long given[5];
     long result;
 
-    if (self->ghost)
-        return sends(number) ? -EPIPE : 0;
     memcpy(given, arguments, sizeof(given));
     given[of_message ? 1 : 2] = flags | MSG_DONTWAIT | (sends(number) ? MSG_NOSIGNAL : 0);
     point(P_IO, config.costs.io_ns);
+    if (self->ghost)
+        return sends(number) ? -EPIPE : 0;
     while ((result = raw(number, fd, given[0], given[1], given[2], given[3], given[4])) == -EAGAIN &&
            waits_for(fd, flags)) {
         struct pollfd ready = {.fd = fd, .events = sends(number) ? POLLOUT : POLLIN};
@@ -153,11 +153,11 @@ long connect_as(int fd, const void *address, unsigned size)
 {
     long result;
 
+    point(P_IO, config.costs.io_ns);
     if (self->ghost)
         return -ECONNREFUSED;
     if (size >= sizeof(sa_family_t) && ((const struct sockaddr *)address)->sa_family == AF_UNIX)
         name_socket(fd);
-    point(P_IO, config.costs.io_ns);
     result = raw(SYS_connect, fd, (long)address, size, 0, 0, 0);
     descriptors_changed();
     point(P_IO, 0);
@@ -177,9 +177,9 @@ int accept4(int fd, struct sockaddr *restrict address, socklen_t *restrict size,
 
     if (!SIMULATED())
         return (int)answer(raw(SYS_accept4, fd, (long)address, (long)size, flags, 0, 0));
+    point(P_IO, config.costs.io_ns);
     if (self->ghost)
         return fail(EBADF);
-    point(P_IO, config.costs.io_ns);
     if (waits_for(fd, 0) && wait_ready(&ready, 1, NEVER) < 0)
         return fail(EBADF);
     return (int)answer(own(raw(SYS_accept4, fd, (long)address, (long)size, flags, 0, 0)));
@@ -203,10 +203,11 @@ int shutdown(int fd, int how)
 
     if (!SIMULATED())
         return (int)answer(raw(SYS_shutdown, fd, how, 0, 0, 0, 0));
+    point(P_IO, config.costs.io_ns);
     if (self->ghost)
         return fail(EBADF);
     result = raw(SYS_shutdown, fd, how, 0, 0, 0, 0);
     descriptors_changed();
-    point(P_IO, config.costs.io_ns);
+    point(P_IO, 0);
     return (int)answer(result);
 }

@@ -118,9 +118,9 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *wanted, struct i
 
     if (!SIMULATED())
         return (int)answer(raw(SYS_timerfd_settime, fd, flags, (long)wanted, (long)before, 0, 0));
+    point(P_IO, config.costs.io_ns);
     if (self->ghost)
         return fail(EBADF);
-    point(P_IO, config.costs.io_ns);
     timer = timer_of(fd);
     if (timer == NULL)
         return fail(EINVAL);

@@ -32,9 +32,9 @@ long wait_ready(struct pollfd *fds, int count, uint64_t deadline)
 
 long poll_until(struct pollfd *fds, int count, uint64_t deadline)
 {
+    point(P_POLL, config.costs.io_ns);
     if (self->ghost)
         return -EBADF;
-    point(P_POLL, config.costs.io_ns);
     return wait_ready(fds, count, deadline);
 }
 
@@ -83,8 +83,6 @@ int epoll_wait(int fd, struct epoll_event *events, int most, int timeout_ms)
 
     if (!SIMULATED())
         return (int)answer(raw(SYS_epoll_wait, fd, (long)events, most, timeout_ms, 0, 0));
-    if (self->ghost)
-        return fail(EBADF);
     point(P_POLL, config.costs.io_ns);
     deadline = until(timeout_ms);
     for (;;) {

@@ -18,6 +18,7 @@ static int ends[2], memory;
 static int64_t sent;
 static int victim, pidfd;
 static int64_t woken;
+static uint64_t began_at, unwinds_at; /* in points of the victim */
 
 static int lock_of(int fd, int command)
 {
@@ -53,6 +54,7 @@ static void live(int fd)
         (void)syscall(SYS_futex, &words[2], FUTEX_WAKE, 1, NULL, NULL, 0);
         vt_sleep(10 * US);
     }
+    unwinds_at = vt_points_of(victim) - began_at;
     words[0] = words[1] = 1000; /* what a program does as it unwinds */
     (void)close(file);
     (void)close(fd);
@@ -86,6 +88,7 @@ static void look(int fd)
     say("written_later", words[0] != seen[0] || words[1] != seen[1]);
     say("locked", lock_of(file, F_GETLK));
     say("woken", woken);
+    say("unwinds_at", (int64_t)unwinds_at);
 }
 
 static void wait_for_wakes(void *argument)
@@ -121,12 +124,13 @@ void victim_dies(void)
     must(close(ends[0]) == -1 && errno == EBADF, "another process's descriptor is not ours to close");
     (void)vt_spawn(0, "waits", wait_for_wakes, NULL);
     pidfd = pidfd_open(vt_pid(victim), 0);
+    began_at = vt_points_of(victim);
     if (option("number", 0) != 0)
-        vt_at(victim, vt_points_of(victim) + option("number", 0), VT_KILL, 0);
+        vt_at(victim, began_at + option("number", 0), VT_KILL, 0);
     (void)vt_spawn(victim, "lives", live_as_thread, &ends[1]);
     if (option("number", 0) == 0) {
         vt_sleep(100 * MS);
-        say("points_of", (int64_t)vt_points_of(victim));
+        say("points_of", (int64_t)(vt_points_of(victim) - began_at));
         vt_kill(victim);
     }
     look(own);
@@ -147,7 +151,6 @@ static void look_as_thread(void *argument)
 void judge_dies(void)
 {
     const int watcher = vt_process("watcher", NULL, 1);
-    uint64_t before;
     int own;
 
     begin_deaths();
@@ -159,12 +162,12 @@ void judge_dies(void)
     (void)vt_spawn(watcher, "waits", wait_for_wakes, NULL);
     (void)vt_spawn(watcher, "looks", look_as_thread, NULL);
     vt_sleep(MS);
-    before = vt_points_of(victim);
+    began_at = vt_points_of(victim);
     if (option("number", 0) != 0)
-        vt_at(victim, before + option("number", 0), VT_KILL, 0);
+        vt_at(victim, began_at + option("number", 0), VT_KILL, 0);
     live(own);
     if (option("number", 0) == 0) {
-        say("points_of", (int64_t)(vt_points_of(victim) - before));
+        say("points_of", (int64_t)(vt_points_of(victim) - began_at));
         vt_kill(victim);
     }
     must(poll(NULL, 0, 10) == -1 && errno == EBADF, "a ghost waits for nothing");
@@ -173,22 +176,32 @@ void judge_dies(void)
     say("sent", sent);
 }
 
+static int reused;
+
+/* The next descriptor has the number of one that the victim had. */
 static void kill_victim(void *argument)
 {
     (void)argument;
     vt_sleep(MS);
     vt_kill(victim);
+    reused = memfd_create("reused", MFD_CLOEXEC);
 }
 
 void judge_is_killed(void)
 {
-    int error;
+    int error, fd;
 
     victim = vt_process("victim", NULL, 1);
     (void)vt_spawn(0, "kills", kill_victim, NULL);
     vt_enter(victim, "main");
+    fd = memfd_create("first", MFD_CLOEXEC);
     error = poll(NULL, 0, -1) == -1 ? errno : 0;
     say("ended_ms", (int64_t)((vt_now() - 1000 * MS) / MS));
+    say("reused", fd == reused);
+    say("written", write(fd, "x", 1));
+    say("cut", ftruncate(fd, 10));
+    (void)close(fd);
     vt_enter(0, "again");
     say("error", error);
+    say("size", lseek(reused, 0, SEEK_END));
 }

@@ -24,6 +24,7 @@ static void churn(void *argument)
         vt_spend(1 + vt_random(20 * US));
         (void)pthread_mutex_lock(&mutex);
         (void)clock_gettime(CLOCK_MONOTONIC, &now);
+        vt_note("now", (uint64_t)now.tv_nsec);
         ready++;
         (void)pthread_cond_signal(&condition);
         (void)pthread_mutex_unlock(&mutex);
