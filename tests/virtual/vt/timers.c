@@ -11,6 +11,7 @@ enum { TIMERS = 1024 };
 struct timer {
     int fd, process;
     uint64_t deadline, interval;
+    bool expired; /* since it was set; it may have been read since, too */
 };
 
 static struct timer timers[TIMERS];
@@ -68,6 +69,7 @@ void timers_expire(uint64_t at)
             return;
         }
         (void)raw(SYS_write, timer->fd, (long)&one, sizeof(one), 0, 0, 0);
+        timer->expired = true;
         timer->deadline = timer->interval != 0 ? at + timer->interval : NEVER;
         find_first();
         return;
@@ -76,7 +78,7 @@ void timers_expire(uint64_t at)
 
 void timers_continue(int process, uint64_t at)
 {
-    add((struct timer){-1, process, at, 0});
+    add((struct timer){.fd = -1, .process = process, .deadline = at});
     before_horizon(at);
 }
 
@@ -94,10 +96,10 @@ int timerfd_create(int clock, int flags)
 
     if (!SIMULATED())
         return (int)answer(raw(SYS_timerfd_create, clock, flags, 0, 0, 0, 0));
-    /* TFD_NONBLOCK and TFD_CLOEXEC are O_NONBLOCK and O_CLOEXEC, as an eventfd's are. */
-    fd = (int)answer(own(raw(SYS_eventfd2, 0, flags, 0, 0, 0, 0)));
+    /* TFD_CLOEXEC is O_CLOEXEC, as an eventfd's is. A read never waits: nobody could end that. */
+    fd = (int)answer(own(raw(SYS_eventfd2, 0, flags | EFD_NONBLOCK, 0, 0, 0, 0)));
     if (fd >= 0)
-        add((struct timer){fd, self->process, NEVER, 0});
+        add((struct timer){.fd = fd, .process = self->process, .deadline = NEVER});
     return fd;
 }
 
@@ -113,7 +115,6 @@ static void tell(const struct timer *timer, struct itimerspec *left)
 int timerfd_settime(int fd, int flags, const struct itimerspec *wanted, struct itimerspec *before)
 {
     struct timer *timer;
-    struct pollfd fired = {.fd = fd, .events = POLLIN};
     uint64_t value, count;
 
     if (!SIMULATED())
@@ -126,8 +127,9 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *wanted, struct i
         return fail(EINVAL);
     if (before != NULL)
         tell(timer, before);
-    if (raw(SYS_poll, (long)&fired, 1, 0, 0, 0, 0) > 0) /* what expired before is forgotten */
+    if (timer->expired) /* that is forgotten */
         (void)raw(SYS_read, fd, (long)&count, sizeof(count), 0, 0, 0);
+    timer->expired = false;
     value = nanoseconds(&wanted->it_value);
     timer->deadline = value == 0 ? NEVER : (flags & TFD_TIMER_ABSTIME) != 0 ? value : after(value);
     timer->interval = nanoseconds(&wanted->it_interval);
