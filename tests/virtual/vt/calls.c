@@ -113,11 +113,14 @@ static long call_of_socket(long number, const long *a, bool *done)
     }
 }
 
+/* Each answers as the kernel does, or says that it is not done. */
+static long (*const families[])(long, const long *, bool *) = {call_of_time, call_of_process, call_of_file,
+                                                               call_of_socket};
+
 long syscall(long number, ...)
 {
     va_list list;
-    long a[6], result;
-    bool done = true;
+    long a[6];
 
     va_start(list, number);
     for (int i = 0; i < 6; i++)
@@ -131,14 +134,14 @@ long syscall(long number, ...)
         return (long)map((void *)a[0], (size_t)a[1], (int)a[2], (int)a[3], (int)a[4], a[5]);
     if (number == SYS_munmap)
         return munmap((void *)a[0], (size_t)a[1]);
-    result = call_of_time(number, a, &done);
-    if (!done)
-        done = true, result = call_of_process(number, a, &done);
-    if (!done)
-        done = true, result = call_of_file(number, a, &done);
-    if (!done)
-        done = true, result = call_of_socket(number, a, &done);
-    return answer(done ? result : raw(number, a[0], a[1], a[2], a[3], a[4], a[5]));
+    for (unsigned i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+        bool done = true;
+        const long result = families[i](number, a, &done);
+
+        if (done)
+            return answer(result);
+    }
+    return answer(raw(number, a[0], a[1], a[2], a[3], a[4], a[5]));
 }
 
 uint64_t vt_barriers(void)

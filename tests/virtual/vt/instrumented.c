@@ -1,5 +1,6 @@
-/* What code that was compiled with -fsanitize=thread calls, in the place of the sanitizer's library: each of its atomic
- * operations is a point. Its other reads and writes are not, since threads of a correct program share nothing by those. */
+/* What code that was compiled with -fsanitize=thread calls, in the place of the sanitizer's library: each of its
+ * atomic operations is a point. Its other reads and writes are not, since threads of a correct program share nothing by
+ * those. */
 #include <string.h>
 
 #include "machine.h"

@@ -45,7 +45,7 @@ enum kind {
     P_KINDS,
 };
 
-/* What a blocked thread waits for: an object, by its address or its place in a file, and what kind of object that is. */
+/* What a blocked thread waits for: an object, by its address or its place in a file, and what kind that is. */
 struct key {
     uint64_t object, kind;
 };

@@ -1,5 +1,5 @@
-/* Memory that simulated processes share: which word of which file an address is, and what is left of it to a process that
- * was killed. */
+/* Memory that simulated processes share: which word of which file an address is, and what a process that was killed
+ * keeps of it. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -123,8 +123,8 @@ int munmap(void *at, size_t size)
     return (int)answer(raw(SYS_munmap, (long)at, (long)size, 0, 0, 0, 0));
 }
 
-/* Copies what is in memory, and leaves holes where nothing was ever written, however large they are. The kernel does the
- * reading, since some of it may lie behind the file's end. */
+/* Copies what is in memory, and leaves holes where nothing was ever written, however large they are. The kernel does
+ * the reading, since some of it may lie behind the file's end. */
 static void copy_pages(int fd, uintptr_t from, size_t size)
 {
     enum { PAGE = 4096, PAGES = 256 };

@@ -1,5 +1,5 @@
-/* Mutexes, condition variables, read-write locks, semaphores and pthread_once. Their state is the C library's own, taken
- * and given by its own functions that never wait; only the waiting is simulated. A ghost waits for nothing. */
+/* Mutexes, condition variables, read-write locks, semaphores and pthread_once. Their state is the C library's own,
+ * taken and given by its own functions that never wait; only the waiting is simulated. A ghost waits for nothing. */
 #include <limits.h>
 #include <semaphore.h>
 

@@ -1,5 +1,5 @@
-/* Pids are those of simulated processes: what is asked of one, or done to one, never reaches a real process that happens
- * to have that number. */
+/* Pids are those of simulated processes: what is asked of one, or done to one, never reaches a real process that
+ * happens to have that number. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -86,8 +86,8 @@ static long stat_file(int process)
     const long fd = raw(SYS_memfd_create, (long)"stat", MFD_CLOEXEC, 0, 0, 0, 0);
     const int pid = FIRST_PID + process;
     const int length = snprintf(line, sizeof(line),
-                                "%d (%s) %c 1 %d %d 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 "
-                                "17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+                                "%d (%s) %c 1 %d %d 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0 0 0 0 0 0 0 0 0 0 0 "
+                                "0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
                                 pid, processes[process].name, processes[process].stopped ? 'T' : 'S', pid, pid,
                                 100 + process);
 
@@ -101,8 +101,8 @@ long proc_file(const char *path)
 {
     int pid, length = 0;
 
-    if (path == NULL || strncmp(path, "/proc/", 6) != 0 || sscanf(path, "/proc/%d/%n", &pid, &length) != 1 || length == 0 ||
-        pid < FIRST_PID || pid >= FIRST_PID + PROCESSES)
+    if (path == NULL || strncmp(path, "/proc/", 6) != 0 || sscanf(path, "/proc/%d/%n", &pid, &length) != 1 ||
+        length == 0 || pid < FIRST_PID || pid >= FIRST_PID + PROCESSES)
         return -1;
     if (process_by_pid(pid) < 0 || strcmp(path + length, "stat") != 0)
         return -ENOENT;

@@ -41,10 +41,11 @@ void vt_env(int process, const char *name, const char *value)
 
 char *getenv(const char *name)
 {
-    if (self != NULL)
-        for (struct variable *variable = processes[self->process].variables; variable != NULL; variable = variable->next)
-            if (strcmp(variable->name, name) == 0)
-                return variable->value;
+    struct variable *variable = self == NULL ? NULL : processes[self->process].variables;
+
+    for (; variable != NULL; variable = variable->next)
+        if (strcmp(variable->name, name) == 0)
+            return variable->value;
     return REAL(getenv)(name);
 }
 

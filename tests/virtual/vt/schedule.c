@@ -61,8 +61,8 @@ void wake_thread(struct thread *thread, int result, uint64_t at)
     due_changed(thread);
 }
 
-/* Wakes those whose descriptors became ready. Sockets are real, and between simulated processes they change only by what
- * simulated threads do. */
+/* Wakes those whose descriptors became ready. Sockets are real, and between simulated processes they change only by
+ * what simulated threads do. */
 static void check_polls(void)
 {
     changed = false;

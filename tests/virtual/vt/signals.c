@@ -1,5 +1,5 @@
-/* Signals. Simulated processes have none; what they block is their own affair, and the one kernel thread that all of them
- * run on blocks nothing for it: one thread's mask would be the next one's. */
+/* Signals. Simulated processes have none; what they block is their own affair, and the one kernel thread that all of
+ * them run on blocks nothing for it: one thread's mask would be the next one's. */
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>

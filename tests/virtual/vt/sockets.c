@@ -1,5 +1,5 @@
-/* Sockets are real. A call that would wait on one that may waits here; after each that may have given somebody something,
- * those who wait for descriptors are looked at. */
+/* Sockets are real. A call that would wait on one that may waits here; after each that may have given somebody
+ * something, those who wait for descriptors are looked at. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

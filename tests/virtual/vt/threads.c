@@ -1,6 +1,6 @@
 /* Simulated threads. Each is made by the C library's pthread_create, for its stack and its thread-local data; its own
- * kernel thread then sleeps for ever with every signal blocked, since others run on that stack. A thread that ends sleeps,
- * too: its real end would free memory at a time that is not ours to say. */
+ * kernel thread then sleeps for ever with every signal blocked, since others run on that stack. A thread that ends
+ * sleeps, too: its real end would free memory at a time that is not ours to say. */
 #include <linux/futex.h>
 #include <limits.h>
 #include <signal.h>

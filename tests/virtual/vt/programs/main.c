@@ -35,12 +35,25 @@ static const struct {
     const char *name;
     void (*run)(void);
 } programs[] = {
-    {"mixed", mixed},           {"order", order},         {"race", race},
-    {"threads", threads},       {"shared_futex", shared_futex}, {"lost_wake", lost_wake},
-    {"timers", timers},         {"sockets", sockets},     {"peers", peers},
-    {"record_locks", record_locks}, {"environment", environment}, {"victim_dies", victim_dies},
-    {"judge_dies", judge_dies}, {"judge_is_killed", judge_is_killed}, {"stops", stops},         {"stops_itself", stops_itself},
-    {"spins", spins},           {"deadlock", deadlock},   {"too_many", too_many},
+    {"mixed", mixed},
+    {"order", order},
+    {"race", race},
+    {"threads", threads},
+    {"shared_futex", shared_futex},
+    {"lost_wake", lost_wake},
+    {"timers", timers},
+    {"sockets", sockets},
+    {"peers", peers},
+    {"record_locks", record_locks},
+    {"environment", environment},
+    {"victim_dies", victim_dies},
+    {"judge_dies", judge_dies},
+    {"judge_is_killed", judge_is_killed},
+    {"stops", stops},
+    {"stops_itself", stops_itself},
+    {"spins", spins},
+    {"deadlock", deadlock},
+    {"too_many", too_many},
     {"lost_update", lost_update},
 };
 
