@@ -5,6 +5,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from edgeshare.errors import AlreadyExists, InvalidRequest, NotFound, Unavailabl
 from simgpu.machine import DEVICE_FILES, MIB, SCHEDULING, device_file
 from simgpu.models import MODELS, Model
 from simgpu.native import load
+from simgpu.paces import PACES, Pace
 
 CONTEXT_OVERHEAD_MIB = 256
 """What a bare context takes: 150 to 500 MiB on real GPUs, by model and CUDA version."""
@@ -42,10 +44,12 @@ def create(
     cuda_version: str = "12.4",
     uuids: Sequence[str] = (),
     mig: Mapping[int, Sequence[str]] | None = None,
+    pace: str | Pace | None = None,
 ) -> None:
     """Makes a machine of equal GPUs, or with one model named for each.
 
-    ``mig``: index of a GPU that is in MIG mode → the profiles of its MIG devices.
+    ``mig``: index of a GPU that is in MIG mode → the profiles of its MIG devices. ``pace``: what calls and switches of
+    contexts cost; None: nothing.
 
     Raises InvalidRequest for what no machine can be, AlreadyExists where one is, Unavailable where none can
     be made.
@@ -70,6 +74,7 @@ def create(
     plan.scheduling = SCHEDULING.index(scheduling)
     plan.cuda_version = _cuda_number(cuda_version)
     plan.driver_version = DRIVERS[cuda_version].encode()
+    _set_pace(plan.pace, pace)
     for index in range(gpus):
         _describe(plan.models[index], models[index], memories[index], reserved_mib)
         _divide(plan.models[index], models[index], (mig or {}).get(index))
@@ -102,6 +107,15 @@ def _cuda_number(version: str) -> int:
     if not (major.isdigit() and minor.isdigit() and version in DRIVERS):
         raise InvalidRequest(f"CUDA {version!r} is not known here: choose one of {', '.join(DRIVERS)}")
     return int(major) * 1000 + int(minor) * 10
+
+
+def _set_pace(to: Any, pace: str | Pace | None) -> None:
+    """Raises InvalidRequest for one that is not known."""
+    if isinstance(pace, str) and pace not in PACES:
+        raise InvalidRequest(f"no pace is called {pace!r}: choose one of {', '.join(PACES)}, or none")
+    chosen = PACES[pace] if isinstance(pace, str) else pace or Pace("")
+    for name, value in asdict(chosen).items():
+        setattr(to, name, value.encode() if name == "name" else value)
 
 
 def _models(names: Sequence[str], gpus: int) -> list[Model]:

@@ -5,12 +5,13 @@ What was *executed* is the truth here, taken from the machine's own log, whateve
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from edgeshare.errors import InvalidRequest, NotFound, Unavailable
 from simgpu.native import load
+from simgpu.paces import Pace
 
 MIB = 1 << 20
 DEFAULT_DIRECTORY = Path("/dev/shm/simgpu")
@@ -130,6 +131,13 @@ class Machine:
     @property
     def scheduling(self) -> str:
         return SCHEDULING[self._shared.scheduling]
+
+    @property
+    def pace(self) -> Pace | None:
+        """What calls and switches of contexts cost; None: nothing."""
+        name = self._text(self._shared.pace.name)
+        figures = {field.name: int(getattr(self._shared.pace, field.name)) for field in fields(Pace)[1:]}
+        return Pace(name, **figures) if name else None
 
     @property
     def gpu_count(self) -> int:

@@ -16,6 +16,7 @@ from simgpu.create import DRIVERS, create, destroy
 from simgpu.environment import variables
 from simgpu.machine import DEFAULT_DIRECTORY, MIB, SCHEDULING, Machine
 from simgpu.models import MODELS
+from simgpu.paces import PACES
 
 machine_option = click.option(
     "--machine",
@@ -59,6 +60,9 @@ def command() -> None:
     help="A MIG device, such as 0 1g.5gb; only NVML lists them.",
 )
 @click.option("--scheduling", type=click.Choice(SCHEDULING), default="fifo", show_default=True)
+@click.option(
+    "--pace", type=click.Choice(list(PACES)), help="What calls and context switches cost.  [default: nothing]"
+)
 @click.option("--cuda", type=click.Choice(list(DRIVERS)), default="12.4", show_default=True, help="CUDA version.")
 def create_command(
     directory: Path, cuda: str, models: tuple[str, ...], parts: tuple[tuple[int, str], ...], **plan: Any
@@ -113,12 +117,14 @@ def state_command(directory: Path, as_json: bool) -> None:
         state = {
             "now_ns": time.monotonic_ns(),
             "scheduling": machine.scheduling,
+            "pace": dataclasses.asdict(machine.pace) if machine.pace else None,
             "gpus": [dataclasses.asdict(gpu) for gpu in gpus],
             "processes": [dataclasses.asdict(process) for process in processes],
         }
         click.echo(json.dumps(state))
         return
-    table = Table("GPU", "UUID", "model", "memory MiB", "queued", "busy s", "health", title=machine.scheduling)
+    title = f"{machine.scheduling}, pace {machine.pace.name}" if machine.pace else machine.scheduling
+    table = Table("GPU", "UUID", "model", "memory MiB", "queued", "busy s", "health", title=title)
     for gpu in gpus:
         health = "lost" if gpu.lost else f"XID {gpu.xids[-1]}" if gpu.xids else "ok"
         memory = f"{gpu.used_bytes // MIB} / {gpu.memory_bytes // MIB}"

@@ -150,6 +150,10 @@ void context_forget(struct CUctx_st *context);
 
 /* ---- queue ---- */
 
+/* The calling thread spends so long, as it would within a real driver. Under no lock. */
+void pace_spend(uint64_t ns);
+static inline const struct simgpu_pace *pace_now(void) { return &driver.machine.shared->pace; }
+
 /* Queues work on a stream: blocks while the context's queue is full. `number` (may be NULL) becomes its number. */
 CUresult queue_push(struct CUstream_st *stream, uint32_t kind, uint64_t duration_ns, uint64_t *number);
 /* Waits until the context has completed so many entries. */

@@ -107,6 +107,7 @@ static CUresult do_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsi
         return result;
     if (stream->capture)
         return capture_record(stream, hEvent);
+    pace_spend(pace_now()->event_record_ns);
     pthread_mutex_lock(&stream->context->lock);
     hEvent->capture = NULL;
     hEvent->after = stream_after(stream);
@@ -131,6 +132,7 @@ EXPORT CUresult cuEventQuery(CUevent hEvent) {
     EVENT(hEvent);
     if (hEvent->capture)
         return CUDA_ERROR_CAPTURED_EVENT;
+    pace_spend(pace_now()->event_query_ns);
     CUresult result = capture_check_unsafe();
     if (result == CUDA_SUCCESS && is_shared_event(hEvent))
         return shared_event_query(hEvent);

@@ -242,6 +242,8 @@ static CUresult do_cuGraphLaunch(CUgraphExec exec, CUstream handle) {
         result = check_freed(exec);
     if (result == CUDA_SUCCESS)
         result = graph_backing_take(&exec->backing);
+    if (result == CUDA_SUCCESS)
+        pace_spend(pace_now()->graph_launch_ns + pace_now()->graph_node_ns * exec->count);
     for (size_t index = 0; result == CUDA_SUCCESS && index < exec->count; index++)
         result = run(stream, &exec->work[index]);
     graph_backing_ran(&exec->backing, stream->context);

@@ -32,6 +32,7 @@ static CUresult submit(struct CUstream_st *stream, size_t bytes) {
         return result;
     if (stream->capture)
         return capture_break(stream);
+    pace_spend(pace_now()->launch_ns);
     return queue_push(stream, SIMGPU_COPY, transfer_duration_ns(bytes, false), NULL);
 }
 

@@ -180,6 +180,7 @@ static CUresult do_cuStreamQuery(CUstream hStream) {
         error = queue_error(stream->context);
     if (error != CUDA_SUCCESS)
         return error;
+    pace_spend(pace_now()->event_query_ns);
     return queue_done(stream->context, stream_after(stream)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 EXPORT_PTSZ(cuStreamQuery, (CUstream hStream), hStream)

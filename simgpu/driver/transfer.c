@@ -101,6 +101,7 @@ static void occupy(const struct part *part, const struct CUstream_st *stream, ui
 static CUresult submit(struct CUstream_st *stream, const struct node_work *work, const struct part parts[2], bool wait) {
     if (stream->capture)
         return wait ? capture_break(stream) : capture_work(stream, work);
+    pace_spend(pace_now()->launch_ns);
     CUresult result = queue_push(stream, work->kind, work->duration_ns, NULL);
     if (result != CUDA_SUCCESS)
         return result;

@@ -3,6 +3,10 @@
  * fifo: of all contexts the entry queued first goes next, to its end. timeslice: contexts with work that is ready take
  * turns of ENGINE_TURN_NS, least recently served first; a turn may end inside a kernel, which goes on in the next one.
  *
+ * Where the GPU goes from one context to another it first runs nothing for `switch_ns`: that is no context's executed
+ * time, nor the GPU's busy time, nor a part of the turn that follows. Which context is next is decided before that time,
+ * and stays so.
+ *
  * Owners queue without the GPU's lock, so a look at a queue may come later than what was queued: the result is the same
  * whenever it is looked at, since an entry never starts before it was queued. */
 #include "machine/engine.h"
@@ -67,6 +71,8 @@ static void apply(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint
     gpu->turn_end_ns = step->turn_end_ns;
     gpu->segment_begin_ns = step->segment_begin_ns;
     gpu->turns = step->turns;
+    gpu->loaded = step->loaded;
+    gpu->switched_ns = step->switched_ns;
     store_u64(&gpu->busy_ns, step->busy_ns);
     store_u64(&gpu->time_ns, step->time_ns);
 }
@@ -98,6 +104,8 @@ static struct simgpu_step unchanged(const struct simgpu_gpu *gpu, const struct s
         .turn_end_ns = gpu->turn_end_ns,
         .segment_begin_ns = gpu->segment_begin_ns,
         .turns = gpu->turns,
+        .loaded = gpu->loaded,
+        .switched_ns = gpu->switched_ns,
         .busy_ns = gpu->busy_ns,
         .log_count = gpu->log_count,
     };
@@ -194,9 +202,27 @@ static void run_head(struct simgpu_gpu *gpu, struct simgpu_process *processes, u
     commit(gpu, processes, gpu_index, &step);
 }
 
+/* The GPU goes on with a context, after a switch where another one ran last. */
+static void begin_turn(struct simgpu_step *step, const struct simgpu_gpu *gpu, int32_t index) {
+    uint64_t id = gpu->contexts[index].id;
+    if (gpu->loaded && gpu->loaded != id)
+        step->switched_ns = step->time_ns + gpu->switch_ns;
+    uint64_t begin_ns = step->switched_ns > step->time_ns ? step->switched_ns : step->time_ns;
+    step->loaded = id;
+    step->running = index;
+    step->turn_end_ns = begin_ns + ENGINE_TURN_NS;
+    step->segment_begin_ns = begin_ns;
+}
+
 void engine_advance(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, uint32_t scheduling,
                     uint64_t now_ns) {
     while (gpu->time_ns < now_ns) {
+        if (gpu->time_ns < gpu->switched_ns) {
+            struct simgpu_step step = unchanged(gpu, processes, gpu_index, -1);
+            step.time_ns = gpu->switched_ns < now_ns ? gpu->switched_ns : now_ns;
+            commit(gpu, processes, gpu_index, &step);
+            continue;
+        }
         if (gpu->running >= 0) {
             if (ready_ns(gpu, (uint32_t)gpu->running) <= gpu->time_ns) {
                 run_head(gpu, processes, gpu_index, scheduling, now_ns);
@@ -209,13 +235,10 @@ void engine_advance(struct simgpu_gpu *gpu, struct simgpu_process *processes, ui
         uint64_t next_ns;
         int32_t chosen = pick(gpu, scheduling, gpu->time_ns, &next_ns);
         struct simgpu_step step = unchanged(gpu, processes, gpu_index, -1);
-        if (chosen < 0) {
+        if (chosen < 0)
             step.time_ns = next_ns < now_ns ? next_ns : now_ns;
-        } else {
-            step.running = chosen;
-            step.turn_end_ns = step.time_ns + ENGINE_TURN_NS;
-            step.segment_begin_ns = step.time_ns;
-        }
+        else
+            begin_turn(&step, gpu, chosen);
         commit(gpu, processes, gpu_index, &step);
     }
 }

@@ -14,7 +14,8 @@ void engine_advance(struct simgpu_gpu *gpu, struct simgpu_process *processes, ui
                     uint64_t now_ns);
 
 /* The earliest time at which `entry` of `context` can be done, as far as is known now: exact when nothing else comes
- * in between; never later than it can be but for others' deaths. The GPU has been run up to now. */
+ * in between, and contexts that alternate pay for no switch; never later than it can be but for others' deaths. The GPU
+ * has been run up to now. */
 uint64_t engine_earliest_end_ns(const struct simgpu_gpu *gpu, uint32_t scheduling, uint32_t context, uint64_t entry);
 
 /* Whether other contexts have queued work. */

@@ -4,7 +4,7 @@
  * Every time is CLOCK_MONOTONIC in nanoseconds, which all containers of a machine share. */
 
 enum simgpu_limits {
-    SIMGPU_VERSION = 6,
+    SIMGPU_VERSION = 7,
     SIMGPU_GPUS = 16,        /* GPUs of one machine at most */
     SIMGPU_PROCESSES = 1024, /* slots; a dead process keeps its slot until no other is free */
     SIMGPU_CONTEXTS = 256,   /* contexts of one GPU at a time */
@@ -120,6 +120,8 @@ struct simgpu_step {
     uint32_t writes_entry; /* 1: the entry ring_number gets begin_ns and end_ns */
     uint32_t unused;
     uint32_t free_context; /* 1: the context is over */
+    uint64_t loaded;
+    uint64_t switched_ns;
     uint64_t time_ns;
     uint64_t turn_end_ns;
     uint64_t segment_begin_ns;
@@ -216,11 +218,25 @@ struct simgpu_gpu {
     int32_t running;    /* context; -1: none */
     uint32_t unused;
     struct simgpu_step step;
-    uint64_t live[4]; /* a bit for each context that is not free (and perhaps a few more) */
-    uint64_t padding3[4];
+    uint64_t live[4];     /* a bit for each context that is not free (and perhaps a few more) */
+    uint64_t loaded;      /* id of the context that ran last, or is being switched to; 0: none yet */
+    uint64_t switched_ns; /* a switch between contexts is over at this time: until then nothing runs */
+    uint64_t switch_ns;   /* how long one takes, by the machine's pace */
+    uint64_t padding3[7];
     struct simgpu_context contexts[256];
     struct simgpu_ring rings[256];
     struct simgpu_log_entry log[131072];
+};
+
+/* What the driver's calls cost the calling thread, in nanoseconds, and what a switch between contexts costs a GPU. */
+struct simgpu_pace {
+    char name[16];         /* "": nothing costs anything */
+    uint64_t launch_ns;    /* of a kernel, a copy or a set */
+    uint64_t graph_launch_ns;
+    uint64_t graph_node_ns; /* more, for each node of the graph */
+    uint64_t event_record_ns;
+    uint64_t event_query_ns;
+    uint64_t context_switch_ns;
 };
 
 struct simgpu_machine {
@@ -240,6 +256,7 @@ struct simgpu_machine {
     uint32_t slots;        /* of `processes`, ever used */
     uint32_t export_slots; /* of `exports` */
     uint32_t unused;
+    struct simgpu_pace pace;
     uint64_t padding[2];
     struct simgpu_process processes[1024];
     struct simgpu_export exports[1024]; /* under `lock`; what they take of a GPU's memory under that GPU's too */
@@ -252,6 +269,7 @@ struct simgpu_plan {
     uint32_t scheduling;
     uint32_t cuda_version;
     char driver_version[32];
+    struct simgpu_pace pace;
     struct simgpu_model models[16];
     char uuids[16][48];
 };

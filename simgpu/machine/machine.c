@@ -48,6 +48,7 @@ static void describe(struct simgpu_machine *shared, const struct simgpu_plan *pl
     shared->scheduling = plan->scheduling;
     shared->cuda_version = plan->cuda_version;
     shared->created_ns = clock_now_ns();
+    shared->pace = plan->pace;
     memcpy(shared->driver_version, plan->driver_version, sizeof shared->driver_version);
     for (uint32_t index = 0; index < plan->gpu_count; index++) {
         struct simgpu_gpu *gpu = &shared->gpus[index];
@@ -58,6 +59,7 @@ static void describe(struct simgpu_machine *shared, const struct simgpu_plan *pl
         gpu->running = -1;
         gpu->time_ns = shared->created_ns;
         gpu->reset_ns = shared->created_ns;
+        gpu->switch_ns = plan->pace.context_switch_ns;
     }
     memcpy(shared->magic, MAGIC, sizeof MAGIC);
 }

@@ -20,7 +20,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(command, [str(each) for each in arguments])
 
 
-def state(directory: Path) -> dict[str, list[dict[str, object]]]:
+def state(directory: Path) -> dict[str, Any]:
     done = run("state", "--machine", directory, "--json")
     assert done.exit_code == 0, done.output
     return json.loads(done.output)
@@ -34,8 +34,18 @@ def test_a_machine_is_made_shown_and_removed(tmp_path: Path) -> None:
     assert [line.split()[1] for line in made.output.splitlines()] == [gpu["uuid"] for gpu in gpus]
     assert {(gpu["name"], gpu["memory_bytes"]) for gpu in gpus} == {("NVIDIA A100-SXM4-40GB", 40960 * MIB)}
     assert state(directory)["scheduling"] == "timeslice"
+    assert state(directory)["pace"] is None
     assert run("destroy", "--machine", directory).exit_code == 0
     assert not directory.exists()
+
+
+def test_a_machines_pace_is_shown(tmp_path: Path) -> None:
+    assert run("create", "--machine", tmp_path, "--pace", "jetson").exit_code == 0
+    assert state(tmp_path)["pace"]["launch_ns"] == 15_000
+    assert "fifo, pace jetson" in run("state", "--machine", tmp_path).output
+    unknown = run("create", "--machine", tmp_path / "other", "--pace", "brisk")
+    assert unknown.exit_code == 2
+    assert "'workstation', 'jetson'" in unknown.output
 
 
 def test_state_says_what_each_process_executed(simulated: Simulated) -> None:

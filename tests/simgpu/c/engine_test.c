@@ -33,11 +33,19 @@ static struct bench *make(uint32_t scheduling, uint32_t contexts) {
     for (uint32_t index = 0; index < contexts; index++) {
         bench->gpu.contexts[index].state = SIMGPU_CONTEXT_LIVE;
         bench->gpu.contexts[index].process = index;
+        bench->gpu.contexts[index].id = index + 1;
         bench->gpu.contexts[index].memory_bytes = 1;
         bench->gpu.contexts[index].turn = bench->gpu.turns++;
         bench->gpu.live[index / 64] |= 1ull << (index % 64);
         bench->processes[index].id = index + 1;
     }
+    return bench;
+}
+
+/* The same, where a switch between contexts takes so long. */
+static struct bench *make_paced(uint32_t scheduling, uint32_t contexts, uint64_t switch_ns) {
+    struct bench *bench = make(scheduling, contexts);
+    bench->gpu.switch_ns = switch_ns;
     return bench;
 }
 
@@ -188,6 +196,102 @@ static void a_host_function_holds_its_own_queue_and_no_other(void) {
     free(bench);
 }
 
+/* ---- switches between contexts ---- */
+
+#define SWITCH_NS (250 * US)
+
+/* Between two intervals of the log nothing ran for just so long where the context changed, and else not at all. */
+static void require_gaps(const struct bench *bench) {
+    for (uint64_t number = 1; number < bench->gpu.log_count; number++) {
+        const struct simgpu_log_entry *before = logged(bench, number - 1), *after = logged(bench, number);
+        REQUIRE(after->begin_ns - before->end_ns == (before->context == after->context ? 0 : bench->gpu.switch_ns));
+    }
+}
+
+static void contexts_that_alternate_in_fifo_pay_for_each_switch_and_nobody_is_charged(void) {
+    struct bench *bench = make_paced(SIMGPU_FIFO, 2, SWITCH_NS);
+    for (uint32_t index = 0; index < 20; index++)
+        push(bench, index % 2, START + index, 1 * MS);
+    advance(bench, START + 100 * MS);
+    REQUIRE(bench->gpu.log_count == 20);
+    require_gaps(bench);
+    REQUIRE(bench->processes[0].executed_ns[0] == 10 * MS && bench->processes[1].executed_ns[0] == 10 * MS);
+    REQUIRE(bench->gpu.busy_ns == 20 * MS);
+    REQUIRE(logged(bench, 19)->end_ns - logged(bench, 0)->begin_ns == 20 * MS + 19 * SWITCH_NS);
+    free(bench);
+}
+
+static void a_turn_in_timeslice_is_whole_beside_the_switch(void) {
+    struct bench *bench = make_paced(SIMGPU_TIMESLICE, 2, SWITCH_NS);
+    push(bench, 0, START, 6 * MS);
+    push(bench, 1, START, 6 * MS);
+    advance(bench, START + 100 * MS);
+    REQUIRE(bench->gpu.log_count == 6);
+    require_gaps(bench);
+    for (uint64_t number = 0; number < 6; number++) {
+        REQUIRE(logged(bench, number)->context == number % 2);
+        REQUIRE(logged(bench, number)->end_ns - logged(bench, number)->begin_ns == ENGINE_TURN_NS);
+    }
+    REQUIRE(bench->gpu.busy_ns == 12 * MS);
+    free(bench);
+}
+
+static void a_context_alone_never_pays_for_a_switch(void) {
+    for (uint32_t scheduling = 0; scheduling < 2; scheduling++) {
+        struct bench *bench = make_paced(scheduling, 2, SWITCH_NS);
+        for (uint64_t index = 0; index < 50; index++)
+            push(bench, 1, START + index * MS, 300 * US);
+        advance(bench, START + 100 * MS);
+        REQUIRE(bench->gpu.log_count == 50);
+        for (uint64_t index = 0; index < 50; index++)
+            REQUIRE(logged(bench, index)->begin_ns == START + index * MS + ENGINE_LAUNCH_LATENCY_NS);
+        free(bench);
+    }
+}
+
+static void a_gpu_that_idled_still_holds_the_context_that_ran_last(void) {
+    struct bench *bench = make_paced(SIMGPU_FIFO, 2, SWITCH_NS);
+    push(bench, 0, START, 1 * MS);
+    push(bench, 0, START + 10 * MS, 1 * MS);
+    push(bench, 1, START + 20 * MS, 1 * MS);
+    advance(bench, START + 100 * MS);
+    REQUIRE(logged(bench, 1)->begin_ns == START + 10 * MS + ENGINE_LAUNCH_LATENCY_NS);
+    REQUIRE(logged(bench, 2)->begin_ns == START + 20 * MS + ENGINE_LAUNCH_LATENCY_NS + SWITCH_NS);
+    free(bench);
+}
+
+static void another_context_in_the_same_place_is_switched_to(void) {
+    struct bench *bench = make_paced(SIMGPU_FIFO, 1, SWITCH_NS);
+    push(bench, 0, START, 1 * MS);
+    advance(bench, START + 5 * MS);
+    bench->gpu.contexts[0].id = 99;
+    push(bench, 0, START + 10 * MS, 1 * MS);
+    advance(bench, START + 20 * MS);
+    REQUIRE(logged(bench, 1)->begin_ns == START + 10 * MS + ENGINE_LAUNCH_LATENCY_NS + SWITCH_NS);
+    free(bench);
+}
+
+static void who_dies_while_it_is_switched_to_ran_nothing(void) {
+    for (uint32_t scheduling = 0; scheduling < 2; scheduling++) {
+        struct bench *bench = make_paced(scheduling, 2, SWITCH_NS);
+        push(bench, 0, START, 1 * MS);
+        push(bench, 1, START + 1, 1 * MS);
+        push(bench, 0, START + 2, 1 * MS);
+        uint64_t switches_ns = START + ENGINE_LAUNCH_LATENCY_NS + (scheduling == SIMGPU_FIFO ? 1 : 2) * MS;
+        advance(bench, switches_ns + SWITCH_NS / 2);
+        REQUIRE(bench->gpu.running == 1);
+        engine_condemn(&bench->gpu, 1);
+        REQUIRE(bench->gpu.contexts[1].state == SIMGPU_CONTEXT_FREE);
+        push(bench, 0, switches_ns + SWITCH_NS / 2, 1 * MS);
+        advance(bench, START + 100 * MS);
+        REQUIRE(bench->processes[1].executed_ns[0] == 0 && bench->processes[0].executed_ns[0] == 3 * MS);
+        /* The switch goes to its end, and another one back. */
+        uint64_t number = scheduling == SIMGPU_FIFO ? 1 : 2;
+        REQUIRE(logged(bench, number)->begin_ns == switches_ns + 2 * SWITCH_NS);
+        free(bench);
+    }
+}
+
 /* ---- looking ---- */
 
 static uint64_t random_state;
@@ -204,8 +308,9 @@ static bool same_interval(const struct simgpu_log_entry *a, const struct simgpu_
 
 static void it_makes_no_difference_when_somebody_looks(void) {
     for (uint32_t scheduling = 0; scheduling < 2; scheduling++) {
-        for (uint64_t seed = 1; seed <= 40; seed++) {
-            struct bench *often = make(scheduling, 4), *once = make(scheduling, 4);
+        for (uint64_t seed = 1; seed <= 80; seed++) {
+            uint64_t switch_ns = seed % 2 * SWITCH_NS;
+            struct bench *often = make_paced(scheduling, 4, switch_ns), *once = make_paced(scheduling, 4, switch_ns);
             uint64_t now_ns = START;
             random_state = seed * 7919;
             for (int index = 0; index < 300; index++) {
@@ -229,8 +334,8 @@ static void it_makes_no_difference_when_somebody_looks(void) {
 }
 
 static void the_log_adds_up_to_what_was_executed(void) {
-    for (uint32_t scheduling = 0; scheduling < 2; scheduling++) {
-        struct bench *bench = make(scheduling, 5);
+    for (uint32_t variant = 0; variant < 4; variant++) {
+        struct bench *bench = make_paced(variant % 2, 5, variant / 2 * SWITCH_NS);
         uint64_t now_ns = START, sums[5] = {0}, total_ns = 0, before_ns = 0;
         random_state = 4242;
         for (int index = 0; index < 2000; index++) {
@@ -273,10 +378,28 @@ static void the_end_is_foretold_in_fifo_exactly(void) {
     free(bench);
 }
 
+static void the_end_behind_one_switch_is_foretold_exactly(void) {
+    for (uint32_t scheduling = 0; scheduling < 2; scheduling++) {
+        struct bench *bench = make_paced(scheduling, 2, SWITCH_NS);
+        push(bench, 0, START, 1 * MS);
+        uint64_t last = push(bench, 1, START + 1, 1 * MS);
+        uint64_t end_ns = START + ENGINE_LAUNCH_LATENCY_NS + 2 * MS + SWITCH_NS;
+        /* Before the first runs, while it does, within the switch, and behind it. */
+        static const uint64_t LOOKS_NS[] = {0, 500 * US, 1100 * US, 1500 * US};
+        for (size_t look = 0; look < sizeof LOOKS_NS / sizeof *LOOKS_NS; look++) {
+            advance(bench, START + ENGINE_LAUNCH_LATENCY_NS + LOOKS_NS[look]);
+            REQUIRE(engine_earliest_end_ns(&bench->gpu, scheduling, 1, last) == end_ns);
+        }
+        advance(bench, START + 10 * MS);
+        REQUIRE(ended_ns(bench, 1, last) == end_ns);
+        free(bench);
+    }
+}
+
 static void the_end_is_never_foretold_too_late(void) {
     for (uint32_t scheduling = 0; scheduling < 2; scheduling++) {
-        for (uint64_t seed = 1; seed <= 60; seed++) {
-            struct bench *bench = make(scheduling, 4);
+        for (uint64_t seed = 1; seed <= 120; seed++) {
+            struct bench *bench = make_paced(scheduling, 4, seed % 2 * SWITCH_NS);
             uint64_t at_ns = START, numbers[100], foretold[100];
             uint32_t contexts[100];
             random_state = seed * 104729;
@@ -342,8 +465,9 @@ static void a_dead_context_that_does_not_run_is_freed_at_once(void) {
 }
 
 static void a_step_that_was_interrupted_is_done_again(void) {
-    for (uint32_t scheduling = 0; scheduling < 2; scheduling++) {
-        struct bench *whole = make(scheduling, 3), *torn = make(scheduling, 3);
+    for (uint32_t variant = 0; variant < 4; variant++) {
+        uint64_t switch_ns = variant / 2 * 3 * MS / 2;
+        struct bench *whole = make_paced(variant % 2, 3, switch_ns), *torn = make_paced(variant % 2, 3, switch_ns);
         random_state = 31337;
         for (int index = 0; index < 200; index++) {
             uint32_t context = (uint32_t)random_below(3);
@@ -360,7 +484,7 @@ static void a_step_that_was_interrupted_is_done_again(void) {
              * writes is still as it was before. */
             struct simgpu_context before[3];
             memcpy(before, torn->gpu.contexts, sizeof before);
-            uint64_t busy_ns = torn->gpu.busy_ns;
+            uint64_t busy_ns = torn->gpu.busy_ns, loaded = torn->gpu.loaded, switched_ns = torn->gpu.switched_ns;
             advance(torn, now_ns);
             int32_t index = torn->gpu.step.context;
             if (index >= 0 && torn->gpu.contexts[index].state != SIMGPU_CONTEXT_FREE) {
@@ -368,11 +492,14 @@ static void a_step_that_was_interrupted_is_done_again(void) {
                 torn->gpu.contexts[index].completed_ns = before[index].completed_ns;
             }
             torn->gpu.busy_ns = busy_ns;
+            torn->gpu.loaded = loaded;
+            torn->gpu.switched_ns = switched_ns;
             torn->gpu.step.valid = 1;
             engine_recover(&torn->gpu, torn->processes, 0);
             REQUIRE(torn->gpu.step.valid == 0);
             REQUIRE(memcmp(torn->gpu.contexts, whole->gpu.contexts, sizeof before) == 0);
             REQUIRE(torn->gpu.busy_ns == whole->gpu.busy_ns && torn->gpu.time_ns == whole->gpu.time_ns);
+            REQUIRE(torn->gpu.loaded == whole->gpu.loaded && torn->gpu.switched_ns == whole->gpu.switched_ns);
         }
         REQUIRE(whole->gpu.log_count == torn->gpu.log_count);
         free(whole);
@@ -394,9 +521,16 @@ static const struct {
     TEST(timeslice_gives_equal_parts_to_short_and_long_kernels),
     TEST(a_context_with_nothing_ready_gives_its_turn_up),
     TEST(a_host_function_holds_its_own_queue_and_no_other),
+    TEST(contexts_that_alternate_in_fifo_pay_for_each_switch_and_nobody_is_charged),
+    TEST(a_turn_in_timeslice_is_whole_beside_the_switch),
+    TEST(a_context_alone_never_pays_for_a_switch),
+    TEST(a_gpu_that_idled_still_holds_the_context_that_ran_last),
+    TEST(another_context_in_the_same_place_is_switched_to),
+    TEST(who_dies_while_it_is_switched_to_ran_nothing),
     TEST(it_makes_no_difference_when_somebody_looks),
     TEST(the_log_adds_up_to_what_was_executed),
     TEST(the_end_is_foretold_in_fifo_exactly),
+    TEST(the_end_behind_one_switch_is_foretold_exactly),
     TEST(the_end_is_never_foretold_too_late),
     TEST(the_dead_ones_queue_is_dropped_after_the_kernel_that_runs),
     TEST(the_dead_ones_kernel_ends_with_its_turn),
