@@ -1,13 +1,33 @@
 #include "costs.h"
 
+/* Who looks without the lock sees each field whole. What it read is of one key where that stands there before and after:
+ * whoever sees anything of a later one sees the key gone, too. */
+#define GET(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
+#define SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELEASE)
+
+/* Fibonacci hashing: the upper bits of a product with 2^64 / golden ratio. */
+static size_t place_of(uint64_t key, uint64_t probe)
+{
+    return ((key * UINT64_C(0x9E3779B97F4A7C15) >> 32) + probe) % ES_COSTS;
+}
+
+/* The place of another key becomes this one's. */
+static void replace(struct es_cost *entry, uint64_t key)
+{
+    SET(entry->key, 0);
+    SET(entry->ns, 0);
+    SET(entry->samples, 0);
+    SET(entry->missed, 0);
+    entry->pending_since_ns = 0;
+    SET(entry->key, key);
+}
+
 struct es_cost *es_costs_find(struct es_costs *costs, uint64_t key)
 {
-    /* Fibonacci hashing: the upper bits of a product with 2^64 / golden ratio. */
-    const uint64_t place = key * UINT64_C(0x9E3779B97F4A7C15) >> 32;
     struct es_cost *least = NULL;
 
     for (uint64_t probe = 0; probe < ES_COSTS_PROBES; probe++) {
-        struct es_cost *entry = &costs->entries[(place + probe) % ES_COSTS];
+        struct es_cost *entry = &costs->entries[place_of(key, probe)];
 
         if (entry->key == key)
             return entry;
@@ -16,15 +36,50 @@ struct es_cost *es_costs_find(struct es_costs *costs, uint64_t key)
         if (entry->key == 0)
             break;
     }
-    *least = (struct es_cost){.key = key};
+    replace(least, key);
     return least;
+}
+
+/* The same without the lock: NULL when it is not there. The next moment it may be another key's. */
+static const struct es_cost *look(const struct es_costs *costs, uint64_t key)
+{
+    for (uint64_t probe = 0; probe < ES_COSTS_PROBES; probe++) {
+        const struct es_cost *entry = &costs->entries[place_of(key, probe)];
+        const uint64_t there = GET(entry->key);
+
+        if (there == key)
+            return entry;
+        if (there == 0)
+            break;
+    }
+    return NULL;
+}
+
+int64_t es_costs_known_ns(const struct es_costs *costs, uint64_t key)
+{
+    const struct es_cost *entry = look(costs, key);
+    uint64_t ns;
+
+    if (entry == NULL)
+        return 0;
+    ns = GET(entry->samples) == 0 || GET(entry->missed) > ES_COSTS_STALE ? 0 : GET(entry->ns);
+    return GET(entry->key) == key ? (int64_t)ns : 0;
+}
+
+void es_costs_share(struct es_costs *costs, uint64_t key)
+{
+    struct es_cost *entry = (struct es_cost *)look(costs, key);
+
+    if (entry != NULL)
+        SET(entry->missed, GET(entry->missed) + 1);
 }
 
 void es_costs_miss(struct es_costs *costs, uint64_t key, int amid)
 {
     struct es_cost *entry = es_costs_find(costs, key);
 
-    entry->missed += amid != 0;
+    if (amid != 0)
+        SET(entry->missed, GET(entry->missed) + 1);
     entry->pending_since_ns = 0;
 }
 
@@ -35,8 +90,9 @@ void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns)
 
     if (ns < ES_COSTS_LEAST_NS)
         ns = ES_COSTS_LEAST_NS;
-    entry->ns = (uint64_t)((int64_t)entry->ns + ((int64_t)ns - (int64_t)entry->ns) / weight);
-    entry->samples += entry->samples < UINT32_MAX;
-    entry->missed = 0;
+    SET(entry->ns, (uint64_t)((int64_t)entry->ns + ((int64_t)ns - (int64_t)entry->ns) / weight));
+    if (entry->samples < UINT32_MAX)
+        SET(entry->samples, entry->samples + 1);
+    SET(entry->missed, 0);
     entry->pending_since_ns = 0;
 }

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* How long each submission usually takes on the device. A key names what is submitted: a function and the magnitude
- * of its grid, a kind of copy and the magnitude of its size, a graph. Not safe against concurrent use. */
+ * of its grid, a kind of copy and the magnitude of its size, a graph. Under a lock, but for what says otherwise. */
 
 enum {
     ES_COSTS = 4096,       /* entries; a program has some hundreds of kernels */
@@ -33,6 +33,14 @@ struct es_cost *es_costs_find(struct es_costs *costs, uint64_t key);
 /* A batch of this key's launches has ended, and how long they took was not seen: `amid` other work, of whose time it has an
  * unknown part. */
 void es_costs_miss(struct es_costs *costs, uint64_t key, int amid);
+
+/* How long a launch of the key usually takes; 0 when that is not known, or time to be measured anew. Needs no lock: what it
+ * says was true of this key at some moment of the call. */
+int64_t es_costs_known_ns(const struct es_costs *costs, uint64_t key);
+
+/* A batch that will tell nothing of the key has launches of it: other functions share it. Needs no lock: beside others a
+ * count may be lost. */
+void es_costs_share(struct es_costs *costs, uint64_t key);
 
 /* One launch of the key was seen to take this long. */
 void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns);

@@ -278,10 +278,13 @@ static struct es_slot *admit(struct es_slot *slot, uint64_t key, CUstream stream
 
 uintptr_t es_gate_ask(void)
 {
-    const struct es_pass asked = es_asked;
-    const int error = errno;
-    struct es_slot *slot;
+    const struct es_asked asked = es_asked;
+    struct es_slot *slot = es_slot_self;
+    int error;
 
+    if (slot != NULL && slot->busy == 0 && es_queue_join(slot, asked.key, asked.stream))
+        return (uintptr_t)slot;
+    error = errno;
     if (es_mode_now() == ES_OUT || !es_driver_find())
         return ES_ASKED;
     es_session_join();

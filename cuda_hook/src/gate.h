@@ -110,23 +110,23 @@ static inline __attribute__((always_inline)) uintptr_t es_gate_pass(uint64_t key
     int64_t left_ns;
 
     if (__builtin_expect(slot == NULL, 0)) {
-        es_asked = (struct es_pass){.key = key, .stream = stream};
+        es_asked = (struct es_asked){key, stream};
         return ES_ASK;
     }
     __atomic_store_n(&slot->busy, slot->busy + 1, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    pass = es_slot_pass(slot, key);
+    pass = es_passes_place(slot->passes, key);
     left_ns = __atomic_load_n(&slot->left_ns, __ATOMIC_RELAXED) - pass->cost_ns;
     if (__builtin_expect(__atomic_load_n(__atomic_load_n(&es_gate_word, __ATOMIC_RELAXED), __ATOMIC_RELAXED) ==
                                  __atomic_load_n(&slot->word, __ATOMIC_RELAXED) &&
-                             __atomic_load_n(&pass->key, __ATOMIC_RELAXED) == key && pass->stream == stream && left_ns >= 0,
+                             es_passes_holds(slot->passes, pass, key, stream) && left_ns >= 0,
                          1)) {
         __atomic_store_n(&slot->left_ns, left_ns, __ATOMIC_RELAXED);
         __atomic_store_n(&slot->launches, slot->launches + 1, __ATOMIC_RELAXED);
         return (uintptr_t)slot;
     }
     __atomic_store_n(&slot->busy, slot->busy - 1, __ATOMIC_RELAXED);
-    es_asked = (struct es_pass){.key = key, .stream = stream};
+    es_asked = (struct es_asked){key, stream};
     return ES_ASK;
 }
 

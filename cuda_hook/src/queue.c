@@ -145,6 +145,50 @@ bool es_queue_give_up(struct es_patience *patience, uint64_t key)
     return wait_ns == 0;
 }
 
+/* The thread's open batch takes in a launch of this key, for the first time, most likely. By that thread. */
+static void share(struct es_slot *slot, uint64_t key)
+{
+    if (slot->batch.key != key && !slot->batch.shared) {
+        slot->batch.shared = true;
+        es_costs_share(&es_gate.costs, slot->batch.key);
+    }
+    if (slot->batch.shared)
+        es_costs_share(&es_gate.costs, key);
+}
+
+static bool join(struct es_slot *slot, uint64_t key, CUstream stream)
+{
+    const struct es_pass *pass = es_passes_find(slot->passes, key, stream);
+    int64_t cost_ns, left_ns;
+
+    if (pass == NULL && !es_passes_know(slot->passes, stream))
+        return false;
+    cost_ns = pass != NULL ? pass->cost_ns : es_costs_known_ns(&es_gate.costs, key);
+    left_ns = __atomic_load_n(&slot->left_ns, __ATOMIC_RELAXED) - cost_ns;
+    if (cost_ns == 0 || left_ns < 0)
+        return false;
+    if (pass == NULL) {
+        share(slot, key);
+        es_passes_add(slot->passes, key, stream, cost_ns);
+    }
+    __atomic_store_n(&slot->left_ns, left_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->launches, slot->launches + 1, __ATOMIC_RELAXED);
+    return true;
+}
+
+bool es_queue_join(struct es_slot *slot, uint64_t key, CUstream stream)
+{
+    /* As in es_gate_pass: while the slot is busy and its word holds, nobody else writes what is the thread's. */
+    __atomic_store_n(&slot->busy, 1, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (__atomic_load_n(__atomic_load_n(&es_gate_word, __ATOMIC_RELAXED), __ATOMIC_RELAXED) ==
+            __atomic_load_n(&slot->word, __ATOMIC_RELAXED) &&
+        join(slot, key, stream))
+        return true;
+    __atomic_store_n(&slot->busy, 0, __ATOMIC_RELAXED);
+    return false;
+}
+
 bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int index, uint32_t word)
 {
     const uint64_t bit = UINT64_C(1) << index;
@@ -195,18 +239,15 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     if (alone) {
         slot->batch.alone = true;
         cost->pending_since_ns = slot->batch.opened_ns;
-    } else if (slot->batch.key != key && !slot->batch.shared) {
-        slot->batch.shared = true;
-        es_costs_find(&es_gate.costs, slot->batch.key)->missed++;
+    } else {
+        share(slot, key);
     }
-    if (slot->batch.shared)
-        es_costs_find(&es_gate.costs, key)->missed++;
     slot->batch.streams |= bit;
     slot->left_ns -= (int64_t)cost_ns;
     slot->batch.last = alone || (slot->left_ns < 0 && es_batch_full(slot, room.cap_ns));
     /* Where a handle does not say which context is meant, every submission asks. */
     if (slot->left_ns >= 0 && !slot->batch.last && !(es_contexts_many() && (uintptr_t)stream <= (uintptr_t)CU_STREAM_PER_THREAD))
-        *es_slot_pass(slot, key) = (struct es_pass){key, stream, (int64_t)cost_ns};
+        es_passes_add(slot->passes, key, stream, (int64_t)cost_ns);
     es_lock_give(&es_gate.lock);
     if (timed) {
         CUevent start = es_marker_record(index, false);

@@ -8,6 +8,11 @@
  * changed. */
 bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int index, uint32_t word);
 
+/* The same where neither lock nor clock is needed: for a submission of known cost to a stream that the open batch has touched,
+ * as long as there is room. True when the thread may go; it is within the driver then, and counted. False: nothing has
+ * changed. */
+bool es_queue_join(struct es_slot *slot, uint64_t key, CUstream stream);
+
 /* What a thread that waits for a place for its stream saw end last, and when; 0 at first. */
 struct es_patience {
     uint32_t progress;

@@ -2,19 +2,23 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-_Static_assert(ES_PASSES * sizeof(struct es_pass) == 1 << (64 - 56), "es_slot_pass takes the upper eight bits");
-
 __thread struct es_slot *es_slot_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-__thread struct es_pass es_asked __attribute__((tls_model("initial-exec"), visibility("hidden")));
+__thread struct es_asked es_asked __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 static struct es_slot *slots; /* mapped at the first use, so that a process without CUDA has none of it */
 static size_t used;
+
+static void *map(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
 
 static struct es_slot *all(void)
 {
@@ -23,8 +27,8 @@ static struct es_slot *all(void)
 
     if (known != NULL)
         return known;
-    fresh = mmap(NULL, ES_SLOTS * sizeof(*fresh), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (fresh == MAP_FAILED)
+    fresh = map(ES_SLOTS * sizeof(*fresh));
+    if (fresh == NULL)
         return NULL;
     if (__atomic_compare_exchange_n(&slots, &known, fresh, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return fresh;
@@ -40,6 +44,22 @@ static bool take(struct es_slot *slot, pid_t from, pid_t thread)
 static bool ended(pid_t thread)
 {
     return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
+}
+
+/* The first slot that no thread has had. */
+static struct es_slot *take_free(struct es_slot *first, pid_t thread)
+{
+    for (size_t i = 0; i < ES_SLOTS; i++) {
+        size_t known = __atomic_load_n(&used, __ATOMIC_RELAXED);
+
+        if (!take(&first[i], 0, thread))
+            continue;
+        while (known < i + 1 &&
+               !__atomic_compare_exchange_n(&used, &known, i + 1, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            ;
+        return &first[i];
+    }
+    return NULL;
 }
 
 /* The first slot whose thread is no more. Threads leave without a word: their ends cannot be hooked without
@@ -59,31 +79,31 @@ static struct es_slot *inherit(struct es_slot *first, pid_t thread)
 
 struct es_slot *es_slot_mine(void)
 {
-    struct es_slot *first;
-    const pid_t thread = (pid_t)syscall(SYS_gettid);
+    struct es_slot *first, *mine;
+    pid_t thread;
 
     if (es_slot_self != NULL)
         return es_slot_self;
     first = all();
     if (first == NULL)
         return NULL;
-    for (size_t i = 0; i < ES_SLOTS && es_slot_self == NULL; i++) {
-        if (take(&first[i], 0, thread)) {
-            size_t known = __atomic_load_n(&used, __ATOMIC_RELAXED);
-
-            es_slot_self = &first[i];
-            while (known < i + 1 &&
-                   !__atomic_compare_exchange_n(&used, &known, i + 1, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-                ;
-        }
+    thread = (pid_t)syscall(SYS_gettid);
+    mine = take_free(first, thread);
+    if (mine == NULL)
+        mine = inherit(first, thread);
+    if (mine == NULL)
+        return NULL;
+    /* Others look into the table only while a batch of the thread is open, and so after this. */
+    if (mine->passes == NULL)
+        mine->passes = map(sizeof(*mine->passes));
+    if (mine->passes == NULL) {
+        __atomic_store_n(&mine->thread, 0, __ATOMIC_RELEASE);
+        return NULL;
     }
-    if (es_slot_self == NULL)
-        es_slot_self = inherit(first, thread);
-    if (es_slot_self != NULL) {
-        __atomic_store_n(&es_slot_self->busy, 0, __ATOMIC_RELAXED);
-        es_slot_forget(es_slot_self);
-    }
-    return es_slot_self;
+    __atomic_store_n(&mine->busy, 0, __ATOMIC_RELAXED);
+    es_slot_forget(mine);
+    es_slot_self = mine;
+    return mine;
 }
 
 bool es_slot_busy(struct es_slot *slot)
@@ -106,16 +126,11 @@ size_t es_slots_used(void)
     return __atomic_load_n(&used, __ATOMIC_ACQUIRE);
 }
 
-void es_slot_forget(struct es_slot *slot)
-{
-    for (int i = 0; i < ES_PASSES; i++)
-        __atomic_store_n(&slot->passes[i].key, 0, __ATOMIC_RELAXED);
-}
-
 void es_slots_reset(void)
 {
-    if (slots != NULL)
-        memset(slots, 0, ES_SLOTS * sizeof(*slots));
+    /* The tables stay, for threads of this process. */
+    for (size_t i = 0; slots != NULL && i < ES_SLOTS; i++)
+        slots[i] = (struct es_slot){.passes = slots[i].passes};
     used = 0;
     es_slot_self = NULL;
 }

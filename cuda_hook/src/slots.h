@@ -6,20 +6,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "core/passes.h"
 #include "driver_api.h"
 
 enum {
     ES_SLOTS = 1024,   /* threads that submit; more than that take the slow path each time */
-    ES_PASSES = 8,     /* submissions that a thread remembers */
     ES_STREAMS = 64,   /* streams told apart; a set of them is one word */
 };
-
-/* What a thread may submit without asking: one function in one stream, at this estimated cost. */
-struct es_pass {
-    uint64_t key; /* 0: none */
-    CUstream stream;
-    int64_t cost_ns;
-} __attribute__((aligned(32)));
 
 /* A submission that is let go at once is one that follows another of its batch: a run of launches between two markers.
  * What a thread has submitted since the last marker is its open batch. */
@@ -49,7 +42,7 @@ struct es_slot {
     int64_t left_ns;  /* what the open batch may still use; negative: nothing, ask */
     uint64_t launches;
     uint64_t wake_ns; /* when it meant to wake for the launch that comes; 0: it did not */
-    struct es_pass passes[ES_PASSES];
+    struct es_passes *passes; /* the thread's own, too; mapped when the slot is taken first, never NULL after that */
 
     struct es_batch_open batch;
     bool marking;     /* its markers are being recorded just now */
@@ -58,8 +51,13 @@ struct es_slot {
 
 extern __thread struct es_slot *es_slot_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* What the thread's last submission that could not go at once was; it costs nothing. */
-extern __thread struct es_pass es_asked __attribute__((tls_model("initial-exec"), visibility("hidden")));
+struct es_asked {
+    uint64_t key;
+    CUstream stream;
+};
+
+/* What the thread's last submission that could not go at once was. */
+extern __thread struct es_asked es_asked __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* The calling thread's slot, taken at its first use; NULL when there is none left. */
 struct es_slot *es_slot_mine(void);
@@ -72,17 +70,12 @@ struct es_slot *es_slot_at(size_t index);
 size_t es_slots_used(void);
 
 /* The thread forgets what it may submit without asking. */
-void es_slot_forget(struct es_slot *slot);
+static inline void es_slot_forget(struct es_slot *slot)
+{
+    es_passes_forget(slot->passes);
+}
 
 /* In a forked child: the parent's threads are not here. */
 void es_slots_reset(void);
-
-static inline struct es_pass *es_slot_pass(struct es_slot *slot, uint64_t key)
-{
-    /* Fibonacci hashing (costs.c); the product's upper three bits, already times the size of a pass. */
-    const uint64_t offset = key * UINT64_C(0x9E3779B97F4A7C15) >> 56 & (ES_PASSES - 1) * sizeof(struct es_pass);
-
-    return (struct es_pass *)((char *)slot->passes + offset);
-}
 
 #endif

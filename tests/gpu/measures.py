@@ -87,7 +87,7 @@ def tails(lab: Lab, framework: str, timing: Timing, every_ms: float = 50.0) -> l
 
 def launches(lab: Lab, pairs: int) -> list[Row]:
     """Batches of launches through the hook and past it take turns in one process, alone on the GPU."""
-    lines = lab.printed([str(build("launch.c", lab.folder)), str(pairs)], 99).splitlines()
+    lines = lab.printed([str(build("launch.c", lab.folder)), str(pairs), "1"], 99).splitlines()
     times_ns = [(float(front), float(past)) for front, past in map(str.split, lines)]
     hooked, bare = (median(column) for column in zip(*times_ns, strict=True))
     return [
