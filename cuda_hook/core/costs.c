@@ -40,11 +40,10 @@ struct es_cost *es_costs_find(struct es_costs *costs, uint64_t key)
     return least;
 }
 
-/* The same without the lock: NULL when it is not there. The next moment it may be another key's. */
-static const struct es_cost *look(const struct es_costs *costs, uint64_t key)
+struct es_cost *es_costs_look(struct es_costs *costs, uint64_t key)
 {
     for (uint64_t probe = 0; probe < ES_COSTS_PROBES; probe++) {
-        const struct es_cost *entry = &costs->entries[place_of(key, probe)];
+        struct es_cost *entry = &costs->entries[place_of(key, probe)];
         const uint64_t there = GET(entry->key);
 
         if (there == key)
@@ -55,9 +54,8 @@ static const struct es_cost *look(const struct es_costs *costs, uint64_t key)
     return NULL;
 }
 
-int64_t es_costs_known_ns(const struct es_costs *costs, uint64_t key)
+int64_t es_cost_known_ns(const struct es_cost *entry, uint64_t key)
 {
-    const struct es_cost *entry = look(costs, key);
     uint64_t ns;
 
     if (entry == NULL)
@@ -66,10 +64,8 @@ int64_t es_costs_known_ns(const struct es_costs *costs, uint64_t key)
     return GET(entry->key) == key ? (int64_t)ns : 0;
 }
 
-void es_costs_share(struct es_costs *costs, uint64_t key)
+void es_cost_share(struct es_cost *entry)
 {
-    struct es_cost *entry = (struct es_cost *)look(costs, key);
-
     if (entry != NULL)
         SET(entry->missed, GET(entry->missed) + 1);
 }

@@ -34,13 +34,16 @@ struct es_cost *es_costs_find(struct es_costs *costs, uint64_t key);
  * unknown part. */
 void es_costs_miss(struct es_costs *costs, uint64_t key, int amid);
 
+/* The entry of a key for what follows, or NULL. Needs no lock, and the next moment it may be another key's. */
+struct es_cost *es_costs_look(struct es_costs *costs, uint64_t key);
+
 /* How long a launch of the key usually takes; 0 when that is not known, or time to be measured anew. Needs no lock: what it
  * says was true of this key at some moment of the call. */
-int64_t es_costs_known_ns(const struct es_costs *costs, uint64_t key);
+int64_t es_cost_known_ns(const struct es_cost *entry, uint64_t key);
 
 /* A batch that will tell nothing of the key has launches of it: other functions share it. Needs no lock: beside others a
  * count may be lost. */
-void es_costs_share(struct es_costs *costs, uint64_t key);
+void es_cost_share(struct es_cost *entry);
 
 /* One launch of the key was seen to take this long. */
 void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns);

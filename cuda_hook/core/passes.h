@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* What one thread may submit without asking: functions in streams, at estimated costs, each within the thread's open batch
- * alone. The thread reads and adds; whoever ends its batch forgets, while it does neither. */
+ * alone. The thread reads and puts; whoever ends its batch forgets, while it does neither. */
 
 enum {
     ES_PASSES = 512,       /* places: a step of a framework launches some hundreds of functions */
@@ -17,11 +17,11 @@ struct es_pass {
     uint64_t key;
     const void *stream;
     int64_t cost_ns;
-    uint64_t batch; /* the one that it was added in; of any other it is a free place */
+    uint64_t batch; /* the one that it was put in; of any other it is a free place */
 } __attribute__((aligned(32)));
 
 struct es_passes {
-    uint64_t batch; /* counts the thread's batches; what was added in another one is forgotten */
+    uint64_t batch; /* counts the thread's batches; what was put in another one is forgotten */
     uint32_t next;
     struct {
         const void *stream;
@@ -51,13 +51,30 @@ static inline bool es_passes_holds(const struct es_passes *passes, const struct 
     return pass->key == key && pass->stream == stream && pass->batch == __atomic_load_n(&passes->batch, __ATOMIC_RELAXED);
 }
 
-/* The pass of a key in a stream, wherever it stands; NULL when there is none. */
+/* The pass of a key in a stream, wherever it stands, or else the place for it: a free one, or the first where none is. Which
+ * of them it is, es_passes_holds tells. */
 struct es_pass *es_passes_find(struct es_passes *passes, uint64_t key, const void *stream);
 
-/* Adds one that is not there; where all its places are taken, the first gives way. */
-void es_passes_add(struct es_passes *passes, uint64_t key, const void *stream, int64_t cost_ns);
+/* Puts a pass in the place that was found for it. */
+static inline void es_passes_put(const struct es_passes *passes, struct es_pass *place, uint64_t key, const void *stream,
+                                 int64_t cost_ns)
+{
+    *place = (struct es_pass){key, stream, cost_ns, __atomic_load_n(&passes->batch, __ATOMIC_RELAXED)};
+}
 
-/* Was any pass added for this stream in the open batch? False also where too many streams were since. */
-bool es_passes_know(const struct es_passes *passes, const void *stream);
+/* The open batch touches this stream. */
+void es_passes_note(struct es_passes *passes, const void *stream);
+
+/* Was it noted in the open batch? False also where too many others were since. */
+static inline bool es_passes_know(const struct es_passes *passes, const void *stream)
+{
+    const uint64_t batch = __atomic_load_n(&passes->batch, __ATOMIC_RELAXED);
+
+    for (int i = 0; i < ES_PASSES_STREAMS; i++) {
+        if (passes->streams[i].stream == stream && passes->streams[i].batch == batch)
+            return true;
+    }
+    return false;
+}
 
 #endif

@@ -276,15 +276,12 @@ static struct es_slot *admit(struct es_slot *slot, uint64_t key, CUstream stream
     }
 }
 
-uintptr_t es_gate_ask(void)
+static __attribute__((noinline)) uintptr_t ask(void)
 {
     const struct es_asked asked = es_asked;
-    struct es_slot *slot = es_slot_self;
-    int error;
+    const int error = errno;
+    struct es_slot *slot;
 
-    if (slot != NULL && slot->busy == 0 && es_queue_join(slot, asked.key, asked.stream))
-        return (uintptr_t)slot;
-    error = errno;
     if (es_mode_now() == ES_OUT || !es_driver_find())
         return ES_ASKED;
     es_session_join();
@@ -300,6 +297,15 @@ uintptr_t es_gate_ask(void)
     __atomic_fetch_sub(&es_gate.arriving, 1, __ATOMIC_SEQ_CST);
     errno = error;
     return (uintptr_t)slot | ES_ASKED;
+}
+
+uintptr_t es_gate_ask(void)
+{
+    struct es_slot *slot = es_slot_self;
+
+    if (slot != NULL && slot->busy == 0 && es_queue_join(slot, es_asked.key, es_asked.stream))
+        return (uintptr_t)slot;
+    return ask();
 }
 
 /* Takes in how long after the time it meant to wake at a thread had launched. Late ones weigh more, as the device idles

@@ -145,31 +145,39 @@ bool es_queue_give_up(struct es_patience *patience, uint64_t key)
     return wait_ns == 0;
 }
 
-/* The thread's open batch takes in a launch of this key, for the first time, most likely. By that thread. */
-static void share(struct es_slot *slot, uint64_t key)
+/* The thread's open batch takes in a launch of this key and cost, for the first time, most likely. By that thread. */
+static void share(struct es_slot *slot, uint64_t key, struct es_cost *cost)
 {
     if (slot->batch.key != key && !slot->batch.shared) {
         slot->batch.shared = true;
-        es_costs_share(&es_gate.costs, slot->batch.key);
+        es_cost_share(es_costs_look(&es_gate.costs, slot->batch.key));
     }
     if (slot->batch.shared)
-        es_costs_share(&es_gate.costs, key);
+        es_cost_share(cost);
 }
 
+/* The thread is busy, and its word holds. */
 static bool join(struct es_slot *slot, uint64_t key, CUstream stream)
 {
-    const struct es_pass *pass = es_passes_find(slot->passes, key, stream);
-    int64_t cost_ns, left_ns;
+    struct es_pass *pass = es_passes_find(slot->passes, key, stream);
+    const bool held = es_passes_holds(slot->passes, pass, key, stream);
+    struct es_cost *cost = NULL;
+    int64_t cost_ns = pass->cost_ns, left_ns;
 
-    if (pass == NULL && !es_passes_know(slot->passes, stream))
-        return false;
-    cost_ns = pass != NULL ? pass->cost_ns : es_costs_known_ns(&es_gate.costs, key);
+    if (!held) {
+        if (!es_passes_know(slot->passes, stream))
+            return false;
+        cost = es_costs_look(&es_gate.costs, key);
+        cost_ns = es_cost_known_ns(cost, key);
+        if (cost_ns == 0)
+            return false;
+    }
     left_ns = __atomic_load_n(&slot->left_ns, __ATOMIC_RELAXED) - cost_ns;
-    if (cost_ns == 0 || left_ns < 0)
+    if (left_ns < 0)
         return false;
-    if (pass == NULL) {
-        share(slot, key);
-        es_passes_add(slot->passes, key, stream, cost_ns);
+    if (!held) {
+        share(slot, key, cost);
+        es_passes_put(slot->passes, pass, key, stream, cost_ns);
     }
     __atomic_store_n(&slot->left_ns, left_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->launches, slot->launches + 1, __ATOMIC_RELAXED);
@@ -240,14 +248,17 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
         slot->batch.alone = true;
         cost->pending_since_ns = slot->batch.opened_ns;
     } else {
-        share(slot, key);
+        share(slot, key, cost);
     }
     slot->batch.streams |= bit;
     slot->left_ns -= (int64_t)cost_ns;
     slot->batch.last = alone || (slot->left_ns < 0 && es_batch_full(slot, room.cap_ns));
     /* Where a handle does not say which context is meant, every submission asks. */
-    if (slot->left_ns >= 0 && !slot->batch.last && !(es_contexts_many() && (uintptr_t)stream <= (uintptr_t)CU_STREAM_PER_THREAD))
-        es_passes_add(slot->passes, key, stream, (int64_t)cost_ns);
+    if (slot->left_ns >= 0 && !slot->batch.last &&
+        !(es_contexts_many() && (uintptr_t)stream <= (uintptr_t)CU_STREAM_PER_THREAD)) {
+        es_passes_put(slot->passes, es_passes_find(slot->passes, key, stream), key, stream, (int64_t)cost_ns);
+        es_passes_note(slot->passes, stream);
+    }
     es_lock_give(&es_gate.lock);
     if (timed) {
         CUevent start = es_marker_record(index, false);

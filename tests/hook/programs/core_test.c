@@ -146,6 +146,25 @@ static void costs_are_learnt(void)
     CHECK(es_costs_find(&costs, 77)->samples > 100);
 }
 
+static int64_t known_ns(struct es_costs *table, uint64_t key)
+{
+    return es_cost_known_ns(es_costs_look(table, key), key);
+}
+
+/* The cost of a pass; 0 when there is none. */
+static int64_t passing_ns(struct es_passes *passes, uint64_t key, const void *stream)
+{
+    const struct es_pass *pass = es_passes_find(passes, key, stream);
+
+    return es_passes_holds(passes, pass, key, stream) ? pass->cost_ns : 0;
+}
+
+static void pass(struct es_passes *passes, uint64_t key, const void *stream, int64_t cost_ns)
+{
+    es_passes_put(passes, es_passes_find(passes, key, stream), key, stream, cost_ns);
+    es_passes_note(passes, stream);
+}
+
 /* By two threads: one learns ever more functions than the table has places, each with a cost that goes with its key; the
  * other looks without a lock. */
 enum { KEYS = 3 * ES_COSTS, LOOKS_MOST = 1000 * 1000 * 1000 };
@@ -165,7 +184,7 @@ static void *look_up_costs(void *unused)
     (void)unused;
     for (uint64_t i = 0; i < LOOKS_MOST && (seen < 1000 || __atomic_load_n(&learning, __ATOMIC_ACQUIRE)); i++) {
         const uint64_t key = 1 + i % KEYS;
-        const int64_t ns = es_costs_known_ns(&shared_costs, key);
+        const int64_t ns = known_ns(&shared_costs, key);
 
         CHECK(ns == 0 || ns == cost_of_key(key));
         seen += ns != 0;
@@ -193,17 +212,17 @@ static void a_function_that_is_not_known_or_due_again_has_no_cost(void)
 {
     static struct es_costs table;
 
-    CHECK(es_costs_known_ns(&table, 5) == 0);
-    es_costs_share(&table, 5);
-    CHECK(es_costs_find(&table, 5)->missed == 0 && es_costs_known_ns(&table, 5) == 0);
+    CHECK(known_ns(&table, 5) == 0);
+    es_cost_share(es_costs_look(&table, 5));
+    CHECK(es_costs_find(&table, 5)->missed == 0 && known_ns(&table, 5) == 0);
     es_costs_learn(&table, 5, 700);
     for (int batch = 0; batch < ES_COSTS_STALE; batch++)
-        es_costs_share(&table, 5);
-    CHECK(es_costs_known_ns(&table, 5) == 700);
-    es_costs_share(&table, 5);
-    CHECK(es_costs_known_ns(&table, 5) == 0);
+        es_cost_share(es_costs_look(&table, 5));
+    CHECK(known_ns(&table, 5) == 700);
+    es_cost_share(es_costs_look(&table, 5));
+    CHECK(known_ns(&table, 5) == 0);
     es_costs_learn(&table, 5, 700);
-    CHECK(es_costs_known_ns(&table, 5) == 700);
+    CHECK(known_ns(&table, 5) == 700);
 }
 
 static int places[8]; /* what streams are told apart by */
@@ -211,14 +230,11 @@ static int places[8]; /* what streams are told apart by */
 /* Launches a function as the gate does: true when that had to look further than into the thread's table. */
 static bool looks_up(struct es_passes *passes, struct es_costs *table, uint64_t key, const void *stream)
 {
-    struct es_pass *pass = es_passes_place(passes, key);
-
-    if (!es_passes_holds(passes, pass, key, stream))
-        pass = es_passes_find(passes, key, stream);
-    CHECK(pass == NULL || (pass->key == key && pass->stream == stream));
-    if (pass == NULL)
-        es_passes_add(passes, key, stream, es_costs_known_ns(table, key));
-    return pass == NULL;
+    if (es_passes_holds(passes, es_passes_place(passes, key), key, stream) ||
+        es_passes_holds(passes, es_passes_find(passes, key, stream), key, stream))
+        return false;
+    pass(passes, key, stream, known_ns(table, key));
+    return true;
 }
 
 static void each_of_many_functions_in_turn_is_looked_up_once(void)
@@ -274,14 +290,13 @@ static void a_handle_that_is_used_anew_costs_what_was_learnt_since(void)
 
     es_passes_forget(&passes);
     es_costs_learn(&table, 77, 9000);
-    CHECK(looks_up(&passes, &table, 77, NULL) && es_passes_find(&passes, 77, NULL)->cost_ns == 9000);
+    CHECK(looks_up(&passes, &table, 77, NULL) && passing_ns(&passes, 77, NULL) == 9000);
     /* Another function has the handle now; its first time is known as a batch ends. */
     es_costs_learn(&table, 77, 1000);
     es_passes_forget(&passes);
-    CHECK(es_passes_find(&passes, 77, NULL) == NULL && !es_passes_know(&passes, NULL));
+    CHECK(passing_ns(&passes, 77, NULL) == 0 && !es_passes_know(&passes, NULL));
     CHECK(looks_up(&passes, &table, 77, NULL));
-    CHECK(es_passes_find(&passes, 77, NULL)->cost_ns == es_costs_known_ns(&table, 77));
-    CHECK(es_passes_find(&passes, 77, NULL)->cost_ns == 5000);
+    CHECK(passing_ns(&passes, 77, NULL) == 5000 && known_ns(&table, 77) == 5000);
 }
 
 static void passes_are_of_one_stream_and_one_batch(void)
@@ -289,28 +304,24 @@ static void passes_are_of_one_stream_and_one_batch(void)
     static struct es_passes passes;
     static const uint64_t many = 4 * ES_PASSES;
 
-    CHECK(!es_passes_know(&passes, &places[0]) && es_passes_find(&passes, 1, &places[0]) == NULL);
     for (int batch = 0; batch < 3; batch++) {
         es_passes_forget(&passes);
         for (int i = 0; i <= ES_PASSES_STREAMS; i++) {
-            CHECK(!es_passes_know(&passes, &places[i]) && es_passes_find(&passes, 1, &places[i]) == NULL);
-            es_passes_add(&passes, 1, &places[i], i + 1);
+            CHECK(!es_passes_know(&passes, &places[i]) && passing_ns(&passes, 1, &places[i]) == 0);
+            pass(&passes, 1, &places[i], i + 1);
             CHECK(es_passes_know(&passes, &places[i]));
         }
         for (int i = 0; i <= ES_PASSES_STREAMS; i++)
-            CHECK(es_passes_find(&passes, 1, &places[i])->cost_ns == i + 1);
+            CHECK(passing_ns(&passes, 1, &places[i]) == i + 1);
         CHECK(!es_passes_know(&passes, &places[0]));
     }
     /* More than there are places: the latest is there, and whatever is found is right. */
     for (uint64_t key = 1; key <= many; key++) {
-        es_passes_add(&passes, key * 16, NULL, (int64_t)key);
-        CHECK(es_passes_find(&passes, key * 16, NULL)->cost_ns == (int64_t)key);
+        pass(&passes, key * 16, NULL, (int64_t)key);
+        CHECK(passing_ns(&passes, key * 16, NULL) == (int64_t)key);
     }
-    for (uint64_t key = 1; key <= many; key++) {
-        const struct es_pass *pass = es_passes_find(&passes, key * 16, NULL);
-
-        CHECK(pass == NULL || pass->cost_ns == (int64_t)key);
-    }
+    for (uint64_t key = 1; key <= many; key++)
+        CHECK(passing_ns(&passes, key * 16, NULL) == 0 || passing_ns(&passes, key * 16, NULL) == (int64_t)key);
 }
 
 static void a_timeline_counts_down(void)
