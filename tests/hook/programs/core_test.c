@@ -225,6 +225,19 @@ static void a_function_that_is_not_known_or_due_again_has_no_cost(void)
     CHECK(known_ns(&table, 5) == 700);
 }
 
+static void an_entry_that_became_another_functions_tells_nothing(void)
+{
+    static struct es_costs table;
+    struct es_cost *entry;
+
+    es_costs_learn(&table, 1, 700);
+    entry = es_costs_look(&table, 1);
+    CHECK(entry != NULL && es_cost_known_ns(entry, 1) == 700);
+    for (uint64_t key = 2; key < 64 * ES_COSTS && entry->key == 1; key++)
+        es_costs_learn(&table, key, 900);
+    CHECK(entry->key != 1 && entry->samples != 0 && es_cost_known_ns(entry, 1) == 0 && es_costs_look(&table, 1) == NULL);
+}
+
 static int places[8]; /* what streams are told apart by */
 
 /* Launches a function as the gate does: true when that had to look further than into the thread's table. */
@@ -678,6 +691,7 @@ int main(void)
     words_carry_what_was_put_in();
     costs_are_learnt();
     a_function_that_is_not_known_or_due_again_has_no_cost();
+    an_entry_that_became_another_functions_tells_nothing();
     a_cost_that_is_looked_up_without_a_lock_is_of_that_function();
     each_of_many_functions_in_turn_is_looked_up_once();
     threads_look_each_function_up_once();
