@@ -6,6 +6,7 @@
 #include "core/allowance.h"
 #include "devices.h"
 #include "gate.h"
+#include "greeting.h"
 #include "life.h"
 #include "log.h"
 #include "pools.h"
@@ -43,20 +44,41 @@ static bool joined(void)
     return es_mode_now() == ES_JOINED;
 }
 
-/* With the lock held. A record that the manager does not take is tried again: its ledger would be wrong for ever. */
+void es_account_hold(void)
+{
+    es_lock_take(&lock);
+}
+
+void es_account_let(void)
+{
+    es_lock_give(&lock);
+}
+
+/* Is there a manager? One that went away may be back. */
+static bool reached(void)
+{
+    if (es_mode_now() == ES_AWAY || es_mode_now() == ES_UNSHARED)
+        (void)es_session_away();
+    return es_mode_now() == ES_JOINED;
+}
+
+/* With the lock held, so in the session that joined() saw: no other begins meanwhile. A record that the manager does not
+ * take is tried again for a second; then the session ends, and its books, which would be wrong. */
 static void tell(uint16_t kind, uint32_t memory_kind, uint64_t bytes, int index)
 {
     struct es_memory record = {{kind, sizeof(record), 0}, bytes, (uint32_t)index, memory_kind};
     const int error = errno;
     bool sent = false;
 
-    for (int i = 0; i < 1000 && !sent && es_mode_now() == ES_JOINED; i++) {
+    for (int i = 0; i < ES_ANSWER_MS && !sent && es_mode_now() == ES_JOINED; i++) {
         es_lock_take(&es_gate.lock);
         sent = es_mode_now() == ES_JOINED && es_session_send(&record);
         es_lock_give(&es_gate.lock);
         if (!sent)
             es_sleep_on(&es_gate.progress, __atomic_load_n(&es_gate.progress, __ATOMIC_RELAXED), ES_MS);
     }
+    if (!sent)
+        es_session_end("it takes no records");
     errno = error;
 }
 
@@ -66,7 +88,7 @@ static uint32_t ask(int index, uint32_t memory_kind, uint64_t bytes, bool *grant
     struct es_reserve record = {
         {ES_RESERVE, sizeof(record), es_session_number()}, bytes, (uint32_t)index, memory_kind};
     struct es_reserved answer;
-    const uint32_t answered = es_mode_now() == ES_JOINED ? es_session_ask(&record, &answer, ES_RESERVED) : 0;
+    const uint32_t answered = reached() ? es_session_ask(&record, &answer, ES_RESERVED) : 0;
 
     if (answered != 0)
         *granted = answer.granted != 0;
@@ -82,17 +104,20 @@ static void put_back(int index, uint64_t bytes)
         tell(ES_FREED, ES_MEMORY_PLAIN, bytes, index);
 }
 
-/* With the lock held: bytes are used no more. Those that the manager has not heard of yet, it need not hear of. */
+/* With the lock held: bytes are used no more. What the manager has not heard of yet, it need not hear of. */
 static void unuse(CUdevice device, uint64_t bytes)
 {
     struct amount *amount = &amounts[device];
     const int index = es_device_index(device);
+    uint64_t heard;
 
     amount->used -= bytes;
-    if (joined() && amount->known >= bytes && index >= 0) {
-        amount->known -= bytes;
-        put_back(index, bytes);
-    }
+    if (!joined() || index < 0)
+        return;
+    heard = bytes < amount->known ? bytes : amount->known;
+    amount->known -= heard;
+    if (heard > 0)
+        put_back(index, heard);
 }
 
 /* With the lock held: bytes are used from now on. Those that no manager granted, or one that is gone, the one that is
@@ -389,7 +414,7 @@ bool es_account_used(uint32_t index, unsigned long long *bytes)
 
     if (!es_account_counts())
         return false;
-    if (es_mode_now() == ES_JOINED && es_session_ask(&record, &info, ES_MEMORY_INFO) != 0) {
+    if (reached() && es_session_ask(&record, &info, ES_MEMORY_INFO) != 0) {
         *bytes = info.used_bytes;
         return true;
     }

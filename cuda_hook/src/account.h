@@ -82,6 +82,10 @@ bool es_account_used(uint32_t index, unsigned long long *bytes);
 /* Tells a manager that was joined anew what this process already has. */
 void es_account_declare(void);
 
+/* A session begins between the two: no bytes are counted meanwhile. */
+void es_account_hold(void);
+void es_account_let(void);
+
 /* In a forked child: the parent's memory is not here. */
 void es_account_reset(void);
 

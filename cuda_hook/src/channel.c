@@ -47,6 +47,13 @@ void es_channel_close(struct es_channel *channel)
     channel->fd = -1;
 }
 
+void es_channel_end(struct es_channel *channel)
+{
+    if (es_channel_there(channel))
+        (void)es_kernel_shutdown(channel->fd);
+    es_channel_close(channel);
+}
+
 int es_channel_send(const struct es_channel *channel, const void *record, size_t bytes)
 {
     if (!es_channel_there(channel))

@@ -22,6 +22,9 @@ bool es_channel_there(const struct es_channel *channel);
 /* Closes it, unless the program did. Closing a forked child's copy tells the manager nothing. */
 void es_channel_close(struct es_channel *channel);
 
+/* Ends the connection and closes it: the manager hears of that also where a forked child has the socket, too. */
+void es_channel_end(struct es_channel *channel);
+
 /* Sends a record as one packet, without waiting: 0, or an errno: EAGAIN when it cannot be taken just now, EBADF when the
  * program has closed the socket. */
 int es_channel_send(const struct es_channel *channel, const void *record, size_t bytes);

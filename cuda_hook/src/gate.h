@@ -65,7 +65,6 @@ struct es_gate {
     uint64_t lead_ns;     /* how much earlier a thread has to wake to launch at a point in time */
     uint32_t waiting;     /* threads at the closed gate */
     uint32_t arriving;    /* threads on the slow path, those at the gate among them: they submit as soon as they may; atomic */
-    uint64_t away_since_ns;
 
     /* pauses of the hook's own: the gate is shut for some microseconds while the helper looks */
     uint32_t paused; /* futex, private */

@@ -3,10 +3,26 @@
 #include "kernel.h"
 #include "log.h"
 
+bool es_greet_begin(const struct es_channel *channel, uint32_t accelerator)
+{
+    struct es_hello hello = {{ES_HELLO, sizeof(hello), 0}, ES_VERSION, ES_VERSION, accelerator, 0};
+
+    return es_channel_send(channel, &hello, sizeof(hello)) == 0;
+}
+
 bool es_greet(const struct es_channel *channel, uint32_t accelerator, const char *word,
               bool (*accept)(const struct es_welcome *welcome, const int fds[2]))
 {
-    struct es_hello hello = {{ES_HELLO, sizeof(hello), 0}, ES_VERSION, ES_VERSION, accelerator, 0};
+    if (!es_greet_begin(channel, accelerator) || !es_channel_readable(channel, ES_ANSWER_MS)) {
+        es_log("the manager does not answer");
+        return false;
+    }
+    return es_greet_end(channel, word, accept);
+}
+
+bool es_greet_end(const struct es_channel *channel, const char *word,
+                  bool (*accept)(const struct es_welcome *welcome, const int fds[2]))
+{
     union {
         uint8_t bytes[ES_RECORD_BYTES_MAX];
         struct es_welcome welcome;
@@ -17,12 +33,12 @@ bool es_greet(const struct es_channel *channel, uint32_t accelerator, const char
     ssize_t bytes;
     int kind;
 
-    if (es_channel_send(channel, &hello, sizeof(hello)) != 0 || !es_channel_readable(channel, ES_ANSWER_MS)) {
-        es_log("the manager does not answer");
+    bytes = es_channel_receive(channel, &answer, sizeof(answer), fds);
+    if (bytes <= 0) {
+        es_log("the manager closed the connection instead of answering HELLO");
         return false;
     }
-    bytes = es_channel_receive(channel, &answer, sizeof(answer), fds);
-    kind = bytes > 0 ? es_check_from_manager(&answer, (size_t)bytes) : ES_MALFORMED_SHORT;
+    kind = es_check_from_manager(&answer, (size_t)bytes);
     if (kind == ES_WELCOME) {
         joined = answer.welcome.version == ES_VERSION && accept(&answer.welcome, fds);
         if (!joined)

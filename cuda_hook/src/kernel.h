@@ -74,6 +74,12 @@ static inline ssize_t es_kernel_send(int fd, const void *bytes, size_t size, int
     return syscall(SYS_sendto, fd, bytes, size, flags, NULL, 0);
 }
 
+/* Ends a connection for all who have the socket, forked children among them. */
+static inline int es_kernel_shutdown(int fd)
+{
+    return (int)syscall(SYS_shutdown, fd, SHUT_RDWR);
+}
+
 static inline ssize_t es_kernel_receive(int fd, struct msghdr *message, int flags)
 {
     return syscall(SYS_recvmsg, fd, message, flags);

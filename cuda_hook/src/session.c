@@ -2,50 +2,64 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "account.h"
 #include "allocation.h"
 #include "channel.h"
 #include "closed.h"
 #include "contexts.h"
+#include "core/absence.h"
 #include "gate.h"
 #include "graph_memory.h"
 #include "greeting.h"
 #include "helper.h"
-#include "kernel.h"
 #include "life.h"
 #include "log.h"
+#include "pages.h"
 #include "pools.h"
 #include "slots.h"
 #include "streams.h"
 #include "virtual.h"
 
 enum {
-    AWAY_TRY_NS = 100 * 1000 * 1000,
     UNSHARED_TRY_NS = 1000 * 1000 * 1000,
-    PAGE_DISTANCE = 64 * 1024, /* the largest page that a kernel of these machines has: mappings begin at multiples of it */
+    GREETING_MS = 10, /* who comes back waits so long for a WELCOME, and looks for it again later: a hung manager holds nobody up */
     SOCKET_PATH_BYTES = 108, /* unix(7), with the zero at its end */
 };
 
 static struct es_channel channel = {.fd = -1};
+static struct es_channel greeted = {.fd = -1}; /* HELLO was said over it, and is not answered yet */
+static struct es_absence absence;
 static struct es_lock asking;  /* one question at a time; held while waiting for the answer */
 static uint32_t last_number;
 static bool trying;            /* atomic: one thread at a time tries to join again */
-static uint64_t next_try_ns;
-static uint8_t *pages;         /* two, where the gate's and the hint's are mapped */
 
-/* With the gate's lock held. */
+static uint64_t grace_ns(void)
+{
+    return es_gate.config.grace_ms * ES_MS;
+}
+
+/* With the gate's lock held: ends the session. The manager's books of it end with the connection, and what this process
+ * has it declares in the next one; so whatever was not heard or not said in a session ends it. */
 static void lose(const char *why)
 {
     if (es_mode_now() != ES_JOINED)
         return;
-    es_channel_close(&channel);
+    es_channel_end(&channel);
     __atomic_store_n(&es_gate_word, &es_word_shut, __ATOMIC_RELEASE);
     __atomic_store_n(&es_gate.mode, ES_AWAY, __ATOMIC_RELEASE);
-    es_gate.away_since_ns = es_now_ns();
-    next_try_ns = 0;
+    es_absence_begin(&absence, es_now_ns(), grace_ns());
     es_log("the manager went away (%s); launches wait at most %u ms for it", why, es_gate.config.grace_ms);
+    if (absence.cut_short == 1)
+        es_alarm("sessions with the manager end again and again (%s): its log may say why; this process now tries less "
+                 "often, and goes on as without a manager", why);
+}
+
+void es_session_end(const char *why)
+{
+    es_lock_take(&es_gate.lock);
+    lose(why);
+    es_lock_give(&es_gate.lock);
 }
 
 bool es_session_send(void *record)
@@ -60,32 +74,22 @@ bool es_session_send(void *record)
     return error == 0;
 }
 
-/* A page's file must be a whole page and stay one, or reading it could end the process. */
-static bool map_page(int fd, size_t index, int protection)
-{
-    if (!es_channel_file_holds(fd, ES_PAGE_BYTES))
-        return false;
-    return es_kernel_replace(pages + index * PAGE_DISTANCE, ES_PAGE_BYTES, protection, fd) == 0;
-}
-
 /* Takes the WELCOME's pages and terms; the mode changes to ES_JOINED. */
 static bool accept_welcome(const struct es_welcome *welcome, const int fds[2])
 {
-    if (pages == NULL) {
-        uint8_t *fresh =
-            mmap(NULL, 2 * PAGE_DISTANCE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-        if (fresh == MAP_FAILED)
-            return false;
-        pages = fresh;
-    }
-    if (!map_page(fds[0], 0, PROT_READ) || !map_page(fds[1], 1, PROT_READ | PROT_WRITE))
+    /* No bytes may be put into a page of the one session that are of the other. */
+    es_account_hold();
+    if (!es_pages_replace(fds)) {
+        es_account_let();
         return false;
+    }
     es_lock_take(&es_gate.lock);
+    channel = greeted;
+    greeted.fd = -1;
     /* Read without the lock, so written once. */
     if (es_gate.page == NULL) {
-        es_gate.hint = (struct es_hint_page *)(pages + PAGE_DISTANCE);
-        es_gate.page = (struct es_gate_page *)pages;
+        es_gate.hint = es_pages_hint();
+        es_gate.page = es_pages_gate();
     }
     es_gate.config = (struct es_config){welcome->failure_policy, welcome->grace_ms, welcome->memory_cap_bytes};
     __atomic_store_n(&es_gate.epoch, welcome->epoch, __ATOMIC_RELAXED);
@@ -99,28 +103,44 @@ static bool accept_welcome(const struct es_welcome *welcome, const int fds[2])
     __atomic_add_fetch(&es_gate.session, 1, __ATOMIC_RELEASE);
     es_gate_forget_all();
     __atomic_store_n(&es_gate_word, &es_gate.page->word, __ATOMIC_RELEASE);
+    es_absence_joined(&absence, es_now_ns());
     __atomic_store_n(&es_gate.mode, ES_JOINED, __ATOMIC_RELEASE);
     es_lock_give(&es_gate.lock);
+    es_account_let();
     return true;
 }
 
-/* One try to connect. False when there is no manager now. */
-static bool try_to_join(void)
+/* Says HELLO, unless that was said and may still be answered. */
+static bool greet(void)
 {
     char path[SOCKET_PATH_BYTES];
 
+    if (es_channel_there(&greeted))
+        return true;
     if (!es_allocation_path(path, sizeof(path), "hook.sock")) {
         es_alarm("%s is too long a path for a socket: %d bytes are the most", es_allocation_folder(),
                  SOCKET_PATH_BYTES);
         return false;
     }
-    if (!es_channel_open(&channel, path))
+    if (!es_channel_open(&greeted, path))
         return false;
-    if (!es_greet(&channel, ES_ACCELERATOR_GPU, "GPU", accept_welcome)) {
-        es_channel_close(&channel);
+    if (es_greet_begin(&greeted, ES_ACCELERATOR_GPU))
+        return true;
+    es_channel_close(&greeted);
+    return false;
+}
+
+/* One try to join, by one thread at a time. False when there is no manager now, or none that answers so soon: then the
+ * next try goes on with this one. */
+static bool try_to_join(int patience_ms)
+{
+    if (!greet() || !es_channel_readable(&greeted, patience_ms))
+        return false;
+    if (!es_greet_end(&greeted, "GPU", accept_welcome)) {
+        es_channel_close(&greeted);
         return false;
     }
-    es_log("joined %s", path);
+    es_log("joined %s", es_allocation_folder());
     es_account_declare();
     return true;
 }
@@ -133,9 +153,9 @@ static void begin(void)
         return;
     }
     es_allocation_config(&es_gate.config);
-    if (try_to_join())
+    if (try_to_join(ES_ANSWER_MS))
         return;
-    es_gate.away_since_ns = es_now_ns();
+    es_absence_begin(&absence, es_now_ns(), grace_ns());
     __atomic_store_n(&es_gate.mode, ES_AWAY, __ATOMIC_RELEASE);
     es_log("there is no manager at %s yet; launches wait at most %u ms for it", es_allocation_folder(), es_gate.config.grace_ms);
 }
@@ -159,11 +179,12 @@ bool es_session_join_anew(void)
     if (anew) {
         /* The parent's socket: closing this copy of it tells nobody anything. Its locks may have been held. */
         es_channel_close(&channel);
+        es_channel_close(&greeted);
+        absence = (struct es_absence){0};
         memset(&es_gate, 0, sizeof(es_gate));
         __atomic_store_n(&es_gate_word, &es_word_shut, __ATOMIC_RELEASE);
         asking = (struct es_lock){0};
         trying = false;
-        next_try_ns = 0;
         es_slots_reset();
         es_closed_reset();
         es_contexts_reset();
@@ -205,9 +226,7 @@ static bool read_answer(void *answer, uint16_t kind, uint32_t number, bool *more
         return false;
     got = bytes > 0 ? es_check_from_manager(&packet, (size_t)bytes) : ES_MALFORMED_SHORT;
     if (bytes <= 0 || got < 0) {
-        es_lock_take(&es_gate.lock);
-        lose(bytes <= 0 ? "it closed the connection" : es_malformed_text(got));
-        es_lock_give(&es_gate.lock);
+        es_session_end(bytes <= 0 ? "it closed the connection" : es_malformed_text(got));
         *more = false;
         return false;
     }
@@ -216,6 +235,11 @@ static bool read_answer(void *answer, uint16_t kind, uint32_t number, bool *more
         return false;
     memcpy(answer, &packet, (size_t)bytes);
     return true;
+}
+
+static bool lasts(uint32_t session)
+{
+    return es_mode_now() == ES_JOINED && __atomic_load_n(&es_gate.session, __ATOMIC_ACQUIRE) == session;
 }
 
 uint32_t es_session_ask(void *record, void *answer, uint16_t kind)
@@ -231,17 +255,21 @@ uint32_t es_session_ask(void *record, void *answer, uint16_t kind)
     session = es_gate.session;
     sent = es_mode_now() == ES_JOINED && es_session_send(record);
     es_lock_give(&es_gate.lock);
-    while (sent && !answered && es_mode_now() == ES_JOINED) {
+    while (sent && !answered && lasts(session)) {
         const uint64_t now_ns = es_now_ns();
 
-        if (now_ns >= give_up_ns)
+        if (now_ns >= give_up_ns) {
+            /* An answer that comes now would be for nobody, while the manager counts what it granted. */
+            es_lock_take(&es_gate.lock);
+            if (lasts(session))
+                lose("it does not answer");
+            es_lock_give(&es_gate.lock);
             break;
+        }
         if (es_channel_readable(&channel, (int)((give_up_ns - now_ns) / ES_MS) + 1))
             answered = read_answer(answer, kind, number, &more);
     }
     es_lock_give(&asking);
-    if (sent && !answered)
-        es_log("the manager did not answer within %d ms", ES_ANSWER_MS);
     errno = error;
     return answered ? session : 0;
 }
@@ -254,9 +282,7 @@ void es_session_look(void)
         return;
     if (__atomic_load_n(&es_gate.page->epoch, __ATOMIC_RELAXED) !=
         __atomic_load_n(&es_gate.epoch, __ATOMIC_RELAXED)) {
-        es_lock_take(&es_gate.lock);
-        lose("it discarded this client's page");
-        es_lock_give(&es_gate.lock);
+        es_session_end("it discarded this client's page");
         return;
     }
     es_lock_take(&asking);
@@ -271,21 +297,22 @@ void es_session_look(void)
 
 uint64_t es_session_away(void)
 {
-    const uint64_t now_ns = es_now_ns();
-    const uint64_t grace_end_ns = es_gate.away_since_ns + es_gate.config.grace_ms * ES_MS;
     bool joined = false;
 
     es_locks_hold();
-    if (now_ns >= __atomic_load_n(&next_try_ns, __ATOMIC_RELAXED) &&
+    if (es_now_ns() >= __atomic_load_n(&absence.next_try_ns, __ATOMIC_RELAXED) &&
         !__atomic_exchange_n(&trying, true, __ATOMIC_ACQUIRE)) {
-        joined = try_to_join();
-        __atomic_store_n(&next_try_ns, now_ns + (es_mode_now() == ES_UNSHARED ? UNSHARED_TRY_NS : AWAY_TRY_NS),
-                         __ATOMIC_RELAXED);
+        /* Another thread may have joined since this one saw that there is no session. */
+        joined = es_mode_now() == ES_JOINED || try_to_join(GREETING_MS);
+        if (!joined)
+            __atomic_store_n(&absence.next_try_ns,
+                             es_now_ns() + (es_mode_now() == ES_UNSHARED ? UNSHARED_TRY_NS : ES_TRY_NS),
+                             __ATOMIC_RELAXED);
         __atomic_store_n(&trying, false, __ATOMIC_RELEASE);
     }
     es_locks_drop();
     es_lock_take(&es_gate.lock);
-    if (!joined && es_mode_now() == ES_AWAY && now_ns >= grace_end_ns &&
+    if (!joined && es_mode_now() == ES_AWAY && es_absence_over(&absence, es_now_ns(), grace_ns()) &&
         es_gate.config.failure_policy == ES_FAIL_OPEN) {
         __atomic_store_n(&es_gate_word, &es_word_open, __ATOMIC_RELEASE);
         __atomic_store_n(&es_gate.mode, ES_UNSHARED, __ATOMIC_RELEASE);
@@ -297,5 +324,5 @@ uint64_t es_session_away(void)
         es_wake_all(&es_gate.progress);
         return 0;
     }
-    return AWAY_TRY_NS;
+    return ES_TRY_NS;
 }

@@ -20,12 +20,16 @@ bool es_session_join_anew(void);
  * tell. False when the manager is gone or takes nothing. */
 bool es_session_send(void *record);
 
-/* Sends a record and waits for its answer (the same number), at most a second. Returns es_gate.session as it was when the
- * record was sent; 0 when there is no answer: the manager is away. Without the gate's lock. */
+/* Sends a record and waits for its answer (the same number), at most a second; a session in which there is none by then is
+ * given up. Returns es_gate.session as it was when the record was sent; 0 when there is no answer: the manager is away.
+ * Without the gate's lock. */
 uint32_t es_session_ask(void *record, void *answer, uint16_t kind);
 
 /* A number for the next es_session_ask. */
 uint32_t es_session_number(void);
+
+/* Gives the session up. Without the gate's lock. */
+void es_session_end(const char *why);
 
 /* Does the manager still live? Otherwise the session is given up (mode ES_AWAY). */
 void es_session_look(void);

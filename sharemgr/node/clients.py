@@ -89,6 +89,7 @@ class Client:
         "_opened_at_ns",
         "_sent",
         "_terms",
+        "_welcomed",
         "client_id",
         "connected_at_ns",
         "pages",
@@ -103,11 +104,12 @@ class Client:
         peer: Peer,
         terms: Terms,
         loop: Loop,
+        welcomed: Callable[["Client"], None],
         ended: Callable[["Client"], None],
         hear_others: Callable[["Client"], None],
     ) -> None:
-        """``connection`` is non-blocking; ``ended`` is called once, when the client is gone; ``hear_others`` makes the
-        allocation's other clients catch up."""
+        """``connection`` is non-blocking; ``welcomed`` is called when the client has joined; ``ended`` once, when it is
+        gone; ``hear_others`` makes the allocation's other clients catch up."""
         self.client_id = client_id
         self.peer = peer
         self.pages: GatePages | None = None
@@ -118,6 +120,7 @@ class Client:
         self._inbox = terms.inbox
         self._buffers = [terms.inbox.buffer]
         self._loop = loop
+        self._welcomed = welcomed
         self._ended: Callable[[Client], None] | None = ended
         self._hear_others = hear_others
         self._floods = False
@@ -274,6 +277,8 @@ class Client:
 
     def _handle_memory(self, record: wire.ClientRecord, now_ns: int) -> None:
         memory = self._terms.memory
+        if not isinstance(record, wire.Declare):
+            memory.declared(self.client_id)
         match record:
             case wire.Reserve(number):
                 verdict = self._reserve(record)
@@ -354,6 +359,7 @@ class Client:
             pages.close_fds()
         self.pages = pages
         self._terms.memory.join(self.client_id, pages)
+        self._welcomed(self)
         self._terms.device.join(self._terms.allocation_id, self.client_id, now_ns)
 
     def _send(self, record: wire.ManagerRecord) -> None:

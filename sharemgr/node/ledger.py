@@ -137,6 +137,31 @@ class Ledger:
             )
         self._hold(client_id, device, size_bytes)
 
+    def inherit(self, heir_id: int, dying_id: int, device: int, size_bytes: int) -> int:
+        """A process is back as another client and says that it has this much: what it had as the dying one goes over to
+        it. Returns for how much that stands, which is not to be declared."""
+        self._check_device(heir_id, device)
+        dying = self._entries.get(dying_id)
+        if dying is None or not dying.dying:
+            return 0
+        size_bytes = min(size_bytes, dying.held[device])
+        dying.held[device] -= size_bytes
+        self._entry(heir_id).held[device] += size_bytes
+        return size_bytes
+
+    def inherit_context(self, heir_id: int, dying_id: int, device: int) -> bool:
+        """The same of a context, with its part of what the driver took; whether there was one."""
+        self._check_device(heir_id, device)
+        dying, heir = self._entries.get(dying_id), self._entry(heir_id)
+        if dying is None or not dying.dying or not dying.contexts[device]:
+            return False
+        part_bytes = dying.overhead[device] // dying.contexts[device]
+        dying.overhead[device] -= part_bytes
+        dying.contexts[device] -= 1
+        heir.overhead[device] += part_bytes
+        heir.contexts[device] += 1
+        return True
+
     def freed(self, client_id: int, device: int, size_bytes: int) -> None:
         """A client holds this much no more."""
         self._check_device(client_id, device)
@@ -190,6 +215,17 @@ class Ledger:
             entry.dying = True
         else:
             del self._entries[client_id]
+
+    def driver_says(self, client_id: int, used_bytes: Sequence[int]) -> None:
+        """The driver still lists a dying client's process, with so much of each device: that it has, whatever it had
+        asked for. It lives on without us, or is not gone yet."""
+        entry = self._entries.get(client_id)
+        if entry is None or not entry.dying:
+            return
+        for device, size_bytes in enumerate(used_bytes):
+            self._used[device] += size_bytes - entry.used_bytes(device)
+            entry.overhead[device] = min(entry.overhead[device], size_bytes)
+            entry.held[device] = size_bytes - entry.overhead[device]
 
     def driver_freed(self, client_id: int) -> None:
         """The driver no longer lists a dying client's process."""

@@ -36,17 +36,33 @@ class Memory:
         self._pages: dict[int, GatePages] = {}
         self._context_refused = context_refused
         self._refused_mib: set[int] = set()
+        self._predecessors: dict[int, list[int]] = {}  # by the id of a client that has not declared all yet
 
     def join(self, client_id: int, pages: GatePages) -> None:
         """A client came."""
         self._pages[client_id] = pages
         self._ledger.join(client_id)
+        self._predecessors[client_id] = []
+
+    def succeed(self, client_id: int, dying_id: int) -> None:
+        """A client is the process that was the dying one, and declares now what it has: so much goes over to it, and
+        the rest it has no more. It has declared all when it says anything else."""
+        if client_id in self._predecessors:
+            self._predecessors[client_id].append(dying_id)
+        else:
+            self._ledger.driver_freed(dying_id)
+
+    def declared(self, client_id: int) -> None:
+        """A client has said what it has from before, if it had anything."""
+        for dying_id in self._predecessors.pop(client_id, ()):
+            self._ledger.driver_freed(dying_id)
 
     def leave(self, client_id: int) -> bool:
         """A client is gone. True when the driver has still to free what it used."""
         for device in range(len(self._device_ids)):
             self._take_back(client_id, device)
         self._pages.pop(client_id, None)
+        self._predecessors.pop(client_id, None)
         self._ledger.client_gone(client_id)
         return client_id in self._ledger.dying()
 
@@ -78,7 +94,9 @@ class Memory:
 
     def declare_context(self, client_id: int, device: int) -> None:
         """A client has a context from before. Raises InvalidRequest for what cannot be."""
-        self._ledger.declare_context(client_id, device)
+        predecessors = self._predecessors.get(client_id, ())
+        if not any(self._ledger.inherit_context(client_id, dying_id, device) for dying_id in predecessors):
+            self._ledger.declare_context(client_id, device)
 
     def context_ended(self, client_id: int, device: int) -> None:
         """A client has a context less. Raises InvalidRequest where it made none."""
@@ -86,7 +104,7 @@ class Memory:
 
     def declare(self, client_id: int, device: int, size_bytes: int) -> None:
         """A client has this much from before. Raises InvalidRequest for what cannot be."""
-        self._ledger.declare(client_id, device, size_bytes)
+        self._ledger.declare(client_id, device, size_bytes - self._inherit(client_id, device, size_bytes))
 
     def freed(self, client_id: int, device: int, size_bytes: int) -> None:
         """A client holds this much no more. Raises InvalidRequest where it did not hold it."""
@@ -114,6 +132,11 @@ class Memory:
         """The clients that are gone and whose memory the driver has not freed yet, and how many bytes each had."""
         return self._ledger.dying()
 
+    def driver_says(self, client_id: int, driver_bytes: Mapping[str, int]) -> None:
+        """Takes in what the driver says that a dying client's process still uses, by device id: it has lost its
+        connection, not its memory, and may never come back."""
+        self._ledger.driver_says(client_id, [driver_bytes.get(device_id, 0) for device_id in self._device_ids])
+
     def driver_freed(self, client_id: int) -> None:
         """The driver no longer lists a dying client's process."""
         self._ledger.driver_freed(client_id)
@@ -124,7 +147,10 @@ class Memory:
             self._ledger.look(client_id, self._idle(client_id))
 
     def reconcile(self, client_id: int, driver_bytes: Mapping[str, int]) -> None:
-        """Takes in what the driver says that a client's process uses, by device id."""
+        """Takes in what the driver says that a client's process uses, by device id. Of one that has still to declare
+        what it has, that counts for the one that it was."""
+        if self._predecessors.get(client_id):
+            return
         for device, device_id in enumerate(self._device_ids):
             standing_bytes = self._standing_bytes(client_id, device)
             context_bytes = self._ledger.reconcile(client_id, device, driver_bytes.get(device_id, 0), standing_bytes)
@@ -148,6 +174,13 @@ class Memory:
         )
         logger.warning("allocation %s: %s", self._allocation_id, message)
         self._context_refused(message)
+
+    def _inherit(self, client_id: int, device: int, size_bytes: int) -> int:
+        """What of that its predecessors had."""
+        inherited_bytes = 0
+        for dying_id in self._predecessors.get(client_id, ()):
+            inherited_bytes += self._ledger.inherit(client_id, dying_id, device, size_bytes - inherited_bytes)
+        return inherited_bytes
 
     def _context_size_bytes(self, device: int) -> int:
         self._ledger.info(device)

@@ -3,7 +3,7 @@
 import logging
 import os
 import socket
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic_ns
@@ -174,11 +174,24 @@ class AllocationServer:
                 pid = client.peer.pid
                 used = zip(self.terms.device_ids, listed, strict=True)
                 self.terms.memory.reconcile(client_id, {device_id: of.get(pid, 0) for device_id, of in used})
+        self._reconcile_dying(observation.began_at_ns, listed)
+
+    def _reconcile_dying(self, began_at_ns: int, listed: Sequence[Mapping[int, int]]) -> None:
+        memory = self.terms.memory
+        dying = memory.dying()
+        last = {pid: client_id for client_id, (pid, _) in self._dying.items()}
         for client_id, (pid, ended_at_ns) in list(self._dying.items()):
-            # A look that began before its end may have been too early to see what it had.
-            if observation.began_at_ns > ended_at_ns and not any(pid in processes for processes in listed):
-                self.terms.memory.driver_freed(client_id)
+            used = {each: of.get(pid, 0) for each, of in zip(self.terms.device_ids, listed, strict=True)}
+            if client_id not in dying:
                 del self._dying[client_id]
+            elif began_at_ns <= ended_at_ns:
+                # It may have been too early to see what it had.
+                continue
+            elif last[pid] != client_id or not any(pid in of for of in listed):
+                memory.driver_freed(client_id)
+                del self._dying[client_id]
+            elif any(used.values()):
+                memory.driver_says(client_id, used)
 
     def _listen(self) -> None:
         if self._listener is not None:
@@ -226,7 +239,6 @@ class AllocationServer:
                 "it cannot tell their memory, nor notice all of their deaths; run it in the host's (hostPID)",
                 self.terms.allocation_id,
             )
-        self._superseded(peer.pid)
         client_id = next(self._client_ids)
         self.clients[client_id] = Client(
             client_id=client_id,
@@ -234,6 +246,7 @@ class AllocationServer:
             peer=peer,
             terms=self.terms,
             loop=self._loop,
+            welcomed=self._welcomed,
             ended=self._forget,
             hear_others=self._hear_others,
         )
@@ -244,8 +257,10 @@ class AllocationServer:
         pid = client.peer.pid
         if self.terms.memory.leave(client_id):
             self._dying[client_id] = (pid, monotonic_ns())
-            if any(other.peer.pid == pid for other in self.clients.values()):
-                self._superseded(pid)
+            for other in self.clients.values():
+                if other.peer.pid == pid and other.joined:
+                    self.terms.memory.succeed(other.client_id, client_id)
+                    break
 
     def _hear_others(self, asking: Client) -> None:
         if self._hearing:
@@ -257,11 +272,11 @@ class AllocationServer:
                 client.catch_up()
         self._hearing = False
 
-    def _superseded(self, pid: int) -> None:
-        """A process that lost its connection is back with another one, on which it declares again what it has."""
-        for client_id in [client_id for client_id, (was, _) in self._dying.items() if was == pid]:
-            self.terms.memory.driver_freed(client_id)
-            del self._dying[client_id]
+    def _welcomed(self, client: Client) -> None:
+        """A process that lost its connection may be back with another one, on which it declares again what it has."""
+        for dying_id, (pid, _) in self._dying.items():
+            if pid == client.peer.pid:
+                self.terms.memory.succeed(client.client_id, dying_id)
 
     def _write_config(self) -> None:
         welcome = self.terms.welcome

@@ -4,8 +4,9 @@ import itertools
 import socket
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +14,9 @@ from typing import Self, TypeVar
 
 from cuda_hook import wire
 from cuda_hook.gate import GatePages
+from edgeshare.errors import InvalidRequest
 from sharemgr.node.memory import Memory
+from sharemgr.node.peers import Peer
 
 PATIENCE_S = 60
 """No test waits longer for anything; what is awaited takes milliseconds."""
@@ -39,6 +42,7 @@ class Connection:
 
     socket: socket.socket
     number: int
+    pid: int
     pages: GatePages | None = None
     records: list[wire.ClientRecord] = field(default_factory=list)
     ended: bool = False
@@ -47,14 +51,24 @@ class Connection:
 class ScriptedManager:
     """Listens at ``directory``/hook.sock. Memory is counted by the real manager's own ledger."""
 
-    def __init__(self, directory: Path, welcome: wire.Welcome = WELCOME, config: str | None = "") -> None:
-        """``config`` is the text of hook.conf; None: there is none."""
+    def __init__(
+        self,
+        directory: Path,
+        welcome: wire.Welcome = WELCOME,
+        config: str | None = "",
+        devices: Sequence[uuid.UUID | None] = (None,),
+        context_bytes: int = 0,
+    ) -> None:
+        """``config`` is the text of hook.conf; None: there is none. ``devices`` are the UUIDs of the allocation's, None
+        of one that has none; a context takes ``context_bytes`` of each."""
         self.directory = directory
         self.welcome = welcome
         self.connections: list[Connection] = []
-        self.memory = Memory("scripted", welcome.memory_cap_bytes, ("",), {})
+        ids = tuple(map(str, range(len(devices))))
+        self.memory = Memory("scripted", welcome.memory_cap_bytes, ids, dict.fromkeys(ids, context_bytes))
         self.answer: Callable[[Connection, wire.ClientRecord], bytes | None] = self._answer
         """What is sent for a record; a test may put garbage here."""
+        self._devices = devices
         self._changed = threading.Condition()
         self._number = 0
         self._numbers = itertools.count()
@@ -82,6 +96,12 @@ class ScriptedManager:
         with self._changed:
             for connection in self.connections:
                 connection.socket.close() if connection.ended else connection.socket.shutdown(socket.SHUT_RDWR)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Meanwhile it handles nothing, as a stopped process does: what it is sent stays in the sockets."""
+        with self._changed:
+            yield
 
     @property
     def used_bytes(self) -> int:
@@ -197,7 +217,8 @@ class ScriptedManager:
                 peer, _ = self._listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self._serve, args=(Connection(peer, next(self._numbers)),), daemon=True).start()
+            connection = Connection(peer, next(self._numbers), Peer(peer).pid)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: Connection) -> None:
         with self._changed:
@@ -214,8 +235,12 @@ class ScriptedManager:
                 if isinstance(record, wire.Hello):
                     self._welcome(connection)
                 connection.records.append(record)
-                answer = self.answer(connection, record)
-                self._changed.notify_all()
+                try:
+                    answer = self.answer(connection, record)
+                except InvalidRequest:
+                    break
+                finally:
+                    self._changed.notify_all()
             if answer is not None:
                 # Who has hung up meanwhile is seen to have ended by the next look.
                 with suppress(BrokenPipeError, ConnectionResetError):
@@ -223,20 +248,29 @@ class ScriptedManager:
         with self._changed:
             if connection.pages is not None:
                 self.memory.leave(connection.number)
+                for heir in self._joined():
+                    if heir.pid == connection.pid and not heir.ended and heir is not connection:
+                        self.memory.succeed(heir.number, connection.number)
             connection.ended = True
             connection.socket.close()
             self._changed.notify_all()
 
     def _welcome(self, connection: Connection) -> None:
         pages = GatePages.create(self.welcome.epoch)
+        pages.name_devices([device.bytes if device else bytes(16) for device in self._devices])
         # A process may have ended since it said HELLO.
         with suppress(BrokenPipeError, ConnectionResetError):
             socket.send_fds(connection.socket, [wire.encode(self.welcome)], pages.fds)
         pages.close_fds()
         connection.pages = pages
         self.memory.join(connection.number, pages)
+        for other in self.connections:
+            if other.pid == connection.pid and other.ended:
+                self.memory.succeed(connection.number, other.number)
 
     def _answer(self, connection: Connection, record: wire.ClientRecord) -> bytes | None:
+        if isinstance(record, wire.Reserve | wire.Freed | wire.MemoryQuery):
+            self.memory.declared(connection.number)
         match record:
             case wire.Reserve(number, size, device):
                 if record.kind == wire.MemoryKind.CONTEXT:

@@ -2,8 +2,10 @@
 
 import os
 import selectors
+import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from manager import PATIENCE_S, ScriptedManager
@@ -143,6 +145,12 @@ class Stage:
         self._folder = folder
         self._programs = programs
         self._clients: list[Client] = []
+
+    def replace_machine(self, gpus: int, uuids: Sequence[str]) -> None:
+        """Puts another machine in the place of the one of a small GPU; before the first client."""
+        shutil.rmtree(self._folder / "machine")
+        create(self._folder / "machine", gpus=gpus, memory_mib=4096, uuids=uuids)
+        self.machine = Machine(self._folder / "machine")
 
     def environment(self, **extra: str) -> dict[str, str]:
         known = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}

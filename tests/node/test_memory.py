@@ -18,6 +18,8 @@ from testbed import MIB, PATIENCE_S, Manager, Testbed, share
 from edgeshare.cli.run import hook_library
 from edgeshare.v1.allocations_pb2 import Allocation, Owner
 from edgeshare.v1.status_pb2 import AllocationStatus
+from simgpu.create import create
+from simgpu.environment import variables
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "kubelet"))
 
@@ -144,6 +146,66 @@ def test_what_a_killed_process_had_can_be_had_again(testbed: Testbed, programs: 
         )
     )
     assert other.do(f"plain {size}") == SUCCESS
+
+
+@contextmanager
+def stopped(manager: Manager) -> Iterator[None]:
+    """Meanwhile the manager is alive and does nothing."""
+    manager.process.send_signal(signal.SIGSTOP)
+    os.waitpid(manager.process.pid, os.WUNTRACED)
+    yield
+    manager.process.send_signal(signal.SIGCONT)
+
+
+def test_what_came_and_went_while_the_manager_was_stopped_is_not_counted(
+    testbed: Testbed, manager: Manager, programs: list[Program]
+) -> None:
+    """Also where its process never says anything again."""
+    busy, other = programs
+    free = free_bytes(testbed)
+    with stopped(manager):
+        assert busy.do(f"plain {free}") == SUCCESS
+        assert busy.do("free 0") == SUCCESS
+    testbed.until(lambda _: free_bytes(testbed) >= free)
+    assert other.do(f"plain {free}") == SUCCESS
+    assert busy.do("plain 1") == OUT_OF_MEMORY
+
+
+def test_what_a_process_keeps_while_it_is_without_its_manager_is_given_to_nobody(
+    testbed: Testbed, manager: Manager, programs: list[Program]
+) -> None:
+    """The manager hears its greeting before the process hears of that."""
+    keeper, other = programs
+    free = free_bytes(testbed)
+    kept = free // 2
+    with stopped(manager):
+        assert keeper.do(f"plain {kept}") == SUCCESS
+        assert keeper.ask("info")[0] == SUCCESS
+    testbed.until(lambda status: sum(not each.dying for each in share(status, "one").clients) == 2)
+    assert other.do(f"plain {free - kept + 1}") == OUT_OF_MEMORY
+    # Which it may be refused until the late grant is set right by what the driver says.
+    testbed.until(lambda _: free_bytes(testbed) == free - kept)
+    assert other.do(f"plain {free - kept}") == SUCCESS
+    assert keeper.do("free 0") == SUCCESS
+    testbed.until(lambda _: keeper.ask("info")[0] == SUCCESS and free_bytes(testbed) == kept)
+    assert other.do(f"plain {kept}") == SUCCESS
+
+
+def test_a_driver_that_gives_its_only_device_no_identity_is_capped(testbed: Testbed, manager: Manager) -> None:
+    """Its programs see another driver than the manager, as those of a virtual GPU may."""
+    create(testbed.root / "unnamed", gpus=1, memory_mib=4096, uuids=[f"GPU-{uuid.UUID(int=0)}"])
+    with held(testbed, "one", CAP_MIB):
+        program = Program(testbed, "one", **variables(testbed.root / "unnamed", {}))
+        try:
+            assert program.do("start") == SUCCESS
+            assert program.do(f"plain {1000 * MIB}") == SUCCESS
+            assert program.do(f"plain {25 * MIB}") == OUT_OF_MEMORY
+            assert program.ask("info") == [SUCCESS, 24 * MIB, CAP_MIB * MIB]
+            assert [(each.pid, each.dying) for each in share(testbed.status(), "one").clients] == [
+                (program.process.pid, False)
+            ]
+        finally:
+            program.end()
 
 
 def refused(testbed: Testbed, allocation_id: str, owner: Owner | None = None) -> AllocationStatus:

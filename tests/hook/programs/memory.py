@@ -3,13 +3,20 @@ line on stdout ("= result value …"), the driver's result first."""
 
 import ctypes
 import os
+import socket
 import sys
+from contextlib import suppress
 from ctypes import POINTER, byref, c_char, c_int, c_size_t, c_uint, c_uint64, c_void_p, sizeof
+from pathlib import Path
 
 cu = ctypes.CDLL("libcuda.so.1")
 MIB = 1 << 20
 RESERVED = 5
 """CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT"""
+
+HOOK_FD = 700
+"""The hook's descriptors are no smaller."""
+REQUEST = b"\x04\x00\x08\x00\x00\x00\x00\x00"
 
 things: list[int] = []
 """Handles and addresses in the order in which they were got; commands name them by their index."""
@@ -339,6 +346,27 @@ def nowhere() -> int:
         cu.cuMemPoolTrimTo(None, c_size_t(0)),
     )
     return sum(result << 10 * place for place, result in enumerate(results))
+
+
+def heir() -> int:
+    """Forks a child that keeps what it inherited, sockets too, for as long as its parent lives."""
+    theirs, ours = os.pipe()
+    if os.fork() == 0:
+        os.close(ours)
+        os.read(theirs, 1)
+        os._exit(0)
+    os.close(theirs)
+    os.set_inheritable(ours, False)
+    return 0
+
+
+def flood() -> int:
+    """Fills the hook's socket with requests for a slice, until it takes no more."""
+    ours = [int(link.name) for link in Path("/proc/self/fd").iterdir() if int(link.name) >= HOOK_FD]
+    with socket.socket(fileno=os.dup(*ours)) as connection, suppress(BlockingIOError):
+        while True:
+            connection.send(REQUEST, socket.MSG_DONTWAIT)
+    return 0
 
 
 def main() -> None:

@@ -80,6 +80,45 @@ def test_a_client_that_had_nothing_leaves_nothing() -> None:
     assert ledger.client_bytes(1) == 0
 
 
+def test_what_a_process_declares_that_is_back_goes_over_to_it_and_is_counted_once() -> None:
+    ledger = Ledger(100)
+    ledger.reserve(1, 0, 70)
+    ledger.client_gone(1)
+    assert ledger.inherit(2, 1, 0, 50) == 50
+    assert ledger.info(0).used_bytes == 70
+    assert (ledger.client_bytes(1), ledger.client_bytes(2)) == (20, 50)
+    assert ledger.inherit(2, 1, 0, 30) == 20
+    assert ledger.inherit(2, 1, 0, 30) == 0
+    assert ledger.inherit(1, 2, 0, 30) == 0  # which lives
+    assert ledger.client_bytes(2) == ledger.info(0).used_bytes == 70
+
+
+def test_a_context_goes_over_with_its_part_of_what_the_driver_took() -> None:
+    ledger = Ledger(100)
+    for _ in range(3):
+        ledger.reserve_context(1, 0, 10)
+    ledger.client_gone(1)
+    assert ledger.inherit_context(2, 1, 0)
+    assert (ledger.client_bytes(1), ledger.client_bytes(2)) == (20, 10)
+    ledger.context_ended(2, 0, 10)
+    assert [ledger.inherit_context(2, 1, 0) for _ in range(3)] == [True, True, False]
+    assert ledger.client_bytes(2) == ledger.info(0).used_bytes == 20
+
+
+def test_what_a_process_without_a_connection_has_is_what_the_driver_says() -> None:
+    ledger = Ledger(100)
+    ledger.reserve_context(1, 0, 10)
+    ledger.reserve(1, 0, 70)
+    ledger.driver_says(1, [1])  # it lives
+    assert ledger.info(0).used_bytes == 80
+    ledger.client_gone(1)
+    ledger.driver_says(1, [30])
+    assert ledger.dying() == {1: 30}
+    assert ledger.inherit_context(2, 1, 0)
+    assert ledger.inherit(2, 1, 0, 100) == 20
+    assert ledger.info(0).used_bytes == 30
+
+
 def test_the_driver_frees_nothing_of_a_client_that_lives() -> None:
     ledger = Ledger(100)
     ledger.reserve(1, 0, 50)

@@ -1,0 +1,31 @@
+#ifndef EDGESHARE_CORE_ABSENCE_H
+#define EDGESHARE_CORE_ABSENCE_H
+
+#include <stdint.h>
+
+/* How long a client has been without its manager, and when it tries to join it again. A session that did not last is no
+ * end of an absence: one whose manager takes it in and ends it again and again comes to its failure policy, and tries
+ * less and less often. */
+struct es_absence {
+    uint64_t since_ns;    /* when it began; 0: there was none yet */
+    uint64_t joined_ns;   /* when the last session began; 0: there was none yet */
+    uint64_t next_try_ns; /* atomic */
+    uint32_t cut_short;   /* sessions that did not last, in a row */
+};
+
+enum {
+    ES_TRY_NS = 100 * 1000 * 1000,
+    ES_SETTLED_MS_LEAST = 1000, /* how long a session has to last, where the grace time is less */
+    ES_TRY_DOUBLINGS = 7,       /* at most 12.8 s between two tries */
+};
+
+/* The manager is not there, or a session with it has ended. */
+void es_absence_begin(struct es_absence *absence, uint64_t now_ns, uint64_t grace_ns);
+
+/* A session has begun. */
+void es_absence_joined(struct es_absence *absence, uint64_t now_ns);
+
+/* Has the grace time passed? */
+int es_absence_over(const struct es_absence *absence, uint64_t now_ns, uint64_t grace_ns);
+
+#endif

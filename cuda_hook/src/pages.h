@@ -1,0 +1,18 @@
+#ifndef EDGESHARE_PAGES_H
+#define EDGESHARE_PAGES_H
+
+#include <stdbool.h>
+
+#include "wire_checks.h"
+
+/* Where the manager's two pages are mapped: always at the same place, so that they can be read at any time once there
+ * were any. */
+
+/* Puts the pages of a fresh session (gate, hint) in the place of the last one's. False where they cannot be used. */
+bool es_pages_replace(const int fds[2]);
+
+/* NULL before the first session. */
+struct es_gate_page *es_pages_gate(void);
+struct es_hint_page *es_pages_hint(void);
+
+#endif
