@@ -3,11 +3,14 @@
 #include <string.h>
 
 #include "gate.h"
+#include "log.h"
 #include "symbols.h"
 
 /* What was found out, one byte a device, 0 while it was not: several threads may find out the same at once. */
 static uint8_t places[ES_ORDINALS];     /* index + 1 */
 static uint8_t integrated[ES_ORDINALS]; /* no: 1, yes: 2 */
+static bool told;                       /* atomic: that there is one which nobody can tell */
+static const uint8_t unnamed[ES_UUID_BYTES];
 
 static bool valid(CUdevice device)
 {
@@ -22,20 +25,66 @@ static bool uuid_of(CUdevice device, CUuuid *uuid)
     return ES_DRIVER(cuDeviceGetUuid) != NULL && ES_DRIVER(cuDeviceGetUuid)(uuid, device) == CUDA_SUCCESS;
 }
 
+/* Is there a device in this place, and has it a name? */
+static bool named(int place)
+{
+    return memcmp(es_gate.page->device_uuids[place], unnamed, ES_UUID_BYTES) != 0;
+}
+
 bool es_devices_named(void)
 {
-    static const uint8_t unnamed[ES_UUID_BYTES];
+    return es_gate.page != NULL && named(0);
+}
 
-    return es_gate.page != NULL && memcmp(es_gate.page->device_uuids[0], unnamed, ES_UUID_BYTES) != 0;
+bool es_devices_single(void)
+{
+    if (!es_devices_named())
+        return false;
+    for (int i = 1; i < ES_DEVICES_MAX; i++) {
+        if (named(i))
+            return false;
+    }
+    return true;
+}
+
+bool es_device_identified(const uint8_t uuid[ES_UUID_BYTES])
+{
+    return memcmp(uuid, unnamed, ES_UUID_BYTES) != 0;
 }
 
 int es_device_named(const uint8_t uuid[ES_UUID_BYTES])
 {
-    for (int i = 0; es_devices_named() && i < ES_DEVICES_MAX; i++) {
+    for (int i = 0; es_devices_named() && es_device_identified(uuid) && i < ES_DEVICES_MAX; i++) {
         if (memcmp(es_gate.page->device_uuids[i], uuid, ES_UUID_BYTES) == 0)
             return i;
     }
     return -1;
+}
+
+/* The driver does not say which device it is (a virtual GPU's, say): it can be told where there is but one on both sides. */
+static int place_without_identity(CUdevice device)
+{
+    int all = 0;
+
+    if (ES_DRIVER(cuDeviceGetCount) == NULL || ES_DRIVER(cuDeviceGetCount)(&all) != CUDA_SUCCESS)
+        return -1;
+    if (all == 1 && es_devices_single())
+        return 0;
+    if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+        es_alarm("the driver gives device %d no identity (UUID), one of %d that this process sees: it cannot be told which "
+                 "of the allocation's it is, and its memory is not counted; show the process that one device alone",
+                 (int)device, all);
+    return -1;
+}
+
+/* Where the manager names the devices, whatever the program calls them: each is found by its UUID. */
+static int place_of(CUdevice device)
+{
+    CUuuid uuid;
+
+    if (!uuid_of(device, &uuid) || !es_device_identified((const uint8_t *)uuid.bytes))
+        return place_without_identity(device);
+    return es_device_named((const uint8_t *)uuid.bytes);
 }
 
 int es_device_index(CUdevice device)
@@ -49,12 +98,9 @@ int es_device_index(CUdevice device)
         return device;
     place = __atomic_load_n(&places[device], __ATOMIC_RELAXED);
     if (place == 0) {
-        CUuuid uuid;
-        int index = device;
-
         /* Where the manager names no devices, their order is the driver's. */
-        if (es_devices_named())
-            index = uuid_of(device, &uuid) ? es_device_named((const uint8_t *)uuid.bytes) : -1;
+        const int index = es_devices_named() ? place_of(device) : device;
+
         /* What is not found is looked for again: the driver may not have begun yet. */
         if (index < 0)
             return -1;

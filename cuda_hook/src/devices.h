@@ -17,6 +17,12 @@ int es_device_index(CUdevice device);
 int es_device_named(const uint8_t uuid[ES_UUID_BYTES]);
 bool es_devices_named(void);
 
+/* Has the allocation one device alone, which the manager names? */
+bool es_devices_single(void);
+
+/* Is this an identity? Some drivers say zeros. */
+bool es_device_identified(const uint8_t uuid[ES_UUID_BYTES]);
+
 /* Does the device use the host's memory as its own? Calls the driver the first time. */
 bool es_device_integrated(CUdevice device);
 

@@ -9,7 +9,7 @@
 #include "wrappers.h"
 
 /* NVML shows a container the memory that it may have. Which of NVML's devices are the allocation's: those that the
- * manager names; where it names none, the only one that there is. */
+ * manager names; where it names none, or names one and NVML none, the only one that there is. */
 
 enum {
     FUNCTION_NOT_FOUND = 13, /* NVML_ERROR_FUNCTION_NOT_FOUND */
@@ -40,12 +40,14 @@ static int index_of(nvmlDevice_t device)
     char text[UUID_TEXT];
     uint8_t uuid[ES_UUID_BYTES] = {0};
     unsigned int all = 0;
+    bool identified;
 
-    if (ES_NVML_LIBRARY(nvmlDeviceGetUUID) != NULL &&
-        ES_NVML_LIBRARY(nvmlDeviceGetUUID)(device, text, sizeof(text)) == 0 && read_uuid(text, uuid) &&
-        es_device_named(uuid) >= 0)
+    identified = ES_NVML_LIBRARY(nvmlDeviceGetUUID) != NULL &&
+                 ES_NVML_LIBRARY(nvmlDeviceGetUUID)(device, text, sizeof(text)) == 0 && read_uuid(text, uuid) &&
+                 es_device_identified(uuid);
+    if (identified && es_device_named(uuid) >= 0)
         return es_device_named(uuid);
-    return !es_devices_named() && ES_NVML_LIBRARY(nvmlDeviceGetCount_v2) != NULL &&
+    return (!es_devices_named() || (!identified && es_devices_single())) && ES_NVML_LIBRARY(nvmlDeviceGetCount_v2) != NULL &&
                    ES_NVML_LIBRARY(nvmlDeviceGetCount_v2)(&all) == 0 && all == 1
                ? 0
                : -1;
