@@ -19,6 +19,7 @@ static void replace(struct es_cost *entry, uint64_t key)
     SET(entry->samples, 0);
     SET(entry->missed, 0);
     entry->pending_since_ns = 0;
+    entry->call_ns = 0;
     SET(entry->key, key);
 }
 
@@ -79,6 +80,27 @@ void es_costs_miss(struct es_costs *costs, uint64_t key, int amid)
     entry->pending_since_ns = 0;
 }
 
+/* Downwards at once and upwards slowly: a thread that was put aside makes its call longer, and nothing makes one shorter. */
+static void follow(uint64_t *usual_ns, uint64_t ns)
+{
+    if (*usual_ns == 0 || ns < *usual_ns)
+        *usual_ns = ns;
+    else
+        *usual_ns += (ns < 2 * *usual_ns ? ns - *usual_ns : *usual_ns) / 8;
+}
+
+int es_costs_call(struct es_costs *costs, uint64_t key, uint64_t ns, int blocks)
+{
+    struct es_cost *entry = es_costs_find(costs, key);
+    const uint64_t usual_ns = entry->call_ns != 0 ? entry->call_ns : costs->call_ns;
+
+    if (!blocks) {
+        follow(&entry->call_ns, ns);
+        follow(&costs->call_ns, ns);
+    }
+    return ns <= ES_COSTS_CALL_NS || ns <= 2 * usual_ns;
+}
+
 void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns)
 {
     struct es_cost *entry = es_costs_find(costs, key);
@@ -91,4 +113,16 @@ void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns)
         SET(entry->samples, entry->samples + 1);
     SET(entry->missed, 0);
     entry->pending_since_ns = 0;
+}
+
+void es_costs_learn_part(struct es_costs *costs, uint64_t key, uint64_t ns, uint64_t most_ns)
+{
+    const struct es_cost *entry = es_costs_find(costs, key);
+
+    if (entry->samples > 0)
+        es_costs_learn(costs, key, ns);
+    else if (entry->missed >= ES_COSTS_GUESSES)
+        es_costs_learn(costs, key, most_ns);
+    else
+        es_costs_miss(costs, key, 1);
 }

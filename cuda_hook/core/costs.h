@@ -13,6 +13,9 @@ enum {
     ES_COSTS_WEIGHT = 8,   /* a new time counts 1/8, the first ones more: settled after some ten, follows within some twenty */
     ES_COSTS_LEAST_NS = 500, /* events resolve no less (CUDA Driver API, cuEventElapsedTime); and nothing costs nothing */
     ES_COSTS_STALE = 64,   /* batches that told nothing of it after which a function is timed alone once more */
+    ES_COSTS_GUESSES = 8,  /* batches amid others, after which an unknown function is not waited for to be seen alone */
+    /* A call that submits takes no longer, or twice as long as its like, unless its thread was put aside. */
+    ES_COSTS_CALL_NS = 10 * 1000,
 };
 
 struct es_cost {
@@ -21,10 +24,12 @@ struct es_cost {
     uint32_t samples;
     uint32_t missed;           /* batches since the last sample that were shared with other functions, or amid other work */
     uint64_t pending_since_ns; /* when its first, timed launch was let go; 0 when none is on its way */
+    uint64_t call_ns;          /* usual host time of the call that submits it; 0: not known */
 };
 
 struct es_costs {
     struct es_cost entries[ES_COSTS];
+    uint64_t call_ns; /* usual host time of a call that submits; 0: not known */
 };
 
 /* The entry of a key (never 0), made when there is none; never NULL. Valid until the next call. */
@@ -45,7 +50,16 @@ int64_t es_cost_known_ns(const struct es_cost *entry, uint64_t key);
  * count may be lost. */
 void es_cost_share(struct es_cost *entry);
 
+/* The call that submitted one took this long on the host. Is that usual, for its key, or where that is not known, for all?
+ * It is learned where `blocks` is 0: a call that may wait for the device tells nothing. */
+int es_costs_call(struct es_costs *costs, uint64_t key, uint64_t ns, int blocks);
+
 /* One launch of the key was seen to take this long. */
 void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns);
+
+/* The same, where others ran in that time, too: `ns` is its part by the estimates of all, `most_ns` all of the time. As long as
+ * its own estimate is a guess the part is one, too, and is left for a time that was its alone; where there is none for long,
+ * all of the time is the most that it can be. */
+void es_costs_learn_part(struct es_costs *costs, uint64_t key, uint64_t ns, uint64_t most_ns);
 
 #endif

@@ -5,6 +5,9 @@
  * rounded. */
 enum { CREEP_SHIFT = 10, AT_ONCE_NS = 2 * 1000 * 1000 };
 
+/* A start is of use where what it leaves open is so small a part of the time. */
+enum { UNSURE_PART = 64 };
+
 static uint64_t most(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -20,12 +23,22 @@ static uint64_t end_of(const struct es_counted *latest, int64_t after_ns, uint64
     return ended_ns < now_ns ? ended_ns : now_ns;
 }
 
-struct es_spent es_spent_by(const struct es_work *work, const struct es_counted *latest, int64_t start_ns, int64_t after_ns,
-                            uint64_t now_ns)
+/* The time since its start, if that says when it began. */
+static int64_t told_by_start(const struct es_work *work, int64_t start_ns)
 {
+    if (work->unsure_ns == 0 || start_ns - (int64_t)work->behind_ns >= UNSURE_PART * (int64_t)work->unsure_ns)
+        return start_ns;
+    return ES_UNTOLD;
+}
+
+struct es_spent es_spent_by(const struct es_work *work, const struct es_counted *latest, int64_t since_start_ns,
+                            int64_t after_ns, uint64_t now_ns)
+{
+    const int64_t start_ns = since_start_ns == ES_UNTOLD ? ES_UNTOLD : told_by_start(work, since_start_ns);
+    const bool fresh = work->fresh || start_ns != since_start_ns;
     /* From its start, or from the latest end where that came later: what ran before it was counted with that. One whose begin
      * nobody knows is measured where an end was counted since. */
-    const bool unknown = work->fresh && latest->ended_ns <= work->opened_ns;
+    const bool unknown = fresh && latest->ended_ns <= work->opened_ns;
     const bool followed = after_ns != ES_UNTOLD && (start_ns == ES_UNTOLD ? !unknown : after_ns < start_ns);
     const bool started = start_ns != ES_UNTOLD && !followed;
     /* … though not from before it was there. */
@@ -52,6 +65,7 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
         spent.gpu_ns = (uint64_t)ns;
     /* Of a batch that had been submitted before the earlier marker nothing is known; of the time, others took their part. */
     spent.teaches = spent.measured && !idle && ns >= 0 && span_ns >= work->cost_ns && span_ns != 0;
+    spent.whole = span_ns == work->cost_ns;
     if (spent.teaches)
         spent.own_ns = (uint64_t)((double)ns * (double)work->cost_ns / (double)span_ns);
     return spent;

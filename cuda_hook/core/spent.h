@@ -19,6 +19,7 @@ struct es_work {
     uint64_t alone_ns;  /* when it was closed, if the device may have been idle then: no other was closed and had not ended,
                          * and of one that was opened while other work was queued, nothing was any more; else 0 */
     uint64_t behind_ns; /* for how long after its start the device still ran what others had queued, or stood idle */
+    uint64_t unsure_ns; /* so much of that it may have run already, and nobody knows; 0: it had not begun */
     bool fresh;         /* it began on an idle device, and no start was recorded */
 };
 
@@ -33,6 +34,7 @@ struct es_spent {
     uint64_t gpu_ns;   /* to be counted */
     bool measured;     /* else it is an estimate */
     bool behind;       /* it ended before the latest did: in another stream */
+    bool whole;        /* no other launches ran in that time */
     bool teaches;      /* its own launches were seen to take … */
     uint64_t own_ns;   /* … so long, all together */
 };

@@ -5,15 +5,12 @@
 #include "closed.h"
 #include "contexts.h"
 #include "gate.h"
+#include "keys.h"
 #include "submitted.h"
 #include "symbols.h"
 
 /* A launch comes no earlier before the device is free, unless another's drain takes longer than was foretold. */
 enum { BEHIND_MOST_NS = 1000 * 1000 };
-
-/* From a start to its launch on an idle machine, at most. A thread that took longer was put aside, perhaps after it had
- * launched: then the start says nothing. */
-enum { START_MOST_NS = 10 * 1000 };
 
 void es_batches_return(void)
 {
@@ -60,6 +57,7 @@ bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, boo
     slot->batch.before_ns = es_submitted_ns();
     slot->batch.drawn_ns = drawn_ns;
     slot->batch.opened_ns = now_ns;
+    slot->batch.unsure_ns = 0;
     slot->batch.key = 0;
     slot->batch.shared = false;
     slot->batch.alone = false;
@@ -75,13 +73,13 @@ void es_batch_started(struct es_slot *slot)
     uint64_t passed_ns;
 
     es_lock_take(&es_gate.lock);
-    passed_ns = es_now_ns() - slot->batch.started_ns;
-    if (slot->batch.started_ns != 0 && passed_ns > START_MOST_NS) {
-        es_closed_give(slot->batch.start_context, slot->batch.start);
-        slot->batch.start = NULL;
-        slot->batch.fresh = true;
-    } else if (slot->batch.started_ns != 0 && passed_ns > slot->batch.behind_ns) {
-        slot->batch.behind_ns = passed_ns;
+    if (slot->batch.started_ns != 0) {
+        passed_ns = es_now_ns() - slot->batch.started_ns;
+        /* A thread that took longer than usual was put aside, perhaps after it had launched. */
+        if (!es_costs_call(&es_gate.costs, slot->batch.key, passed_ns, es_key_is_copy(slot->batch.key)))
+            slot->batch.unsure_ns = passed_ns;
+        if (passed_ns > slot->batch.behind_ns)
+            slot->batch.behind_ns = passed_ns;
     }
     slot->batch.started_ns = 0;
     es_lock_give(&es_gate.lock);
@@ -158,6 +156,7 @@ void es_batch_close(struct es_slot *slot, bool foreign)
             .mark_ns = es_submitted_ns(),
             .alone_ns = es_closed_count() == 0 && (!open.amid || es_queued_ns(now_ns) == 0) ? now_ns : 0,
             .behind_ns = open.behind_ns,
+            .unsure_ns = open.unsure_ns,
             .fresh = open.fresh,
         },
         .amid = open.amid,

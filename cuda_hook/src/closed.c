@@ -43,8 +43,10 @@ static void account(const struct es_closed *batch, const struct es_spent *spent,
 {
     /* What no marker ends is counted by itself: others' markers measure what ran meanwhile. */
     es_gate.gpu_ns += batch->end == NULL ? batch->work.cost_ns : spent->gpu_ns;
-    if (batch->key != 0 && spent->teaches)
+    if (batch->key != 0 && spent->teaches && spent->whole)
         es_costs_learn(&es_gate.costs, batch->key, spent->own_ns / batch->launches);
+    else if (batch->key != 0 && spent->teaches)
+        es_costs_learn_part(&es_gate.costs, batch->key, spent->own_ns / batch->launches, spent->gpu_ns / batch->launches);
     else if (batch->key != 0)
         es_costs_miss(&es_gate.costs, batch->key, batch->amid);
     if (batch->start != NULL && spent->measured)

@@ -76,6 +76,12 @@ static inline enum es_copy_kind es_direction(CUmemorytype from, CUmemorytype to)
     return to == CU_MEMORYTYPE_HOST ? ES_COPY_OUT : ES_COPY_WITHIN;
 }
 
+/* One that may be a blocking call. */
+static inline bool es_key_is_copy(uint64_t key)
+{
+    return key >> 56 == 0x7F;
+}
+
 static inline uint64_t es_key_copy_2d(const CUDA_MEMCPY2D *copy)
 {
     return copy == NULL ? es_key_copy(ES_COPY_ANY, 0)

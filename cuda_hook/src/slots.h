@@ -26,6 +26,7 @@ struct es_batch_open {
     CUevent start;      /* recorded before its first launch, or NULL */
     uint64_t started_ns; /* when that was done, until the launch has followed; 0: it has, or there is none */
     uint64_t behind_ns; /* how long from there the device still ran what others had queued, or waited for the launch */
+    uint64_t unsure_ns; /* … of which it may have been running the launch for so long */
     int start_context;
     bool shared;        /* launches of several keys */
     bool alone;         /* the one launch is being timed: nothing may join it */

@@ -15,6 +15,7 @@ from simgpu.create import create
 from simgpu.environment import variables
 from simgpu.machine import Interval, Machine
 from simgpu.native import LIBRARIES
+from simgpu.paces import Pace
 
 ROOT = Path(__file__).parents[2]
 HOOK = ROOT / "cuda_hook" / "libedgeshare_cuda.so"
@@ -136,8 +137,8 @@ class Client:
 class Stage:
     """A simulated machine of one small GPU, the hook's directory, and the clients on it."""
 
-    def __init__(self, folder: Path, programs: Path, hook: Path = HOOK) -> None:
-        create(folder / "machine", gpus=1, memory_mib=4096)
+    def __init__(self, folder: Path, programs: Path, hook: Path = HOOK, pace: Pace | None = None) -> None:
+        create(folder / "machine", gpus=1, memory_mib=4096, pace=pace)
         self.machine = Machine(folder / "machine")
         self.directory = folder / "hook"
         self.log = folder / "hook.log"

@@ -140,6 +140,15 @@ static void costs_are_learnt(void)
     CHECK(entry->missed > ES_COSTS_STALE && entry->pending_since_ns == 0);
     es_costs_learn(&costs, 77, 500);
     CHECK(entry->missed == 0);
+    /* Of the time of several nothing is learned while its own is a guess, or else, after long, the most that it can be. */
+    entry = es_costs_find(&costs, 88);
+    for (int i = 0; i < ES_COSTS_GUESSES; i++)
+        es_costs_learn_part(&costs, 88, 600, 9000);
+    CHECK(entry->samples == 0);
+    es_costs_learn_part(&costs, 88, 600, 9000);
+    CHECK(entry->samples == 1 && entry->ns == 9000);
+    es_costs_learn_part(&costs, 88, 8000, 9000);
+    CHECK(entry->samples == 2 && entry->ns == 8500);
     /* More keys than places: the table stays a table, and what is used most stays in it. */
     for (uint64_t key = 1000; key < 1000 + 4 * ES_COSTS; key++)
         CHECK(es_costs_find(&costs, key)->key == key);
@@ -337,6 +346,28 @@ static void passes_are_of_one_stream_and_one_batch(void)
         CHECK(passing_ns(&passes, key * 16, NULL) == 0 || passing_ns(&passes, key * 16, NULL) == (int64_t)key);
 }
 
+static void a_call_is_compared_with_its_like(void)
+{
+    static struct es_costs calls;
+
+    /* Short ones are as they should be, and the first long one may be its thread's fault. */
+    CHECK(es_costs_call(&calls, 1, ES_COSTS_CALL_NS, 0));
+    CHECK(!es_costs_call(&calls, 2, 3 * ES_COSTS_CALL_NS, 0));
+    /* The second is like the first; what took a hundred times as long was put aside, and makes little difference. */
+    CHECK(es_costs_call(&calls, 2, 4 * ES_COSTS_CALL_NS, 0));
+    CHECK(!es_costs_call(&calls, 2, 300 * ES_COSTS_CALL_NS, 0));
+    CHECK(!es_costs_call(&calls, 2, 8 * ES_COSTS_CALL_NS, 0));
+    CHECK(es_costs_call(&calls, 2, 3 * ES_COSTS_CALL_NS, 0));
+    /* One that is always slower from now on becomes usual. */
+    for (int i = 0; i < 50; i++)
+        (void)es_costs_call(&calls, 2, 12 * ES_COSTS_CALL_NS, 0);
+    CHECK(es_costs_call(&calls, 2, 12 * ES_COSTS_CALL_NS, 0));
+    /* A new function is judged by all; a call that may wait for the device changes nothing, whatever it took. */
+    CHECK(es_costs_call(&calls, 3, 12 * ES_COSTS_CALL_NS, 0));
+    CHECK(!es_costs_call(&calls, 4, 300 * ES_COSTS_CALL_NS, 1));
+    CHECK(!es_costs_call(&calls, 4, 300 * ES_COSTS_CALL_NS, 1));
+}
+
 static void a_timeline_counts_down(void)
 {
     struct es_timeline line = {0};
@@ -446,6 +477,29 @@ static void a_batch_alone_counts_what_its_markers_say(void)
     /* The driver says nothing. */
     spent = es_spent_by(&work, &latest, ES_UNTOLD, ES_UNTOLD, 5600);
     CHECK(!spent.measured && !spent.teaches && spent.gpu_ns == 300);
+}
+
+static void a_start_tells_as_much_as_is_sure_of_it(void)
+{
+    /* The launch returned 15,000 after the start, and that may have been long after the device had begun. */
+    const struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
+    struct es_work work = {.cost_ns = 300, .opened_ns = 500000, .before_ns = 700, .mark_ns = 1000, .behind_ns = 15000,
+                           .unsure_ns = 15000};
+    struct es_spent spent = es_spent_by(&work, &latest, 15000 + 5000000, 5600000, 5600000);
+
+    /* Of 5 ms it is little. */
+    CHECK(spent.measured && spent.teaches && spent.gpu_ns == 5000000 && spent.own_ns == 5000000);
+    /* Of 50 us it is not: as if there were no start. */
+    spent = es_spent_by(&work, &latest, 15000 + 50000, 600000, 600000);
+    CHECK(!spent.measured && !spent.teaches && spent.gpu_ns == 300);
+    /* Where the call took as long as it always does, the device began when it returned. */
+    work.unsure_ns = 0;
+    spent = es_spent_by(&work, &latest, 15000 + 50000, 600000, 600000);
+    CHECK(spent.measured && spent.teaches && spent.whole && spent.gpu_ns == 50000 && spent.own_ns == 50000);
+    /* Others' launches of 100 ran in the same time, so what is its own is taken from estimates. */
+    work.mark_ns = 1100;
+    spent = es_spent_by(&work, &latest, 15000 + 50000, 600000, 600000);
+    CHECK(spent.teaches && !spent.whole && spent.own_ns == 37500);
 }
 
 static void a_burst_that_the_host_could_not_keep_up_with_counts_its_estimate(void)
@@ -697,10 +751,12 @@ int main(void)
     threads_look_each_function_up_once();
     a_handle_that_is_used_anew_costs_what_was_learnt_since();
     passes_are_of_one_stream_and_one_batch();
+    a_call_is_compared_with_its_like();
     a_timeline_counts_down();
     a_timeline_credits_no_time_to_what_came_after_it();
     a_timeline_counts_a_sleeping_threads_work_once();
     a_batch_alone_counts_what_its_markers_say();
+    a_start_tells_as_much_as_is_sure_of_it();
     a_burst_that_the_host_could_not_keep_up_with_counts_its_estimate();
     batches_of_two_threads_are_counted_once();
     of_what_ran_between_two_markers_only_what_was_submitted_there_counts();
