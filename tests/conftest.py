@@ -1,11 +1,16 @@
 """What every kind of test needs."""
 
+import fcntl
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 
 import hypothesis
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parent.parent
 
@@ -15,6 +20,74 @@ hypothesis.settings.register_profile("same", ANY_TIME, derandomize=True, print_b
 hypothesis.settings.register_profile("explore", ANY_TIME, print_blob=True)
 # The same change must not pass once and fail once; who looks for more says --hypothesis-profile=explore.
 hypothesis.settings.load_profile("same")
+
+# How much of what could go on for hours is run: by `make test`, and with --soak.
+USUAL = MappingProxyType({"mixed_pods": 32, "simulated_clusters": 120})
+SOAK = MappingProxyType({"mixed_pods": 60, "simulated_clusters": 1000})
+
+ON_API_SERVER = ("assigner", "cluster", "deploy")
+WITHOUT_NODE = {f"tests/cluster/test_{name}.py" for name in ("cache", "daemons", "many_nodes", "runtime")}
+MEASURING = {
+    *(f"tests/demo/test_{name}.py" for name in ("bench", "demo", "demo_load", "demo_programs")),
+    *(f"tests/node/test_{name}.py" for name in ("attacks", "hand_over", "shares", "threads")),
+    "tests/tpu/test_shares.py",
+}
+
+QUEUE, AT_WORK = (ROOT / "build" / "locks" / name for name in ("queue", "at-work"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """--soak: whole what `make test` runs in part."""
+    parser.addoption("--soak", action="store_true", help="run whole what takes long: more repetitions, both kubelets")
+
+
+@pytest.fixture(scope="session")
+def counts(pytestconfig: pytest.Config) -> Mapping[str, int]:
+    """How often, or with how many, a test does what it could do without end."""
+    return SOAK if pytestconfig.getoption("soak") else USUAL
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What measures shares runs alone."""
+    for item in items:
+        if str(item.path.relative_to(ROOT)) in MEASURING:
+            item.add_marker(pytest.mark.alone)
+
+
+class Together(LoadScopeScheduling):
+    """Says which tests one of several workers has: those of the one node of this machine, those of the folders that
+    share an API server, those of a file; on the virtual clock each by itself."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        folder = file.removeprefix("tests/").partition("/")[0]
+        if folder == "virtual":
+            return nodeid
+        if folder == "cluster" and file not in WITHOUT_NODE:
+            return "node"
+        return "api-server" if folder in ON_API_SERVER else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Together:
+    """Has xdist ask it."""
+    return Together(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Runs a test that is marked ``alone``, with its fixtures, while no other test of this tree runs: it measures what
+    the processors' other work would change. Any other test runs beside others."""
+    with ExitStack() as stack:
+        if hasattr(item.config, "workerinput"):
+            QUEUE.parent.mkdir(parents=True, exist_ok=True)
+            queue, at_work = (stack.enter_context(path.open("w")) for path in (QUEUE, AT_WORK))
+            # Whoever waits for the others to end keeps the queue, so that none begins before it.
+            fcntl.flock(queue, fcntl.LOCK_EX)
+            fcntl.flock(at_work, fcntl.LOCK_EX if item.get_closest_marker("alone") else fcntl.LOCK_SH)
+            fcntl.flock(queue, fcntl.LOCK_UN)
+            # Closing it would not do where a process that the test forked has it open, too.
+            stack.callback(fcntl.flock, at_work, fcntl.LOCK_UN)
+        return (yield)
 
 
 def pytest_sessionstart() -> None:

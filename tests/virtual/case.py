@@ -1,0 +1,168 @@
+"""What is simulated: clients that run steps under a manager, with a pace, a seed and faults. Pure.
+
+A case is printed and read as one line of JSON; reading checks all of it, so that whatever stands in a file or on a
+command line is either a case or one clear error.
+"""
+
+from typing import Annotated, Literal, Self
+
+from paces import PACES
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from edgeshare.errors import InvalidRequest
+
+KINDS = (
+    *("launch", "graph", "capture", "drop_graph", "wait", "wait_stream", "query_stream", "record", "wait_event"),
+    *("order", "think", "compute", "alloc", "alloc_async", "free", "free_async", "upload", "download", "fill"),
+    *("fetch", "take", "pass", "round", "renew_stream", "end"),
+)
+"""In the order of their numbers in programs/program.h, from 1."""
+
+ANY = 0xFFFFFFFF
+"""Of a launch: a kernel drawn by weight. As in programs/program.h."""
+
+KERNELS, STREAMS, OBJECTS, GRAPHS, THREADS = 256, 16, 16, 8, 16
+"""How many there may be, as in programs/program.h and client.h."""
+
+SECOND_NS = 1_000_000_000
+
+
+class Parsed(BaseModel):
+    """What all of these have in common."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Step(Parsed):
+    """One step of a thread; what its fields mean stands in programs/program.h."""
+
+    kind: Literal[KINDS]  # type: ignore[valid-type]
+    object: Annotated[int, Field(ge=0, le=ANY)] = 0
+    stream: Annotated[int, Field(ge=0, lt=STREAMS)] = 0
+    count: Annotated[int, Field(ge=0, le=1_000_000)] = 1
+    amount: Annotated[int, Field(ge=0, le=1 << 40)] = 0
+
+    @model_validator(mode="after")
+    def _objects_exist(self) -> Self:
+        most = {"launch": KERNELS, "graph": GRAPHS, "capture": GRAPHS, "drop_graph": GRAPHS}.get(self.kind, OBJECTS)
+        if self.object >= most and not (self.kind == "launch" and self.object == ANY):
+            raise ValueError(f"{self.kind} has no object {self.object}: there are {most}, numbered from 0")
+        if self.kind == "renew_stream" and self.stream == 0:
+            raise ValueError("the default stream cannot be renewed")
+        return self
+
+
+class Kernel(Parsed):
+    """How long it takes, of which function it is, and how often it is drawn."""
+
+    duration_ns: Annotated[int, Field(ge=0, le=10 * SECOND_NS)]
+    function: Annotated[int, Field(ge=0, lt=KERNELS)] = 0
+    weight: Annotated[int, Field(ge=0, le=1000)] = 1
+    blocks: Annotated[int, Field(ge=1, le=1 << 20)] = 1
+
+
+class Thread(Parsed):
+    """After the last step it goes on at step ``again``; it ends where that is their number."""
+
+    steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=1000)]
+    again: Annotated[int, Field(ge=0)] = 0
+
+
+class Program(Parsed):
+    """What one client runs."""
+
+    kernels: Annotated[tuple[Kernel, ...], Field(min_length=1, max_length=KERNELS)]
+    threads: Annotated[tuple[Thread, ...], Field(min_length=1, max_length=THREADS)]
+
+    @model_validator(mode="after")
+    def _kernels_exist(self) -> Self:
+        for thread in self.threads:
+            for step in thread.steps:
+                kernel = {"launch": step.object, "capture": step.amount}.get(step.kind, 0)
+                if kernel != ANY and kernel >= len(self.kernels):
+                    raise ValueError(f"{step.kind} of kernel {kernel}: the program has {len(self.kernels)}")
+                if kernel == ANY and not any(each.weight for each in self.kernels):
+                    raise ValueError("no kernel has a weight to be drawn by")
+        return self
+
+
+class Client(Parsed):
+    """An allocation with one process in it."""
+
+    program: Program
+    percent: Annotated[int, Field(ge=1, le=100)]
+    limit: Annotated[int, Field(ge=1, le=100)] = 100
+    latency: bool = False
+    memory_mib: Annotated[int, Field(ge=1, le=8192)] = 512
+    delay_ms: Annotated[int, Field(ge=0, le=60_000)] = 0
+    """So long after the start it begins."""
+
+    @model_validator(mode="after")
+    def _limit_allows_the_request(self) -> Self:
+        if self.limit < self.percent:
+            raise ValueError(f"a limit of {self.limit} % is below the request of {self.percent} %")
+        return self
+
+
+class Fault(Parsed):
+    """What happens to a process, at its point ``at_point`` or, where that is 0, ``at_ms`` after the start."""
+
+    action: Literal["kill", "stop"]
+    process: str
+    """A client's name (``c0``, ``c1``, …), or ``manager``."""
+    at_point: Annotated[int, Field(ge=0)] = 0
+    at_ms: Annotated[float, Field(ge=0, le=600_000)] = 0
+    for_ms: Annotated[float, Field(ge=0, le=600_000)] = 0
+    """How long a stop lasts, or a manager is away."""
+
+
+class Case(Parsed):
+    """All that decides what happens."""
+
+    clients: Annotated[tuple[Client, ...], Field(min_length=1, max_length=80)]
+    seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 1
+    noise: Annotated[int, Field(ge=0, le=2)] = 1
+    pace: Literal[tuple(PACES)] = "plain"  # type: ignore[valid-type]
+    scheduling: Literal["fifo", "timeslice"] = "fifo"
+    hooked: bool = True
+    """Whether there are hook and manager; without, each program has what the driver gives it."""
+    settle_ms: Annotated[int, Field(ge=0, le=60_000)] = 1000
+    measure_ms: Annotated[int, Field(ge=1, le=600_000)] = 2000
+    step_ms: Annotated[int, Field(ge=1, le=60_000)] = 100
+    """The measured time is cut into pieces of this length."""
+    intervals: bool = False
+    """Whether the report has all that was executed, one by one."""
+    atomics: bool = False
+    """Whether atomic operations are points: for an instrumented hook."""
+    delays_most: Annotated[int, Field(ge=0)] = 1 << 40
+    lost_wake: Annotated[int, Field(ge=0)] = 0
+    faults: tuple[Fault, ...] = ()
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        requested = sum(client.percent for client in self.clients)
+        if requested > 100:
+            raise ValueError(f"the clients request {requested} % of one GPU")
+        names = {"manager", *self.names}
+        for fault in self.faults:
+            if fault.process not in names:
+                raise ValueError(f"there is no process {fault.process!r}: there are {', '.join(sorted(names))}")
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"c{index}" for index in range(len(self.clients)))
+
+    def line(self) -> str:
+        """This case as one line; ``read_case`` reads it."""
+        return self.model_dump_json(exclude_defaults=True)
+
+
+def read_case(text: str) -> Case:
+    """Raises InvalidRequest, in one line, for what is no case."""
+    try:
+        return Case.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the whole line"
+        raise InvalidRequest(f"this is no case: {where}: {first['msg']}") from None

@@ -1,0 +1,34 @@
+"""A process that simulates cases for each worker of a run of the tests."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(1, str(Path(__file__).parents[2]))
+
+from world import World, build_libraries, reason_not_to
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips, with the reason, what this machine cannot simulate."""
+    reason = reason_not_to()
+    if reason is not None:
+        for item in items:
+            if Path(__file__).parent in item.path.parents:
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The virtual machine and the programs, built."""
+    return build_libraries(tmp_path_factory.mktemp("libraries"))
+
+
+@pytest.fixture(scope="session")
+def world(libraries: Path) -> Iterator[World]:
+    world = World(libraries)
+    yield world
+    world.close()

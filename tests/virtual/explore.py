@@ -1,0 +1,107 @@
+"""``python tests/virtual/explore.py``: runs random programs on the virtual clock, and shrinks what fails.
+
+Each case that fails is printed as one line, which ``--replay`` takes.
+"""
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(1, str(Path(__file__).parents[2]))
+
+import click
+from case import Case, read_case
+from oracles import MORE_GPU_TIME, Flaw, flaws
+from random_case import random_case
+from rich.console import Console
+from rich.progress import track
+from shrink import shrink
+from world import DRIVER, HOOK, World, build_libraries, reason_not_to
+
+from edgeshare.errors import EdgeshareError, Unavailable
+
+SEEDS = Path(__file__).with_name("seeds.txt")
+
+
+def seeds() -> list[Case]:
+    """The cases that failed once. Raises InvalidRequest."""
+    lines = SEEDS.read_text(encoding="utf-8").splitlines()
+    return [read_case(line) for line in lines if line and not line.startswith("#")]
+
+
+def owed(found: Iterable[Flaw]) -> list[Flaw]:
+    """Without what is not promised yet: a part to programs that think, and that no more GPU time is told of short
+    kernels and of several threads than what was executed."""
+    return [flaw for flaw in found if flaw.kind != MORE_GPU_TIME and not (flaw.thinks and flaw.kind == "beside")]
+
+
+def explored(worlds: list[World], cases: Iterable[Case]) -> Iterator[tuple[Case, list[Flaw]]]:
+    """Each case with its flaws, in order, as many at a time as there are worlds."""
+    free = list(worlds)
+
+    def one(case: Case) -> tuple[Case, list[Flaw]]:
+        world = free.pop()
+        try:
+            return case, flaws(case, world.run)
+        finally:
+            free.append(world)
+
+    with ThreadPoolExecutor(len(worlds)) as pool:
+        yield from pool.map(one, cases)
+
+
+@click.command()
+@click.option("--first", default=0, show_default=True, help="Number of the first random case.")
+@click.option("--count", default=60, show_default=True, help="How many random cases.")
+@click.option(
+    "--replay", metavar="LINE", help="Instead of random ones this case, as a failure printed it; -: from stdin."
+)
+@click.option("--seeds", "known", is_flag=True, help="Instead of random ones those that failed once.")
+@click.option("--shrink", "smaller", is_flag=True, help="Makes each case that fails as small as it can.")
+@click.option("--json", "as_json", is_flag=True, help="Each case with its flaws as one line of JSON.")
+@click.option("--hook", type=click.Path(path_type=Path, exists=True), default=HOOK, help="Another build of the hook.")
+def main(first: int, count: int, replay: str | None, known: bool, smaller: bool, as_json: bool, hook: Path) -> None:
+    """Runs programs on the virtual clock, each also bare, and says what did not hold."""
+    reason = reason_not_to()
+    if reason is not None:
+        raise Unavailable(reason)
+    if replay is not None:
+        cases = [read_case(sys.stdin.read() if replay == "-" else replay)]
+    else:
+        cases = seeds() if known else [random_case(number) for number in range(first, first + count)]
+    console = Console(stderr=True)
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        libraries = build_libraries(Path(folder))
+        worlds = [World(libraries, hook.resolve(), DRIVER) for _ in range(min(len(cases), os.cpu_count() or 1))]
+        results = track(explored(worlds, cases), total=len(cases), console=console, disable=not console.is_terminal)
+        for case, found in results:
+            failed += bool(owed(found))
+            if as_json:
+                click.echo(json.dumps({"flaws": [vars(flaw) for flaw in found], "case": json.loads(case.line())}))
+            elif owed(found):
+                told = shrunk(case, owed(found), worlds[0]) if smaller else case
+                click.echo(f"{'; '.join(flaw.what for flaw in owed(found))}\n--replay '{told.line()}'")
+        for world in worlds:
+            world.close()
+    console.print(f"{len(cases)} cases, {failed} with flaws")
+    if failed:
+        sys.exit(1)
+
+
+def shrunk(case: Case, found: list[Flaw], world: World) -> Case:
+    """A smaller case that has a flaw of the same kind."""
+    kinds = {flaw.kind for flaw in found}
+    return shrink(case, lambda candidate: any(flaw.kind in kinds for flaw in owed(flaws(candidate, world.run))))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except EdgeshareError as error:
+        sys.exit(str(error))

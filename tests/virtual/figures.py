@@ -1,0 +1,156 @@
+"""The figures of the README's table that the virtual clock can take: rows, and how each is measured."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import programs
+from case import Case, Client, Program, Step, Thread
+from grid import ROWS as SHARES
+from grid import WINDOW_S, virtual
+from paces import PACES
+from report import Report
+
+from bench.figures import hand_overs_ns, longest_gap_ns, percentile
+from bench.measurement import SCHEDULINGS
+from bench.usage import WORKS, Work
+from sharemgr.node.policy import Settings
+from simgpu.paces import PACES as MACHINES
+
+Run = Callable[[Case], Report]
+
+SEEDS = (1, 2)
+BESIDE = ("nobody", *SCHEDULINGS)
+LIMITS = (10, 30, 60, 90)
+LENGTHS_US = (20, 100, 1000, 10_000)
+RULE = Settings()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Rows by name, what is measured of each with a seed, and how large that may be at most."""
+
+    rows: tuple[str, ...]
+    measure: Callable[[Run, str, int], float]
+    target: float
+
+
+def _share_error(run: Run, row: str, seed: int) -> float:
+    case, scheduling, pace = SHARES[row]
+    report = run(virtual(case, scheduling, pace, seed))
+    if case.by_held_time:
+        return report.worst_held_error_percent(WINDOW_S)
+    return report.worst_share_error_percent(WINDOW_S, of_executed=case.lent)
+
+
+def work_program(work: Work) -> Program:
+    """What burn does with the arguments of one of the bench's works."""
+    options = dict(zip(work.arguments[::2], work.arguments[1::2], strict=True))
+    if not options:
+        weighed = [
+            (float(us), int(weight or 1)) for us, _, weight in (p.partition(":") for p in work.kernels.split(","))
+        ]
+        return programs.mixed(*weighed)
+    count = int(options["--sync-every"])
+    if "--graph" in options:
+        begin = [Step(kind="capture", stream=1, count=int(options["--graph"]))]
+        steps = [Step(kind="graph", stream=1, count=count), Step(kind="wait_stream", stream=1)]
+    else:
+        begin, steps = [], [Step(kind="launch", count=count), Step(kind="wait_stream")]
+    steps.append(Step(kind="think", amount=round(float(options["--think-us"]) * 1000)))
+    kernels = programs.kernels(float(work.kernels))
+    return Program(kernels=kernels, threads=(Thread(steps=(*begin, *steps, Step(kind="round")), again=len(begin)),))
+
+
+GPU_TIMES = {
+    f"{work.text}, beside {beside}, {pace}": (work, beside, pace)
+    for pace, work, beside in product(PACES, WORKS, BESIDE)
+}
+
+
+def _gpu_time_error(run: Run, row: str, seed: int) -> float:
+    work, beside, pace = GPU_TIMES[row]
+    clients = [Client(program=work_program(work), percent=50)]
+    if beside != "nobody":
+        clients.append(Client(program=programs.burn(1000), percent=50))
+    scheduling = beside if beside != "nobody" else "fifo"
+    # In all less than a window: what is told is of all that was executed.
+    case = Case(clients=tuple(clients), seed=seed, pace=pace, scheduling=scheduling, measure_ms=8000)
+    return abs(run(case).gpu_error_percent("c0"))
+
+
+LIMITED: Mapping[str, tuple[int, Program, str]] = {
+    f"limit {limit}, {name}, {pace}": (limit, program, pace)
+    for pace, limit, (name, program) in product(
+        PACES,
+        LIMITS,
+        [
+            *((f"kernels of {us} us", programs.burn(us)) for us in LENGTHS_US),
+            *((f"kernels of {us} us, each waited for", programs.wait_each(us)) for us in (1000, 10_000)),
+            ("graphs of 20 kernels of 100 us", programs.graphs(100, 20)),
+            ("95 % of 20 us, 5 % of 5 ms", programs.mixed((20, 95), (5000, 5))),
+            ("four streams of four threads", programs.streams(1000, 4, 4)),
+            ("two threads in turn", programs.turns([100] * 8, 2)),
+        ],
+    )
+}
+
+
+def _limit_error(run: Run, row: str, seed: int) -> float:
+    limit, program, pace = LIMITED[row]
+    client = Client(program=program, percent=min(limit, 50), limit=limit)
+    report = run(Case(clients=(client,), seed=seed, pace=pace, settle_ms=2000, measure_ms=WINDOW_S * 1000))
+    return report.busy_percent("c0") - limit
+
+
+PAIRS = {
+    f"kernels of {us} us, {scheduling}, {pace}": (us, scheduling, pace)
+    for pace, us, scheduling in product(PACES, (100, 1000, 10_000), SCHEDULINGS)
+}
+
+
+def _pair(run: Run, row: str, seed: int, percents: tuple[int, ...] = (50, 50)) -> Report:
+    us, scheduling, pace = PAIRS[row]
+    clients = tuple(Client(program=programs.burn(us), percent=percent) for percent in percents)
+    return run(Case(clients=clients, seed=seed, pace=pace, scheduling=scheduling, intervals=True))
+
+
+def _hand_over_us(run: Run, row: str, seed: int) -> float:
+    """Beyond what the GPU itself takes to change from one context to the other."""
+    _, _, pace = PAIRS[row]
+    machine = MACHINES.get(PACES[pace].machine or "")
+    switch_ns = machine.context_switch_ns if machine else 0
+    return (percentile(hand_overs_ns(*_judged(_pair(run, row, seed))), 50) - switch_ns) / 1000
+
+
+def _wait_of_bound(run: Run, row: str, seed: int) -> float:
+    """The longest wait of any client as a part of the rule's bound: its lag grows by r a ns while others run, from -q
+    at least to q at most."""
+    percents = (60, 30, 10)
+    report = _pair(run, row, seed, percents)
+    kernel_ns = PAIRS[row][0] * 1000
+    q_ns = RULE.slice_ns + RULE.queue_cap_ns + kernel_ns + RULE.anticipation_ns
+    intervals, begin_ns, end_ns = _judged(report)
+    return max(
+        longest_gap_ns(intervals, name, begin_ns, end_ns) / (2 * q_ns * 100 / percent)
+        for name, percent in zip(report.case.names, percents, strict=True)
+    )
+
+
+def _judged(report: Report) -> tuple[tuple[object, ...], int, int]:
+    return report.intervals, int(report.steps[0]["now_ns"]), int(report.steps[-1]["now_ns"])  # type: ignore[return-value]
+
+
+FIGURES = {
+    "share error, points": Figure(tuple(SHARES), _share_error, 0.5),
+    "GPU time told, off what was executed, %": Figure(tuple(GPU_TIMES), _gpu_time_error, 2),
+    "executed above the limit, points": Figure(tuple(LIMITED), _limit_error, 1),
+    "hand-over, p50, us": Figure(tuple(PAIRS), _hand_over_us, 20),
+    "longest wait, of the rule's bound": Figure(tuple(PAIRS), _wait_of_bound, 1),
+}
+
+
+def worst(run: Run, name: str, row: str) -> float:
+    """Of all seeds."""
+    figure = FIGURES[name]
+    return max(figure.measure(run, row, seed) for seed in SEEDS)

@@ -1,0 +1,50 @@
+"""What each figure was when it was last recorded: a test fails where it is worse by more than a tenth.
+
+The runs are exact, so that nothing but a change of the code moves a figure. A change that makes one better, or worse
+for a good reason, records all of them anew: ``python tests/virtual/record.py``.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from edgeshare.errors import NotFound
+
+FILE = Path(__file__).with_name("recorded.json")
+SHORTFALLS = Path(__file__).with_name("shortfalls.json")
+MARGIN = 1.1
+LEAST = 0.01
+"""Points, or percent: what is smaller is as good as nothing, and a tenth of it less than one contact more costs."""
+
+
+def recorded() -> dict[str, dict[str, float]]:
+    """Figure → row → the worst of its seeds."""
+    return dict(json.loads(FILE.read_text(encoding="utf-8"))) if FILE.exists() else {}
+
+
+def allowed(figure: str, row: str, target: float) -> float:
+    """How large it may be: within its target where it was that, and elsewhere no worse. Raises NotFound for a row that
+    was never recorded."""
+    try:
+        worst = recorded()[figure][row]
+    except KeyError:
+        raise NotFound(f"{FILE.name} has no {figure} of {row!r}: run python tests/virtual/record.py") from None
+    most = MARGIN * max(worst, LEAST)
+    return min(most, target) if worst <= target else most
+
+
+def record(figures: Mapping[str, Mapping[str, float]]) -> None:
+    """Replaces what was recorded."""
+    rounded = {name: {row: round(worst, 4) for row, worst in rows.items()} for name, rows in figures.items()}
+    FILE.write_text(json.dumps(rounded, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def shortfalls() -> dict[int, set[str]]:
+    """Number of a random case → the kinds of flaws that it had when that was recorded, or came close to."""
+    return {int(number): set(kinds) for number, kinds in json.loads(SHORTFALLS.read_text(encoding="utf-8")).items()}
+
+
+def record_shortfalls(found: Mapping[int, Iterable[str]]) -> None:
+    """Replaces what was recorded."""
+    lines = (f' "{number}": {json.dumps(sorted(kinds))}' for number, kinds in sorted(found.items()) if kinds)
+    SHORTFALLS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

@@ -1,0 +1,42 @@
+"""The hook with every atomic operation a point at which another thread may run."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from case import Case
+from explore import owed
+from instrumented import build_instrumented
+from oracles import flaws
+from random_case import random_case
+from world import World
+
+pytestmark = pytest.mark.whole
+
+SEEDS, CASES = 2, 30
+
+
+@pytest.fixture(scope="module")
+def instrumented(libraries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    world = World(libraries, hook=build_instrumented(tmp_path_factory.mktemp("instrumented")))
+    yield world
+    world.close()
+
+
+def case(number: int) -> Case:
+    """Other programs than those of the random cases that are run without; shorter, as each step takes longer."""
+    shorter = {"atomics": True, "settle_ms": 200, "measure_ms": 800}
+    return random_case(1_000_000 + number).model_copy(update=shorter)
+
+
+@pytest.mark.parametrize("number", range(SEEDS))
+def test_a_seed_says_all_that_happens_between_atomic_operations(instrumented: World, number: int) -> None:
+    first, second = (instrumented.run(case(number)).figures for _ in range(2))
+    assert first["hash"] == second["hash"]
+    without = instrumented.run(case(number).model_copy(update={"atomics": False})).figures
+    assert int(first["points"]) > int(without["points"])
+
+
+@pytest.mark.parametrize("number", range(CASES))
+def test_no_random_program_falls_short_between_atomic_operations(instrumented: World, number: int) -> None:
+    assert not owed(flaws(case(number), instrumented.run)), case(number).line()

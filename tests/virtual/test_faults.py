@@ -1,0 +1,106 @@
+"""What dies, stops or comes back, at every point of a short run in turn: nobody hangs, shares and turns are right
+again."""
+
+from collections.abc import Iterator
+
+import programs
+import pytest
+from case import Case, Client, Fault
+from report import Report
+from world import World
+
+from bench.figures import held_turns
+
+NAMES = ("c0", "c1")
+BEGIN_MS = 15
+"""At each point of so long a run something happens: all are joined by then, and had some turns."""
+CHUNKS = 20
+QUICK_STRIDE = 40
+"""`make check` tries every so many points."""
+
+JUDGED_BEFORE_NS = 200_000_000
+"""Turns are judged from so long before the measured time on: what happens at a point has happened by then, and who is
+stopped goes on later."""
+
+SHORTEST_TURN_NS = 2_000_000
+"""Of clients that always have work a turn is a slice of 5 ms, or what is left of one: one that has gone on launching
+after it gave its slice back shows as kernels of 1 ms within the other's turn."""
+
+
+def pair(settle_ms: int, measure_ms: int, *faults: Fault) -> Case:
+    """Two clients that always have work."""
+    client = Client(program=programs.burn(1000, wait_every=4), percent=50)
+    return Case(
+        clients=(client, client), settle_ms=settle_ms, measure_ms=measure_ms, step_ms=10, intervals=True, faults=faults
+    )
+
+
+def points(world: World, process: str) -> int:
+    """How many it has until then."""
+    first = world.run(pair(0, 1)).points_of[process] if process == "manager" else 0
+    return world.run(pair(0, BEGIN_MS)).points_of[process] - first
+
+
+def chunks() -> Iterator[object]:
+    """Every point of a run is in one chunk; the first one has one of forty, for `make check`."""
+    yield pytest.param(0, QUICK_STRIDE, id="some")
+    for chunk in range(CHUNKS):
+        yield pytest.param(chunk, CHUNKS, marks=pytest.mark.whole, id=f"{chunk + 1} of {CHUNKS}")
+
+
+every_point = pytest.mark.parametrize(("offset", "stride"), list(chunks()))
+
+
+def turns_of(report: Report, name: str) -> list[int]:
+    """How long its turns were from before a stop's end on, but for the last, which the end of the run cuts."""
+    from_ns = report.steps[0]["now_ns"] - JUDGED_BEFORE_NS
+    turns = held_turns(report.intervals)[1:-1]
+    return [turn.end_ns - turn.begin_ns for turn in turns if turn.name == name and turn.begin_ns >= from_ns]
+
+
+@every_point
+def test_what_a_killed_client_had_goes_to_the_other(world: World, offset: int, stride: int) -> None:
+    for point in range(1 + offset, points(world, "c0"), stride):
+        report = world.run(pair(30, 30, Fault(action="kill", process="c0", at_point=point)))
+        assert report.busy_percent("c1") > 99, (point, report.case.line())
+        assert report.of("executed_ns", "c0") == 0, (point, report.case.line())
+
+
+@every_point
+def test_a_stopped_client_loses_its_slice_and_launches_nothing_on_it_afterwards(
+    world: World, offset: int, stride: int
+) -> None:
+    for point in range(1 + offset, points(world, "c0"), stride):
+        report = world.run(pair(300, 200, Fault(action="stop", process="c0", at_point=point, for_ms=150)))
+        assert abs(report.share_percent("c0") - 50) < 4, (point, report.case.line())
+        assert report.used_percent > 98, (point, report.case.line())
+        for name in NAMES:
+            assert min(turns_of(report, name)) > SHORTEST_TURN_NS, (point, report.case.line())
+
+
+@every_point
+def test_shares_are_right_again_after_a_manager_was_killed_and_came_back(
+    world: World, offset: int, stride: int
+) -> None:
+    for point in range(1 + offset, points(world, "manager"), stride):
+        report = world.run(pair(300, 200, Fault(action="kill", process="manager", at_point=point, for_ms=20)))
+        assert abs(report.share_percent("c0") - 50) < 4, (point, report.case.line())
+        assert report.used_percent > 98, (point, report.case.line())
+        for name in NAMES:
+            assert min(turns_of(report, name)) > SHORTEST_TURN_NS, (point, report.case.line())
+
+
+@every_point
+def test_a_lost_wake_costs_one_timeout_and_no_share(world: World, offset: int, stride: int) -> None:
+    wakes = int(world.run(pair(0, 10 * BEGIN_MS)).figures["wakes"])
+    for wake in range(1 + offset, wakes, stride):
+        case = pair(300, 200).model_copy(update={"lost_wake": wake})
+        report = world.run(case)
+        assert abs(report.share_percent("c0") - 50) < 4, case.line()
+        assert report.used_percent > 98, case.line()
+
+
+def test_the_other_runs_on_while_one_is_stopped(world: World) -> None:
+    report = world.run(pair(250, 200, Fault(action="stop", process="c0", at_ms=50, for_ms=1000)))
+    assert report.busy_percent("c1") > 99
+    assert report.of("executed_ns", "c0") == 0

@@ -1,0 +1,119 @@
+"""Who gets what, and what status tells of it, to a point: three programs, one of which comes late, dies, stops or
+pauses; a limit; a manager that was away. In real time tests/node/test_shares.py judges the order alone."""
+
+import programs
+import pytest
+from case import Case, Client, Fault, Program, Step, Thread
+from report import Report
+from world import World
+
+from bench.figures import held_turns
+from edgeshare.cli.demo_plan import executed_ns
+from edgeshare.units import NS_PER_MS, NS_PER_US
+from sharemgr.node.config import Config
+from sharemgr.node.policy import Settings
+
+BUSY = programs.burn(1000)
+THREE = tuple(Client(program=BUSY, percent=percent) for percent in (50, 30, 20))
+RULE = Settings()
+LIMIT_POINTS = 1
+TOLD_PERCENT = 2
+
+AT_MS = (1000, 1001.7, 1003.1, 1004.9, 1011.3, 1013.7)
+"""Within a slice of the one to which it happens, and within the others'."""
+
+UNSHARED_MS = 3000
+"""So long programs run on after the grace time."""
+
+BACK_MS = 500
+"""So long after its return a manager has its shares back: what was queued unshared is done by then."""
+
+
+def assert_shares(report: Report, *percents: float, kernel_us: int = 1000) -> None:
+    """What each got of what was executed is within the rule's bound of what is due (policy.py), and nothing is left
+    idle."""
+    q_ns = RULE.slice_ns + RULE.queue_cap_ns + kernel_us * NS_PER_US + RULE.anticipation_ns
+    points = 100 * 2 * q_ns / report.measured_ns
+    got = [report.share_percent(name) for name in report.case.names]
+    assert got == pytest.approx(percents, abs=points)
+    assert report.used_percent > 99
+
+
+def held_ns(report: Report, name: str) -> int:
+    """What its turns took, as the GPU saw them."""
+    begin_ns, end_ns = (int(report.steps[edge]["now_ns"]) for edge in (0, -1))
+    return executed_ns(held_turns(report.intervals), begin_ns, end_ns)[name]
+
+
+def test_each_gets_its_request(world: World) -> None:
+    report = world.run(Case(clients=THREE, measure_ms=4000))
+    assert_shares(report, 50, 30, 20)
+
+
+@pytest.mark.parametrize("length_us", [100, 1000, 10_000])
+@pytest.mark.parametrize(("percent", "limit"), [(20, 40), (40, 40), (50, 90)])
+def test_a_limit_is_reached_and_not_passed_when_nobody_else_wants_the_gpu(
+    world: World, percent: int, limit: int, length_us: int
+) -> None:
+    client = Client(program=programs.burn(length_us), percent=percent, limit=limit)
+    report = world.run(Case(clients=(client,), measure_ms=4000))
+    assert report.busy_percent("c0") == pytest.approx(limit, abs=LIMIT_POINTS)
+
+
+@pytest.mark.parametrize("at_ms", AT_MS)
+def test_what_a_killed_program_had_goes_to_the_others_by_their_requests(world: World, at_ms: float) -> None:
+    killed = Fault(action="kill", process="c0", at_ms=at_ms)
+    report = world.run(Case(clients=THREE, settle_ms=1200, measure_ms=4000, faults=(killed,)))
+    assert report.steps[0]["executed_ns"]["c0"] > 0
+    assert_shares(report, 0, 60, 40)
+
+
+@pytest.mark.parametrize("at_ms", AT_MS)
+def test_one_that_keeps_its_slice_costs_the_others_nothing_and_is_charged(world: World, at_ms: float) -> None:
+    stopped = Fault(action="stop", process="c0", at_ms=at_ms, for_ms=60_000)
+    report = world.run(Case(clients=THREE, settle_ms=1200, measure_ms=4000, faults=(stopped,)))
+    assert_shares(report, 0, 60, 40)
+    # It keeps the GPU, as far as anybody can say, and its time goes on.
+    assert report.of("held_ns", "c0") == pytest.approx(report.measured_ns, rel=TOLD_PERCENT / 100)
+
+
+def test_one_that_comes_late_has_its_share_at_once(world: World) -> None:
+    late = THREE[0].model_copy(update={"delay_ms": 1000})
+    before = world.run(Case(clients=(late, *THREE[1:]), settle_ms=200, measure_ms=700))
+    after = world.run(Case(clients=(late, *THREE[1:]), settle_ms=1200, measure_ms=4000))
+    assert_shares(before, 0, 60, 40)
+    assert_shares(after, 50, 30, 20)
+
+
+def test_shares_are_right_while_one_pauses_and_when_it_is_back(world: World) -> None:
+    steps = (Step(kind="launch", count=1000), Step(kind="wait"), Step(kind="think", amount=3_000_000_000))
+    pausing = Program(kernels=programs.kernels(1000), threads=(Thread(steps=(*steps, Step(kind="round"))),))
+    clients = (THREE[0].model_copy(update={"program": pausing}), *THREE[1:])
+    # A thousand kernels of 1 ms are done after 2 s, and three more pass until the next thousand.
+    for settle_ms, due in ((500, [50, 30, 20]), (3000, [0, 60, 40]), (5500, [50, 30, 20])):
+        report = world.run(Case(clients=clients, settle_ms=settle_ms, measure_ms=1000))
+        assert_shares(report, *due)
+
+
+@pytest.mark.parametrize("length_us", [1000, 10_000])
+def test_shares_are_back_with_a_manager_that_was_away_for_longer_than_its_grace(world: World, length_us: int) -> None:
+    grace_ms = 1000 * Config().grace_s
+    away = Fault(action="kill", process="manager", at_ms=1000, for_ms=grace_ms + UNSHARED_MS)
+    clients = tuple(Client(program=programs.burn(length_us), percent=percent) for percent in (70, 30))
+    settle_ms = int(away.at_ms + away.for_ms) + BACK_MS
+    report = world.run(Case(clients=clients, settle_ms=settle_ms, measure_ms=4000, faults=(away,)))
+    before = sum(report.steps[0]["executed_ns"].values()) / NS_PER_MS
+    # Until it was killed, and from the grace time's end on, but for one slice each.
+    assert before == pytest.approx(settle_ms - grace_ms, rel=0.05)
+    assert_shares(report, 70, 30, kernel_us=length_us)
+
+
+@pytest.mark.parametrize("percents", [(50, 30, 20), (70, 30), (10, 10, 10)])
+def test_status_tells_the_gpu_time_and_the_held_time_of_each(world: World, percents: tuple[int, ...]) -> None:
+    clients = tuple(Client(program=BUSY, percent=percent) for percent in percents)
+    # Told of all since the start, as it is shorter than the window.
+    report = world.run(Case(clients=clients, settle_ms=0, measure_ms=8000, intervals=True))
+    for name in report.case.names:
+        assert abs(report.gpu_error_percent(name)) < TOLD_PERCENT
+        assert report.steps[-1]["held_ns"][name] == pytest.approx(held_ns(report, name), rel=TOLD_PERCENT / 100)
+        assert report.steps[-1]["longest_wait_ns"][name] > 0
