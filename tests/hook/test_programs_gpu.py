@@ -5,13 +5,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
 
 import pytest
 from programs import ROOT
-from testbed import GPU_MEMORY_MIB, Testbed, assert_measures
+from testbed import GPU_MEMORY_MIB, Testbed
 
 sys.path.append(str(ROOT / "tests" / "gpu"))
 sys.path.append(str(ROOT))
@@ -44,34 +44,71 @@ def lab(testbed: Testbed) -> Iterator[Lab]:
     lab.close()
 
 
-def executed_percents(testbed: Testbed) -> list[float]:
-    """The first one's part of what the simulated GPU executed, for each of the last two pairs of jobs."""
-    executed_ns = testbed.machine.executed_ns(0)
-    first, second, third, fourth = sorted(executed_ns, key=lambda tag: int(tag.removeprefix("job")))[-4:]
-    return [100 * executed_ns[a] / (executed_ns[a] + executed_ns[b]) for a, b in ((first, second), (third, fourth))]
+class Told:
+    """A lab whose programs say what the test says, run by run."""
+
+    def __init__(self, *runs: list[dict[str, float | None]]) -> None:
+        self._runs = iter(runs)
+        self.jobs: list[list[tuple[str, int | None, bool]]] = []
+
+    def side_by_side(self, jobs: Sequence[Job], _settle_s: float, _measure_s: float) -> list[dict[str, float | None]]:
+        self.jobs.append([(job.mode, job.percent, job.latency) for job in jobs])
+        return next(self._runs)
 
 
-def test_shares_by_throughput_are_those_that_the_gpu_executed(testbed: Testbed, lab: Lab) -> None:
-    def measured() -> list[float | bool]:
-        share, *kept = shares(lab, "bindings", "graph", QUICK)
-        assert share.without is not None
-        # Of all that was executed, the time before and after the measurement included.
-        free, shared = executed_percents(testbed)
-        # Two cores run all of this: how much is kept is the machine's to say.
-        enough = min(row.value for row in kept) > 30
-        return [share.value, share.value - share.without, share.value - shared, share.without - free, enough]
-
-    expected = [pytest.approx(70, abs=8), pytest.approx(20, abs=15), *[pytest.approx(0, abs=6)] * 2, True]
-    assert_measures(expected, measured)
+def steps(count: int, **more: float | None) -> dict[str, float | None]:
+    """What a program says after two seconds."""
+    return {"steps": count, "seconds": 2.0, "step_ms": None} | more
 
 
-def test_a_training_loop_beside_is_felt_less_with_a_share(lab: Lab) -> None:
-    def measured() -> list[bool]:
-        _, beside, _, served = tails(lab, "bindings", QUICK, every_ms=20)
-        assert beside.without is not None
-        return [beside.value < beside.without, served.value > 50]
+def test_shares_are_worked_out_from_the_steps_that_programs_count() -> None:
+    lab = Told(
+        [steps(2000, step_ms=1.0)],
+        [steps(1900)],
+        [steps(900), steps(900)],
+        [steps(1330), steps(570)],
+    )
+    rows = shares(lab, "bindings", "graph", QUICK)  # type: ignore[arg-type]
+    assert lab.jobs == [
+        [("train", None, False)],
+        [("train", 70, False)],
+        [("train", None, False)] * 2,
+        [("train", 70, False), ("train", 30, False)],
+    ]
+    assert [row.value for row in rows] == pytest.approx([70, 95, 95, 95])
+    assert [row.without for row in rows] == [50, 90, None, 90]
 
-    assert_measures([True, True], measured)
+
+def test_tails_are_those_of_the_requests_beside_training() -> None:
+    def served(count: int, p50_ms: float, p99_ms: float) -> dict[str, float | None]:
+        return steps(count, p50_ms=p50_ms, p99_ms=p99_ms)
+
+    lab = Told([served(100, 1, 2)], [served(100, 3, 4)], [served(60, 50, 60), steps(1)], [served(80, 7, 8), steps(1)])
+    rows = tails(lab, "bindings", QUICK)  # type: ignore[arg-type]
+    serves, trains = ("serve", 30, True), ("train", 70, False)
+    assert lab.jobs == [
+        [("serve", None, False)],
+        [serves],
+        [("serve", None, False), ("train", None, False)],
+        [serves, trains],
+    ]
+    assert [(row.value, row.without) for row in rows] == [(4, 2), (8, 60), (7, 50), (80, None)]
+
+
+def test_who_has_the_larger_share_counts_more_steps(testbed: Testbed, lab: Lab) -> None:
+    share, *kept = shares(lab, "bindings", "graph", QUICK)
+    executed = testbed.machine.executed_ns(0)
+    first, second = sorted(executed, key=lambda tag: int(tag.removeprefix("job")))[-2:]
+    assert executed[first] > executed[second]
+    assert share.value > 50
+    assert min(row.value for row in kept) > 0
+
+
+def test_most_requests_wait_less_beside_a_training_loop_with_a_share(lab: Lab) -> None:
+    _, _, median, served = tails(lab, "bindings", QUICK, every_ms=20)
+    assert median.without is not None
+    assert median.value < median.without
+    assert served.value > 0
 
 
 def test_programs_fill_their_cap_and_compute_the_same(lab: Lab) -> None:

@@ -2,10 +2,11 @@
 
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from testbed import Testbed
+from testbed import PATIENCE_S, Testbed
 
+from edgeshare.units import NS_PER_MS
 from edgeshare.v1.status_pb2 import NodeStatus
 from simgpu.machine import Machine
 from simgpu.native import BURN
@@ -31,6 +32,24 @@ def shares_percents(machine: Machine, seconds: float, gpu: int = 0) -> dict[str,
     executed = executed_percents(machine, seconds, gpu)
     total = sum(executed.values())
     return {name: 100 * percent / total for name, percent in executed.items() if percent}
+
+
+def executed_until(machine: Machine, names: Collection[str], least_ms: int, gpu: int = 0) -> dict[str, int]:
+    """What the GPU executes for each of these programs, in ns, from now until the last of them has so many ms."""
+    before, deadline_s = machine.executed_ns(gpu), time.monotonic() + PATIENCE_S
+    while True:
+        now = machine.executed_ns(gpu)
+        spent = {name: now.get(name, 0) - before.get(name, 0) for name in names}
+        if min(spent.values()) >= least_ms * NS_PER_MS:
+            return spent
+        assert time.monotonic() < deadline_s, f"one of them executes nothing, or too little: {spent} ns"
+        time.sleep(0.01)
+
+
+def assert_ranked(executed: Mapping[str, float], names: Sequence[str]) -> None:
+    """The first one executed most, the last one least. How much is judged where time is exact: other work on the
+    machine takes from a program what no rule gives back."""
+    assert sorted(executed, key=lambda name: executed[name], reverse=True) == list(names), executed
 
 
 def all_granted(count: int) -> Callable[[NodeStatus], bool]:

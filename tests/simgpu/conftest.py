@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.append(str(Path(__file__).parents[1] / "node"))  # the testbed: of several measurements one has to be right
 
 from simulated import Simulated
 
