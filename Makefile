@@ -4,12 +4,21 @@ VENV ?= .venv
 PYTHON_IN_VENV = $(VENV)/bin/python
 NATIVE = $(wildcard cuda_hook/*.h cuda_hook/*/*.[chS] cuda_hook/*/*.def cuda_hook/build_core.py simgpu/*.h simgpu/*/*.[ch] simgpu/*/*/*.[ch] simgpu/*/*.def sharemgr/node/*.py setup.py)
 
-.PHONY: help setup build portable demo test gpu-test check format proto manifest bench bench-cluster cluster cluster-figures cluster-down wheel clean
+GROUPS_OF_TEST = test-unit test-virtual test-parts test-shares test-cluster
+GROUPS_OF_SOAK = soak-virtual soak-sim soak-cluster
+
+.PHONY: help setup build portable demo check lint test-quick test test-changed soak $(GROUPS_OF_TEST) $(GROUPS_OF_SOAK)
+.PHONY: gpu-test format proto manifest bench bench-cluster cluster cluster-figures cluster-down wheel clean
+# Two groups at once would be more workers than there are processors.
+.NOTPARALLEL:
 
 help:
 	@echo "make demo          four programs share two simulated GPUs, for 30 seconds"
-	@echo "make check         format, lint, types, import rules, unit tests (under a minute)"
-	@echo "make test          everything but the real-GPU tests, a real one-node Kubernetes included"
+	@echo "make check         format, lint, types, import rules, unit tests, tests on a virtual clock (under 90 seconds)"
+	@echo "make test          everything but the real-GPU tests, a real one-node Kubernetes included; its groups:"
+	@echo "                   lint, test-unit, test-virtual, test-parts, test-shares, test-cluster"
+	@echo "make test-changed  the tests of what was changed since BASE (origin/main)"
+	@echo "make soak          whole what make test runs in part, of what could go on without end: some hours"
 	@echo "make gpu-test      on a machine with a GPU: its figures, into docs/gpu-results.md"
 	@echo "make bench         the figures, as JSON"
 	@echo "make bench-cluster what the assigner costs the scheduler of 1,000 and of 5,000 nodes, as JSON"
@@ -48,19 +57,65 @@ portable: setup
 demo: build
 	@$(VENV)/bin/edgeshare demo
 
-check: build setup
+check: lint test-quick
+
+lint: build setup
 	$(VENV)/bin/ruff format --check -q .
 	$(VENV)/bin/ruff check -q .
 	PATH="$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) proto/generate.py --check
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-logo
-	$(PYTHON_IN_VENV) -m pytest -q tests/unit
 
-# Three runs: what measures shares should have neither other tests nor a Kubernetes beside it.
-test: check
-	$(PYTHON_IN_VENV) -m pytest -q -n 2 --dist loadfile tests/hook tests/kubelet tests/labeller tests/model tests/sim tests/simgpu
-	$(PYTHON_IN_VENV) -m pytest -q tests/demo tests/node tests/tpu
-	$(PYTHON_IN_VENV) -m pytest -q tests/assigner tests/deploy tests/cluster
+# What to run pytest by, for a group: it says which tests were the slowest, and leaves a report in build/junit.
+pytest = $(PYTHON_IN_VENV) -m pytest -q --durations=15 --durations-min=1 --junit-xml=build/junit/$@.xml
+# Two workers: tests/conftest.py says what may run beside what.
+BESIDE = -n 2
+
+# Without what is marked `whole`: rows and random programs of which these are some.
+test-quick: build setup
+	$(pytest) $(BESIDE) -m "not whole" tests/unit tests/virtual
+
+test-unit: build setup
+	$(pytest) $(BESIDE) tests/unit
+
+test-virtual: build setup
+	$(pytest) $(BESIDE) tests/virtual
+
+test-parts: build setup
+	$(pytest) $(BESIDE) tests/hook tests/kubelet tests/labeller tests/model tests/sim tests/simgpu
+
+# A group of its own: what measures shares should have no Kubernetes beside it.
+test-shares: build setup
+	$(pytest) tests/demo tests/node tests/tpu
+
+# One worker has what needs the node, another what needs an API server or neither.
+test-cluster: build setup
+	$(pytest) $(BESIDE) tests/assigner tests/deploy tests/cluster
+
+# All of them, whatever fails, and then a line for each.
+test: build setup
+	@$(call all_of,lint,$(GROUPS_OF_TEST))
+
+soak: build setup
+	@$(call all_of,,$(GROUPS_OF_SOAK))
+
+all_of = rm -f $(2:%=build/junit/%.xml); $(MAKE) --no-print-directory --keep-going $(1) $(2); failed=$$?; \
+    $(PYTHON_IN_VENV) tools/summary.py $(2) && exit $$failed
+
+soak-virtual: build setup
+	$(pytest) --soak $(BESIDE) tests/virtual/test_explore.py
+
+soak-sim: build setup
+	$(pytest) --soak $(BESIDE) tests/sim
+
+soak-cluster: build setup
+	$(pytest) --soak tests/cluster
+
+# Chosen by the import graph, and by a table where a test runs what it does not import: tools/changed.py says which and why.
+BASE ?= origin/main
+test-changed: build setup
+	@chosen=$$($(PYTHON_IN_VENV) tools/changed.py $(BASE)) && \
+	    { [ -z "$$chosen" ] || $(pytest) $(BESIDE) $$chosen; }
 
 # GPU_PYTHON: the Python that has PyTorch, JAX, CuPy and Numba, where there is one.
 GPU_PYTHON ?= python3

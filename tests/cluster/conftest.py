@@ -28,13 +28,25 @@ from onenode.release import GPUS, MACHINE  # noqa: E402
 ON_NODE = (f"node/{NODE_NAME}", WAIT)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Count the time of a test on the node without that of its fixtures; run last what runs on another kubelet, so that
-    there is one exchange of it, and nothing else runs on that one."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave to --soak what of the other kubelet's is not marked each_kubelet. Count the time of a test on the node
+    without that of its fixtures; run last what runs on another kubelet, so that there is one exchange of it, and
+    nothing else runs on that one."""
+    left = [item for item in items if is_left_to_soak(item)] if not config.getoption("soak") else []
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in left]
     for item in items:
-        if "node" in getattr(item, "fixturenames", ()):
+        if HERE in item.path.parents and "node" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S, func_only=True))
     items.sort(key=lambda item: "kubelet" in getattr(item, "fixturenames", ()))
+
+
+def is_left_to_soak(item: pytest.Item) -> bool:
+    """Whether it repeats on another kubelet what is the same on each."""
+    kubelet = (
+        item.callspec.params.get("kubelet") if isinstance(item, pytest.Function) and hasattr(item, "callspec") else None
+    )
+    return kubelet not in (None, KUBERNETES) and item.get_closest_marker("each_kubelet") is None
 
 
 @pytest.fixture(scope="session")

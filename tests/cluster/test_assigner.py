@@ -3,7 +3,7 @@ GPUs of a real node; what each did is seen by the simulated driver alone."""
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -21,7 +21,6 @@ from edgeshare.names import GPU_ASSIGNMENT, GPU_PERCENT
 from simgpu.machine import Machine
 
 GPUS = 4
-PODS = 60
 SEED = 8
 PERCENTS = (5, 10, 20, 20, 30, 30, 40, 50, 60, 70, 100, 200)
 RUNNING = "condition=Ready"
@@ -66,15 +65,15 @@ def condition(pods: Pods, name: str) -> str:
 
 
 def test_mixed_pods_get_the_gpus_they_were_assigned_and_no_gpu_holds_more_than_it_has(
-    assigner: Assigner, node: Node, pods: Pods
+    assigner: Assigner, node: Node, pods: Pods, counts: Mapping[str, int]
 ) -> None:
     dice = random.Random(SEED)
-    percents = {f"mixed-{number}": dice.choice(PERCENTS) for number in range(PODS)}
+    percents = {f"mixed-{number}": dice.choice(PERCENTS) for number in range(counts["mixed_pods"])}
     ended = {}
     of_each = {name: min(percent, 100) for name, percent in percents.items()}
     with GpuWatch(assigner.machine, of_each) as watch, PodsWatch(node) as ends:
         pods.create(*(asks(name, percent, "--seconds", "1") for name, percent in percents.items()))
-        while len(ended) < PODS:
+        while len(ended) < len(percents):
             end = ends.next(COME_S)
             assert end is not None, node.kubectl("describe", "pods")
             if end.pod in percents:

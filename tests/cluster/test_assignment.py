@@ -46,6 +46,7 @@ def may(node: Node, user: str, *right: str) -> bool:
     return True
 
 
+@pytest.mark.each_kubelet
 def test_equal_pods_get_each_the_gpu_of_its_binding(kubelet: str, node: Node, pods: Pods) -> None:
     first, second = (device["id"] for device in accelerator_node(node)["devices"])
     binder = Binder(node)
@@ -66,6 +67,7 @@ def test_equal_pods_get_each_the_gpu_of_its_binding(kubelet: str, node: Node, po
     node.kubectl("wait", "--for=jsonpath={.status.allocationCount}=0", f"acceleratornode/{NODE_NAME}", WAIT)
 
 
+@pytest.mark.each_kubelet
 def test_a_pod_whose_gpu_is_full_or_missing_fails_with_the_reason(kubelet: str, node: Node, pods: Pods) -> None:
     first, _ = (device["id"] for device in accelerator_node(node)["devices"])
     binder = Binder(node)

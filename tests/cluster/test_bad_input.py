@@ -88,6 +88,7 @@ def test_memory_over_the_device_fails_the_pod_with_the_figures(edgeshare: Machin
     assert all(f"{whole_mib} MiB of {gpu.uuid}" in message for gpu in edgeshare.gpus())
 
 
+@pytest.mark.each_kubelet
 def test_memory_over_the_device_fails_the_pod_where_just_as_many_units_are_left_too(
     edgeshare: Machine, pods: Pods
 ) -> None:

@@ -26,6 +26,7 @@ def sound(edgeshare: Machine) -> Iterator[None]:
         edgeshare.reset(gpu.index)
 
 
+@pytest.mark.each_kubelet
 def test_allocatable_follows_health_and_capacity_stays(node: Node, edgeshare: Machine, sound: None) -> None:
     first, second = [gpu.index for gpu in edgeshare.gpus()]
     with UnitsWatch(node) as watch:

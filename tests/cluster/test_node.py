@@ -1,17 +1,25 @@
 """The node that the other tests of this folder rely on is a real Kubernetes."""
 
 import json
+import os
+import signal
 import textwrap
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from onenode.binaries import KUBERNETES
+from onenode.errors import NodeError
 from onenode.images import client_image
 from onenode.layout import API_SERVICE_ADDRESS, NODE_NAME, PLUGIN_SOCKET
 from onenode.node import Node
+from onenode.waiting import until
 
 CLIENT = "localhost/edgeshare-test-client:1"
 WAIT = "--timeout=120s"  # a safety limit
+LATE_S = 8  # longer than containerd waits by default, 5 s
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +112,40 @@ def test_up_after_a_crash_starts_what_is_gone_and_keeps_the_pods(node: Node, sta
     node.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", start(), WAIT)
     assert node.kubectl("get", pod, "-o", container) == before
     assert node.kubectl("exec", pod, "--", "cat", "/proc/1/comm") == "python3\n"
+
+
+def test_up_after_a_crash_keeps_a_pod_that_containerd_hears_of_late(node: Node, start: Callable[..., str]) -> None:
+    pod = start("stay")
+    node.kubectl("wait", "--for=condition=Ready", pod, WAIT)
+    container = node.kubectl("get", pod, "-o", "jsonpath={.status.containerStatuses[0].containerID}")
+    shim = parent(node.container_pid(container))
+
+    def containerd_runs() -> bool:
+        try:
+            return bool(node.pid("containerd"))
+        except NodeError:
+            return False
+
+    node.crash()
+    os.kill(shim, signal.SIGSTOP)
+    with ThreadPoolExecutor() as threads:
+        up = threads.submit(node.up)
+        try:
+            until(containerd_runs, "containerd has been started")
+            time.sleep(LATE_S)
+        finally:
+            os.kill(shim, signal.SIGCONT)
+        up.result()
+
+    # The kubelet has read its pods when a new one has run.
+    node.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", start(), WAIT)
+    assert node.kubectl("exec", pod, "--", "cat", "/proc/1/comm") == "python3\n"
+
+
+def parent(pid: int) -> int:
+    """The process that started another one, or took it over."""
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return int(status["PPid"])
 
 
 def test_a_second_up_changes_nothing(node: Node) -> None:

@@ -49,6 +49,7 @@ def test_an_init_container_has_a_share_and_hands_its_units_on(edgeshare: Machine
     assert_all_agree("handed")
 
 
+@pytest.mark.each_kubelet
 def test_a_restartable_init_container_shares_with_the_init_container_and_not_with_the_app(
     node: Node, edgeshare: Machine, pods: Pods
 ) -> None:
@@ -85,6 +86,7 @@ def test_several_containers_of_a_pod_get_units_of_their_own(edgeshare: Machine, 
     assert_all_agree("several")
 
 
+@pytest.mark.each_kubelet
 def test_list_and_get_agree_with_plugin_and_manager_of_parts_and_whole_gpus(pods: Pods) -> None:
     asked = {"main": 5, "second": 95}
     parts = [container("parts", name, *LONG, limits=percent(units)) for name, units in asked.items()]

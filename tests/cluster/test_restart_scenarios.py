@@ -60,7 +60,9 @@ def none_changes(edgeshare: Machine, kept: Pods) -> Iterator[None]:
     assert_all_agree(KEPT)
 
 
-@pytest.mark.parametrize("ends", ["container", "kubelet", "plugin", "plugin-and-kubelet"])
+@pytest.mark.parametrize(
+    "ends", ["container", "kubelet", "plugin", pytest.param("plugin-and-kubelet", marks=pytest.mark.each_kubelet)]
+)
 def test_assignments_are_kept_over_a_restart_of_the(
     ends: str, node: Node, edgeshare: Machine, parts: Parts, none_changes: None, pods: Pods
 ) -> None:
@@ -107,6 +109,7 @@ def test_a_broken_stream_is_opened_anew_while_the_plugin_runs_on(
     assert parts.container(PLUGIN) == plugin
 
 
+@pytest.mark.each_kubelet
 def test_a_pod_that_succeeded_stays_so_where_the_plugin_is_gone(
     node: Node, parts: Parts, none_changes: None, pods: Pods
 ) -> None:

@@ -57,11 +57,13 @@ def clients() -> dict[str, int]:
     return {each.allocation.owner.pod: len(each.clients) for each in shares()}
 
 
+@pytest.mark.alone
 def test_example_shares_the_gpu_as_it_says(edgeshare: Machine, example: None) -> None:
     time.sleep(SETTLE_S)
     assert keep_shares(edgeshare)
 
 
+@pytest.mark.alone
 def test_kubelet_restart_leaves_shares_and_brings_the_units_back(
     node: Node, edgeshare: Machine, parts: Parts, example: None, pods: Pods
 ) -> None:
@@ -85,6 +87,7 @@ def test_kubelet_restart_leaves_shares_and_brings_the_units_back(
     assert listed().items() >= held.items()
 
 
+@pytest.mark.alone
 def test_killed_manager_comes_back_to_its_clients(node: Node, edgeshare: Machine, parts: Parts, example: None) -> None:
     containers = example_containers(node)
 

@@ -3,6 +3,7 @@
 import json
 import time
 
+import pytest
 from onenode.executed import executed_percents, have_shares, have_shares_in_one
 from onenode.pods import Pods
 
@@ -28,10 +29,12 @@ def run_together(pods: Pods, seconds: int, resource: str | None) -> tuple[int, i
     return judged_from_ns, judged_to_ns
 
 
+@pytest.mark.alone
 def test_three_pods_get_their_shares_of_one_gpu(edgeshare: Machine, pods: Pods) -> None:
     assert have_shares_in_one(edgeshare, *run_together(pods, 20, "edge/gpu-percent"), SHARES)
 
 
+@pytest.mark.alone
 def test_pods_without_a_share_do_not_happen_to_use_as_much(edgeshare: Machine, pods: Pods) -> None:
     other, shared = sorted(executed_percents(edgeshare, *run_together(pods, 6, None)), key=len)
     assert not other

@@ -26,6 +26,8 @@ BASE_NAME = "localhost/edgeshare-test-base:1"
 BASE_PACKAGES = ("python3", "libstdc++6")
 # What the Dockerfile installs beside the plain dependencies.
 EXTRA = "cluster"
+# What of the tree no wheel is made of: built files, and what an image does not change with.
+NOT_IN_WHEEL = (".*", "build", "dist", "*.so*", "*.o", "bench", "deploy", "docs", "tests", "tools", "__pycache__")
 PIP_WHEEL = (sys.executable, "-m", "pip", "wheel", "--quiet")
 # Documentation and translations are half of what a distribution adds to an interpreter.
 LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
@@ -73,18 +75,20 @@ def client_image(folder: Path, name: str, files: Mapping[str, Path], entrypoint:
 
 
 def project_image() -> tuple[str, Path]:
-    """The image that the project's Dockerfile describes: its name, tagged by its content, and an archive.
+    """The image that the project's Dockerfile describes: its name, tagged by what it is made of, and an archive.
 
     What the project depends on comes from where pip is set up to get it, at the versions of constraints.txt.
     """
     cache_dir().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache_dir(), prefix=".image.") as scratch:
-        context = Path(scratch)
-        say("making wheels of the project and of what it depends on …")
-        wheels = shutil.copytree(_dependencies(), context / "wheels")
-        _project_wheel(context / "source", wheels)
-        dockerfile = PROJECT / "Dockerfile"
-        key = _digest([dockerfile, base_layer(), *sorted(wheels.iterdir())], os.uname().machine)
+        context, dockerfile = Path(scratch), PROJECT / "Dockerfile"
+        # A copy, so that neither an older build's files get in nor the wheel's are left in the tree.
+        source = shutil.copytree(PROJECT, context / "source", ignore=shutil.ignore_patterns(*NOT_IN_WHEEL))
+        files = sorted(path for path in source.rglob("*") if path.is_file())
+        paths = "\n".join(str(path.relative_to(source)) for path in files)
+        dependencies = sorted(_dependencies().iterdir())
+        # Compiling takes half a minute, and gives the same for the same sources.
+        key = _digest([dockerfile, base_layer(), *dependencies, *files], f"{os.uname().machine}\n{paths}")
         name = f"{PROJECT_REPOSITORY}:{key}"
         archive = cache_dir() / "images" / f"{key}.tar"
         make_once(archive, lambda path: _build(context, dockerfile, name, path))
@@ -108,9 +112,7 @@ def _dependencies() -> Path:
 
 
 def _project_wheel(source: Path, wheels: Path) -> None:
-    """Add the project's own wheel, the same bytes for the same tree."""
-    # A copy, so that neither an older build's files get in nor this one's are left in the tree.
-    shutil.copytree(PROJECT, source, ignore=shutil.ignore_patterns(".*", "build", "dist", "*.so*", "*.o"))
+    """Add the project's own wheel."""
     run(
         [*PIP_WHEEL, "--no-build-isolation", "--no-deps", "--wheel-dir", wheels, source],
         env={
@@ -123,7 +125,8 @@ def _project_wheel(source: Path, wheels: Path) -> None:
 
 def _build(context: Path, dockerfile: Path, name: str, path: Path) -> None:
     install(missing(IMAGE_PACKAGES))
-    say(f"building {name} (under a minute) …")
+    say(f"building {name} (a minute) …")
+    _project_wheel(context / "source", shutil.copytree(_dependencies(), context / "wheels"))
     base = write_image(context / "base.tar", BASE_NAME, [base_layer()], entrypoint=["/usr/bin/python3"])
     # A store of its own, thrown away after: what is kept is the archive. Overlay works wherever containerd's
     # own snapshots do, and spares the copies of the whole image that vfs makes.

@@ -1,5 +1,6 @@
 """The distribution's packages that the node, its images and the tests need."""
 
+import fcntl
 import os
 import shutil
 import tempfile
@@ -42,8 +43,12 @@ def install(names: Iterable[str]) -> None:
         raise NodeError(f"installing {' '.join(wanted)} needs root: run the same again with sudo")
     say(f"installing {' '.join(wanted)} with apt-get …")
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    run(["apt-get", "update", "-qq"], env=env)
-    run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *wanted], env=env)
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    # A second apt-get fails where it could wait.
+    with (cache_dir() / "apt-get.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        run(["apt-get", "update", "-qq"], env=env)
+        run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *wanted], env=env)
 
 
 def unpacked(name: str) -> Path:

@@ -10,6 +10,9 @@ from onenode.layout import CONTAINERD_SOCKET, RUN, SANDBOX_IMAGE, Layout
 
 CNI_PLUGINS = Path("/usr/lib/cni")  # Debian's and Ubuntu's
 DISTRIBUTIONS = Path("/usr/bin/containerd")
+PATIENCE = "120s"
+"""How long a containerd that starts waits for what looks after a container. Of one that has not answered within 5 s, as
+on a machine that is busy, it takes the container for dead, and ends it."""
 
 
 def command(layout: Layout, networks: Path) -> list[str | Path]:
@@ -36,6 +39,9 @@ def command(layout: Layout, networks: Path) -> list[str | Path]:
             address = "{CONTAINERD_SOCKET}"
             [plugins."io.containerd.internal.v1.opt"]
             path = "{layout.state / "containerd-opt"}"
+            [timeouts]
+            "io.containerd.timeout.shim.load" = "{PATIENCE}"
+            "io.containerd.timeout.task.state" = "{PATIENCE}"
             """)
     )
     return [containerd, "--config", config]

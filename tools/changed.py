@@ -1,0 +1,197 @@
+"""Which tests a change asks for: prints them for pytest, and why on standard error.
+
+A test file is chosen where it, a helper beside it or the project imports what was changed, or where RUNS says that its
+folder runs it without importing it. Usage: tools/changed.py BASE
+"""
+
+import ast
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import grimp
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("edgeshare", "cuda_hook", "sharemgr", "deviceplugin", "labeller", "simgpu", "bench")
+
+NODE = ("tests/node", "tests/demo", "tests/tpu")
+DRIVEN = ("tests/simgpu", "tests/hook", *NODE, "tests/kubelet", "tests/labeller", "tests/cluster")
+EVERYTHING = tuple(
+    sorted(f"tests/{each.name}" for each in (ROOT / "tests").iterdir() if each.is_dir() and each.name != "gpu")
+)
+
+FILES = {
+    "tests/conftest.py": EVERYTHING,
+    "pyproject.toml": EVERYTHING,
+    "constraints.txt": EVERYTHING,
+    "setup.py": EVERYTHING,
+    "cuda_hook/": ("tests/hook", "tests/simgpu/test_headers.py", "tests/unit", *NODE, "tests/cluster"),
+    "simgpu/": DRIVEN,
+    "bench/": ("tests/demo", "tests/node/test_threads.py"),
+    "deploy/": ("tests/deploy", "tests/cluster"),
+    "Dockerfile": ("tests/cluster",),
+    "MANIFEST.in": ("tests/cluster",),
+    "docs/": ("tests/deploy", "tests/hook/test_every_name.py"),
+}
+"""Who uses what is no Python: where a changed file's path begins so, the first that fits."""
+
+COMMAND = "edgeshare.cli"
+MANAGER = (COMMAND, f"{COMMAND}.sharemgr", "sharemgr.node")
+RUNS = {
+    "tests/assigner": (COMMAND, f"{COMMAND}.sharemgr", "sharemgr.cluster"),
+    "tests/cluster": ("edgeshare", "cuda_hook", "sharemgr", "deviceplugin", "labeller", "simgpu"),
+    "tests/demo": (*MANAGER, f"{COMMAND}.demo", f"{COMMAND}.run", f"{COMMAND}.simgpu", "simgpu"),
+    "tests/deploy": (COMMAND, f"{COMMAND}.labeller", f"{COMMAND}.deviceplugin"),
+    "tests/hook": (*MANAGER, f"{COMMAND}.run"),
+    "tests/kubelet": (*MANAGER, f"{COMMAND}.deviceplugin", "deviceplugin"),
+    "tests/labeller": (COMMAND, f"{COMMAND}.labeller", "labeller"),
+    "tests/node": (*MANAGER, f"{COMMAND}.run", f"{COMMAND}.status", f"{COMMAND}.top"),
+    "tests/sim": (COMMAND, f"{COMMAND}.replay"),
+    "tests/simgpu": (COMMAND, f"{COMMAND}.simgpu"),
+    "tests/tpu": (*MANAGER, f"{COMMAND}.run"),
+}
+"""Folder of tests → what they start as a process of its own: packages with all that these import; commands alone, which
+import what other commands need, too."""
+
+
+def changed(base: str) -> list[str]:
+    """Paths that differ from where this tree left `base`, what is not committed included."""
+
+    def git(*words: str) -> list[str]:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(
+                f"git {words[0]}: {done.stderr.strip()}: say what to compare with, as in make test-changed BASE=HEAD~3"
+            )
+        return done.stdout.splitlines()
+
+    (left,) = git("merge-base", base, "HEAD")
+    return sorted({*git("diff", "--name-only", left), *git("ls-files", "--others", "--exclude-standard")})
+
+
+class Project:
+    """The import graph of the project's packages."""
+
+    def __init__(self) -> None:
+        sys.path.insert(0, str(ROOT))
+        self._graph = grimp.build_graph(*PACKAGES, cache_dir=None)
+        self.modules = self._graph.modules
+
+    def run(self, root: str) -> set[str]:
+        """What a process uses that a test starts."""
+        if root.startswith(COMMAND):
+            return {root}
+        return set[str]().union(*map(self.used, {root, *self._graph.find_descendants(root)}))
+
+    def used(self, module: str) -> set[str]:
+        """A module, and what it imports, however far."""
+        return {module, *self._graph.find_upstream_modules(module)}
+
+
+def module_of(path: str) -> str:
+    """The module that a file is."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+class Tests:
+    """The files of the tests, and what they import."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self.files = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if "gpu" not in path.parts)
+        self._helpers: dict[str, list[Path]] = defaultdict(list)
+        """Name as it is imported → files. Folders of tests are on the path of one another."""
+        for path in (ROOT / "tests").rglob("*.py"):
+            name = f"{path.parent.name}.{path.stem}" if (path.parent / "__init__.py").exists() else path.stem
+            self._helpers[name].append(path)
+
+    def uses(self, file: Path) -> tuple[set[Path], set[str]]:
+        """The files of tests that a test needs, and the project's modules."""
+        files, modules, ahead = {file}, set[str](), [file, *self._conftests(file)]
+        while ahead:
+            path = ahead.pop()
+            files.add(path)
+            for name in imported(path):
+                if name in self._project.modules:
+                    modules.update(self._project.used(name))
+                ahead += [each for each in self._helpers.get(name, ()) if each not in files]
+        for folder, roots in RUNS.items():
+            if (ROOT / folder) in file.parents:
+                modules.update(*map(self._project.run, roots))
+        return files, modules
+
+    @staticmethod
+    def _conftests(file: Path) -> list[Path]:
+        return [
+            found
+            for folder in file.parents[:-1]
+            if (found := folder / "conftest.py").exists() and ROOT in found.parents
+        ]
+
+
+def imported(path: Path) -> set[str]:
+    """Names that a file imports: `a.b` of `import a.b`, `a.b` and `a.b.c` of `from a.b import c`."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return found
+
+
+def chosen(paths: Iterable[str]) -> dict[str, set[str]]:
+    """Test file or folder → the changed paths that ask for it."""
+    project = Project()
+    tests = Tests(project)
+    used = {file: tests.uses(file) for file in tests.files}
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in paths:
+        asks = set[str]()
+        if path.endswith(".py") and module_of(path) in project.modules:
+            asks = {name(file) for file, (_, modules) in used.items() if is_imported(path, modules)}
+        elif path.startswith("tests/") and path not in FILES:
+            # A program that is no Python is its whole folder's.
+            asks = {name(file) for file, (files, _) in used.items() if is_used(ROOT / path, file, files)}
+        else:
+            asks = set(next((who for begins, who in FILES.items() if path.startswith(begins)), ()))
+        for each in asks:
+            found[each].add(path)
+        if not asks:
+            print(f"{path}: no test uses it", file=sys.stderr)
+    return found
+
+
+def is_imported(path: str, modules: set[str]) -> bool:
+    """Whether a file of the project is, with any of these modules: a package is with all that is below it."""
+    module = module_of(path)
+    below = path.endswith("/__init__.py") and any(each.startswith(f"{module}.") for each in modules)
+    return module in modules or below
+
+
+def is_used(path: Path, file: Path, files: set[Path]) -> bool:
+    """Whether a test uses a file of the tests."""
+    return path in files if path.suffix == ".py" else ROOT / "tests" / path.relative_to(ROOT).parts[1] in file.parents
+
+
+def name(file: Path) -> str:
+    """As pytest takes it."""
+    return str(file.relative_to(ROOT))
+
+
+def main(base: str) -> None:
+    """Prints what is chosen."""
+    found = chosen(changed(base))
+    kept = [each for each in sorted(found) if not any(str(folder) in found for folder in Path(each).parents)]
+    for each in kept:
+        why = sorted(found[each])
+        print(f"{each}: {', '.join(why[:3])}{f' and {len(why) - 3} more' if len(why) > 3 else ''}", file=sys.stderr)
+    print(f"{len(kept)} test files or folders", file=sys.stderr)
+    print(*kept)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
