@@ -1,7 +1,6 @@
 """A node on the virtual clock: a machine, the real manager, and clients with the real hook and driver."""
 
 import asyncio
-import gc
 import random
 import secrets
 import time
@@ -80,9 +79,6 @@ class VirtualNode:
 
     def run(self) -> dict[str, Any]:
         """Simulates the case to its end; returns what happened, for ``report.Report``."""
-        # Otherwise the collector runs when Python likes.
-        gc.collect()
-        gc.freeze()
         while not self._over:
             try:
                 self._loop.run_until_complete(self._measure())

@@ -34,7 +34,7 @@ class Report:
     def read(cls, case: Case, answer: Mapping[str, Any]) -> Self:
         """From what ``simulate.py`` answered. Raises DiedError."""
         if "died" in answer:
-            raise DiedError(f"exit status {answer['died']} of {case.line()}\n{answer['said']}")
+            raise DiedError(f"exit status {answer['died']} of {case.line()}\n{answer.get('said', '')}")
         return cls(
             case,
             tuple(answer["steps"]),

@@ -1,15 +1,16 @@
-"""Simulates cases, one line of JSON each on stdin, each in a fork of its own; one line of JSON on stdout for each.
+"""Simulates cases, each in a fork of its own: a line on stdin is a folder, a tab and a case in JSON; a line on stdout
+is what happened, in JSON, or ``{"died": exit status}``; then the folder's file ``said`` has what the case said last.
 
 ``python simulate.py LIBRARIES HOOK DRIVER BUDGET_S``, preloaded with the virtual machine: ``world.py`` starts it. What
-is imported is imported once. A case that ends without an answer is told by its exit status and what it said on stderr.
+is imported is imported once. Between two cases this process does next to nothing: where memory lies in a case must not
+depend on those before, since functions are told apart by their addresses.
 """
 
+import gc
 import json
 import logging
 import os
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -18,8 +19,10 @@ from case import Case, read_case
 from native import Vt
 from node import VirtualNode
 
-SAID_MOST = 20_000
-"""Characters of what a case said last that are told."""
+from simgpu.native import load
+
+LINE_MOST = 1 << 22
+"""Bytes of the longest line: eighty clients take a hundredth of it."""
 
 
 def simulate(case: Case, root: Path, budget_s: int, libraries: Path, hook: Path, driver: Path) -> dict[str, object]:
@@ -30,30 +33,17 @@ def simulate(case: Case, root: Path, budget_s: int, libraries: Path, hook: Path,
     return VirtualNode(case, vt, root, libraries, hook, driver).run()
 
 
-def forked(case: Case, budget_s: int, *libraries: Path) -> dict[str, object]:
-    """Runs one case in a child; what it answered, or ``{"died": exit status, "said": its stderr}``."""
-    root = Path(tempfile.mkdtemp(prefix="virtual-", dir="/dev/shm"))
+def child(line: bytes, budget_s: int, *libraries: Path) -> None:
+    """Simulates the case of a line. Never returns, whatever happens: the parent's loop is not the child's to go on
+    with."""
     try:
-        pid = os.fork()
-        if pid == 0:
-            _child(case, root, budget_s, *libraries)
-        _, status = os.waitpid(pid, 0)
-        answer, said = root / "answer", root / "said"
-        if os.waitstatus_to_exitcode(status) == 0 and answer.exists():
-            return dict(json.loads(answer.read_text()))
-        said.touch()
-        return {"died": os.waitstatus_to_exitcode(status), "said": said.read_text(errors="replace")[-SAID_MOST:]}
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
-
-
-def _child(case: Case, root: Path, budget_s: int, *libraries: Path) -> None:
-    """Never returns, whatever happens: the parent's loop is not the child's to go on with."""
-    try:
+        folder, _, text = line.decode().partition("\t")
+        root = Path(folder)
         if "VT_TRACE" not in os.environ:
             os.dup2(os.open(root / "said", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
-        answer = simulate(case, root, budget_s, *libraries)
-        (root / "answer").write_text(json.dumps(answer))
+        answer = json.dumps(simulate(read_case(text), root, budget_s, *libraries))
+        sys.stdout.write(answer + "\n")
+        sys.stdout.flush()
         os._exit(0)
     except BaseException:
         sys.excepthook(*sys.exc_info())
@@ -63,10 +53,26 @@ def _child(case: Case, root: Path, budget_s: int, *libraries: Path) -> None:
 
 def main() -> None:
     *libraries, budget_s = sys.argv[1:]
+    paths = [Path(each) for each in libraries]
+    # Once here, so that no case begins with reading modules.
+    load()
+    # It reads the clock, and when it runs depends on what this process did before.
+    gc.disable()
     print("ready", flush=True)
-    for line in sys.stdin:
-        answer = forked(read_case(line), int(budget_s), *map(Path, libraries))
-        print(json.dumps(answer), flush=True)
+    buffer = memoryview(bytearray(LINE_MOST))
+    while True:
+        size = 0
+        while size == 0 or buffer[size - 1] != ord("\n"):
+            more = os.readv(0, [buffer[size:]])
+            if more == 0:
+                return
+            size += more
+        pid = os.fork()
+        if pid == 0:
+            child(bytes(buffer[: size - 1]), int(budget_s), *paths)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        if status != 0:
+            os.write(1, b'{"died": %d}\n' % status)
 
 
 main()

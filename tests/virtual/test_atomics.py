@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from case import Case
-from explore import owed
 from instrumented import build_instrumented
 from oracles import flaws
 from random_case import random_case
@@ -38,5 +37,7 @@ def test_a_seed_says_all_that_happens_between_atomic_operations(instrumented: Wo
 
 
 @pytest.mark.parametrize("number", range(CASES))
-def test_no_random_program_falls_short_between_atomic_operations(instrumented: World, number: int) -> None:
-    assert not owed(flaws(case(number), instrumented.run)), case(number).line()
+def test_no_random_program_fails_between_atomic_operations(instrumented: World, number: int) -> None:
+    # Bare there are no atomic operations of the hook's, which cost time here: rates say nothing.
+    found = [flaw for flaw in flaws(case(number), instrumented.run) if flaw.kind in ("died", "error", "memory")]
+    assert not found, case(number).line()

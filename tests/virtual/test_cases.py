@@ -85,6 +85,15 @@ def test_a_library_that_goes_past_the_clock_is_refused_with_the_symbol(tmp_path:
         check_contacts(library)
 
 
+def test_what_was_simulated_before_changes_nothing(world: World) -> None:
+    clients = tuple(Client(program=programs.turns([20, 100], 2), percent=percent) for percent in (70, 30))
+    case = Case(clients=clients, settle_ms=20, measure_ms=100)
+    first = world.run(case).figures["hash"]
+    many = tuple(Client(program=programs.burn(1000), percent=2) for _ in range(40))
+    world.run(Case(clients=many, settle_ms=0, measure_ms=2000, step_ms=10, intervals=True))
+    assert world.run(case).figures["hash"] == first
+
+
 @pytest.mark.parametrize("noise", [0, 1, 2])
 def test_a_seed_says_all_that_happens(world: World, noise: int) -> None:
     clients = tuple(Client(program=programs.turns([20, 100], 2), percent=percent) for percent in (70, 30))
@@ -114,7 +123,7 @@ def test_a_case_that_hangs_ends_after_its_budget_with_every_threads_place(tmp_pa
     source, library = tmp_path / "hangs.c", tmp_path / "hangs.so"
     source.write_text(
         "#include <time.h>\n#include <unistd.h>\n"
-        "int cuCtxSynchronize(void) { struct timespec t; clock_gettime(1, &t); for (;;); return (int)syscall(39); }\n"
+        "int cuCtxSynchronize(void) { struct timespec t; clock_gettime(1, &t); while (syscall(39) != 0) for (;;); }\n"
     )
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
     world = World(libraries, hook=library, budget_s=10)
