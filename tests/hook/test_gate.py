@@ -17,6 +17,12 @@ from simgpu.paces import Pace
 BACK_TO_BACK = 100
 
 
+def told_gpu_ns(manager: ScriptedManager) -> int:
+    """The GPU time that its clients have reported, while they held a grant and as they gave it back."""
+    usages, releases = manager.said(wire.Usage), manager.said(wire.Release)
+    return sum(usage.gpu_ns for usage in usages) + sum(release.gpu_ns for release in releases)
+
+
 def test_nothing_runs_after_the_release(stage: Stage, manager: ScriptedManager) -> None:
     client = stage.client().ready().start()
     client.tell("launch 500 2000")
@@ -152,8 +158,7 @@ def test_gpu_time_is_reported_as_it_was_executed(stage: Stage, manager: Scripted
     assert client.do("sync") == SUCCESS
     manager.revoke()
     manager.hears_release(number)
-    reported_ns = sum(usage.gpu_ns for usage in manager.said(wire.Usage))
-    reported_ns += sum(release.gpu_ns for release in manager.said(wire.Release))
+    reported_ns = told_gpu_ns(manager)
     executed_ns = sum(interval.end_ns - interval.begin_ns for interval in stage.executed())
     assert executed_ns == 300 * MS
     assert reported_ns == pytest.approx(executed_ns, rel=0.05)
@@ -172,8 +177,7 @@ def test_gpu_time_is_reported_where_launches_take_long(programs: Path) -> None:
         assert client.answer() == [SUCCESS]
         manager.revoke()
         manager.hears_release(number)
-        reported_ns = sum(usage.gpu_ns for usage in manager.said(wire.Usage))
-        reported_ns += sum(release.gpu_ns for release in manager.said(wire.Release))
+        reported_ns = told_gpu_ns(manager)
         executed_ns = sum(interval.end_ns - interval.begin_ns for interval in stage.executed())
         assert executed_ns == 60 * 5 * MS
         assert reported_ns > 0.9 * executed_ns
@@ -189,8 +193,7 @@ def test_gpu_time_of_short_bursts_is_reported_in_the_mean(stage: Stage, manager:
     assert client.answer() == [SUCCESS]
     manager.revoke()
     manager.hears_release(number)
-    reported_ns = sum(usage.gpu_ns for usage in manager.said(wire.Usage))
-    reported_ns += sum(release.gpu_ns for release in manager.said(wire.Release))
+    reported_ns = told_gpu_ns(manager)
     assert reported_ns == pytest.approx(200 * MS, rel=0.1)
 
 

@@ -4,11 +4,9 @@ Each case that fails is printed as one line, which ``--replay`` takes.
 """
 
 import json
-import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -21,7 +19,8 @@ from random_case import random_case
 from rich.console import Console
 from rich.progress import track
 from shrink import shrink
-from world import DRIVER, HOOK, World, build_libraries, reason_not_to
+from world import HOOK, reason_not_to
+from worlds import Worlds
 
 from edgeshare.errors import EdgeshareError, Unavailable
 
@@ -38,21 +37,6 @@ def owed(found: Iterable[Flaw]) -> list[Flaw]:
     """Without what is not promised yet: a part to programs that think, and that no more GPU time is told of short
     kernels and of several threads than what was executed."""
     return [flaw for flaw in found if flaw.kind != MORE_GPU_TIME and not (flaw.thinks and flaw.kind == "beside")]
-
-
-def explored(worlds: list[World], cases: Iterable[Case]) -> Iterator[tuple[Case, list[Flaw]]]:
-    """Each case with its flaws, in order, as many at a time as there are worlds."""
-    free = list(worlds)
-
-    def one(case: Case) -> tuple[Case, list[Flaw]]:
-        world = free.pop()
-        try:
-            return case, flaws(case, world.run)
-        finally:
-            free.append(world)
-
-    with ThreadPoolExecutor(len(worlds)) as pool:
-        yield from pool.map(one, cases)
 
 
 @click.command()
@@ -77,27 +61,31 @@ def main(first: int, count: int, replay: str | None, known: bool, smaller: bool,
     console = Console(stderr=True)
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        libraries = build_libraries(Path(folder))
-        worlds = [World(libraries, hook.resolve(), DRIVER) for _ in range(min(len(cases), os.cpu_count() or 1))]
-        results = track(explored(worlds, cases), total=len(cases), console=console, disable=not console.is_terminal)
-        for case, found in results:
+        worlds = Worlds(Path(folder), hook.resolve())
+        results = worlds.map(lambda world, case: flaws(case, world.run), cases)
+        shown = track(results, total=len(cases), console=console, disable=not console.is_terminal)
+        for case, found in zip(cases, shown, strict=True):
             failed += bool(owed(found))
             if as_json:
                 click.echo(json.dumps({"flaws": [vars(flaw) for flaw in found], "case": json.loads(case.line())}))
             elif owed(found):
-                told = shrunk(case, owed(found), worlds[0]) if smaller else case
+                told = shrunk(case, owed(found), worlds) if smaller else case
                 click.echo(f"{'; '.join(flaw.what for flaw in owed(found))}\n--replay '{told.line()}'")
-        for world in worlds:
-            world.close()
+        worlds.close()
     console.print(f"{len(cases)} cases, {failed} with flaws")
     if failed:
         sys.exit(1)
 
 
-def shrunk(case: Case, found: list[Flaw], world: World) -> Case:
+def shrunk(case: Case, found: list[Flaw], worlds: Worlds) -> Case:
     """A smaller case that has a flaw of the same kind."""
     kinds = {flaw.kind for flaw in found}
-    return shrink(case, lambda candidate: any(flaw.kind in kinds for flaw in owed(flaws(candidate, world.run))))
+
+    def fails(candidate: Case) -> bool:
+        (again,) = worlds.map(lambda world, of: owed(flaws(of, world.run)), [candidate])
+        return any(flaw.kind in kinds for flaw in again)
+
+    return shrink(case, fails)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-import programs
+import step_programs
 from case import Case, Client, Program, Step, Thread
 from grid import ROWS as SHARES
 from grid import WINDOW_S, virtual
@@ -14,6 +14,7 @@ from report import Report
 from bench.figures import hand_overs_ns, longest_gap_ns, percentile
 from bench.measurement import SCHEDULINGS
 from bench.usage import WORKS, Work
+from edgeshare.cli.demo_plan import Interval
 from sharemgr.node.policy import Settings
 from simgpu.paces import PACES as MACHINES
 
@@ -50,7 +51,7 @@ def work_program(work: Work) -> Program:
         weighed = [
             (float(us), int(weight or 1)) for us, _, weight in (p.partition(":") for p in work.kernels.split(","))
         ]
-        return programs.mixed(*weighed)
+        return step_programs.mixed(*weighed)
     count = int(options["--sync-every"])
     if "--graph" in options:
         begin = [Step(kind="capture", stream=1, count=int(options["--graph"]))]
@@ -58,7 +59,7 @@ def work_program(work: Work) -> Program:
     else:
         begin, steps = [], [Step(kind="launch", count=count), Step(kind="wait_stream")]
     steps.append(Step(kind="think", amount=round(float(options["--think-us"]) * 1000)))
-    kernels = programs.kernels(float(work.kernels))
+    kernels = step_programs.kernels(float(work.kernels))
     return Program(kernels=kernels, threads=(Thread(steps=(*begin, *steps, Step(kind="round")), again=len(begin)),))
 
 
@@ -72,7 +73,7 @@ def _gpu_time_error(run: Run, row: str, seed: int) -> float:
     work, beside, pace = GPU_TIMES[row]
     clients = [Client(program=work_program(work), percent=50)]
     if beside != "nobody":
-        clients.append(Client(program=programs.burn(1000), percent=50))
+        clients.append(Client(program=step_programs.burn(1000), percent=50))
     scheduling = beside if beside != "nobody" else "fifo"
     # In all less than a window: what is told is of all that was executed.
     case = Case(clients=tuple(clients), seed=seed, pace=pace, scheduling=scheduling, measure_ms=8000)
@@ -85,12 +86,12 @@ LIMITED: Mapping[str, tuple[int, Program, str]] = {
         PACES,
         LIMITS,
         [
-            *((f"kernels of {us} us", programs.burn(us)) for us in LENGTHS_US),
-            *((f"kernels of {us} us, each waited for", programs.wait_each(us)) for us in (1000, 10_000)),
-            ("graphs of 20 kernels of 100 us", programs.graphs(100, 20)),
-            ("95 % of 20 us, 5 % of 5 ms", programs.mixed((20, 95), (5000, 5))),
-            ("four streams of four threads", programs.streams(1000, 4, 4)),
-            ("two threads in turn", programs.turns([100] * 8, 2)),
+            *((f"kernels of {us} us", step_programs.burn(us)) for us in LENGTHS_US),
+            *((f"kernels of {us} us, each waited for", step_programs.wait_each(us)) for us in (1000, 10_000)),
+            ("graphs of 20 kernels of 100 us", step_programs.graphs(100, 20)),
+            ("95 % of 20 us, 5 % of 5 ms", step_programs.mixed((20, 95), (5000, 5))),
+            ("four streams of four threads", step_programs.streams(1000, 4, 4)),
+            ("two threads in turn", step_programs.turns([100] * 8, 2)),
         ],
     )
 }
@@ -111,7 +112,7 @@ PAIRS = {
 
 def _pair(run: Run, row: str, seed: int, percents: tuple[int, ...] = (50, 50)) -> Report:
     us, scheduling, pace = PAIRS[row]
-    clients = tuple(Client(program=programs.burn(us), percent=percent) for percent in percents)
+    clients = tuple(Client(program=step_programs.burn(us), percent=percent) for percent in percents)
     return run(Case(clients=clients, seed=seed, pace=pace, scheduling=scheduling, intervals=True))
 
 
@@ -137,8 +138,8 @@ def _wait_of_bound(run: Run, row: str, seed: int) -> float:
     )
 
 
-def _judged(report: Report) -> tuple[tuple[object, ...], int, int]:
-    return report.intervals, int(report.steps[0]["now_ns"]), int(report.steps[-1]["now_ns"])  # type: ignore[return-value]
+def _judged(report: Report) -> tuple[tuple[Interval, ...], int, int]:
+    return report.intervals, int(report.steps[0]["now_ns"]), int(report.steps[-1]["now_ns"])
 
 
 FIGURES = {

@@ -2,7 +2,7 @@
 
 from itertools import product
 
-import programs
+import step_programs
 from case import Case as VirtualCase
 from case import Client, Program
 from paces import PACES
@@ -24,12 +24,12 @@ def _program(case: Case, kernel: str) -> Program:
     options = dict(zip(case.arguments[::2], case.arguments[1::2], strict=True))
     if ":" in kernel:
         weighed = (part.split(":") for part in kernel.split(","))
-        return programs.mixed(*((float(us), int(weight)) for us, weight in weighed))
+        return step_programs.mixed(*((float(us), int(weight)) for us, weight in weighed))
     if "--graph" in options:
-        return programs.graphs(float(kernel), int(options["--graph"]))
+        return step_programs.graphs(float(kernel), int(options["--graph"]))
     if "--mode" in options:
-        return programs.wait_each(float(kernel), float(options.get("--think-us", 0)))
-    return programs.burn(float(kernel), blocks=int(options.get("--grid", 1)))
+        return step_programs.wait_each(float(kernel), float(options.get("--think-us", 0)))
+    return step_programs.burn(float(kernel), blocks=int(options.get("--grid", 1)))
 
 
 def virtual(case: Case, scheduling: str, pace: str, seed: int) -> VirtualCase:

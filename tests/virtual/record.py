@@ -1,10 +1,8 @@
 """``python tests/virtual/record.py``: records every figure, and which random cases fall short, for the ratchet."""
 
-import os
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,7 +17,7 @@ from random_case import random_case
 from ratchet import record, record_shortfalls
 from rich.console import Console
 from rich.progress import track
-from world import World, build_libraries
+from worlds import Worlds
 
 CASES = 600
 """Random cases of `make test`."""
@@ -28,40 +26,18 @@ MARGIN = 0.03
 """A case that is so close to falling short may do so where memory lies elsewhere: functions are told apart by
 address."""
 
-T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Worlds:
-    """As many as there are processors."""
-
-    def __init__(self, folder: Path) -> None:
-        libraries = build_libraries(folder)
-        self._free = [World(libraries) for _ in range(os.cpu_count() or 1)]
-
-    def map(self, what: str, one: Callable[[World, T], R], all_of: Sequence[T]) -> list[R]:
-        """In order, with the progress."""
-
-        def in_world(of: T) -> R:
-            world = self._free.pop()
-            try:
-                return one(world, of)
-            finally:
-                self._free.append(world)
-
-        with ThreadPoolExecutor(len(self._free)) as pool:
-            console = Console(stderr=True)
-            results = pool.map(in_world, all_of)
-            return list(track(results, what, len(all_of), console=console, disable=not console.is_terminal))
-
-    def close(self) -> None:
-        for world in self._free:
-            world.close()
+def shown(results: Iterator[R], what: str, count: int) -> list[R]:
+    """All of them, with the progress."""
+    console = Console(stderr=True)
+    return list(track(results, what, count, console=console, disable=not console.is_terminal))
 
 
 def record_figures(worlds: Worlds) -> None:
     rows = [(name, row) for name, figure in FIGURES.items() for row in figure.rows]
-    found = worlds.map("figures", lambda world, of: worst(world.run, *of), rows)
+    found = shown(worlds.map(lambda world, of: worst(world.run, *of), rows), "figures", len(rows))
     recorded: dict[str, dict[str, float]] = {name: {} for name in FIGURES}
     for (name, row), value in zip(rows, found, strict=True):
         recorded[name][row] = value
@@ -72,7 +48,8 @@ def record_figures(worlds: Worlds) -> None:
 
 def record_cases(worlds: Worlds) -> None:
     numbers = range(CASES)
-    found = worlds.map("cases", lambda world, n: owed(flaws(random_case(n), world.run, MARGIN)), numbers)
+    each = worlds.map(lambda world, number: owed(flaws(random_case(number), world.run, MARGIN)), numbers)
+    found = shown(each, "cases", CASES)
     record_shortfalls({number: {flaw.kind for flaw in of_one} for number, of_one in zip(numbers, found, strict=True)})
 
 

@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import programs
 import pytest
+import step_programs
 from case import Case, Client, read_case
 from contacts import ANSWERED, HARMLESS, check_contacts, imports
 from report import DiedError
@@ -14,7 +14,7 @@ from world import DRIVER, HOOK, World
 
 from edgeshare.errors import InvalidRequest
 
-CASE = Case(clients=(Client(program=programs.burn(1000, wait_every=4), percent=50),), settle_ms=10, measure_ms=50)
+CASE = Case(clients=(Client(program=step_programs.burn(1000, wait_every=4), percent=50),), settle_ms=10, measure_ms=50)
 EXPLORE = Path(__file__).with_name("explore.py")
 
 
@@ -86,17 +86,17 @@ def test_a_library_that_goes_past_the_clock_is_refused_with_the_symbol(tmp_path:
 
 
 def test_what_was_simulated_before_changes_nothing(world: World) -> None:
-    clients = tuple(Client(program=programs.turns([20, 100], 2), percent=percent) for percent in (70, 30))
+    clients = tuple(Client(program=step_programs.turns([20, 100], 2), percent=percent) for percent in (70, 30))
     case = Case(clients=clients, settle_ms=20, measure_ms=100)
     first = world.run(case).figures["hash"]
-    many = tuple(Client(program=programs.burn(1000), percent=2) for _ in range(40))
+    many = tuple(Client(program=step_programs.burn(1000), percent=2) for _ in range(40))
     world.run(Case(clients=many, settle_ms=0, measure_ms=2000, step_ms=10, intervals=True))
     assert world.run(case).figures["hash"] == first
 
 
 @pytest.mark.parametrize("noise", [0, 1, 2])
 def test_a_seed_says_all_that_happens(world: World, noise: int) -> None:
-    clients = tuple(Client(program=programs.turns([20, 100], 2), percent=percent) for percent in (70, 30))
+    clients = tuple(Client(program=step_programs.turns([20, 100], 2), percent=percent) for percent in (70, 30))
     cases = [Case(clients=clients, seed=s, noise=noise, settle_ms=20, measure_ms=100) for s in range(1, 9)]
     first, second = ([world.run(case).figures["hash"] for case in cases] for _ in range(2))
     assert first == second
@@ -104,7 +104,7 @@ def test_a_seed_says_all_that_happens(world: World, noise: int) -> None:
 
 
 def test_shrinking_finds_the_step_that_matters() -> None:
-    client = Client(program=programs.turns([20, 100, 400], 3), percent=50)
+    client = Client(program=step_programs.turns([20, 100, 400], 3), percent=50)
     case = CASE.model_copy(update={"clients": (client, client), "noise": 2, "pace": "jetson"})
 
     def fails(candidate: Case) -> bool:

@@ -2,8 +2,8 @@
 
 from itertools import pairwise
 
-import programs
 import pytest
+import step_programs
 from case import Case, Client, Program
 from report import Report
 from world import World
@@ -21,7 +21,7 @@ def bare(world: World, scheduling: str, first: Program, second: Program) -> Repo
 
 
 def test_fifo_shares_by_what_is_queued(world: World) -> None:
-    report = bare(world, "fifo", programs.wait_each(1000), programs.wait_each(4000))
+    report = bare(world, "fifo", step_programs.wait_each(1000), step_programs.wait_each(4000))
     # Each has its next one queued while the other's runs: they take turns, kernel by kernel.
     assert all(before.name != after.name for before, after in pairwise(report.intervals))
     assert {(each.name, each.end_ns - each.begin_ns) for each in report.intervals} == {
@@ -33,7 +33,7 @@ def test_fifo_shares_by_what_is_queued(world: World) -> None:
 
 
 def test_timeslice_shares_equally_whatever_the_kernels(world: World) -> None:
-    report = bare(world, "timeslice", programs.burn(100), programs.burn(50_000))
+    report = bare(world, "timeslice", step_programs.burn(100), step_programs.burn(50_000))
     assert report.share_percent("c0") == pytest.approx(50, abs=0.5)
     assert max(each.end_ns - each.begin_ns for each in report.intervals) == TURN_NS
     assert report.used_percent > 99.9

@@ -3,8 +3,8 @@ again."""
 
 from collections.abc import Iterator
 
-import programs
 import pytest
+import step_programs
 from case import Case, Client, Fault
 from report import Report
 from world import World
@@ -29,7 +29,7 @@ after it gave its slice back shows as kernels of 1 ms within the other's turn.""
 
 def pair(settle_ms: int, measure_ms: int, *faults: Fault) -> Case:
     """Two clients that always have work."""
-    client = Client(program=programs.burn(1000, wait_every=4), percent=50)
+    client = Client(program=step_programs.burn(1000, wait_every=4), percent=50)
     return Case(
         clients=(client, client), settle_ms=settle_ms, measure_ms=measure_ms, step_ms=10, intervals=True, faults=faults
     )
@@ -58,6 +58,17 @@ def turns_of(report: Report, name: str) -> list[int]:
     return [turn.end_ns - turn.begin_ns for turn in turns if turn.name == name and turn.begin_ns >= from_ns]
 
 
+def assert_right_again(report: Report, point: int, short_turns: int) -> None:
+    """Both have their shares, all of the GPU is used, and each has at most so many turns that are no slice."""
+    told = (point, report.case.line())
+    assert abs(report.share_percent("c0") - 50) < 4, told
+    assert report.used_percent > 98, told
+    for name in NAMES:
+        turns = turns_of(report, name)
+        assert turns, told
+        assert sum(turn <= SHORTEST_TURN_NS for turn in turns) <= short_turns, told
+
+
 @every_point
 def test_what_a_killed_client_had_goes_to_the_other(world: World, offset: int, stride: int) -> None:
     for point in range(1 + offset, points(world, "c0"), stride):
@@ -72,11 +83,8 @@ def test_a_stopped_client_loses_its_slice_and_launches_nothing_on_it_afterwards(
 ) -> None:
     for point in range(1 + offset, points(world, "c0"), stride):
         report = world.run(pair(600, 200, Fault(action="stop", process="c0", at_point=point, for_ms=150)))
-        assert abs(report.share_percent("c0") - 50) < 4, (point, report.case.line())
-        assert report.used_percent > 98, (point, report.case.line())
         # One launch may have passed the gate when it was stopped, goes on its way to the driver, and parts a turn.
-        for name in NAMES:
-            assert sum(turn < SHORTEST_TURN_NS for turn in turns_of(report, name)) <= 1, (point, report.case.line())
+        assert_right_again(report, point, short_turns=1)
 
 
 @every_point
@@ -85,10 +93,7 @@ def test_shares_are_right_again_after_a_manager_was_killed_and_came_back(
 ) -> None:
     for point in range(1 + offset, points(world, "manager"), stride):
         report = world.run(pair(300, 200, Fault(action="kill", process="manager", at_point=point, for_ms=20)))
-        assert abs(report.share_percent("c0") - 50) < 4, (point, report.case.line())
-        assert report.used_percent > 98, (point, report.case.line())
-        for name in NAMES:
-            assert min(turns_of(report, name)) > SHORTEST_TURN_NS, (point, report.case.line())
+        assert_right_again(report, point, short_turns=0)
 
 
 @every_point

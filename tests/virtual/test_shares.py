@@ -1,8 +1,8 @@
 """Who gets what, and what status tells of it, to a point: three programs, one of which comes late, dies, stops or
 pauses; a limit; a manager that was away. In real time tests/node/test_shares.py judges the order alone."""
 
-import programs
 import pytest
+import step_programs
 from case import Case, Client, Fault, Program, Step, Thread
 from report import Report
 from world import World
@@ -13,7 +13,7 @@ from edgeshare.units import NS_PER_MS, NS_PER_US
 from sharemgr.node.config import Config
 from sharemgr.node.policy import Settings
 
-BUSY = programs.burn(1000)
+BUSY = step_programs.burn(1000)
 THREE = tuple(Client(program=BUSY, percent=percent) for percent in (50, 30, 20))
 RULE = Settings()
 LIMIT_POINTS = 1
@@ -55,7 +55,7 @@ def test_each_gets_its_request(world: World) -> None:
 def test_a_limit_is_reached_and_not_passed_when_nobody_else_wants_the_gpu(
     world: World, percent: int, limit: int, length_us: int
 ) -> None:
-    client = Client(program=programs.burn(length_us), percent=percent, limit=limit)
+    client = Client(program=step_programs.burn(length_us), percent=percent, limit=limit)
     report = world.run(Case(clients=(client,), measure_ms=4000))
     assert report.busy_percent("c0") == pytest.approx(limit, abs=LIMIT_POINTS)
 
@@ -87,7 +87,7 @@ def test_one_that_comes_late_has_its_share_at_once(world: World) -> None:
 
 def test_shares_are_right_while_one_pauses_and_when_it_is_back(world: World) -> None:
     steps = (Step(kind="launch", count=1000), Step(kind="wait"), Step(kind="think", amount=3_000_000_000))
-    pausing = Program(kernels=programs.kernels(1000), threads=(Thread(steps=(*steps, Step(kind="round"))),))
+    pausing = Program(kernels=step_programs.kernels(1000), threads=(Thread(steps=(*steps, Step(kind="round"))),))
     clients = (THREE[0].model_copy(update={"program": pausing}), *THREE[1:])
     # A thousand kernels of 1 ms are done after 2 s, and three more pass until the next thousand.
     for settle_ms, due in ((500, [50, 30, 20]), (3000, [0, 60, 40]), (5500, [50, 30, 20])):
@@ -99,7 +99,7 @@ def test_shares_are_right_while_one_pauses_and_when_it_is_back(world: World) -> 
 def test_shares_are_back_with_a_manager_that_was_away_for_longer_than_its_grace(world: World, length_us: int) -> None:
     grace_ms = 1000 * Config().grace_s
     away = Fault(action="kill", process="manager", at_ms=1000, for_ms=grace_ms + UNSHARED_MS)
-    clients = tuple(Client(program=programs.burn(length_us), percent=percent) for percent in (70, 30))
+    clients = tuple(Client(program=step_programs.burn(length_us), percent=percent) for percent in (70, 30))
     settle_ms = int(away.at_ms + away.for_ms) + BACK_MS
     report = world.run(Case(clients=clients, settle_ms=settle_ms, measure_ms=4000, faults=(away,)))
     before = sum(report.steps[0]["executed_ns"].values()) / NS_PER_MS
