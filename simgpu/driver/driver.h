@@ -158,6 +158,8 @@ static inline const struct simgpu_pace *pace_now(void) { return &driver.machine.
 CUresult queue_push(struct CUstream_st *stream, uint32_t kind, uint64_t duration_ns, uint64_t *number);
 /* Waits until the context has completed so many entries. */
 CUresult queue_wait(struct CUctx_st *context, uint64_t completed, bool blocking);
+/* Whether the GPU is another context's now, or is being switched to this one. */
+bool queue_is_away(struct CUctx_st *context);
 /* Brings the simulation up to now and says whether the context has completed so many. */
 bool queue_done(struct CUctx_st *context, uint64_t completed);
 /* The error that the context is in, if any. */

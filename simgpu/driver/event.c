@@ -1,4 +1,6 @@
-/* Events: an event is done when its context has completed the entries that were before it in its stream. */
+/* Events: an event is done when its context has completed the entries that were before it in its stream. It is the GPU that
+ * writes down when, so one that is recorded into an empty stream while another context has the GPU waits for its turn:
+ * it is an entry of its own. */
 #include "driver/event.h"
 
 #include "driver/graph.h"
@@ -108,6 +110,11 @@ static CUresult do_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsi
     if (stream->capture)
         return capture_record(stream, hEvent);
     pace_spend(pace_now()->event_record_ns);
+    if (load_u64(&stream->context->shared->completed) >= stream_after(stream) && queue_is_away(stream->context)) {
+        result = queue_push(stream, SIMGPU_MARK, 0, NULL);
+        if (result != CUDA_SUCCESS)
+            return result;
+    }
     pthread_mutex_lock(&stream->context->lock);
     hEvent->capture = NULL;
     hEvent->after = stream_after(stream);

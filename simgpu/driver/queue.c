@@ -49,6 +49,14 @@ static uint64_t look(struct CUctx_st *context, uint64_t completed, bool *others)
     return end_ns;
 }
 
+bool queue_is_away(struct CUctx_st *context) {
+    struct simgpu_gpu *gpu = gpu_of(context);
+    machine_advance_and_lock(&driver.machine, context->gpu);
+    bool away = engine_is_away(gpu, context->index);
+    gpu_unlock(gpu);
+    return away;
+}
+
 bool queue_done(struct CUctx_st *context, uint64_t completed) {
     if (load_u64(&context->shared->completed) >= completed)
         return true;

@@ -186,8 +186,10 @@ static void run_head(struct simgpu_gpu *gpu, struct simgpu_process *processes, u
         step.completed++;
         step.completed_ns += head->duration_ns;
         step.head_done_ns = 0;
-        step.entries++;
-        log_interval(&step, gpu, processes, true);
+        if (head->kind != SIMGPU_MARK) {
+            step.entries++;
+            log_interval(&step, gpu, processes, true);
+        }
         step.segment_begin_ns = stop_ns;
         /* In fifo another context's entry may have been queued earlier than the next one here. */
         if (scheduling == SIMGPU_FIFO) {
@@ -249,6 +251,10 @@ bool engine_others_queued(const struct simgpu_gpu *gpu, uint32_t index) {
             return true;
     }
     return false;
+}
+
+bool engine_is_away(const struct simgpu_gpu *gpu, uint32_t index) {
+    return gpu->loaded && (gpu->loaded != gpu->contexts[index].id || gpu->time_ns < gpu->switched_ns);
 }
 
 void engine_condemn(struct simgpu_gpu *gpu, uint32_t index) {

@@ -20,7 +20,7 @@ enum simgpu_limits {
 enum simgpu_scheduling { SIMGPU_FIFO = 0, SIMGPU_TIMESLICE = 1 };
 enum simgpu_process_state { SIMGPU_PROCESS_FREE = 0, SIMGPU_PROCESS_LIVE = 1, SIMGPU_PROCESS_DEAD = 2 };
 enum simgpu_context_state { SIMGPU_CONTEXT_FREE = 0, SIMGPU_CONTEXT_LIVE = 1, SIMGPU_CONTEXT_DYING = 2 };
-enum simgpu_kind { SIMGPU_KERNEL = 1, SIMGPU_COPY = 2, SIMGPU_SET = 3, SIMGPU_HOST = 4 };
+enum simgpu_kind { SIMGPU_KERNEL = 1, SIMGPU_COPY = 2, SIMGPU_SET = 3, SIMGPU_HOST = 4, SIMGPU_MARK = 5 };
 enum simgpu_export_kind { SIMGPU_EXPORT_NONE = 0, SIMGPU_EXPORT_MEMORY = 1, SIMGPU_EXPORT_EVENT = 2 };
 enum simgpu_fault_kind { SIMGPU_FAULT_XID = 1, SIMGPU_FAULT_ECC_SINGLE = 2, SIMGPU_FAULT_ECC_DOUBLE = 3 };
 enum simgpu_mig_mode { SIMGPU_MIG_NEVER = 0, SIMGPU_MIG_OFF = 1, SIMGPU_MIG_ON = 2 };

@@ -38,6 +38,23 @@ result([time.monotonic_ns() - before, ready, cu.cuStreamQuery(stream)])
     assert all(first.end_ns == second.begin_ns for first, second in pairwise(log))
 
 
+def test_an_event_of_a_context_that_has_not_the_gpu_waits_for_its_turn(simulated: Simulated) -> None:
+    script = """
+cu.start()
+function = cu.function()
+end = cu.event()
+cu.launch(function, 50_000_000)
+cu.ok("cuEventRecord", end, None)
+cu.out("cuCtxCreate_v2", ctypes.c_void_p, 0, 0)
+own = cu.event()
+cu.ok("cuEventRecord", own, None)
+cu.ok("cuEventSynchronize", own)
+result(cu.cuEventQuery(end))
+"""
+    assert simulated.python(script).result() == 0
+    assert [each.kind for each in simulated.log()] == ["kernel"]
+
+
 def test_events_give_the_time_of_the_work_between_them(simulated: Simulated) -> None:
     script = f"""
 cu.start()

@@ -260,6 +260,25 @@ static void a_gpu_that_idled_still_holds_the_context_that_ran_last(void) {
     free(bench);
 }
 
+static void a_mark_is_reached_in_its_contexts_turn_and_is_no_work(void) {
+    struct bench *bench = make_paced(SIMGPU_FIFO, 2, SWITCH_NS);
+    uint64_t free_ns = START + ENGINE_LAUNCH_LATENCY_NS + 3 * MS;
+    REQUIRE(!engine_is_away(&bench->gpu, 0) && !engine_is_away(&bench->gpu, 1));
+    push(bench, 0, START, 3 * MS);
+    uint64_t mark = push_kind(bench, 1, START + 1 * MS, 0, SIMGPU_MARK);
+    push(bench, 1, START + 1 * MS, 1 * MS);
+    advance(bench, START + 1 * MS);
+    REQUIRE(!engine_is_away(&bench->gpu, 0) && engine_is_away(&bench->gpu, 1));
+    advance(bench, free_ns + SWITCH_NS / 2);
+    REQUIRE(engine_is_away(&bench->gpu, 0) && engine_is_away(&bench->gpu, 1));
+    advance(bench, START + 10 * MS);
+    REQUIRE(engine_is_away(&bench->gpu, 0) && !engine_is_away(&bench->gpu, 1));
+    REQUIRE(ended_ns(bench, 1, mark) == free_ns + SWITCH_NS);
+    REQUIRE(ended_ns(bench, 1, mark + 1) == free_ns + SWITCH_NS + 1 * MS);
+    REQUIRE(bench->gpu.log_count == 2 && bench->processes[1].entries[0] == 1);
+    free(bench);
+}
+
 static void another_context_in_the_same_place_is_switched_to(void) {
     struct bench *bench = make_paced(SIMGPU_FIFO, 1, SWITCH_NS);
     push(bench, 0, START, 1 * MS);
@@ -525,6 +544,7 @@ static const struct {
     TEST(a_turn_in_timeslice_is_whole_beside_the_switch),
     TEST(a_context_alone_never_pays_for_a_switch),
     TEST(a_gpu_that_idled_still_holds_the_context_that_ran_last),
+    TEST(a_mark_is_reached_in_its_contexts_turn_and_is_no_work),
     TEST(another_context_in_the_same_place_is_switched_to),
     TEST(who_dies_while_it_is_switched_to_ran_nothing),
     TEST(it_makes_no_difference_when_somebody_looks),
