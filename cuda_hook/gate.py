@@ -119,6 +119,11 @@ class GatePages:
         ends_at_ns: int = self._hint.ends_at_ns
         return ends_at_ns
 
+    def hinted_hand_over_ns(self) -> int:
+        """How long the device usually takes to come to the client; 0: it did not say. It may say anything."""
+        hand_over_ns: int = self._hint.hand_over_ns
+        return hand_over_ns
+
     def hinted_backlog_ns(self) -> int:
         """How much GPU time the client thinks it has queued; it may say anything."""
         backlog_ns: int = self._hint.backlog_ns

@@ -110,7 +110,7 @@ struct es_hint_page {
     uint64_t backlog_ns;      /* GPU time that the client thinks it has queued */
     uint64_t launches;        /* submissions so far */
     uint32_t waiting_threads; /* threads at the closed gate */
-    uint32_t reserved;
+    uint32_t hand_over_ns;    /* usually from when the device falls free to the begin of this client's work; 0: unknown */
     uint64_t ends_at_ns;      /* CLOCK_MONOTONIC: when what is queued is done, as far as the client can tell; 0: unknown */
     /* A RELEASE that is not sent, since the manager looks here in time (looks_at_ns); its number is written last. */
     struct es_release left;

@@ -45,12 +45,13 @@ bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, boo
 {
     const bool idle = es_batches_drained();
     const uint32_t number = es_mode_now() == ES_JOINED ? es_gate_number(es_gate_load(es_gate.page)) : 0;
-    bool timed = false;
+    const bool begin = number != es_gate.begun;
+    bool timed = idle && (unknown || es_gate.burst_ns >= ES_LONG_BURST_NS);
 
     /* At the begin of a grant the device may still run what others queued: too much for the time of a short burst. */
-    if (idle && number == es_gate.begun)
-        timed = es_gate.bursts++ % ES_TIMED_BURSTS == 0;
-    timed = idle && (timed || unknown || es_gate.burst_ns >= ES_LONG_BURST_NS);
+    slot->batch.brief = idle && begin && !timed;
+    if (idle && !timed)
+        timed = (begin ? es_gate.begins++ : es_gate.bursts++) % ES_TIMED_BURSTS == 0;
     es_gate.begun = number;
     es_gate.idle_since_ns = 0;
     slot->batch.behind_ns = behind_ns(now_ns);
@@ -58,6 +59,7 @@ bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, boo
     slot->batch.drawn_ns = drawn_ns;
     slot->batch.opened_ns = now_ns;
     slot->batch.unsure_ns = 0;
+    slot->batch.awaited_ns = 0;
     slot->batch.key = 0;
     slot->batch.shared = false;
     slot->batch.alone = false;
@@ -68,20 +70,53 @@ bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, boo
     return timed;
 }
 
-void es_batch_started(struct es_slot *slot)
+/* Whether the device has come to the start of the thread's batch. Between that and the launch it then runs nothing. */
+static bool start_is_over(const struct es_slot *slot)
 {
-    uint64_t passed_ns;
+    const int context = slot->batch.start_context;
+    struct es_quiet quiet;
+    bool held, over;
 
     es_lock_take(&es_gate.lock);
-    if (slot->batch.started_ns != 0) {
-        passed_ns = es_now_ns() - slot->batch.started_ns;
-        /* A thread that took longer than usual was put aside, perhaps after it had launched. */
-        if (!es_costs_call(&es_gate.costs, slot->batch.key, passed_ns, es_key_is_copy(slot->batch.key)))
-            slot->batch.unsure_ns = passed_ns;
-        if (passed_ns > slot->batch.behind_ns)
-            slot->batch.behind_ns = passed_ns;
-    }
+    held = slot->batch.start != NULL && es_context_hold(context);
+    es_lock_give(&es_gate.lock);
+    if (!held)
+        return true;
+    quiet = es_quiet_begin();
+    over = ES_DRIVER(cuEventQuery)(slot->batch.start) != CUDA_ERROR_NOT_READY;
+    es_quiet_end(quiet);
+    es_lock_take(&es_gate.lock);
+    es_context_drop(context);
+    es_lock_give(&es_gate.lock);
+    return over;
+}
+
+void es_batch_started(struct es_slot *slot)
+{
+    const uint64_t now_ns = es_now_ns(), passed_ns = now_ns - slot->batch.started_ns;
+    const bool over = start_is_over(slot);
+
+    es_lock_take(&es_gate.lock);
     slot->batch.started_ns = 0;
+    if (!over) {
+        /* Others run, or the device changes from their context to this one: the launch is right behind the start. */
+        slot->batch.behind_ns = 0;
+        slot->batch.awaited_ns = now_ns + es_gate_before_ns(now_ns);
+        es_lock_give(&es_gate.lock);
+        return;
+    }
+    if (slot->batch.brief) {
+        es_marker_give(slot->batch.start_context, slot->batch.start);
+        slot->batch.start = NULL;
+        slot->batch.fresh = true;
+        es_lock_give(&es_gate.lock);
+        return;
+    }
+    /* A thread that took longer than usual was put aside, perhaps after it had launched. */
+    if (!es_costs_call(&es_gate.costs, slot->batch.key, passed_ns, es_key_is_copy(slot->batch.key)))
+        slot->batch.unsure_ns = passed_ns;
+    if (passed_ns > slot->batch.behind_ns)
+        slot->batch.behind_ns = passed_ns;
     es_lock_give(&es_gate.lock);
 }
 
@@ -159,6 +194,7 @@ void es_batch_close(struct es_slot *slot, bool foreign)
             .unsure_ns = open.unsure_ns,
             .fresh = open.fresh,
         },
+        .awaited_ns = open.awaited_ns,
         .amid = open.amid,
         .key = open.shared || (open.streams & (open.streams - 1)) != 0 ? 0 : open.key,
         .launches = launches,
@@ -177,6 +213,7 @@ void es_batch_close(struct es_slot *slot, bool foreign)
         es_closed_push(batch);
         /* The first stands for the batch; it has ended when the others have too. */
         batch.start = NULL;
+        batch.awaited_ns = 0;
         batch.work.cost_ns = 0;
     }
     if (batch.end == NULL)

@@ -38,6 +38,18 @@ static bool ended(const struct es_closed *batch, uint64_t now_ns)
     return ES_DRIVER(cuEventQuery)(batch->end) != CUDA_ERROR_NOT_READY;
 }
 
+/* With the lock held: takes in how long the device took to come to a batch that began `start_ns` before its end. When it fell
+ * free may have been foretold wrongly: no single time counts for more than twice the usual one. */
+static void learn_hand_over(const struct es_closed *batch, int64_t start_ns, uint64_t ended_ns)
+{
+    const uint64_t begun_ns = ended_ns - (uint64_t)start_ns, usual_ns = es_gate.hand_over_ns;
+    uint64_t ns = begun_ns > batch->awaited_ns ? begun_ns - batch->awaited_ns : 0;
+
+    if (usual_ns != 0 && ns > 2 * usual_ns)
+        ns = 2 * usual_ns;
+    es_gate.hand_over_ns = usual_ns == 0 ? ns : (uint64_t)((int64_t)usual_ns + ((int64_t)ns - (int64_t)usual_ns) / 8);
+}
+
 /* With the lock held: the head has ended. */
 static void account(const struct es_closed *batch, const struct es_spent *spent, uint64_t now_ns)
 {
@@ -120,6 +132,8 @@ void es_closed_collect(void)
             es_context_drop(head.context);
         if (over) {
             spent = es_spent_by(&head.work, &counted, start_ns, after_ns, now_ns);
+            if (head.awaited_ns != 0 && start_ns >= 0)
+                learn_hand_over(&head, start_ns, spent.ended_ns);
             account(&queue[first], &spent, now_ns);
             progress = true;
         }

@@ -15,6 +15,7 @@ struct es_closed {
     CUevent end;   /* NULL: no marker could be had, it ends by its estimate */
     int context, start_context;
     struct es_work work;
+    uint64_t awaited_ns; /* from then on it waited for the device to come to its context; 0: it did not */
     bool amid; /* opened while other work was queued, or about to be */
     uint64_t key; /* 0: of several functions, teaches nothing */
     uint64_t launches;

@@ -95,6 +95,7 @@ void es_gate_hint(uint64_t now_ns)
         __atomic_store_n(&es_gate.hint->ends_at_ns, now_ns + backlog_ns + (uint64_t)es_gate.end_error_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&es_gate.hint->launches, es_launches(), __ATOMIC_RELAXED);
     __atomic_store_n(&es_gate.hint->waiting_threads, es_gate.waiting, __ATOMIC_RELAXED);
+    __atomic_store_n(&es_gate.hint->hand_over_ns, (uint32_t)es_gate.hand_over_ns, __ATOMIC_RELAXED);
 }
 
 /* With the lock held: asks for a slice. */

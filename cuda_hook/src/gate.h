@@ -81,7 +81,9 @@ struct es_gate {
     uint32_t thoughts; /* how many such times were seen */
     uint32_t begun;    /* the grant under which a batch was opened last */
     uint64_t burst_ns; /* usual time from an idle device to a wait */
-    uint32_t bursts;
+    uint32_t bursts;   /* that were not the first of a grant, */
+    uint32_t begins;   /* and that were */
+    uint64_t hand_over_ns; /* usually from when the device falls free to the begin of this client's work; 0: unknown */
 };
 
 extern struct es_gate es_gate __attribute__((visibility("hidden")));

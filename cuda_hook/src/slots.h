@@ -27,10 +27,12 @@ struct es_batch_open {
     uint64_t started_ns; /* when that was done, until the launch has followed; 0: it has, or there is none */
     uint64_t behind_ns; /* how long from there the device still ran what others had queued, or waited for the launch */
     uint64_t unsure_ns; /* … of which it may have been running the launch for so long */
+    uint64_t awaited_ns; /* from then on it waited for nothing but the device to come to its context; 0: it did not */
     int start_context;
     bool shared;        /* launches of several keys */
     bool alone;         /* the one launch is being timed: nothing may join it */
     bool fresh;         /* the device was idle when it was opened, and no start was recorded */
+    bool brief;         /* … at the begin of a grant, and it is too short to be timed by a start that came too early */
     bool amid;          /* … it was not: other work was queued or about to be */
     bool last;          /* the launch that was just let go ends it */
 };
