@@ -137,6 +137,7 @@ class Arbiter:
         for client_id in list(contender.clients):
             self._take_out(contender, client_id, now_ns)
         self._slices.field.forget(contender)
+        self._slices.hand_overs.forget(contender)
         return self._slices.take()
 
     def join(self, allocation_id: str, client_id: int, now_ns: int) -> list[Command]:
@@ -231,6 +232,12 @@ class Arbiter:
         if contender is not None and client is not None and _is_current(contender, client, number):
             contender.report(client, gpu_ns, now_ns)
         return []
+
+    def hand_over(self, allocation_id: str, hand_over_ns: int) -> None:
+        """A client says how long it usually takes from the device's falling free to its own work's begin."""
+        contender = self._contenders.get(allocation_id)
+        if contender is not None:
+            self._slices.hand_overs.tell(contender, hand_over_ns)
 
     def tick(self, now_ns: int) -> list[Command]:
         """Does what is due. Being called early is harmless."""

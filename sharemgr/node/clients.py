@@ -271,6 +271,8 @@ class Client:
         if self._check_usage(number, release.gpu_ns, now_ns):
             self._first = 0
         terms = self._terms
+        if self.pages is not None:
+            terms.device.hand_over(terms.allocation_id, self.pages.hinted_hand_over_ns())
         terms.device.release(
             terms.allocation_id, self.client_id, number, release.gpu_ns, release.flags & 1 == 1, now_ns
         )

@@ -53,12 +53,15 @@ class Contender(Standing):
     __slots__ = (
         "asking_clients",
         "asks",
+        "before",
+        "charged_ns",
         "clients",
         "drained_ns",
         "exclusive",
         "gpu_ns",
         "granted_ns",
         "grants",
+        "handed_over",
         "held_from_ns",
         "id",
         "late_ns",
@@ -88,6 +91,9 @@ class Contender(Standing):
         self.number = 0  # of the last grant
         self.granted_ns = 0
         self.gpu_ns = 0  # reported since the grant
+        self.charged_ns = 0  # held time that it was charged for since the grant
+        self.handed_over = False  # before that grant the device was another's, …
+        self.before: Contender | None = None  # … which had not drained yet
         self.held_from_ns = 0  # what was held before is in the window already
         self.revoked_ns = 0
         self.lease_end_ns = 0

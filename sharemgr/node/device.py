@@ -100,6 +100,10 @@ class DeviceArbiter:
         now_ns = self._hear(now_ns)
         self._perform(self._arbiter.usage(allocation_id, client_id, number, gpu_ns, now_ns), now_ns)
 
+    def hand_over(self, allocation_id: str, hand_over_ns: int) -> None:
+        """A client says how long the device usually takes to come to it; 0: it does not know."""
+        self._arbiter.hand_over(allocation_id, hand_over_ns)
+
     def holds(self, allocation_id: str, client_id: int) -> bool:
         """Whether the client is one that the grant is of."""
         return self._arbiter.holds(allocation_id, client_id)

@@ -18,7 +18,10 @@ is made of.
             the least deadline v + q(c)/r
     keep    the turn is picked again when its slice is used up (a renewed slice is a new turn), not before; while
             its client thinks, for at most A(c), the device waits for it
-    charge  v += held/r, where held time runs from the grant to the drain, thinking that was waited for included
+    charge  v += held/r, where held time runs from the grant to the drain, thinking that was waited for included.
+            At the drain it is put right: min(H, held − gpu) was nobody's where another had the device before, and what
+            was used before that other one had drained goes from its v to this one's
+    H       what the device takes to change hands: the middle of what its allocations say, at most L/10
     queue   while contended, what the rest of the slice has room for, and Q beyond; Q alone where a latency allocation
             could end the slice at any time
     early   once the holder has foretold its drain, the next is granted for that time: it wakes by itself, ahead of it
@@ -38,6 +41,9 @@ had v > V0. Since then only they were served, and each of them, but for c, at mo
 more than its q; so Σr (V − V0) ≤ q + (Σr − r(c)) (D − V0) + r(c) (v(c) − V0), hence Σr (V − D) ≤ q − q(c), hence
 lag(c) = r(c) (V − v(c)) ≤ q(c) + (q − q(c)) r(c)/Σr ≤ q. A turn that costs x more than its q(c) adds at most
 x r(c)/Σr, once for each rival; q(c) follows the most that turns cost, and not their mean, so that this stays small.
+
+What is put right at a drain is at most H, or as much as the drain before lasted longer than foretold, and sums to
+nothing or less: until then V and one v are wrong by so much, which adds it to q once.
 
 A kernel longer than K breaks the bound once; what it cost is owed and paid back, up to one window. Latency turns may
 begin with lag < 0 and lower the bound of the others by up to 2 r × 50 ms. Somebody who leaves with lag x and does not

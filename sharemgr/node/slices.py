@@ -17,6 +17,7 @@ from sharemgr.node.contender import (
 )
 from sharemgr.node.ends import Ends
 from sharemgr.node.field import Field
+from sharemgr.node.hand_overs import HandOvers
 from sharemgr.node.policy import Settings
 from sharemgr.node.timers import Timers
 
@@ -36,6 +37,7 @@ class Slices:
 
     def __init__(self, settings: Settings, ends: Ends) -> None:
         self.field = Field(settings, ends)
+        self.hand_overs = HandOvers(settings)
         self._settings = settings
         self._now_ns = 0
         self._out: list[Command] = []
@@ -55,6 +57,7 @@ class Slices:
         self._now_ns = now_ns
         charged = self._ending or self._occupant
         if charged is not None:
+            charged.charged_ns += elapsed_ns
             self.field.competition.charge(charged, elapsed_ns)
         for contender in self._overlapping:
             self.field.competition.charge(contender, elapsed_ns)
@@ -112,6 +115,8 @@ class Slices:
             return
         now_ns = self._now_ns
         self.note_held(contender)
+        if contender.phase is not OVERLAPPING:
+            self._correct(contender)
         if contender is self._ending:
             self._end()
         elif contender.phase is OVERLAPPING:
@@ -278,12 +283,14 @@ class Slices:
         # While the one before drains, the grant is of a time to come.
         begin_ns = max(self._now_ns, self.device_free_ns())
         self.field.move(contender, HOLDING, self._now_ns)
-        if self.field.turn is not contender or begin_ns >= self.field.slice_end_ns:
+        contender.handed_over = self.field.turn is not contender
+        if contender.handed_over or begin_ns >= self.field.slice_end_ns:
             self.field.begin_turn(contender, begin_ns)
         contender.window.add_wait(self._now_ns, begin_ns - contender.wait_from_ns)
         contender.wait_from_ns = -1
         contender.granted_ns = begin_ns
-        contender.gpu_ns = 0
+        contender.gpu_ns = contender.charged_ns = 0
+        contender.before = self._ending
         contender.tat_ns = max(contender.tat_ns, begin_ns)
         contender.grants += 1
         contender.open(self._next_number(), self._now_ns)
@@ -316,6 +323,18 @@ class Slices:
             occupant.held_from_ns = self._now_ns
             if self._foreseen_end_ns > self._now_ns + SOONER_NS:
                 self._begin_anew()
+
+    def _correct(self, contender: Contender) -> None:
+        """It has drained: what it was charged for without having had the device is nobody's, and what it used while the
+        one before it was still charged is its."""
+        competition = self.field.competition
+        before, contender.before = contender.before, None
+        used_ns = contender.gpu_ns - contender.charged_ns
+        if used_ns <= 0:
+            competition.charge(contender, -self.hand_overs.unused_ns(contender))
+        elif before is not None and before.active:
+            competition.charge(contender, used_ns)
+            competition.charge(before, -used_ns)
 
     def _overlap(self, contender: Contender) -> None:
         contender.phase = OVERLAPPING

@@ -1,0 +1,88 @@
+"""Time in which a device changes hands is nobody's, and what was used beside one that still drained is who used it's."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from edgeshare.units import NS_PER_MS as MS
+from edgeshare.units import NS_PER_US as US
+from sharemgr.node.arbiter import Arbiter, Settings, Share
+
+SWITCH_NS = 250 * US
+MOST_NS = Settings().slice_ns // 10
+
+
+def in_turns(told_ns: Mapping[str, int]) -> Arbiter:
+    """a has the device and b waits, 50 each; each says how long hand-overs take, or nothing."""
+    arbiter = Arbiter()
+    for name in ("a", "b"):
+        arbiter.add(name, Share(50, 100), 0)
+        arbiter.join(name, 1, 0)
+        arbiter.hand_over(name, told_ns.get(name, 0))
+    for name in ("a", "b"):
+        arbiter.request(name, 1, 0)
+    return arbiter
+
+
+def lag_after_a_turn(arbiter: Arbiter, unused_ns: int) -> int:
+    """a held for 6 ms, and used all but so much of them."""
+    arbiter.tick(5 * MS)
+    arbiter.release("a", 1, 1, 6 * MS - unused_ns, True, 6 * MS)
+    return arbiter.account("a", 6 * MS).lag_ns
+
+
+@pytest.mark.parametrize(
+    ("told_ns", "unused_ns", "forgiven_ns"),
+    [
+        ({"a": SWITCH_NS, "b": SWITCH_NS}, SWITCH_NS, SWITCH_NS),
+        ({"a": SWITCH_NS, "b": SWITCH_NS}, 100 * US, 100 * US),  # it did not take so long
+        ({"a": SWITCH_NS, "b": SWITCH_NS}, 2 * MS, SWITCH_NS),  # the rest is its own leisure
+        ({"a": 400 * US, "b": 40 * US}, MS, 40 * US),
+        ({"a": 40 * US, "b": 400 * US}, MS, 40 * US),
+        ({"a": MS, "b": MS}, 2 * MS, MOST_NS),
+        ({"a": MS}, 2 * MS, 0),  # one alone says so
+        ({}, MS, 0),
+        ({"a": SWITCH_NS, "b": SWITCH_NS}, 6 * MS, 0),  # it used nothing at all
+    ],
+)
+def test_nobody_is_charged_for_a_hand_over(told_ns: dict[str, int], unused_ns: int, forgiven_ns: int) -> None:
+    assert lag_after_a_turn(in_turns(told_ns), unused_ns) == -(6 * MS - forgiven_ns) // 2
+
+
+def test_who_had_the_device_before_is_charged_for_all_of_it() -> None:
+    arbiter = in_turns({"a": SWITCH_NS, "b": SWITCH_NS})
+    arbiter.release("a", 1, 1, MS, False, MS)
+    [granted] = arbiter.request("a", 1, MS + 100 * US)
+    arbiter.release("a", 1, granted.number, MS, True, 2 * MS + SWITCH_NS)
+    assert arbiter.account("a", 2 * MS + SWITCH_NS).lag_ns == -(2 * MS + SWITCH_NS) // 2
+
+
+def test_one_that_was_removed_says_nothing_any_more() -> None:
+    arbiter = in_turns({"a": SWITCH_NS, "b": SWITCH_NS})
+    arbiter.add("c", Share(50, 100), 0)
+    arbiter.remove("b", 0)
+    arbiter.join("c", 1, 0)
+    arbiter.request("c", 1, 0)
+    assert lag_after_a_turn(arbiter, SWITCH_NS) == -3 * MS
+
+
+@pytest.mark.parametrize(
+    ("late_ns", "used_ns", "moved_ns"),
+    [
+        (2 * MS, 6 * MS, MS),  # it used one of the two before the other had drained
+        (2 * MS, 9 * MS, 2 * MS),  # what it says beyond that is not believed
+        (2 * MS, 4 * MS, 0),
+        (0, 9 * MS, 0),
+    ],
+)
+def test_what_was_used_beside_one_that_still_drained_is_moved(late_ns: int, used_ns: int, moved_ns: int) -> None:
+    lags_ns = []
+    for told_ns in (used_ns, 4 * MS):
+        arbiter = in_turns({})
+        arbiter.tick(5 * MS)
+        arbiter.draining("a", 1, 1, 6 * MS, 5 * MS)
+        arbiter.release("a", 1, 1, 5 * MS, True, 6 * MS + late_ns)
+        arbiter.tick(11 * MS)
+        arbiter.release("b", 1, 2, told_ns, True, 11 * MS + late_ns)
+        lags_ns.append(arbiter.account("a", 11 * MS + late_ns).lag_ns)
+    assert lags_ns[0] - lags_ns[1] == moved_ns
