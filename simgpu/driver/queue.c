@@ -51,6 +51,8 @@ static uint64_t look(struct CUctx_st *context, uint64_t completed, bool *others)
 
 bool queue_is_away(struct CUctx_st *context) {
     struct simgpu_gpu *gpu = gpu_of(context);
+    if (engine_is_one_contexts(gpu, context->index))
+        return false;
     machine_advance_and_lock(&driver.machine, context->gpu);
     bool away = engine_is_away(gpu, context->index);
     gpu_unlock(gpu);

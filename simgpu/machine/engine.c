@@ -253,6 +253,14 @@ bool engine_others_queued(const struct simgpu_gpu *gpu, uint32_t index) {
     return false;
 }
 
+bool engine_is_one_contexts(const struct simgpu_gpu *gpu, uint32_t index) {
+    for (uint32_t word = 0; word < SIMGPU_CONTEXTS / 64; word++) {
+        if (load_u64(&gpu->live[word]) & ~(word == index / 64 ? 1ull << (index % 64) : 0))
+            return false;
+    }
+    return true;
+}
+
 bool engine_is_away(const struct simgpu_gpu *gpu, uint32_t index) {
     return gpu->loaded && (gpu->loaded != gpu->contexts[index].id || gpu->time_ns < gpu->switched_ns);
 }

@@ -21,6 +21,9 @@ uint64_t engine_earliest_end_ns(const struct simgpu_gpu *gpu, uint32_t schedulin
 /* Whether other contexts have queued work. */
 bool engine_others_queued(const struct simgpu_gpu *gpu, uint32_t context);
 
+/* Whether there is no other context on the GPU. Needs no lock: what it says was true at some moment of the call. */
+bool engine_is_one_contexts(const struct simgpu_gpu *gpu, uint32_t context);
+
 /* Whether another context ran last, or the switch to this one is under way. The GPU has been run up to now. */
 bool engine_is_away(const struct simgpu_gpu *gpu, uint32_t context);
 
