@@ -5,6 +5,9 @@
  * rounded. */
 enum { CREEP_SHIFT = 10, AT_ONCE_NS = 2 * 1000 * 1000 };
 
+/* From a call that records a marker in an idle stream until the device has come to it (2 us and less), amply. */
+enum { REACHED_NS = 10 * 1000 };
+
 /* A start is of use where what it leaves open is so small a part of the time. */
 enum { UNSURE_PART = 64 };
 
@@ -13,14 +16,31 @@ static uint64_t most(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+static uint64_t since(uint64_t then, uint64_t now)
+{
+    return now > then ? now - then : 0;
+}
+
+/* What is to be counted of `ns` for the work from `mark_ns` on, and of the estimate of what was submitted before that and has
+ * not been counted. Where in all that lies what was waited for is not known: it is taken off in proportion. */
+static uint64_t uncounted_ns(const struct es_work *work, const struct es_counted *latest, uint64_t mark_ns, uint64_t ns)
+{
+    const uint64_t skipped_ns = since(latest->mark_ns, mark_ns), all_ns = since(latest->mark_ns, work->mark_ns);
+
+    if (all_ns == 0)
+        return ns;
+    return (uint64_t)((double)(ns + skipped_ns) * (double)since(latest->waited_ns, all_ns) / (double)all_ns);
+}
+
+/* When it ended, by the host's time of the latest end, or as it is seen. */
+static uint64_t sooner_ns(const struct es_counted *latest, int64_t after_ns, uint64_t now_ns)
+{
+    return after_ns >= 0 && latest->ended_ns + (uint64_t)after_ns < now_ns ? latest->ended_ns + (uint64_t)after_ns : now_ns;
+}
+
 static uint64_t end_of(const struct es_counted *latest, int64_t after_ns, uint64_t now_ns)
 {
-    uint64_t ended_ns;
-
-    if (after_ns < 0)
-        return now_ns;
-    ended_ns = latest->ended_ns + (uint64_t)(after_ns + (after_ns >> CREEP_SHIFT));
-    return ended_ns < now_ns ? ended_ns : now_ns;
+    return sooner_ns(latest, after_ns < 0 ? after_ns : after_ns + (after_ns >> CREEP_SHIFT), now_ns);
 }
 
 /* The time since its start, if that says when it began. */
@@ -47,9 +67,12 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
     const uint64_t since_ns = followed && !later ? latest->ended_ns : work->opened_ns;
     const uint64_t mark_ns = followed && !later ? latest->mark_ns : most(work->before_ns, latest->mark_ns);
     /* What should have run in that time: all that was submitted, by other threads, too. */
-    const uint64_t span_ns = work->mark_ns > mark_ns ? work->mark_ns - mark_ns : 0;
+    const uint64_t span_ns = since(mark_ns, work->mark_ns);
+    /* It began no sooner than it was opened: so it still ran when its marker had been recorded. */
+    const bool ran = started && work->opened_ns + (uint64_t)start_ns > work->marked_ns + REACHED_NS;
     /* It should have ended before its marker was recorded, and that was done at once: the device had been idle. */
-    const bool idle = work->alone_ns >= since_ns + span_ns && spent.ended_ns < work->alone_ns + AT_ONCE_NS;
+    const bool at_once = (started && work->reached) || sooner_ns(latest, after_ns, now_ns) < work->alone_ns + AT_ONCE_NS;
+    const bool idle = !ran && work->alone_ns >= since_ns + span_ns && at_once;
     int64_t ns = started ? start_ns : after_ns, apart_ns = 0;
 
     if (started)
@@ -60,9 +83,9 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
         ns -= apart_ns < ns ? apart_ns : ns;
     spent.behind = spent.measured && ns < 0;
     if (!spent.measured || (idle && ns > (int64_t)span_ns))
-        spent.gpu_ns = span_ns;
-    else if (ns > 0)
-        spent.gpu_ns = (uint64_t)ns;
+        spent.gpu_ns = uncounted_ns(work, latest, mark_ns, span_ns);
+    else
+        spent.gpu_ns = uncounted_ns(work, latest, mark_ns, ns > 0 ? (uint64_t)ns : 0);
     /* Of a batch that had been submitted before the earlier marker nothing is known; of the time, others took their part. */
     spent.teaches = spent.measured && !idle && ns >= 0 && span_ns >= work->cost_ns && span_ns != 0;
     spent.whole = span_ns == work->cost_ns;

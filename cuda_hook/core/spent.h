@@ -6,7 +6,8 @@
 
 /* How much GPU time a batch took that has ended, from the times between its markers and others. Batches of several threads
  * run in between each other, so what passes between two markers is not the one batch's alone: what ran then is all that had
- * been submitted between them (the marks, which are sums of es_timeline), and each part of it is counted once. */
+ * been submitted between them (the marks, which are sums of es_timeline), and each part of it is counted once: by the time
+ * that passed where that is known, and by its estimate where it is not. */
 
 #define ES_UNTOLD INT64_MIN /* the driver does not say, or there is no such marker */
 
@@ -18,15 +19,18 @@ struct es_work {
     uint64_t mark_ns;   /* … and when its marker was recorded */
     uint64_t alone_ns;  /* when it was closed, if the device may have been idle then: no other was closed and had not ended,
                          * and of one that was opened while other work was queued, nothing was any more; else 0 */
+    uint64_t marked_ns; /* when the call that recorded its marker had returned */
     uint64_t behind_ns; /* for how long after its start the device still ran what others had queued, or stood idle */
     uint64_t unsure_ns; /* so much of that it may have run already, and nobody knows; 0: it had not begun */
+    bool reached;       /* the device had come to its start when the first launch returned */
     bool fresh;         /* it began on an idle device, and no start was recorded */
 };
 
 /* The latest end that was counted. */
 struct es_counted {
     uint64_t ended_ns; /* the host's time */
-    uint64_t mark_ns;  /* all that had been submitted up to there is counted */
+    uint64_t mark_ns;  /* all that had been submitted up to there is counted, */
+    uint64_t waited_ns; /* and of what came after that, so much: it was waited for, and no marker ends it */
 };
 
 struct es_spent {

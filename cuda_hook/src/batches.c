@@ -36,9 +36,16 @@ void es_batches_return(void)
 /* With the lock held: how long the device will still run what others queued before this client was let in. */
 static uint64_t behind_ns(uint64_t now_ns)
 {
-    const uint64_t before_ns = es_mode_now() == ES_JOINED ? es_gate_before_ns(now_ns) : 0;
+    const uint64_t before_ns = es_gate_before_ns(now_ns);
 
     return before_ns < BEHIND_MOST_NS ? before_ns : 0;
+}
+
+/* One in ES_TIMED_BURSTS, and in whatever rhythm a program's bursts are unlike each other, as often of each kind: the
+ * multiples of the golden ratio are spread evenly, and so are each second, each third of them (Weyl's theorem). */
+static bool chosen(uint32_t *count)
+{
+    return (*count)++ * UINT32_C(0x9E3779B9) < UINT32_MAX / ES_TIMED_BURSTS;
 }
 
 bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, bool unknown)
@@ -51,7 +58,7 @@ bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, boo
     /* At the begin of a grant the device may still run what others queued: too much for the time of a short burst. */
     slot->batch.brief = idle && begin && !timed;
     if (idle && !timed)
-        timed = (begin ? es_gate.begins++ : es_gate.bursts++) % ES_TIMED_BURSTS == 0;
+        timed = chosen(begin ? &es_gate.begins : &es_gate.bursts);
     es_gate.begun = number;
     es_gate.idle_since_ns = 0;
     slot->batch.behind_ns = behind_ns(now_ns);
@@ -61,6 +68,7 @@ bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, boo
     slot->batch.unsure_ns = 0;
     slot->batch.awaited_ns = 0;
     slot->batch.key = 0;
+    slot->batch.reached = false;
     slot->batch.shared = false;
     slot->batch.alone = false;
     slot->batch.last = false;
@@ -98,6 +106,7 @@ void es_batch_started(struct es_slot *slot)
 
     es_lock_take(&es_gate.lock);
     slot->batch.started_ns = 0;
+    slot->batch.reached = over;
     if (!over) {
         /* Others run, or the device changes from their context to this one: the launch is right behind the start. */
         slot->batch.behind_ns = 0;
@@ -192,6 +201,7 @@ void es_batch_close(struct es_slot *slot, bool foreign)
             .alone_ns = es_closed_count() == 0 && (!open.amid || es_queued_ns(now_ns) == 0) ? now_ns : 0,
             .behind_ns = open.behind_ns,
             .unsure_ns = open.unsure_ns,
+            .reached = open.reached,
             .fresh = open.fresh,
         },
         .awaited_ns = open.awaited_ns,
@@ -203,6 +213,7 @@ void es_batch_close(struct es_slot *slot, bool foreign)
 
     for (int i = 0; i < ES_STREAMS; i++)
         ends[i] = (open.streams >> i & 1) != 0 ? es_marker_record(i, foreign) : NULL;
+    batch.work.marked_ns = es_now_ns();
 
     es_lock_take(&es_gate.lock);
     for (int i = 0; i < ES_STREAMS; i++) {
@@ -261,7 +272,7 @@ void es_batch_waited(struct es_slot *slot, uint64_t streams)
         const uint64_t used = es_submitted_in(slot);
 
         es_timeline_settle(&es_gate.timeline, used);
-        es_gate.gpu_ns += used;
+        es_closed_waited(used);
         es_gate.burst_ns = (uint64_t)((int64_t)es_gate.burst_ns + ((int64_t)used - (int64_t)es_gate.burst_ns) / 8);
         es_closed_give(slot->batch.start_context, slot->batch.start);
         if (!slot->batch.shared && (slot->batch.alone || slot->batch.amid))

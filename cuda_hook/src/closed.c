@@ -30,10 +30,16 @@ void es_closed_push(struct es_closed batch)
     es_timeline_close(&es_gate.timeline, batch.work.mark_ns);
 }
 
-static bool ended(const struct es_closed *batch, uint64_t now_ns)
+void es_closed_waited(uint64_t used_ns)
+{
+    es_gate.gpu_ns += used_ns;
+    counted.waited_ns += used_ns;
+}
+
+static bool ended(const struct es_closed *batch)
 {
     if (batch->end == NULL)
-        return now_ns >= batch->work.opened_ns + batch->work.cost_ns;
+        return es_now_ns() >= batch->work.opened_ns + batch->work.cost_ns;
     /* An error is an end too: a kernel that failed, a context that is gone. It is the program that must hear of it. */
     return ES_DRIVER(cuEventQuery)(batch->end) != CUDA_ERROR_NOT_READY;
 }
@@ -53,8 +59,10 @@ static void learn_hand_over(const struct es_closed *batch, int64_t start_ns, uin
 /* With the lock held: the head has ended. */
 static void account(const struct es_closed *batch, const struct es_spent *spent, uint64_t now_ns)
 {
-    /* What no marker ends is counted by itself: others' markers measure what ran meanwhile. */
-    es_gate.gpu_ns += batch->end == NULL ? batch->work.cost_ns : spent->gpu_ns;
+    if (batch->end == NULL)
+        es_closed_waited(batch->work.cost_ns);
+    else
+        es_gate.gpu_ns += spent->gpu_ns;
     if (batch->key != 0 && spent->teaches && spent->whole)
         es_costs_learn(&es_gate.costs, batch->key, spent->own_ns / batch->launches);
     else if (batch->key != 0 && spent->teaches)
@@ -72,8 +80,10 @@ static void account(const struct es_closed *batch, const struct es_spent *spent,
         latest_context = batch->context;
         counted.ended_ns = spent->ended_ns;
     }
-    if (batch->end != NULL && batch->work.mark_ns > counted.mark_ns)
+    if (batch->end != NULL && batch->work.mark_ns > counted.mark_ns) {
         counted.mark_ns = batch->work.mark_ns;
+        counted.waited_ns = 0;
+    }
     first = (first + 1) % ES_CLOSED;
     count--;
     es_timeline_end(&es_gate.timeline, batch->work.mark_ns, count > 0 ? queue[first].work.mark_ns : 0, spent->ended_ns);
@@ -102,7 +112,7 @@ void es_closed_collect(void)
     }
     quiet = es_quiet_begin();
     for (;;) {
-        const uint64_t now_ns = es_now_ns();
+        uint64_t now_ns;
         int64_t start_ns = ES_UNTOLD, after_ns = ES_UNTOLD;
         struct es_closed head;
         struct es_spent spent;
@@ -122,7 +132,9 @@ void es_closed_collect(void)
 
         over = head.end != NULL && !held; /* the context ended, and with it the marker */
         if (!over)
-            over = ended(&head, now_ns);
+            over = ended(&head);
+        /* Not before: a thread that is put aside in between would take an end for earlier than it was. */
+        now_ns = es_now_ns();
         if (over && held) {
             start_ns = head.start_context == head.context ? elapsed_ns(head.start, head.end) : ES_UNTOLD;
             after_ns = elapsed_ns(before, head.end);

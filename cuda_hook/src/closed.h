@@ -27,6 +27,9 @@ void es_closed_push(struct es_closed batch);
 /* A marker is not needed any more: back to the pool of its context, unless the helper sleeps on it. With the lock held. */
 void es_closed_give(int context, CUevent event);
 
+/* So much by its estimate was waited for and ended by no marker: it is counted. With the lock held. */
+void es_closed_waited(uint64_t used_ns);
+
 /* Takes those off that have ended, and counts their GPU time. Never blocks; returns at once when another thread is at
  * it. */
 void es_closed_collect(void);

@@ -192,8 +192,11 @@ static void wait_at_gate(struct es_slot *slot)
 
 uint64_t es_gate_before_ns(uint64_t now_ns)
 {
-    const uint64_t free_at_ns = __atomic_load_n(&es_gate.page->free_at_ns, __ATOMIC_RELAXED);
+    uint64_t free_at_ns;
 
+    if (es_mode_now() != ES_JOINED)
+        return 0;
+    free_at_ns = __atomic_load_n(&es_gate.page->free_at_ns, __ATOMIC_RELAXED);
     return free_at_ns > now_ns ? free_at_ns - now_ns : 0;
 }
 
@@ -202,7 +205,7 @@ static bool wait_for_begin(struct es_slot *slot, uint32_t word)
 {
     const uint64_t now_ns = es_now_ns();
     const uint64_t lead_ns = __atomic_load_n(&es_gate.lead_ns, __ATOMIC_RELAXED);
-    const uint64_t before_ns = es_mode_now() == ES_JOINED ? es_gate_before_ns(now_ns) : 0;
+    const uint64_t before_ns = es_gate_before_ns(now_ns);
     uint64_t wait_ns;
     int woken;
 

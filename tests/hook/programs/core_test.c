@@ -516,6 +516,21 @@ static void a_burst_that_the_host_could_not_keep_up_with_counts_its_estimate(voi
     work.alone_ns = 6000;
     spent = es_spent_by(&work, &latest, 5000000, 5003000, 5010000);
     CHECK(spent.gpu_ns == 5000000 && spent.teaches);
+    /* The marker had been recorded before it can have ended, so that it ran, however soon that was. */
+    work.marked_ns = 7000;
+    spent = es_spent_by(&work, &latest, 300000, 303000, 306000);
+    CHECK(spent.gpu_ns == 300000 && spent.teaches);
+    /* Recorded long after: the device had come to the start at once, so that it idled, however late that was seen. */
+    work.alone_ns = work.marked_ns = 5000000;
+    work.reached = true;
+    spent = es_spent_by(&work, &latest, 5000000, 5003000, 9000000);
+    CHECK(spent.gpu_ns == 300 && !spent.teaches);
+    work.reached = false;
+    spent = es_spent_by(&work, &latest, 5000000, ES_UNTOLD, 9000000);
+    CHECK(spent.gpu_ns == 5000000 && spent.teaches);
+    /* Nor does it matter that the host's time of an end may creep. */
+    spent = es_spent_by(&work, &latest, ES_UNTOLD, 4998000, 9000000);
+    CHECK(spent.gpu_ns == 300 && !spent.teaches);
 }
 
 static void batches_of_two_threads_are_counted_once(void)
@@ -546,14 +561,24 @@ static void of_what_ran_between_two_markers_only_what_was_submitted_there_counts
     struct es_counted latest = {.ended_ns = 2000, .mark_ns = 900};
     struct es_work work = {.cost_ns = 60, .opened_ns = 5000, .before_ns = 700, .mark_ns = 1000, .fresh = true};
 
-    /* Not measured: of the 300 since it was opened, 200 were counted with the latest; or it was opened after that. */
+    /* Not measured: of the 300 since it was opened, 200 were counted with the latest. */
     CHECK(es_spent_by(&work, &latest, ES_UNTOLD, ES_UNTOLD, 5300).gpu_ns == 100);
+    /* Opened after that, when others had submitted 40: nothing else counts them, unless they were waited for. */
     work.before_ns = 940;
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, ES_UNTOLD, 5300).gpu_ns == 100);
+    latest.waited_ns = 40;
     CHECK(es_spent_by(&work, &latest, ES_UNTOLD, ES_UNTOLD, 5300).gpu_ns == 60);
+    latest.waited_ns = 0;
     /* An end that was counted since it was opened tells from when on it ran. */
     work.opened_ns = 1900;
     CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 170, 5300).measured);
     CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 170, 5300).gpu_ns == 170);
+    /* Of what ran, half was waited for meanwhile and is counted; or all of it and more, by the estimate of before. */
+    latest.waited_ns = 50;
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 170, 5300).gpu_ns == 85);
+    latest.waited_ns = 500;
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 170, 5300).gpu_ns == 0);
+    latest.waited_ns = 0;
     /* Closed after 150, when all of another thread's 240 and its own 60 need not have ended: busy. */
     work = (struct es_work){.cost_ns = 60, .opened_ns = 5000, .before_ns = 900, .mark_ns = 1200, .alone_ns = 5150};
     CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 3600, 5700).gpu_ns == 600);
