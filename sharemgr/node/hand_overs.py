@@ -11,8 +11,8 @@ change between contexts, a twentieth."""
 
 
 class HandOvers:
-    """What those say who were handed the device. One alone is not believed, and of several the middle: who makes it longer
-    than it is needs as many others that do."""
+    """What those say who were handed the device. One alone is not believed, and of several the middle: who makes it
+    longer than it is needs as many others that do."""
 
     def __init__(self, settings: Settings) -> None:
         self._most_ns = settings.slice_ns // MOST_PART

@@ -1,4 +1,4 @@
-"""Time in which a device changes hands is nobody's, and what was used beside one that still drained is who used it's."""
+"""Time in which a device changes hands is nobody's; what was used beside one that still drained is who used it's."""
 
 from collections.abc import Mapping
 
