@@ -4,6 +4,7 @@
 #include "contexts.h"
 #include "gate.h"
 #include "life.h"
+#include "pools.h"
 #include "session.h"
 #include "symbols.h"
 #include "wrappers.h"
@@ -54,6 +55,14 @@ MAKE_CONTEXT(cuCtxCreate_v4,
              (CUcontext * pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev),
              (pctx, ctxCreateParams, flags, dev));
 
+/* Pools outlive a context, but need not keep what it had of them. */
+static void account_ended(CUcontext context)
+{
+    es_account_context_ended(context);
+    if (es_account_counts())
+        es_pools_look(-1);
+}
+
 /* `ended` says whether a call that succeeded was the end: a context that goes on is noted anew at its next launch. */
 #define END_CONTEXT(name, ended)               \
     CUresult es_##name(CUcontext ctx)          \
@@ -65,7 +74,7 @@ MAKE_CONTEXT(cuCtxCreate_v4,
             es_context_end(ctx);               \
         result = ES_DRIVER(name)(ctx);         \
         if (result == CUDA_SUCCESS && (ended)) \
-            es_account_context_ended(ctx);      \
+            account_ended(ctx);                \
         return result;                         \
     }                                          \
     ES_EXPORT(name)
@@ -188,7 +197,7 @@ CUresult es_cuGreenCtxDestroy(CUgreenCtx hCtx)
         es_context_end(primary);
     result = ES_DRIVER(cuGreenCtxDestroy)(hCtx);
     if (result == CUDA_SUCCESS)
-        es_account_context_ended(primary);
+        account_ended(primary);
     return result;
 }
 ES_EXPORT(cuGreenCtxDestroy);
@@ -205,7 +214,7 @@ ES_EXPORT(cuGreenCtxDestroy);
             es_context_end(context);                      \
         result = ES_DRIVER(name)(dev);                    \
         if (result == CUDA_SUCCESS)                       \
-            es_account_context_ended(context);             \
+            account_ended(context);                       \
         return result;                                    \
     }                                                     \
     ES_EXPORT(name)

@@ -10,24 +10,57 @@
 static struct es_lock lock;
 static struct es_blocks backed; /* executable graphs that have their memory */
 
-static uint64_t counted_bytes[ES_ORDINALS]; /* atomic: what the account has of each device's */
+enum { TRIES = 16 };
+
+/* What the account has of each device's. */
+static struct {
+    uint64_t bytes;
+    uint32_t changes; /* a figure from before one is out of date */
+} counted[ES_ORDINALS];
 static bool allocates; /* atomic: some graph does */
 
+static uint32_t changes_of(CUdevice device)
+{
+    uint32_t changes;
+
+    es_lock_take(&lock);
+    changes = counted[device].changes;
+    es_lock_give(&lock);
+    return changes;
+}
+
+/* Of two looks at a time the one that asked first may come last: it asks again. */
 uint64_t es_graph_memory_look(CUdevice device)
 {
     cuuint64_t reserved = 0;
-    uint64_t counted;
+    uint64_t before = 0;
+    bool current = false;
 
     if (device < 0 || device >= ES_ORDINALS || !__atomic_load_n(&allocates, __ATOMIC_RELAXED) ||
-        ES_DRIVER(cuDeviceGetGraphMemAttribute) == NULL ||
-        ES_DRIVER(cuDeviceGetGraphMemAttribute)(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) != CUDA_SUCCESS)
+        ES_DRIVER(cuDeviceGetGraphMemAttribute) == NULL)
         return 0;
-    counted = __atomic_exchange_n(&counted_bytes[device], reserved, __ATOMIC_ACQ_REL);
-    if (counted < reserved)
-        es_account_add(device, reserved - counted);
+    for (int i = 0; i < TRIES && !current; i++) {
+        const uint32_t changes = changes_of(device);
+
+        if (ES_DRIVER(cuDeviceGetGraphMemAttribute)(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) !=
+            CUDA_SUCCESS)
+            return 0;
+        es_lock_take(&lock);
+        current = counted[device].changes == changes;
+        if (current) {
+            before = counted[device].bytes;
+            counted[device].bytes = reserved;
+            counted[device].changes++;
+        }
+        es_lock_give(&lock);
+    }
+    if (!current)
+        return 0;
+    if (before < reserved)
+        es_account_add(device, reserved - before);
     else
-        es_account_free(device, counted - reserved);
-    return counted > reserved ? counted - reserved : 0;
+        es_account_free(device, before - reserved);
+    return before > reserved ? before - reserved : 0;
 }
 
 void es_graph_memory_expect(void)
@@ -70,7 +103,7 @@ bool es_graph_memory_fits(CUgraphExec graph, CUstream stream)
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     cuuint64_t reserved = 0;
     struct es_claim claim;
-    uint64_t counted;
+    uint64_t before;
     CUdevice device;
 
     if (__builtin_expect(!__atomic_load_n(&allocates, __ATOMIC_RELAXED), 1) || !es_account_counts() ||
@@ -80,16 +113,23 @@ bool es_graph_memory_fits(CUgraphExec graph, CUstream stream)
           status != CU_STREAM_CAPTURE_STATUS_NONE)) ||
         ES_DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS || device < 0 || device >= ES_ORDINALS)
         return true;
-    counted = __atomic_load_n(&counted_bytes[device], __ATOMIC_ACQUIRE);
+    es_lock_take(&lock);
+    before = counted[device].bytes;
+    es_lock_give(&lock);
     if (ES_DRIVER(cuGraphUpload)(graph, stream) != CUDA_SUCCESS ||
         ES_DRIVER(cuDeviceGetGraphMemAttribute)(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) != CUDA_SUCCESS)
         return true;
-    if (reserved > counted) {
+    if (reserved > before) {
         /* Refused, the account makes graphs give back what is not in use, which this is not yet: so nothing is left. */
-        if (!es_account_claim(&claim, device, reserved - counted))
+        if (!es_account_claim(&claim, device, reserved - before))
             return false;
         es_account_use(&claim);
-        (void)__atomic_fetch_add(&counted_bytes[device], reserved - counted, __ATOMIC_ACQ_REL);
+        es_lock_take(&lock);
+        counted[device].bytes += reserved - before;
+        counted[device].changes++;
+        es_lock_give(&lock);
+        /* Another that was uploaded meanwhile may have been claimed twice. */
+        (void)es_graph_memory_look(device);
     }
     es_lock_take(&lock);
     (void)es_blocks_add(&backed, block);
@@ -117,6 +157,6 @@ void es_graph_memory_reset(void)
 {
     lock = (struct es_lock){0};
     es_blocks_clear(&backed);
-    memset(counted_bytes, 0, sizeof(counted_bytes));
+    memset(counted, 0, sizeof(counted));
     allocates = false;
 }

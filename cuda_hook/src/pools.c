@@ -7,7 +7,7 @@
 #include "log.h"
 #include "symbols.h"
 
-enum { POOLS = 64 };
+enum { POOLS = 64, TRIES = 16 };
 
 static struct es_lock lock;
 static struct es_blocks blocks; /* addresses had from pools; the owner is the pool */
@@ -18,9 +18,12 @@ static struct pool {
     uint64_t counted;    /* what the account has of it */
     uint32_t entered;    /* allocations within the driver just now */
     uint32_t changes;    /* counts what was counted: a figure from before one is out of date */
+    bool unseen;         /* the last of those within looks again: what each took nobody can tell apart */
 } pools[POOLS];
 
-static bool freed_some; /* atomic: since a pool was last looked at */
+/* Atomic: how often something was freed, and the number up to which nothing is left that a pool gives back by itself. It
+ * does so when the streams that the frees are in are waited for, which may be long after another was. */
+static uint32_t frees, seen_frees;
 
 /* With the lock held. */
 static struct pool *find(CUmemoryPool handle)
@@ -71,45 +74,78 @@ static bool attribute(CUmemoryPool pool, CUmemPool_attribute which, uint64_t *by
     return true;
 }
 
-/* Brings what is counted of a pool in line with what it has reserved; what it has less is free. Returns how much that
- * is. What it has more exists, so it counts, too. */
-static uint64_t look_at(CUmemoryPool handle)
+/* What came of a look at a pool. */
+struct look {
+    uint64_t less; /* free again */
+    bool over;     /* the pool gives back nothing more by itself */
+};
+
+/* Takes what a pool has reserved for what is counted of it, unless that has changed since the figure was asked for: then
+ * it is false. */
+static bool take_over(CUmemoryPool handle, uint32_t changes, uint64_t reserved, struct look *look)
 {
-    uint64_t reserved = 0, less = 0, more = 0;
     struct pool *pool;
     CUdevice device = 0;
-    uint32_t changes = 0;
+    uint64_t more = 0;
+    bool current = true;
 
     es_lock_take(&lock);
     pool = find(handle);
-    if (pool != NULL)
-        changes = pool->changes;
-    es_lock_give(&lock);
-    if (pool == NULL || !attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved))
-        return 0;
-    es_lock_take(&lock);
-    pool = find(handle);
-    /* While an allocation is on its way, its claim stands for what the pool grows by. */
-    if (pool != NULL && pool->changes == changes && pool->entered == 0) {
-        device = pool->device;
-        less = pool->counted > reserved ? pool->counted - reserved : 0;
-        more = pool->counted < reserved ? reserved - pool->counted : 0;
-        pool->counted = reserved;
-        pool->changes++;
+    if (pool != NULL && pool->entered != 0) {
+        /* While an allocation is on its way, its claim stands for what the pool grows by. */
+        pool->unseen = true;
+        look->over = false;
+    } else if (pool != NULL) {
+        current = pool->changes == changes;
+        if (current) {
+            device = pool->device;
+            look->less = pool->counted > reserved ? pool->counted - reserved : 0;
+            more = pool->counted < reserved ? reserved - pool->counted : 0;
+            pool->counted = reserved;
+            pool->changes++;
+        }
     }
     es_lock_give(&lock);
-    es_account_free(device, less);
+    es_account_free(device, look->less);
     es_account_add(device, more);
-    return less;
+    return current;
+}
+
+/* Brings what is counted of a pool in line with what it has reserved; what it has less is free. What it has more exists,
+ * so it counts, too. Who is overtaken by another look asks again, as the other may have asked before. */
+static struct look look_at(CUmemoryPool handle)
+{
+    struct look look = {.over = true};
+    uint64_t reserved = 0, used = 0;
+    bool current = false;
+
+    for (int i = 0; i < TRIES && !current; i++) {
+        const struct pool *pool;
+        uint32_t changes = 0;
+
+        es_lock_take(&lock);
+        pool = find(handle);
+        if (pool != NULL)
+            changes = pool->changes;
+        es_lock_give(&lock);
+        if (pool == NULL || !attribute(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) ||
+            !attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved))
+            return look;
+        look.over = reserved <= used;
+        current = take_over(handle, changes, reserved, &look);
+    }
+    look.over = look.over && current;
+    return look;
 }
 
 /* Calls look_at for all pools of a device (-1: of all), after trimming those where it is asked for. */
-static uint64_t look_at_all(CUdevice device, bool trim)
+static struct look look_at_all(CUdevice device, bool trim)
 {
-    uint64_t less = 0;
+    struct look all = {.over = true};
 
     for (int i = 0; i < POOLS; i++) {
         CUmemoryPool handle;
+        struct look look;
 
         es_lock_take(&lock);
         handle = device < 0 || pools[i].device == device ? pools[i].handle : NULL;
@@ -118,9 +154,11 @@ static uint64_t look_at_all(CUdevice device, bool trim)
             continue;
         if (trim && ES_DRIVER(cuMemPoolTrimTo) != NULL)
             (void)ES_DRIVER(cuMemPoolTrimTo)(handle, 0);
-        less += look_at(handle);
+        look = look_at(handle);
+        all.less += look.less;
+        all.over = all.over && look.over;
     }
-    return less;
+    return all;
 }
 
 void es_pools_ended(CUmemoryPool handle)
@@ -175,7 +213,7 @@ bool es_pools_claim(struct es_claim *claim, CUmemoryPool handle, CUdevice device
 /* What a pool has grown by that is not counted yet; `claimed` of it the caller has claimed. */
 static uint64_t growth(CUmemoryPool handle, uint64_t claimed)
 {
-    const struct pool *pool;
+    struct pool *pool;
     uint64_t reserved = 0, grown = 0;
 
     if (!attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved))
@@ -184,10 +222,11 @@ static uint64_t growth(CUmemoryPool handle, uint64_t claimed)
     pool = find(handle);
     if (pool != NULL && reserved > pool->counted)
         grown = reserved - pool->counted;
-    if (pool != NULL && pool->entered > 1 && grown > claimed) {
-        /* What others on their way have claimed is theirs to count; what nobody has, the next look finds. */
-        grown = claimed;
-        __atomic_store_n(&freed_some, true, __ATOMIC_RELAXED);
+    if (pool != NULL && pool->entered > 1) {
+        /* What others on their way have claimed is theirs to count, and the last of them looks. */
+        if (grown > claimed)
+            grown = claimed;
+        pool->unseen = true;
     }
     es_lock_give(&lock);
     return grown;
@@ -201,7 +240,7 @@ bool es_pools_allocated(struct es_claim *claim, CUmemoryPool handle, CUdeviceptr
     uint64_t grown = growth(handle, claimed);
     struct es_claim rest;
     struct pool *pool;
-    bool fits;
+    bool fits, unseen = false;
 
     /* Pools grow by large steps. To be refused the rest of one makes them give back what they need not have, this one
      * too: maybe there is no rest then. */
@@ -225,8 +264,12 @@ bool es_pools_allocated(struct es_claim *claim, CUmemoryPool handle, CUdeviceptr
         pool->counted += grown;
         pool->changes++;
         pool->entered--;
+        unseen = pool->entered == 0 && pool->unseen;
+        pool->unseen = pool->unseen && !unseen;
     }
     es_lock_give(&lock);
+    if (unseen)
+        (void)look_at(handle);
     return fits;
 }
 
@@ -242,12 +285,10 @@ struct es_block es_pools_take_out(CUdeviceptr address)
 
 void es_pools_settle(struct es_block block, bool freed)
 {
-    if (block.address == 0)
+    if (freed)
+        __atomic_fetch_add(&frees, 1, __ATOMIC_RELEASE);
+    if (freed || block.address == 0)
         return;
-    if (freed) {
-        __atomic_store_n(&freed_some, true, __ATOMIC_RELAXED);
-        return;
-    }
     es_lock_take(&lock);
     (void)es_blocks_add(&blocks, block);
     es_lock_give(&lock);
@@ -261,14 +302,18 @@ void es_pools_look(CUdevice device)
 
 void es_pools_waited(void)
 {
-    if (__atomic_load_n(&freed_some, __ATOMIC_RELAXED) && __atomic_exchange_n(&freed_some, false, __ATOMIC_RELAXED) &&
-        es_account_counts())
-        (void)look_at_all(-1, false);
+    const uint32_t now = __atomic_load_n(&frees, __ATOMIC_ACQUIRE);
+
+    if (__builtin_expect(now == __atomic_load_n(&seen_frees, __ATOMIC_RELAXED), 1) || !es_account_counts())
+        return;
+    /* Only afterwards: meanwhile another that has waited must look, too, as this one may have asked too early. */
+    if (look_at_all(-1, false).over)
+        __atomic_store_n(&seen_frees, now, __ATOMIC_RELAXED);
 }
 
 bool es_pools_trim(CUdevice device)
 {
-    uint64_t less = look_at_all(device, true);
+    uint64_t less = look_at_all(device, true).less;
 
     less += es_graph_memory_trim(device);
     return less != 0;
@@ -279,5 +324,5 @@ void es_pools_reset(void)
     lock = (struct es_lock){0};
     es_blocks_clear(&blocks);
     memset(pools, 0, sizeof(pools));
-    freed_some = false;
+    frees = seen_frees = 0;
 }

@@ -30,7 +30,7 @@ bool es_pools_allocated(struct es_claim *claim, CUmemoryPool pool, CUdeviceptr a
 struct es_block es_pools_take_out(CUdeviceptr address);
 void es_pools_settle(struct es_block block, bool freed);
 
-/* Looks at what a device's pools have reserved, and its graphs. */
+/* Looks at what a device's pools have reserved, and its graphs; -1: at the pools of all. */
 void es_pools_look(CUdevice device);
 
 /* The program has waited for a device: what it freed before may be the driver's again. Cheap when it freed nothing. */

@@ -164,8 +164,10 @@ CUresult es_cuEventSynchronize(CUevent hEvent)
     ES_REAL_OR_RETURN(cuEventSynchronize);
     waiting();
     result = ES_DRIVER(cuEventSynchronize)(hEvent);
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS) {
+        es_pools_waited();
         waited_for_event();
+    }
     return result;
 }
 ES_EXPORT(cuEventSynchronize);

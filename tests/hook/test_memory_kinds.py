@@ -190,6 +190,26 @@ def test_a_pool_counts_with_what_it_keeps(client: Client, used_mib: Used) -> Non
     assert used_mib() == 0
 
 
+@pytest.mark.parametrize("wait", ["sync", "sync_event"])
+def test_what_a_pool_gives_back_at_a_wait_is_off_the_books_after_it(wait: str, client: Client, used_mib: Used) -> None:
+    assert client.do("pool 0") == SUCCESS
+    assert client.do(f"from_pool 0 {64 * MIB}") == SUCCESS
+    assert client.do("free_async 1") == SUCCESS
+    assert used_mib() == 64
+    assert client.do(wait) == SUCCESS
+    assert used_mib() == 0
+
+
+def test_a_pool_keeps_nothing_that_ended_with_the_context(client: Client, used_mib: Used) -> None:
+    assert client.do(f"pool {1 << 40}") == SUCCESS
+    assert client.do(f"from_pool 0 {64 * MIB}") == SUCCESS
+    assert client.do("free_async 1") == SUCCESS
+    assert client.do("sync") == SUCCESS
+    assert used_mib() == 64
+    assert client.do("reset") == SUCCESS
+    assert used_mib() == 0
+
+
 def test_what_is_in_use_of_a_pool_that_ended_counts_until_it_is_freed(client: Client, used_mib: Used) -> None:
     assert client.do(f"pool {1 << 40}") == SUCCESS
     assert client.do(f"from_pool 0 {10 * MIB}") == SUCCESS

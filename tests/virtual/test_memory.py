@@ -44,16 +44,7 @@ def case(number: int, *faults: Fault) -> Case:
     return Case(clients=clients, seed=number, noise=2, settle_ms=400, measure_ms=100, step_ms=50, faults=faults)
 
 
-LEAKS = pytest.mark.xfail(strict=False, reason="302 MiB of a pool stay on the books that the driver has freed")
-
-
-@pytest.mark.parametrize(
-    "number",
-    [
-        pytest.param(n, marks=() if n < 10 else [pytest.mark.whole, LEAKS] if n == 77 else pytest.mark.whole)
-        for n in range(100)
-    ],
-)
+@pytest.mark.parametrize("number", [pytest.param(n, marks=() if n < 10 else pytest.mark.whole) for n in range(100)])
 def test_the_books_hold_what_the_clients_hold(world: World, number: int) -> None:
     report = world.run(case(number))
     for name, outcome in report.clients.items():

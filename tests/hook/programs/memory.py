@@ -277,6 +277,15 @@ def sync() -> int:
     return cu.cuCtxSynchronize()
 
 
+def sync_event() -> int:
+    event = c_void_p()
+    return cu.cuEventCreate(byref(event), 0) or cu.cuEventRecord(event, None) or cu.cuEventSynchronize(event)
+
+
+def reset() -> int:
+    return cu.cuDevicePrimaryCtxReset_v2(0)
+
+
 def graph(size: int) -> int:
     """An executable graph that allocates and frees so much."""
     made, node, ready = c_void_p(), c_void_p(), c_void_p()
