@@ -18,6 +18,10 @@ static void futex(const uint32_t *word, int operation, uint32_t value, const str
     errno = error;
 }
 
+/* Nobody holds a lock for so long, but one who is put aside. Who waits that long looks again: the word does not say that
+ * somebody waits once it was given, so one wake that is lost would be the only one. */
+static const struct timespec again = {.tv_nsec = 1000 * 1000};
+
 void es_lock_take(struct es_lock *lock)
 {
     uint32_t state = 0;
@@ -26,7 +30,7 @@ void es_lock_take(struct es_lock *lock)
     if (__atomic_compare_exchange_n(&lock->state, &state, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return;
     while (__atomic_exchange_n(&lock->state, 2, __ATOMIC_ACQUIRE) != 0)
-        futex(&lock->state, FUTEX_WAIT, 2, NULL);
+        futex(&lock->state, FUTEX_WAIT, 2, &again);
 }
 
 void es_lock_give(struct es_lock *lock)
