@@ -45,11 +45,13 @@ def create(
     uuids: Sequence[str] = (),
     mig: Mapping[int, Sequence[str]] | None = None,
     pace: str | Pace | None = None,
+    overlap: bool = False,
 ) -> None:
     """Makes a machine of equal GPUs, or with one model named for each.
 
     ``mig``: index of a GPU that is in MIG mode → the profiles of its MIG devices. ``pace``: what calls and switches of
-    contexts cost; None: nothing.
+    contexts cost; None: nothing. ``overlap``: within a context a GPU runs kernels side by side as far as they
+    have room, and copies of both directions beside them; without, one thing at a time.
 
     Raises InvalidRequest for what no machine can be, AlreadyExists where one is, Unavailable where none can
     be made.
@@ -72,6 +74,7 @@ def create(
     plan: Any = ffi.new("struct simgpu_plan *")
     plan.gpu_count = gpus
     plan.scheduling = SCHEDULING.index(scheduling)
+    plan.overlap = overlap
     plan.cuda_version = _cuda_number(cuda_version)
     plan.driver_version = DRIVERS[cuda_version].encode()
     _set_pace(plan.pace, pace)

@@ -140,6 +140,11 @@ class Machine:
         return Pace(name, **figures) if name else None
 
     @property
+    def overlap(self) -> bool:
+        """Whether the GPUs' engines overlap."""
+        return bool(self._shared.overlap)
+
+    @property
     def gpu_count(self) -> int:
         return int(self._shared.gpu_count)
 

@@ -63,6 +63,7 @@ def command() -> None:
 @click.option(
     "--pace", type=click.Choice(list(PACES)), help="What calls and context switches cost.  [default: nothing]"
 )
+@click.option("--overlap", is_flag=True, help="Within a context kernels run side by side, and copies beside them.")
 @click.option("--cuda", type=click.Choice(list(DRIVERS)), default="12.4", show_default=True, help="CUDA version.")
 def create_command(
     directory: Path, cuda: str, models: tuple[str, ...], parts: tuple[tuple[int, str], ...], **plan: Any
@@ -117,13 +118,15 @@ def state_command(directory: Path, as_json: bool) -> None:
         state = {
             "now_ns": time.monotonic_ns(),
             "scheduling": machine.scheduling,
+            "overlap": machine.overlap,
             "pace": dataclasses.asdict(machine.pace) if machine.pace else None,
             "gpus": [dataclasses.asdict(gpu) for gpu in gpus],
             "processes": [dataclasses.asdict(process) for process in processes],
         }
         click.echo(json.dumps(state))
         return
-    title = f"{machine.scheduling}, pace {machine.pace.name}" if machine.pace else machine.scheduling
+    pace = f", pace {machine.pace.name}" if machine.pace else ""
+    title = f"{machine.scheduling}{', engines overlap' if machine.overlap else ''}{pace}"
     table = Table("GPU", "UUID", "model", "memory MiB", "queued", "busy s", "health", title=title)
     for gpu in gpus:
         health = "lost" if gpu.lost else f"XID {gpu.xids[-1]}" if gpu.xids else "ok"

@@ -54,6 +54,7 @@ CUresult context_make(struct CUctx_st **made, CUdevice device, unsigned int flag
     context->index = (uint32_t)index;
     context->shared = &driver.machine.shared->gpus[gpu].contexts[index];
     context->ring = &driver.machine.shared->gpus[gpu].rings[index];
+    context->orders = orders_of(&driver.machine.shared->gpus[gpu], (uint32_t)index);
     context->id = context->shared->id;
     context->flags = flags;
     context->api_version = api_version;
@@ -66,7 +67,7 @@ CUresult context_make(struct CUctx_st **made, CUdevice device, unsigned int flag
 }
 
 CUresult context_end(struct CUctx_st *context) {
-    CUresult result = queue_wait(context, load_u64(&context->shared->tail), false);
+    CUresult result = queue_drain(context, false);
     /* Other threads' handles to it are stale from here on. */
     context->mark = 0;
     capture_forget(context, NULL);
@@ -274,7 +275,7 @@ EXPORT CUresult cuCtxSynchronize(void) {
     CUresult result = capture_check_context(context);
     if (result != CUDA_SUCCESS)
         return result;
-    return queue_wait(context, load_u64(&context->shared->tail), context->flags & CU_CTX_SCHED_BLOCKING_SYNC);
+    return queue_drain(context, context->flags & CU_CTX_SCHED_BLOCKING_SYNC);
 }
 
 EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx) {
@@ -284,5 +285,5 @@ EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx) {
         result = capture_check_context(ctx);
     if (result != CUDA_SUCCESS)
         return result;
-    return queue_wait(ctx, load_u64(&ctx->shared->tail), ctx->flags & CU_CTX_SCHED_BLOCKING_SYNC);
+    return queue_drain(ctx, ctx->flags & CU_CTX_SCHED_BLOCKING_SYNC);
 }

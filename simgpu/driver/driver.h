@@ -97,7 +97,7 @@ struct CUstream_st {
     unsigned int flags;
     int priority;
     uint32_t id;
-    uint64_t after; /* the stream is done when its context has completed so many entries */
+    uint64_t after; /* the stream is done when the entry before this one is */
     struct capture *capture; /* NULL: work on it runs */
     bool joined;             /* what it captured is before something that its capture's first stream does */
     struct CUstream_st *next; /* of its context */
@@ -117,6 +117,7 @@ struct CUctx_st {
     size_t limits[LIMITS];
     struct simgpu_context *shared;
     struct simgpu_ring *ring;
+    struct simgpu_orders *orders; /* NULL: engines do not overlap */
 
     pthread_mutex_t lock; /* for what follows */
     uint64_t queued_ns;
@@ -154,14 +155,25 @@ void context_forget(struct CUctx_st *context);
 void pace_spend(uint64_t ns);
 static inline const struct simgpu_pace *pace_now(void) { return &driver.machine.shared->pace; }
 
-/* Queues work on a stream: blocks while the context's queue is full. `number` (may be NULL) becomes its number. */
-CUresult queue_push(struct CUstream_st *stream, uint32_t kind, uint64_t duration_ns, uint64_t *number);
-/* Waits until the context has completed so many entries. */
-CUresult queue_wait(struct CUctx_st *context, uint64_t completed, bool blocking);
+/* Queues work on a stream: blocks while the context's queue is full. `number` (may be NULL) becomes its number. `place`:
+ * what it takes of a GPU whose engines overlap (enum simgpu_place). */
+CUresult queue_push(struct CUstream_st *stream, uint32_t kind, uint64_t duration_ns, uint32_t place, uint64_t *number);
+/* Where engines overlap: later work on the stream waits for the entry before `after` too. */
+CUresult queue_order(struct CUstream_st *stream, uint64_t after);
+/* Where engines overlap: an entry stands for all that the legacy stream is behind, so that it can be waited for. */
+CUresult queue_gather(struct CUstream_st *stream);
+/* Waits until the entry before `after` is done, and with it all that is before it in its stream (without overlap: in its
+ * context). */
+CUresult queue_wait(struct CUctx_st *context, uint64_t after, bool blocking);
+/* Waits until it is an entry's turn, all that it is behind being done. */
+CUresult queue_wait_turn(struct CUctx_st *context, uint64_t number, bool blocking);
+/* Waits until all is done that the context has queued. */
+CUresult queue_drain(struct CUctx_st *context, bool blocking);
 /* Whether the GPU is another context's now, or is being switched to this one. */
 bool queue_is_away(struct CUctx_st *context);
-/* Brings the simulation up to now and says whether the context has completed so many. */
-bool queue_done(struct CUctx_st *context, uint64_t completed);
+/* Whether the entry before `after` is known to be done; the second brings the simulation up to now first. */
+bool queue_known_done(const struct CUctx_st *context, uint64_t after);
+bool queue_done(struct CUctx_st *context, uint64_t after);
 /* The error that the context is in, if any. */
 CUresult queue_error(const struct CUctx_st *context);
 

@@ -1,6 +1,6 @@
-/* Events: an event is done when its context has completed the entries that were before it in its stream. It is the GPU that
- * writes down when, so one that is recorded into an empty stream while another context has the GPU waits for its turn:
- * it is an entry of its own. */
+/* Events: an event is done when the last entry is that was before it in its stream. It is the GPU that writes down when, so
+ * one that is recorded into an empty stream while another context has the GPU waits for its turn: it is an entry of its
+ * own. */
 #include "driver/event.h"
 
 #include "driver/graph.h"
@@ -18,7 +18,7 @@ static struct object_pool pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 /* Notes when the event was done, once it is. Under the context's lock. */
 static void settle(struct CUevent_st *event) {
     const struct CUctx_st *context = event->context;
-    if (!event->recorded || load_u64(&event->done_ns) || load_u64(&context->shared->completed) < event->after)
+    if (!event->recorded || load_u64(&event->done_ns) || !queue_known_done(context, event->after))
         return;
     uint64_t end_ns = event->after ? context->ring->entries[(event->after - 1) % SIMGPU_RING].end_ns : 0;
     /* Into an empty stream a record is under way for as long as a launch. */
@@ -110,8 +110,11 @@ static CUresult do_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsi
     if (stream->capture)
         return capture_record(stream, hEvent);
     pace_spend(pace_now()->event_record_ns);
-    if (load_u64(&stream->context->shared->completed) >= stream_after(stream) && queue_is_away(stream->context)) {
-        result = queue_push(stream, SIMGPU_MARK, 0, NULL);
+    result = queue_gather(stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (queue_known_done(stream->context, stream_after(stream)) && queue_is_away(stream->context)) {
+        result = queue_push(stream, SIMGPU_ORDER, 0, SIMGPU_PLACE_ALL, NULL);
         if (result != CUDA_SUCCESS)
             return result;
     }
@@ -176,6 +179,8 @@ static CUresult elapsed(float *milliseconds, struct CUevent_st *start, struct CU
     if (error != CUDA_SUCCESS)
         return error;
     queue_done(context, start->after > end->after ? start->after : end->after);
+    if (context->orders)
+        queue_done(context, start->after > end->after ? end->after : start->after);
     pthread_mutex_lock(&context->lock);
     settle(start);
     settle(end);

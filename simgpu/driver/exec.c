@@ -213,7 +213,7 @@ static CUresult run(struct CUstream_st *stream, const struct node_work *work) {
         break;
     default: break;
     }
-    return queue_push(stream, work->kind, work->duration_ns, NULL);
+    return queue_push(stream, work->kind, work->duration_ns, work->place, NULL);
 }
 
 /* Launched into a capture it becomes a part of that graph; what allocates cannot. */

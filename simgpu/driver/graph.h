@@ -15,6 +15,9 @@ struct launch_shape {
 CUresult launch_duration(struct CUfunc_st *function, const struct launch_shape *shape, void **params, void **extra,
                          uint32_t multiprocessors, uint64_t *duration_ns);
 
+/* What it takes of a GPU whose engines overlap. */
+uint32_t launch_place(const struct launch_shape *shape);
+
 /* Launches, or adds a node to what the stream captures. */
 CUresult launch_kernel(CUfunction handle, const struct launch_shape *shape, CUstream hStream, void **params,
                        void **extra);
@@ -23,6 +26,7 @@ CUresult launch_kernel(CUfunction handle, const struct launch_shape *shape, CUst
 struct node_work {
     uint32_t kind; /* enum simgpu_kind or what follows; 0: nothing */
     uint64_t duration_ns;
+    uint32_t place; /* enum simgpu_place */
     struct host_call call;
     struct transfer transfer;    /* of a copy or a set */
     struct graph_memory *memory; /* of an allocation or a free */

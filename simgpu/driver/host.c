@@ -73,7 +73,7 @@ static void *work(void *argument) {
     struct host_worker *worker = argument;
     struct CUctx_st *context = worker->context;
     for (struct job *job = next_job(worker); job; job = next_job(worker)) {
-        CUresult result = queue_wait(context, job->number, true);
+        CUresult result = queue_wait_turn(context, job->number, true);
         /* A callback is told of an error, a host function is not called. */
         if (job->call.op.kind != OP_NONE)
             operate(worker, &job->call.op);
@@ -140,7 +140,7 @@ CUresult host_push(struct CUstream_st *stream, const struct host_call *call) {
         free(job);
         job = NULL;
     } else {
-        result = queue_push(stream, SIMGPU_HOST, 0, &job->number);
+        result = queue_push(stream, SIMGPU_HOST, 0, SIMGPU_PLACE_ALL, &job->number);
     }
     if (job && result == CUDA_SUCCESS)
         append(worker, job);

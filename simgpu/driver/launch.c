@@ -65,6 +65,11 @@ CUresult launch_duration(struct CUfunc_st *function, const struct launch_shape *
     return CUDA_SUCCESS;
 }
 
+uint32_t launch_place(const struct launch_shape *shape) {
+    uint64_t blocks = (uint64_t)shape->grid[0] * shape->grid[1] * shape->grid[2];
+    return blocks < SIMGPU_PLACE_UP ? (uint32_t)blocks : SIMGPU_PLACE_ALL;
+}
+
 CUresult launch_kernel(CUfunction handle, const struct launch_shape *shape, CUstream hStream, void **params,
                        void **extra) {
     struct CUfunc_st *function;
@@ -87,10 +92,12 @@ CUresult launch_kernel(CUfunction handle, const struct launch_shape *shape, CUst
     if (result != CUDA_SUCCESS)
         return result;
     if (stream->capture)
-        return capture_work(stream, &(struct node_work){.kind = SIMGPU_KERNEL, .duration_ns = duration_ns});
+        return capture_work(stream, &(struct node_work){.kind = SIMGPU_KERNEL,
+                                                        .duration_ns = duration_ns,
+                                                        .place = launch_place(shape)});
     /* The GPU hears of it at the end of the call: what takes the time is writing the commands down. */
     pace_spend(pace_now()->launch_ns);
-    return queue_push(stream, SIMGPU_KERNEL, duration_ns, NULL);
+    return queue_push(stream, SIMGPU_KERNEL, duration_ns, launch_place(shape), NULL);
 }
 
 static CUresult do_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,

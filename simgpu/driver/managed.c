@@ -33,7 +33,7 @@ static CUresult submit(struct CUstream_st *stream, size_t bytes) {
     if (stream->capture)
         return capture_break(stream);
     pace_spend(pace_now()->launch_ns);
-    return queue_push(stream, SIMGPU_COPY, transfer_duration_ns(bytes, false), NULL);
+    return queue_push(stream, SIMGPU_COPY, transfer_duration_ns(bytes, false), SIMGPU_PLACE_UP, NULL);
 }
 
 static CUresult prefetch(CUdeviceptr address, size_t size, const CUmemLocation *location, unsigned int flags,

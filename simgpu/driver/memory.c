@@ -66,7 +66,7 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
     CUresult result = capture_check_unsafe();
     /* As a real driver does: what is queued may still use it. */
     if (result == CUDA_SUCCESS && allocation.context)
-        result = queue_wait(allocation.context, load_u64(&allocation.context->shared->tail), false);
+        result = queue_drain(allocation.context, false);
     return result == CUDA_SUCCESS ? release_device((uintptr_t)dptr) : result;
 }
 

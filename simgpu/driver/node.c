@@ -35,7 +35,7 @@ EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph
     struct launch_shape shape = {{nodeParams->gridDimX, nodeParams->gridDimY, nodeParams->gridDimZ},
                                  {nodeParams->blockDimX, nodeParams->blockDimY, nodeParams->blockDimZ},
                                  nodeParams->sharedMemBytes};
-    struct node_work work = {.kind = SIMGPU_KERNEL};
+    struct node_work work = {.kind = SIMGPU_KERNEL, .place = launch_place(&shape)};
     const struct simgpu_model *model = &driver.machine.shared->gpus[context->gpu].model;
     result = launch_duration(function, &shape, nodeParams->kernelParams, nodeParams->extra, model->multiprocessors,
                              &work.duration_ns);

@@ -25,7 +25,7 @@ static struct owned *take(struct owned_list *list, const struct owned *wanted, c
 CUresult owned_remove(struct owned_list *list, struct owned *owned) {
     CUresult result = capture_check_unsafe();
     if (result == CUDA_SUCCESS)
-        result = queue_wait(owned->context, load_u64(&owned->context->shared->tail), false);
+        result = queue_drain(owned->context, false);
     if (result == CUDA_SUCCESS && !take(list, owned, NULL))
         result = CUDA_ERROR_INVALID_HANDLE;
     return result;

@@ -59,14 +59,32 @@ bool queue_is_away(struct CUctx_st *context) {
     return away;
 }
 
-bool queue_done(struct CUctx_st *context, uint64_t completed) {
-    if (load_u64(&context->shared->completed) >= completed)
+static const struct simgpu_order *order_before(const struct CUctx_st *context, uint64_t after) {
+    return &context->orders->orders[(after - 1) % SIMGPU_RING];
+}
+
+bool queue_known_done(const struct CUctx_st *context, uint64_t after) {
+    return load_u64(&context->shared->completed) >= after ||
+           (context->orders && load_u32(&order_before(context, after)->state) == SIMGPU_DONE);
+}
+
+bool queue_done(struct CUctx_st *context, uint64_t after) {
+    if (queue_known_done(context, after))
         return true;
     bool others;
-    look(context, completed, &others);
+    look(context, after, &others);
     if (others)
         machine_reap(&driver.machine, clock_now_ns());
-    return load_u64(&context->shared->completed) >= completed;
+    return queue_known_done(context, after);
+}
+
+/* What is waited for: all entries before a number are done, the last of them is, or has its turn. */
+enum goal { ALL, LAST, TURN };
+
+static bool is_reached(const struct CUctx_st *context, uint64_t after, enum goal goal) {
+    if (goal == LAST || load_u64(&context->shared->completed) >= after)
+        return queue_known_done(context, after);
+    return goal == TURN && load_u32(&order_before(context, after)->state) != SIMGPU_WAITS;
 }
 
 /* Sleeps or spins until something may have happened: at `end_ns` at the latest, and never past `deadline_ns`. */
@@ -88,29 +106,43 @@ static void wait_for(uint64_t end_ns, uint64_t deadline_ns, bool blocking, bool 
     }
 }
 
-static CUresult wait_until(struct CUctx_st *context, uint64_t completed, uint64_t deadline_ns, bool blocking) {
+static CUresult wait_until(struct CUctx_st *context, uint64_t after, enum goal goal, uint64_t deadline_ns,
+                           bool blocking) {
     for (;;) {
         CUresult error = queue_error(context);
         if (error != CUDA_SUCCESS)
             return error;
-        if (load_u64(&context->shared->completed) >= completed)
+        if (is_reached(context, after, goal))
             return CUDA_SUCCESS;
         if (clock_now_ns() >= deadline_ns)
             return CUDA_ERROR_NOT_READY;
         bool others;
-        uint64_t end_ns = look(context, completed, &others);
+        uint64_t end_ns = look(context, after, &others);
         if (others)
             machine_reap(&driver.machine, clock_now_ns());
-        if (load_u64(&context->shared->completed) < completed)
+        if (!is_reached(context, after, goal))
             wait_for(end_ns, deadline_ns, blocking, others);
     }
 }
 
-CUresult queue_wait(struct CUctx_st *context, uint64_t completed, bool blocking) {
-    CUresult result = wait_until(context, completed, UINT64_MAX, blocking);
+static CUresult wait_and_settle(struct CUctx_st *context, uint64_t after, enum goal goal, bool blocking) {
+    CUresult result = wait_until(context, after, goal, UINT64_MAX, blocking);
     if (result == CUDA_SUCCESS)
         pools_settle();
     return result;
+}
+
+CUresult queue_wait(struct CUctx_st *context, uint64_t after, bool blocking) {
+    return wait_and_settle(context, after, LAST, blocking);
+}
+
+CUresult queue_wait_turn(struct CUctx_st *context, uint64_t number, bool blocking) {
+    return context->orders ? wait_and_settle(context, number + 1, TURN, blocking)
+                           : wait_and_settle(context, number, ALL, blocking);
+}
+
+CUresult queue_drain(struct CUctx_st *context, bool blocking) {
+    return wait_and_settle(context, load_u64(&context->shared->tail), ALL, blocking);
 }
 
 /* With the context locked; it is let go meanwhile. */
@@ -119,9 +151,9 @@ static CUresult wait_for_room(struct CUctx_st *context) {
     while (result == CUDA_SUCCESS && load_u64(&context->shared->tail) - context->shared->completed >= SIMGPU_QUEUE) {
         uint64_t first = load_u64(&context->shared->tail) - SIMGPU_QUEUE;
         pthread_mutex_unlock(&context->lock);
-        result = wait_until(context, first + 1, UINT64_MAX, false);
+        result = wait_until(context, first + 1, ALL, UINT64_MAX, false);
         if (result == CUDA_SUCCESS) {
-            CUresult more = wait_until(context, first + FREE_ENTRIES, clock_now_ns() + FREE_NS, true);
+            CUresult more = wait_until(context, first + FREE_ENTRIES, ALL, clock_now_ns() + FREE_NS, true);
             result = more == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : more;
         }
         pthread_mutex_lock(&context->lock);
@@ -129,7 +161,24 @@ static CUresult wait_for_room(struct CUctx_st *context) {
     return result;
 }
 
-CUresult queue_push(struct CUstream_st *stream, uint32_t kind, uint64_t duration_ns, uint64_t *number) {
+/* So many entries before `number` is the one before `after`; 0: none that still matters. */
+static uint32_t distance(const struct CUctx_st *context, uint64_t number, uint64_t after) {
+    return after > load_u64(&context->shared->completed) ? (uint32_t)(number + 1 - after) : 0;
+}
+
+static uint32_t scope_of(const struct CUstream_st *stream) {
+    if (stream == &stream->context->legacy)
+        return SIMGPU_SCOPE_LEGACY;
+    return stream->flags & CU_STREAM_NON_BLOCKING ? SIMGPU_SCOPE_NONE : SIMGPU_SCOPE_BLOCKING;
+}
+
+struct piece {
+    uint32_t kind, place, scope;
+    uint64_t duration_ns;
+    uint64_t waits_after; /* 0: for nothing but its stream */
+};
+
+static CUresult push(struct CUstream_st *stream, const struct piece *piece, uint64_t *number) {
     struct CUctx_st *context = stream->context;
     struct simgpu_context *shared = context->shared;
     CUresult result = queue_error(context);
@@ -143,14 +192,21 @@ CUresult queue_push(struct CUstream_st *stream, uint32_t kind, uint64_t duration
     }
     if (result == CUDA_SUCCESS) {
         struct simgpu_entry *entry = &context->ring->entries[tail % SIMGPU_RING];
-        context->queued_ns += duration_ns;
+        context->queued_ns += piece->duration_ns;
         *entry = (struct simgpu_entry){
             .enqueue_ns = clock_now_ns(),
-            .duration_ns = duration_ns,
+            .duration_ns = piece->duration_ns,
             .queued_ns = context->queued_ns,
-            .kind = kind,
+            .kind = piece->kind,
             .stream = stream->id,
         };
+        if (context->orders)
+            context->orders->orders[tail % SIMGPU_RING] = (struct simgpu_order){
+                .behind = distance(context, tail, stream->after),
+                .waits = distance(context, tail, piece->waits_after),
+                .place = piece->place,
+                .scope = piece->scope,
+            };
         store_u64(&shared->tail, tail + 1);
         store_u64(&stream->after, tail + 1);
         if (!(stream->flags & CU_STREAM_NON_BLOCKING))
@@ -162,4 +218,26 @@ CUresult queue_push(struct CUstream_st *stream, uint32_t kind, uint64_t duration
     }
     pthread_mutex_unlock(&context->lock);
     return result;
+}
+
+CUresult queue_push(struct CUstream_st *stream, uint32_t kind, uint64_t duration_ns, uint32_t place, uint64_t *number) {
+    struct piece piece = {.kind = kind, .place = place, .scope = scope_of(stream), .duration_ns = duration_ns};
+    return push(stream, &piece, number);
+}
+
+CUresult queue_order(struct CUstream_st *stream, uint64_t after) {
+    if (queue_known_done(stream->context, after))
+        return CUDA_SUCCESS;
+    struct piece piece = {.kind = SIMGPU_ORDER, .scope = scope_of(stream), .waits_after = after};
+    return push(stream, &piece, NULL);
+}
+
+CUresult queue_gather(struct CUstream_st *stream) {
+    struct CUctx_st *context = stream->context;
+    uint64_t blocking_after = load_u64(&context->blocking_after);
+    if (!context->orders || stream != &context->legacy || load_u64(&stream->after) >= blocking_after ||
+        load_u64(&context->shared->completed) >= blocking_after)
+        return CUDA_SUCCESS;
+    struct piece piece = {.kind = SIMGPU_ORDER, .scope = SIMGPU_SCOPE_LOOK};
+    return push(stream, &piece, NULL);
 }

@@ -59,6 +59,7 @@ bool shared_event_target(const struct CUevent_st *event, struct CUctx_st *contex
     context->index = index;
     context->id = load_u64(&entry->context_id);
     context->shared = &driver.machine.shared->gpus[context->gpu].contexts[index];
+    context->orders = orders_of(&driver.machine.shared->gpus[context->gpu], index);
     return load_u64(&entry->after) == *after;
 }
 

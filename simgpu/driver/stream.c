@@ -64,8 +64,9 @@ CUresult find_stream(CUstream handle, struct CUstream_st **stream) {
 }
 
 uint64_t stream_after(const struct CUstream_st *stream) {
-    /* The legacy stream waits for every stream that is not made to ignore it. */
-    return stream == &stream->context->legacy ? load_u64(&stream->context->blocking_after) : load_u64(&stream->after);
+    /* The legacy stream waits for every stream that is not made to ignore it; where engines overlap, as last gathered. */
+    bool all = stream == &stream->context->legacy && !stream->context->orders;
+    return all ? load_u64(&stream->context->blocking_after) : load_u64(&stream->after);
 }
 
 void streams_end(struct CUctx_st *context) {
@@ -181,6 +182,9 @@ static CUresult do_cuStreamQuery(CUstream hStream) {
     if (error != CUDA_SUCCESS)
         return error;
     pace_spend(pace_now()->event_query_ns);
+    error = queue_gather(stream);
+    if (error != CUDA_SUCCESS)
+        return error;
     return queue_done(stream->context, stream_after(stream)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 EXPORT_PTSZ(cuStreamQuery, (CUstream hStream), hStream)
@@ -190,6 +194,8 @@ static CUresult do_cuStreamSynchronize(CUstream hStream) {
     if (stream->capture)
         return capture_break(stream);
     CUresult error = capture_check_legacy(stream);
+    if (error == CUDA_SUCCESS)
+        error = queue_gather(stream);
     if (error != CUDA_SUCCESS)
         return error;
     return queue_wait(stream->context, stream_after(stream), stream->context->flags & CU_CTX_SCHED_BLOCKING_SYNC);
@@ -220,6 +226,8 @@ static CUresult do_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned 
         /* Another context's work: the thread waits where a real driver would let only the stream wait. */
         return queue_wait(hEvent->context, after, false);
     }
+    if (stream->context->orders)
+        return queue_order(stream, after);
     /* Within a context work runs in the order in which it was queued, so later work on the stream is behind the
      * event's anyway; what the stream itself is done with moves. */
     pthread_mutex_lock(&stream->context->lock);

@@ -95,14 +95,14 @@ static void occupy(const struct part *part, const struct CUstream_st *stream, ui
         pthread_mutex_unlock(&driver.lock);
     }
     if (peer && check_context(peer) == CUDA_SUCCESS)
-        queue_push(&peer->legacy, SIMGPU_COPY, duration_ns, NULL);
+        queue_push(&peer->legacy, SIMGPU_COPY, duration_ns, SIMGPU_PLACE_UP, NULL);
 }
 
 static CUresult submit(struct CUstream_st *stream, const struct node_work *work, const struct part parts[2], bool wait) {
     if (stream->capture)
         return wait ? capture_break(stream) : capture_work(stream, work);
     pace_spend(pace_now()->launch_ns);
-    CUresult result = queue_push(stream, work->kind, work->duration_ns, NULL);
+    CUresult result = queue_push(stream, work->kind, work->duration_ns, work->place, NULL);
     if (result != CUDA_SUCCESS)
         return result;
     occupy(&parts[0], stream, work->duration_ns);
@@ -130,6 +130,8 @@ static CUresult plan(const struct transfer *transfer, struct node_work *work, st
     *work = (struct node_work){
         .kind = transfer->element ? SIMGPU_SET : SIMGPU_COPY,
         .duration_ns = transfer_duration_ns(bytes, inside),
+        /* Within a device its multiprocessors are at it. */
+        .place = inside ? SIMGPU_PLACE_ALL : parts[0].device >= 0 ? SIMGPU_PLACE_UP : SIMGPU_PLACE_DOWN,
         .transfer = *transfer,
     };
     return result;

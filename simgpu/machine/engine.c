@@ -1,4 +1,5 @@
-/* The engine. A GPU runs one entry at a time; each context's entries run in the order in which they were queued.
+/* The engine. A GPU runs one entry at a time (or, where its engines overlap, what overlap.c says); each context's entries
+ * run in the order in which they were queued.
  *
  * fifo: of all contexts the entry queued first goes next, to its end. timeslice: contexts with work that is ready take
  * turns of ENGINE_TURN_NS, least recently served first; a turn may end inside a kernel, which goes on in the next one.
@@ -10,7 +11,9 @@
  * Owners queue without the GPU's lock, so a look at a queue may come later than what was queued: the result is the same
  * whenever it is looked at, since an entry never starts before it was queued. */
 #include "machine/engine.h"
+#include "machine/overlap.h"
 #include "machine/queue.h"
+#include "machine/steps.h"
 
 static uint64_t rank(const struct simgpu_gpu *gpu, uint32_t scheduling, uint32_t index) {
     if (scheduling == SIMGPU_TIMESLICE)
@@ -36,129 +39,11 @@ static int32_t pick(const struct simgpu_gpu *gpu, uint32_t scheduling, uint64_t 
     return best;
 }
 
-static void free_context(struct simgpu_gpu *gpu, uint32_t index) {
-    store_u64(&gpu->contexts[index].memory_bytes, 0);
-    store_u32(&gpu->contexts[index].state, SIMGPU_CONTEXT_FREE);
-    gpu->live[index / 64] &= ~(1ull << (index % 64));
-}
-
-static void apply(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index,
-                  const struct simgpu_step *step) {
-    if (step->context >= 0) {
-        struct simgpu_context *context = &gpu->contexts[step->context];
-        struct simgpu_process *process = &processes[context->process];
-        struct simgpu_entry *entry = &gpu->rings[step->context].entries[step->ring_number % SIMGPU_RING];
-        /* Only while the engine has it: before and after it is the owner's to write. */
-        if (step->writes_entry) {
-            entry->begin_ns = step->begin_ns;
-            entry->end_ns = step->end_ns;
-        }
-        context->head_done_ns = step->head_done_ns;
-        context->completed_ns = step->completed_ns;
-        context->turn = step->turn;
-        context->limit = step->limit;
-        store_u64(&process->executed_ns[gpu_index], step->executed_ns);
-        store_u64(&process->entries[gpu_index], step->entries);
-        /* Last: who sees that an entry is done reads its end without the lock. */
-        store_u64(&context->completed, step->completed);
-        if (step->free_context)
-            free_context(gpu, (uint32_t)step->context);
-    }
-    if (step->log_count != gpu->log_count)
-        gpu->log[(step->log_count - 1) % SIMGPU_LOG] = step->log;
-    store_u64(&gpu->log_count, step->log_count);
-    gpu->running = step->running;
-    gpu->turn_end_ns = step->turn_end_ns;
-    gpu->segment_begin_ns = step->segment_begin_ns;
-    gpu->turns = step->turns;
-    gpu->loaded = step->loaded;
-    gpu->switched_ns = step->switched_ns;
-    store_u64(&gpu->busy_ns, step->busy_ns);
-    store_u64(&gpu->time_ns, step->time_ns);
-}
-
-static void commit(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index,
-                   struct simgpu_step *step) {
-    step->valid = 0;
-    gpu->step = *step;
-    store_u32(&gpu->step.valid, 1);
-    apply(gpu, processes, gpu_index, step);
-    store_u32(&gpu->step.valid, 0);
-}
-
-void engine_recover(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index) {
-    if (!load_u32(&gpu->step.valid))
-        return;
-    struct simgpu_step step = gpu->step;
-    apply(gpu, processes, gpu_index, &step);
-    store_u32(&gpu->step.valid, 0);
-}
-
-/* The state as a step that changes nothing, of the running context where there is one. */
-static struct simgpu_step unchanged(const struct simgpu_gpu *gpu, const struct simgpu_process *processes,
-                                    uint32_t gpu_index, int32_t index) {
-    struct simgpu_step step = {
-        .context = index,
-        .running = gpu->running,
-        .time_ns = gpu->time_ns,
-        .turn_end_ns = gpu->turn_end_ns,
-        .segment_begin_ns = gpu->segment_begin_ns,
-        .turns = gpu->turns,
-        .loaded = gpu->loaded,
-        .switched_ns = gpu->switched_ns,
-        .busy_ns = gpu->busy_ns,
-        .log_count = gpu->log_count,
-    };
-    if (index >= 0) {
-        const struct simgpu_context *context = &gpu->contexts[index];
-        const struct simgpu_process *process = &processes[context->process];
-        step.completed = context->completed;
-        step.head_done_ns = context->head_done_ns;
-        step.completed_ns = context->completed_ns;
-        step.turn = context->turn;
-        step.limit = context->limit;
-        step.ring_number = context->completed;
-        step.executed_ns = process->executed_ns[gpu_index];
-        step.entries = process->entries[gpu_index];
-    }
-    return step;
-}
-
-/* Closes the interval that runs, in the log. */
-static void log_interval(struct simgpu_step *step, const struct simgpu_gpu *gpu, const struct simgpu_process *processes,
-                         bool last) {
-    const struct simgpu_context *context = &gpu->contexts[step->context];
-    const struct simgpu_entry *head = entry_of(gpu, (uint32_t)step->context, step->ring_number);
-    step->log = (struct simgpu_log_entry){
-        .begin_ns = step->segment_begin_ns,
-        .end_ns = step->time_ns,
-        .process = processes[context->process].id,
-        .entry = step->ring_number,
-        .slot = context->process,
-        .context = (uint32_t)step->context,
-        .stream = head->stream,
-        .kind = (uint16_t)head->kind,
-        .last = last,
-    };
-    step->log_count++;
-}
-
-/* The running context gives the GPU up: its turn is over, or it has nothing that is ready. */
-static void end_turn(struct simgpu_step *step, const struct simgpu_gpu *gpu) {
-    const struct simgpu_context *context = &gpu->contexts[step->context];
-    step->turn = ++step->turns;
-    step->running = -1;
-    if (context->state == SIMGPU_CONTEXT_DYING) {
-        step->limit = step->completed;
-        step->free_context = 1;
-    }
-}
-
 /* Runs the head of the running context up to its end, its turn's end or `now_ns`. */
 static void run_head(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, uint32_t scheduling,
                      uint64_t now_ns) {
     const struct simgpu_context *context = &gpu->contexts[gpu->running];
-    struct simgpu_step step = unchanged(gpu, processes, gpu_index, gpu->running);
+    struct simgpu_step step = step_unchanged(gpu, processes, gpu_index, gpu->running);
     const struct simgpu_entry *head = entry_of(gpu, (uint32_t)gpu->running, step.completed);
     step.writes_entry = 1;
     step.begin_ns = head->begin_ns;
@@ -186,9 +71,9 @@ static void run_head(struct simgpu_gpu *gpu, struct simgpu_process *processes, u
         step.completed++;
         step.completed_ns += head->duration_ns;
         step.head_done_ns = 0;
-        if (head->kind != SIMGPU_MARK) {
+        if (head->kind != SIMGPU_ORDER) {
             step.entries++;
-            log_interval(&step, gpu, processes, true);
+            step_log(&step, gpu, processes, step.segment_begin_ns, true);
         }
         step.segment_begin_ns = stop_ns;
         /* In fifo another context's entry may have been queued earlier than the next one here. */
@@ -198,31 +83,23 @@ static void run_head(struct simgpu_gpu *gpu, struct simgpu_process *processes, u
         }
     } else if (scheduling == SIMGPU_TIMESLICE && stop_ns == step.turn_end_ns) {
         if (ran_ns || stop_ns > step.segment_begin_ns)
-            log_interval(&step, gpu, processes, false);
-        end_turn(&step, gpu);
+            step_log(&step, gpu, processes, step.segment_begin_ns, false);
+        step_end_turn(&step, gpu);
     }
-    commit(gpu, processes, gpu_index, &step);
-}
-
-/* The GPU goes on with a context, after a switch where another one ran last. */
-static void begin_turn(struct simgpu_step *step, const struct simgpu_gpu *gpu, int32_t index) {
-    uint64_t id = gpu->contexts[index].id;
-    if (gpu->loaded && gpu->loaded != id)
-        step->switched_ns = step->time_ns + gpu->switch_ns;
-    uint64_t begin_ns = step->switched_ns > step->time_ns ? step->switched_ns : step->time_ns;
-    step->loaded = id;
-    step->running = index;
-    step->turn_end_ns = begin_ns + ENGINE_TURN_NS;
-    step->segment_begin_ns = begin_ns;
+    step_commit(gpu, processes, gpu_index, &step);
 }
 
 void engine_advance(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, uint32_t scheduling,
                     uint64_t now_ns) {
+    if (gpu->orders_bytes) {
+        overlap_advance(gpu, processes, gpu_index, scheduling, now_ns);
+        return;
+    }
     while (gpu->time_ns < now_ns) {
         if (gpu->time_ns < gpu->switched_ns) {
-            struct simgpu_step step = unchanged(gpu, processes, gpu_index, -1);
+            struct simgpu_step step = step_unchanged(gpu, processes, gpu_index, -1);
             step.time_ns = gpu->switched_ns < now_ns ? gpu->switched_ns : now_ns;
-            commit(gpu, processes, gpu_index, &step);
+            step_commit(gpu, processes, gpu_index, &step);
             continue;
         }
         if (gpu->running >= 0) {
@@ -230,18 +107,18 @@ void engine_advance(struct simgpu_gpu *gpu, struct simgpu_process *processes, ui
                 run_head(gpu, processes, gpu_index, scheduling, now_ns);
                 continue;
             }
-            struct simgpu_step step = unchanged(gpu, processes, gpu_index, gpu->running);
-            end_turn(&step, gpu);
-            commit(gpu, processes, gpu_index, &step);
+            struct simgpu_step step = step_unchanged(gpu, processes, gpu_index, gpu->running);
+            step_end_turn(&step, gpu);
+            step_commit(gpu, processes, gpu_index, &step);
         }
         uint64_t next_ns;
         int32_t chosen = pick(gpu, scheduling, gpu->time_ns, &next_ns);
-        struct simgpu_step step = unchanged(gpu, processes, gpu_index, -1);
+        struct simgpu_step step = step_unchanged(gpu, processes, gpu_index, -1);
         if (chosen < 0)
             step.time_ns = next_ns < now_ns ? next_ns : now_ns;
         else
-            begin_turn(&step, gpu, chosen);
-        commit(gpu, processes, gpu_index, &step);
+            step_begin_turn(&step, gpu, chosen);
+        step_commit(gpu, processes, gpu_index, &step);
     }
 }
 
@@ -269,11 +146,13 @@ void engine_condemn(struct simgpu_gpu *gpu, uint32_t index) {
     struct simgpu_context *context = &gpu->contexts[index];
     bool runs = gpu->running == (int32_t)index && context->completed < end_of_queue(context) &&
                 entry_of(gpu, index, context->completed)->begin_ns;
+    if (gpu->orders_bytes)
+        runs = overlap_runs(gpu, index);
     context->limit = context->completed + (runs ? 1 : 0);
     store_u32(&context->state, SIMGPU_CONTEXT_DYING);
     if (!runs) {
         if (gpu->running == (int32_t)index)
             gpu->running = -1;
-        free_context(gpu, index);
+        step_free_context(gpu, index);
     }
 }

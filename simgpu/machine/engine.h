@@ -8,6 +8,10 @@
 #define ENGINE_LAUNCH_LATENCY_NS 2000u
 /* One turn of a context beside others, with no MPS (node-slice.md, 3: about 2 ms each). */
 #define ENGINE_TURN_NS 2000000u
+/* A host function may return at any time: look again so much later. */
+#define ENGINE_HOST_POLL_NS 200000u
+/* So many blocks run at a time on a multiprocessor. */
+#define ENGINE_BLOCKS 8u
 
 /* Runs the GPU up to `now_ns`. Under the GPU's lock. */
 void engine_advance(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, uint32_t scheduling,

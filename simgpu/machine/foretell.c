@@ -1,9 +1,7 @@
 /* When queued work will be done, as far as can be known. */
 #include "machine/engine.h"
+#include "machine/overlap.h"
 #include "machine/queue.h"
-
-/* A host function may return at any time: look again so much later. */
-#define HOST_POLL_NS 200000u
 
 /* Nanoseconds of work that a context still has before entry `number`. */
 static uint64_t work_before_ns(const struct simgpu_gpu *gpu, uint32_t index, uint64_t number) {
@@ -76,9 +74,11 @@ static struct ahead timeslice_ahead(const struct simgpu_gpu *gpu, uint32_t own) 
 uint64_t engine_earliest_end_ns(const struct simgpu_gpu *gpu, uint32_t scheduling, uint32_t index, uint64_t entry) {
     if (gpu->contexts[index].completed > entry)
         return gpu->time_ns;
+    if (gpu->orders_bytes)
+        return overlap_earliest_end_ns(gpu, scheduling, index, entry);
     uint64_t ready = ready_ns(gpu, index);
     if (ready == NEVER)
-        return gpu->time_ns + HOST_POLL_NS;
+        return gpu->time_ns + ENGINE_HOST_POLL_NS;
     struct ahead ahead = scheduling == SIMGPU_TIMESLICE ? timeslice_ahead(gpu, index) : fifo_ahead(gpu, index, entry);
     /* Each context is switched to once at least, this one where another ran last or will; those that alternate meanwhile
      * need more. */

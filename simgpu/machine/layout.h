@@ -20,7 +20,22 @@ enum simgpu_limits {
 enum simgpu_scheduling { SIMGPU_FIFO = 0, SIMGPU_TIMESLICE = 1 };
 enum simgpu_process_state { SIMGPU_PROCESS_FREE = 0, SIMGPU_PROCESS_LIVE = 1, SIMGPU_PROCESS_DEAD = 2 };
 enum simgpu_context_state { SIMGPU_CONTEXT_FREE = 0, SIMGPU_CONTEXT_LIVE = 1, SIMGPU_CONTEXT_DYING = 2 };
-enum simgpu_kind { SIMGPU_KERNEL = 1, SIMGPU_COPY = 2, SIMGPU_SET = 3, SIMGPU_HOST = 4, SIMGPU_MARK = 5 };
+/* SIMGPU_ORDER does nothing: it only waits for what it is behind, and for its context's turn. */
+enum simgpu_kind { SIMGPU_KERNEL = 1, SIMGPU_COPY = 2, SIMGPU_SET = 3, SIMGPU_HOST = 4, SIMGPU_ORDER = 5 };
+/* What an entry takes of a GPU whose engines overlap: so many blocks of its multiprocessors, or what is named here. */
+enum simgpu_place {
+    SIMGPU_PLACE_ALL = 0,           /* all multiprocessors */
+    SIMGPU_PLACE_UP = 0x40000000,   /* the copy engine for what comes from the host */
+    SIMGPU_PLACE_DOWN = 0x40000001  /* the one for what goes there */
+};
+enum simgpu_order_state { SIMGPU_WAITS = 0, SIMGPU_RUNS = 1, SIMGPU_PAUSED = 2, SIMGPU_DONE = 3 };
+/* How an entry's stream stands to the legacy default stream. */
+enum simgpu_scope {
+    SIMGPU_SCOPE_NONE = 0,
+    SIMGPU_SCOPE_BLOCKING = 1, /* it is behind all that the legacy stream has before it */
+    SIMGPU_SCOPE_LEGACY = 2,   /* it is the legacy stream: behind all that both have before it */
+    SIMGPU_SCOPE_LOOK = 3      /* the same, but nothing is behind it */
+};
 enum simgpu_export_kind { SIMGPU_EXPORT_NONE = 0, SIMGPU_EXPORT_MEMORY = 1, SIMGPU_EXPORT_EVENT = 2 };
 enum simgpu_fault_kind { SIMGPU_FAULT_XID = 1, SIMGPU_FAULT_ECC_SINGLE = 2, SIMGPU_FAULT_ECC_DOUBLE = 3 };
 enum simgpu_mig_mode { SIMGPU_MIG_NEVER = 0, SIMGPU_MIG_OFF = 1, SIMGPU_MIG_ON = 2 };
@@ -34,6 +49,22 @@ struct simgpu_entry {
     uint32_t stream;
     uint64_t begin_ns; /* 0: not begun */
     uint64_t end_ns;
+};
+
+/* Of an entry where engines overlap: what it is behind, and how far it is. Numbers are distances: so many entries before
+ * this one; 0: none. The owner writes the first part, the engine the rest. */
+struct simgpu_order {
+    uint32_t behind; /* the one before it in its stream */
+    uint32_t waits;  /* one more, of another stream */
+    uint32_t place;
+    uint32_t scope;
+    uint32_t state;
+    uint32_t unused;
+    uint64_t due_ns; /* of the context's own time, `ran_ns` */
+};
+
+struct simgpu_orders {
+    struct simgpu_order orders[4096];
 };
 
 struct simgpu_context {
@@ -53,7 +84,8 @@ struct simgpu_context {
     uint64_t head_done_ns;
     uint64_t completed_ns; /* durations of the entries done */
     uint64_t turn;         /* the least goes next in timeslice */
-    uint64_t padding2[4];
+    uint64_t ran_ns;       /* where engines overlap: for so long it had the GPU and ran something */
+    uint64_t padding2[3];
 };
 
 /* The last entries of one context; entry n lies at n modulo SIMGPU_RING. */
@@ -118,7 +150,7 @@ struct simgpu_step {
     int32_t context; /* whose values follow; -1: none */
     int32_t running;
     uint32_t writes_entry; /* 1: the entry ring_number gets begin_ns and end_ns */
-    uint32_t unused;
+    uint32_t order_state;  /* of the entry, where engines overlap */
     uint32_t free_context; /* 1: the context is over */
     uint64_t loaded;
     uint64_t switched_ns;
@@ -137,6 +169,8 @@ struct simgpu_step {
     uint64_t end_ns;
     uint64_t executed_ns;
     uint64_t entries;
+    uint64_t due_ns; /* of the entry, and the context's; where engines overlap */
+    uint64_t ran_ns;
     uint64_t log_count;
     struct simgpu_log_entry log; /* entry log_count - 1, where log_count has grown */
 };
@@ -222,7 +256,8 @@ struct simgpu_gpu {
     uint64_t loaded;      /* id of the context that ran last, or is being switched to; 0: none yet */
     uint64_t switched_ns; /* a switch between contexts is over at this time: until then nothing runs */
     uint64_t switch_ns;   /* how long one takes, by the machine's pace */
-    uint64_t padding3[7];
+    uint64_t orders_bytes; /* from here on to its struct simgpu_orders, one a context; 0: engines do not overlap */
+    uint64_t padding3[4];
     struct simgpu_context contexts[256];
     struct simgpu_ring rings[256];
     struct simgpu_log_entry log[131072];
@@ -255,7 +290,7 @@ struct simgpu_machine {
     uint32_t faults;       /* injected in all GPUs: a futex that waiters for events sleep on */
     uint32_t slots;        /* of `processes`, ever used */
     uint32_t export_slots; /* of `exports` */
-    uint32_t unused;
+    uint32_t overlap;      /* 1: engines do */
     struct simgpu_pace pace;
     uint64_t padding[2];
     struct simgpu_process processes[1024];
@@ -267,6 +302,7 @@ struct simgpu_machine {
 struct simgpu_plan {
     uint32_t gpu_count;
     uint32_t scheduling;
+    uint32_t overlap;
     uint32_t cuda_version;
     char driver_version[32];
     struct simgpu_pace pace;

@@ -17,8 +17,13 @@
 
 static const char MAGIC[8] = {'S', 'I', 'M', 'G', 'P', 'U', '\r', '\n'};
 
-static uint64_t file_size(uint32_t gpus) {
+/* Orders lie behind all GPUs, so that a machine without them is as if there were none. */
+static uint64_t orders_offset(uint32_t gpus) {
     return sizeof(struct simgpu_machine) + (uint64_t)gpus * sizeof(struct simgpu_gpu);
+}
+
+static uint64_t file_size(uint32_t gpus, uint32_t overlap) {
+    return orders_offset(gpus) + (overlap ? (uint64_t)gpus * SIMGPU_CONTEXTS * sizeof(struct simgpu_orders) : 0);
 }
 
 static int open_in(const char *directory, const char *name, int flags) {
@@ -44,7 +49,8 @@ static bool exists_in(const char *directory, const char *name) {
 static void describe(struct simgpu_machine *shared, const struct simgpu_plan *plan) {
     shared->version = SIMGPU_VERSION;
     shared->gpu_count = plan->gpu_count;
-    shared->size_bytes = file_size(plan->gpu_count);
+    shared->size_bytes = file_size(plan->gpu_count, plan->overlap);
+    shared->overlap = plan->overlap;
     shared->scheduling = plan->scheduling;
     shared->cuda_version = plan->cuda_version;
     shared->created_ns = clock_now_ns();
@@ -60,32 +66,38 @@ static void describe(struct simgpu_machine *shared, const struct simgpu_plan *pl
         gpu->time_ns = shared->created_ns;
         gpu->reset_ns = shared->created_ns;
         gpu->switch_ns = plan->pace.context_switch_ns;
+        if (plan->overlap)
+            gpu->orders_bytes = orders_offset(plan->gpu_count) +
+                                (uint64_t)index * SIMGPU_CONTEXTS * sizeof(struct simgpu_orders) -
+                                (uint64_t)((char *)gpu - (char *)shared);
     }
     memcpy(shared->magic, MAGIC, sizeof MAGIC);
 }
 
 int machine_create(const char *directory, const struct simgpu_plan *plan) {
-    if (plan->gpu_count == 0 || plan->gpu_count > SIMGPU_GPUS || plan->scheduling > SIMGPU_TIMESLICE)
+    if (plan->gpu_count == 0 || plan->gpu_count > SIMGPU_GPUS || plan->scheduling > SIMGPU_TIMESLICE ||
+        plan->overlap > 1)
         return EINVAL;
     if (mkdir(directory, 0755) != 0 && errno != EEXIST)
         return errno;
     /* Before the file of locks is touched: closing it would drop what this very process may hold in it. */
     if (exists_in(directory, "machine"))
         return EEXIST;
+    const uint64_t size = file_size(plan->gpu_count, plan->overlap);
     int locks = open_in(directory, "locks", O_RDWR | O_CREAT);
     if (locks < 0)
         return errno;
     int fd = open_in(directory, "machine", O_RDWR | O_CREAT | O_EXCL);
     int error = fd < 0 ? errno : 0;
-    if (!error && ftruncate(fd, (off_t)file_size(plan->gpu_count)) != 0)
+    if (!error && ftruncate(fd, (off_t)size) != 0)
         error = errno;
     if (!error) {
-        void *memory = mmap(NULL, file_size(plan->gpu_count), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (memory == MAP_FAILED) {
             error = errno;
         } else {
             describe(memory, plan);
-            munmap(memory, file_size(plan->gpu_count));
+            munmap(memory, size);
         }
     }
     if (fd >= 0)
@@ -107,7 +119,8 @@ enum machine_status machine_open(struct machine *machine, const char *directory)
     struct stat status;
     bool known = read(fd, &head, sizeof head) == (ssize_t)sizeof head && fstat(fd, &status) == 0 &&
                  memcmp(head.magic, MAGIC, sizeof MAGIC) == 0 && head.version == SIMGPU_VERSION &&
-                 head.gpu_count <= SIMGPU_GPUS && head.size_bytes == file_size(head.gpu_count) &&
+                 head.gpu_count <= SIMGPU_GPUS && head.overlap <= 1 &&
+                 head.size_bytes == file_size(head.gpu_count, head.overlap) &&
                  status.st_size == (off_t)head.size_bytes;
     void *memory = known ? mmap(NULL, head.size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     close(fd);

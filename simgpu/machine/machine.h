@@ -10,6 +10,7 @@
 #include "machine/layout.h"
 
 _Static_assert(sizeof(struct simgpu_entry) == 48, "an entry is read by other builds of this library");
+_Static_assert(sizeof(struct simgpu_order) == 32, "so is what it is behind");
 _Static_assert(sizeof(struct simgpu_context) == 192, "a context is three lines");
 _Static_assert(offsetof(struct simgpu_gpu, contexts) % 64 == 0, "a context starts a line");
 _Static_assert(sizeof(struct simgpu_gpu) % 64 == 0 && sizeof(struct simgpu_machine) % 64 == 0, "so in every GPU");
@@ -88,6 +89,11 @@ void machine_fault(struct machine *machine, uint32_t gpu, uint32_t kind, uint32_
 /* Resets a GPU: what was lost is back, what waited for it is done, and counts since the driver's start begin anew. Live
  * contexts get `error`, if they have none yet. */
 void machine_reset(struct machine *machine, uint32_t gpu, uint32_t error);
+
+/* What a context's entries are behind; NULL where engines do not overlap. */
+static inline struct simgpu_orders *orders_of(const struct simgpu_gpu *gpu, uint32_t context) {
+    return gpu->orders_bytes ? (struct simgpu_orders *)((uintptr_t)gpu + gpu->orders_bytes) + context : NULL;
+}
 
 static inline uint64_t clock_now_ns(void) {
     struct timespec now;

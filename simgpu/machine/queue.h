@@ -24,6 +24,11 @@ static inline const struct simgpu_entry *entry_of(const struct simgpu_gpu *gpu, 
     return &gpu->rings[context].entries[number % SIMGPU_RING];
 }
 
+/* What an entry is behind, where engines overlap. */
+static inline struct simgpu_order *order_of(const struct simgpu_gpu *gpu, uint32_t context, uint64_t number) {
+    return &orders_of(gpu, context)->orders[number % SIMGPU_RING];
+}
+
 /* One past the last entry that the context will run. */
 static inline uint64_t end_of_queue(const struct simgpu_context *context) {
     if (context->state == SIMGPU_CONTEXT_DYING)

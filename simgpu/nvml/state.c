@@ -46,22 +46,45 @@ static uint64_t overlap_ns(uint64_t begin_ns, uint64_t end_ns, uint64_t from_ns)
     return end_ns > begin_ns ? end_ns - begin_ns : 0;
 }
 
+/* Since when the GPU runs what it runs now of a process (−1: of any) and of this kind; UINT64_MAX: it runs none. */
+static uint64_t begun_ns(const struct simgpu_gpu *gpu, int32_t slot, bool kernels) {
+    int32_t running = gpu->running;
+    uint64_t begun_ns = UINT64_MAX;
+    if (running < 0 || (slot >= 0 && gpu->contexts[running].process != (uint32_t)slot))
+        return begun_ns;
+    const struct simgpu_context *context = &gpu->contexts[running];
+    const struct simgpu_orders *orders = orders_of(gpu, (uint32_t)running);
+    uint64_t end = orders ? load_u64(&context->tail) : context->completed + 1;
+    for (uint64_t number = context->completed; number < end; number++) {
+        const struct simgpu_entry *entry = &gpu->rings[running].entries[number % SIMGPU_RING];
+        if ((entry->kind == SIMGPU_KERNEL) != kernels)
+            continue;
+        uint64_t from_ns = gpu->segment_begin_ns;
+        if (orders && (entry->kind == SIMGPU_HOST || orders->orders[number % SIMGPU_RING].state != SIMGPU_RUNS))
+            continue;
+        if (orders && entry->begin_ns > from_ns)
+            from_ns = entry->begin_ns;
+        begun_ns = from_ns < begun_ns ? from_ns : begun_ns;
+    }
+    return begun_ns;
+}
+
 uint64_t busy_ns(const struct simgpu_gpu *gpu, int32_t slot, bool kernels, uint64_t now_ns, uint64_t window_ns) {
     uint64_t from_ns = now_ns > window_ns ? now_ns - window_ns : 0;
     uint64_t count = load_u64(&gpu->log_count), sum_ns = 0;
     uint64_t first = count > SIMGPU_LOG ? count - SIMGPU_LOG : 0;
+    /* Intervals lie in the order of their ends, and may overlap: what is counted begins here. */
+    uint64_t counted_ns = begun_ns(gpu, slot, kernels);
+    if (counted_ns < gpu->time_ns)
+        sum_ns = overlap_ns(counted_ns, gpu->time_ns, from_ns);
     for (uint64_t number = count; number > first; number--) {
         const struct simgpu_log_entry *entry = &gpu->log[(number - 1) % SIMGPU_LOG];
         if (entry->end_ns <= from_ns)
             break;
-        if ((slot < 0 || entry->slot == (uint32_t)slot) && (entry->kind == SIMGPU_KERNEL) == kernels)
-            sum_ns += overlap_ns(entry->begin_ns, entry->end_ns, from_ns);
-    }
-    int32_t running = gpu->running;
-    if (running >= 0 && (slot < 0 || gpu->contexts[running].process == (uint32_t)slot)) {
-        const struct simgpu_context *context = &gpu->contexts[running];
-        if ((gpu->rings[running].entries[context->completed % SIMGPU_RING].kind == SIMGPU_KERNEL) == kernels)
-            sum_ns += overlap_ns(gpu->segment_begin_ns, gpu->time_ns, from_ns);
+        if ((slot < 0 || entry->slot == (uint32_t)slot) && (entry->kind == SIMGPU_KERNEL) == kernels) {
+            sum_ns += overlap_ns(entry->begin_ns, entry->end_ns < counted_ns ? entry->end_ns : counted_ns, from_ns);
+            counted_ns = entry->begin_ns < counted_ns ? entry->begin_ns : counted_ns;
+        }
     }
     return sum_ns < window_ns ? sum_ns : window_ns;
 }

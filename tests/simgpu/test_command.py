@@ -39,6 +39,14 @@ def test_a_machine_is_made_shown_and_removed(tmp_path: Path) -> None:
     assert not directory.exists()
 
 
+def test_whether_engines_overlap_is_shown(tmp_path: Path) -> None:
+    assert run("create", "--machine", tmp_path / "one", "--scheduling", "timeslice", "--overlap").exit_code == 0
+    assert state(tmp_path / "one")["overlap"] is True
+    assert "timeslice, engines overlap" in run("state", "--machine", tmp_path / "one").output
+    assert run("create", "--machine", tmp_path / "other").exit_code == 0
+    assert state(tmp_path / "other")["overlap"] is False
+
+
 def test_a_machines_pace_is_shown(tmp_path: Path) -> None:
     assert run("create", "--machine", tmp_path, "--pace", "jetson").exit_code == 0
     assert state(tmp_path)["pace"]["launch_ns"] == 15_000

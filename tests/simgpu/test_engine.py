@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FLAGS = "-std=c11 -D_GNU_SOURCE -g -O1 -Wall -Wextra -Werror -pthread -fno-sanitize-recover=all"
 MEMORY = "address,undefined"
+ENGINE = [f"machine/{name}.c" for name in ("engine", "foretell", "overlap", "steps")]
 Build = Callable[[str, list[str], str], Path]
 
 
@@ -45,7 +46,14 @@ def names(file: str) -> list[str]:
 
 @pytest.mark.parametrize("name", names("engine_test.c"))
 def test_engine(build: Build, name: str) -> None:
-    program = build("engine_test", ["machine/engine.c", "machine/foretell.c"], MEMORY)
+    program = build("engine_test", ENGINE, MEMORY)
+    done = subprocess.run([program, name], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", names("overlap_test.c"))
+def test_engine_that_overlaps(build: Build, name: str) -> None:
+    program = build("overlap_test", ENGINE, MEMORY)
     done = subprocess.run([program, name], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -124,6 +124,8 @@ class Case(Parsed):
     noise: Annotated[int, Field(ge=0, le=2)] = 1
     pace: Literal[tuple(PACES)] = "plain"  # type: ignore[valid-type]
     scheduling: Literal["fifo", "timeslice"] = "fifo"
+    overlap: bool = False
+    """Whether the device's engines overlap."""
     hooked: bool = True
     """Whether there are hook and manager; without, each program has what the driver gives it."""
     settle_ms: Annotated[int, Field(ge=0, le=60_000)] = 1000

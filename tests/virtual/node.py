@@ -48,6 +48,7 @@ class VirtualNode:
             memory_mib=MEMORY_MIB,
             uuids=[UUID],
             scheduling=case.scheduling,
+            overlap=case.overlap,
             **({"pace": pace} if pace else {}),
         )
         self.machine = Machine(root / "machine")
@@ -88,6 +89,7 @@ class VirtualNode:
         return {
             "steps": self._steps,
             "intervals": self._told_intervals(),
+            "works": [(each.stream, each.kind, each.entry) for each in self._intervals],
             "clients": {name: running.outcome() for name, running in self.clients.items()},
             "points_of": {name: self._vt.points_of(process) for name, process in self._processes().items()},
             "figures": self._vt.figures(),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from case import Case
 
@@ -14,6 +14,15 @@ from edgeshare.cli.demo_plan import Interval
 
 class DiedError(Exception):
     """The simulation ended without an answer; its text says where each thread was."""
+
+
+class Work(NamedTuple):
+    """One entry of a queue."""
+
+    stream: int
+    kind: str
+    entry: int
+    """Its number within its context."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +38,8 @@ class Report:
     figures: Mapping[str, int | str]
     intervals: tuple[Interval, ...]
     """What the GPU executed, where the case asked for it."""
+    works: tuple[Work, ...]
+    """Of which entry each interval is."""
 
     @classmethod
     def read(cls, case: Case, answer: Mapping[str, Any]) -> Self:
@@ -42,6 +53,7 @@ class Report:
             answer["points_of"],
             answer["figures"],
             tuple(Interval(*each) for each in answer["intervals"]),
+            tuple(Work(*each) for each in answer["works"]),
         )
 
     @cached_property

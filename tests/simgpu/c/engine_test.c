@@ -265,7 +265,7 @@ static void a_mark_is_reached_in_its_contexts_turn_and_is_no_work(void) {
     uint64_t free_ns = START + ENGINE_LAUNCH_LATENCY_NS + 3 * MS;
     REQUIRE(!engine_is_away(&bench->gpu, 0) && !engine_is_away(&bench->gpu, 1));
     push(bench, 0, START, 3 * MS);
-    uint64_t mark = push_kind(bench, 1, START + 1 * MS, 0, SIMGPU_MARK);
+    uint64_t mark = push_kind(bench, 1, START + 1 * MS, 0, SIMGPU_ORDER);
     push(bench, 1, START + 1 * MS, 1 * MS);
     advance(bench, START + 1 * MS);
     REQUIRE(!engine_is_away(&bench->gpu, 0) && engine_is_away(&bench->gpu, 1));

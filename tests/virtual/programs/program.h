@@ -30,7 +30,7 @@ enum step_kind {
     STEP_TAKE,            /* waits for turn `object` */
     STEP_PASS,            /* gives turn `object` */
     STEP_ROUND,           /* one round more is done */
-    STEP_RENEW_STREAM,    /* destroys `stream` and makes it anew */
+    STEP_RENEW_STREAM,    /* destroys `stream` and makes it anew, `amount` 1: as one that the default stream waits for */
     STEP_END,             /* the thread ends */
 };
 

@@ -134,10 +134,11 @@ static CUresult transfer(struct client *client, const struct step *step)
     }
 }
 
-static CUresult renew_stream(struct client *client, CUstream *stream)
+static CUresult renew_stream(struct client *client, CUstream *stream, bool blocking)
 {
     const CUresult result = client->cuStreamDestroy_v2(*stream);
-    return result == CUDA_SUCCESS ? client->cuStreamCreate(stream, CU_STREAM_NON_BLOCKING) : result;
+    if (result != CUDA_SUCCESS) return result;
+    return client->cuStreamCreate(stream, blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING);
 }
 
 static CUresult run_step(struct thread *thread, const struct step *step)
@@ -163,7 +164,7 @@ static CUresult run_step(struct thread *thread, const struct step *step)
     case STEP_DOWNLOAD:
     case STEP_FETCH:
     case STEP_FILL: return transfer(client, step);
-    case STEP_RENEW_STREAM: return renew_stream(client, &client->streams[step->stream]);
+    case STEP_RENEW_STREAM: return renew_stream(client, &client->streams[step->stream], step->amount != 0);
     case STEP_THINK: vt_sleep(step->amount); return CUDA_SUCCESS;
     case STEP_COMPUTE: vt_spend(step->amount); return CUDA_SUCCESS;
     case STEP_TAKE: vt_sem_wait(&client->turns[step->object]); return CUDA_SUCCESS;

@@ -1,0 +1,345 @@
+/* A GPU whose engines overlap: one for kernels, one for copies of each direction. One context at a time has all of them,
+ * in fifo and timeslice as in engine.c. Of its entries those run side by side that are behind nothing that is not done
+ * (struct simgpu_order) and have room: on a copy engine one, and of kernels as many as have no more blocks together than
+ * the GPU holds; one that fills it runs alone. A kernel that has no room yet is not passed by later ones.
+ *
+ * What runs ends at a point of the context's own time, which stands still while another context has the GPU. The GPU is
+ * busy, and the context's process executes, while at least one entry runs, however many do. The log has an interval for
+ * each entry; those of one context may overlap.
+ *
+ * fifo: an entry does not begin while another context has one that is ready and was queued before it, so the GPU goes
+ * over once what runs has ended. timeslice: what runs at a turn's end goes on in the next one. */
+#include "machine/overlap.h"
+
+#include "machine/engine.h"
+#include "machine/queue.h"
+#include "machine/steps.h"
+
+/* How soon somebody looks again who waits for what nothing can be said of. */
+#define POLL_NS 10000u
+
+/* What a look at a context's queue finds; entries are numbers, or NEVER. */
+struct view {
+    uint64_t ended;   /* has ended by now */
+    uint64_t runs;    /* runs on the GPU */
+    uint64_t starts;  /* may begin */
+    uint64_t next_ns; /* when one of the three changes by itself while the context has the GPU and nothing begins */
+};
+
+struct room {
+    uint64_t blocks;
+    bool full; /* an earlier kernel waits for room */
+    bool copies[2];
+};
+
+static bool takes_gpu(const struct simgpu_entry *entry) {
+    return entry->kind != SIMGPU_HOST && entry->kind != SIMGPU_ORDER;
+}
+
+static uint64_t tail_of(const struct simgpu_context *context) { return load_u64(&context->tail); }
+
+static uint64_t blocks_of(const struct simgpu_gpu *gpu, uint32_t place) {
+    uint64_t most = (uint64_t)gpu->model.multiprocessors * ENGINE_BLOCKS;
+    return place == SIMGPU_PLACE_ALL || place > most ? most : place;
+}
+
+static bool is_copy(uint32_t place) { return place == SIMGPU_PLACE_UP || place == SIMGPU_PLACE_DOWN; }
+
+static void occupy(const struct simgpu_gpu *gpu, struct room *room, uint32_t place) {
+    if (is_copy(place))
+        room->copies[place - SIMGPU_PLACE_UP] = true;
+    else
+        room->blocks -= blocks_of(gpu, place);
+}
+
+static bool fits(const struct simgpu_gpu *gpu, struct room *room, uint32_t place) {
+    if (is_copy(place))
+        return !room->copies[place - SIMGPU_PLACE_UP];
+    room->full |= blocks_of(gpu, place) > room->blocks;
+    return !room->full;
+}
+
+static bool is_done(const struct simgpu_gpu *gpu, uint32_t index, uint64_t number) {
+    return number < gpu->contexts[index].completed || order_of(gpu, index, number)->state == SIMGPU_DONE;
+}
+
+static uint64_t least(uint64_t one, uint64_t other) { return one < other ? one : other; }
+
+/* First what has begun. */
+static void look_at_begun(const struct simgpu_gpu *gpu, uint32_t index, struct view *view, struct room *room) {
+    const struct simgpu_context *context = &gpu->contexts[index];
+    for (uint64_t number = context->completed; number < tail_of(context); number++) {
+        const struct simgpu_order *order = order_of(gpu, index, number);
+        const struct simgpu_entry *entry = entry_of(gpu, index, number);
+        uint64_t end_ns = NEVER;
+        if (order->state != SIMGPU_RUNS && order->state != SIMGPU_PAUSED)
+            continue;
+        if (takes_gpu(entry))
+            occupy(gpu, room, order->place);
+        if (order->state == SIMGPU_PAUSED)
+            continue;
+        if (takes_gpu(entry)) {
+            view->runs = least(view->runs, number);
+            end_ns = gpu->time_ns + order->due_ns - context->ran_ns;
+        } else if (context->state == SIMGPU_CONTEXT_LIVE && load_u64(&context->host_done) > number) {
+            end_ns = context->host_done_ns;
+        }
+        if (end_ns <= gpu->time_ns)
+            view->ended = least(view->ended, number);
+        else
+            view->next_ns = least(view->next_ns, end_ns);
+    }
+}
+
+/* Then what may begin: what was paused, and what is behind nothing. */
+static void look_at_waiting(const struct simgpu_gpu *gpu, uint32_t index, struct view *view, struct room *room) {
+    const struct simgpu_context *context = &gpu->contexts[index];
+    bool legacy = false, blocking = false;
+    for (uint64_t number = context->completed; number < tail_of(context) && view->starts == NEVER; number++) {
+        const struct simgpu_order *order = order_of(gpu, index, number);
+        const struct simgpu_entry *entry = entry_of(gpu, index, number);
+        bool behind = order->scope != SIMGPU_SCOPE_NONE && legacy;
+        behind |= order->scope >= SIMGPU_SCOPE_LEGACY && blocking;
+        if (order->state == SIMGPU_DONE)
+            continue;
+        legacy |= order->scope == SIMGPU_SCOPE_LEGACY;
+        blocking |= order->scope == SIMGPU_SCOPE_BLOCKING;
+        if (order->state == SIMGPU_PAUSED)
+            view->starts = number;
+        if (order->state != SIMGPU_WAITS || behind || (order->behind && !is_done(gpu, index, number - order->behind)) ||
+            (order->waits && !is_done(gpu, index, number - order->waits)))
+            continue;
+        uint64_t ready = entry->enqueue_ns + (entry->kind == SIMGPU_ORDER ? 0 : ENGINE_LAUNCH_LATENCY_NS);
+        if (ready > gpu->time_ns)
+            view->next_ns = least(view->next_ns, ready);
+        else if (!takes_gpu(entry) || fits(gpu, room, order->place))
+            view->starts = number;
+    }
+}
+
+static struct view look(const struct simgpu_gpu *gpu, uint32_t index) {
+    struct view view = {NEVER, NEVER, NEVER, NEVER};
+    struct room room = {.blocks = (uint64_t)gpu->model.multiprocessors * ENGINE_BLOCKS};
+    look_at_begun(gpu, index, &view, &room);
+    /* What a dead process has queued does not begin. */
+    if (gpu->contexts[index].state == SIMGPU_CONTEXT_LIVE)
+        look_at_waiting(gpu, index, &view, &room);
+    return view;
+}
+
+bool overlap_runs(const struct simgpu_gpu *gpu, uint32_t index) {
+    return gpu->running == (int32_t)index && look(gpu, index).runs != NEVER;
+}
+
+/* When a context has something for the GPU to do; then `queued_ns` is when that was queued, 0: it has begun. */
+static uint64_t wants_ns(const struct simgpu_gpu *gpu, uint32_t index, uint64_t *queued_ns) {
+    struct view view = look(gpu, index);
+    *queued_ns = 0;
+    if (view.ended != NEVER || view.runs != NEVER)
+        return gpu->time_ns;
+    if (view.starts == NEVER)
+        return view.next_ns;
+    *queued_ns = entry_of(gpu, index, view.starts)->enqueue_ns;
+    return gpu->time_ns;
+}
+
+/* The context that goes next now, or -1 and in `next_ns` when there will be one. */
+static int32_t pick(const struct simgpu_gpu *gpu, uint32_t scheduling, uint64_t *next_ns) {
+    int32_t best = -1;
+    uint64_t best_rank = NEVER, rank;
+    *next_ns = NEVER;
+    FOR_LIVE(gpu, index) {
+        uint64_t wants = wants_ns(gpu, index, &rank);
+        if (scheduling == SIMGPU_TIMESLICE)
+            rank = gpu->contexts[index].turn;
+        if (wants > gpu->time_ns) {
+            *next_ns = least(*next_ns, wants);
+        } else if (best < 0 || rank < best_rank) {
+            best = (int32_t)index;
+            best_rank = rank;
+        }
+    }
+    return best;
+}
+
+/* Whether no other context has something that goes before an entry. */
+static bool goes_first(const struct simgpu_gpu *gpu, uint32_t scheduling, uint32_t own, uint64_t number) {
+    uint64_t queued_ns;
+    if (scheduling == SIMGPU_TIMESLICE)
+        return true;
+    FOR_LIVE(gpu, index) {
+        if (index != own && wants_ns(gpu, index, &queued_ns) <= gpu->time_ns &&
+            queued_ns < entry_of(gpu, own, number)->enqueue_ns)
+            return false;
+    }
+    return true;
+}
+
+/* ---- steps of the running context ---- */
+
+static struct simgpu_step of_entry(const struct simgpu_gpu *gpu, const struct simgpu_process *processes,
+                                   uint32_t gpu_index, uint64_t number, uint32_t state) {
+    struct simgpu_step step = step_unchanged(gpu, processes, gpu_index, gpu->running);
+    const struct simgpu_entry *entry = entry_of(gpu, (uint32_t)gpu->running, number);
+    step.writes_entry = 1;
+    step.ring_number = number;
+    step.begin_ns = entry->begin_ns;
+    step.end_ns = entry->end_ns;
+    step.due_ns = order_of(gpu, (uint32_t)gpu->running, number)->due_ns;
+    step.order_state = state;
+    return step;
+}
+
+/* The entry is done, and with it maybe all before some later one. */
+static void finish(struct simgpu_step *step, const struct simgpu_gpu *gpu) {
+    uint32_t index = (uint32_t)gpu->running;
+    step->order_state = SIMGPU_DONE;
+    step->end_ns = step->time_ns;
+    while (step->completed < tail_of(&gpu->contexts[index]) &&
+           (step->completed == step->ring_number || is_done(gpu, index, step->completed)))
+        step->completed++;
+}
+
+/* Since when it runs in this turn. */
+static uint64_t ran_from_ns(const struct simgpu_gpu *gpu, const struct simgpu_step *step) {
+    return step->begin_ns > gpu->segment_begin_ns ? step->begin_ns : gpu->segment_begin_ns;
+}
+
+static void start(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, uint64_t number) {
+    const struct simgpu_entry *entry = entry_of(gpu, (uint32_t)gpu->running, number);
+    struct simgpu_step step = of_entry(gpu, processes, gpu_index, number, SIMGPU_RUNS);
+    if (order_of(gpu, (uint32_t)gpu->running, number)->state == SIMGPU_WAITS) {
+        step.begin_ns = step.time_ns;
+        step.due_ns = step.ran_ns + entry->duration_ns;
+    }
+    if (entry->kind == SIMGPU_ORDER)
+        finish(&step, gpu);
+    step_commit(gpu, processes, gpu_index, &step);
+}
+
+static void end(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, uint64_t number) {
+    struct simgpu_step step = of_entry(gpu, processes, gpu_index, number, SIMGPU_DONE);
+    finish(&step, gpu);
+    step.entries++;
+    step_log(&step, gpu, processes, ran_from_ns(gpu, &step), true);
+    step_commit(gpu, processes, gpu_index, &step);
+}
+
+static void pause_entry(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, uint64_t number) {
+    struct simgpu_step step = of_entry(gpu, processes, gpu_index, number, SIMGPU_PAUSED);
+    if (ran_from_ns(gpu, &step) < step.time_ns)
+        step_log(&step, gpu, processes, ran_from_ns(gpu, &step), false);
+    step_commit(gpu, processes, gpu_index, &step);
+}
+
+/* One step of the running context; false: there is nothing more to do until `now_ns`. */
+static bool run(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, uint32_t scheduling,
+                uint64_t now_ns) {
+    struct view view = look(gpu, (uint32_t)gpu->running);
+    bool over = scheduling == SIMGPU_TIMESLICE && gpu->time_ns >= gpu->turn_end_ns;
+    if (view.ended != NEVER) {
+        end(gpu, processes, gpu_index, view.ended);
+        return true;
+    }
+    if (gpu->time_ns >= now_ns)
+        return false;
+    if (!over && view.starts != NEVER && goes_first(gpu, scheduling, (uint32_t)gpu->running, view.starts)) {
+        start(gpu, processes, gpu_index, view.starts);
+        return true;
+    }
+    if (over && view.runs != NEVER) {
+        pause_entry(gpu, processes, gpu_index, view.runs);
+        return true;
+    }
+    struct simgpu_step step = step_unchanged(gpu, processes, gpu_index, gpu->running);
+    if (view.runs == NEVER) {
+        step_end_turn(&step, gpu);
+    } else {
+        uint64_t stop_ns = least(now_ns, view.next_ns);
+        if (scheduling == SIMGPU_TIMESLICE)
+            stop_ns = least(stop_ns, step.turn_end_ns);
+        uint64_t ran_ns = stop_ns - step.time_ns;
+        step.ran_ns += ran_ns;
+        step.executed_ns += ran_ns;
+        step.busy_ns += ran_ns;
+        step.time_ns = stop_ns;
+    }
+    step_commit(gpu, processes, gpu_index, &step);
+    return true;
+}
+
+void overlap_advance(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, uint32_t scheduling,
+                     uint64_t now_ns) {
+    for (;;) {
+        bool switches = gpu->time_ns < gpu->switched_ns;
+        if (!switches && gpu->running >= 0) {
+            if (!run(gpu, processes, gpu_index, scheduling, now_ns))
+                return;
+            continue;
+        }
+        if (gpu->time_ns >= now_ns)
+            return;
+        struct simgpu_step step = step_unchanged(gpu, processes, gpu_index, -1);
+        uint64_t next_ns = gpu->switched_ns;
+        int32_t chosen = switches ? -1 : pick(gpu, scheduling, &next_ns);
+        if (chosen < 0)
+            step.time_ns = least(next_ns, now_ns);
+        else
+            step_begin_turn(&step, gpu, chosen);
+        step_commit(gpu, processes, gpu_index, &step);
+    }
+}
+
+/* ---- when something will be done ---- */
+
+/* Time that must pass until an entry is done, by what it is behind in its own stream; `host`: a host function is, too. */
+static uint64_t chain_ns(const struct simgpu_gpu *gpu, uint32_t index, uint64_t number, bool *host) {
+    uint64_t sum_ns = 0;
+    while (!is_done(gpu, index, number)) {
+        const struct simgpu_order *order = order_of(gpu, index, number);
+        const struct simgpu_entry *entry = entry_of(gpu, index, number);
+        uint32_t back = order->behind ? order->behind : order->waits;
+        *host |= entry->kind == SIMGPU_HOST;
+        if (order->state == SIMGPU_WAITS)
+            sum_ns += entry->duration_ns;
+        else if (takes_gpu(entry))
+            sum_ns += order->due_ns - gpu->contexts[index].ran_ns;
+        if (!back || order->state != SIMGPU_WAITS)
+            break;
+        number -= back;
+    }
+    return sum_ns;
+}
+
+/* From then on what runs on the GPU has so long to go, or its turn. */
+static uint64_t others_ns(const struct simgpu_gpu *gpu, uint32_t scheduling, uint64_t from_ns) {
+    uint32_t index = (uint32_t)gpu->running;
+    const struct simgpu_context *context = &gpu->contexts[index];
+    uint64_t most_ns = 0;
+    for (uint64_t number = context->completed; number < tail_of(context); number++) {
+        const struct simgpu_order *order = order_of(gpu, index, number);
+        if (order->state == SIMGPU_RUNS && takes_gpu(entry_of(gpu, index, number)) &&
+            order->due_ns - context->ran_ns > most_ns)
+            most_ns = order->due_ns - context->ran_ns;
+    }
+    uint64_t turn_ns = gpu->turn_end_ns > from_ns ? gpu->turn_end_ns - from_ns : 0;
+    return scheduling == SIMGPU_TIMESLICE ? least(most_ns, turn_ns) : most_ns;
+}
+
+uint64_t overlap_earliest_end_ns(const struct simgpu_gpu *gpu, uint32_t scheduling, uint32_t index, uint64_t entry) {
+    bool host = false;
+    uint64_t from_ns = gpu->time_ns < gpu->switched_ns ? gpu->switched_ns : gpu->time_ns;
+    uint64_t chain = chain_ns(gpu, index, entry, &host);
+    if (is_done(gpu, index, entry))
+        return gpu->time_ns;
+    if (gpu->running >= 0 && gpu->running != (int32_t)index)
+        from_ns += others_ns(gpu, scheduling, from_ns);
+    uint64_t end_ns = from_ns + chain;
+    if (end_ns <= gpu->time_ns) {
+        /* It waits for other streams: until something changes. */
+        struct view view = look(gpu, index);
+        bool soon = view.ended != NEVER || view.starts != NEVER || view.next_ns == NEVER;
+        end_ns = soon ? gpu->time_ns + POLL_NS : view.next_ns;
+    }
+    return host ? least(end_ns, gpu->time_ns + ENGINE_HOST_POLL_NS) : end_ns;
+}
