@@ -49,6 +49,10 @@ class Config(BaseModel):
     """How often the machine is looked at anew, besides when a device comes or goes. Default: the labels are written
     once, and that is all."""
 
+    write_interval_s: Annotated[float, Field(ge=1, le=86_400)] = 60
+    """How often what was found is written again between two looks, which where nothing changed is one read: a Node that
+    was made anew has lost its labels. Longer where thousands of nodes share an API server that is slow."""
+
     node_name: Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9.-]*$")] = ""
     """The node's name in the cluster; empty: the environment's NODE_NAME."""
 

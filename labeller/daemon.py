@@ -24,10 +24,6 @@ LONGEST_PAUSE_S = 300.0
 SETTLE_S = 1.0
 """A device that comes tells so in many events."""
 
-WRITE_S = 60.0
-"""What was found is written again so often, which where nothing changed is one read: a Node that was made anew has lost
-its labels."""
-
 SLOW_S = 30.0
 """A driver that has not answered by then may never: its kernel module hangs."""
 
@@ -89,7 +85,7 @@ class Daemon:
             ready(f"looks every {self._interval_s:g} s")
             look_s = loop.time() + self._pause_s()
             while not stop.is_set():
-                await first_of(stop, hangup, changed, timeout_s=min(look_s - loop.time(), WRITE_S))
+                await first_of(stop, hangup, changed, timeout_s=self._rest_s(look_s - loop.time()))
                 if changed.is_set():
                     await first_of(stop, timeout_s=SETTLE_S)
                 if hangup.is_set():
@@ -102,6 +98,9 @@ class Daemon:
                 await self._round(stop)
                 if looks:
                     look_s = loop.time() + self._pause_s()
+
+    def _rest_s(self, until_look_s: float) -> float:
+        return min(until_look_s, self._config.write_interval_s)
 
     def _pause_s(self) -> float:
         if not self._failures:

@@ -65,6 +65,20 @@ def test_it_labels_at_its_start_and_looks_again_each_interval(api: ApiServer, na
     assert labels(api)["gpu.model"] == "Jetson-TX2"
 
 
+def test_labels_that_were_lost_are_written_again_before_it_looks_again(
+    api: ApiServer, nano: Labeller, start: Start
+) -> None:
+    nano.configure(write_interval_s=1)
+    running = start("--interval", NEVER)
+    running.until(READY)
+    # The machine is another, but is not looked at.
+    become(nano, "tx2")
+    update_labels(api.nodes["n1"], "kubectl-label", dict.fromkeys(labels(api)))
+    running.until("gpu.model=Jetson-Nano")
+    assert labels(api)["gpu.model"] == "Jetson-Nano"
+    assert running.end() == 0
+
+
 def test_sighup_reads_configuration_and_machine_anew(api: ApiServer, nano: Labeller, start: Start) -> None:
     running = start("--interval", NEVER)
     running.until(READY)

@@ -1,7 +1,9 @@
-"""What the workload does when it is asked for graphs and for requests."""
+"""What the workload does when it is asked for graphs, for requests and to end."""
+
+import time
 
 import pytest
-from simulated import Simulated
+from simulated import PATIENCE_S, Simulated
 
 
 @pytest.mark.parametrize("door", ["linked", "dlopen", "getproc"])
@@ -21,3 +23,13 @@ def test_a_request_takes_as_long_as_its_kernels_and_begins_no_sooner_than_it_is_
     assert all(request_ns >= 3_000_000 for request_ns in requests)
     # Each is due 20 ms after the one before, so that no more than these fit.
     assert 1 <= len(requests) <= 16
+
+
+def test_one_that_is_asked_to_end_ends_well(simulated: Simulated) -> None:
+    process = simulated.burn("x", "--seconds", 600).process
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not simulated.machine.executed_ns(0).get("x"):
+        assert time.monotonic() < deadline_s, "it executes nothing"
+        time.sleep(0.01)
+    process.terminate()
+    assert process.wait(PATIENCE_S) == 0
