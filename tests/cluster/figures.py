@@ -29,7 +29,6 @@ from rich.console import Console
 from bench.figures import within
 from bench.host import cpu_seconds, describe_host
 from bench.report import Row, Target, as_table
-from deviceplugin.config import NodeConfig
 from edgeshare.errors import Unavailable
 from edgeshare.names import GPU_PERCENT
 from edgeshare.podresources import PodResources
@@ -63,7 +62,7 @@ def figures() -> None:
 def measure(node: Node) -> Iterator[Row]:
     """The figures, as they come."""
     parts = Parts(node)
-    install(node, rescan_s=NodeConfig().rescan_s)
+    install(node, hurried=False)
     yield from footprint(node, parts)
     yield from starts(node, parts)
     for kubelet in KUBELETS:

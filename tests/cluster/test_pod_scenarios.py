@@ -1,5 +1,8 @@
 """Pods of every shape on real kubelets: each of their containers gets the units that are its own."""
 
+import os
+import signal
+
 import pytest
 from onenode.executed import wait_until_executing
 from onenode.given import admitted, assert_all_agree, listed, percents, shares
@@ -33,15 +36,16 @@ def live(machine: Machine, tag: str) -> int:
     return sum(each.alive for each in machine.processes() if each.tag == tag)
 
 
-def test_an_init_container_has_a_share_and_hands_its_units_on(edgeshare: Machine, pods: Pods) -> None:
-    before_ns = edgeshare.executed_ns().get("handed/warm", 0)
-    warm = container("handed", "warm", "--seconds", "15", limits=percent(20))
+def test_an_init_container_has_a_share_and_hands_its_units_on(node: Node, edgeshare: Machine, pods: Pods) -> None:
+    warm = container("handed", "warm", *LONG, limits=percent(20))
     main = container("handed", "main", *LONG, limits=percent(40))
     pods.create(pod("handed", [main], init=[warm]))
-    until(lambda: percents("handed") == {"warm": 20}, "the init container has its share")
+    wait_until_executing(edgeshare, "handed/warm")
+    assert percents("handed") == {"warm": 20}
+    # Which ends it well, as an init container has to end.
+    os.kill(node.container_pid(pods.container("handed", "warm")), signal.SIGTERM)
     pods.wait(READY, "handed")
     wait_until_executing(edgeshare, "handed")
-    assert edgeshare.executed_ns()["handed/warm"] > before_ns
     units = units_of(pods, "handed")
     assert units["warm"] < units["main"]
     assert len(by_device(units["main"])) == 1
@@ -120,11 +124,13 @@ def test_a_pod_deleted_while_the_kubelet_was_down_gives_its_units_back(
 
 
 def test_a_pod_made_anew_under_its_name_while_the_old_one_ends_gets_a_share_of_its_own(
-    edgeshare: Machine, pods: Pods
+    node: Node, edgeshare: Machine, pods: Pods
 ) -> None:
     pods.start("twin", *LONG, limits=percent(60))
     pods.wait(READY, "twin")
     (old,) = shares("twin")
+    # Stopped, it hears of no SIGTERM and ends with its grace time.
+    os.kill(node.container_pid(pods.container("twin")), signal.SIGSTOP)
     pods.delete_by_force("twin")
     pods.start("twin", *LONG, limits=percent(60))
     pods.wait(READY, "twin")

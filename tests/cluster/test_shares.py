@@ -1,42 +1,32 @@
 """Pods get the shares that they ask for, as the simulated GPUs executed them."""
 
-import json
-import time
-
 import pytest
-from onenode.executed import executed_percents, have_shares, have_shares_in_one
+from onenode.executed import come_to_have_shares, execute_for, have_shares, wait_until_executing
 from onenode.pods import Pods
 
 from simgpu.machine import Machine
 
 SHARES = {"share-50": 50, "share-30": 30, "share-20": 20}
-SUCCEEDED = "jsonpath={.status.phase}=Succeeded"
-NS_PER_S = 1_000_000_000
-LEAD_NS = 15 * NS_PER_S  # from making the first pod to the moment when all begin; those that are late begin at once
-SETTLED_NS = 2 * NS_PER_S
+WINDOW_S = 4
 
 
-def run_together(pods: Pods, seconds: int, resource: str | None) -> tuple[int, int]:
-    """Run the three for some seconds. From when to when all three ran."""
-    begin_ns = time.monotonic_ns() + LEAD_NS
+def run_together(machine: Machine, pods: Pods, resource: str | None) -> None:
+    """Have the three run, until the test's end."""
     for name, percent in SHARES.items():
-        limits = {resource: percent} if resource else {}
-        pods.start(name, "--seconds", str(seconds), "--start-at-ns", str(begin_ns), "--json", limits=limits)
-    pods.wait(SUCCEEDED, *SHARES)
-    begun_ns = [json.loads(pods.log(name))["begin_ns"] for name in SHARES]
-    judged_from_ns, judged_to_ns = max(begun_ns) + SETTLED_NS, min(begun_ns) + seconds * NS_PER_S
-    assert judged_to_ns - judged_from_ns > (seconds * NS_PER_S - SETTLED_NS) / 2, "they did not run together"
-    return judged_from_ns, judged_to_ns
+        pods.start(name, "--seconds", "600", limits={resource: percent} if resource else {})
+    wait_until_executing(machine, *SHARES)
 
 
 @pytest.mark.alone
 def test_three_pods_get_their_shares_of_one_gpu(edgeshare: Machine, pods: Pods) -> None:
-    assert have_shares_in_one(edgeshare, *run_together(pods, 20, "edge/gpu-percent"), SHARES)
+    run_together(edgeshare, pods, "edge/gpu-percent")
+    assert come_to_have_shares(edgeshare, SHARES)
 
 
 @pytest.mark.alone
 def test_pods_without_a_share_do_not_happen_to_use_as_much(edgeshare: Machine, pods: Pods) -> None:
-    other, shared = sorted(executed_percents(edgeshare, *run_together(pods, 6, None)), key=len)
+    run_together(edgeshare, pods, None)
+    other, shared = sorted(execute_for(edgeshare, WINDOW_S), key=len)
     assert not other
     assert shared.keys() == SHARES.keys()
     assert not have_shares(shared, SHARES)

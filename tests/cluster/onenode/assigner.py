@@ -2,17 +2,19 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
+from onenode import release
 from onenode.layout import NODE_NAME
 from onenode.metrics import samples
 from onenode.node import Node
 from onenode.parts import Parts
 from onenode.pods import WAIT
-from onenode.release import GPUS, HOST_FOLDERS, NAME, install
+from onenode.release import GPUS, HOST_FOLDERS, NAME
 from onenode.waiting import until
 from simgpu.machine import Machine
 
@@ -52,11 +54,9 @@ class Assigner:
             words = (f"--from-file={name}={path}" for name, path in files.items())
             self._node.kubectl("create", IN_NAMESPACE, "secret", "generic", SECRET, *words)
             self._stack.callback(self._node.kubectl, "delete", IN_NAMESPACE, "secret", SECRET)
-            self._stack.callback(self._forget_devices, GPUS)
-            self._stack.callback(install, self._node)
+            self._stack.callback(self._install, release.MACHINE, GPUS)
             enabled = {"assigner": {"enabled": True, "tls": {"secretName": SECRET}}}
-            install(self._node, machine=MACHINE, gpus=self._gpus, more=enabled)
-            self._forget_devices(self._gpus)
+            self._install(MACHINE, self._gpus, enabled)
             self._node.kubectl("rollout", "status", IN_NAMESPACE, f"deployment/{SERVICE}", WAIT)
             address = self._node.kubectl(
                 "get", IN_NAMESPACE, f"service/{SERVICE}", "--output=jsonpath={.spec.clusterIP}"
@@ -75,16 +75,22 @@ class Assigner:
         return self._leader()[1][name]
 
     def kill_leader(self) -> None:
-        """Kill it, and return when another process leads."""
+        """Kill it, and return when another process leads: at once, by a Lease that is nobody's. How one runs out is
+        tested where it takes seconds (tests/assigner)."""
         before, _ = self._leader()
         self._node.kill_container(before)
+        nobodys = '--patch={"spec": {"holderIdentity": ""}}'
+        self._node.kubectl("patch", IN_NAMESPACE, f"lease/{SERVICE}", "--type=merge", nobodys)
         until(lambda: (leader := self._leads()) is not None and leader[0] != before, "another one leads")
 
-    def _forget_devices(self, left: int) -> None:
-        """Of the other machine, which the plugin would go on to tell of as lost; so many are left."""
+    def _install(self, machine: Path, gpus: int, more: Mapping[str, object] = MappingProxyType({})) -> None:
+        """On a machine of so many GPUs; the other one's, which the plugin would go on to tell of as lost, are forgotten
+        while no plugin runs."""
         with Parts(self._node).away():
+            release.upgrade(self._node, machine=machine, gpus=gpus, more=more)
             shutil.rmtree(HEALTH)
-        count = f"--for=jsonpath={{.status.deviceCount}}={left}"
+        release.until_ready(self._node, gpus)
+        count = f"--for=jsonpath={{.status.deviceCount}}={gpus}"
         self._node.kubectl("wait", count, f"acceleratornode/{NODE_NAME}", WAIT)
 
     def _leader(self) -> tuple[str, dict[str, float]]:

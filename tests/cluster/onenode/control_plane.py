@@ -110,10 +110,10 @@ class ControlPlane:
         return [program(KUBERNETES, "kube-scheduler"), f"--config={configured}", "--bind-address=127.0.0.1"]
 
     def second_scheduler(self, name: str, extender: Extender) -> list[str | Path]:
-        """Another one, for the pods that name it."""
+        """Another one, for the pods that name it, which soon tries again what it could not place."""
         kubeconfig, configured = (self._layout.config / f"{name}.{ending}" for ending in ("kubeconfig", "json"))
         self._authority.kubeconfig(kubeconfig, self._layout.api_server, SCHEDULER)
-        configured.write_text(configuration(kubeconfig, extender, name))
+        configured.write_text(configuration(kubeconfig, extender, name, hurried=True))
         # It serves nothing: the first one has its port.
         return [program(KUBERNETES, "kube-scheduler"), f"--config={configured}", "--secure-port=0"]
 

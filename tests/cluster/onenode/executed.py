@@ -11,7 +11,7 @@ LOOK_S = 0.05  # between two looks at the machine, which tells nobody when somet
 Percents = dict[str, float]
 """Name of a process (SIMGPU_TAG) → percent of a stretch of time."""
 
-WINDOW_NS, STEP_NS = 4_000_000_000, 1_000_000_000
+WINDOW_S, WINDOWS = 4, 12
 TOLERANCE_PERCENT = 1.0
 BUSY_PERCENT = 90  # where the processors have other work too, a GPU has to wait for its next kernel now and then
 
@@ -53,15 +53,16 @@ def executed_percents(machine: Machine, begin_ns: int, end_ns: int) -> list[Perc
     return found
 
 
-def have_shares_in_one(machine: Machine, begin_ns: int, end_ns: int, shares: Mapping[str, float]) -> bool:
-    """Whether of two GPUs one had nothing to do and the other's processes had their shares in some window between two
-    times: other work on the machine takes from a program what no rule gives back, and shares that are wrong are so in
-    each."""
-    return any(
-        not other and have_shares(shared, shares)
-        for window_ns in range(begin_ns, end_ns - WINDOW_NS + 1, STEP_NS)
-        for other, shared in [sorted(executed_percents(machine, window_ns, window_ns + WINDOW_NS), key=len)]
-    )
+def come_to_have_shares(machine: Machine, shares: Mapping[str, float]) -> bool:
+    """Whether of two GPUs one has nothing to do and the other's processes have their shares in one of a few windows,
+    from now on: other work on the machine takes from a program what no rule gives back, and shares that are wrong are
+    so in each."""
+
+    def has_them() -> bool:
+        other, shared = sorted(execute_for(machine, WINDOW_S), key=len)
+        return not other and have_shares(shared, shares)
+
+    return any(has_them() for _ in range(WINDOWS))
 
 
 def have_shares(executed: Percents, shares: Mapping[str, float]) -> bool:

@@ -192,6 +192,10 @@ class Node:
         """Give the node an image from an OCI archive; pods use it with `imagePullPolicy: Never`."""
         run([*CTR, "images", "import", archive])
 
+    def has_image(self, name: str) -> bool:
+        """Whether it has an image of this name; one whose tag says what it is made of need not be given again."""
+        return name in run([*CTR, "images", "list", "--quiet"]).split()
+
     def kubectl(self, *words: str, stdin: str = "") -> str:
         """Run kubectl as the administrator and return what it printed. Raises NodeError."""
         return run(self.kubectl_command(*words), stdin=stdin)

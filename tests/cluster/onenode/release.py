@@ -18,7 +18,10 @@ from onenode.workload import workload_image
 NAME = "edgeshare"  # of the release and of its namespace
 MACHINE = Path("/dev/shm/edgeshare-test-node")  # shared memory, so that the simulated GPUs' clock is in no file
 GPUS = 2
-HURRIED_RESCAN_S = 1  # whoever waits for two looks at a GPU waits for a fifth of the time that it takes by default
+# What a test would only wait for: two looks at a GPU, that units of a pod that is over are free, that labels which
+# somebody took away are written again. By default it is 10, 10 and 60 s.
+HURRIED_PLUGIN = MappingProxyType({"rescan_s": 1, "compare_s": 1})
+HURRIED_LABELLER = MappingProxyType({"write_interval_s": 1})
 TIMEOUT = "--timeout=3m"  # a safety limit for a loaded machine; it takes some ten seconds
 # The host folders that the chart mounts: the sockets' and the state's.
 HOST_FOLDERS = (Path("/run/edgeshare"), Path("/var/lib/edgeshare"))
@@ -29,7 +32,7 @@ SIMULATED_LIBRARIES = f"{PACKAGES}/simgpu/lib"
 def install(
     node: Node,
     *,
-    rescan_s: int = HURRIED_RESCAN_S,
+    hurried: bool = True,
     machine: Path = MACHINE,
     gpus: int = GPUS,
     more: Mapping[str, object] = MappingProxyType({}),
@@ -38,8 +41,23 @@ def install(
 
     Raises NodeError when something does not become ready.
     """
+    name = upgrade(node, hurried=hurried, machine=machine, gpus=gpus, more=more)
+    until_ready(node, gpus)
+    return name
+
+
+def upgrade(
+    node: Node,
+    *,
+    hurried: bool = True,
+    machine: Path = MACHINE,
+    gpus: int = GPUS,
+    more: Mapping[str, object] = MappingProxyType({}),
+) -> str:
+    """The same, but for waiting until it is ready."""
     name, archive = project_image()
-    node.import_image(archive)
+    if not node.has_image(name):
+        node.import_image(archive)
     with tempfile.TemporaryDirectory() as scratch:
         node.import_image(workload_image(Path(scratch)))
     for folder in HOST_FOLDERS:
@@ -53,8 +71,13 @@ def install(
     where = [f"--kubeconfig={node.layout.kubeconfig}", f"--namespace={NAME}", "--create-namespace"]
     run(
         [program(HELM, "helm"), "upgrade", "--install", NAME, PROJECT / "deploy/chart", *where, "--values=-"],
-        stdin=json.dumps({**values(name, rescan_s, machine), **more}),
+        stdin=json.dumps({**values(name, machine, hurried), **more}),
     )
+    return name
+
+
+def until_ready(node: Node, gpus: int) -> None:
+    """Return when its parts are, and the node has the units of so many GPUs. Raises NodeError."""
     in_namespace = (f"--namespace={NAME}", f"daemonset/{NAME}")
     try:
         # Helm's own --wait is content with a DaemonSet of which one pod may be unavailable; here one is all.
@@ -65,16 +88,17 @@ def install(
     # Told by the kubelet and by the plugin, each in its own time.
     for resource in (f"gpu-percent}}={gpus * 100}", "gpu-memory-mib}"):
         node.kubectl("wait", f"--for=jsonpath={{.status.allocatable.edge/{resource}", f"node/{NODE_NAME}", TIMEOUT)
-    return name
 
 
-def values(image: str, rescan_s: int, machine: Path = MACHINE) -> dict[str, object]:
-    """The chart's values for a node whose GPUs are simulated."""
+def values(image: str, machine: Path = MACHINE, hurried: bool = True) -> dict[str, object]:
+    """The chart's values for a node whose GPUs are simulated; hurried ones have short intervals."""
     repository, _, tag = image.rpartition(":")
+    # Where the simulated GPUs' device files are.
+    plugin = {"node_dev": str(machine / "dev"), **(HURRIED_PLUGIN if hurried else {})}
     return {
         "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
-        # Where the simulated GPUs' device files are.
-        "devicePlugin": {"config": {"node_dev": str(machine / "dev"), "rescan_s": rescan_s}},
+        "devicePlugin": {"config": plugin},
+        "labeller": {"config": dict(HURRIED_LABELLER) if hurried else {}},
         "extraEnv": [
             {"name": "LD_LIBRARY_PATH", "value": SIMULATED_LIBRARIES},
             {"name": "SIMGPU_MACHINE", "value": str(machine)},

@@ -11,6 +11,10 @@ CALLS_PER_S = 5000
 """kube-scheduler's own default is 50 calls a second, which would be all that is measured of a scheduler that binds by
 itself; an extender that binds is not held to it."""
 
+HURRIED_BACK_OFF_S = 1
+"""How long what could not be placed waits at most before it is tried again: the shortest that there is. By default it
+is up to 10 s, which is all that a test would wait for."""
+
 WEIGHT = 10
 """An extender's scores are 0 to 10, of which each counts as 10 of the 100 that one of kube-scheduler's own plugins
 gives at most, times this. So a step between two ranks is 100: more than the plugins that spread processor time and RAM
@@ -64,8 +68,11 @@ class Extender:
         return described
 
 
-def configuration(kubeconfig: Path, extender: Extender | None, name: str = "default-scheduler") -> str:
-    """The text of a KubeSchedulerConfiguration (JSON, which is YAML) of the scheduler that pods call so."""
+def configuration(
+    kubeconfig: Path, extender: Extender | None, name: str = "default-scheduler", *, hurried: bool = False
+) -> str:
+    """The text of a KubeSchedulerConfiguration (JSON, which is YAML) of the scheduler that pods call so; one that is
+    hurried soon tries again what it could not place."""
     content: dict[str, Any] = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -73,6 +80,8 @@ def configuration(kubeconfig: Path, extender: Extender | None, name: str = "defa
         "profiles": [{"schedulerName": name}],
         "clientConnection": {"kubeconfig": str(kubeconfig), "qps": CALLS_PER_S, "burst": CALLS_PER_S},
     }
+    if hurried:
+        content |= {"podInitialBackoffSeconds": HURRIED_BACK_OFF_S, "podMaxBackoffSeconds": HURRIED_BACK_OFF_S}
     if extender is not None:
         content["extenders"] = [extender.described()]
     return json.dumps(content, indent=1)
