@@ -301,14 +301,6 @@ class WireClient:
         return word
 
 
-def assert_measures(expected: object, measure: Callable[[], object]) -> None:
-    """That of a few measurements, one after the other, one is as expected. A rule that is broken has each wrong."""
-    measured: list[object] = []
-    while not measured or measured[-1] != expected:
-        assert len(measured) < WINDOWS, f"expected {expected}, measured {measured}"
-        measured.append(measure())
-
-
 def share(status: NodeStatus, allocation_id: str) -> AllocationStatus:
     """One allocation of a status."""
     (found,) = (each for each in status.allocations if each.allocation.id == allocation_id)

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab import APEX, HOOK, PROGRAMS, ROOT, Lab, line, tell
 from testbed import PATIENCE_S
+from tpu_lab import APEX, HOOK, PROGRAMS, ROOT, Lab, line, tell
 
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror", "-Wno-nonnull"]
 THINGS = [

@@ -3,8 +3,8 @@
 import subprocess
 
 import pytest
-from lab import APEX, Lab, line, tell
 from testbed import PATIENCE_S
+from tpu_lab import APEX, Lab, line, tell
 
 from simgpu.tpu import DRIVER
 

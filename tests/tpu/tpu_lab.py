@@ -5,15 +5,14 @@ import json
 import subprocess
 import sys
 import time
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 from testbed import PATIENCE_S, Manager, Testbed, share
 
 from edgeshare.names import HOOK_LIBRARY
-from edgeshare.units import NS_PER_S
+from edgeshare.units import NS_PER_MS
 from edgeshare.v1.allocations_pb2 import AddAllocationRequest, Allocation
 from edgeshare.v1.status_pb2 import ALLOCATION_STATE_HOLDING, AllocationStatus, NodeStatus
 from simgpu.tpu import DRIVER, TPUBURN, Inference, add_tpus
@@ -84,15 +83,18 @@ class Lab(Testbed):
         self._processes.append(process)
         return process
 
-    def inferred(self, seconds: float) -> dict[str, float]:
-        """What ran in the next seconds for each tag, in percent of the time in which anything ran."""
-        begin_ns = time.monotonic_ns()
-        time.sleep(seconds)
-        end_ns = time.monotonic_ns()
-        ran: dict[str, int] = defaultdict(int)
-        for each in self.tpus.log():
-            ran[each.tag] += max(0, min(each.end_ns, end_ns) - max(each.begin_ns, begin_ns))
-        return {tag: 100 * ns / (seconds * NS_PER_S) for tag, ns in ran.items()}
+    def inferred_until(self, names: Collection[str], least_ms: int) -> dict[str, int]:
+        """What runs for each of these programs, in ns, from now until the last of them has so many ms."""
+        begin_ns, deadline_s = time.monotonic_ns(), time.monotonic() + PATIENCE_S
+        while True:
+            ran = dict.fromkeys(names, 0)
+            for each in self.tpus.log():
+                if each.tag in ran:
+                    ran[each.tag] += max(0, each.end_ns - max(each.begin_ns, begin_ns))
+            if min(ran.values()) >= least_ms * NS_PER_MS:
+                return ran
+            assert time.monotonic() < deadline_s, f"one of them infers nothing, or too little: {ran} ns"
+            time.sleep(0.02)
 
     def holder(self) -> Callable[[NodeStatus], bool]:
         """Holds once somebody has the device."""
