@@ -1,13 +1,9 @@
 #include "batches.h"
 
-#include <string.h>
-
 #include "closed.h"
 #include "contexts.h"
 #include "gate.h"
-#include "keys.h"
 #include "submitted.h"
-#include "symbols.h"
 
 /* A launch comes no earlier before the device is free, unless another's drain takes longer than was foretold. */
 enum { BEHIND_MOST_NS = 1000 * 1000 };
@@ -56,6 +52,7 @@ bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, boo
     bool timed = idle && (unknown || es_gate.burst_ns >= ES_LONG_BURST_NS);
 
     /* At the begin of a grant the device may still run what others queued: too much for the time of a short burst. */
+    slot->batch.first = begin;
     slot->batch.brief = idle && begin && !timed;
     if (idle && !timed)
         timed = chosen(begin ? &es_gate.begins : &es_gate.bursts);
@@ -76,57 +73,6 @@ bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, boo
     slot->batch.amid = !idle;
     __atomic_store_n(&slot->left_ns, (int64_t)drawn_ns, __ATOMIC_RELAXED);
     return timed;
-}
-
-/* Whether the device has come to the start of the thread's batch. Between that and the launch it then runs nothing. */
-static bool start_is_over(const struct es_slot *slot)
-{
-    const int context = slot->batch.start_context;
-    struct es_quiet quiet;
-    bool held, over;
-
-    es_lock_take(&es_gate.lock);
-    held = slot->batch.start != NULL && es_context_hold(context);
-    es_lock_give(&es_gate.lock);
-    if (!held)
-        return true;
-    quiet = es_quiet_begin();
-    over = ES_DRIVER(cuEventQuery)(slot->batch.start) != CUDA_ERROR_NOT_READY;
-    es_quiet_end(quiet);
-    es_lock_take(&es_gate.lock);
-    es_context_drop(context);
-    es_lock_give(&es_gate.lock);
-    return over;
-}
-
-void es_batch_started(struct es_slot *slot)
-{
-    const uint64_t now_ns = es_now_ns(), passed_ns = now_ns - slot->batch.started_ns;
-    const bool over = start_is_over(slot);
-
-    es_lock_take(&es_gate.lock);
-    slot->batch.started_ns = 0;
-    slot->batch.reached = over;
-    if (!over) {
-        /* Others run, or the device changes from their context to this one: the launch is right behind the start. */
-        slot->batch.behind_ns = 0;
-        slot->batch.awaited_ns = now_ns + es_gate_before_ns(now_ns);
-        es_lock_give(&es_gate.lock);
-        return;
-    }
-    if (slot->batch.brief) {
-        es_marker_give(slot->batch.start_context, slot->batch.start);
-        slot->batch.start = NULL;
-        slot->batch.fresh = true;
-        es_lock_give(&es_gate.lock);
-        return;
-    }
-    /* A thread that took longer than usual was put aside, perhaps after it had launched. */
-    if (!es_costs_call(&es_gate.costs, slot->batch.key, passed_ns, es_key_is_copy(slot->batch.key)))
-        slot->batch.unsure_ns = passed_ns;
-    if (passed_ns > slot->batch.behind_ns)
-        slot->batch.behind_ns = passed_ns;
-    es_lock_give(&es_gate.lock);
 }
 
 /* With the lock held: the batch holds nothing any more, its thread must ask before the next. When that thread is not

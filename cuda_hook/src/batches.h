@@ -14,9 +14,6 @@
  * (without the lock) and stores it in the batch. */
 bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, bool unknown);
 
-/* The first launch after a start has returned. The device stood idle between the two for as long as the host took. */
-void es_batch_started(struct es_slot *slot);
-
 /* The open batch may use drawn_ns more, beyond what it has used. With the lock held. */
 void es_batch_extend(struct es_slot *slot, uint64_t drawn_ns);
 

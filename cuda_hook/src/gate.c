@@ -11,6 +11,7 @@
 #include "life.h"
 #include "queue.h"
 #include "session.h"
+#include "starts.h"
 #include "submitted.h"
 #include "symbols.h"
 
@@ -341,7 +342,7 @@ void es_gate_answered(uintptr_t passed)
     /* Once it is not busy any more, the batch may be taken from it. */
     last = slot->batch.last;
     if (slot->batch.started_ns != 0)
-        es_batch_started(slot);
+        es_start_followed(slot);
     es_gate_passed((uintptr_t)slot);
     if (slot->wake_ns != 0) {
         learn_lead(es_now_ns() - slot->wake_ns);

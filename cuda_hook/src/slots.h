@@ -33,7 +33,8 @@ struct es_batch_open {
     bool alone;         /* the one launch is being timed: nothing may join it */
     bool fresh;         /* the device was idle when it was opened, and no start was recorded */
     bool reached;       /* … it had come to the start when the launch returned */
-    bool brief;         /* … at the begin of a grant, and it is too short to be timed by a start that came too early */
+    bool first;         /* … it is the first of a grant, … */
+    bool brief;         /* … and too short to be timed by a start that came too early */
     bool amid;          /* … it was not: other work was queued or about to be */
     bool last;          /* the launch that was just let go ends it */
 };

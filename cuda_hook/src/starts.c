@@ -1,0 +1,60 @@
+#include "starts.h"
+
+#include "contexts.h"
+#include "gate.h"
+#include "keys.h"
+#include "symbols.h"
+
+/* Whether the device has come to the start of the thread's batch: between that and the launch it then runs nothing. It has,
+ * but for the first batch of a grant. */
+static bool start_is_over(const struct es_slot *slot)
+{
+    const int context = slot->batch.start_context;
+    struct es_quiet quiet;
+    bool held, over;
+
+    if (!slot->batch.first)
+        return true;
+    es_lock_take(&es_gate.lock);
+    held = slot->batch.start != NULL && es_context_hold(context);
+    es_lock_give(&es_gate.lock);
+    if (!held)
+        return true;
+    quiet = es_quiet_begin();
+    over = ES_DRIVER(cuEventQuery)(slot->batch.start) != CUDA_ERROR_NOT_READY;
+    es_quiet_end(quiet);
+    es_lock_take(&es_gate.lock);
+    es_context_drop(context);
+    es_lock_give(&es_gate.lock);
+    return over;
+}
+
+void es_start_followed(struct es_slot *slot)
+{
+    const uint64_t now_ns = es_now_ns(), passed_ns = now_ns - slot->batch.started_ns;
+    const bool over = start_is_over(slot);
+
+    es_lock_take(&es_gate.lock);
+    slot->batch.started_ns = 0;
+    slot->batch.reached = over;
+    if (!over) {
+        /* Others run, or the device changes from their context to this one: the launch is right behind the start. */
+        slot->batch.behind_ns = 0;
+        slot->batch.awaited_ns = now_ns + es_gate_before_ns(now_ns);
+        es_lock_give(&es_gate.lock);
+        return;
+    }
+    if (slot->batch.brief) {
+        es_marker_give(slot->batch.start_context, slot->batch.start);
+        slot->batch.start = NULL;
+        slot->batch.fresh = true;
+        es_lock_give(&es_gate.lock);
+        return;
+    }
+    /* A thread that took longer than usual was put aside, perhaps after it had launched. */
+    if (!es_costs_call(&es_gate.costs, slot->batch.key, passed_ns, es_key_is_copy(slot->batch.key)))
+        slot->batch.unsure_ns = passed_ns;
+    if (passed_ns > slot->batch.behind_ns)
+        slot->batch.behind_ns = passed_ns;
+    es_lock_give(&es_gate.lock);
+}
