@@ -79,7 +79,8 @@ class ScriptedManager:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._listener.bind(str(directory / "hook.sock"))
         self._listener.listen(16)
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
 
     def __enter__(self) -> Self:
         return self
@@ -90,8 +91,13 @@ class ScriptedManager:
         self.die()
 
     def die(self) -> None:
-        """Ends as a killed manager does: nobody's page is discarded, all sockets close."""
+        """Ends as a killed manager does: nobody's page is discarded, all sockets close. One that has died stays so."""
+        if self._listener.fileno() < 0:
+            return
         (self.directory / "hook.sock").unlink(missing_ok=True)
+        # Closing it alone leaves the thread that accepts at it for ever, and with it all that this manager has open.
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._accepting.join()
         self._listener.close()
         with self._changed:
             for connection in self.connections:
@@ -217,7 +223,9 @@ class ScriptedManager:
                 peer, _ = self._listener.accept()
             except OSError:
                 return
-            connection = Connection(peer, next(self._numbers), Peer(peer).pid)
+            watched = Peer(peer)
+            watched.close()
+            connection = Connection(peer, next(self._numbers), watched.pid)
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: Connection) -> None:

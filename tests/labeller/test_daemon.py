@@ -154,7 +154,7 @@ def test_api_server_that_is_away_is_asked_again_and_said_once(api: ApiServer, na
     running.until("all that went wrong is over")
     assert labels(api)["gpu.model"] == "Jetson-Nano"
     assert running.end() == 0
-    assert sum("503" in line for line in running.lines) == 1
+    assert sum("503 etcd is away" in line for line in running.lines) == 1
 
 
 @pytest.mark.parametrize(
