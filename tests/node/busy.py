@@ -36,14 +36,23 @@ def shares_percents(machine: Machine, seconds: float, gpu: int = 0) -> dict[str,
 
 def executed_until(machine: Machine, names: Collection[str], least_ms: int, gpu: int = 0) -> dict[str, int]:
     """What the GPU executes for each of these programs, in ns, from now until the last of them has so many ms."""
-    before, deadline_s = machine.executed_ns(gpu), time.monotonic() + PATIENCE_S
-    while True:
+    before = machine.executed_ns(gpu)
+
+    def executed() -> dict[str, int]:
         now = machine.executed_ns(gpu)
-        spent = {name: now.get(name, 0) - before.get(name, 0) for name in names}
-        if min(spent.values()) >= least_ms * NS_PER_MS:
-            return spent
-        assert time.monotonic() < deadline_s, f"one of them executes nothing, or too little: {spent} ns"
+        return {name: now.get(name, 0) - before.get(name, 0) for name in names}
+
+    return until_each_has(executed, least_ms)
+
+
+def until_each_has(spent: Callable[[], dict[str, int]], least_ms: int) -> dict[str, int]:
+    """What programs have had of a device, in ns, as soon as the last of them has had so many ms."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while min((found := spent()).values()) < least_ms * NS_PER_MS:
+        assert time.monotonic() < deadline_s, f"one of them executes nothing, or too little: {found} ns"
+        # A simulated device tells nobody when it has executed something.
         time.sleep(0.01)
+    return found
 
 
 def assert_ranked(executed: Mapping[str, float], names: Sequence[str]) -> None:

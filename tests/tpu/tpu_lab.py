@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
+from busy import until_each_has
 from testbed import PATIENCE_S, Manager, Testbed, share
 
 from edgeshare.names import HOOK_LIBRARY
-from edgeshare.units import NS_PER_MS
 from edgeshare.v1.allocations_pb2 import AddAllocationRequest, Allocation
 from edgeshare.v1.status_pb2 import ALLOCATION_STATE_HOLDING, AllocationStatus, NodeStatus
 from simgpu.tpu import DRIVER, TPUBURN, Inference, add_tpus
@@ -85,16 +85,16 @@ class Lab(Testbed):
 
     def inferred_until(self, names: Collection[str], least_ms: int) -> dict[str, int]:
         """What runs for each of these programs, in ns, from now until the last of them has so many ms."""
-        begin_ns, deadline_s = time.monotonic_ns(), time.monotonic() + PATIENCE_S
-        while True:
+        begin_ns = time.monotonic_ns()
+
+        def inferred() -> dict[str, int]:
             ran = dict.fromkeys(names, 0)
             for each in self.tpus.log():
                 if each.tag in ran:
                     ran[each.tag] += max(0, each.end_ns - max(each.begin_ns, begin_ns))
-            if min(ran.values()) >= least_ms * NS_PER_MS:
-                return ran
-            assert time.monotonic() < deadline_s, f"one of them infers nothing, or too little: {ran} ns"
-            time.sleep(0.02)
+            return ran
+
+        return until_each_has(inferred, least_ms)
 
     def holder(self) -> Callable[[NodeStatus], bool]:
         """Holds once somebody has the device."""

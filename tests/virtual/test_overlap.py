@@ -9,7 +9,8 @@ from random_case import random_case
 from report import Report
 from world import World
 
-MS = 1_000_000
+from edgeshare.units import NS_PER_MS as MS
+
 BLOCKS = 40 * 8
 """What a T4 holds at a time."""
 LAUNCH_NS = 2000

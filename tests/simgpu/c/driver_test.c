@@ -7,6 +7,7 @@
 
 #include "driver_api.h"
 #include "machine/machine.h"
+#include "property.h"
 #include "workload/spin.h"
 
 #define ROUNDS 600
@@ -19,13 +20,6 @@
             fprintf(stderr, "%s:%d: %s: %d\n", __FILE__, __LINE__, #call, (int)code);     \
             exit(1);                                                                      \
         }                                                                                 \
-    } while (0)
-#define REQUIRE(condition)                                                  \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            exit(1);                                                        \
-        }                                                                   \
     } while (0)
 
 static CUcontext context;

@@ -1,21 +1,13 @@
 /* The engine on invented times. Built with sanitizers and run by test_engine.py, one property a call. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "machine/engine.h"
+#include "property.h"
 
 #define MS 1000000ull
 #define US 1000ull
 #define START (1000 * MS)
-
-#define REQUIRE(condition)                                                     \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);    \
-            exit(1);                                                           \
-        }                                                                      \
-    } while (0)
 
 struct bench {
     struct simgpu_gpu gpu;
@@ -526,11 +518,7 @@ static void a_step_that_was_interrupted_is_done_again(void) {
     }
 }
 
-#define TEST(name) {#name, name}
-static const struct {
-    const char *name;
-    void (*run)(void);
-} TESTS[] = {
+static const struct property TESTS[] = {
     TEST(a_kernel_starts_after_the_launch_latency_and_runs_its_length),
     TEST(queued_kernels_follow_without_a_gap),
     TEST(a_kernel_that_runs_counts_up_to_now),
@@ -558,12 +546,4 @@ static const struct {
     TEST(a_step_that_was_interrupted_is_done_again),
 };
 
-int main(int argc, char **argv) {
-    for (size_t index = 0; argc == 2 && index < sizeof TESTS / sizeof *TESTS; index++) {
-        if (strcmp(argv[1], TESTS[index].name) == 0) {
-            TESTS[index].run();
-            return 0;
-        }
-    }
-    return 2;
-}
+int main(int argc, char **argv) { return run_property(TESTS, sizeof TESTS / sizeof *TESTS, argc, argv); }

@@ -2,20 +2,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "machine/engine.h"
 #include "machine/lock.h"
-
-#define REQUIRE(condition)                                                  \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            exit(1);                                                        \
-        }                                                                   \
-    } while (0)
+#include "property.h"
 
 static const char *directory;
 
@@ -142,11 +134,7 @@ static void a_machine_is_made_once_and_only_opened_whole(void) {
     REQUIRE(machine_open(&machine, directory) == MACHINE_WRONG_VERSION);
 }
 
-#define TEST(name) {#name, name}
-static const struct {
-    const char *name;
-    void (*run)(void);
-} TESTS[] = {
+static const struct property TESTS[] = {
     TEST(a_dead_holders_lock_is_taken_over),
     TEST(a_living_holders_lock_is_waited_for),
     TEST(what_a_dead_holder_had_written_down_is_done),
@@ -156,15 +144,13 @@ static const struct {
 };
 
 int main(int argc, char **argv) {
-    for (size_t index = 0; argc == 3 && index < sizeof TESTS / sizeof *TESTS; index++) {
-        if (strcmp(argv[1], TESTS[index].name) != 0)
-            continue;
-        struct simgpu_plan plan = {.gpu_count = 1, .cuda_version = 12040};
-        plan.models[0].memory_bytes = 1 << 30;
-        directory = argv[2];
-        REQUIRE(machine_create(directory, &plan) == 0);
-        TESTS[index].run();
-        return 0;
-    }
-    return 2;
+    const struct property *property = argc == 3 ? property_named(TESTS, sizeof TESTS / sizeof *TESTS, argv[1]) : NULL;
+    if (!property)
+        return 2;
+    struct simgpu_plan plan = {.gpu_count = 1, .cuda_version = 12040};
+    plan.models[0].memory_bytes = 1 << 30;
+    directory = argv[2];
+    REQUIRE(machine_create(directory, &plan) == 0);
+    property->run();
+    return 0;
 }

@@ -1,10 +1,10 @@
 /* The engine where engines overlap, on invented times. Built with sanitizers and run by test_engine.py, one property a
  * call. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "machine/engine.h"
+#include "property.h"
 
 #define MS 1000000ull
 #define US 1000ull
@@ -12,14 +12,6 @@
 #define SWITCH_NS (150 * US)
 
 enum { CONTEXTS = 3, STREAMS = 4, PIECES = 300, PROCESSORS = 10, MOST_BLOCKS = PROCESSORS * ENGINE_BLOCKS };
-
-#define REQUIRE(condition)                                                     \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);    \
-            exit(1);                                                           \
-        }                                                                      \
-    } while (0)
 
 struct bench {
     struct simgpu_gpu gpu;
@@ -320,11 +312,7 @@ static void a_step_that_was_interrupted_is_done_again(void) {
     }
 }
 
-#define TEST(name) {#name, name}
-static const struct {
-    const char *name;
-    void (*run)(void);
-} TESTS[] = {
+static const struct property TESTS[] = {
     TEST(it_makes_no_difference_when_somebody_looks),
     TEST(what_runs_together_has_room_and_one_context),
     TEST(everything_ends_behind_what_it_waits_for),
@@ -334,12 +322,4 @@ static const struct {
     TEST(a_step_that_was_interrupted_is_done_again),
 };
 
-int main(int argc, char **argv) {
-    for (size_t index = 0; argc == 2 && index < sizeof TESTS / sizeof *TESTS; index++) {
-        if (strcmp(argv[1], TESTS[index].name) == 0) {
-            TESTS[index].run();
-            return 0;
-        }
-    }
-    return 2;
-}
+int main(int argc, char **argv) { return run_property(TESTS, sizeof TESTS / sizeof *TESTS, argc, argv); }

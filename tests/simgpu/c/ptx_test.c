@@ -1,18 +1,10 @@
 /* The reader of PTX text, with the sanitizers watching. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "driver/ptx.h"
+#include "property.h"
 #include "workload/spin.h"
-
-#define REQUIRE(condition)                                                  \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            exit(1);                                                        \
-        }                                                                   \
-    } while (0)
 
 #define HEAD ".version 7.0\n.target sm_80\n.address_size 64\n"
 #define BODY(text) HEAD ".visible .entry k(.param .u32 n, .param .u64 m) {\n" text "\nret;\n}\n"
@@ -134,11 +126,7 @@ static void broken_text_is_read_without_harm(void) {
     }
 }
 
-#define TEST(name) {#name, name}
-static const struct {
-    const char *name;
-    void (*run)(void);
-} TESTS[] = {
+static const struct property TESTS[] = {
     TEST(a_kernel_takes_what_its_comment_says),
     TEST(a_kernel_that_says_nothing_takes_a_time_by_its_grid),
     TEST(a_comment_that_cannot_be_read_is_refused),
@@ -150,12 +138,4 @@ static const struct {
     TEST(broken_text_is_read_without_harm),
 };
 
-int main(int argc, char **argv) {
-    for (size_t index = 0; argc == 2 && index < sizeof TESTS / sizeof *TESTS; index++) {
-        if (strcmp(argv[1], TESTS[index].name) == 0) {
-            TESTS[index].run();
-            return 0;
-        }
-    }
-    return 2;
-}
+int main(int argc, char **argv) { return run_property(TESTS, sizeof TESTS / sizeof *TESTS, argc, argv); }
