@@ -96,16 +96,16 @@ class Ledger:
         free_bytes = max(0, self._cap_bytes - self._used[device])
         if size_bytes > free_bytes:
             return Verdict(False, free_bytes)
+        self.declare_context(client_id, device, size_bytes)
+        return Verdict(True, free_bytes)
+
+    def declare_context(self, client_id: int, device: int, size_bytes: int) -> None:
+        """A client has a context already, which takes about so much. It counts as overhead, which is then measured."""
+        self._check_device(client_id, device)
         entry = self._entry(client_id)
         entry.contexts[device] += 1
         entry.overhead[device] += size_bytes
         self._used[device] += size_bytes
-        return Verdict(True, free_bytes)
-
-    def declare_context(self, client_id: int, device: int) -> None:
-        """A client has a context already. What it takes is measured."""
-        self._check_device(client_id, device)
-        self._entry(client_id).contexts[device] += 1
 
     def context_ended(self, client_id: int, device: int, size_bytes: int) -> None:
         """A client made a context less; it takes about so much with it."""

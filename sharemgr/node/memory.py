@@ -96,7 +96,7 @@ class Memory:
         """A client has a context from before. Raises InvalidRequest for what cannot be."""
         predecessors = self._predecessors.get(client_id, ())
         if not any(self._ledger.inherit_context(client_id, dying_id, device) for dying_id in predecessors):
-            self._ledger.declare_context(client_id, device)
+            self._ledger.declare_context(client_id, device, self._context_size_bytes(device))
 
     def context_ended(self, client_id: int, device: int) -> None:
         """A client has a context less. Raises InvalidRequest where it made none."""

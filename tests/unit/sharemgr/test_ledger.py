@@ -214,7 +214,7 @@ def test_only_a_client_with_one_context_from_before_the_look_says_what_one_takes
     ledger.reserve_context(1, 0, 0)
     assert ledger.reconcile(1, 0, 150, 0) is None
     assert measured(ledger, 300) == 300
-    ledger.declare_context(1, 0)
+    ledger.declare_context(1, 0, 300)
     assert measured(ledger, 600) is None
 
 

@@ -1,5 +1,8 @@
-"""What is told of a context that does not fit under an allocation's cap."""
+"""What contexts count under an allocation's cap, and what is told of one that does not fit."""
 
+import pytest
+
+from cuda_hook.gate import GatePages
 from edgeshare.units import MIB
 from sharemgr.node.memory import Memory
 
@@ -24,3 +27,33 @@ def test_a_context_that_does_not_fit_is_told_once_for_each_size_that_it_has() ->
     assert "takes about 300 MiB" in first
     assert "100 MiB of the cap of 100 MiB are free: raise the cap (edge/gpu-memory-mib" in first
     assert "takes about 200 MiB" in second
+
+
+@pytest.mark.parametrize("end_first", [True, False], ids=["its-end", "the-next-session"])
+def test_a_process_that_is_back_has_its_contexts_counted_whichever_of_its_sessions_is_heard_first(
+    end_first: bool,
+) -> None:
+    """What a session had left in its socket may be read after the process has said HELLO over another one."""
+    memory = Memory("one", 1000 * MIB, ("GPU-a",), {"GPU-a": 100 * MIB})
+    pages = [GatePages.create(epoch) for epoch in (1, 2)]
+    for page in pages:
+        page.close_fds()
+
+    def comes_back() -> None:
+        memory.join(2, pages[1])
+        if end_first:
+            memory.succeed(2, 1)
+        # One of its two has ended, which its first session did not tell.
+        memory.declare_context(2, 0)
+        memory.declared(2)
+
+    def ends() -> None:
+        assert memory.leave(1)
+        if not end_first:
+            memory.succeed(2, 1)
+
+    memory.join(1, pages[0])
+    assert [memory.reserve_context(1, 0).granted for _ in range(2)] == [True, True]
+    for step in (ends, comes_back) if end_first else (comes_back, ends):
+        step()
+    assert memory.used_bytes() == memory.client_bytes(2) == 100 * MIB
