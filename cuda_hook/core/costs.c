@@ -16,6 +16,7 @@ static void replace(struct es_cost *entry, uint64_t key)
 {
     SET(entry->key, 0);
     SET(entry->ns, 0);
+    entry->most_ns = 0;
     SET(entry->samples, 0);
     SET(entry->missed, 0);
     entry->pending_since_ns = 0;
@@ -80,7 +81,7 @@ void es_costs_miss(struct es_costs *costs, uint64_t key, int amid)
     entry->pending_since_ns = 0;
 }
 
-/* Downwards at once and upwards slowly: a thread that was put aside makes its call longer, and nothing makes one shorter. */
+/* Downwards at once and upwards slowly: of times that others make longer, and nothing makes shorter. */
 static void follow(uint64_t *usual_ns, uint64_t ns)
 {
     if (*usual_ns == 0 || ns < *usual_ns)
@@ -108,11 +109,20 @@ void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns)
 
     if (ns < ES_COSTS_LEAST_NS)
         ns = ES_COSTS_LEAST_NS;
-    SET(entry->ns, (uint64_t)((int64_t)entry->ns + ((int64_t)ns - (int64_t)entry->ns) / weight));
+    /* What the first were of was cut short, most likely, by what ran before or beside it. */
+    if (entry->samples < ES_COSTS_WEIGHT && ns > ES_COSTS_FAR * entry->ns)
+        SET(entry->ns, ns);
+    else
+        SET(entry->ns, (uint64_t)((int64_t)entry->ns + ((int64_t)ns - (int64_t)entry->ns) / weight));
     if (entry->samples < UINT32_MAX)
         SET(entry->samples, entry->samples + 1);
     SET(entry->missed, 0);
     entry->pending_since_ns = 0;
+}
+
+void es_costs_bound(struct es_costs *costs, uint64_t key, uint64_t most_ns)
+{
+    follow(&es_costs_find(costs, key)->most_ns, most_ns);
 }
 
 void es_costs_learn_part(struct es_costs *costs, uint64_t key, uint64_t ns, uint64_t most_ns)

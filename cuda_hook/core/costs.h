@@ -11,6 +11,7 @@ enum {
     ES_COSTS = 4096,       /* entries; a program has some hundreds of kernels */
     ES_COSTS_PROBES = 8,   /* places where a key may stand; the least used one gives way */
     ES_COSTS_WEIGHT = 8,   /* a new time counts 1/8, the first ones more: settled after some ten, follows within some twenty */
+    ES_COSTS_FAR = 4,      /* a time so many times the mean of the first few takes its place */
     ES_COSTS_LEAST_NS = 500, /* events resolve no less (CUDA Driver API, cuEventElapsedTime); and nothing costs nothing */
     ES_COSTS_STALE = 64,   /* batches that told nothing of it after which a function is timed alone once more */
     ES_COSTS_GUESSES = 8,  /* batches amid others, after which an unknown function is not waited for to be seen alone */
@@ -21,6 +22,7 @@ enum {
 struct es_cost {
     uint64_t key; /* 0: a free place */
     uint64_t ns;  /* mean; meaningless without samples */
+    uint64_t most_ns; /* … and no more than this, as its streams came to its end: others may have run before it; 0: not known */
     uint32_t samples;
     uint32_t missed;           /* batches since the last sample that were shared with other functions, or amid other work */
     uint64_t pending_since_ns; /* when its first, timed launch was let go; 0 when none is on its way */
@@ -56,6 +58,9 @@ int es_costs_call(struct es_costs *costs, uint64_t key, uint64_t ns, int blocks)
 
 /* One launch of the key was seen to take this long. */
 void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns);
+
+/* A launch of the key was over `most_ns` after its stream was free for it, whatever else ran meanwhile. */
+void es_costs_bound(struct es_costs *costs, uint64_t key, uint64_t most_ns);
 
 /* The same, where others ran in that time, too: `ns` is its part by the estimates of all, `most_ns` all of the time. As long as
  * its own estimate is a guess the part is one, too, and is left for a time that was its alone; where there is none for long,

@@ -64,6 +64,7 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
     /* … though not from before it was there. */
     const bool later = !started && work->opened_ns > latest->ended_ns;
     struct es_spent spent = {.ended_ns = end_of(latest, after_ns, now_ns), .measured = started || followed};
+    const bool before = after_ns != ES_UNTOLD && after_ns < 0;
     const uint64_t since_ns = followed && !later ? latest->ended_ns : work->opened_ns;
     const uint64_t mark_ns = followed && !later ? latest->mark_ns : most(work->before_ns, latest->mark_ns);
     /* What should have run in that time: all that was submitted, by other threads, too. */
@@ -82,14 +83,18 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
     if (apart_ns > 0)
         ns -= apart_ns < ns ? apart_ns : ns;
     spent.behind = spent.measured && ns < 0;
+    spent.stream_ended_ns = before ? since((uint64_t)-after_ns, latest->ended_ns) : spent.ended_ns;
     if (!spent.measured || (idle && ns > (int64_t)span_ns))
         spent.gpu_ns = uncounted_ns(work, latest, mark_ns, span_ns);
     else
         spent.gpu_ns = uncounted_ns(work, latest, mark_ns, ns > 0 ? (uint64_t)ns : 0);
-    /* Of a batch that had been submitted before the earlier marker nothing is known; of the time, others took their part. */
-    spent.teaches = spent.measured && !idle && ns >= 0 && span_ns >= work->cost_ns && span_ns != 0;
+    /* Of a batch that had been submitted before the earlier marker nothing is known, unless it took longer after that than it
+     * should have in all; of the time, others took their part. */
+    spent.teaches = spent.measured && !idle && span_ns != 0 && ns >= 0 &&
+                    (span_ns >= work->cost_ns || ns > (int64_t)work->cost_ns);
     spent.whole = span_ns == work->cost_ns;
     if (spent.teaches)
-        spent.own_ns = (uint64_t)((double)ns * (double)work->cost_ns / (double)span_ns);
+        spent.own_ns = span_ns < work->cost_ns ? (uint64_t)ns
+                                               : (uint64_t)((double)ns * (double)work->cost_ns / (double)span_ns);
     return spent;
 }

@@ -34,7 +34,8 @@ struct es_counted {
 };
 
 struct es_spent {
-    uint64_t ended_ns;
+    uint64_t ended_ns;  /* … or when that was seen, where it ended before the latest did */
+    uint64_t stream_ended_ns; /* when its stream came to its marker, however long ago that was */
     uint64_t gpu_ns;   /* to be counted */
     bool measured;     /* else it is an estimate */
     bool behind;       /* it ended before the latest did: in another stream */

@@ -1,8 +1,10 @@
 #include "batches.h"
 
 #include "closed.h"
+#include "collect.h"
 #include "contexts.h"
 #include "gate.h"
+#include "streams.h"
 #include "submitted.h"
 
 /* A launch comes no earlier before the device is free, unless another's drain takes longer than was foretold. */
@@ -44,7 +46,7 @@ static bool chosen(uint32_t *count)
     return (*count)++ * UINT32_C(0x9E3779B9) < UINT32_MAX / ES_TIMED_BURSTS;
 }
 
-bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, bool unknown)
+bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t now_ns, bool unknown)
 {
     const bool idle = es_batches_drained();
     const uint32_t number = es_mode_now() == ES_JOINED ? es_gate_number(es_gate_load(es_gate.page)) : 0;
@@ -60,6 +62,7 @@ bool es_batch_open(struct es_slot *slot, uint64_t drawn_ns, uint64_t now_ns, boo
     es_gate.idle_since_ns = 0;
     slot->batch.behind_ns = behind_ns(now_ns);
     slot->batch.before_ns = es_submitted_ns();
+    slot->batch.queued = es_queued_beside(stream, now_ns);
     slot->batch.drawn_ns = drawn_ns;
     slot->batch.opened_ns = now_ns;
     slot->batch.unsure_ns = 0;
@@ -124,7 +127,7 @@ void es_batch_close(struct es_slot *slot, bool foreign)
         return;
     }
     if (launches == 0) {
-        es_closed_give(slot->batch.start_context, slot->batch.start);
+        es_collect_give(slot->batch.start_context, slot->batch.start);
         if (slot->batch.alone)
             es_costs_find(&es_gate.costs, slot->batch.key)->pending_since_ns = 0;
         clear(slot);
@@ -138,6 +141,7 @@ void es_batch_close(struct es_slot *slot, bool foreign)
     batch = (struct es_closed){
         .start = open.start,
         .context = -1,
+        .stream = ES_STREAM_NONE,
         .start_context = open.start_context,
         .work = {
             .cost_ns = used,
@@ -165,8 +169,11 @@ void es_batch_close(struct es_slot *slot, bool foreign)
     for (int i = 0; i < ES_STREAMS; i++) {
         if (ends[i] == NULL)
             continue;
+        if (open.streams >> i == 1)
+            batch.queued = es_queued_with(open.queued, used, __builtin_popcountll(open.streams));
         batch.end = ends[i];
         batch.context = es_stream_context(i);
+        batch.stream = i;
         es_closed_push(batch);
         /* The first stands for the batch; it has ended when the others have too. */
         batch.start = NULL;
@@ -216,11 +223,16 @@ void es_batch_waited(struct es_slot *slot, uint64_t streams)
     es_lock_take(&es_gate.lock);
     if (slot->batch.opened_ns != 0 && !slot->marking && (slot->batch.streams & ~streams) == 0) {
         const uint64_t used = es_submitted_in(slot);
+        const struct es_queued queued = es_queued_with(slot->batch.queued, used, __builtin_popcountll(slot->batch.streams));
 
+        if (queued.beside_ns != 0)
+            es_overlap_judge(&es_gate.overlap, queued, es_now_ns() - slot->batch.opened_ns);
         es_timeline_settle(&es_gate.timeline, used);
-        es_closed_waited(used);
+        /* What ran beside other streams ran in a time that is counted as theirs. */
+        if (!es_gate.overlap.seen || (es_streams_busy() & ~slot->batch.streams) == 0)
+            es_collect_waited(used);
         es_gate.burst_ns = (uint64_t)((int64_t)es_gate.burst_ns + ((int64_t)used - (int64_t)es_gate.burst_ns) / 8);
-        es_closed_give(slot->batch.start_context, slot->batch.start);
+        es_collect_give(slot->batch.start_context, slot->batch.start);
         if (!slot->batch.shared && (slot->batch.alone || slot->batch.amid))
             es_costs_miss(&es_gate.costs, slot->batch.key, slot->batch.amid);
         slot->batch.settled = slot->launches;
@@ -229,8 +241,10 @@ void es_batch_waited(struct es_slot *slot, uint64_t streams)
     collect = es_closed_count() > 0;
     es_lock_give(&es_gate.lock);
     if (collect)
-        es_closed_collect();
+        es_collect();
     es_lock_take(&es_gate.lock);
+    if (es_gate.overlap.seen)
+        es_collect_over(streams, es_now_ns());
     if (es_gate.idle_since_ns == 0 && es_batches_drained())
         es_gate.idle_since_ns = es_now_ns();
     es_lock_give(&es_gate.lock);
@@ -261,7 +275,7 @@ uint64_t es_launches(void)
 
 void es_batches_forget(int context)
 {
-    es_closed_forget(context);
+    es_collect_forget(context);
     for (size_t i = 0; i < es_slots_used(); i++) {
         if (es_slot_at(i)->batch.start_context == context)
             es_slot_at(i)->batch.start = NULL;

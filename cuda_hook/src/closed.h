@@ -4,16 +4,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/overlap.h"
 #include "core/spent.h"
 #include "driver_api.h"
 
 enum { ES_CLOSED = 256 };
 
-/* A batch of launches that is closed and has not ended, as far as is known. */
+/* The batches of launches that are closed and have not ended, as far as is known, oldest first. All with the gate's lock held. */
 struct es_closed {
     CUevent start; /* where its burst began, or NULL: it follows the one before */
     CUevent end;   /* NULL: no marker could be had, it ends by its estimate */
     int context, start_context;
+    int stream; /* that its end stands in; ES_STREAM_NONE where it has none */
+    bool over;  /* its stream is through with it, though one before it has not ended */
+    struct es_queued queued; /* when it was opened, with all of it; of the last of several markers alone */
     struct es_work work;
     uint64_t awaited_ns; /* from then on it waited for the device to come to its context; 0: it did not */
     bool amid; /* opened while other work was queued, or about to be */
@@ -21,31 +25,41 @@ struct es_closed {
     uint64_t launches;
 };
 
-/* Closes one: it stands behind the others. With the lock held, and less than ES_CLOSED there. */
+/* Closes one: it stands behind the others, of which there are less than ES_CLOSED. */
 void es_closed_push(struct es_closed batch);
 
-/* A marker is not needed any more: back to the pool of its context, unless the helper sleeps on it. With the lock held. */
-void es_closed_give(int context, CUevent event);
+/* The n-th oldest, with place less than their count. */
+struct es_closed *es_closed_at(uint32_t place);
 
-/* So much by its estimate was waited for and ended by no marker: it is counted. With the lock held. */
-void es_closed_waited(uint64_t used_ns);
+/* The oldest has ended, and was seen to at this time. */
+void es_closed_pop(uint64_t ended_ns);
 
-/* Takes those off that have ended, and counts their GPU time. Never blocks; returns at once when another thread is at
- * it. */
-void es_closed_collect(void);
+/* Its stream is through with this one, which is not the oldest. */
+void es_closed_pass_over(struct es_closed *batch);
 
-/* Waits until the oldest has ended (in the driver, sleeping), and collects. For the helper alone. False when there is
- * none. */
-bool es_closed_await(void);
+/* By their estimates, what those take that are over and stand behind one that has not ended. */
+uint64_t es_closed_over_ns(void);
 
-/* How many there are; with the lock held. */
+/* By their estimates, what is closed and not over in a stream. */
+uint64_t es_closed_in_stream_ns(int stream);
+
+/* The same of the stream that has most. */
+uint64_t es_closed_longest_ns(void);
+
+/* The streams in which something is closed and not over. */
+uint64_t es_closed_streams(void);
+
+/* How many there are. */
 uint32_t es_closed_count(void);
 
-/* Is there no room for a batch, which may need one in each stream? With the lock held. */
+/* Is there no room for a batch, which may need one in each stream? */
 bool es_closed_full(void);
 
-/* A context ends: its markers are nobody's any more. With the lock held. */
+/* A context ends: its markers are nobody's any more. */
 void es_closed_forget(int context);
+
+/* This place is another stream's from now on. */
+void es_closed_leave_stream(int stream);
 
 /* In a forked child: what the parent queued is not its. */
 void es_closed_reset(void);

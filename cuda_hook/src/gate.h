@@ -9,6 +9,7 @@
 #include "core/costs.h"
 #include "core/gate_page.h"
 #include "core/lock.h"
+#include "core/overlap.h"
 #include "core/timeline.h"
 #include "slots.h"
 
@@ -74,6 +75,7 @@ struct es_gate {
     uint32_t backlog_waiters; /* threads that wait for that */
     uint64_t overdue_pass_ns; /* when a launch last passed because the head was overdue */
     struct es_timeline timeline;
+    struct es_overlap overlap;
     struct es_costs costs;
     uint64_t gpu_ns;   /* not yet told to the manager */
     uint64_t idle_since_ns; /* when the device was last seen drained; 0: it is not, or nobody knows */

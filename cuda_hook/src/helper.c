@@ -9,6 +9,7 @@
 
 #include "batches.h"
 #include "closed.h"
+#include "collect.h"
 #include "gate.h"
 #include "log.h"
 #include "objects.h"
@@ -126,8 +127,8 @@ static void give_back(uint32_t number, bool sleeps)
         es_lock_give(&es_gate.lock);
         if (es_gate_number(es_gate_load(es_gate.page)) != number)
             return;
-        if (drained || !sleeps || !es_closed_await()) {
-            es_closed_collect();
+        if (drained || !sleeps || !es_collect_await()) {
+            es_collect();
             es_sleep_on(&es_gate.progress, __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE), BUSY_LOOK_NS);
         }
     }
@@ -201,7 +202,7 @@ static void report(struct look *look, uint32_t number, uint64_t now_ns)
     if (now_ns - look->usage_ns < ES_LOOK_NS)
         return;
     look->usage_ns = now_ns;
-    es_closed_collect();
+    es_collect();
     es_lock_take(&es_gate.lock);
     usage.gpu_ns = es_gate.gpu_ns;
     if (es_mode_now() == ES_JOINED && es_session_send(&usage))
@@ -238,7 +239,7 @@ static uint64_t look_around(struct look *look, uint32_t word)
     report(look, es_gate_number(word), now_ns);
     /* Of what no marker ends only the estimate says when those who wait may go on. */
     if (__atomic_load_n(&es_gate.backlog_waiters, __ATOMIC_SEQ_CST) != 0 &&
-        (es_closed_await() || (close_open() && es_closed_await())))
+        (es_collect_await() || (close_open() && es_collect_await())))
         return 0;
     es_lock_take(&es_gate.lock);
     /* Who is on its way to submit will: it neither thinks nor is it done. */
@@ -260,14 +261,14 @@ static uint64_t look_around(struct look *look, uint32_t word)
     }
     /* All that is queued ends at a marker: nothing more may come, so its end is the end. */
     if (contended && !open && closed > 0) {
-        (void)es_closed_await();
+        (void)es_collect_await();
         return 0;
     }
     /* While enough is queued nothing is to be seen; just before its end, a marker tells when that is. */
     if (contended && queued_ns > CONTENDED_LOOK_NS)
         sleep_ns = queued_ns - CONTENDED_LOOK_NS / 2;
     if (closed > 0 && (!open || launches == look->launches))
-        es_closed_collect();
+        es_collect();
     /* Nothing was submitted for a while, but something is queued since the last marker. */
     if (sleep_ns == period_ns && launches == look->launches && now_ns - look->at_ns >= period_ns && close_open()) {
         look->at_ns = now_ns;

@@ -2,10 +2,12 @@
 
 #include "batches.h"
 #include "closed.h"
+#include "collect.h"
 #include "contexts.h"
 #include "gate.h"
 #include "helper.h"
 #include "log.h"
+#include "room.h"
 #include "submitted.h"
 
 /* The n-th thread that holds what it has not used yet may draw at least an 8n-th of what is free: the others may never use
@@ -33,55 +35,11 @@ static uint64_t wait_for_turn_ns(uint64_t cost_ns, uint64_t now_ns)
     return 0;
 }
 
-/* How much may be queued, and when that is refilled. */
-struct room {
-    uint64_t cap_ns;   /* most */
-    uint64_t level_ns; /* a submission waits while more is queued … */
-    uint64_t floor_ns; /* … than this, or than that level, which sinks with time while the slice is sure */
-};
-
-/* What is queued beyond the slice is what keeps the next client waiting. As long as the slice is sure to last, its rest may
- * be queued too, but for a quarter: of what runs only the estimate is known. So a thread is woken some four times a slice,
- * and comes in time even when it wakes late. */
-static struct room room_now(uint32_t word, uint64_t cost_ns, uint64_t now_ns)
-{
-    struct room room = {ES_ALONE_CAP_NS, 0, 0};
-    uint64_t ends_at_ns;
-
-    if ((word & ES_GATE_CONTENDED) != 0) {
-        ends_at_ns = __atomic_load_n(&es_gate.page->ends_at_ns, __ATOMIC_RELAXED);
-        room.cap_ns = es_gate.queue_cap_ns;
-        if (ends_at_ns > now_ns && ends_at_ns - now_ns <= ES_LONGEST_SLICE_NS)
-            room.cap_ns += (ends_at_ns - now_ns) / 4 * 3;
-    }
-    /* One that would fill a quarter of the queue is let go as soon as the cap allows. */
-    if (cost_ns >= room.cap_ns / 4) {
-        room.floor_ns = es_gate.queue_cap_ns;
-        room.level_ns = room.cap_ns;
-    } else {
-        room.floor_ns = es_gate.queue_cap_ns / 4 * 3;
-        room.level_ns = room.cap_ns / 2;
-    }
-    if (room.level_ns < room.floor_ns)
-        room.level_ns = room.floor_ns;
-    return room;
-}
-
-/* For how long so much is too much. The level sinks at half of the cap's pace, three quarters, where it is half the cap. */
-static uint64_t wait_for_level_ns(const struct room *room, uint64_t queued_ns)
-{
-    const uint64_t over_ns = queued_ns - room->level_ns;
-    const uint64_t meet_ns = room->level_ns == room->cap_ns ? 4 * over_ns : over_ns * 8 / 5;
-
-    return meet_ns < queued_ns - room->floor_ns ? meet_ns : queued_ns - room->floor_ns;
-}
-
 /* With the lock held: how much the thread may draw for a submission of this cost, or for how long it has to wait first
  * (then *wait_ns is not 0). Only what is queued makes it wait; what others may still submit makes its part smaller. */
-static uint64_t draw(const struct room *room, uint64_t cost_ns, const struct es_cost *cost, uint32_t word, uint64_t now_ns,
-                     uint64_t *wait_ns)
+static uint64_t draw(const struct es_room *room, uint64_t cost_ns, const struct es_cost *cost, uint64_t queued_ns, uint32_t word,
+                     uint64_t now_ns, uint64_t *wait_ns)
 {
-    const uint64_t queued_ns = es_queued_ns(now_ns);
     const uint64_t overdue_ns = es_timeline_overdue_ns(&es_gate.timeline, now_ns);
     const uint64_t free_ns = queued_ns < room->cap_ns ? room->cap_ns - queued_ns : 0;
     const struct es_unspent others = es_unspent(word);
@@ -91,7 +49,7 @@ static uint64_t draw(const struct room *room, uint64_t cost_ns, const struct es_
     if (cost->samples == 0 && cost->pending_since_ns != 0 && now_ns < cost->pending_since_ns + ES_UNKNOWN_NS) {
         *wait_ns = cost->pending_since_ns + ES_UNKNOWN_NS - now_ns;
     } else if (queued_ns > room->level_ns && overdue_ns <= ES_OVERDUE_NS) {
-        *wait_ns = overdue_ns > 0 ? ES_OVERDUE_NS - overdue_ns + 1 : wait_for_level_ns(room, queued_ns);
+        *wait_ns = overdue_ns > 0 ? ES_OVERDUE_NS - overdue_ns + 1 : es_room_wait_ns(room, queued_ns);
     } else if (queued_ns > room->level_ns) {
         /* The cap delays, it does not block: what runs may wait for what comes. */
         *wait_ns = wait_for_turn_ns(cost_ns, now_ns);
@@ -109,12 +67,20 @@ static void wait_for_progress(uint32_t seen, uint64_t wait_ns)
     __atomic_fetch_sub(&es_gate.backlog_waiters, 1, __ATOMIC_RELAXED);
 }
 
+/* Its stream may be done before the others are, and nobody tells: the driver is asked again after about one of these. */
+static uint64_t wait_in_stream_ns(uint64_t wait_ns, uint64_t cost_ns)
+{
+    const uint64_t look_ns = cost_ns > PLACE_LOOK_NS ? cost_ns : PLACE_LOOK_NS;
+
+    return wait_ns < look_ns ? wait_ns : look_ns;
+}
+
 bool es_queue_give_up(struct es_patience *patience, uint64_t key)
 {
     uint64_t now_ns, waited_ns, wait_ns = PLACE_LOOK_NS;
     uint32_t progress;
 
-    es_closed_collect();
+    es_collect();
     es_lock_take(&es_gate.lock);
     now_ns = es_now_ns();
     progress = __atomic_load_n(&es_gate.progress, __ATOMIC_RELAXED);
@@ -203,7 +169,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     const bool shared = word != es_word_open;
     const uint64_t now_ns = es_now_ns();
     struct es_cost *cost;
-    struct room room;
+    struct es_room room;
     uint64_t drawn_ns = 0, wait_ns = 0, cost_ns;
     bool unknown, open, alone, more, timed = false;
     uint32_t progress;
@@ -213,14 +179,21 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     cost = es_costs_find(&es_gate.costs, key);
     unknown = cost->samples == 0;
     cost_ns = expected_ns(cost);
-    room = room_now(word, cost_ns, now_ns);
+    room = es_room_now(word, cost_ns, now_ns);
     open = slot->batch.opened_ns != 0;
     /* Now and then a function that always shares its batches, or is always amid other work, is timed by itself. */
     alone = shared && (unknown || cost->missed > ES_COSTS_STALE);
-    more = open && slot->left_ns < 0 && !alone && !es_batch_full(slot, room.cap_ns);
+    more = open && slot->left_ns < 0 && !alone && !es_batch_full(slot, room.cap_ns) &&
+           es_room_launches(&room, cost, index) == UINT64_MAX;
     if (more || !open) {
         /* Also while nobody shares: a manager that comes back finds no more queued than it would have let be. */
-        drawn_ns = draw(&room, cost_ns, cost, word, now_ns, &wait_ns);
+        const uint64_t most = es_room_launches(&room, cost, index);
+
+        drawn_ns = draw(&room, cost_ns, cost, es_room_queued_ns(slot, index, &room, now_ns), word, now_ns, &wait_ns);
+        if (wait_ns == 0 && most == 0)
+            wait_ns = wait_for_turn_ns(cost_ns, now_ns);
+        if (most < drawn_ns / cost_ns)
+            drawn_ns = most * cost_ns;
     } else if ((slot->left_ns < 0 || alone) && slot->launches != slot->batch.settled && !slot->marking) {
         if (!es_closed_full()) {
             es_lock_give(&es_gate.lock);
@@ -230,14 +203,16 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
         wait_ns = wait_for_turn_ns(cost_ns, now_ns);
     }
     if (wait_ns > 0) {
+        if (es_gate.overlap.seen)
+            wait_ns = wait_in_stream_ns(wait_ns, cost_ns);
         es_gate_hint(now_ns);
         es_lock_give(&es_gate.lock);
         wait_for_progress(progress, wait_ns);
-        es_closed_collect();
+        es_collect();
         return false;
     }
     if (!open) {
-        timed = es_batch_open(slot, drawn_ns, now_ns, unknown);
+        timed = es_batch_open(slot, index, drawn_ns, now_ns, unknown);
         slot->batch.key = key;
         es_gate_hint(now_ns);
     } else if (more) {

@@ -6,7 +6,7 @@
 #include "account.h"
 #include "allocation.h"
 #include "channel.h"
-#include "closed.h"
+#include "collect.h"
 #include "contexts.h"
 #include "core/absence.h"
 #include "gate.h"
@@ -186,7 +186,7 @@ bool es_session_join_anew(void)
         asking = (struct es_lock){0};
         trying = false;
         es_slots_reset();
-        es_closed_reset();
+        es_collect_reset();
         es_contexts_reset();
         es_streams_reset();
         es_account_reset();

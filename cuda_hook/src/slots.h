@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "core/overlap.h"
 #include "core/passes.h"
 #include "driver_api.h"
 
@@ -22,6 +23,7 @@ struct es_batch_open {
     uint64_t drawn_ns;  /* of the queue's cap: what it has used and what it still may; 0 when no batch is open */
     uint64_t opened_ns;
     uint64_t before_ns; /* what had been submitted before it (es_timeline) */
+    struct es_queued queued; /* then */
     uint64_t key;       /* of its first launch */
     CUevent start;      /* recorded before its first launch, or NULL */
     uint64_t started_ns; /* when that was done, until the launch has followed; 0: it has, or there is none */

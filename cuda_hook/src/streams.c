@@ -2,6 +2,7 @@
 
 #include "batches.h"
 #include "closed.h"
+#include "collect.h"
 #include "contexts.h"
 #include "gate.h"
 #include "log.h"
@@ -67,6 +68,7 @@ static int note_stream(CUstream handle, CUcontext context)
     if (owner < 0)
         return ES_STREAM_MANY;
     index = __builtin_ctzll(free_places);
+    es_collect_leave_stream(index);
     streams[index] = (struct stream){handle, owner};
     streams_used |= UINT64_C(1) << index;
     return index;
@@ -129,6 +131,11 @@ int es_stream_context(int index)
 CUstream es_stream_handle(int index)
 {
     return streams[index].handle;
+}
+
+bool es_streams_many(void)
+{
+    return (streams_used & (streams_used - 1)) != 0;
 }
 
 uint64_t es_streams_of(CUcontext wanted)

@@ -26,6 +26,9 @@ CUstream es_stream_handle(int index);
 uint64_t es_streams_of(CUcontext context);
 uint64_t es_streams_like(CUstream stream);
 
+/* Has the program submitted to more streams than one? With the gate's lock held. */
+bool es_streams_many(void);
+
 /* One that has no handle of its own: which one is meant, the current context and the thread say. */
 static inline bool es_stream_is_default(CUstream stream)
 {

@@ -1,5 +1,6 @@
 #include "submitted.h"
 
+#include "closed.h"
 #include "gate.h"
 
 static int64_t left_ns(const struct es_slot *slot)
@@ -27,12 +28,48 @@ uint64_t es_submitted_ns(void)
     return es_gate.timeline.settled_ns + open_ns();
 }
 
-uint64_t es_queued_ns(uint64_t now_ns)
+uint64_t es_own_queued_ns(uint64_t now_ns)
 {
-    const uint64_t submitted_ns = open_ns();
+    const uint64_t submitted_ns = open_ns(), over_ns = es_closed_over_ns();
+    uint64_t queued_ns;
 
     es_timeline_look(&es_gate.timeline, submitted_ns, now_ns);
-    return es_timeline_queued_ns(&es_gate.timeline, submitted_ns, now_ns);
+    queued_ns = es_timeline_queued_ns(&es_gate.timeline, submitted_ns, now_ns);
+    return queued_ns > over_ns ? queued_ns - over_ns : 0;
+}
+
+uint64_t es_queued_ns(uint64_t now_ns)
+{
+    return es_overlap_together_ns(&es_gate.overlap, es_own_queued_ns(now_ns));
+}
+
+uint64_t es_streams_busy(void)
+{
+    uint64_t streams = es_closed_streams();
+
+    for (size_t i = 0; i < es_slots_used(); i++)
+        streams |= es_slot_at(i)->batch.streams;
+    return streams;
+}
+
+struct es_queued es_queued_beside(int stream, uint64_t now_ns)
+{
+    struct es_queued queued = {0, 0};
+    uint64_t all_ns;
+
+    if ((es_streams_busy() & ~(UINT64_C(1) << stream)) == 0)
+        return queued;
+    all_ns = es_own_queued_ns(now_ns);
+    queued.ahead_ns = es_closed_in_stream_ns(stream);
+    queued.beside_ns = all_ns > queued.ahead_ns ? all_ns - queued.ahead_ns : 0;
+    return queued;
+}
+
+struct es_queued es_queued_with(struct es_queued queued, uint64_t used_ns, int streams)
+{
+    const uint64_t each_ns = used_ns / (uint64_t)streams;
+
+    return (struct es_queued){queued.beside_ns + used_ns - each_ns, queued.ahead_ns + each_ns};
 }
 
 struct es_unspent es_unspent(uint32_t word)

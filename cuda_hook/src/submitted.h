@@ -14,7 +14,19 @@ uint64_t es_submitted_in(const struct es_slot *slot);
 uint64_t es_submitted_ns(void);
 
 /* Of that, what is still to run, as far as is known; takes in the time that has passed. */
+uint64_t es_own_queued_ns(uint64_t now_ns);
+
+/* How long the device takes for that, which is less where streams run beside each other. */
 uint64_t es_queued_ns(uint64_t now_ns);
+
+/* The streams in which something is queued, or may be, as far as is known. */
+uint64_t es_streams_busy(void);
+
+/* What is queued as a batch begins in this stream; nothing where no other stream is busy. */
+struct es_queued es_queued_beside(int stream, uint64_t now_ns);
+
+/* The same with the batch itself, which was submitted to so many streams, as if evenly. */
+struct es_queued es_queued_with(struct es_queued queued, uint64_t used_ns, int streams);
 
 /* What threads may still submit under this word of the gate without asking, all together, and how many threads may. */
 struct es_unspent {

@@ -33,6 +33,11 @@ def random_case(number: int) -> Case:
     )
 
 
+def overlapping_case(number: int) -> Case:
+    """The same on a device whose engines overlap."""
+    return random_case(number).model_copy(update={"overlap": True})
+
+
 def _program(pick: Random, alone: bool) -> Program:
     kernels = _kernels(pick)
     count = pick.choice((1, 1, 2, 2, 3, 4))

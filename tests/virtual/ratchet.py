@@ -39,12 +39,12 @@ def record(figures: Mapping[str, Mapping[str, float]]) -> None:
     FILE.write_text(json.dumps(rounded, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def shortfalls() -> dict[int, set[str]]:
-    """Number of a random case → the kinds of flaws that it had when that was recorded, or came close to."""
-    return {int(number): set(kinds) for number, kinds in json.loads(SHORTFALLS.read_text(encoding="utf-8")).items()}
+def shortfalls() -> dict[str, set[str]]:
+    """Name of a random case → the kinds of flaws that it had when that was recorded, or came close to."""
+    return {name: set(kinds) for name, kinds in json.loads(SHORTFALLS.read_text(encoding="utf-8")).items()}
 
 
-def record_shortfalls(found: Mapping[int, Iterable[str]]) -> None:
+def record_shortfalls(found: Mapping[str, Iterable[str]]) -> None:
     """Replaces what was recorded."""
-    lines = (f' "{number}": {json.dumps(sorted(kinds))}' for number, kinds in sorted(found.items()) if kinds)
+    lines = (f' "{name}": {json.dumps(sorted(kinds))}' for name, kinds in found.items() if kinds)
     SHORTFALLS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

@@ -13,14 +13,14 @@ import click
 from explore import owed
 from figures import FIGURES, worst
 from oracles import flaws
-from random_case import random_case
+from random_case import overlapping_case, random_case
 from ratchet import record, record_shortfalls
 from rich.console import Console
 from rich.progress import track
 from worlds import Worlds
 
-CASES = 600
-"""Random cases of `make test`."""
+CASES, OVERLAPPING = 600, 60
+"""Random cases of `make test`, and of those that it runs on a device whose engines overlap."""
 
 MARGIN = 0.03
 """A case that is so close to falling short may do so where memory lies elsewhere: functions are told apart by
@@ -47,10 +47,10 @@ def record_figures(worlds: Worlds) -> None:
 
 
 def record_cases(worlds: Worlds) -> None:
-    numbers = range(CASES)
-    each = worlds.map(lambda world, number: owed(flaws(random_case(number), world.run, MARGIN)), numbers)
-    found = shown(each, "cases", CASES)
-    record_shortfalls({number: {flaw.kind for flaw in of_one} for number, of_one in zip(numbers, found, strict=True)})
+    cases = {str(number): random_case(number) for number in range(CASES)}
+    cases |= {f"{number}, engines overlap": overlapping_case(number) for number in range(OVERLAPPING)}
+    found = shown(worlds.map(lambda world, case: owed(flaws(case, world.run, MARGIN)), cases.values()), "cases", len(cases))
+    record_shortfalls({name: {flaw.kind for flaw in of_one} for name, of_one in zip(cases, found, strict=True)})
 
 
 @click.command()

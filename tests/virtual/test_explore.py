@@ -1,9 +1,10 @@
 """Random programs, alone and beside rivals, each against the same one bare."""
 
 import pytest
+from case import Case
 from explore import owed, seeds
 from oracles import flaws
-from random_case import random_case
+from random_case import overlapping_case, random_case
 from ratchet import shortfalls
 from world import World
 
@@ -14,21 +15,34 @@ KNOWN = shortfalls()
 QUICK, USUAL, SOAK = 60, 600, 10_000
 """Cases of `make check`, `make test` and `make soak`."""
 
+OVERLAPPING = 10
+"""One of so many is run on a device whose engines overlap, too."""
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "first" in metafunc.fixturenames:
-        most = SOAK if metafunc.config.getoption("soak") else USUAL
-        metafunc.parametrize(
-            "first",
-            [pytest.param(n, marks=() if n < QUICK else pytest.mark.whole) for n in range(0, most, CHUNK)],
-        )
+    if "first" not in metafunc.fixturenames:
+        return
+    part = OVERLAPPING if "overlap" in metafunc.function.__name__ else 1
+    most = (SOAK if metafunc.config.getoption("soak") else USUAL) // part
+    metafunc.parametrize(
+        "first",
+        [pytest.param(n, marks=() if n < QUICK // part else pytest.mark.whole) for n in range(0, most, CHUNK)],
+    )
+
+
+def none_falls_short(world: World, cases: dict[str, Case]) -> None:
+    for name, case in cases.items():
+        found = [flaw for flaw in owed(flaws(case, world.run)) if flaw.kind not in KNOWN.get(name, ())]
+        assert not found, f"python tests/virtual/explore.py --shrink --replay '{case.line()}'"
 
 
 def test_no_random_program_falls_short(world: World, first: int) -> None:
-    for number in range(first, first + CHUNK):
-        case = random_case(number)
-        found = [flaw for flaw in owed(flaws(case, world.run)) if flaw.kind not in KNOWN.get(number, ())]
-        assert not found, f"python tests/virtual/explore.py --shrink --replay '{case.line()}'"
+    none_falls_short(world, {str(number): random_case(number) for number in range(first, first + CHUNK)})
+
+
+def test_no_random_program_falls_short_where_engines_overlap(world: World, first: int) -> None:
+    numbers = range(first, first + CHUNK)
+    none_falls_short(world, {f"{number}, engines overlap": overlapping_case(number) for number in numbers})
 
 
 @pytest.mark.parametrize("number", range(len(seeds())))

@@ -10,6 +10,7 @@
 #include "core/costs.h"
 #include "core/gate_page.h"
 #include "core/lock.h"
+#include "core/overlap.h"
 #include "core/passes.h"
 #include "core/record.h"
 #include "core/spent.h"
@@ -763,6 +764,101 @@ static void an_allowance_is_neither_lost_nor_doubled(void)
     CHECK(es_allowance_standing(&hints, 0) == 0 && es_allowance_standing(&hints, 2) == 0);
 }
 
+/* Work ends so late after it was submitted, each with `beside` queued in other streams and 100 us ahead of its own end. */
+static void judge(struct es_overlap *overlap, int times, uint64_t beside_us, uint64_t took_us)
+{
+    for (int i = 0; i < times; i++)
+        es_overlap_judge(overlap, (struct es_queued){beside_us * 1000, 100000}, took_us * 1000);
+}
+
+static void overlap_is_seen_by_how_soon_work_ends(void)
+{
+    struct es_overlap overlap = {0};
+
+    /* As streams that add up let it end, however often. */
+    judge(&overlap, 1000, 1000, 1100);
+    CHECK(!overlap.seen && es_overlap_together_ns(&overlap, 5000) == 5000);
+    /* One that ends at once is one that was estimated wrongly, perhaps. */
+    judge(&overlap, 1, 1000, 100);
+    judge(&overlap, 20, 1000, 1100);
+    CHECK(!overlap.seen);
+    judge(&overlap, 20, 1000, 100);
+    CHECK(overlap.seen);
+    /* … until they add up again. */
+    judge(&overlap, 1000, 1000, 1000);
+    CHECK(!overlap.seen);
+    /* Estimates that are far too low tell nothing for long. */
+    judge(&overlap, 1, 1000, 100000000);
+    judge(&overlap, 30, 1000, 100);
+    CHECK(overlap.seen);
+    /* Too little for a verdict. */
+    overlap = (struct es_overlap){0};
+    judge(&overlap, 100, 10, 100);
+    judge(&overlap, 1, 100000, 100);
+    CHECK(overlap.seen);
+    overlap = (struct es_overlap){0};
+    judge(&overlap, 3, 100000, 100);
+    CHECK(!overlap.seen);
+}
+
+static void what_is_queued_takes_as_long_as_such_work_took_together(void)
+{
+    struct es_overlap overlap = {0};
+
+    es_overlap_count(&overlap, 1000000, 1);
+    CHECK(es_overlap_together_ns(&overlap, 8000) == 8000);
+    judge(&overlap, 20, 1000, 100);
+    CHECK(overlap.seen && es_overlap_together_ns(&overlap, 8000) == 8000);
+    for (int i = 0; i < 1000; i++)
+        es_overlap_count(&overlap, 1000000, 250000);
+    CHECK(es_overlap_together_ns(&overlap, 8000) > 1990 && es_overlap_together_ns(&overlap, 8000) < 2010);
+    for (int i = 0; i < 1000; i++)
+        es_overlap_count(&overlap, 1000000, 0);
+    CHECK(es_overlap_together_ns(&overlap, 8000) == 500);
+    /* What took longer than its estimate is not said to add up to more. */
+    for (int i = 0; i < 1000; i++)
+        es_overlap_count(&overlap, 1000000, 3000000);
+    CHECK(es_overlap_together_ns(&overlap, 8000) == 8000);
+}
+
+static void an_estimate_that_is_far_too_low_does_not_last(void)
+{
+    static struct es_costs table;
+    struct es_cost *entry = es_costs_find(&table, 9);
+    struct es_counted latest = {.ended_ns = 10000, .mark_ns = 400};
+    /* Of 100, 50 had been submitted when the latest end was marked. */
+    struct es_work work = {.cost_ns = 100, .opened_ns = 5000, .before_ns = 350, .mark_ns = 450};
+    struct es_spent spent = es_spent_by(&work, &latest, ES_UNTOLD, 6000, 16000);
+
+    CHECK(spent.teaches && spent.gpu_ns == 6000 && spent.own_ns == 6000);
+    /* Of one that took no longer than it should have, what had run before is not known. */
+    CHECK(!es_spent_by(&work, &latest, ES_UNTOLD, 95, 16000).teaches);
+    es_costs_learn(&table, 9, 600);
+    es_costs_learn(&table, 9, 8000);
+    CHECK(entry->ns == 8000);
+    for (int i = 0; i < 20; i++)
+        es_costs_learn(&table, 9, 8000);
+    es_costs_learn(&table, 9, 80000);
+    CHECK(entry->ns == 17000);
+}
+
+static void the_most_that_a_launch_can_take_is_what_its_stream_was_kept_for(void)
+{
+    static struct es_costs table;
+    struct es_counted latest = {.ended_ns = 10000, .mark_ns = 400};
+    struct es_work work = {.cost_ns = 100, .opened_ns = 5000, .before_ns = 300, .mark_ns = 500};
+
+    CHECK(es_costs_find(&table, 9)->most_ns == 0);
+    es_costs_bound(&table, 9, 8000);
+    es_costs_bound(&table, 9, 1000);
+    CHECK(es_costs_find(&table, 9)->most_ns == 1000);
+    es_costs_bound(&table, 9, 1800);
+    CHECK(es_costs_find(&table, 9)->most_ns == 1100);
+    /* Its stream came to its marker before the latest end, though that is seen only now. */
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, -3000, 16000).stream_ended_ns == 7000);
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 3000, 16000).stream_ended_ns == 13002);
+}
+
 int main(void)
 {
     records_are_checked();
@@ -777,6 +873,10 @@ int main(void)
     a_handle_that_is_used_anew_costs_what_was_learnt_since();
     passes_are_of_one_stream_and_one_batch();
     a_call_is_compared_with_its_like();
+    an_estimate_that_is_far_too_low_does_not_last();
+    the_most_that_a_launch_can_take_is_what_its_stream_was_kept_for();
+    overlap_is_seen_by_how_soon_work_ends();
+    what_is_queued_takes_as_long_as_such_work_took_together();
     a_timeline_counts_down();
     a_timeline_credits_no_time_to_what_came_after_it();
     a_timeline_counts_a_sleeping_threads_work_once();

@@ -1,0 +1,85 @@
+#include "teach.h"
+
+#include <string.h>
+
+#include "gate.h"
+#include "streams.h"
+
+static uint64_t stream_ended_ns[ES_STREAMS]; /* the latest end in each stream that was seen */
+
+/* For how long a launch kept its stream, by the end of all of the batch. It took no longer by itself, and as
+ * long where streams run beside each other. */
+static uint64_t in_stream_ns(const struct es_closed *batch, uint64_t ended_ns)
+{
+    const uint64_t before_ns = batch->stream == ES_STREAM_NONE ? 0 : stream_ended_ns[batch->stream];
+    const uint64_t begun_ns = before_ns > batch->work.opened_ns ? before_ns : batch->work.opened_ns;
+
+    return ended_ns > begun_ns ? (ended_ns - begun_ns) / batch->launches : 0;
+}
+
+/* How soon it ended, where other streams had work, too. */
+static void judge(const struct es_closed *batch, uint64_t ended_ns)
+{
+    if (batch->queued.beside_ns != 0 && ended_ns > batch->work.opened_ns)
+        es_overlap_judge(&es_gate.overlap, batch->queued, ended_ns - batch->work.opened_ns);
+}
+
+/* What the head's time says of its function. */
+static void learn_cost(const struct es_closed *batch, const struct es_spent *spent, int latest_stream)
+{
+    const uint64_t most_ns = in_stream_ns(batch, spent->stream_ended_ns);
+
+    if (batch->key == 0)
+        return;
+    if (batch->end != NULL)
+        es_costs_bound(&es_gate.costs, batch->key, most_ns);
+    if (es_gate.overlap.seen && (spent->behind || batch->stream != latest_stream))
+        es_costs_learn(&es_gate.costs, batch->key, most_ns);
+    else if (spent->teaches && spent->whole)
+        es_costs_learn(&es_gate.costs, batch->key, spent->own_ns / batch->launches);
+    else if (spent->teaches)
+        es_costs_learn_part(&es_gate.costs, batch->key, spent->own_ns / batch->launches, spent->gpu_ns / batch->launches);
+    else
+        es_costs_miss(&es_gate.costs, batch->key, batch->amid);
+}
+
+void es_teach_ended(const struct es_closed *batch, const struct es_spent *spent, int latest_stream)
+{
+    learn_cost(batch, spent, latest_stream);
+    if (batch->over || batch->stream == ES_STREAM_NONE)
+        return;
+    judge(batch, spent->stream_ended_ns);
+    stream_ended_ns[batch->stream] = spent->stream_ended_ns;
+}
+
+void es_teach_passed_over(const struct es_closed *batch, uint64_t ended_ns)
+{
+    const uint64_t most_ns = in_stream_ns(batch, ended_ns);
+
+    if (batch->key != 0) {
+        es_costs_bound(&es_gate.costs, batch->key, most_ns);
+        es_costs_learn(&es_gate.costs, batch->key, most_ns);
+    }
+    judge(batch, ended_ns);
+    stream_ended_ns[batch->stream] = ended_ns;
+}
+
+void es_teach_hand_over(const struct es_closed *batch, int64_t start_ns, uint64_t ended_ns)
+{
+    const uint64_t begun_ns = ended_ns - (uint64_t)start_ns, usual_ns = es_gate.hand_over_ns;
+    uint64_t ns = begun_ns > batch->awaited_ns ? begun_ns - batch->awaited_ns : 0;
+
+    if (usual_ns != 0 && ns > 2 * usual_ns)
+        ns = 2 * usual_ns;
+    es_gate.hand_over_ns = usual_ns == 0 ? ns : (uint64_t)((int64_t)usual_ns + ((int64_t)ns - (int64_t)usual_ns) / 8);
+}
+
+void es_teach_leave_stream(int stream)
+{
+    stream_ended_ns[stream] = 0;
+}
+
+void es_teach_reset(void)
+{
+    memset(stream_ended_ns, 0, sizeof(stream_ended_ns));
+}
