@@ -129,9 +129,12 @@ class Admission:
             # An init container's, which the next container of its pod takes over; or it never came to a
             # start.
             if owner is not None and owner != same.applicant:
-                same = replace(same, applicant=owner, memory_mib=memory_mib)
-                self._holdings.put(same)
-            return same
+                taken = replace(same, applicant=owner, memory_mib=memory_mib)
+            else:
+                # Another object: whoever has just found that nobody had it must see that somebody has it now.
+                taken = replace(same)
+            self._holdings.put(taken)
+            return taken
         if same is not None:
             self._holdings.drop(same)
         return self._holdings.mint(unit_ids, memory_mib, owner)

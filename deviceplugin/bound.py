@@ -102,6 +102,21 @@ def applicants(pod: BoundPod, has_units: IsAllocated, kind: Kind = GPU) -> list[
     return [_applicant(pod, owner, percent, kind) for owner, percent in asking[max(done, default=-1) + 1 :]]
 
 
+def may_have(pod: BoundPod, size: int, has_units: IsAllocated, kind: Kind = GPU) -> bool:
+    """Whether any container of the pod may have been given so many units of which nobody knows yet whose they are. A
+    plain init container has none of its own besides those of another one that asks for as many."""
+    if pod.is_over:
+        return False
+    namespace, name = pod.name
+    asking = [
+        Owner(namespace, name, container, pod.uid, listed)
+        for container, percent, listed in asking_containers(pod.json, kind)
+        if percent == size
+    ]
+    lacking = [owner for owner in asking if not has_units(owner)]
+    return any(owner.listed or len(lacking) == len(asking) for owner in lacking)
+
+
 def is_past(pod: BoundPod, listing: Listing, has_units: IsAllocated, kind: Kind = GPU) -> bool:
     """Whether the kubelet must mean another pod of this name: this one is over, or has units of which the kubelet knows
     nothing."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from deviceplugin.devices import Devices
-from deviceplugin.files import write_file
+from deviceplugin.files import remove_unfinished, write_file
 from deviceplugin.injection_config import OUR_GPU_KIND, OUR_VENDOR, Injection
 from deviceplugin.ledger import Ledger
 from deviceplugin.notices import Notices, Reason
@@ -99,7 +99,7 @@ class Specs:
         devices = self._by_kind()
         wanted = self._wanted_kinds()
         for kind in OUR_KINDS:
-            path = self._folder / f"{kind.replace('/', '-')}.json"
+            path = self._path(kind)
             try:
                 if kind in wanted and devices[kind]:
                     self._ours.add(kind)
@@ -126,10 +126,15 @@ class Specs:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Keeps them at each change of the devices and of the configuration, until ``stop``."""
+        for kind in OUR_KINDS:
+            remove_unfinished(self._folder, self._path(kind).name)
         while not stop.is_set():
             changes = self._devices.next_change(), self._settings.next_change()
             self.keep_or_tell()
             await first_of(stop, *changes)
+
+    def _path(self, kind: str) -> Path:
+        return self._folder / f"{kind.replace('/', '-')}.json"
 
     def _wanted_kinds(self) -> set[str]:
         names = (name for ledger in self._ledgers for allocation in ledger for name in allocation.cdi_names)

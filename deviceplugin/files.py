@@ -1,11 +1,17 @@
 """Small files that others read while we write them: whole or not at all, and there after a power cut."""
 
+import logging
 import os
 import tempfile
 from pathlib import Path
 
+logger = logging.getLogger(__name__)
+
 READABLE = 0o644
 SEARCHABLE = 0o755
+
+RANDOM_LENGTH = 8
+"""Characters that mkstemp adds to a name."""
 
 
 def write_file(path: Path, content: bytes, mode: int = READABLE) -> None:
@@ -22,6 +28,17 @@ def write_file(path: Path, content: bytes, mode: int = READABLE) -> None:
     except BaseException:
         Path(fresh).unlink(missing_ok=True)
         raise
+
+
+def remove_unfinished(folder: Path, name: str = "*") -> None:
+    """Removes what ``write_file`` left beside files of this name, a pattern, when it was killed. Not for a folder into
+    which somebody is writing."""
+    for path in folder.glob(f".{name}.{'?' * RANDOM_LENGTH}"):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            # It is in nobody's way; the next start tries again.
+            logger.warning("an unfinished file stays: %s", error)
 
 
 def make_folder(path: Path, mode: int = SEARCHABLE) -> None:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
 
-from deviceplugin.files import write_file
+from deviceplugin.files import remove_unfinished, write_file
 from deviceplugin.health import State, resumed
 from edgeshare.devices import Device
 
@@ -38,7 +38,9 @@ class HealthRecords:
         self._written: dict[str, Known] = {}
 
     def read(self) -> dict[str, Known]:
-        """Every record, by its device's id. One that cannot be read is left out, and said so."""
+        """Every record, by its device's id. One that cannot be read is left out, and said so. For a start:
+        what a plugin that was killed was just writing is removed."""
+        remove_unfinished(self._folder)
         for path in sorted(self._folder.glob("*.json")):
             try:
                 known = KNOWN.validate_json(path.read_bytes())

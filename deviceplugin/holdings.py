@@ -4,7 +4,7 @@ folder, CDI specs."""
 import asyncio
 import shutil
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,6 +46,8 @@ class Holdings:
         self.leaving: set[str] = set()
         self._ledgers = ledgers
         self._ending: dict[str, Allocation] = {}
+        self._unrecorded: set[str] = set()
+        """Allocations of which there was something on disk at the start, but no record."""
         self._change = asyncio.Event()
         self._records = records
         self._clients = runtime_dir / CLIENTS_DIR
@@ -62,11 +64,23 @@ class Holdings:
 
     def load(self) -> None:
         """Takes in what was kept on disk. Of two records of the same units the younger is the live one."""
+        self._records.remove_unfinished()
         for allocation in self._records.read():
             older = self.ledger.exactly(allocation.unit_ids)
             if older is not None:
                 self._forget(older)
             self.ledger.put(allocation)
+        found = self._records.ids() | {path.name for path in self._clients.glob("*")}
+        self._unrecorded = {each for each in found if self.kind.owns(each) and not self._records.has(each)}
+
+    def remove_unrecorded(self, of_manager: Collection[str]) -> None:
+        """Removes what lay there at the start for allocations without a record: a plugin that was killed had just begun
+        them, or was just taking them back. Of one that the manager has the record was lost, and it may be mounted."""
+        for allocation_id in self._unrecorded.difference(of_manager):
+            if self.ledger.get(allocation_id) is None:
+                self._records.remove(allocation_id)
+                self.gone(allocation_id)
+        self._unrecorded.intersection_update(of_manager)
 
     def mint(self, unit_ids: frozenset[str], memory_mib: int = 0, applicant: Owner | None = None) -> Allocation:
         """A new allocation of these units, with its socket folder; raises Unavailable where it cannot be

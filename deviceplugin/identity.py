@@ -5,15 +5,16 @@ Where no API server is configured, containers get the defaults, and what the kub
 """
 
 import asyncio
+import math
 from dataclasses import replace
 from typing import Any
 
 from deviceplugin.applicants import check_assigned
-from deviceplugin.bound import BoundPod, applicants
+from deviceplugin.bound import BoundPod, allocated, applicants, may_have
 from deviceplugin.kinds import Kind
 from deviceplugin.ledger import Allocation, Ledger, Owner, Terms
 from deviceplugin.listings import Listings
-from deviceplugin.owners import find_owner
+from deviceplugin.owners import Listing, find_owner
 from deviceplugin.pods import asks_later, assignment_text, init_container, is_over, parse_terms, slim
 from deviceplugin.podwatch import BoundPods
 from edgeshare.errors import InvalidRequest, NoRoom, NotFound, Unavailable
@@ -42,7 +43,7 @@ class Identity:
         self._node_name = node_name
         self._pods = pods
         self._kind = kind
-        self._settled_at_s = 0.0
+        self._settled_at_s = math.inf
 
     def kubelet_started(self) -> None:
         """From now on its list may be short for a while."""
@@ -70,6 +71,26 @@ class Identity:
         except Unavailable:
             return False
         return is_over(pod, owner.pod_uid)
+
+    async def is_nobodys(self, allocation: Allocation, listing: Listing) -> bool:
+        """Whether an allocation of which nobody is listed was never taken by anyone, as when kubelet or plugin was
+        killed over it, or its pod was refused after it. In doubt it was: between Allocate's answer and the kubelet's
+        next list, and of an init container until it starts, nobody can tell."""
+        if self._kube is None or self._pods is None:
+            # The kubelet's word alone; it takes an answer in within milliseconds.
+            settled_s = max(self._settled_at_s, self._listings.last_allocate_s + SETTLE_S)
+            return asyncio.get_running_loop().time() >= settled_s
+        if allocation.applicant is not None and not await self.is_over(allocation.applicant):
+            return False
+        try:
+            await self._pods.read_all()
+        except Unavailable:
+            return False
+        has_units = allocated(self._ledger)
+        size = len(allocation.unit_ids)
+        # One that only the kubelet knows is a static pod whose mirror is still to come, or was deleted by force.
+        strangers = listing.keys() - {pod.name for pod in self._pods}
+        return not strangers and not any(may_have(pod, size, has_units, self._kind) for pod in self._pods)
 
     async def _owner(self, allocation: Allocation) -> Owner:
         known = allocation.owner

@@ -13,7 +13,7 @@ import stat
 from collections.abc import Collection
 from pathlib import Path
 
-from deviceplugin.files import make_folder, write_file
+from deviceplugin.files import make_folder, remove_unfinished, write_file
 from edgeshare.errors import Unavailable
 from edgeshare.names import HOOK_LIBRARY
 
@@ -48,6 +48,7 @@ class Library:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             make_folder(path.parent)
+            remove_unfinished(path.parent)
             _clear_folder(path)
             if not _is_intact(path, self.hash):
                 write_file(path, content, EXECUTABLE)

@@ -17,6 +17,8 @@ class InFlight:
         self._in_flight = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
+        self.last_s = 0.0
+        """When the last one was answered, on the event loop's clock."""
 
     @contextmanager
     def allocating(self) -> Iterator[None]:
@@ -27,6 +29,7 @@ class InFlight:
             yield
         finally:
             self._in_flight -= 1
+            self.last_s = asyncio.get_running_loop().time()
             if not self._in_flight:
                 self._quiet.set()
 
@@ -46,6 +49,11 @@ class Listings:
     def allocating(self) -> AbstractContextManager[None]:
         """Holds listings back while it is entered."""
         return self._in_flight.allocating()
+
+    @property
+    def last_allocate_s(self) -> float:
+        """When an Allocate was answered last, on the event loop's clock."""
+        return self._in_flight.last_s
 
     async def list(self) -> Listing:
         """Who has which units, of all pods; raises Unavailable."""

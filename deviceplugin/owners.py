@@ -1,6 +1,6 @@
 """Whose an allocation is: matching what we handed out with what the kubelet's PodResources lists."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from deviceplugin.ledger import Allocation, Owner
@@ -32,6 +32,14 @@ def attach_owners(allocations: Iterable[Allocation], listing: Listing) -> list[A
 def missing(allocations: Iterable[Allocation], listing: Listing) -> list[Allocation]:
     """The allocations with an owner that the listing does not show (any more)."""
     return [allocation for allocation in allocations if allocation.owner and not _shows(listing, allocation)]
+
+
+def unclaimed(allocations: Collection[Allocation], listing: Listing) -> list[Allocation]:
+    """The allocations without an owner of which no container that is listed has a unit, and no allocation that has an
+    owner: an init container's units go on to later containers of its pod."""
+    held = {unit for containers in listing.values() for units in containers.values() for unit in units}
+    held |= {unit for allocation in allocations if allocation.owner for unit in allocation.unit_ids}
+    return [each for each in allocations if each.owner is None and not each.unit_ids & held]
 
 
 def find_owner(unit_ids: frozenset[str], listing: Listing) -> Owner | None:

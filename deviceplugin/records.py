@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from deviceplugin.files import make_folder, write_file
+from deviceplugin.files import make_folder, remove_unfinished, write_file
 from deviceplugin.ledger import Allocation
 from edgeshare.errors import Unavailable
 
@@ -51,6 +51,19 @@ class Records:
                     write_file(path, content)
         except OSError as error:
             raise Unavailable(f"allocation {allocation.id} cannot be kept: {error}") from error
+
+    def remove_unfinished(self) -> None:
+        """Removes what a plugin that was killed was just writing. For a start: not while one writes."""
+        for folder in self._folder.glob("*"):
+            remove_unfinished(folder)
+
+    def ids(self) -> set[str]:
+        """Of which allocations there is anything, be it no record."""
+        return {path.name for path in self._folder.glob("*")}
+
+    def has(self, allocation_id: str) -> bool:
+        """Whether there is a record of it, be it one that cannot be read."""
+        return (self._folder / allocation_id / RECORD).exists()
 
     def remove(self, allocation_id: str) -> None:
         """Forgets an allocation; one that is not there changes nothing."""

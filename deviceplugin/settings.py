@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 from deviceplugin.config import Config, NodeConfig
-from deviceplugin.files import write_file
+from deviceplugin.files import remove_unfinished, write_file
 from edgeshare.config import read_config
 from edgeshare.names import CONFIG_DEFAULT
 
@@ -70,6 +70,7 @@ class ChosenName:
 
     def write(self, name: str) -> None:
         """Keeps it, if it is another one; says so where that cannot be done."""
+        remove_unfinished(self._path.parent, self._path.name)
         if self.read() == name:
             return
         try:

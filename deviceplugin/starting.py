@@ -15,7 +15,7 @@ from deviceplugin.identity import Identity
 from deviceplugin.ledger import Allocation, Terms
 from deviceplugin.listings import Listings
 from deviceplugin.manager import Manager
-from deviceplugin.owners import Listing, attach_owners, missing
+from deviceplugin.owners import Listing, attach_owners, missing, unclaimed
 from deviceplugin.preference import by_device
 from edgeshare.errors import EdgeshareError, InvalidRequest, NoRoom, NotFound
 from edgeshare.names import GPU_MEMORY_MIB
@@ -100,6 +100,8 @@ class Starting:
                 )
 
     async def _compare(self) -> None:
+        # One that is handed out meanwhile may be too young for this list.
+        before = {allocation.id: allocation for allocation in self._holdings.ledger}
         listing = await self._listings.list()
         for allocation in attach_owners(self._holdings.ledger, listing):
             self._holdings.put(allocation)
@@ -108,15 +110,20 @@ class Starting:
             assert allocation.owner is not None
             if await self._identity.is_over(allocation.owner):
                 over.append(allocation)
+        for allocation in unclaimed(list(self._holdings.ledger), listing):
+            if before.get(allocation.id) is allocation and await self._identity.is_nobodys(allocation, listing):
+                over.append(allocation)
         running = await self._running() if over else set()
         for allocation in over:
             if allocation.id not in running and self._holdings.ledger.get(allocation.id) is allocation:
-                logger.info("%s of %s is over", allocation.id, allocation.owner)
+                logger.info("%s of %s is over", allocation.id, allocation.owner or allocation.applicant or "nobody")
                 self._holdings.drop(allocation)
         known = {allocation.id for allocation in self._holdings.ledger} | self._holdings.leaving
-        for stranger in await self._manager.list():
+        of_manager = await self._manager.list()
+        for stranger in of_manager:
             if self._holdings.kind.owns(stranger.id) and stranger.id not in known:
                 await self._take_in(stranger, listing)
+        self._holdings.remove_unrecorded({each.id for each in of_manager})
         await self._tell_leaving()
 
     async def _running(self) -> set[str]:

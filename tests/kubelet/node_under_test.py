@@ -5,7 +5,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from simgpu.machine import Machine
 
 UUIDS = ("GPU-00000000-0000-0000-0000-00000000000b", "GPU-00000000-0000-0000-0000-00000000000a")
 """By index; not in the order of their names."""
+
+EDGESHARE = ("-m", "edgeshare.cli")
 
 MEMORY_MIB = 16_000
 SAFETY_S = 60  # the plugin itself waits 30 until it believes that a pod is over, where nobody else says so
@@ -70,13 +72,15 @@ class Node:
             line = await self.manager.stdout.readline()
         assert b"ready" in line, (self.root / "manager.log").read_text()
 
-    async def start_plugin(self, driver: bool = True, **config: Any) -> asyncio.subprocess.Process:
-        """Does not wait: the kubelet tells when it is there."""
+    async def start_plugin(
+        self, driver: bool = True, program: Sequence[str] = EDGESHARE, **config: Any
+    ) -> asyncio.subprocess.Process:
+        """Does not wait: the kubelet tells when it is there. ``program`` is run in the place of the command."""
         self.configure(**config)
         command = ["deviceplugin", "--config", str(self.config), "--kubelet-dir", str(self.root / "kubelet")]
         command += ["--runtime-dir", str(self.runtime_dir), "--state-dir", str(self.state_dir)]
         with self.plugin_log.open("ab") as log:
-            self.plugin = await self._start(command, driver, stdout=log, stderr=log)
+            self.plugin = await self._start(command, driver, program, stdout=log, stderr=log)
         return self.plugin
 
     @property
@@ -162,13 +166,14 @@ class Node:
             while text not in self.plugin_log.read_text():  # noqa: ASYNC110 - a log tells of no change
                 await asyncio.sleep(0.05)
 
-    async def _start(self, command: list[str], driver: bool = True, **streams: Any) -> asyncio.subprocess.Process:
+    async def _start(
+        self, command: list[str], driver: bool = True, program: Sequence[str] = EDGESHARE, **streams: Any
+    ) -> asyncio.subprocess.Process:
         environment = {**os.environ, **(variables(self.machine_dir) if driver else {})}
         # A service account or a node of the machine that the tests run on is not meant.
         for name in ("KUBERNETES_SERVICE_HOST", "NODE_NAME", "NVIDIA_VISIBLE_DEVICES"):
             environment.pop(name, None)
-        arguments = ["-m", "edgeshare.cli", *command]
-        return await asyncio.create_subprocess_exec(sys.executable, *arguments, env=environment, **streams)
+        return await asyncio.create_subprocess_exec(sys.executable, *program, *command, env=environment, **streams)
 
 
 @asynccontextmanager

@@ -86,12 +86,18 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
         """Cleared: Register does not answer."""
         self.may_list = opened()
         """Cleared: PodResources does not answer List."""
+        self.may_answer_list = opened()
+        """Cleared: PodResources has looked, and does not answer List yet."""
+        self.may_take_in = opened()
+        """Cleared: it has an answer of Allocate, and does not know it yet."""
         self.takes_lists = True
         self.others: dict[str, list[str]] = {}
         """Resources of other plugins, and their devices."""
         self.refuse_lists = 0
         """So many calls of List are one too many a second."""
         self.get_is_off = False
+        self.lists = 0
+        """How often it looked for one."""
         self._allocated: set[str] = set()
         self._allocating = 0
         self._servers: list[grpc.aio.Server] = []
@@ -172,6 +178,12 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
             await self._changed.wait_for(reached)
         return self.plugin
 
+    async def until_listed(self, calls: int) -> None:
+        """Waits until it has looked so often, from now on, to answer List."""
+        enough = self.lists + calls
+        async with asyncio.timeout(SAFETY_S), self._changed:
+            await self._changed.wait_for(lambda: self.lists >= enough)
+
     def healthy(self) -> set[str]:
         """The units that can be handed out at all."""
         return {unit for unit, health in self.plugin.units.items() if health == "Healthy"}
@@ -251,6 +263,7 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
             raise AdmissionError(error.details()) from error
         finally:
             self._allocating -= 1
+        await self.may_take_in.wait()
         self.held[pod.uid, name] = frozenset(chosen)
         self.answers[pod.uid, name] = answer.container_responses[0]
         return frozenset(chosen)
@@ -339,7 +352,12 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "rejected by rate limit")
         self.listed_while_allocating += self._allocating
         self.look()
-        return resources_api.ListPodResourcesResponse(pod_resources=[self._describe(pod) for pod in self.pods.values()])
+        self.lists += 1
+        found = [self._describe(pod) for pod in self.pods.values()]
+        async with self._changed:
+            self._changed.notify_all()
+        await self.may_answer_list.wait()
+        return resources_api.ListPodResourcesResponse(pod_resources=found)
 
     async def Get(  # noqa: N802
         self, request: resources_api.GetPodResourcesRequest, context: grpc.aio.ServicerContext

@@ -1,6 +1,6 @@
 from typing import Any
 
-from deviceplugin.bound import BoundPod, allocated, applicants, is_past, reserved_mib, reserved_units
+from deviceplugin.bound import BoundPod, allocated, applicants, is_past, may_have, reserved_mib, reserved_units
 from deviceplugin.kinds import EDGETPU, GPU
 from deviceplugin.ledger import Allocation, Owner
 from deviceplugin.pods import asking_containers, slim
@@ -31,6 +31,25 @@ def nobody(owner: Owner) -> bool:
 def having(*names: str) -> Any:
     owners = [Owner("team", "trainer", name, "u1") for name in names]
     return allocated(Allocation(owner.container, frozenset({unit_id("a", 0)}), "", owner) for owner in owners)
+
+
+def test_a_pod_may_have_units_of_nobody_while_it_lacks_as_many() -> None:
+    assert may_have(pod({"main": 30}), 30, nobody)
+    assert not may_have(pod({"main": 30}), 20, nobody)
+    assert not may_have(pod({"main": 30}), 30, having("main"))
+    assert may_have(pod({"main": 30, "side": 30}), 30, having("side"))
+
+
+def test_a_pod_that_is_over_has_no_units() -> None:
+    assert not may_have(pod({"main": 30}, status={"phase": "Failed"}), 30, nobody)
+
+
+def test_an_init_container_may_have_units_that_no_later_container_of_the_same_size_has() -> None:
+    assert may_have(pod({"main": 0}, {"fetch": 30}), 30, nobody)
+    assert may_have(pod({"main": 20}, {"fetch": 30}), 30, having("main"))
+    assert not may_have(pod({"main": 30}, {"fetch": 30}), 30, having("main"))
+    # The next container takes them over, which may not be known yet.
+    assert may_have(pod({"main": 30}, {"fetch": 30}), 30, having("fetch"))
 
 
 def test_slim_keeps_what_is_asked_of_a_pod_and_nothing_else() -> None:

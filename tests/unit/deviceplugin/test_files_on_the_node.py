@@ -1,3 +1,4 @@
+import asyncio
 import os
 import stat
 from collections.abc import Mapping
@@ -6,19 +7,24 @@ from pathlib import Path
 
 import pytest
 
+from deviceplugin.admission import Admission
+from deviceplugin.applicants import Applicants
 from deviceplugin.cdi import Specs
 from deviceplugin.devices import Devices
+from deviceplugin.health_records import HealthRecords
 from deviceplugin.holdings import Holdings
 from deviceplugin.kinds import EDGETPU as EDGETPUS
 from deviceplugin.kinds import GPU as GPUS
 from deviceplugin.kinds import Kind
 from deviceplugin.ledger import Allocation, Ledger, Owner, Terms
 from deviceplugin.library import Library
+from deviceplugin.listings import InFlight, Listings
 from deviceplugin.notices import Notices
 from deviceplugin.records import Records
-from deviceplugin.settings import Settings
+from deviceplugin.settings import ChosenName, Settings
 from edgeshare.devices import Device
 from edgeshare.errors import Unavailable
+from edgeshare.podresources import PodResources
 
 
 @pytest.fixture
@@ -322,6 +328,76 @@ def test_of_two_records_of_the_same_units_the_younger_is_live(tmp_path: Path, li
     holdings.load()
     assert [allocation.id for allocation in holdings.ledger] == ["gpu-young"]
     assert holdings.leaving == {"gpu-old"}
+
+
+UNFINISHED = "1c8_ag6c"
+
+
+async def test_a_start_removes_what_was_being_written_when_the_plugin_was_killed(
+    tmp_path: Path, library: Library, source: Path
+) -> None:
+    (tmp_path / "cdi").mkdir()
+    kept = new_holdings(tmp_path, library).mint(UNITS)
+    records = tmp_path / f"state/{GPUS.resource}/{kept.id}"
+    ends = {
+        records / f".record.json.{UNFINISHED}",
+        records / f".ld.so.preload.{UNFINISHED}",
+        library.path(library.hash).parent / f".libedgeshare_cuda.so.{UNFINISHED}",
+        tmp_path / f"state/.config-name.{UNFINISHED}",
+        tmp_path / f"health/.GPU-a.json.{UNFINISHED}",
+        tmp_path / f"cdi/.edge-gpu.json.{UNFINISHED}",
+    }
+    others = {tmp_path / f"cdi/.nvidia.json.{UNFINISHED}", tmp_path / f"state/.somebody.{UNFINISHED}"}
+    (tmp_path / "health").mkdir()
+    for path in ends | others:
+        path.touch()
+    again = new_holdings(tmp_path, library)
+    again.load()
+    Library(tmp_path / "state/hook", source).install()
+    ChosenName(tmp_path / "state/config-name").write("")
+    HealthRecords(tmp_path / "health").read()
+    stop = asyncio.Event()
+    stop.set()
+    await Specs(tmp_path / "cdi", Settings(None), Devices(), [], Notices()).run(stop)
+    assert {path for path in ends | others if path.exists()} == others
+    assert list(again.ledger) == [kept]
+
+
+def test_what_lies_there_for_an_allocation_without_a_record_goes_unless_the_manager_has_it(
+    holdings: Holdings, library: Library, tmp_path: Path
+) -> None:
+    recorded, lost, begun = holdings.mint(UNITS), holdings.mint(WHOLE - UNITS), tmp_path / "run/clients/gpu-begun"
+    folder = tmp_path / f"state/{GPUS.resource}"
+    (folder / lost.id / "record.json").unlink()
+    begun.mkdir()
+    (folder / "gpu-begun").mkdir()
+    others = tmp_path / "run/clients/run-somebodys"
+    others.mkdir()
+    again = new_holdings(tmp_path, library)
+    again.load()
+    again.remove_unrecorded({lost.id})
+    assert {path.name for path in folder.iterdir()} == {recorded.id, lost.id}
+    assert {path.name for path in begun.parent.iterdir()} == {recorded.id, lost.id, others.name}
+    again.remove_unrecorded(set())
+    assert {path.name for path in folder.iterdir()} == {recorded.id}
+    assert {path.name for path in begun.parent.iterdir()} == {recorded.id, others.name}
+
+
+async def test_who_is_just_taking_units_back_sees_that_they_were_handed_out_again(
+    holdings: Holdings, tmp_path: Path
+) -> None:
+    devices = Devices()
+    devices.set([GPU])
+    listings = Listings(PodResources(tmp_path / "nobody.sock", GPUS.resource), InFlight())
+    nobody_known = Applicants(None, holdings.ledger, listings.get, GPUS)
+    admission = Admission(devices, holdings, listings, nobody_known)
+    await admission.allocate([UNITS])
+    (before,) = holdings.ledger
+    await admission.allocate([UNITS])
+    (after,) = holdings.ledger
+    # The comparison goes by its being the very one that it found.
+    assert after == before
+    assert after is not before
 
 
 def test_a_preload_file_that_others_cannot_read_is_put_right(holdings: Holdings) -> None:

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from deviceplugin.ledger import Allocation, Owner, Terms
-from deviceplugin.owners import attach_owners, find_owner, missing
+from deviceplugin.owners import attach_owners, find_owner, missing, unclaimed
 from edgeshare.errors import NoRoom
 
 A, B = frozenset({"GPU-a::00", "GPU-a::01"}), frozenset({"GPU-a::02"})
@@ -47,6 +47,19 @@ def test_an_init_containers_allocation_lasts_as_long_as_its_pod_is_listed() -> N
     init = replace(MINE, owner=Owner("team", "trainer", "fetch", listed=False))
     assert missing([init], {("team", "trainer"): {"main": frozenset()}}) == []
     assert missing([init], {("team", "other"): {}}) == [init]
+
+
+def test_an_allocation_without_an_owner_is_unclaimed_while_nobody_has_any_of_its_units() -> None:
+    assert unclaimed([MINE], {("team", "trainer"): {"main": B}, ("team", "idle"): {"main": frozenset()}}) == [MINE]
+    assert unclaimed([MINE], {}) == [MINE]
+    assert unclaimed([MINE_OWNED], {}) == []
+
+
+def test_units_that_a_later_container_has_a_part_of_are_claimed() -> None:
+    part = frozenset({"GPU-a::00"})
+    assert unclaimed([MINE], {("team", "trainer"): {"main": part}}) == []
+    # Also while the kubelet lists nobody, as when it starts.
+    assert unclaimed([MINE, replace(MINE_OWNED, id="gpu-2", unit_ids=part)], {}) == []
 
 
 def test_units_that_a_later_container_takes_over_are_of_an_init_container_of_its_pod() -> None:

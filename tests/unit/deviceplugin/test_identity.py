@@ -1,0 +1,53 @@
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deviceplugin.identity import SETTLE_S, Identity
+from deviceplugin.kinds import GPU
+from deviceplugin.ledger import Allocation, Ledger
+from deviceplugin.listings import InFlight, Listings
+from edgeshare.podresources import PodResources
+
+
+class ToldTime(asyncio.SelectorEventLoop):
+    """An event loop on which it is as late as the test says."""
+
+    now_s = 1000.0
+
+    def time(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def loop() -> Iterator[ToldTime]:
+    loop = ToldTime()
+    yield loop
+    loop.close()
+
+
+def test_with_no_api_server_units_are_nobodys_once_the_kubelet_has_had_time_to_list_them(loop: ToldTime) -> None:
+    in_flight = InFlight()
+    listings = Listings(PodResources(Path("nobody.sock"), GPU.resource), in_flight)
+    identity = Identity(listings, Ledger(), None, "", None, GPU)
+    allocation = Allocation("gpu-1", frozenset({"GPU-a::00"}), "")
+
+    async def allocate() -> None:
+        with in_flight.allocating():
+            pass
+
+    async def register() -> None:
+        identity.kubelet_started()
+
+    def is_nobodys() -> bool:
+        return loop.run_until_complete(identity.is_nobodys(allocation, {}))
+
+    # What an older plugin handed out may be what no kubelet that is there knows yet.
+    assert not is_nobodys()
+    for happens in (register, allocate):
+        loop.run_until_complete(happens())
+        loop.now_s += SETTLE_S - 1
+        assert not is_nobodys()
+        loop.now_s += 1
+        assert is_nobodys()
