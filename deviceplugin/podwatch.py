@@ -62,8 +62,9 @@ class BoundPods:
         return found if found is not None and found.uid == uid else None
 
     async def find(self, names: Iterable[Name], is_past: Callable[[BoundPod], bool]) -> list[BoundPod]:
-        """The pods of these names. For those that are not known, or of which only a past one of the same name is, the
-        watch is waited for, and then they are read. Raises Unavailable where that cannot be done."""
+        """The pods of these names, which the kubelet lists. For those that are not known, or of which only a past one
+        of the same name is, the watch is waited for, and then they are read. Raises Unavailable where that cannot be
+        done."""
         wanted = list(names)
 
         def missing() -> list[Name]:
@@ -79,6 +80,10 @@ class BoundPods:
                 read = await asyncio.to_thread(self._kube.pod, namespace, name)
                 if read is not None and (read.get("spec") or {}).get("nodeName") == self._node_name:
                     put(read)
+                    # A kubelet that was killed over a pod's admission has left no trace of it: the next one admits the
+                    # pod anew, with whatever it was taken for meanwhile.
+                    if (known := self.now(namespace, name, read["metadata"]["uid"])) is not None:
+                        known.refused = False
             if (namespace, name) in missing():
                 self._unknown.add((namespace, name))
         return [pod for name in wanted if (pod := self._pods.get(name)) is not None and not is_past(pod)]

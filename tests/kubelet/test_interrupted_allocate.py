@@ -5,10 +5,15 @@ import signal
 from pathlib import Path
 
 import pytest
-from node_under_test import Node
+from node_under_test import UUIDS, Node
 from scripted_api_server import ApiServer
 from scripted_kubelet import AdmissionError, Pod
 
+from deviceplugin.preference import by_device
+from edgeshare.assignment import write_assignment
+from edgeshare.names import GPU_ASSIGNMENT
+
+SECOND = UUIDS[1]
 DYING = str(Path(__file__).parent / "dying_plugin.py")
 POINTS = {
     "before its socket folder": ("os.mkdir", "/clients/gpu-"),
@@ -26,11 +31,12 @@ LOOKS = 3
 SAFETY_S = 60
 
 
-def put(api: ApiServer, pod: Pod) -> Pod:
-    """Tells the API server of a pod that the kubelet has, or will have."""
+def put(api: ApiServer, pod: Pod, gpu: str = "") -> Pod:
+    """Tells the API server of a pod that the kubelet has, or will have; its container main may be assigned a GPU."""
     limits = {name: {"edge/gpu-percent": str(size)} for name, size in pod.containers.items() if size}
     init = {name: {"edge/gpu-percent": str(size)} for name, size in pod.init.items()}
-    api.put_pod(pod.name, pod.uid, {name: limits.get(name, {}) for name in pod.containers}, {}, init)
+    annotations = {GPU_ASSIGNMENT: write_assignment({"main": (gpu,)})} if gpu else {}
+    api.put_pod(pod.name, pod.uid, {name: limits.get(name, {}) for name in pod.containers}, annotations, init)
     return pod
 
 
@@ -223,3 +229,20 @@ async def test_what_was_being_written_when_the_plugin_was_killed_is_gone_after_i
     await in_cluster.start_plugin(**config(in_cluster))
     await in_cluster.kubelet.until(registrations=2, healthy=200)
     assert left(in_cluster) == before
+
+
+async def test_a_pod_whose_kubelet_died_over_its_admission_gets_its_gpu_when_the_next_one_admits_it(
+    in_cluster: Node, api: ApiServer
+) -> None:
+    kubelet = in_cluster.kubelet
+    pod = put(api, Pod("trainer", {"main": 30}), SECOND)
+    await kubelet.admit(pod)
+    await kubelet.stop()
+    kubelet.held, kubelet.answers, kubelet.pods = {}, {}, {}
+    await kubelet.start()
+    await kubelet.until(healthy=200)
+    units = await kubelet.admit(pod)
+    assert set(by_device(units["main"])) == {SECOND}
+    await kubelet.start_container(pod, "main")
+    assert set(await in_cluster.allocations()) == {"trainer/main"}
+    assert len(records(in_cluster)) == 1
