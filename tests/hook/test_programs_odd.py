@@ -15,6 +15,7 @@ from simgpu.native import BURN
 THINGS = [
     "threads",
     "leaving_threads",
+    "neighbours",
     "streams",
     "events",
     "loose_events",

@@ -8,6 +8,9 @@ import pytest
 from manager import MIB, PATIENCE_S, ScriptedManager
 from programs import FLAGS, LINK_DRIVER, ROOT, SUCCESS, Stage, compile_program
 
+from simgpu.create import create
+from simgpu.environment import variables
+
 SANITIZERS = {
     "address,undefined": "libasan.so",
     "thread": "libtsan.so",
@@ -112,6 +115,24 @@ def test_sanitizers_find_nothing_behind_programs(
             found[thing] = result
     assert found == {}
     assert manager.connections
+
+
+def test_sanitizers_find_nothing_where_streams_run_beside_each_other(
+    preload: dict[str, str], binaries: dict[str, Path], stage: Stage, manager: ScriptedManager, tmp_path: Path
+) -> None:
+    manager.serve(contended=True)
+    create(tmp_path / "machine", gpus=1, memory_mib=4096, overlap=True)
+    result = subprocess.run(
+        [binaries["odd"], "neighbours"],
+        env=stage.environment(**preload, **variables(tmp_path / "machine", {})),
+        check=False,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("failed: 0\n")
 
 
 def test_sanitizers_find_nothing_behind_calls_of_all_kinds(

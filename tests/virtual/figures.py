@@ -149,7 +149,9 @@ FIGURES = {
     "executed above the limit, points": Figure(tuple(LIMITED), _limit_error, 1),
     "hand-over, p50, us": Figure(tuple(PAIRS), _hand_over_us, 20),
     "longest wait, of the rule's bound": Figure(tuple(PAIRS), _wait_of_bound, 1),
-    "of streams beside each other, work that is missing, %": Figure(tuple(overlapping.ROWS), overlapping.lost_percent, 10),
+    "of streams beside each other, work that is missing, %": Figure(
+        tuple(overlapping.ROWS), overlapping.lost_percent, 10
+    ),
     "of streams beside each other, GPU time told, off the time they ran, %": Figure(
         tuple(overlapping.RIVALS), overlapping.gpu_time_error_percent, 2
     ),

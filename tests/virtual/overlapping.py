@@ -10,7 +10,7 @@ from paces import PACES
 from report import Report
 
 from bench.figures import longest_gap_ns
-from edgeshare.units import MIB, NS_PER_MS, NS_PER_US
+from edgeshare.units import MIB, NS_PER_MS
 from sharemgr.node.policy import Settings
 
 Run = Callable[[Case], Report]
@@ -91,7 +91,8 @@ def done(report: Report) -> dict[str, float]:
 
 
 def lost_percent(run: Run, row: str, seed: int) -> float:
-    """What is missing of what is due: of the work of any kind that the program does bare, alone all, else its percent."""
+    """What is missing of what is due: of the work of each kind that the program does bare, alone all of it, else its
+    percent."""
     case = _case(row, seed)
     part = 1.0 if len(case.clients) == 1 else case.clients[0].percent / 100
     could, did = done(run(bare(case, 0))), done(run(case))
@@ -99,14 +100,14 @@ def lost_percent(run: Run, row: str, seed: int) -> float:
 
 
 def gpu_time_error_percent(run: Run, row: str, seed: int) -> float:
-    """How far what is told of the first client's GPU time is from the time in which any of its work ran. In all less than
-    a window: what is told is of all that was executed."""
+    """How far what is told of the first client's GPU time is from the time in which any of its work ran. In all less
+    than a window: what is told is of all that was executed."""
     return abs(run(_case(row, seed, intervals=False, measure_ms=8000)).gpu_error_percent("c0"))
 
 
 def rivals_wait(run: Run, row: str, seed: int) -> float:
-    """The rival's longest wait since the start, as a part of the rule's bound: the device drains, at most, what one turn's
-    slice, its queue and one kernel of each take."""
+    """The rival's longest wait from the start on, as a part of the rule's bound: its lag grows from -q to q at most, by
+    half a nanosecond in each in which it waits."""
     program, _, _ = ROWS[row]
     report = run(_case(row, seed, settle_ms=1))
     q_ns = RULE.slice_ns + RULE.queue_cap_ns + _longest(program.kernels) + RULE.anticipation_ns

@@ -49,7 +49,9 @@ def record_figures(worlds: Worlds) -> None:
 def record_cases(worlds: Worlds) -> None:
     cases = {str(number): random_case(number) for number in range(CASES)}
     cases |= {f"{number}, engines overlap": overlapping_case(number) for number in range(OVERLAPPING)}
-    found = shown(worlds.map(lambda world, case: owed(flaws(case, world.run, MARGIN)), cases.values()), "cases", len(cases))
+    found = shown(
+        worlds.map(lambda world, case: owed(flaws(case, world.run, MARGIN)), cases.values()), "cases", len(cases)
+    )
     record_shortfalls({name: {flaw.kind for flaw in of_one} for name, of_one in zip(cases, found, strict=True)})
 
 

@@ -125,6 +125,32 @@ static void leaving_threads(void)
     SAY(cuCtxSynchronize());
 }
 
+/* Each thread has a stream: the first one's kernels are long, the others' short, and run beside them on a device that can. */
+static void *neighbour(void *data)
+{
+    const long index = (long)data;
+    long failed = 0;
+    CUstream stream;
+
+    MUST(cuCtxSetCurrent(context));
+    stream = make_stream(CU_STREAM_NON_BLOCKING);
+    for (int number = 0; number < (index == 0 ? 20 : 400); number++) {
+        failed += launch(spin, index == 0 ? 5 * MS : 50 * US, stream) != CUDA_SUCCESS;
+        if (number % 3 != 1)
+            failed += cuStreamSynchronize(stream) != CUDA_SUCCESS;
+    }
+    failed += cuStreamSynchronize(stream) != CUDA_SUCCESS;
+    MUST(cuStreamDestroy_v2(stream));
+    return (void *)failed;
+}
+
+static void neighbours(void)
+{
+    start();
+    printf("failed: %d\n", in_threads(4, neighbour));
+    SAY(cuCtxSynchronize());
+}
+
 /* ---- streams and events ---- */
 
 static void streams(void)
@@ -673,7 +699,7 @@ static const struct {
     const char *name;
     void (*run)(void);
 } THINGS[] = {
-    THING(threads), THING(leaving_threads), THING(streams), THING(events), THING(loose_events), THING(chains),
+    THING(threads), THING(leaving_threads), THING(neighbours), THING(streams), THING(events), THING(loose_events), THING(chains),
     THING(default_streams), THING(contexts), THING(both_kinds_of_context), THING(two_gpus), THING(graphs),
     THING(capture_beside_waits), THING(broken_capture), THING(signalling_host_functions),
     THING(blocking_host_functions), THING(cooperative), THING(long_kernel), THING(deep_queue), THING(left_behind),
