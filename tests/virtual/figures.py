@@ -6,6 +6,7 @@ from itertools import product
 
 import overlapping
 import step_programs
+from bound import longest_wait_ns
 from case import Case, Client, Program, Step, Thread
 from grid import ROWS as SHARES
 from grid import WINDOW_S, virtual
@@ -16,7 +17,6 @@ from bench.figures import hand_overs_ns, longest_gap_ns, percentile
 from bench.measurement import SCHEDULINGS
 from bench.usage import WORKS, Work
 from edgeshare.cli.demo_plan import Interval
-from sharemgr.node.policy import Settings
 from simgpu.paces import PACES as MACHINES
 
 Run = Callable[[Case], Report]
@@ -25,7 +25,6 @@ SEEDS = (1, 2)
 BESIDE = ("nobody", *SCHEDULINGS)
 LIMITS = (10, 30, 60, 90)
 LENGTHS_US = (20, 100, 1000, 10_000)
-RULE = Settings()
 
 
 @dataclass(frozen=True)
@@ -126,15 +125,13 @@ def _hand_over_us(run: Run, row: str, seed: int) -> float:
 
 
 def _wait_of_bound(run: Run, row: str, seed: int) -> float:
-    """The longest wait of any client as a part of the rule's bound: its lag grows by r a ns while others run, from -q
-    at least to q at most."""
+    """The longest wait of any client as a part of the rule's bound."""
     percents = (60, 30, 10)
     report = _pair(run, row, seed, percents)
     kernel_ns = PAIRS[row][0] * 1000
-    q_ns = RULE.slice_ns + RULE.queue_cap_ns + kernel_ns + RULE.anticipation_ns
     intervals, begin_ns, end_ns = _judged(report)
     return max(
-        longest_gap_ns(intervals, name, begin_ns, end_ns) / (2 * q_ns * 100 / percent)
+        longest_gap_ns(intervals, name, begin_ns, end_ns) / longest_wait_ns(kernel_ns, percent)
         for name, percent in zip(report.case.names, percents, strict=True)
     )
 

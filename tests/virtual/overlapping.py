@@ -4,18 +4,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 import step_programs
-from case import Case, Client, Kernel, Program, Step, Thread
+from bound import longest_wait_ns
+from case import Case, Client, Program, Step, Thread
 from oracles import bare
 from paces import PACES
 from report import Report
 
 from bench.figures import longest_gap_ns
 from edgeshare.units import MIB, NS_PER_MS
-from sharemgr.node.policy import Settings
 
 Run = Callable[[Case], Report]
-
-RULE = Settings()
 
 
 def _program(kernels_us: tuple[float, ...], *threads: tuple[Step, ...]) -> Program:
@@ -106,19 +104,14 @@ def gpu_time_error_percent(run: Run, row: str, seed: int) -> float:
 
 
 def rivals_wait(run: Run, row: str, seed: int) -> float:
-    """The rival's longest wait from the start on, as a part of the rule's bound: its lag grows from -q to q at most, by
-    half a nanosecond in each in which it waits."""
+    """The rival's longest wait from the start on, as a part of the rule's bound."""
     program, _, _ = ROWS[row]
     report = run(_case(row, seed, settle_ms=1))
-    q_ns = RULE.slice_ns + RULE.queue_cap_ns + _longest(program.kernels) + RULE.anticipation_ns
     begin_ns, end_ns = int(report.steps[0]["now_ns"]), int(report.steps[-1]["now_ns"])
     begin_ns += JOINED_MS * NS_PER_MS
-    return longest_gap_ns(report.intervals, "c1", begin_ns, end_ns) / (2 * q_ns * 100 / 50)
+    kernel_ns = max(kernel.duration_ns for kernel in program.kernels)
+    return longest_gap_ns(report.intervals, "c1", begin_ns, end_ns) / longest_wait_ns(kernel_ns, percent=50)
 
 
 JOINED_MS = 20
 """By then both clients have work."""
-
-
-def _longest(kernels: tuple[Kernel, ...]) -> int:
-    return max(kernel.duration_ns for kernel in kernels)
