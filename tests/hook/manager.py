@@ -1,6 +1,7 @@
 """The manager's side of the wire, moved by a test: it grants and revokes what the test says, when it says so."""
 
 import itertools
+import select
 import socket
 import threading
 import time
@@ -15,6 +16,7 @@ from typing import Self, TypeVar
 from cuda_hook import wire
 from cuda_hook.gate import GatePages
 from edgeshare.errors import InvalidRequest
+from sharemgr.node.ledger import Verdict
 from sharemgr.node.memory import Memory
 from sharemgr.node.peers import Peer
 
@@ -46,6 +48,13 @@ class Connection:
     pages: GatePages | None = None
     records: list[wire.ClientRecord] = field(default_factory=list)
     ended: bool = False
+
+
+def hung_up(peer: socket.socket) -> bool:
+    """Whether the other end is closed, however much of what it said is still to be read."""
+    poll = select.poll()
+    poll.register(peer, 0)
+    return any(events & select.POLLHUP for _, events in poll.poll(0))
 
 
 class ScriptedManager:
@@ -276,15 +285,26 @@ class ScriptedManager:
             if other.pid == connection.pid and other.ended:
                 self.memory.succeed(connection.number, other.number)
 
+    def _hear_ends(self) -> None:
+        """As the real manager does before it refuses anything: whoever has hung up is gone, also one whose thread here has
+        not come to it, and what is left of its session is not counted beside that of its next one."""
+        gone = [each for each in self.connections if not each.ended and hung_up(each.socket)]
+        self._until(lambda: all(each.ended for each in gone), "an end is not heard")
+
+    def _reserve(self, connection: Connection, record: wire.Reserve) -> Verdict:
+        if record.kind == wire.MemoryKind.CONTEXT:
+            return self.memory.reserve_context(connection.number, record.device)
+        return self.memory.reserve(connection.number, record.device, record.size_bytes)
+
     def _answer(self, connection: Connection, record: wire.ClientRecord) -> bytes | None:
         if isinstance(record, wire.Reserve | wire.Freed | wire.MemoryQuery):
             self.memory.declared(connection.number)
         match record:
-            case wire.Reserve(number, size, device):
-                if record.kind == wire.MemoryKind.CONTEXT:
-                    verdict = self.memory.reserve_context(connection.number, device)
-                else:
-                    verdict = self.memory.reserve(connection.number, device, size)
+            case wire.Reserve(number):
+                verdict = self._reserve(connection, record)
+                if not verdict.granted:
+                    self._hear_ends()
+                    verdict = self._reserve(connection, record)
                 return wire.encode(wire.Reserved(number, verdict.free_bytes, verdict.granted))
             case wire.Declare(size, device, wire.MemoryKind.PLAIN):
                 self.memory.declare(connection.number, device, size)
