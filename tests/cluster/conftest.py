@@ -78,6 +78,7 @@ def kubelet(node: Node, edgeshare: Machine, request: pytest.FixtureRequest) -> I
     units = f"--for=jsonpath={{.status.allocatable.edge/gpu-percent}}={GPUS * 100}"
     node.kubectl("wait", f"--for=jsonpath={{.status.nodeInfo.kubeletVersion}}=v{wanted.version}", *ON_NODE)
     node.kubectl("wait", units, *ON_NODE)
+    Pods(node).wait_until_read()
     yield wanted.version
     node.use_kubelet(KUBERNETES)
 

@@ -8,7 +8,7 @@ from onenode.executed import wait_until_executing
 from onenode.given import assert_all_agree, listed, shares
 from onenode.node import Node
 from onenode.parts import PLUGIN, Parts
-from onenode.pods import Pods, container, pod
+from onenode.pods import Pods
 from onenode.release import GPUS
 from onenode.units_watch import UnitsWatch
 from onenode.waiting import until
@@ -123,8 +123,6 @@ def test_a_pod_that_succeeded_stays_so_where_the_plugin_is_gone(
     before = ended()
     with parts.away():
         node.restart_kubelet()
-        # The kubelet has read its pods when a new one has run.
-        pods.create(pod("plain", [container("plain", "main", *SHORT, limits={})]))
-        pods.wait(SUCCEEDED, "plain")
+        pods.wait_until_read()
         assert ended() == before
     assert ended() == before

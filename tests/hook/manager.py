@@ -286,8 +286,8 @@ class ScriptedManager:
                 self.memory.succeed(connection.number, other.number)
 
     def _hear_ends(self) -> None:
-        """As the real manager does before it refuses anything: whoever has hung up is gone, also one whose thread here has
-        not come to it, and what is left of its session is not counted beside that of its next one."""
+        """As the real manager does before it refuses anything: whoever has hung up is gone, also one whose thread here
+        has not come to it, and what is left of its session is not counted beside that of its next one."""
         gone = [each for each in self.connections if not each.ended and hung_up(each.socket)]
         self._until(lambda: all(each.ended for each in gone), "an end is not heard")
 

@@ -45,6 +45,13 @@ class Pods:
         except NodeError as error:
             raise NodeError(f"{error}\n{self._node.kubectl('describe', *pods)}") from error
 
+    def wait_until_read(self) -> None:
+        """Return when a kubelet that was just started has read which pods there are: when a new one, without a share,
+        has run. What it reads at first it admits beside the units of pods that ended before it started."""
+        self.create(pod("plain", [container("plain", "main", "--seconds", "0.2", limits={})]))
+        self.wait("jsonpath={.status.phase}=Succeeded", "plain")
+        self.delete("plain")
+
     def get(self, name: str, path: str) -> str:
         """A field of a pod, by its JSONPath."""
         return self._node.kubectl("get", "pod", name, "-o", f"jsonpath={{{path}}}")
