@@ -9,7 +9,7 @@ GROUPS_OF_SOAK = soak-virtual soak-sim soak-cluster
 
 .PHONY: help setup build portable demo check lint test-quick test test-changed soak $(GROUPS_OF_TEST) $(GROUPS_OF_SOAK)
 .PHONY: gpu-test format proto manifest bench bench-cluster cluster cluster-figures cluster-down wheel clean
-# Two groups at once would be more workers than there are processors.
+# Two groups at once are more workers than there are processors: `test` says which may be.
 .NOTPARALLEL:
 
 help:
@@ -68,8 +68,9 @@ lint: build setup
 
 # What to run pytest by, for a group: it says which tests were the slowest, and leaves a report in build/junit.
 pytest = $(PYTHON_IN_VENV) -m pytest -q --durations=15 --durations-min=1 --junit-xml=build/junit/$@.xml
-# Two workers: tests/conftest.py says what may run beside what.
+# Two workers: tests/conftest.py says what may run beside what. Twice as many where tests wait for most of their time.
 BESIDE = -n 2
+BESIDE_WAITING = -n 4
 
 # Without what is marked `whole`: rows and random programs of which these are some.
 test-quick: build setup
@@ -82,25 +83,29 @@ test-virtual: build setup
 	$(pytest) $(BESIDE) tests/virtual
 
 test-parts: build setup
-	$(pytest) $(BESIDE) tests/hook tests/kubelet tests/labeller tests/model tests/sim tests/simgpu
+	$(pytest) $(BESIDE_WAITING) tests/hook tests/kubelet tests/labeller tests/model tests/sim tests/simgpu
 
-# A group of its own: what measures shares should have no Kubernetes beside it.
+# What measures shares is alone, the rest is not.
 test-shares: build setup
-	$(pytest) tests/demo tests/node tests/tpu
+	$(pytest) $(BESIDE) tests/demo tests/node tests/tpu
 
 # One worker has what needs the node, another what needs an API server or neither.
 test-cluster: build setup
 	$(pytest) $(BESIDE) tests/assigner tests/deploy tests/cluster
 
-# All of them, whatever fails, and then a line for each.
+# All of them, whatever fails, and then a line for each. What has a clock of its own is beside the others and after them in
+# rank, and says at the end what it had to say.
 test: build setup
-	@$(call all_of,lint,$(GROUPS_OF_TEST))
+	@rm -f $(GROUPS_OF_TEST:%=build/junit/%.xml); mkdir -p build; \
+	nice -n 5 $(MAKE) --no-print-directory test-virtual >build/test-virtual.log 2>&1 & virtual=$$!; \
+	trap 'kill $$virtual 2>/dev/null' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; \
+	$(MAKE) --no-print-directory --keep-going lint $(filter-out test-virtual,$(GROUPS_OF_TEST)); failed=$$?; \
+	wait $$virtual || failed=$$?; cat build/test-virtual.log; \
+	$(PYTHON_IN_VENV) tools/summary.py $(GROUPS_OF_TEST) && exit $$failed
 
 soak: build setup
-	@$(call all_of,,$(GROUPS_OF_SOAK))
-
-all_of = rm -f $(2:%=build/junit/%.xml); $(MAKE) --no-print-directory --keep-going $(1) $(2); failed=$$?; \
-    $(PYTHON_IN_VENV) tools/summary.py $(2) && exit $$failed
+	@rm -f $(GROUPS_OF_SOAK:%=build/junit/%.xml); $(MAKE) --no-print-directory --keep-going $(GROUPS_OF_SOAK); failed=$$?; \
+	$(PYTHON_IN_VENV) tools/summary.py $(GROUPS_OF_SOAK) && exit $$failed
 
 soak-virtual: build setup
 	$(pytest) --soak $(BESIDE) tests/virtual/test_explore.py
