@@ -4,12 +4,12 @@ VENV ?= .venv
 PYTHON_IN_VENV = $(VENV)/bin/python
 NATIVE = $(wildcard cuda_hook/*.h cuda_hook/*/*.[chS] cuda_hook/*/*.def cuda_hook/build_core.py simgpu/*.h simgpu/*/*.[ch] simgpu/*/*/*.[ch] simgpu/*/*.def sharemgr/node/*.py setup.py)
 
-GROUPS_OF_TEST = test-unit test-virtual test-parts test-shares test-cluster
+GROUPS_OF_TEST = test-unit test-virtual test-parts test-cluster test-shares
 GROUPS_OF_SOAK = soak-virtual soak-sim soak-cluster
 
 .PHONY: help setup build portable demo check lint test-quick test test-changed soak $(GROUPS_OF_TEST) $(GROUPS_OF_SOAK)
 .PHONY: gpu-test format proto manifest bench bench-cluster cluster cluster-figures cluster-down wheel clean
-# Two groups at once are more workers than there are processors: `test` says which may be.
+# Two groups at once would be more workers than there are processors: `test` says which may be beside others.
 .NOTPARALLEL:
 
 help:
@@ -71,6 +71,7 @@ pytest = $(PYTHON_IN_VENV) -m pytest -q --durations=15 --durations-min=1 --junit
 # Two workers: tests/conftest.py says what may run beside what. Twice as many where tests wait for most of their time.
 BESIDE = -n 2
 BESIDE_WAITING = -n 4
+SHARING = tests/demo tests/node tests/tpu
 
 # Without what is marked `whole`: rows and random programs of which these are some.
 test-quick: build setup
@@ -83,24 +84,27 @@ test-virtual: build setup
 	$(pytest) $(BESIDE) tests/virtual
 
 test-parts: build setup
-	$(pytest) $(BESIDE_WAITING) tests/hook tests/kubelet tests/labeller tests/model tests/sim tests/simgpu
+	$(pytest) $(BESIDE_WAITING) -m "not alone" tests/hook tests/kubelet tests/labeller tests/model tests/sim tests/simgpu \
+	    $(SHARING)
 
-# What measures shares is alone, the rest is not.
+# By itself: what measures shares would see other work of the processors.
 test-shares: build setup
-	$(pytest) $(BESIDE) tests/demo tests/node tests/tpu
+	$(pytest) -m alone $(SHARING)
 
 # One worker has what needs the node, another what needs an API server or neither.
 test-cluster: build setup
 	$(pytest) $(BESIDE) tests/assigner tests/deploy tests/cluster
 
-# All of them, whatever fails, and then a line for each. What has a clock of its own is beside the others and after them in
-# rank, and says at the end what it had to say.
+# All of them, whatever fails, and then a line for each. Those on the node wait for most of their time: they are beside the
+# others, and what they say comes at their end. What measures is last, when nothing else runs.
 test: build setup
 	@rm -f $(GROUPS_OF_TEST:%=build/junit/%.xml); mkdir -p build; \
-	nice -n 5 $(MAKE) --no-print-directory test-virtual >build/test-virtual.log 2>&1 & virtual=$$!; \
-	trap 'kill $$virtual 2>/dev/null' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; \
-	$(MAKE) --no-print-directory --keep-going lint $(filter-out test-virtual,$(GROUPS_OF_TEST)); failed=$$?; \
-	wait $$virtual || failed=$$?; cat build/test-virtual.log; \
+	$(MAKE) --no-print-directory test-cluster >build/test-cluster.log 2>&1 & cluster=$$!; \
+	trap 'kill $$cluster 2>/dev/null' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; \
+	echo "test-cluster runs beside the others, into build/test-cluster.log"; \
+	$(MAKE) --no-print-directory --keep-going lint test-unit test-parts test-virtual; failed=$$?; \
+	wait $$cluster || failed=$$?; cat build/test-cluster.log; \
+	$(MAKE) --no-print-directory test-shares || failed=$$?; \
 	$(PYTHON_IN_VENV) tools/summary.py $(GROUPS_OF_TEST) && exit $$failed
 
 soak: build setup

@@ -102,6 +102,11 @@ int es_costs_call(struct es_costs *costs, uint64_t key, uint64_t ns, int blocks)
     return ns <= ES_COSTS_CALL_NS || ns <= 2 * usual_ns;
 }
 
+uint64_t es_costs_host_ns(const struct es_costs *costs, uint64_t launches)
+{
+    return 2 * costs->call_ns * launches;
+}
+
 void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns)
 {
     struct es_cost *entry = es_costs_find(costs, key);

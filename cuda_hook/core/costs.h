@@ -56,6 +56,10 @@ void es_cost_share(struct es_cost *entry);
  * It is learned where `blocks` is 0: a call that may wait for the device tells nothing. */
 int es_costs_call(struct es_costs *costs, uint64_t key, uint64_t ns, int blocks);
 
+/* So much of the estimates of these launches may be the host's time: one that was timed by itself, on an idle device, ended
+ * after its own call and the one that recorded its end. */
+uint64_t es_costs_host_ns(const struct es_costs *costs, uint64_t launches);
+
 /* One launch of the key was seen to take this long. */
 void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns);
 

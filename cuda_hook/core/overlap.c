@@ -1,6 +1,8 @@
 #include "overlap.h"
 
 enum {
+    /* Beside less, a few calls of the host and ends that are seen late make too much of what is waited for, or not. */
+    LEAST_NS = 250 * 1000,
     RECENT_NS = 10 * 1000 * 1000, /* by so much it is judged; older work counts half, and so on */
     RECENT = 4,                   /* … and by no less such work */
     MOST = 16,                    /* times that work is taken to be shorter at most */
@@ -10,6 +12,8 @@ void es_overlap_judge(struct es_overlap *overlap, struct es_queued queued, uint6
 {
     const uint64_t waited_ns = took_ns > queued.ahead_ns ? took_ns - queued.ahead_ns : 0;
 
+    if (queued.beside_ns < LEAST_NS)
+        return;
     overlap->judged++;
     overlap->said_ns += queued.beside_ns;
     /* Where estimates were far too low, that says nothing for long. */

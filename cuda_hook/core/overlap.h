@@ -16,8 +16,9 @@ struct es_overlap {
     uint64_t gpu_ns;  /* … and what it took together */
 };
 
-/* By its estimates: what was queued in other streams when some work was submitted, and what had to run before its end anyway:
- * what was queued in its own stream, and itself. */
+/* What was queued in other streams when some work was submitted, and what had to run before its end anyway: what was queued in
+ * its own stream, and itself. By its estimates, and without what of these may be the host's time, which is saved where streams
+ * add up, too. */
 struct es_queued {
     uint64_t beside_ns;
     uint64_t ahead_ns;

@@ -170,7 +170,7 @@ void es_batch_close(struct es_slot *slot, bool foreign)
         if (ends[i] == NULL)
             continue;
         if (open.streams >> i == 1)
-            batch.queued = es_queued_with(open.queued, used, __builtin_popcountll(open.streams));
+            batch.queued = es_queued_with(open.queued, used, launches, __builtin_popcountll(open.streams));
         batch.end = ends[i];
         batch.context = es_stream_context(i);
         batch.stream = i;
@@ -223,7 +223,8 @@ void es_batch_waited(struct es_slot *slot, uint64_t streams)
     es_lock_take(&es_gate.lock);
     if (slot->batch.opened_ns != 0 && !slot->marking && (slot->batch.streams & ~streams) == 0) {
         const uint64_t used = es_submitted_in(slot);
-        const struct es_queued queued = es_queued_with(slot->batch.queued, used, __builtin_popcountll(slot->batch.streams));
+        const struct es_queued queued = es_queued_with(slot->batch.queued, used, slot->launches - slot->batch.settled,
+                                                       __builtin_popcountll(slot->batch.streams));
 
         if (queued.beside_ns != 0)
             es_overlap_judge(&es_gate.overlap, queued, es_now_ns() - slot->batch.opened_ns);

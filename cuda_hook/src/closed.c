@@ -62,6 +62,24 @@ uint64_t es_closed_in_stream_ns(int stream)
     return queued_ns;
 }
 
+struct es_launches es_closed_launches(int stream)
+{
+    struct es_launches launches = {0, 0};
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct es_closed *batch = es_closed_at(i);
+
+        /* One in several streams stands in each of them, and its cost in the first. */
+        if (batch->over || batch->work.cost_ns == 0)
+            continue;
+        if (batch->stream == stream)
+            launches.in_stream += batch->launches;
+        else
+            launches.beside += batch->launches;
+    }
+    return launches;
+}
+
 uint64_t es_closed_longest_ns(void)
 {
     uint64_t in_stream_ns[ES_STREAMS] = {0}, longest_ns = 0;

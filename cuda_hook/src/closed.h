@@ -43,7 +43,14 @@ uint64_t es_closed_over_ns(void);
 /* By their estimates, what is closed and not over in a stream. */
 uint64_t es_closed_in_stream_ns(int stream);
 
-/* The same of the stream that has most. */
+/* The launches that are closed and not over, in a stream and in others. */
+struct es_launches {
+    uint64_t in_stream;
+    uint64_t beside;
+};
+struct es_launches es_closed_launches(int stream);
+
+/* By their estimates, what is closed and not over in the stream that has most. */
 uint64_t es_closed_longest_ns(void);
 
 /* The streams in which something is closed and not over. */

@@ -52,24 +52,51 @@ uint64_t es_streams_busy(void)
     return streams;
 }
 
+/* Of what launches take by their estimates, what the device is busy with for certain. */
+static uint64_t for_certain_ns(uint64_t ns, uint64_t launches)
+{
+    const uint64_t host_ns = es_costs_host_ns(&es_gate.costs, launches);
+
+    return ns > host_ns ? ns - host_ns : 0;
+}
+
+/* In all open batches, which may be in any stream. */
+static uint64_t launches_open(void)
+{
+    uint64_t launches = 0;
+
+    for (size_t i = 0; i < es_slots_used(); i++) {
+        const struct es_slot *slot = es_slot_at(i);
+
+        if (slot->batch.opened_ns != 0)
+            launches += __atomic_load_n(&slot->launches, __ATOMIC_RELAXED) - slot->batch.settled;
+    }
+    return launches;
+}
+
 struct es_queued es_queued_beside(int stream, uint64_t now_ns)
 {
     struct es_queued queued = {0, 0};
-    uint64_t all_ns;
+    struct es_launches launches;
+    uint64_t all_ns, ahead_ns;
 
     if ((es_streams_busy() & ~(UINT64_C(1) << stream)) == 0)
         return queued;
+    launches = es_closed_launches(stream);
     all_ns = es_own_queued_ns(now_ns);
-    queued.ahead_ns = es_closed_in_stream_ns(stream);
-    queued.beside_ns = all_ns > queued.ahead_ns ? all_ns - queued.ahead_ns : 0;
+    ahead_ns = es_closed_in_stream_ns(stream);
+    queued.ahead_ns = for_certain_ns(ahead_ns, launches.in_stream);
+    if (all_ns > ahead_ns)
+        queued.beside_ns = for_certain_ns(all_ns - ahead_ns, launches.beside + launches_open());
     return queued;
 }
 
-struct es_queued es_queued_with(struct es_queued queued, uint64_t used_ns, int streams)
+struct es_queued es_queued_with(struct es_queued queued, uint64_t used_ns, uint64_t launches, int streams)
 {
     const uint64_t each_ns = used_ns / (uint64_t)streams;
 
-    return (struct es_queued){queued.beside_ns + used_ns - each_ns, queued.ahead_ns + each_ns};
+    return (struct es_queued){queued.beside_ns + for_certain_ns(used_ns - each_ns, launches),
+                              queued.ahead_ns + for_certain_ns(each_ns, launches)};
 }
 
 struct es_unspent es_unspent(uint32_t word)

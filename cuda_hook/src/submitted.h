@@ -22,11 +22,12 @@ uint64_t es_queued_ns(uint64_t now_ns);
 /* The streams in which something is queued, or may be, as far as is known. */
 uint64_t es_streams_busy(void);
 
-/* What is queued as a batch begins in this stream; nothing where no other stream is busy. */
+/* What is queued as a batch begins in this stream, and no more of it than the device is busy with for certain; nothing where no
+ * other stream is busy. */
 struct es_queued es_queued_beside(int stream, uint64_t now_ns);
 
-/* The same with the batch itself, which was submitted to so many streams, as if evenly. */
-struct es_queued es_queued_with(struct es_queued queued, uint64_t used_ns, int streams);
+/* The same with the batch itself, of so many launches, which was submitted to so many streams, as if evenly. */
+struct es_queued es_queued_with(struct es_queued queued, uint64_t used_ns, uint64_t launches, int streams);
 
 /* What threads may still submit under this word of the gate without asking, all together, and how many threads may. */
 struct es_unspent {

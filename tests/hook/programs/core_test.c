@@ -363,6 +363,8 @@ static void a_call_is_compared_with_its_like(void)
     for (int i = 0; i < 50; i++)
         (void)es_costs_call(&calls, 2, 12 * ES_COSTS_CALL_NS, 0);
     CHECK(es_costs_call(&calls, 2, 12 * ES_COSTS_CALL_NS, 0));
+    /* What is timed may have so much of the host in it: the call that submits and the one that ends it. */
+    CHECK(es_costs_host_ns(&calls, 3) == 6 * calls.call_ns && calls.call_ns != 0 && es_costs_host_ns(&calls, 0) == 0);
     /* A new function is judged by all; a call that may wait for the device changes nothing, whatever it took. */
     CHECK(es_costs_call(&calls, 3, 12 * ES_COSTS_CALL_NS, 0));
     CHECK(!es_costs_call(&calls, 4, 300 * ES_COSTS_CALL_NS, 1));
@@ -791,14 +793,18 @@ static void overlap_is_seen_by_how_soon_work_ends(void)
     judge(&overlap, 1, 1000, 100000000);
     judge(&overlap, 30, 1000, 100);
     CHECK(overlap.seen);
-    /* Too little for a verdict. */
+    /* Too little beside it says nothing, however often, … */
     overlap = (struct es_overlap){0};
-    judge(&overlap, 100, 10, 100);
-    judge(&overlap, 1, 100000, 100);
+    judge(&overlap, 1000, 249, 100);
+    CHECK(!overlap.seen);
+    judge(&overlap, 100, 250, 100);
     CHECK(overlap.seen);
+    /* … and too few are too little for a verdict, however much. */
     overlap = (struct es_overlap){0};
     judge(&overlap, 3, 100000, 100);
     CHECK(!overlap.seen);
+    judge(&overlap, 1, 100000, 100);
+    CHECK(overlap.seen);
 }
 
 static void what_is_queued_takes_as_long_as_such_work_took_together(void)
