@@ -17,6 +17,7 @@ static void replace(struct es_cost *entry, uint64_t key)
     SET(entry->key, 0);
     SET(entry->ns, 0);
     entry->most_ns = 0;
+    entry->clean = false;
     SET(entry->samples, 0);
     SET(entry->missed, 0);
     entry->pending_since_ns = 0;

@@ -1,6 +1,7 @@
 #ifndef EDGESHARE_CORE_COSTS_H
 #define EDGESHARE_CORE_COSTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,7 @@ struct es_cost {
     uint64_t ns;  /* mean; meaningless without samples */
     uint64_t most_ns; /* … and no more than this, as its streams came to its end: others may have run before it; 0: not known */
     uint32_t samples;
+    bool clean;                /* one of them on a device that did nothing else for this process */
     uint32_t missed;           /* batches since the last sample that were shared with other functions, or amid other work */
     uint64_t pending_since_ns; /* when its first, timed launch was let go; 0 when none is on its way */
     uint64_t call_ns;          /* usual host time of the call that submits it; 0: not known */

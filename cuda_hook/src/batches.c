@@ -39,13 +39,6 @@ static uint64_t behind_ns(uint64_t now_ns)
     return before_ns < BEHIND_MOST_NS ? before_ns : 0;
 }
 
-/* One in ES_TIMED_BURSTS, and in whatever rhythm a program's bursts are unlike each other, as often of each kind: the
- * multiples of the golden ratio are spread evenly, and so are each second, each third of them (Weyl's theorem). */
-static bool chosen(uint32_t *count)
-{
-    return (*count)++ * UINT32_C(0x9E3779B9) < UINT32_MAX / ES_TIMED_BURSTS;
-}
-
 bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t now_ns, bool unknown)
 {
     const bool idle = es_batches_drained();
@@ -57,7 +50,7 @@ bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t
     slot->batch.first = begin;
     slot->batch.brief = idle && begin && !timed;
     if (idle && !timed)
-        timed = chosen(begin ? &es_gate.begins : &es_gate.bursts);
+        timed = es_bursts_choose(begin ? &es_gate.begins : &es_gate.bursts, now_ns);
     es_gate.begun = number;
     es_gate.idle_since_ns = 0;
     slot->batch.behind_ns = behind_ns(now_ns);

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/bursts.h"
 #include "core/clock.h"
 #include "core/config.h"
 #include "core/costs.h"
@@ -39,8 +40,7 @@ enum {
     ES_SETTLED_NS = 100 * 1000,           /* after that, in place of a barrier, what a thread wrote is taken to be seen */
     ES_UNKNOWN_NS = 100 * 1000 * 1000,    /* how long a function's second launch waits for the time of the first */
     ES_GUESS_NS = 100 * 1000,             /* what a function counts for until its first time is known */
-    ES_LONG_BURST_NS = 200 * 1000,        /* bursts of this length are timed each; of shorter ones, one in eight */
-    ES_TIMED_BURSTS = 8,
+    ES_LONG_BURST_NS = 200 * 1000,        /* bursts of this length are timed each, of shorter ones some (es_bursts) */
 };
 
 /* The process's gate, and what it knows about the work that it has queued. Everything but the atomics is under `lock`,
@@ -83,8 +83,8 @@ struct es_gate {
     uint32_t thoughts; /* how many such times were seen */
     uint32_t begun;    /* the grant under which a batch was opened last */
     uint64_t burst_ns; /* usual time from an idle device to a wait */
-    uint32_t bursts;   /* that were not the first of a grant, */
-    uint32_t begins;   /* and that were */
+    struct es_bursts bursts; /* that were not the first of a grant, */
+    struct es_bursts begins; /* and that were */
     uint64_t hand_over_ns; /* usually from when the device falls free to the begin of this client's work; 0: unknown */
 };
 

@@ -243,6 +243,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
             slot->batch.start = start;
             slot->batch.start_context = es_stream_context(index);
             slot->batch.started_ns = es_now_ns();
+            es_bursts_recorded(slot->batch.first ? &es_gate.begins : &es_gate.bursts, slot->batch.started_ns - now_ns);
         } else {
             slot->batch.fresh = start == NULL;
             es_marker_give(es_stream_context(index), start);

@@ -4,7 +4,10 @@
 #include "streams.h"
 #include "submitted.h"
 
-enum { TRIES = 4 }; /* batches after which a function's estimate is taken for right, also in one of several streams */
+enum {
+    TRIES = 4, /* batches after which a function's estimate is taken for right, also in one of several streams, … */
+    FAR = 8,   /* … unless its streams were always kept for so many times as long */
+};
 
 struct es_room es_room_now(uint32_t word, uint64_t cost_ns, uint64_t now_ns)
 {
@@ -52,9 +55,16 @@ uint64_t es_room_queued_ns(const struct es_slot *slot, int index, const struct e
     return all_ns > most_ns && all_ns - most_ns > stream_ns ? all_ns - most_ns : stream_ns;
 }
 
+/* What was only ever timed amid other streams' work may have run beside that, and take anything up to all of the time for which
+ * its stream was kept. */
+static bool trusted(const struct es_cost *cost)
+{
+    return cost->samples + cost->missed >= TRIES && (cost->clean || cost->ns >= cost->most_ns / FAR);
+}
+
 uint64_t es_room_launches(const struct es_room *room, const struct es_cost *cost, int index)
 {
-    if (cost->most_ns == 0 || cost->samples + cost->missed >= TRIES || !es_streams_many())
+    if (cost->most_ns == 0 || trusted(cost) || !es_streams_many())
         return UINT64_MAX;
     if ((es_closed_streams() >> index & 1) != 0)
         return 0;

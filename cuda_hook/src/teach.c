@@ -33,6 +33,8 @@ static void learn_cost(const struct es_closed *batch, const struct es_spent *spe
         return;
     if (batch->end != NULL)
         es_costs_bound(&es_gate.costs, batch->key, most_ns);
+    if (spent->teaches && spent->whole && !batch->amid)
+        es_costs_find(&es_gate.costs, batch->key)->clean = true;
     if (es_gate.overlap.seen && (spent->behind || batch->stream != latest_stream))
         es_costs_learn(&es_gate.costs, batch->key, most_ns);
     else if (spent->teaches && spent->whole)

@@ -111,6 +111,13 @@ def test_timers_expire_on_the_simulated_clock(programs: Programs) -> None:
     assert round(int(said["ended_us"][0]), -2) == 16000
 
 
+def test_who_looks_at_nothing_but_the_clock_waits_and_who_does_something_between_does_not(programs: Programs) -> None:
+    said = programs.run("looks", noise=EXACT)
+    # The first eight cost 40 ns, each of the others 40 more than the one before, up to the 64th.
+    assert said["from_one_ns"] == [str(8 * 40 + sum(40 * (look - 7) for look in range(9, 65)) + 36 * 40 * 57)]
+    assert said["from_two_ns"] == [str(100 * 40)]
+
+
 def test_sockets_block_and_end(programs: Programs) -> None:
     said = programs.numbers("sockets", noise=DELAYS)
     assert (said["echoed"], said["end"], said["broken"]) == (20, 0, 1)

@@ -6,6 +6,7 @@
 
 #include "core/allowance.h"
 #include "core/blocks.h"
+#include "core/bursts.h"
 #include "core/config.h"
 #include "core/costs.h"
 #include "core/gate_page.h"
@@ -807,6 +808,50 @@ static void overlap_is_seen_by_how_soon_work_ends(void)
     CHECK(overlap.seen);
 }
 
+/* Of so many bursts that begin so far apart, how many are to be timed. */
+static int chosen(struct es_bursts *bursts, int many, uint64_t *now_ns, uint64_t apart_ns)
+{
+    int count = 0;
+
+    for (int i = 0; i < many; i++) {
+        *now_ns += apart_ns;
+        count += es_bursts_choose(bursts, *now_ns);
+    }
+    return count;
+}
+
+static void timing_bursts_takes_a_small_part_of_the_time(void)
+{
+    struct es_bursts bursts = {0};
+    uint64_t now_ns = 1;
+
+    /* One in eight, also where nothing is known, and where that costs next to nothing. */
+    CHECK(es_bursts_choose(&bursts, now_ns));
+    CHECK(chosen(&bursts, 8000, &now_ns, 30000) == 1000);
+    es_bursts_recorded(&bursts, 500);
+    CHECK(chosen(&bursts, 8000, &now_ns, 30000) == 1000);
+    /* 16 us each of what is 32 us apart: one in 32; of those further apart more, and a long pause counts as a short one. */
+    bursts.record_ns = 4000;
+    (void)chosen(&bursts, 1000, &now_ns, 32000);
+    CHECK(abs(chosen(&bursts, 32000, &now_ns, 32000) - 1000) < 10);
+    (void)chosen(&bursts, 1000, &now_ns, 64000);
+    CHECK(abs(chosen(&bursts, 16000, &now_ns, 64000) - 1000) < 10);
+    now_ns += UINT64_C(1000000000000);
+    (void)chosen(&bursts, 1, &now_ns, 64000);
+    CHECK(bursts.apart_ns < 250000);
+    /* … but one in 64, however dear it is. */
+    bursts.record_ns = 1000000;
+    (void)chosen(&bursts, 1000, &now_ns, 32000);
+    CHECK(abs(chosen(&bursts, 64000, &now_ns, 32000) - 1000) < 10);
+    /* A record that took long once, as its thread was put aside, makes little difference. */
+    bursts.record_ns = 0;
+    es_bursts_recorded(&bursts, 1000);
+    es_bursts_recorded(&bursts, 10000000);
+    CHECK(bursts.record_ns == 1125);
+    es_bursts_recorded(&bursts, 900);
+    CHECK(bursts.record_ns == 900);
+}
+
 static void what_is_queued_takes_as_long_as_such_work_took_together(void)
 {
     struct es_overlap overlap = {0};
@@ -882,6 +927,7 @@ int main(void)
     an_estimate_that_is_far_too_low_does_not_last();
     the_most_that_a_launch_can_take_is_what_its_stream_was_kept_for();
     overlap_is_seen_by_how_soon_work_ends();
+    timing_bursts_takes_a_small_part_of_the_time();
     what_is_queued_takes_as_long_as_such_work_took_together();
     a_timeline_counts_down();
     a_timeline_credits_no_time_to_what_came_after_it();

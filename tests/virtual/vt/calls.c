@@ -20,7 +20,7 @@ static long call_of_time(long number, const long *a, bool *done)
 {
     switch (number) {
     case SYS_clock_gettime:
-        return tell_time((struct timespec *)a[1]);
+        return tell_time((struct timespec *)a[1], NULL);
     case SYS_nanosleep:
         return sleep_until(after(nanoseconds((const struct timespec *)a[0])));
     case SYS_clock_nanosleep:

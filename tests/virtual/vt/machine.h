@@ -58,6 +58,7 @@ struct thread {
     bool ghost;   /* its process is dead, and it goes on: nothing that it does is seen by anybody */
     int closed;   /* while above 0 no other thread runs, unless it blocks */
     uint32_t spins, tid, parked, bits;
+    const void *looked_from; /* at the clock, the last time */
     uint64_t t, deadline, sequence;
     struct key key;
     struct pollfd *fds;
@@ -216,7 +217,7 @@ HIDDEN long connect_as(int fd, const void *address, unsigned size);
 HIDDEN long wait_ready(struct pollfd *fds, int count, uint64_t deadline);
 HIDDEN long poll_until(struct pollfd *fds, int count, uint64_t deadline);
 extern bool room_awaited HIDDEN; /* somebody waits, or did, for room to write: what is read gives it */
-HIDDEN int tell_time(struct timespec *time);
+HIDDEN int tell_time(struct timespec *time, const void *from); /* from where the clock is looked at */
 HIDDEN int sleep_until(uint64_t deadline);
 HIDDEN long pidfd(long pid);
 HIDDEN long proc_file(const char *path); /* -1: no path of a simulated process; else a descriptor, or -errno below -1 */

@@ -6,15 +6,19 @@
 #include "machine.h"
 
 enum {
-    LOOKS_FREE = 8,  /* looks at the clock with nothing between them, before each costs more */
+    LOOKS_FREE = 8,  /* looks at the clock from one place with nothing between them, before each costs more */
     LOOKS_MOST = 64, /* and no more than so many times as much */
 };
 
-/* Who does nothing but look at the clock waits for a time, and each look takes longer, so that it is soon there. */
-int tell_time(struct timespec *time)
+/* Who does nothing but look at the clock waits for a time, and each look takes longer, so that it is soon there. What looks from
+ * elsewhere does something else. */
+int tell_time(struct timespec *time, const void *from)
 {
     const uint32_t clock_ns = config.costs.clock_ns;
 
+    if (self->looked_from != from)
+        self->spins = 0;
+    self->looked_from = from;
     if (self->spins < LOOKS_MOST)
         self->spins++;
     point(P_CLOCK, self->spins > LOOKS_FREE ? (uint64_t)clock_ns * (self->spins - LOOKS_FREE + 1) : clock_ns);
@@ -26,7 +30,7 @@ int clock_gettime(clockid_t clock, struct timespec *time)
 {
     if (!SIMULATED())
         return (int)answer(raw(SYS_clock_gettime, clock, (long)time, 0, 0, 0, 0));
-    return tell_time(time);
+    return tell_time(time, __builtin_return_address(0));
 }
 
 int gettimeofday(struct timeval *time, void *zone)
@@ -35,7 +39,7 @@ int gettimeofday(struct timeval *time, void *zone)
 
     if (!SIMULATED())
         return (int)answer(raw(SYS_gettimeofday, (long)time, (long)zone, 0, 0, 0, 0));
-    (void)tell_time(&now);
+    (void)tell_time(&now, __builtin_return_address(0));
     time->tv_sec = now.tv_sec;
     time->tv_usec = now.tv_nsec / 1000;
     return 0;
@@ -47,7 +51,7 @@ time_t time(time_t *seconds)
 
     if (!SIMULATED())
         return raw(SYS_time, (long)seconds, 0, 0, 0, 0, 0);
-    (void)tell_time(&now);
+    (void)tell_time(&now, __builtin_return_address(0));
     if (seconds != NULL)
         *seconds = now.tv_sec;
     return now.tv_sec;

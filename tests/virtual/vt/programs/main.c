@@ -42,6 +42,7 @@ static const struct {
     {"shared_futex", shared_futex},
     {"lost_wake", lost_wake},
     {"timers", timers},
+    {"looks", looks},
     {"sockets", sockets},
     {"peers", peers},
     {"record_locks", record_locks},

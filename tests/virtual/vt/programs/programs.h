@@ -20,6 +20,7 @@ void threads(void);     /* what pthread.h and semaphore.h have */
 void shared_futex(void);
 void lost_wake(void);
 void timers(void);
+void looks(void);       /* at the clock, from one place and from two */
 void sockets(void);
 void peers(void);       /* pids, pidfds, /proc */
 void record_locks(void);

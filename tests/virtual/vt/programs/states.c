@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "programs.h"
 
@@ -47,6 +48,22 @@ void stops_itself(void)
     say("before", (int64_t)counted);
     vt_sleep(30 * MS);
     say("after", (int64_t)counted);
+}
+
+void looks(void)
+{
+    struct timespec begin, now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (int i = 0; i < 100; i++)
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    say("from_one_ns", now.tv_nsec - begin.tv_nsec);
+    begin = now;
+    for (int i = 0; i < 50; i++) {
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    }
+    say("from_two_ns", now.tv_nsec - begin.tv_nsec);
 }
 
 static void spins_without_a_point(void *argument)

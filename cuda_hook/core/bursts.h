@@ -1,0 +1,28 @@
+#ifndef EDGESHARE_CORE_BURSTS_H
+#define EDGESHARE_CORE_BURSTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Which of a program's short bursts are timed: one in some, so that what that costs the program stays a small part of its time.
+ * A burst is what is submitted to an idle device until somebody waits for it. */
+
+enum {
+    ES_BURSTS_TIMED = 8,   /* one in so many, … */
+    ES_BURSTS_SELDOM = 64, /* … or less where they are short for what timing costs, but no less than one in so many */
+};
+
+struct es_bursts {
+    uint32_t count;
+    uint64_t begun_ns;  /* when the last began; 0: there was none */
+    uint64_t apart_ns;  /* usual time from one's begin to the next one's; 0: not known */
+    uint64_t record_ns; /* usual host time to record a start; 0: not known */
+};
+
+/* A burst begins: is it one to be timed? */
+bool es_bursts_choose(struct es_bursts *bursts, uint64_t now_ns);
+
+/* Recording the start of one that was chosen took the host so long. */
+void es_bursts_recorded(struct es_bursts *bursts, uint64_t ns);
+
+#endif
