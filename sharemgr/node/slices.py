@@ -25,8 +25,9 @@ MAX_NUMBER = (1 << 30) - 1
 """The gate's word is 32 bits, two of which are flags (cuda_hook/wire.h); after this the numbers begin again at 1."""
 
 LATE_NS = 10 * NS_PER_MS
-"""How much longer than a full queue takes one waits for a drain before one looks whether its processes are stopped.
-With kernels below this one never has to look; the other one runs within a slice and this of the stop."""
+"""How much longer than a full queue takes, or than was foretold, one waits for a drain before one looks whether its
+processes are stopped. With kernels below this one never has to look; the others run within a slice and this of the
+stop."""
 
 SOONER_NS = 25 * NS_PER_US
 """A device that falls free sooner than was foretold by less than this is not worth waking the next client for."""
@@ -158,7 +159,12 @@ class Slices:
     def stopped(self, contender: Contender, client_ids: Collection[int]) -> None:
         """Processes of an allocation were seen stopped. A drain that only they owe is waited for no more: what they
         queued is bounded and runs out by itself."""
-        if contender is self._occupant and contender.phase is DRAINING and contender.stopped(client_ids):
+        if not contender.stopped(client_ids):
+            return
+        if contender is self._ending:
+            self._end()
+            self._overlap(contender)
+        elif contender is self._occupant and contender.phase is DRAINING:
             self._occupant = None
             self._overlap(contender)
 
@@ -166,7 +172,7 @@ class Slices:
         """One whose successor is granted already expects to drain at another time than it said."""
         foreseen_ns = contender.drained_at_ns()
         if foreseen_ns:
-            self._foreseen_end_ns = min(foreseen_ns, contender.lease_end_ns)
+            self._expect(contender, foreseen_ns)
             self._begin_anew()
 
     def compete_again(self, contender: Contender) -> None:
@@ -191,6 +197,8 @@ class Slices:
         if ending is not None and now_ns >= ending.lease_end_ns:
             self._end()
             self._overlap(ending)
+        elif ending is not None:
+            self._look_after(ending)
         occupant = self._occupant
         if occupant is None:
             return
@@ -205,9 +213,8 @@ class Slices:
         elif occupant.phase is DRAINING and now_ns >= occupant.lease_end_ns:
             self._occupant = None
             self._overlap(occupant)
-        elif occupant.phase is DRAINING and now_ns >= occupant.late_ns:
-            occupant.late_ns = now_ns + 2 * LATE_NS
-            self._out.append(Check(occupant.id))
+        elif occupant.phase is DRAINING:
+            self._look_after(occupant)
 
     def signal(self) -> None:
         """Tells the holder when it gets company, and when it has long been alone."""
@@ -234,8 +241,9 @@ class Slices:
         """When tick must be called at the latest; None: never."""
         next_ns = self._timers.next_ns()
         ending = self._ending
-        if ending is not None and (next_ns is None or ending.lease_end_ns < next_ns):
-            next_ns = ending.lease_end_ns
+        if ending is not None:
+            ending_ns = min(ending.late_ns, ending.lease_end_ns)
+            next_ns = ending_ns if next_ns is None else min(next_ns, ending_ns)
         occupant = self._occupant
         if occupant is None:
             return next_ns
@@ -301,10 +309,14 @@ class Slices:
         """Takes the device from a draining occupant that has foreseen its end: another is granted at once, to begin
         then. So nobody has to be woken at that moment but the one that launches."""
         self.note_held(occupant)
-        # What it foretells may be a lie, and is no reason to wait for it longer.
-        self._foreseen_end_ns = min(foreseen_ns, occupant.lease_end_ns)
+        self._expect(occupant, foreseen_ns)
         occupant.phase = ENDING
         self._ending = occupant
+
+    def _expect(self, contender: Contender, foreseen_ns: int) -> None:
+        # What it foretells may be a lie, and is no reason to wait for it longer.
+        self._foreseen_end_ns = min(foreseen_ns, contender.lease_end_ns)
+        contender.late_ns = self._foreseen_end_ns + LATE_NS
 
     def _begin_anew(self) -> None:
         """The next one is to begin at another time than it was told."""
@@ -342,6 +354,12 @@ class Slices:
         self._overlapping.append(contender)
         if contender.wanting_clients:
             self.compete_again(contender)
+
+    def _look_after(self, contender: Contender) -> None:
+        """Has somebody look whether the processes of one whose drain is late are stopped."""
+        if self._now_ns >= contender.late_ns:
+            contender.late_ns = self._now_ns + 2 * LATE_NS
+            self._out.append(Check(contender.id))
 
     def _end_slice(self, occupant: Contender) -> None:
         if self.field.next(self._now_ns, occupant) is occupant:

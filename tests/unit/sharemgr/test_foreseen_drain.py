@@ -4,7 +4,8 @@ import pytest
 
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_US as US
-from sharemgr.node.arbiter import Arbiter, Begin, Grant, Revoke, Settings, Share, State
+from sharemgr.node.arbiter import Arbiter, Begin, Check, Grant, Prolong, Revoke, Settings, Share, State
+from sharemgr.node.slices import LATE_NS
 
 
 def draining(a: int = 50, b: int = 50) -> Arbiter:
@@ -81,6 +82,35 @@ def test_a_drain_that_never_comes_is_given_up_after_its_lease() -> None:
     arbiter.tick(lease_end_ns)
     assert arbiter.account("a", lease_end_ns).overlapping
     assert arbiter.account("b", lease_end_ns).state is State.HOLDING
+
+
+def test_one_that_foretold_its_drain_and_is_late_is_looked_at_and_waited_for_no_more_if_it_is_stopped() -> None:
+    """Until then b is charged nothing, and so is next for ever."""
+    arbiter = draining(50, 25)
+    arbiter.add("c", Share(25, 100), 0)
+    arbiter.join("c", 1, 0)
+    arbiter.request("c", 1, 5 * MS)
+    arbiter.draining("a", 1, 1, 6 * MS, 5 * MS)
+    assert arbiter.tick(11 * MS) == [Prolong("b", 2)]
+    assert arbiter.tick(16 * MS) == [Check("a"), Prolong("b", 2)]
+    assert arbiter.stopped("a", {7}, 16 * MS) == []
+    assert not arbiter.account("a", 16 * MS).overlapping
+    assert arbiter.stopped("a", {1}, 16 * MS) == []
+    assert arbiter.account("a", 16 * MS).overlapping
+    assert arbiter.tick(21 * MS) == [Revoke("b", 2)]
+    assert arbiter.release("b", 1, 2, 15 * MS, True, 21 * MS) == [Grant("c", 3, True)]
+
+
+def test_one_that_foretold_its_drain_and_is_late_is_looked_at_now_and_then() -> None:
+    arbiter = draining()
+    arbiter.draining("a", 1, 1, 6 * MS, 5 * MS)
+    looks_ns = []
+    while not arbiter.account("a", 0).overlapping:
+        due_ns = arbiter.deadline_ns()
+        assert due_ns is not None
+        looks_ns += [due_ns] * (Check("a") in arbiter.tick(due_ns))
+    lease_end_ns = 5 * MS + Settings().queue_cap_ns + Settings().drain_grace_ns
+    assert looks_ns == list(range(6 * MS + LATE_NS, lease_end_ns, 2 * LATE_NS))
 
 
 def test_with_several_clients_the_last_one_counts() -> None:
