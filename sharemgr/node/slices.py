@@ -316,7 +316,7 @@ class Slices:
     def _expect(self, contender: Contender, foreseen_ns: int) -> None:
         # What it foretells may be a lie, and is no reason to wait for it longer.
         self._foreseen_end_ns = min(foreseen_ns, contender.lease_end_ns)
-        contender.late_ns = self._foreseen_end_ns + LATE_NS
+        contender.late_ns = max(contender.late_ns, self._foreseen_end_ns + LATE_NS)
 
     def _begin_anew(self) -> None:
         """The next one is to begin at another time than it was told."""

@@ -260,8 +260,9 @@ class WireClient:
         self._wait(lambda word: not word & lib.ES_GATE_HELD)
 
     def contended(self) -> None:
-        """Waits until the gate says that others have work."""
-        self._wait(lambda word: bool(word & lib.ES_GATE_CONTENDED))
+        """Waits until the gate says that others have work, or is closed: it is at once where the slice is over as they
+        come."""
+        self._wait(lambda word: bool(word & lib.ES_GATE_CONTENDED) or not word & lib.ES_GATE_HELD)
 
     def begins(self, free_at_ns: int) -> None:
         """Waits until the manager says that the device is free at this time."""
