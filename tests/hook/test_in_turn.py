@@ -33,6 +33,6 @@ def test_functions_in_turn_are_launched_without_a_look_at_the_clock(
     manager.serve(contended=False)
     reads = clock_reads(stage, tmp_path, threads, functions)
     assert len(reads) == threads
-    # Where each has to ask, it is one for each launch and more. Of all threads, as one that a processor is taken from finds
-    # its batch closed, and asks for what the others do not.
+    # Where each has to ask, it is one for each launch and more. Of all threads, as one that a processor is taken from
+    # finds its batch closed, and asks for what the others do not.
     assert sum(reads) < threads * functions * ROUNDS / 4
