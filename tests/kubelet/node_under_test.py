@@ -57,6 +57,9 @@ class Node:
                 process.kill()
                 await process.wait()
         await self.kubelet.stop()
+        if self.plugin_log.exists():
+            # For whoever reads why a test failed: pytest shows it then.
+            print(self.plugin_log.read_text())
         destroy(self.machine_dir)
 
     async def start_manager(self, **config: Any) -> None:
@@ -91,7 +94,9 @@ class Node:
     def configure(self, text: str | None = None, **config: Any) -> None:
         """Exchanges the configuration as the kubelet does with a ConfigMap: all of it at once, by a link."""
         if text is None:
-            text = yaml.safe_dump({"rescan_s": 0.1, "compare_s": 0.2, **config})
+            # What other tests make on this machine meanwhile is not this node's.
+            own = {"node_dev": str(self.machine_dir / "dev"), "cdi_dir": str(self.root / "cdi")}
+            text = yaml.safe_dump({"rescan_s": 0.1, "compare_s": 0.2, **own, **config})
         self._configs += 1
         fresh = self.config.parent / f"..{self._configs}"
         fresh.mkdir(parents=True)

@@ -3,25 +3,21 @@
 import json
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 from node_under_test import UUIDS, Node
 from scripted_kubelet import AdmissionError, Pod
+
+BY_CDI = {"devices": "cdi"}
 
 
 @pytest.fixture
 async def by_cdi(node: Node) -> Node:
     """A node whose containers get their devices by CDI."""
     await node.start_manager()
-    await node.start_plugin(**by_cdi_on(node))
+    await node.start_plugin(injection=BY_CDI)
     await node.kubelet.until(healthy=200)
     return node
-
-
-def by_cdi_on(node: Node) -> dict[str, Any]:
-    """The configuration that makes a plugin use CDI."""
-    return {"injection": {"devices": "cdi"}, "cdi_dir": str(node.root / "cdi")}
 
 
 def spec_file(node: Node) -> Path:
@@ -62,7 +58,7 @@ async def test_the_spec_is_there_before_the_plugin_registers_and_stays_when_it_e
     # Containers that run may be looked up again before the next plugin is there.
     assert spec_file(by_cdi).exists()
     spec_file(by_cdi).unlink()
-    await by_cdi.start_plugin(**by_cdi_on(by_cdi))
+    await by_cdi.start_plugin(injection=BY_CDI)
     await by_cdi.kubelet.until(registrations=2)
     assert spec_file(by_cdi).exists()
 
@@ -70,7 +66,7 @@ async def test_the_spec_is_there_before_the_plugin_registers_and_stays_when_it_e
 async def test_a_changed_configuration_holds_for_new_containers_and_the_others_find_their_names(by_cdi: Node) -> None:
     before, after = Pod("before", {"main": 50}), Pod("after", {"main": 50})
     named = await by_cdi.kubelet.run(before)
-    by_cdi.configure(cdi_dir=str(by_cdi.root / "cdi"))
+    by_cdi.configure()
     await by_cdi.until_said("config 'default' of")
     answer = (await by_cdi.kubelet.run(after))["main"]
     assert not answer.cdi_devices
@@ -86,11 +82,11 @@ async def test_a_spec_that_cannot_be_written_is_said_with_what_it_needs_and_refu
 ) -> None:
     (node.root / "cdi").touch()
     await node.start_manager()
-    await node.start_plugin(**by_cdi_on(node))
+    await node.start_plugin(injection=BY_CDI)
     await node.kubelet.until(healthy=200)
     await node.until_said("the CDI spec of edge/gpu cannot be written")
     with pytest.raises(AdmissionError, match=r"the CDI spec of edge/gpu cannot be written: .*writable \(cdi_dir\)"):
         await node.kubelet.run(Pod("trainer", {"main": 50}))
-    node.configure(cdi_dir=str(node.root / "cdi"))
+    node.configure()
     await node.until_said("config 'default' of")
     assert not (await node.kubelet.run(Pod("trainer", {"main": 50})))["main"].cdi_devices

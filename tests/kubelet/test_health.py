@@ -42,14 +42,14 @@ def ill(node: Node) -> set[str]:
 
 async def start(node: Node, **health: Any) -> None:
     """A plugin with these settings of health, registered."""
-    await node.start_plugin(node_dev=str(node.machine_dir / "dev"), health=health)
+    await node.start_plugin(health=health)
     await node.kubelet.until(registrations=1)
 
 
 async def restart(node: Node, number: signal.Signals) -> None:
     registrations = len(node.kubelet.registrations)
     await node.stop_plugin(number)
-    await node.start_plugin(node_dev=str(node.machine_dir / "dev"))
+    await node.start_plugin()
     await node.kubelet.until(registrations=registrations + 1)
 
 
@@ -119,7 +119,7 @@ async def test_a_reset_while_the_plugin_is_away_is_seen(node: Node) -> None:
     await node.until_said("XID 79")
     await node.stop_plugin(signal.SIGTERM)
     node.machine.reset(1)
-    await node.start_plugin(node_dev=str(node.machine_dir / "dev"))
+    await node.start_plugin()
     await node.kubelet.until(registrations=2, healthy=200)
 
 
@@ -128,7 +128,7 @@ async def test_a_gpu_that_is_lost_while_the_plugin_is_away_takes_a_reset_too(nod
     await node.kubelet.until(healthy=200)
     await node.stop_plugin(signal.SIGTERM)
     node.machine.inject_lost(1)
-    await node.start_plugin(node_dev=str(node.machine_dir / "dev"))
+    await node.start_plugin()
     await node.kubelet.until(registrations=2, healthy=100)
     kept = json.loads((node.state_dir / f"health/{UUIDS[1]}.json").read_text())["state"]["conditions"]
     assert [(condition["reason"], condition["source"]) for condition in kept] == [("FellOffBus", "driver")]
@@ -140,7 +140,7 @@ async def test_a_memory_error_while_the_plugin_is_away_is_seen(node: Node) -> No
     await node.kubelet.until(healthy=200)
     await node.stop_plugin(signal.SIGTERM)
     node.machine.inject_ecc(0, double=True)
-    await node.start_plugin(node_dev=str(node.machine_dir / "dev"))
+    await node.start_plugin()
     await node.kubelet.until(registrations=2, healthy=100)
     assert ill(node) == {UUIDS[0]}
 

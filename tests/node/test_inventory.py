@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +12,10 @@ from testbed import GPU_MEMORY_MIB, PATIENCE_S, Testbed
 from simgpu.native import BURN
 
 LOOKS = """
-import dataclasses, json, sys
+import dataclasses, json, pathlib, sys
 from edgeshare.inventory.nvml import NvmlInventory
 for round in range(2):
-    with NvmlInventory() as inventory:
+    with NvmlInventory(pathlib.Path(sys.argv[1])) as inventory:
         for line in iter(sys.stdin.readline, "again\\n"):
             devices = inventory.devices()
             print(json.dumps([dataclasses.asdict(device) | {
@@ -26,11 +27,11 @@ for round in range(2):
 
 
 class Looker:
-    """A process with an open inventory."""
+    """A process with an open inventory of a machine whose files are below ``root``."""
 
-    def __init__(self, testbed: Testbed) -> None:
+    def __init__(self, testbed: Testbed, root: Path) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", LOOKS],
+            [sys.executable, "-c", LOOKS, root],
             env=testbed.environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -54,8 +55,9 @@ class Looker:
 
 
 @pytest.fixture
-def looker(testbed: Testbed) -> Any:
-    looker = Looker(testbed)
+def looker(testbed: Testbed, tmp_path: Path) -> Any:
+    # Not this machine's files: other tests make device nodes meanwhile.
+    looker = Looker(testbed, tmp_path)
     yield looker
     looker.close()
 
