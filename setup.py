@@ -97,7 +97,7 @@ PLAIN = [
 
 
 BETWEEN_SLICES = """
-    arbiter budget clients commands contender device ends field policy rivals server slices timer timers window
+    arbiter budget clients commands contender device drains ends field policy rivals server slices timer timers window
 """
 COMPILED = [f"sharemgr/node/{name}.py" for name in BETWEEN_SLICES.split()]
 """What runs from one slice to the next. That happens a thousand times a second on a node of eight GPUs, mostly with

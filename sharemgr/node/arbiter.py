@@ -212,8 +212,7 @@ class Arbiter:
             return []
         self._slices.settle(now_ns)
         client.ends_at_ns = ends_at_ns
-        if contender.phase is ENDING:
-            self._slices.foresees(contender)
+        self._slices.foresees(contender)
         return self._slices.take()
 
     def stopped(self, allocation_id: str, client_ids: Collection[int], now_ns: int) -> list[Command]:

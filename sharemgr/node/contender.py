@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from enum import Enum
 
+from sharemgr.node.drains import Drains
 from sharemgr.node.policy import Settings, Share, Standing
 from sharemgr.node.window import Window
 
@@ -57,7 +58,9 @@ class Contender(Standing):
         "charged_ns",
         "clients",
         "drained_ns",
+        "drains",
         "exclusive",
+        "foretold_ns",
         "gpu_ns",
         "granted_ns",
         "grants",
@@ -72,7 +75,6 @@ class Contender(Standing):
         "phase",
         "revoked_ns",
         "timer_ns",
-        "usual_drain_ns",
         "wait_from_ns",
         "wanting_clients",
         "window",
@@ -97,8 +99,9 @@ class Contender(Standing):
         self.held_from_ns = 0  # what was held before is in the window already
         self.revoked_ns = 0
         self.lease_end_ns = 0
+        self.foretold_ns = 0  # when it said, while it drains, that it will have drained; 0: it did not
         self.late_ns = 0  # when to look next whether it is stopped, while it drains
-        self.usual_drain_ns = 0
+        self.drains = Drains(settings)
         self.timer_ns = -1  # when a tick must look at it again; what for, its phase says
         self.drained_ns = -1  # since when it has been thinking, until it comes back
         self.wait_from_ns = -1
@@ -157,6 +160,10 @@ class Contender(Standing):
     def stopped(self, client_ids: Collection[int]) -> bool:
         """Whether all that owe a release are among these."""
         return all(not client.opened or client_id in client_ids for client_id, client in self.clients.items())
+
+    def look_ns(self) -> int:
+        """When one must look after its drain at the latest."""
+        return min(self.late_ns, self.lease_end_ns)
 
     def drained_at_ns(self) -> int:
         """When all its clients expect to have drained; 0 while one has not said so."""

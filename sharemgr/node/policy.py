@@ -73,6 +73,9 @@ class Settings:
     """A: longest think time for which a drained client keeps its turn."""
     drain_grace_ns: int = 100 * NS_PER_MS
     """How long past its expected end a drain is waited for (persistent kernels, waits on another process)."""
+    drain_most_ns: int = NS_PER_S
+    """The longest drain that is expected of one that has drained in such a time: a graph of many kernels runs to its
+    end."""
     limit_burst_ns: int = 50 * NS_PER_MS
     """How far a client may run ahead of its limit's rate; ten slices."""
     budget_period_ns: int = 50 * NS_PER_MS

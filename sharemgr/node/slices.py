@@ -125,7 +125,8 @@ class Slices:
         else:
             self._occupant = None
         if contender.phase is not HOLDING:
-            contender.usual_drain_ns += (now_ns - contender.revoked_ns - contender.usual_drain_ns) >> 3
+            late_ns = now_ns - contender.foretold_ns if contender.foretold_ns else 0
+            contender.drains.learn(now_ns - contender.revoked_ns, late_ns)
         if contender.wanting_clients:
             self.ready(contender)
             return
@@ -159,20 +160,18 @@ class Slices:
     def stopped(self, contender: Contender, client_ids: Collection[int]) -> None:
         """Processes of an allocation were seen stopped. A drain that only they owe is waited for no more: what they
         queued is bounded and runs out by itself."""
-        if not contender.stopped(client_ids):
-            return
-        if contender is self._ending:
-            self._end()
-            self._overlap(contender)
-        elif contender is self._occupant and contender.phase is DRAINING:
-            self._occupant = None
-            self._overlap(contender)
+        if contender.phase in (DRAINING, ENDING) and contender.stopped(client_ids):
+            self._give_up(contender)
 
     def foresees(self, contender: Contender) -> None:
-        """One whose successor is granted already expects to drain at another time than it said."""
-        foreseen_ns = contender.drained_at_ns()
-        if foreseen_ns:
-            self._expect(contender, foreseen_ns)
+        """One that was called back says when it will have drained, or at what other time than it said."""
+        foretold_ns = contender.drained_at_ns()
+        if not foretold_ns:
+            return
+        contender.foretold_ns = foretold_ns
+        contender.lease_end_ns = max(contender.lease_end_ns, self._lease_end_ns(contender))
+        if contender is self._ending:
+            self._expect(contender)
             self._begin_anew()
 
     def compete_again(self, contender: Contender) -> None:
@@ -193,12 +192,8 @@ class Slices:
                 self.sleep(contender)
             else:
                 self.ready(contender)
-        ending = self._ending
-        if ending is not None and now_ns >= ending.lease_end_ns:
-            self._end()
-            self._overlap(ending)
-        elif ending is not None:
-            self._look_after(ending)
+        if self._ending is not None:
+            self._look_after(self._ending)
         occupant = self._occupant
         if occupant is None:
             return
@@ -207,12 +202,6 @@ class Slices:
                 self._end_slice(occupant)
             else:
                 self.signal()
-        elif occupant.exclusive:
-            # Nobody else could open the device: who has it keeps it until it gives it back.
-            return
-        elif occupant.phase is DRAINING and now_ns >= occupant.lease_end_ns:
-            self._occupant = None
-            self._overlap(occupant)
         elif occupant.phase is DRAINING:
             self._look_after(occupant)
 
@@ -240,17 +229,16 @@ class Slices:
     def deadline_ns(self) -> int | None:
         """When tick must be called at the latest; None: never."""
         next_ns = self._timers.next_ns()
-        ending = self._ending
-        if ending is not None:
-            ending_ns = min(ending.late_ns, ending.lease_end_ns)
-            next_ns = ending_ns if next_ns is None else min(next_ns, ending_ns)
+        if self._ending is not None:
+            look_ns = self._ending.look_ns()
+            next_ns = look_ns if next_ns is None else min(next_ns, look_ns)
         occupant = self._occupant
         if occupant is None:
             return next_ns
         at_ns: int | None = None
         if occupant.phase is DRAINING:
             if not occupant.exclusive:
-                at_ns = min(occupant.late_ns, occupant.lease_end_ns)
+                at_ns = occupant.look_ns()
         elif occupant.phase is THINKING:
             if self.field.turn is occupant and self.field.slice_end_ns > self._now_ns:
                 at_ns = self.field.slice_end_ns
@@ -269,13 +257,12 @@ class Slices:
         if occupant is not None and occupant.phase is HOLDING:
             return
         if occupant is not None and occupant.phase is DRAINING:
-            foreseen_ns = occupant.drained_at_ns()
-            if not foreseen_ns or self._ending is not None:
+            if not occupant.foretold_ns or self._ending is not None or not occupant.drains.are_foretold:
                 return
             best = self.field.next(self._now_ns, occupant)
             if best is None or best.phase is not WAITING:
                 return
-            self._foresee(occupant, foreseen_ns)
+            self._foresee(occupant)
         else:
             best = self.field.next(self._now_ns)
         if best is not occupant:
@@ -305,17 +292,17 @@ class Slices:
         self._contended = self.field.rivals.contend(contender, self._now_ns)
         self._out.append(Grant(contender.id, contender.number, self._contended))
 
-    def _foresee(self, occupant: Contender, foreseen_ns: int) -> None:
+    def _foresee(self, occupant: Contender) -> None:
         """Takes the device from a draining occupant that has foreseen its end: another is granted at once, to begin
         then. So nobody has to be woken at that moment but the one that launches."""
         self.note_held(occupant)
-        self._expect(occupant, foreseen_ns)
+        self._expect(occupant)
         occupant.phase = ENDING
         self._ending = occupant
 
-    def _expect(self, contender: Contender, foreseen_ns: int) -> None:
+    def _expect(self, contender: Contender) -> None:
         # What it foretells may be a lie, and is no reason to wait for it longer.
-        self._foreseen_end_ns = min(foreseen_ns, contender.lease_end_ns)
+        self._foreseen_end_ns = min(contender.foretold_ns, contender.lease_end_ns)
         contender.late_ns = max(contender.late_ns, self._foreseen_end_ns + LATE_NS)
 
     def _begin_anew(self) -> None:
@@ -348,16 +335,28 @@ class Slices:
             competition.charge(contender, used_ns)
             competition.charge(before, -used_ns)
 
-    def _overlap(self, contender: Contender) -> None:
+    def _give_up(self, contender: Contender) -> None:
+        """Waits no more for the drain of one that drains or is about to; it is left to itself beside the next one."""
+        if contender is self._ending:
+            self._end()
+        else:
+            self._occupant = None
         contender.phase = OVERLAPPING
         contender.overruns += 1
+        contender.drains.give_up()
         self._overlapping.append(contender)
         if contender.wanting_clients:
             self.compete_again(contender)
 
     def _look_after(self, contender: Contender) -> None:
-        """Has somebody look whether the processes of one whose drain is late are stopped."""
-        if self._now_ns >= contender.late_ns:
+        """Gives up a drain that takes longer than one waits for it; of one that is late has somebody look whether its
+        processes are stopped."""
+        if contender.exclusive:
+            # Nobody else could open the device: who has it keeps it until it gives it back.
+            return
+        if self._now_ns >= contender.lease_end_ns:
+            self._give_up(contender)
+        elif self._now_ns >= contender.late_ns:
             contender.late_ns = self._now_ns + 2 * LATE_NS
             self._out.append(Check(contender.id))
 
@@ -372,11 +371,16 @@ class Slices:
     def _revoke(self, occupant: Contender) -> None:
         self.field.move(occupant, DRAINING, self._now_ns)
         occupant.revoked_ns = self._now_ns
-        grace_ns = self._settings.drain_grace_ns
-        expected_ns = self._settings.queue_cap_ns + min(occupant.usual_drain_ns, grace_ns)
-        occupant.lease_end_ns = self._now_ns + expected_ns + grace_ns
+        occupant.foretold_ns = 0
+        occupant.lease_end_ns = self._lease_end_ns(occupant)
         occupant.late_ns = self._now_ns + self._settings.queue_cap_ns + LATE_NS
         self._out.append(Revoke(occupant.id, occupant.number))
+
+    def _lease_end_ns(self, contender: Contender) -> int:
+        """Until when its drain is waited for."""
+        foretold_ns = contender.foretold_ns - contender.revoked_ns
+        expected_ns = self._settings.queue_cap_ns + contender.drains.expected_ns(foretold_ns)
+        return contender.revoked_ns + expected_ns + self._settings.drain_grace_ns
 
     def _next_number(self) -> int:
         self._number = self._number % MAX_NUMBER + 1

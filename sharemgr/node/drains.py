@@ -1,0 +1,38 @@
+"""What an allocation's drains were like: how long the next one is waited for, and whether one believes when it will end."""
+
+from sharemgr.node.policy import Settings
+
+
+class Drains:
+    """Times in ns. A drain is from when the device was called back until all that was queued is done."""
+
+    __slots__ = ("_believed_ns", "_late_ns", "_longest_ns", "_most_ns", "_usual_ns")
+
+    def __init__(self, settings: Settings) -> None:
+        self._most_ns = settings.drain_most_ns
+        self._believed_ns = settings.slice_ns
+        self._usual_ns = 0  # the most of late: an excess fades by an eighth a drain
+        self._longest_ns = 0  # that came to an end
+        self._late_ns = 0  # how much later than foretold they end, as a rule
+
+    def learn(self, drain_ns: int, late_ns: int) -> None:
+        """Takes in a drain that has come to its end, so much later than was foretold; below 0: sooner. What was foretold
+        for never, or not at all, was not late."""
+        drain_ns = min(drain_ns, self._most_ns)
+        self._usual_ns = max(drain_ns, self._usual_ns - (self._usual_ns >> 3))
+        self._longest_ns = max(drain_ns, self._longest_ns)
+        self._late_ns += (max(0, min(late_ns, 4 * self._believed_ns)) - self._late_ns) >> 3
+
+    def give_up(self) -> None:
+        """One was not waited for to its end: from now on one has to come to its end first."""
+        self._usual_ns = self._longest_ns = 0
+
+    def expected_ns(self, foretold_ns: int) -> int:
+        """How long the next one may take, where that is foretold: as long as usual, or as foretold where one has taken so
+        long."""
+        return max(self._usual_ns, min(foretold_ns, self._longest_ns))
+
+    @property
+    def are_foretold(self) -> bool:
+        """Whether they end, as a rule, when that is foretold, or less than a slice later."""
+        return self._late_ns <= self._believed_ns
