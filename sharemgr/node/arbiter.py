@@ -11,7 +11,8 @@ What a client must keep to, so that the arbiter knows who has drained:
 - A RELEASE that says FOLLOWS is as good as a RELEASE and a REQUEST.
 
 Numbers of grants rise by one. A release or a report of usage with a number that is not of the grant that lasts is
-ignored, and so is what comes from a client that is not there: both may have crossed with a command.
+ignored, and so is what comes from a client that is not there: both may have crossed with a command. Of a drain that was
+waited for no more a release is heard until the next grant: how long it took, and the GPU time.
 """
 
 from collections.abc import Collection
@@ -191,7 +192,14 @@ class Arbiter:
         """The client has drained; `follows`: a launch waits already. GPU time is that since its last report."""
         contender = self._contenders.get(allocation_id)
         client = contender.clients.get(client_id) if contender is not None else None
-        if contender is None or client is None or not _is_current(contender, client, number):
+        if contender is None or client is None:
+            return []
+        if number and client.given_up == number:
+            self._slices.settle(now_ns)
+            contender.report(client, gpu_ns, now_ns)
+            self._slices.drained_late(contender, client)
+            return self.request(allocation_id, client_id, now_ns) if follows else []
+        if not _is_current(contender, client, number):
             return []
         self._slices.settle(now_ns)
         contender.report(client, gpu_ns, now_ns)

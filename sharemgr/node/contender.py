@@ -36,13 +36,14 @@ IDLE, THROTTLED, THINKING, WAITING, HOLDING, DRAINING, ENDING, OVERLAPPING = Pha
 class Client:
     """One client. `opened` is the number of the grant for which it owes a release, 0 while there is none."""
 
-    __slots__ = ("asked", "asked_at", "ends_at_ns", "opened", "reported_ns", "seen", "wants")
+    __slots__ = ("asked", "asked_at", "ends_at_ns", "given_up", "opened", "reported_ns", "seen", "wants")
 
     def __init__(self) -> None:
         self.seen = False  # it has asked at least once
         self.wants = False  # it waits at its closed gate
         self.asked_at = 0  # how many had asked before
         self.opened = 0
+        self.given_up = 0  # the number of the last grant, if it owed a release and takes part again without it
         self.asked = False  # its gate is open because it asked, not because another client did
         self.reported_ns = 0
         self.ends_at_ns = 0  # when it expects to have drained; 0: it did not say
@@ -55,6 +56,7 @@ class Contender(Standing):
         "asking_clients",
         "asks",
         "before",
+        "before_unused_ns",
         "charged_ns",
         "clients",
         "drained_ns",
@@ -96,6 +98,7 @@ class Contender(Standing):
         self.charged_ns = 0  # held time that it was charged for since the grant
         self.handed_over = False  # before that grant the device was another's, …
         self.before: Contender | None = None  # … which had not drained yet
+        self.before_unused_ns = 0  # of what that one was charged for, how much it did not say it used
         self.held_from_ns = 0  # what was held before is in the window already
         self.revoked_ns = 0
         self.lease_end_ns = 0
@@ -136,7 +139,7 @@ class Contender(Standing):
         for client in self._next_ones():
             if client.seen and not client.opened:
                 client.opened = number
-                client.ends_at_ns = 0
+                client.given_up = client.ends_at_ns = 0
                 client.reported_ns = now_ns
                 self.open_clients += 1
                 if client.wants:

@@ -13,6 +13,7 @@ from sharemgr.node.contender import (
     THINKING,
     THROTTLED,
     WAITING,
+    Client,
     Contender,
 )
 from sharemgr.node.ends import Ends
@@ -125,8 +126,7 @@ class Slices:
         else:
             self._occupant = None
         if contender.phase is not HOLDING:
-            late_ns = now_ns - contender.foretold_ns if contender.foretold_ns else 0
-            contender.drains.learn(now_ns - contender.revoked_ns, late_ns)
+            self._learn_drain(contender)
         if contender.wanting_clients:
             self.ready(contender)
             return
@@ -181,8 +181,14 @@ class Slices:
         self._overlapping.remove(contender)
         for client in contender.clients.values():
             if client.opened:
+                client.given_up = client.opened
                 contender.close(client)
         self.ready(contender)
+
+    def drained_late(self, contender: Contender, client: Client) -> None:
+        """One that takes part again has drained, before it was granted anew."""
+        client.given_up = 0
+        self._learn_drain(contender)
 
     def tick(self) -> None:
         """Does what is due: slices that end, drains that take too long, thinking and throttling that is over."""
@@ -286,6 +292,7 @@ class Slices:
         contender.granted_ns = begin_ns
         contender.gpu_ns = contender.charged_ns = 0
         contender.before = self._ending
+        contender.before_unused_ns = 0
         contender.tat_ns = max(contender.tat_ns, begin_ns)
         contender.grants += 1
         contender.open(self._next_number(), self._now_ns)
@@ -313,9 +320,10 @@ class Slices:
 
     def _end(self) -> None:
         """The one that was about to drain has drained, or took too long: the device is the occupant's."""
-        self._ending = None
+        ending, self._ending = self._ending, None
         occupant = self._occupant
-        if occupant is not None:
+        if occupant is not None and ending is not None:
+            occupant.before_unused_ns = max(0, ending.charged_ns - ending.gpu_ns)
             # What it says it used is held against the time that it had: since the other one's work ended, which is
             # somewhat before that one says so. What it held is counted from now on: what was foretold may be a lie.
             occupant.granted_ns = min(self._now_ns, max(occupant.granted_ns, self._foreseen_end_ns))
@@ -332,6 +340,8 @@ class Slices:
         if used_ns <= 0:
             competition.charge(contender, -self.hand_overs.unused_ns(contender))
         elif before is not None and before.active:
+            # A device that goes to and fro between contexts lets both of them take its time for theirs: half of it was.
+            used_ns -= max(0, used_ns - contender.before_unused_ns) >> 1
             competition.charge(contender, used_ns)
             competition.charge(before, -used_ns)
 
@@ -375,6 +385,10 @@ class Slices:
         occupant.lease_end_ns = self._lease_end_ns(occupant)
         occupant.late_ns = self._now_ns + self._settings.queue_cap_ns + LATE_NS
         self._out.append(Revoke(occupant.id, occupant.number))
+
+    def _learn_drain(self, contender: Contender) -> None:
+        late_ns = self._now_ns - contender.foretold_ns if contender.foretold_ns else 0
+        contender.drains.learn(self._now_ns - contender.revoked_ns, late_ns)
 
     def _lease_end_ns(self, contender: Contender) -> int:
         """Until when its drain is waited for."""

@@ -102,7 +102,7 @@ def share(hooked: Report, alone: Report, index: int, name: str, margin: float) -
 def gpu_time(hooked: Report, index: int, name: str, margin: float) -> list[Flaw]:
     """What status tells of its GPU time is what was executed."""
     error = hooked.gpu_error_percent(name)
-    off_ns = error * hooked.steps[-1]["executed_ns"][name] / 100
+    off_ns = hooked.gpu_error_ns(name)
     if abs(error) + 100 * margin <= GPU_TIME_PERCENT or -REPORTED_WITHIN_NS < off_ns < SETTLED_NS:
         return []
     kind = MORE_GPU_TIME if error > 0 else LESS_GPU_TIME

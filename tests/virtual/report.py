@@ -80,11 +80,16 @@ class Report:
 
     def gpu_error_percent(self, name: str) -> float:
         """How far the GPU time that status tells at the end is from what was executed in the same time, of that."""
+        return 100 * self.gpu_error_ns(name) / (self._executed_told_of_ns(name) or 1)
+
+    def gpu_error_ns(self, name: str) -> float:
+        """The same as a time."""
+        return float(self.steps[-1]["gpu_ns"][name] - self._executed_told_of_ns(name))
+
+    def _executed_told_of_ns(self, name: str) -> float:
         last = self.steps[-1]
-        executed_ns = last["executed_ns"][name]
-        if not last["told_of_all"]:
-            executed_ns -= self._executed_until_ns(name, last["now_ns"] - last["told_of_ns"])
-        return 100 * (last["gpu_ns"][name] - executed_ns) / (executed_ns or 1)
+        until_ns = 0 if last["told_of_all"] else self._executed_until_ns(name, last["now_ns"] - last["told_of_ns"])
+        return float(last["executed_ns"][name] - until_ns)
 
     def _executed_until_ns(self, name: str, time_ns: int) -> float:
         """What a client had executed by then, as if evenly within each step."""

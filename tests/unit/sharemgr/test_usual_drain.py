@@ -133,5 +133,23 @@ def test_one_that_is_given_up_is_believed_no_more_until_it_drains() -> None:
     assert waited_ns == [UNKNOWN_NS + 400 * MS, UNKNOWN_NS, UNKNOWN_NS]
 
 
+def test_one_that_was_given_up_and_takes_part_again_is_waited_for_once_it_has_drained() -> None:
+    """A program of several threads: while one's graph runs, another waits at the gate."""
+    turns = Turns()
+    turns.until_a_is_called_back()
+    began_ns = turns.now_ns
+    turns.arbiter.request("a", 1, began_ns)
+    while turns.now_ns < began_ns + 140 * MS:
+        turns.step()
+    turns.now_ns = began_ns + 150 * MS
+    assert turns.arbiter.account("a", turns.now_ns).overruns == 1
+    for _ in range(2):
+        assert turns.arbiter.release("a", 1, 1, 150 * MS, True, turns.now_ns) == []
+        # Only the first one counts.
+        assert turns.arbiter.account("a", turns.now_ns).gpu_ns == 150 * MS
+    turns.until_a_is_called_back()
+    assert turns.given_up_after_ns(200 * MS) == 0
+
+
 def test_nobody_is_waited_for_for_longer_than_a_second_and_the_grace() -> None:
     assert given_up_after_ns(30_000 * MS, 30_000 * MS) == [UNKNOWN_NS, UNKNOWN_NS + SETTINGS.drain_most_ns]
