@@ -1,4 +1,4 @@
-"""What an allocation's drains were like: how long the next one is waited for, and whether one believes when it will end."""
+"""What an allocation's drains were like: how long the next one is waited for, and whether one believes when it ends."""
 
 from sharemgr.node.policy import Settings
 
@@ -16,20 +16,19 @@ class Drains:
         self._late_ns = 0  # how much later than foretold they end, as a rule
 
     def learn(self, drain_ns: int, late_ns: int) -> None:
-        """Takes in a drain that has come to its end, so much later than was foretold; below 0: sooner. What was foretold
-        for never, or not at all, was not late."""
+        """Takes in a drain that has come to its end, so much later than foretold; not above 0 where it was not late, or
+        not foretold."""
         drain_ns = min(drain_ns, self._most_ns)
         self._usual_ns = max(drain_ns, self._usual_ns - (self._usual_ns >> 3))
         self._longest_ns = max(drain_ns, self._longest_ns)
         self._late_ns += (max(0, min(late_ns, 4 * self._believed_ns)) - self._late_ns) >> 3
 
     def give_up(self) -> None:
-        """One was not waited for to its end: from now on one has to come to its end first."""
+        """One was not waited for to its end: none is taken for long from now on until it has come to its end."""
         self._usual_ns = self._longest_ns = 0
 
     def expected_ns(self, foretold_ns: int) -> int:
-        """How long the next one may take, where that is foretold: as long as usual, or as foretold where one has taken so
-        long."""
+        """How long the next one may take: as long as usual, or what is foretold of it, where one has taken as long."""
         return max(self._usual_ns, min(foretold_ns, self._longest_ns))
 
     @property

@@ -25,8 +25,8 @@ is made of.
     queue   while contended, what the rest of the slice has room for, and Q beyond; Q alone where a latency allocation
             could end the slice at any time
     early   once the holder has foretold its drain, the next is granted for that time: it wakes by itself, ahead of it
-            by what it usually takes to launch (at most 200 µs); until the drain the device is charged to the holder. Not
-            after one whose drains end, as a rule, over L later than foretold
+            by what it usually takes to launch (at most 200 µs); until the drain the device is charged to the holder.
+            Not after one whose drains end, as a rule, over L later than foretold
     drain   waited for: Q, and the most of late (an excess fades by an eighth) or what is foretold of it, up to the
             longest that ended (at most 1 s), and 100 ms. Nothing ended for one that was not waited for to its end
     limit   TAT = max(TAT, grant) + gpu/limit, counted in GPU time; c competes while TAT − now ≤ 50 ms

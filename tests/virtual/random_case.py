@@ -15,8 +15,8 @@ SPLITS = {2: ((50, 50), (70, 30), (90, 10)), 3: ((50, 30, 20), (60, 30, 10)), 4:
 MEMORY_MIB = 600
 """A context of 256 MiB, which the cap does not have to hold until the driver was looked at, and some buffers."""
 SUBMISSIONS = 50
-"""So many of the longest have room in what is measured, where its usual length is less: nothing can interrupt one, so that
-parts hold only over several."""
+"""So many of the longest have room in what is measured, where its usual length is less: nothing can interrupt one, so
+that parts hold only over several."""
 
 
 def random_case(number: int) -> Case:

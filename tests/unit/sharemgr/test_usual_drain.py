@@ -1,5 +1,5 @@
-"""How long a drain is waited for, as long as its client's drains usually take, and a grace; and whether what a client foretells
-is believed."""
+"""How long a drain is waited for, as long as its client's drains usually take, and a grace; and whether what a client
+foretells is believed."""
 
 import pytest
 
@@ -31,8 +31,8 @@ class Turns:
             pass
 
     def given_up_after_ns(self, drain_ns: int, foretold_ns: int = 0) -> int:
-        """a, called back, drains for so long, and says how long (0: it does not): after what time it is waited for no more;
-        0: to its end."""
+        """a, called back, drains for so long, and says how long (0: it does not): after what time it is waited for no
+        more; 0: to its end."""
         began_ns, given_up_ns = self.now_ns, 0
         self.granted_early = bool(foretold_ns and self.foretell(began_ns + foretold_ns))
         while (due_ns := self.arbiter.deadline_ns()) is not None and due_ns < began_ns + drain_ns:
