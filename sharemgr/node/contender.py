@@ -56,7 +56,6 @@ class Contender(Standing):
         "asking_clients",
         "asks",
         "before",
-        "before_unused_ns",
         "charged_ns",
         "clients",
         "drained_ns",
@@ -98,7 +97,6 @@ class Contender(Standing):
         self.charged_ns = 0  # held time that it was charged for since the grant
         self.handed_over = False  # before that grant the device was another's, …
         self.before: Contender | None = None  # … which had not drained yet
-        self.before_unused_ns = 0  # of what that one was charged for, how much it did not say it used
         self.held_from_ns = 0  # what was held before is in the window already
         self.revoked_ns = 0
         self.lease_end_ns = 0

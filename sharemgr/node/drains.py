@@ -6,11 +6,10 @@ from sharemgr.node.policy import Settings
 class Drains:
     """Times in ns. A drain is from when the device was called back until all that was queued is done."""
 
-    __slots__ = ("_believed_ns", "_late_ns", "_longest_ns", "_most_ns", "_usual_ns")
+    __slots__ = ("_late_ns", "_longest_ns", "_settings", "_usual_ns")
 
     def __init__(self, settings: Settings) -> None:
-        self._most_ns = settings.drain_most_ns
-        self._believed_ns = settings.slice_ns
+        self._settings = settings
         self._usual_ns = 0  # the most of late: an excess fades by an eighth a drain
         self._longest_ns = 0  # that came to an end
         self._late_ns = 0  # how much later than foretold they end, as a rule
@@ -18,10 +17,11 @@ class Drains:
     def learn(self, drain_ns: int, late_ns: int) -> None:
         """Takes in a drain that has come to its end, so much later than foretold; not above 0 where it was not late, or
         not foretold."""
-        drain_ns = min(drain_ns, self._most_ns)
+        drain_ns = min(drain_ns, self._settings.drain_most_ns)
         self._usual_ns = max(drain_ns, self._usual_ns - (self._usual_ns >> 3))
         self._longest_ns = max(drain_ns, self._longest_ns)
-        self._late_ns += (max(0, min(late_ns, 4 * self._believed_ns)) - self._late_ns) >> 3
+        # One that was very late, a process that was stopped say, is to be forgotten some twenty drains later.
+        self._late_ns += (max(0, min(late_ns, self._settings.slice_ns)) - self._late_ns) >> 3
 
     def give_up(self) -> None:
         """One was not waited for to its end: none is taken for long from now on until it has come to its end."""
@@ -33,5 +33,5 @@ class Drains:
 
     @property
     def are_foretold(self) -> bool:
-        """Whether they end, as a rule, when that is foretold, or less than a slice later."""
-        return self._late_ns <= self._believed_ns
+        """Whether they end, as a rule, when that is foretold, or little later."""
+        return self._late_ns <= self._settings.queue_cap_ns

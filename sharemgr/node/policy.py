@@ -20,13 +20,13 @@ is made of.
             its client thinks, for at most A(c), the device waits for it
     charge  v += held/r, where held time runs from the grant to the drain, thinking that was waited for included.
             At the drain it is put right: min(H, held − gpu) was nobody's where another had the device before, and what
-            was used before that other one had drained goes from its v to this one's; of what both say they used, half
+            was used before that other one had drained goes from its v to this one's
     H       what the device takes to change hands: the middle of what its allocations say, at most L/10
     queue   while contended, what the rest of the slice has room for, and Q beyond; Q alone where a latency allocation
             could end the slice at any time
     early   once the holder has foretold its drain, the next is granted for that time: it wakes by itself, ahead of it
             by what it usually takes to launch (at most 200 µs); until the drain the device is charged to the holder.
-            Not after one whose drains end, as a rule, over L later than foretold
+            Not after one whose drains end, as a rule, over Q later than foretold: the two would run side by side
     drain   waited for: Q, and the most of late (an excess fades by an eighth) or what is foretold of it, up to the
             longest that ended (at most 1 s), and 100 ms. Nothing ended for one that was not waited for to its end
     limit   TAT = max(TAT, grant) + gpu/limit, counted in GPU time; c competes while TAT − now ≤ 50 ms

@@ -292,7 +292,6 @@ class Slices:
         contender.granted_ns = begin_ns
         contender.gpu_ns = contender.charged_ns = 0
         contender.before = self._ending
-        contender.before_unused_ns = 0
         contender.tat_ns = max(contender.tat_ns, begin_ns)
         contender.grants += 1
         contender.open(self._next_number(), self._now_ns)
@@ -320,10 +319,9 @@ class Slices:
 
     def _end(self) -> None:
         """The one that was about to drain has drained, or took too long: the device is the occupant's."""
-        ending, self._ending = self._ending, None
+        self._ending = None
         occupant = self._occupant
-        if occupant is not None and ending is not None:
-            occupant.before_unused_ns = max(0, ending.charged_ns - ending.gpu_ns)
+        if occupant is not None:
             # What it says it used is held against the time that it had: since the other one's work ended, which is
             # somewhat before that one says so. What it held is counted from now on: what was foretold may be a lie.
             occupant.granted_ns = min(self._now_ns, max(occupant.granted_ns, self._foreseen_end_ns))
@@ -340,8 +338,6 @@ class Slices:
         if used_ns <= 0:
             competition.charge(contender, -self.hand_overs.unused_ns(contender))
         elif before is not None and before.active:
-            # A device that goes to and fro between contexts lets both of them take its time for theirs: half of it was.
-            used_ns -= max(0, used_ns - contender.before_unused_ns) >> 1
             competition.charge(contender, used_ns)
             competition.charge(before, -used_ns)
 

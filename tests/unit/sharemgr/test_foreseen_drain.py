@@ -156,23 +156,3 @@ def test_the_next_ones_gpu_time_counts_from_the_foreseen_end_however_late_that_i
     arbiter.release("b", 1, 2, 5 * MS, False, 11 * MS)
     assert arbiter.account("b", 11 * MS).gpu_ns == 5 * MS
     assert arbiter.account("b", 11 * MS).held_ns == 5 * MS - late_ns
-
-
-@pytest.mark.parametrize(
-    ("a_used_ns", "lag_ns"),
-    [
-        pytest.param(6 * MS, 9_500 * US, id="its work was over as foretold, and that was seen late"),
-        pytest.param(
-            26 * MS, -500 * US, id="the device went to and fro, so that each takes all of the time for its own"
-        ),
-        pytest.param(16 * MS, 4_500 * US, id="half of it"),
-    ],
-)
-def test_of_the_time_for_which_one_was_late_each_is_charged_what_it_used(a_used_ns: int, lag_ns: int) -> None:
-    """b began as a had foretold it, and says that it used the device from then on."""
-    arbiter = draining()
-    arbiter.draining("a", 1, 1, 6 * MS, 5 * MS)
-    arbiter.release("a", 1, 1, a_used_ns, True, 26 * MS)
-    arbiter.release("b", 1, 2, 25 * MS, True, 31 * MS)
-    assert arbiter.account("a", 31 * MS).lag_ns == lag_ns
-    assert arbiter.account("b", 31 * MS).lag_ns == -lag_ns
