@@ -76,6 +76,7 @@ class Contender(Standing):
         "phase",
         "revoked_ns",
         "timer_ns",
+        "unheard_ns",
         "wait_from_ns",
         "wanting_clients",
         "window",
@@ -94,6 +95,7 @@ class Contender(Standing):
         self.number = 0  # of the last grant
         self.granted_ns = 0
         self.gpu_ns = 0  # reported since the grant
+        self.unheard_ns = 0  # how much may have been used before, of which nothing was reported: a drain was given up
         self.charged_ns = 0  # held time that it was charged for since the grant
         self.handed_over = False  # before that grant the device was another's, …
         self.before: Contender | None = None  # … which had not drained yet
@@ -177,10 +179,14 @@ class Contender(Standing):
         return at_ns
 
     def report(self, client: Client, gpu_ns: int, now_ns: int) -> None:
-        """Takes in the GPU time that a client says it used; together they never used more than the grant lasted."""
-        gpu_ns = min(gpu_ns, now_ns - self.granted_ns - self.gpu_ns)
+        """Takes in the GPU time that a client says it used; together they never used more than the grant lasted, and what
+        of the one before it may have run after that."""
+        granted_gpu_ns = max(0, min(gpu_ns, now_ns - self.granted_ns - self.gpu_ns))
+        unheard_ns = max(0, min(gpu_ns - granted_gpu_ns, self.unheard_ns))
+        gpu_ns = granted_gpu_ns + unheard_ns
         if gpu_ns > 0:
-            self.gpu_ns += gpu_ns
+            self.gpu_ns += granted_gpu_ns
+            self.unheard_ns -= unheard_ns
             self.charge_limit(gpu_ns)
             self.window.add_gpu(client.reported_ns, now_ns, gpu_ns)
         client.reported_ns = now_ns

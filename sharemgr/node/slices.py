@@ -289,6 +289,8 @@ class Slices:
             self.field.begin_turn(contender, begin_ns)
         contender.window.add_wait(self._now_ns, begin_ns - contender.wait_from_ns)
         contender.wait_from_ns = -1
+        given_up = any(client.given_up for client in contender.clients.values())
+        contender.unheard_ns = begin_ns - contender.granted_ns - contender.gpu_ns if given_up else 0
         contender.granted_ns = begin_ns
         contender.gpu_ns = contender.charged_ns = 0
         contender.before = self._ending
