@@ -179,8 +179,8 @@ class Contender(Standing):
         return at_ns
 
     def report(self, client: Client, gpu_ns: int, now_ns: int) -> None:
-        """Takes in the GPU time that a client says it used; together they never used more than the grant lasted, and what
-        of the one before it may have run after that."""
+        """Takes in the GPU time that a client says it used; together they never used more than the grant lasted, and
+        what may have run on after the one before it."""
         granted_gpu_ns = max(0, min(gpu_ns, now_ns - self.granted_ns - self.gpu_ns))
         unheard_ns = max(0, min(gpu_ns - granted_gpu_ns, self.unheard_ns))
         gpu_ns = granted_gpu_ns + unheard_ns

@@ -26,7 +26,7 @@ is made of.
             could end the slice at any time
     early   once the holder has foretold its drain, the next is granted for that time: it wakes by itself, ahead of it
             by what it usually takes to launch (at most 200 µs); until the drain the device is charged to the holder.
-            Not after one whose drains end, as a rule, over Q later than foretold: the two would run side by side
+            Not after one whose drains end, as a rule, over 2 ms later than foretold: the two would run side by side
     drain   waited for: Q, and the most of late (an excess fades by an eighth) or what is foretold of it, up to the
             longest that ended (at most 1 s), and 100 ms. Nothing ended for one that was not waited for to its end
     limit   TAT = max(TAT, grant) + gpu/limit, counted in GPU time; c competes while TAT − now ≤ 50 ms

@@ -29,6 +29,7 @@ class SimulatedClient:
 
     number: int = 0  # that its gate shows; 0: closed
     owes: int = 0  # the first number that it has not released
+    given_up: int = 0  # that number, if it takes part again without having drained
     waits: bool = False
     seen: bool = False
 
@@ -80,6 +81,7 @@ class ArbiterMachine(RuleBasedStateMachine):
                             client.number = number
                             # What it still owed of a drain that was given up is forgiven.
                             client.owes = number if anew else client.owes or number
+                            client.given_up = 0
                             client.waits = False
                 case Contend(name, _, contended):
                     assert self.holder == name
@@ -238,10 +240,16 @@ class ArbiterMachine(RuleBasedStateMachine):
             name, client_id, client = found
             if client.owes <= number <= max(self.numbers, default=0) and client.owes:
                 return
-            before = self.arbiter.account(name, self.now_ns)
-            assert self.arbiter.release(name, client_id, number, gpu_ns, True, self.now_ns) == []
-            assert self.arbiter.usage(name, client_id, number, gpu_ns, self.now_ns) == []
-            assert self.arbiter.account(name, self.now_ns) == before
+            if number and number == client.given_up:
+                return
+            self.say_stale(name, client_id, number, gpu_ns)
+
+    def say_stale(self, name: str, client_id: int, number: int, gpu_ns: int = MS) -> None:
+        """Nothing comes of it."""
+        before = self.arbiter.account(name, self.now_ns)
+        assert self.arbiter.release(name, client_id, number, gpu_ns, True, self.now_ns) == []
+        assert self.arbiter.usage(name, client_id, number, gpu_ns, self.now_ns) == []
+        assert self.arbiter.account(name, self.now_ns) == before
 
     @rule(data=st.data(), gpu_ns=st.integers(0, 200 * MS))
     def report_usage(self, data: st.DataObject, gpu_ns: int) -> None:
@@ -251,6 +259,24 @@ class ArbiterMachine(RuleBasedStateMachine):
             self.report(self.allocations[name], gpu_ns)
             number = client.number or client.owes
             assert self.arbiter.usage(name, client_id, number, gpu_ns, self.now_ns) == []
+
+    @rule(data=st.data(), follows=st.booleans(), gpu_ns=st.integers(0, 200 * MS))
+    def drain_late(self, data: st.DataObject, follows: bool, gpu_ns: int) -> None:
+        """One that takes part again has drained after all: what it says of its GPU time is heard once, and grants
+        nothing."""
+        late = [found for found in self.known_clients() if found[2].given_up and not found[2].owes]
+        if not late:
+            return
+        name, client_id, client = data.draw(st.sampled_from(late))
+        number, client.given_up = client.given_up, 0
+        client.waits = client.waits or follows
+        before = self.arbiter.account(name, self.now_ns)
+        self.report(self.allocations[name], gpu_ns)
+        assert self.arbiter.release(name, client_id, number, gpu_ns, follows, self.now_ns) == []
+        after = self.arbiter.account(name, self.now_ns)
+        assert before.gpu_ns <= after.gpu_ns <= before.gpu_ns + gpu_ns
+        assert (after.grants, after.lag_ns) == (before.grants, before.lag_ns)
+        self.say_stale(name, client_id, number)
 
     @precondition(lambda self: self.draining())
     @rule(data=st.data(), delay_ns=st.integers(-MS, 20 * MS), late_ns=DELAYS_NS)
@@ -304,12 +330,15 @@ class ArbiterMachine(RuleBasedStateMachine):
             if client.owes and not client.number
         ]
 
-    def draw_client(self, data: st.DataObject) -> tuple[str, int, SimulatedClient] | None:
-        known = [
+    def known_clients(self) -> list[tuple[str, int, SimulatedClient]]:
+        return [
             (name, client_id, client)
             for name, allocation in self.allocations.items()
             for client_id, client in allocation.clients.items()
         ]
+
+    def draw_client(self, data: st.DataObject) -> tuple[str, int, SimulatedClient] | None:
+        known = self.known_clients()
         return data.draw(st.sampled_from(known)) if known else None
 
     # What always holds.
@@ -337,7 +366,7 @@ class ArbiterMachine(RuleBasedStateMachine):
             if opened and waits and account.state is State.WAITING:
                 # Its drain was given up, and a launch that waits brought it back.
                 for client in allocation.clients.values():
-                    client.owes = 0
+                    client.owes, client.given_up = 0, client.owes
             elif opened:
                 assert account.state in (State.HOLDING, State.DRAINING)
             else:

@@ -10,6 +10,7 @@ from paces import PACES
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from edgeshare.errors import InvalidRequest
+from edgeshare.units import NS_PER_MS
 
 KINDS = (
     *("launch", "graph", "capture", "drop_graph", "wait", "wait_stream", "query_stream", "record", "wait_event"),
@@ -25,6 +26,10 @@ KERNELS, STREAMS, OBJECTS, GRAPHS, THREADS = 256, 16, 16, 8, 16
 """How many there may be, as in programs/program.h and client.h."""
 
 SECOND_NS = 1_000_000_000
+
+MEASURED_MS = 2000
+SUBMISSIONS = 30
+"""So many of the longest submissions have room in what is measured."""
 
 
 class Parsed(BaseModel):
@@ -85,6 +90,13 @@ class Program(Parsed):
                     raise ValueError("no kernel has a weight to be drawn by")
         return self
 
+    @property
+    def longest_ns(self) -> int:
+        """What the longest submission takes, which nothing can interrupt: a kernel, or a graph."""
+        steps = [step for thread in self.threads for step in thread.steps]
+        graphs = [step.count * self.kernels[step.amount].duration_ns for step in steps if step.kind == "capture"]
+        return max(graphs + [kernel.duration_ns for kernel in self.kernels])
+
 
 class Client(Parsed):
     """An allocation with one process in it."""
@@ -129,7 +141,7 @@ class Case(Parsed):
     hooked: bool = True
     """Whether there are hook and manager; without, each program has what the driver gives it."""
     settle_ms: Annotated[int, Field(ge=0, le=60_000)] = 1000
-    measure_ms: Annotated[int, Field(ge=1, le=600_000)] = 2000
+    measure_ms: Annotated[int, Field(ge=1, le=600_000)] = MEASURED_MS
     step_ms: Annotated[int, Field(ge=1, le=60_000)] = 100
     """The measured time is cut into pieces of this length."""
     intervals: bool = False
@@ -158,6 +170,11 @@ class Case(Parsed):
     def line(self) -> str:
         """This case as one line; ``read_case`` reads it."""
         return self.model_dump_json(exclude_defaults=True)
+
+
+def measured_ms(*programs: Program) -> int:
+    """For how long these have to be measured: parts of what cannot be interrupted hold only over several."""
+    return max(MEASURED_MS, SUBMISSIONS * max(program.longest_ns for program in programs) // NS_PER_MS)
 
 
 def read_case(text: str) -> Case:

@@ -6,7 +6,7 @@ A program is held against the same one bare: what a program cannot use alone nob
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from case import Case
+from case import Case, measured_ms
 from report import DiedError, Report
 
 from edgeshare.units import MIB
@@ -47,7 +47,10 @@ def thinks(case: Case, index: int) -> bool:
 def bare(case: Case, index: int) -> Case:
     """The same program alone, with neither hook nor manager."""
     client = case.clients[index].model_copy(update={"delay_ms": 0})
-    return case.model_copy(update={"clients": (client,), "hooked": False, "faults": (), "lost_wake": 0})
+    # Alone it waits for nobody else's submissions.
+    needed_ms = min(case.measure_ms, measured_ms(client.program))
+    changes = {"hooked": False, "faults": (), "lost_wake": 0, "measure_ms": needed_ms}
+    return case.model_copy(update={"clients": (client,), "settle_ms": min(case.settle_ms, needed_ms // 2), **changes})
 
 
 def flaws(case: Case, run: Callable[[Case], Report], margin: float = 0) -> list[Flaw]:

@@ -2,10 +2,10 @@
 
 from random import Random
 
-from case import Case, Client, Kernel, Program, Step, Thread
+from case import Case, Client, Kernel, Program, Step, Thread, measured_ms
 from paces import PACES
 
-from edgeshare.units import NS_PER_MS, NS_PER_US
+from edgeshare.units import NS_PER_US
 
 MIB = 1 << 20
 
@@ -14,9 +14,6 @@ THINKS_US = (50, 300, 2000, 20_000)
 SPLITS = {2: ((50, 50), (70, 30), (90, 10)), 3: ((50, 30, 20), (60, 30, 10)), 4: ((25, 25, 25, 25), (70, 10, 10, 10))}
 MEMORY_MIB = 600
 """A context of 256 MiB, which the cap does not have to hold until the driver was looked at, and some buffers."""
-SUBMISSIONS = 50
-"""So many of the longest have room in what is measured, where its usual length is less: nothing can interrupt one, so
-that parts hold only over several."""
 
 
 def random_case(number: int) -> Case:
@@ -35,21 +32,13 @@ def random_case(number: int) -> Case:
         pace=pick.choice(tuple(PACES)),
         scheduling=pick.choice(("fifo", "timeslice")),
     )
-    needed_ms = SUBMISSIONS * max(_longest_ns(client.program) for client in clients) // NS_PER_MS
-    longer = {"settle_ms": max(case.settle_ms, needed_ms // 2), "measure_ms": max(case.measure_ms, needed_ms)}
-    return case.model_copy(update=longer)
+    needed_ms = measured_ms(*(client.program for client in clients))
+    return case.model_copy(update={"settle_ms": needed_ms // 2, "measure_ms": needed_ms})
 
 
 def overlapping_case(number: int) -> Case:
     """The same on a device whose engines overlap."""
     return random_case(number).model_copy(update={"overlap": True})
-
-
-def _longest_ns(program: Program) -> int:
-    """What the longest submission takes: a kernel, or a graph."""
-    steps = [step for thread in program.threads for step in thread.steps]
-    graphs = [step.count * program.kernels[step.amount].duration_ns for step in steps if step.kind == "capture"]
-    return max(graphs + [kernel.duration_ns for kernel in program.kernels])
 
 
 def _program(pick: Random, alone: bool) -> Program:
