@@ -93,9 +93,13 @@ class Program(Parsed):
     @property
     def longest_ns(self) -> int:
         """What the longest submission takes, which nothing can interrupt: a kernel, or a graph."""
-        steps = [step for thread in self.threads for step in thread.steps]
-        graphs = [step.count * self.kernels[step.amount].duration_ns for step in steps if step.kind == "capture"]
-        return max(graphs + [kernel.duration_ns for kernel in self.kernels])
+        longest_ns = max(kernel.duration_ns for kernel in self.kernels)
+        captures = [step for thread in self.threads for step in thread.steps if step.kind == "capture"]
+        graphs_ns = [
+            step.count * (longest_ns if step.amount == ANY else self.kernels[step.amount].duration_ns)
+            for step in captures
+        ]
+        return max(longest_ns, *graphs_ns)
 
 
 class Client(Parsed):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import step_programs
-from case import Case, Client, read_case
+from case import ANY, Case, Client, Kernel, Program, Step, Thread, measured_ms, read_case
 from contacts import ANSWERED, HARMLESS, check_contacts, imports
 from report import DiedError
 from shrink import shrink
@@ -44,6 +44,13 @@ def test_what_is_no_case_is_one_line(line: str, told: str) -> None:
 
 def test_a_line_reads_as_the_case_that_wrote_it() -> None:
     assert read_case(CASE.line()) == CASE
+
+
+@pytest.mark.parametrize(("kernel", "ms"), [(0, 2000), (1, 12_000), (ANY, 12_000)])
+def test_a_program_is_measured_over_thirty_of_its_longest_submissions(kernel: int, ms: int) -> None:
+    thread = Thread(steps=(Step(kind="capture", count=20, amount=kernel), Step(kind="graph")))
+    kernels = (Kernel(duration_ns=100_000), Kernel(duration_ns=20_000_000))
+    assert measured_ms(Program(kernels=kernels, threads=(thread,))) == ms
 
 
 def test_the_command_says_what_is_wrong_in_one_line() -> None:
