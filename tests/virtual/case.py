@@ -99,7 +99,7 @@ class Program(Parsed):
             step.count * (longest_ns if step.amount == ANY else self.kernels[step.amount].duration_ns)
             for step in captures
         ]
-        return max(longest_ns, *graphs_ns)
+        return max([longest_ns, *graphs_ns])
 
 
 class Client(Parsed):

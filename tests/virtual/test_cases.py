@@ -53,6 +53,10 @@ def test_a_program_is_measured_over_thirty_of_its_longest_submissions(kernel: in
     assert measured_ms(Program(kernels=kernels, threads=(thread,))) == ms
 
 
+def test_a_program_of_kernels_alone_is_measured_for_two_seconds() -> None:
+    assert measured_ms(CASE.clients[0].program) == 2000
+
+
 def test_the_command_says_what_is_wrong_in_one_line() -> None:
     done = subprocess.run(
         [sys.executable, EXPLORE, "--replay", '{"clients": []}'], capture_output=True, text=True, check=False
