@@ -24,6 +24,7 @@ struct view {
     uint64_t runs;    /* runs on the GPU */
     uint64_t starts;  /* may begin */
     uint64_t next_ns; /* when one of the three changes by itself while the context has the GPU and nothing begins */
+    bool host;        /* a host function runs: of its end nothing can be said */
 };
 
 struct room {
@@ -83,6 +84,8 @@ static void look_at_begun(const struct simgpu_gpu *gpu, uint32_t index, struct v
             end_ns = gpu->time_ns + order->due_ns - context->ran_ns;
         } else if (context->state == SIMGPU_CONTEXT_LIVE && load_u64(&context->host_done) > number) {
             end_ns = context->host_done_ns;
+        } else {
+            view->host = true;
         }
         if (end_ns <= gpu->time_ns)
             view->ended = least(view->ended, number);
@@ -118,7 +121,7 @@ static void look_at_waiting(const struct simgpu_gpu *gpu, uint32_t index, struct
 }
 
 static struct view look(const struct simgpu_gpu *gpu, uint32_t index) {
-    struct view view = {NEVER, NEVER, NEVER, NEVER};
+    struct view view = {NEVER, NEVER, NEVER, NEVER, false};
     struct room room = {.blocks = (uint64_t)gpu->model.multiprocessors * ENGINE_BLOCKS};
     look_at_begun(gpu, index, &view, &room);
     /* What a dead process has queued does not begin. */
@@ -292,14 +295,15 @@ void overlap_advance(struct simgpu_gpu *gpu, struct simgpu_process *processes, u
 
 /* ---- when something will be done ---- */
 
-/* Time that must pass until an entry is done, by what it is behind in its own stream; `host`: a host function is, too. */
-static uint64_t chain_ns(const struct simgpu_gpu *gpu, uint32_t index, uint64_t number, bool *host) {
+/* Time that must pass until an entry is done, by what it is behind in its own stream; `begun`: the first of these has. */
+static uint64_t chain_ns(const struct simgpu_gpu *gpu, uint32_t index, uint64_t number, bool *begun) {
     uint64_t sum_ns = 0;
+    *begun = false;
     while (!is_done(gpu, index, number)) {
         const struct simgpu_order *order = order_of(gpu, index, number);
         const struct simgpu_entry *entry = entry_of(gpu, index, number);
         uint32_t back = order->behind ? order->behind : order->waits;
-        *host |= entry->kind == SIMGPU_HOST;
+        *begun = order->state != SIMGPU_WAITS;
         if (order->state == SIMGPU_WAITS)
             sum_ns += entry->duration_ns;
         else if (takes_gpu(entry))
@@ -326,20 +330,27 @@ static uint64_t others_ns(const struct simgpu_gpu *gpu, uint32_t scheduling, uin
     return scheduling == SIMGPU_TIMESLICE ? least(most_ns, turn_ns) : most_ns;
 }
 
-uint64_t overlap_earliest_end_ns(const struct simgpu_gpu *gpu, uint32_t scheduling, uint32_t index, uint64_t entry) {
-    bool host = false;
-    uint64_t from_ns = gpu->time_ns < gpu->switched_ns ? gpu->switched_ns : gpu->time_ns;
-    uint64_t chain = chain_ns(gpu, index, entry, &host);
-    if (is_done(gpu, index, entry))
+/* From then on what has not begun may. */
+static uint64_t may_begin_ns(const struct simgpu_gpu *gpu, const struct view *view) {
+    if (view->ended != NEVER || view->starts != NEVER)
         return gpu->time_ns;
+    return view->next_ns == NEVER ? gpu->time_ns + POLL_NS : view->next_ns;
+}
+
+uint64_t overlap_earliest_end_ns(const struct simgpu_gpu *gpu, uint32_t scheduling, uint32_t index, uint64_t entry) {
+    uint64_t from_ns = gpu->time_ns < gpu->switched_ns ? gpu->switched_ns : gpu->time_ns;
+    struct view view = look(gpu, index);
+    bool begun;
+    /* Who waits for one that is done waits for all before it. */
+    if (is_done(gpu, index, entry))
+        entry = gpu->contexts[index].completed;
+    uint64_t chain = chain_ns(gpu, index, entry, &begun);
     if (gpu->running >= 0 && gpu->running != (int32_t)index)
         from_ns += others_ns(gpu, scheduling, from_ns);
+    if (!begun && may_begin_ns(gpu, &view) > from_ns)
+        from_ns = may_begin_ns(gpu, &view);
     uint64_t end_ns = from_ns + chain;
-    if (end_ns <= gpu->time_ns) {
-        /* It waits for other streams: until something changes. */
-        struct view view = look(gpu, index);
-        bool soon = view.ended != NEVER || view.starts != NEVER || view.next_ns == NEVER;
-        end_ns = soon ? gpu->time_ns + POLL_NS : view.next_ns;
-    }
-    return host ? least(end_ns, gpu->time_ns + ENGINE_HOST_POLL_NS) : end_ns;
+    if (end_ns <= gpu->time_ns)
+        end_ns = gpu->time_ns + POLL_NS;
+    return view.host ? least(end_ns, gpu->time_ns + ENGINE_HOST_POLL_NS) : end_ns;
 }

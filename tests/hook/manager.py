@@ -138,7 +138,10 @@ class ScriptedManager:
     def grant_until(self, reached: Callable[[], bool], contended: bool = True) -> int:
         """Grants until so much is reached, and again where the client gave the slice back before: a busy machine may
         keep it from launching for longer than it may think. Returns the last grant's number."""
-        number = self.grant(contended=contended)
+        return self.keep_until(self.grant(contended=contended), reached, contended)
+
+    def keep_until(self, number: int, reached: Callable[[], bool], contended: bool = True) -> int:
+        """The same of one that has this grant."""
         while not reached():
             if self.released(number):
                 number = self.grant(contended=contended)

@@ -98,14 +98,18 @@ class Client:
         return not self.says_within(0)
 
     def says_within(self, seconds: float) -> bool:
-        """Whether there is an answer within that time. For what must not happen only."""
+        """Whether there is an answer within that time."""
         return b"\n" in self._unread or bool(self._selector.select(seconds))
 
-    def stops(self) -> None:
-        """Waits until it has stopped itself."""
-        pid, status = os.waitpid(self.process.pid, os.WUNTRACED)
-        assert pid == self.process.pid
-        assert os.WIFSTOPPED(status)
+    def answers(self) -> bool:
+        """Whether it has answered, or does before long."""
+        return self.says_within(0.01)
+
+    def stopped(self) -> bool:
+        """Whether it has stopped itself since it was last asked for."""
+        pid, status = os.waitpid(self.process.pid, os.WUNTRACED | os.WNOHANG)
+        assert pid == 0 or os.WIFSTOPPED(status)
+        return pid != 0
 
     def threads(self) -> int:
         """How many threads it has."""
@@ -184,7 +188,7 @@ class Stage:
         manager.hears(wire.Request)
         assert client.idle()
         assert self.executed() == []
-        manager.grant()
+        manager.grant_until(client.answers)
         assert client.answer() == [SUCCESS]
         assert client.do("sync") == SUCCESS
 

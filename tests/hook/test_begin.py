@@ -16,7 +16,8 @@ def test_launches_wait_until_the_device_is_free(stage: Stage, manager: ScriptedM
     client.tell("threads 3 500 20")
     manager.hears(wire.Request)
     free_at_ns = time.monotonic_ns() + SOON_NS
-    manager.grant(free_at_ns=free_at_ns)
+    number = manager.grant(free_at_ns=free_at_ns)
+    manager.keep_until(number, client.answers)
     client.answer()
     client.do("sync")
     begins = [executed.begin_ns for executed in stage.executed()]
@@ -29,11 +30,12 @@ def test_one_that_was_told_another_time_begins_then(stage: Stage, manager: Scrip
     client = stage.client().ready().start()
     client.tell("launch 500 20")
     manager.hears(wire.Request)
-    manager.grant(free_at_ns=time.monotonic_ns() + LATE_NS)
+    number = manager.grant(free_at_ns=time.monotonic_ns() + LATE_NS)
     assert not client.says_within(0.02)
     assert not stage.executed()
     began_ns = time.monotonic_ns()
     manager.begin(free_at_ns=0)
+    manager.keep_until(number, client.answers)
     client.answer()
     client.do("sync")
     assert len(stage.executed()) == 20
@@ -50,7 +52,7 @@ def test_one_that_is_called_back_before_it_began_releases_at_once(stage: Stage, 
     assert release.follows
     assert release.gpu_ns == 0
     assert not stage.executed()
-    manager.grant()
+    manager.grant_until(client.answers)
     client.answer()
     client.do("sync")
     assert len(stage.executed()) == 20
@@ -74,7 +76,7 @@ def test_a_release_that_nobody_waits_for_is_left_where_the_manager_looks(
     stage: Stage, manager: ScriptedManager
 ) -> None:
     client = stage.client().ready().start()
-    client.tell("launch 500 2000")
+    client.tell("launch 500 0")
     manager.hears(wire.Request)
     left = 0
     for count in range(1, 21):
@@ -91,7 +93,7 @@ def test_a_release_that_nobody_waits_for_is_left_where_the_manager_looks(
 
 def test_a_release_is_sent_where_the_look_is_over(stage: Stage, manager: ScriptedManager) -> None:
     client = stage.client().ready().start()
-    client.tell("launch 500 2000")
+    client.tell("launch 500 0")
     manager.hears(wire.Request)
     number = manager.grant_until(lambda: len(stage.executed()) >= 8)
     manager.promise(looks_at_ns=time.monotonic_ns())

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from manager import MIB, WELCOME, ScriptedManager
+from manager import MIB, PATIENCE_S, WELCOME, ScriptedManager
 from programs import OUT_OF_MEMORY, SUCCESS, Stage
 
 from cuda_hook import wire
@@ -31,9 +31,9 @@ def test_without_an_allocation_the_hook_stays_out_of_the_way(stage: Stage) -> No
 
 def test_with_an_open_policy_launches_pass_after_the_grace_time(stage: Stage) -> None:
     folder(stage, OPEN)
-    client = stage.client().ready().start()
+    client = stage.client().ready()
     before = time.monotonic()
-    assert client.do("launch 100 1000") == SUCCESS
+    assert client.start().do("launch 100 1000") == SUCCESS
     assert time.monotonic() - before >= 0.2
     assert client.do("sync") == SUCCESS
     assert len(stage.executed()) == 1000
@@ -59,7 +59,7 @@ def test_a_client_that_ran_unshared_joins_a_manager_that_comes(stage: Stage) -> 
     client = stage.client().ready().start()
     assert client.do("loop 1000 100") == SUCCESS
     with ScriptedManager(stage.directory, config=OPEN) as manager:
-        client.tell("loop 1000 100000")
+        client.tell("loop 1000 0")
         manager.hears(wire.Request)
         executed = len(stage.executed())
         assert client.idle()
@@ -74,35 +74,36 @@ def test_a_manager_that_dies_in_a_slice_stops_launches_for_the_grace_time(conten
     welcome = replace(WELCOME, grace_ms=1000)
     manager = ScriptedManager(stage.directory, welcome)
     client = stage.client().ready().start()
-    client.tell("launch 1000 2000")
+    client.tell("launch 1000 0")
     manager.hears(wire.Request)
     manager.grant_until(lambda: len(stage.executed()) >= 20, contended)
+    before = len(stage.executed())
     manager.die()
-    died = time.monotonic()
-    assert client.answer() == [SUCCESS]
-    assert client.do("sync") == SUCCESS
-    intervals = stage.executed()
-    assert len(intervals) == 2000
-    pauses_ns = [after.begin_ns - before.end_ns for before, after in pairwise(intervals)]
-    assert max(pauses_ns) > 500_000_000
-    assert time.monotonic() - died > 1.0
+
+    def longest_pause_ns() -> int:
+        intervals = stage.executed()[before - 1 :]
+        return max((after.begin_ns - before.end_ns for before, after in pairwise(intervals)), default=0)
+
+    deadline_s = time.monotonic() + PATIENCE_S
+    while longest_pause_ns() < 500_000_000:
+        assert time.monotonic() < deadline_s, "launches do not stop, or do not go on"
+    client.tell("sync")
+    assert [client.answer(), client.answer()] == [[SUCCESS], [SUCCESS]]
     assert client.end() == (0, "")
 
 
 def test_a_successor_within_the_grace_time_takes_the_client_over(stage: Stage) -> None:
     manager = ScriptedManager(stage.directory)
     client = stage.client().ready().start()
-    client.tell("launch 1000 500")
+    client.tell("launch 1000 0")
     manager.hears(wire.Request)
     manager.grant_until(lambda: len(stage.executed()) >= 20)
     manager.die()
     with ScriptedManager(stage.directory, replace(WELCOME, epoch=2)) as successor:
         successor.hears(wire.Request)
         assert client.idle()
-        # Also where it is late, and gives its slice back meanwhile.
-        successor.serve(contended=True)
-        successor.grant()
-        assert client.answer() == [SUCCESS]
+        executed = len(stage.executed())
+        successor.grant_until(lambda: len(stage.executed()) >= executed + 20)
 
 
 def test_a_discarded_page_makes_the_client_join_anew(stage: Stage, manager: ScriptedManager) -> None:
@@ -172,7 +173,9 @@ def test_a_fork_does_not_disturb_the_slice(stage: Stage, manager: ScriptedManage
     child = [client.answer() for _ in range(2)]
     assert all(result != [SUCCESS] for result in child)
     assert client.answer() == [SUCCESS]
-    assert client.do("launch 1000") == SUCCESS
+    client.tell("launch 1000")
+    number = manager.keep_until(number, client.answers, contended=False)
+    assert client.answer() == [SUCCESS]
     manager.revoke()
     manager.hears_release(number)
     assert len(manager.connections) == 1

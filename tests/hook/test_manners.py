@@ -3,6 +3,7 @@
 import fcntl
 import os
 import platform
+import select
 import shutil
 import subprocess
 from dataclasses import replace
@@ -94,6 +95,10 @@ class Running:
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == line + "\n"
 
+    def speaks(self) -> bool:
+        """Whether it has said something, or does before long."""
+        return bool(select.select([self.process.stdout], [], [], 0.01)[0])
+
     def go_on(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write("\n")
@@ -110,7 +115,7 @@ def test_what_a_thread_left_behind_is_waited_for_and_given_back(
 ) -> None:
     with Running(manners, "left_batch", environment=stage.environment()) as running:
         manager.hears(wire.Request)
-        number = manager.grant(contended=contended)
+        number = manager.grant_until(running.speaks, contended)
         running.says("waiting")
         manager.revoke()
         manager.hears_release(number)
@@ -125,7 +130,7 @@ def test_a_thread_that_ended_within_the_driver_keeps_no_slice(
 ) -> None:
     with Running(manners, "cancelled_in_driver", environment=stage.environment()) as running:
         manager.hears(wire.Request)
-        number = manager.grant(contended=False)
+        number = manager.grant_until(running.speaks, contended=False)
         running.says("waiting")
         manager.revoke()
         manager.hears_release(number)
@@ -164,7 +169,7 @@ def test_libraries_that_are_closed_are_not_missed(
     environment = stage.environment() if preloaded else stage.environment(LD_PRELOAD="")
     with Running(closer, *([] if preloaded else [str(HOOK)]), environment=environment) as running:
         manager.hears(wire.Request)
-        number = manager.grant(contended=False)
+        number = manager.grant_until(running.speaks, contended=False)
         running.says("waiting")
         manager.revoke()
         manager.hears_release(number)

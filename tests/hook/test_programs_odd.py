@@ -41,7 +41,7 @@ THINGS = [
 ]
 LAUNCH_NOTHING = {"queries", "wrong_arguments"}
 
-SCRIPT = 'for thing in "$@"; do echo "thing $thing"; SIMGPU_TAG=$thing timeout 15 "$0" "$thing"; echo "status $?"; done'
+SCRIPT = 'for thing in "$@"; do echo "thing $thing"; SIMGPU_TAG=$thing timeout 60 "$0" "$thing"; echo "status $?"; done'
 """One shell runs them all: an allocation in which programs come and go."""
 
 Answers = dict[str, str]

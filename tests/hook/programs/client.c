@@ -1,6 +1,7 @@
 /* A CUDA program that does what it is told: one command a line on stdin, one answer a line on stdout ("= result …", with
  * the driver's result first). argv[1] says through which door it finds the driver's functions. */
 #include <dlfcn.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -140,9 +141,17 @@ static CUresult launch(unsigned long long us, int stream, const char *how)
     return cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, streams[stream], parameters, NULL);
 }
 
+/* Whether there is more to do after so much of a count; where that is 0, until the next command is there. */
+static int more(unsigned long long done, unsigned long long count)
+{
+    struct pollfd next = {.fd = STDIN_FILENO, .events = POLLIN};
+
+    return count > 0 ? done < count : poll(&next, 1, 0) == 0;
+}
+
 struct job {
-    unsigned long long us;
-    int count, stream;
+    unsigned long long us, count;
+    int stream;
     CUresult result;
 };
 
@@ -151,12 +160,12 @@ static void *work(void *data)
     struct job *job = data;
 
     job->result = cu.cuCtxSetCurrent(context);
-    for (int i = 0; i < job->count && job->result == CUDA_SUCCESS; i++)
+    for (unsigned long long i = 0; more(i, job->count) && job->result == CUDA_SUCCESS; i++)
         job->result = launch(job->us, job->stream, "");
     return NULL;
 }
 
-static CUresult in_threads(int threads, unsigned long long us, int count)
+static CUresult in_threads(int threads, unsigned long long us, unsigned long long count)
 {
     pthread_t ids[64];
     struct job jobs[64];
@@ -181,8 +190,8 @@ static void *allocate_and_free(void *data)
     struct job *job = data;
 
     job->result = cu.cuCtxSetCurrent(context);
-    for (int i = 1; i <= job->count && job->result == CUDA_SUCCESS; i++) {
-        const int which = i % 3;
+    for (unsigned long long i = 1; i <= job->count && job->result == CUDA_SUCCESS; i++) {
+        const int which = (int)(i % 3);
         CUdeviceptr block;
         size_t pitch;
 
@@ -197,7 +206,7 @@ static void *allocate_and_free(void *data)
     return NULL;
 }
 
-static CUresult churn(int threads, unsigned long long bytes, int count)
+static CUresult churn(int threads, unsigned long long bytes, unsigned long long count)
 {
     pthread_t ids[64];
     struct job jobs[64];
@@ -250,7 +259,8 @@ static CUresult in_child(char *commands)
     return (CUresult)status;
 }
 
-/* Does one command; 0 at the end. */
+/* Does one command; 0 at the end. "launch", "paced", "spread", "loop" and "threads" launch so many kernels, or, where 0 is
+ * asked for, kernels until the next command is there. */
 static int run(char *line)
 {
     char name[32] = "", word[32] = "";
@@ -283,11 +293,11 @@ static int run(char *line)
     } else if (IS("launch")) {
         b = 1;
         sscanf(line, "%*s %llu %llu %lld %31s", &a, &b, &c, word);
-        for (unsigned long long i = 0; i < b && result == CUDA_SUCCESS; i++)
+        for (unsigned long long i = 0; more(i, b) && result == CUDA_SUCCESS; i++)
             result = launch(a, (int)c, word);
     } else if (IS("paced")) {
         sscanf(line, "%*s %llu %llu %lld", &a, &b, &c);
-        for (unsigned long long i = 0; i < b && result == CUDA_SUCCESS; i++) {
+        for (unsigned long long i = 0; more(i, b) && result == CUDA_SUCCESS; i++) {
             result = launch(a, 0, "");
             usleep((useconds_t)c);
         }
@@ -305,18 +315,18 @@ static int run(char *line)
         }
     } else if (IS("spread")) {
         sscanf(line, "%*s %llu %llu", &a, &b);
-        for (unsigned long long i = 0; i < b && result == CUDA_SUCCESS; i++)
+        for (unsigned long long i = 0; more(i, b) && result == CUDA_SUCCESS; i++)
             result = launch(a, (int)(i % (unsigned long long)stream_count), "");
     } else if (IS("loop")) {
         sscanf(line, "%*s %llu %llu", &a, &b);
-        for (unsigned long long i = 0; i < b && result == CUDA_SUCCESS; i++) {
+        for (unsigned long long i = 0; more(i, b) && result == CUDA_SUCCESS; i++) {
             result = launch(a, 0, "");
             if (result == CUDA_SUCCESS)
                 result = cu.cuCtxSynchronize();
         }
     } else if (IS("threads")) {
         sscanf(line, "%*s %lld %llu %llu", &c, &a, &b);
-        result = in_threads((int)c, a, (int)b);
+        result = in_threads((int)c, a, b);
     } else if (IS("stream")) {
         sscanf(line, "%*s %llu", &a);
         result = cu.cuStreamCreate(&streams[stream_count++], (unsigned int)a);
@@ -351,7 +361,7 @@ static int run(char *line)
         result = cu.cuGraphLaunch(graphs[a], streams[c]);
     } else if (IS("churn")) {
         sscanf(line, "%*s %lld %llu %llu", &c, &a, &b);
-        result = churn((int)c, a, (int)b);
+        result = churn((int)c, a, b);
     } else if (IS("alloc")) {
         sscanf(line, "%*s %31s %llu", word, &a);
         result = allocate(word, a, &blocks[block_count]);

@@ -635,7 +635,8 @@ static void pools(void)
     MUST(cuDeviceGetDefaultMemPool(&pool, 0));
     SAY(cuMemPoolTrimTo(pool, 0));
     MUST(cuMemGetInfo_v2(&after, &total));
-    printf("all back: %d\n", before == after);
+    /* What a process that ended before has had may come back meanwhile. */
+    printf("all back: %d\n", before <= after);
 }
 
 /* A process that only looks. */

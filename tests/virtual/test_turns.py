@@ -1,0 +1,27 @@
+"""How long one keeps its turn, on the virtual clock: over what it does between two submissions, and no longer."""
+
+import pytest
+import step_programs
+from case import Case, Client
+from world import World
+
+from bench.figures import held_turns
+from edgeshare.units import NS_PER_MS, NS_PER_US
+from sharemgr.node.config import Config
+
+
+@pytest.mark.parametrize("compute_us", [0, 250])
+def test_one_that_waits_for_each_kernel_keeps_its_turn_beside_a_rival(world: World, compute_us: int) -> None:
+    """One that computes nearly for as long as anybody is waited for may lose its turn now and then."""
+    programs = (step_programs.wait_each(1000, compute_us), step_programs.burn(1000))
+    clients = tuple(Client(program=program, percent=50) for program in programs)
+    report = world.run(Case(clients=clients, settle_ms=500, measure_ms=1000, intervals=True))
+    turns_ns = sorted(turn.end_ns - turn.begin_ns for turn in held_turns(report.intervals) if turn.name == "c0")
+    assert turns_ns[len(turns_ns) // 10] >= 0.9 * Config().slice_ms * NS_PER_MS
+
+
+def test_one_alone_keeps_its_turn_over_pauses(world: World) -> None:
+    clients = (Client(program=step_programs.think(1000, 1, 50_000), percent=50),)
+    report = world.run(Case(clients=clients, settle_ms=500, measure_ms=1000))
+    # The two are read one after the other.
+    assert report.of("held_ns", "c0") == pytest.approx(report.measured_ns, abs=NS_PER_US)
