@@ -87,6 +87,11 @@ static bool is_reached(const struct CUctx_st *context, uint64_t after, enum goal
     return goal == TURN && load_u32(&order_before(context, after)->state) != SIMGPU_WAITS;
 }
 
+/* So many must be done before the goal is nearer: where the last of all is done, the first that is not. */
+static uint64_t next_done(const struct CUctx_st *context, uint64_t after) {
+    return queue_known_done(context, after) ? load_u64(&context->shared->completed) + 1 : after;
+}
+
 /* Sleeps or spins until something may have happened: at `end_ns` at the latest, and never past `deadline_ns`. */
 static void wait_for(uint64_t end_ns, uint64_t deadline_ns, bool blocking, bool others) {
     uint64_t awake_ns = blocking ? AWAKE_BLOCKING_NS : AWAKE_NS;
@@ -117,7 +122,7 @@ static CUresult wait_until(struct CUctx_st *context, uint64_t after, enum goal g
         if (clock_now_ns() >= deadline_ns)
             return CUDA_ERROR_NOT_READY;
         bool others;
-        uint64_t end_ns = look(context, after, &others);
+        uint64_t end_ns = look(context, next_done(context, after), &others);
         if (others)
             machine_reap(&driver.machine, clock_now_ns());
         if (!is_reached(context, after, goal))

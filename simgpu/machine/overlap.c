@@ -341,10 +341,9 @@ uint64_t overlap_earliest_end_ns(const struct simgpu_gpu *gpu, uint32_t scheduli
     uint64_t from_ns = gpu->time_ns < gpu->switched_ns ? gpu->switched_ns : gpu->time_ns;
     struct view view = look(gpu, index);
     bool begun;
-    /* Who waits for one that is done waits for all before it. */
-    if (is_done(gpu, index, entry))
-        entry = gpu->contexts[index].completed;
     uint64_t chain = chain_ns(gpu, index, entry, &begun);
+    if (is_done(gpu, index, entry))
+        return gpu->time_ns;
     if (gpu->running >= 0 && gpu->running != (int32_t)index)
         from_ns += others_ns(gpu, scheduling, from_ns);
     if (!begun && may_begin_ns(gpu, &view) > from_ns)
