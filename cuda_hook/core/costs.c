@@ -57,20 +57,43 @@ struct es_cost *es_costs_look(struct es_costs *costs, uint64_t key)
     return NULL;
 }
 
-int64_t es_cost_known_ns(const struct es_cost *entry, uint64_t key)
+bool es_costs_due(const struct es_costs *costs, const struct es_cost *entry)
+{
+    const uint32_t missed = GET(entry->missed);
+
+    return missed > ES_COSTS_STALE && GET(costs->batches) >= ES_COSTS_APART && missed >= GET(costs->most_missed);
+}
+
+int64_t es_costs_known_ns(const struct es_costs *costs, const struct es_cost *entry, uint64_t key)
 {
     uint64_t ns;
 
     if (entry == NULL)
         return 0;
-    ns = GET(entry->samples) == 0 || GET(entry->missed) > ES_COSTS_STALE ? 0 : GET(entry->ns);
+    ns = GET(entry->samples) == 0 || es_costs_due(costs, entry) ? 0 : GET(entry->ns);
     return GET(entry->key) == key ? (int64_t)ns : 0;
 }
 
-void es_cost_share(struct es_cost *entry)
+void es_costs_count(struct es_costs *costs, bool again)
+{
+    SET(costs->batches, again ? 0 : GET(costs->batches) + 1);
+    if (again)
+        SET(costs->most_missed, 0);
+}
+
+static void miss(struct es_costs *costs, struct es_cost *entry)
+{
+    const uint32_t missed = GET(entry->missed) + 1;
+
+    SET(entry->missed, missed);
+    if (missed > GET(costs->most_missed))
+        SET(costs->most_missed, missed);
+}
+
+void es_costs_share(struct es_costs *costs, struct es_cost *entry)
 {
     if (entry != NULL)
-        SET(entry->missed, GET(entry->missed) + 1);
+        miss(costs, entry);
 }
 
 void es_costs_miss(struct es_costs *costs, uint64_t key, int amid)
@@ -78,7 +101,7 @@ void es_costs_miss(struct es_costs *costs, uint64_t key, int amid)
     struct es_cost *entry = es_costs_find(costs, key);
 
     if (amid != 0)
-        SET(entry->missed, GET(entry->missed) + 1);
+        miss(costs, entry);
     entry->pending_since_ns = 0;
 }
 

@@ -14,7 +14,8 @@ enum {
     ES_COSTS_WEIGHT = 8,   /* a new time counts 1/8, the first ones more: settled after some ten, follows within some twenty */
     ES_COSTS_FAR = 4,      /* a time so many times the mean of the first few takes its place */
     ES_COSTS_LEAST_NS = 500, /* events resolve no less (CUDA Driver API, cuEventElapsedTime); and nothing costs nothing */
-    ES_COSTS_STALE = 64,   /* batches that told nothing of it after which a function is timed alone once more */
+    ES_COSTS_STALE = 64,   /* batches that told nothing of it after which a function is timed alone once more … */
+    ES_COSTS_APART = 16,   /* … and of all functions one in so many batches: each such one ends what others share */
     ES_COSTS_GUESSES = 8,  /* batches amid others, after which an unknown function is not waited for to be seen alone */
     /* A call that submits takes no longer, or twice as long as its like, unless its thread was put aside. */
     ES_COSTS_CALL_NS = 10 * 1000,
@@ -34,6 +35,8 @@ struct es_cost {
 struct es_costs {
     struct es_cost entries[ES_COSTS];
     uint64_t call_ns; /* usual host time of a call that submits; 0: not known */
+    uint32_t batches;     /* since a function that was due again was timed alone */
+    uint32_t most_missed; /* of any function, as far as it was seen since then */
 };
 
 /* The entry of a key (never 0), made when there is none; never NULL. Valid until the next call. */
@@ -48,11 +51,17 @@ struct es_cost *es_costs_look(struct es_costs *costs, uint64_t key);
 
 /* How long a launch of the key usually takes; 0 when that is not known, or time to be measured anew. Needs no lock: what it
  * says was true of this key at some moment of the call. */
-int64_t es_cost_known_ns(const struct es_cost *entry, uint64_t key);
+int64_t es_costs_known_ns(const struct es_costs *costs, const struct es_cost *entry, uint64_t key);
+
+/* Is it time to see it alone once more? It is the turn of the one that was not seen for longest. Needs no lock. */
+bool es_costs_due(const struct es_costs *costs, const struct es_cost *entry);
+
+/* A batch is opened; `again`: for one that is due. */
+void es_costs_count(struct es_costs *costs, bool again);
 
 /* A batch that will tell nothing of the key has launches of it: other functions share it. Needs no lock: beside others a
  * count may be lost. */
-void es_cost_share(struct es_cost *entry);
+void es_costs_share(struct es_costs *costs, struct es_cost *entry);
 
 /* The call that submitted one took this long on the host. Is that usual, for its key, or where that is not known, for all?
  * It is learned where `blocks` is 0: a call that may wait for the device tells nothing. */

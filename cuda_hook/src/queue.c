@@ -116,10 +116,10 @@ static void share(struct es_slot *slot, uint64_t key, struct es_cost *cost)
 {
     if (slot->batch.key != key && !slot->batch.shared) {
         slot->batch.shared = true;
-        es_cost_share(es_costs_look(&es_gate.costs, slot->batch.key));
+        es_costs_share(&es_gate.costs, es_costs_look(&es_gate.costs, slot->batch.key));
     }
     if (slot->batch.shared)
-        es_cost_share(cost);
+        es_costs_share(&es_gate.costs, cost);
 }
 
 /* The thread is busy, and its word holds. */
@@ -134,7 +134,7 @@ static bool join(struct es_slot *slot, uint64_t key, CUstream stream)
         if (!es_passes_know(slot->passes, stream))
             return false;
         cost = es_costs_look(&es_gate.costs, key);
-        cost_ns = es_cost_known_ns(cost, key);
+        cost_ns = es_costs_known_ns(&es_gate.costs, cost, key);
         if (cost_ns == 0)
             return false;
     }
@@ -182,7 +182,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     room = es_room_now(word, cost_ns, now_ns);
     open = slot->batch.opened_ns != 0;
     /* Now and then a function that always shares its batches, or is always amid other work, is timed by itself. */
-    alone = shared && (unknown || cost->missed > ES_COSTS_STALE);
+    alone = shared && (unknown || es_costs_due(&es_gate.costs, cost));
     more = open && slot->left_ns < 0 && !alone && !es_batch_full(slot, room.cap_ns) &&
            es_room_launches(&room, cost, index) == UINT64_MAX;
     if (more || !open) {
@@ -214,6 +214,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     if (!open) {
         timed = es_batch_open(slot, index, drawn_ns, now_ns, unknown);
         slot->batch.key = key;
+        es_costs_count(&es_gate.costs, alone && !unknown);
         es_gate_hint(now_ns);
     } else if (more) {
         es_batch_extend(slot, drawn_ns);

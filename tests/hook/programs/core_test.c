@@ -159,7 +159,7 @@ static void costs_are_learnt(void)
 
 static int64_t known_ns(struct es_costs *table, uint64_t key)
 {
-    return es_cost_known_ns(es_costs_look(table, key), key);
+    return es_costs_known_ns(table, es_costs_look(table, key), key);
 }
 
 /* The cost of a pass; 0 when there is none. */
@@ -224,16 +224,49 @@ static void a_function_that_is_not_known_or_due_again_has_no_cost(void)
     static struct es_costs table;
 
     CHECK(known_ns(&table, 5) == 0);
-    es_cost_share(es_costs_look(&table, 5));
+    es_costs_share(&table, es_costs_look(&table, 5));
     CHECK(es_costs_find(&table, 5)->missed == 0 && known_ns(&table, 5) == 0);
     es_costs_learn(&table, 5, 700);
-    for (int batch = 0; batch < ES_COSTS_STALE; batch++)
-        es_cost_share(es_costs_look(&table, 5));
+    for (int batch = 0; batch < ES_COSTS_STALE; batch++) {
+        es_costs_count(&table, false);
+        es_costs_share(&table, es_costs_look(&table, 5));
+    }
     CHECK(known_ns(&table, 5) == 700);
-    es_cost_share(es_costs_look(&table, 5));
+    es_costs_share(&table, es_costs_look(&table, 5));
     CHECK(known_ns(&table, 5) == 0);
     es_costs_learn(&table, 5, 700);
     CHECK(known_ns(&table, 5) == 700);
+}
+
+/* All share each batch, and all are due: they are seen one by one, some batches apart, and none before all others were. */
+static void of_functions_that_are_due_one_is_timed_alone_now_and_then(void)
+{
+    enum { FUNCTIONS = 40 };
+    static struct es_costs table;
+    int alone[FUNCTIONS + 1] = {0}, since = 0;
+
+    for (uint64_t key = 1; key <= FUNCTIONS; key++)
+        es_costs_learn(&table, key, 700);
+    for (int batch = 0; batch < ES_COSTS_STALE + 2 * FUNCTIONS * (ES_COSTS_APART + 1); batch++) {
+        uint64_t due = 0;
+
+        for (uint64_t key = 1; key <= FUNCTIONS && due == 0; key++)
+            due = known_ns(&table, key) == 0 ? key : 0;
+        es_costs_count(&table, due != 0);
+        since++;
+        if (due != 0) {
+            CHECK(since > ES_COSTS_APART);
+            since = 0;
+            alone[due]++;
+            es_costs_learn(&table, due, 700);
+        }
+        for (uint64_t key = 1; key <= FUNCTIONS; key++) {
+            if (key != due)
+                es_costs_share(&table, es_costs_look(&table, key));
+        }
+    }
+    for (int key = 1; key <= FUNCTIONS; key++)
+        CHECK(alone[key] == 1 || alone[key] == 2);
 }
 
 static void an_entry_that_became_another_functions_tells_nothing(void)
@@ -243,10 +276,10 @@ static void an_entry_that_became_another_functions_tells_nothing(void)
 
     es_costs_learn(&table, 1, 700);
     entry = es_costs_look(&table, 1);
-    CHECK(entry != NULL && es_cost_known_ns(entry, 1) == 700);
+    CHECK(entry != NULL && es_costs_known_ns(&table, entry, 1) == 700);
     for (uint64_t key = 2; key < 64 * ES_COSTS && entry->key == 1; key++)
         es_costs_learn(&table, key, 900);
-    CHECK(entry->key != 1 && entry->samples != 0 && es_cost_known_ns(entry, 1) == 0 && es_costs_look(&table, 1) == NULL);
+    CHECK(entry->key != 1 && entry->samples != 0 && es_costs_known_ns(&table, entry, 1) == 0 && es_costs_look(&table, 1) == NULL);
 }
 
 static int places[8]; /* what streams are told apart by */
@@ -921,6 +954,7 @@ int main(void)
     words_carry_what_was_put_in();
     costs_are_learnt();
     a_function_that_is_not_known_or_due_again_has_no_cost();
+    of_functions_that_are_due_one_is_timed_alone_now_and_then();
     an_entry_that_became_another_functions_tells_nothing();
     a_cost_that_is_looked_up_without_a_lock_is_of_that_function();
     each_of_many_functions_in_turn_is_looked_up_once();
