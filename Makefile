@@ -7,7 +7,7 @@ NATIVE = $(wildcard cuda_hook/*.h cuda_hook/*/*.[chS] cuda_hook/*/*.def cuda_hoo
 GROUPS_OF_TEST = test-unit test-virtual test-parts test-cluster test-shares
 GROUPS_OF_SOAK = soak-virtual soak-sim soak-cluster
 
-.PHONY: help setup build portable demo check lint test-quick test test-changed soak $(GROUPS_OF_TEST) $(GROUPS_OF_SOAK)
+.PHONY: help setup build portable demo check lint test-quick test test-changed test-slowly soak $(GROUPS_OF_TEST) $(GROUPS_OF_SOAK)
 .PHONY: gpu-test format proto manifest bench bench-cluster cluster cluster-figures cluster-down wheel clean
 # Two groups at once would be more workers than there are processors: `test` says which may be beside others.
 .NOTPARALLEL:
@@ -18,6 +18,7 @@ help:
 	@echo "make test          everything but the real-GPU tests, a real one-node Kubernetes included; its groups:"
 	@echo "                   lint, test-unit, test-virtual, test-parts, test-shares, test-cluster"
 	@echo "make test-changed  the tests of what was changed since BASE (origin/main)"
+	@echo "make test-slowly   tests that are held up between two of their lines, which ones SEED says: for who writes tests"
 	@echo "make soak          whole what make test runs in part, of what could go on without end: some hours"
 	@echo "make gpu-test      on a machine with a GPU: its figures, into docs/gpu-results.md"
 	@echo "make bench         the figures, as JSON"
@@ -119,6 +120,12 @@ soak-sim: build setup
 
 soak-cluster: build setup
 	$(pytest) --soak tests/cluster
+
+# As on a busy machine, but by chance and again the same (tests/slowly.py). Twelve at a time: they sleep for most of it.
+SEED ?= 1
+test-slowly: build setup
+	PYTHONPATH=tests $(pytest) -p slowly --slowly-seed $(SEED) -n 12 -m "not alone" tests/hook tests/kubelet tests/labeller \
+	    tests/model tests/sim tests/simgpu $(SHARING) tests/assigner tests/deploy tests/cluster
 
 # Chosen by the import graph, and by a table where a test runs what it does not import: tools/changed.py says which and why.
 BASE ?= origin/main

@@ -25,7 +25,7 @@ from sharemgr.node.timers import Timers
 MAX_NUMBER = (1 << 30) - 1
 """The gate's word is 32 bits, two of which are flags (cuda_hook/wire.h); after this the numbers begin again at 1."""
 
-LATE_NS = 10 * NS_PER_MS
+OVERDUE_NS = 10 * NS_PER_MS
 """How much longer than a full queue takes, or than was foretold, one waits for a drain before one looks whether its
 processes are stopped. With kernels below this one never has to look; the others run within a slice and this of the
 stop."""
@@ -311,7 +311,7 @@ class Slices:
     def _expect(self, contender: Contender) -> None:
         # What it foretells may be a lie, and is no reason to wait for it longer.
         self._foreseen_end_ns = min(contender.foretold_ns, contender.lease_end_ns)
-        contender.late_ns = max(contender.late_ns, self._foreseen_end_ns + LATE_NS)
+        contender.late_ns = max(contender.late_ns, self._foreseen_end_ns + OVERDUE_NS)
 
     def _begin_anew(self) -> None:
         """The next one is to begin at another time than it was told."""
@@ -365,7 +365,7 @@ class Slices:
         if self._now_ns >= contender.lease_end_ns:
             self._give_up(contender)
         elif self._now_ns >= contender.late_ns:
-            contender.late_ns = self._now_ns + 2 * LATE_NS
+            contender.late_ns = self._now_ns + 2 * OVERDUE_NS
             self._out.append(Check(contender.id))
 
     def _end_slice(self, occupant: Contender) -> None:
@@ -381,7 +381,7 @@ class Slices:
         occupant.revoked_ns = self._now_ns
         occupant.foretold_ns = 0
         occupant.lease_end_ns = self._lease_end_ns(occupant)
-        occupant.late_ns = self._now_ns + self._settings.queue_cap_ns + LATE_NS
+        occupant.late_ns = self._now_ns + self._settings.queue_cap_ns + OVERDUE_NS
         self._out.append(Revoke(occupant.id, occupant.number))
 
     def _learn_drain(self, contender: Contender) -> None:

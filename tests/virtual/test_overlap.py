@@ -119,6 +119,31 @@ def test_an_event_is_done_when_its_stream_has_come_to_it(world: World) -> None:
     assert short[1] < after[0] < long[1]
 
 
+QUEUE = 1024
+"""Entries that a context may have queued (simgpu/machine/layout.h)."""
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param(
+            [Step(kind="renew_stream", stream=1, amount=1), launch(0, 1), launch(1, 0), Step(kind="wait_stream")],
+            id="a stream that is behind another",
+        ),
+        pytest.param([launch(2, 1), launch(0, 3), launch(1, 2, QUEUE + 100)], id="room behind what is not done yet"),
+    ],
+)
+def test_who_waits_sleeps_meanwhile(world: World, steps: Sequence[Step]) -> None:
+    """Also where what is waited for is short, or done, and only others are long: else one looks without end."""
+    durations_ns = (100 * MS, 2000, MS)
+    kernels = tuple(Kernel(duration_ns=duration_ns, function=n) for n, duration_ns in enumerate(durations_ns))
+    program = Program(kernels=kernels, threads=(Thread(steps=(*steps, Step(kind="end"))),))
+    case = Case(clients=(Client(program=program, percent=50),), overlap=True, hooked=False, settle_ms=200)
+    report = world.run(case)
+    assert report.clients["c0"]["running"] == 0
+    assert report.points_of["c0"] < 10 * sum(step.count for step in steps) + 1000
+
+
 def test_the_default_stream_and_blocking_ones_wait_for_each_other(world: World) -> None:
     made = [Step(kind="renew_stream", stream=stream, amount=1) for stream in (1, 2)]
     steps = [launch(0, 1), launch(0, 2), launch(1, 0), launch(2, 1), launch(2, 3)]

@@ -5,7 +5,7 @@ import pytest
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_US as US
 from sharemgr.node.arbiter import Arbiter, Begin, Check, Grant, Prolong, Revoke, Settings, Share, State
-from sharemgr.node.slices import LATE_NS
+from sharemgr.node.slices import OVERDUE_NS
 
 
 def draining(a: int = 50, b: int = 50) -> Arbiter:
@@ -110,7 +110,7 @@ def test_one_that_foretold_its_drain_and_is_late_is_looked_at_now_and_then() -> 
         assert due_ns is not None
         looks_ns += [due_ns] * (Check("a") in arbiter.tick(due_ns))
     lease_end_ns = 5 * MS + Settings().queue_cap_ns + Settings().drain_grace_ns
-    assert looks_ns == list(range(6 * MS + LATE_NS, lease_end_ns, 2 * LATE_NS))
+    assert looks_ns == list(range(6 * MS + OVERDUE_NS, lease_end_ns, 2 * OVERDUE_NS))
 
 
 def test_with_several_clients_the_last_one_counts() -> None:
