@@ -1080,6 +1080,7 @@ CUresult cuLaunch(CUfunction f);
 CUresult cuLaunchGrid(CUfunction f, int grid_width, int grid_height);
 CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream);
 EDGESHARE_PTSZ(cuLaunchHostFunc, (CUstream hStream, CUhostFn fn, void *userData));
+EDGESHARE_PTSZ(cuLaunchHostFunc_v2, (CUstream hStream, CUhostFn fn, void *userData, unsigned int syncMode));
 
 /* Streams. */
 CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags);

@@ -39,12 +39,12 @@ static uint64_t behind_ns(uint64_t now_ns)
     return before_ns < BEHIND_MOST_NS ? before_ns : 0;
 }
 
-bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t now_ns, bool unknown)
+bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t now_ns, bool unknown, bool held)
 {
     const bool idle = es_batches_drained();
     const uint32_t number = es_mode_now() == ES_JOINED ? es_gate_number(es_gate_load(es_gate.page)) : 0;
     const bool begin = number != es_gate.begun;
-    bool timed = idle && (unknown || es_gate.burst_ns >= ES_LONG_BURST_NS);
+    bool timed = held || (idle && (unknown || es_gate.burst_ns >= ES_LONG_BURST_NS));
 
     /* At the begin of a grant the device may still run what others queued: too much for the time of a short burst. */
     slot->batch.first = begin;
@@ -64,6 +64,7 @@ bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t
     slot->batch.reached = false;
     slot->batch.shared = false;
     slot->batch.alone = false;
+    slot->batch.held = held;
     slot->batch.last = false;
     slot->batch.fresh = idle && !timed;
     slot->batch.amid = !idle;
@@ -149,6 +150,7 @@ void es_batch_close(struct es_slot *slot, bool foreign)
         },
         .awaited_ns = open.awaited_ns,
         .amid = open.amid,
+        .held = open.held,
         .key = open.shared || (open.streams & (open.streams - 1)) != 0 ? 0 : open.key,
         .launches = launches,
     };

@@ -12,7 +12,7 @@
 /* Opens a batch for the calling thread, which begins with this stream and may use drawn_ns. With the lock held. Returns true when the device is idle
  * and this burst is to be timed (always when its function's time is unknown): the caller then records the start
  * (without the lock) and stores it in the batch. */
-bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t now_ns, bool unknown);
+bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t now_ns, bool unknown, bool held);
 
 /* The open batch may use drawn_ns more, beyond what it has used. With the lock held. */
 void es_batch_extend(struct es_slot *slot, uint64_t drawn_ns);

@@ -280,6 +280,7 @@ void es_collect_leave_stream(int stream)
 {
     es_closed_leave_stream(stream);
     es_teach_leave_stream(stream);
+    es_gate.held_streams &= ~(UINT64_C(1) << stream);
     if (latest_stream == stream)
         latest_stream = ES_STREAM_NONE;
 }

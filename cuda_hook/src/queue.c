@@ -171,7 +171,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     struct es_cost *cost;
     struct es_room room;
     uint64_t drawn_ns = 0, wait_ns = 0, cost_ns;
-    bool unknown, open, alone, more, timed = false;
+    bool unknown, open, alone, held, more, timed = false;
     uint32_t progress;
 
     es_lock_take(&es_gate.lock);
@@ -183,7 +183,8 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     open = slot->batch.opened_ns != 0;
     /* Now and then a function that always shares its batches, or is always amid other work, is timed by itself. */
     alone = shared && (unknown || es_costs_due(&es_gate.costs, cost));
-    more = open && slot->left_ns < 0 && !alone && !es_batch_full(slot, room.cap_ns) &&
+    held = (es_gate.held_streams & bit) != 0;
+    more = open && slot->left_ns < 0 && !alone && !held && !es_batch_full(slot, room.cap_ns) &&
            es_room_launches(&room, cost, index) == UINT64_MAX;
     if (more || !open) {
         /* Also while nobody shares: a manager that comes back finds no more queued than it would have let be. */
@@ -194,7 +195,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
             wait_ns = wait_for_turn_ns(cost_ns, now_ns);
         if (most < drawn_ns / cost_ns)
             drawn_ns = most * cost_ns;
-    } else if ((slot->left_ns < 0 || alone) && slot->launches != slot->batch.settled && !slot->marking) {
+    } else if ((slot->left_ns < 0 || alone || held) && slot->launches != slot->batch.settled && !slot->marking) {
         if (!es_closed_full()) {
             es_lock_give(&es_gate.lock);
             es_batch_close(slot, false);
@@ -212,7 +213,8 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
         return false;
     }
     if (!open) {
-        timed = es_batch_open(slot, index, drawn_ns, now_ns, unknown);
+        timed = es_batch_open(slot, index, drawn_ns, now_ns, unknown, held);
+        es_gate.held_streams &= ~bit;
         slot->batch.key = key;
         es_costs_count(&es_gate.costs, alone && !unknown);
         es_gate_hint(now_ns);

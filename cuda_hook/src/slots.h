@@ -38,6 +38,7 @@ struct es_batch_open {
     bool first;         /* … it is the first of a grant, … */
     bool brief;         /* … and too short to be timed by a start that came too early */
     bool amid;          /* … it was not: other work was queued or about to be */
+    bool held;          /* its first launch is behind a function of the host */
     bool last;          /* the launch that was just let go ends it */
 };
 

@@ -6,14 +6,14 @@
 #include "symbols.h"
 
 /* Whether the device has come to the start of the thread's batch: between that and the launch it then runs nothing. It has,
- * but for the first batch of a grant. */
+ * but for the first batch of a grant, and behind a function of the host. */
 static bool start_is_over(const struct es_slot *slot)
 {
     const int context = slot->batch.start_context;
     struct es_quiet quiet;
     bool held, over;
 
-    if (!slot->batch.first)
+    if (!slot->batch.first && !slot->batch.held)
         return true;
     es_lock_take(&es_gate.lock);
     held = slot->batch.start != NULL && es_context_hold(context);
@@ -40,7 +40,7 @@ void es_start_followed(struct es_slot *slot)
     if (!over) {
         /* Others run, or the device changes from their context to this one: the launch is right behind the start. */
         slot->batch.behind_ns = 0;
-        slot->batch.awaited_ns = now_ns + es_gate_before_ns(now_ns);
+        slot->batch.awaited_ns = slot->batch.held ? 0 : now_ns + es_gate_before_ns(now_ns);
         es_lock_give(&es_gate.lock);
         return;
     }

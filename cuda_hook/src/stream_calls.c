@@ -14,6 +14,50 @@ static void mark_before(void)
         es_batch_close(slot, false);
 }
 
+/* A function of the host was queued in a stream. What came before it has its end marked by then, and what comes after it its
+ * begin: how long it takes, and whether it waits for another launch, says nothing of the device's time. */
+static void held_up(int index)
+{
+    if (index < 0)
+        return;
+    es_lock_take(&es_gate.lock);
+    es_gate.held_streams |= UINT64_C(1) << index;
+    es_lock_give(&es_gate.lock);
+}
+
+/* The index of a stream that work was submitted to under the manager, as far as one knows. */
+static int index_of(CUstream stream)
+{
+    return es_life_apart() || es_mode_now() != ES_JOINED ? ES_STREAM_NONE : es_stream_index(stream);
+}
+
+#define HOST_FUNCTION(name, stream, parameters, arguments) \
+    CUresult es_##name parameters                          \
+    {                                                      \
+        CUresult result;                                   \
+        int index;                                         \
+                                                           \
+        ES_REAL_OR_RETURN(name);                           \
+        index = index_of(stream);                          \
+        if (index >= 0)                                    \
+            mark_before();                                 \
+        result = ES_DRIVER(name) arguments;                \
+        held_up(index);                                    \
+        return result;                                     \
+    }                                                      \
+    ES_EXPORT(name)
+
+#define HOST_FUNCTIONS(name, parameters, arguments)        \
+    HOST_FUNCTION(name, hStream, parameters, arguments);   \
+    HOST_FUNCTION(name##_ptsz, hStream == NULL ? CU_STREAM_PER_THREAD : hStream, parameters, arguments)
+
+HOST_FUNCTIONS(cuLaunchHostFunc, (CUstream hStream, CUhostFn fn, void *userData), (hStream, fn, userData));
+HOST_FUNCTIONS(cuLaunchHostFunc_v2, (CUstream hStream, CUhostFn fn, void *userData, unsigned int syncMode),
+               (hStream, fn, userData, syncMode));
+HOST_FUNCTIONS(cuStreamAddCallback,
+               (CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags),
+               (hStream, callback, userData, flags));
+
 #define END_STREAM(name)                     \
     CUresult es_##name(CUstream hStream)     \
     {                                        \

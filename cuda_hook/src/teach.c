@@ -20,7 +20,7 @@ static uint64_t in_stream_ns(const struct es_closed *batch, uint64_t ended_ns)
 /* How soon it ended, where other streams had work, too. */
 static void judge(const struct es_closed *batch, uint64_t ended_ns)
 {
-    if (batch->queued.beside_ns != 0 && ended_ns > batch->work.opened_ns)
+    if (!batch->held && batch->queued.beside_ns != 0 && ended_ns > batch->work.opened_ns)
         es_overlap_judge(&es_gate.overlap, batch->queued, ended_ns - batch->work.opened_ns);
 }
 
@@ -31,11 +31,11 @@ static void learn_cost(const struct es_closed *batch, const struct es_spent *spe
 
     if (batch->key == 0)
         return;
-    if (batch->end != NULL)
+    if (batch->end != NULL && !batch->held)
         es_costs_bound(&es_gate.costs, batch->key, most_ns);
     if (spent->teaches && spent->whole && !batch->amid)
         es_costs_find(&es_gate.costs, batch->key)->clean = true;
-    if (es_gate.overlap.seen && (spent->behind || batch->stream != latest_stream))
+    if (es_gate.overlap.seen && !batch->held && (spent->behind || batch->stream != latest_stream))
         es_costs_learn(&es_gate.costs, batch->key, most_ns);
     else if (spent->teaches && spent->whole)
         es_costs_learn(&es_gate.costs, batch->key, spent->own_ns / batch->launches);
@@ -58,7 +58,7 @@ void es_teach_passed_over(const struct es_closed *batch, uint64_t ended_ns)
 {
     const uint64_t most_ns = in_stream_ns(batch, ended_ns);
 
-    if (batch->key != 0) {
+    if (batch->key != 0 && !batch->held) {
         es_costs_bound(&es_gate.costs, batch->key, most_ns);
         es_costs_learn(&es_gate.costs, batch->key, most_ns);
     }

@@ -178,6 +178,21 @@ def test_gpu_time_is_reported_where_launches_take_long(programs: Path) -> None:
     shutil.rmtree(folder)
 
 
+def test_the_time_of_host_functions_is_no_gpu_time(stage: Stage, manager: ScriptedManager) -> None:
+    """Nor is it taken for that of the kernels that wait for them: the last is queued behind none of them."""
+    client = stage.client().ready().start()
+    client.tell("napping 1000 20 20000")
+    manager.hears(wire.Request)
+    number = manager.grant_until(client.answers, contended=False)
+    assert client.answer() == [SUCCESS]
+    assert client.do("sync") == SUCCESS
+    manager.revoke()
+    manager.hears_release(number)
+    executed_ns = sum(interval.end_ns - interval.begin_ns for interval in stage.executed() if interval.kind == "kernel")
+    assert executed_ns == 20 * MS
+    assert told_gpu_ns(manager) == pytest.approx(executed_ns, rel=0.1)
+
+
 def test_gpu_time_of_short_bursts_is_reported_in_the_mean(stage: Stage, manager: ScriptedManager) -> None:
     client = stage.client().ready().start()
     client.tell("loop 100 2000")

@@ -3,11 +3,10 @@
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from _pytest.mark import ParameterSet
 from programs import LINK_DRIVER, compile_program
 from testbed import EDGESHARE, PATIENCE_S, Testbed
 
@@ -41,13 +40,6 @@ THINGS = [
     "fork_before",
 ]
 LAUNCH_NOTHING = {"queries", "wrong_arguments"}
-
-KNOWN_SLOW = pytest.mark.xfail(
-    strict=False,
-    reason="on a busy machine the time in which a stream waits for another thread's launch is learned as its kernels', "
-    "so that the next launch waits for longer, and so on: some runs take minutes",
-)
-"""Of blocking_host_functions, with the hook."""
 
 SCRIPT = 'for thing in "$@"; do echo "thing $thing"; SIMGPU_TAG=$thing timeout 60 "$0" "$thing"; echo "status $?"; done'
 """One shell runs them all: an allocation in which programs come and go."""
@@ -134,16 +126,11 @@ def test_the_driver_itself_lets_it(thing: str, bare: Answers, odd: Programs) -> 
     assert (odd.executed_ns(thing) > 0) == (thing not in LAUNCH_NOTHING)
 
 
-def with_known(things: Iterable[str]) -> list[ParameterSet]:
-    """The same as parameters, the one of known trouble marked."""
-    return [pytest.param(thing, marks=KNOWN_SLOW if thing == "blocking_host_functions" else ()) for thing in things]
-
-
-@pytest.mark.parametrize("thing", with_known(THINGS))
+@pytest.mark.parametrize("thing", THINGS)
 def test_the_hook_changes_no_answer(thing: str, bare: Answers, alone: Answers) -> None:
     assert alone[thing] == bare[thing]
 
 
-@pytest.mark.parametrize("thing", with_known(thing for thing in THINGS if thing != "two_gpus"))
+@pytest.mark.parametrize("thing", [thing for thing in THINGS if thing != "two_gpus"])
 def test_a_rival_changes_no_answer(thing: str, bare: Answers, contended: Answers) -> None:
     assert contended[thing] == bare[thing]

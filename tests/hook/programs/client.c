@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,7 @@
     NAME(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags) \
     NAME(cuGraphLaunch, cuGraphLaunch)                             \
     NAME(cuLaunchKernel, cuLaunchKernel)                           \
+    NAME(cuLaunchHostFunc, cuLaunchHostFunc)                       \
     NAME(cuLaunchKernelEx, cuLaunchKernelEx)                       \
     NAME(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel)     \
     NAME(cuEventCreate, cuEventCreate)                             \
@@ -149,6 +151,12 @@ static int more(unsigned long long done, unsigned long long count)
     return count > 0 ? done < count : poll(&next, 1, 0) == 0;
 }
 
+/* A function of the host that sleeps. */
+static void nap(void *us)
+{
+    usleep((useconds_t)(uintptr_t)us);
+}
+
 struct job {
     unsigned long long us, count;
     int stream;
@@ -259,8 +267,8 @@ static CUresult in_child(char *commands)
     return (CUresult)status;
 }
 
-/* Does one command; 0 at the end. "launch", "paced", "spread", "loop" and "threads" launch so many kernels, or, where 0 is
- * asked for, kernels until the next command is there. */
+/* Does one command; 0 at the end. "launch", "paced", "spread", "napping", "loop" and "threads" launch so many kernels, or,
+ * where 0 is asked for, kernels until the next command is there. */
 static int run(char *line)
 {
     char name[32] = "", word[32] = "";
@@ -317,6 +325,14 @@ static int run(char *line)
         sscanf(line, "%*s %llu %llu", &a, &b);
         for (unsigned long long i = 0; more(i, b) && result == CUDA_SUCCESS; i++)
             result = launch(a, (int)(i % (unsigned long long)stream_count), "");
+    } else if (IS("napping")) {
+        /* Between its kernels the stream waits for a function of the host, for so long at least. */
+        sscanf(line, "%*s %llu %llu %lld", &a, &b, &c);
+        for (unsigned long long i = 0; more(i, b) && result == CUDA_SUCCESS; i++) {
+            result = launch(a, 0, "");
+            if (result == CUDA_SUCCESS)
+                result = cu.cuLaunchHostFunc(streams[0], nap, (void *)(uintptr_t)c);
+        }
     } else if (IS("loop")) {
         sscanf(line, "%*s %llu %llu", &a, &b);
         for (unsigned long long i = 0; more(i, b) && result == CUDA_SUCCESS; i++) {
