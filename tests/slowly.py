@@ -1,7 +1,7 @@
 """A plugin of pytest (``-p slowly``) that holds tests up between two of their own lines, as a busy machine does: a test
 that then fails judges how soon it comes to look, and would fail one day with nothing wrong.
 
-Each line of a file in ``tests/`` is held up at most once in a test, by chance. The same seed, test and code are held up
+Each line of a file ``test_*.py`` is held up at most once in a test, by chance. The same seed, test and code are held up
 at the same lines. Tests that measure (marked ``alone``) are not for this.
 """
 
@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parent
 LEAST_S, MOST_S = 0.4, 1.5
 
 
