@@ -184,6 +184,7 @@ class Arbiter:
                 contender.learn_think(now_ns - contender.drained_ns, self._settings)
                 contender.drained_ns = -1
             self._slices.ready(contender)
+            self._slices.woke(contender)
         return self._slices.take()
 
     def release(

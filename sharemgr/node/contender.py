@@ -73,6 +73,7 @@ class Contender(Standing):
         "number",
         "open_clients",
         "overruns",
+        "owes_ns",
         "phase",
         "revoked_ns",
         "timer_ns",
@@ -99,6 +100,7 @@ class Contender(Standing):
         self.charged_ns = 0  # held time that it was charged for since the grant
         self.handed_over = False  # before that grant the device was another's, …
         self.before: Contender | None = None  # … which had not drained yet
+        self.owes_ns = 0  # for a turn that ended early for it, once it has had its own
         self.held_from_ns = 0  # what was held before is in the window already
         self.revoked_ns = 0
         self.lease_end_ns = 0

@@ -19,7 +19,6 @@ class Field:
         self.turn: Contender | None = None
         """Whose turn the last slice is."""
         self.slice_end_ns = 0
-        self._slice_ns = settings.slice_ns
         self._ends = ends
         self._contenders: dict[Contender, None] = {}  # WAITING or THINKING, in the order of their coming
 
@@ -57,12 +56,16 @@ class Field:
             return self._best(self._contenders, now_ns)
         return self._best((occupant, *self._contenders), now_ns)
 
-    def begin_turn(self, contender: Contender, now_ns: int) -> None:
-        """A slice begins."""
+    def goes_before(self, contender: Contender, holder: Contender, now_ns: int) -> bool:
+        """Whether one that has not had more than its part would be picked rather than the holder."""
+        return self.competition.lag_ns(contender) >= 0 and self._pick((contender, holder), now_ns) is contender
+
+    def begin_turn(self, contender: Contender, now_ns: int, slice_ns: int) -> None:
+        """A slice of this length begins."""
         if self.turn is not None:
             self.competition.end_turn(self.turn)
         self.turn = contender
-        self.slice_end_ns = self._ends.place(self, now_ns + self._slice_ns)
+        self.slice_end_ns = self._ends.place(self, now_ns + slice_ns)
 
     def forget(self, contender: Contender) -> None:
         """It was removed, and sleeps for ever."""
@@ -71,11 +74,13 @@ class Field:
         self.rivals.forget(contender)
 
     def _best(self, candidates: Collection[Contender], now_ns: int) -> Contender | None:
-        if self.rivals.latency_present:
-            urgent = self.competition.pick_urgent(candidates, now_ns)
-            if urgent is not None:
-                return urgent
         turn = self.turn
         if turn is not None and now_ns < self.slice_end_ns and turn in candidates:
-            return turn
-        return self.competition.pick(candidates)
+            return self._urgent(candidates, now_ns) or turn
+        return self._pick(candidates, now_ns)
+
+    def _pick(self, candidates: Collection[Contender], now_ns: int) -> Contender | None:
+        return self._urgent(candidates, now_ns) or self.competition.pick(candidates)
+
+    def _urgent(self, candidates: Collection[Contender], now_ns: int) -> Contender | None:
+        return self.competition.pick_urgent(candidates, now_ns) if self.rivals.latency_present else None

@@ -6,7 +6,8 @@ constant-bandwidth server (Abeni and Buttazzo, 1998) for the latency class. r is
 fraction; the requests of a device add up to at most 1. A *turn* is one slice of an allocation, however many grants it
 is made of.
 
-    L       length of a slice; 1 ms more or less where one of another device ends then (ends.py)
+    L       length of a slice; where that is more, 40 H (two slices at most) less what c's drains take as a rule; 1 ms
+            more or less where a slice of another device ends then (ends.py)
     q(c)    what a turn of c costs: the most of late (an excess fades by an eighth a turn), at least L, at most 4 L
     V       Σ r·v / Σ r over the competing allocations; the last value while there is none
     enter   v such that c's lag r (V − v), itself counted in V, is what it took along when it left:
@@ -18,12 +19,16 @@ is made of.
             the least deadline v + q(c)/r
     keep    the turn is picked again when its slice is used up (a renewed slice is a new turn), not before; while
             its client thinks, for at most A(c), the device waits for it
-    charge  v += held/r, where held time runs from the grant to the drain, thinking that was waited for included.
+    wake    one that has work again after it had none ends the turn of a holder before which it would be picked, once
+            that has lasted for max(200 µs, 12 H) since the grant, if it has lag ≥ 0. Who is next is picked as ever. It
+            is charged 2 H at its drain: the hand-overs to it and back, which are nobody's otherwise
+    charge  v += held/r, where held time runs from the grant to the drain, thinking that was waited for included,
             At the drain it is put right: min(H, held − gpu) was nobody's where another had the device before, and what
             was used before that other one had drained goes from its v to this one's
     H       what the device takes to change hands: the middle of what its allocations say, at most L/10
     queue   while contended, what the rest of the slice has room for, and Q beyond; Q alone where a latency allocation
-            could end the slice at any time
+            could end the slice at any time, and what the 200 µs or 12 H have room for where another slept within the
+            last second, which may wake
     early   once the holder has foretold its drain, the next is granted for that time: it wakes by itself, ahead of it
             by what it usually takes to launch (at most 200 µs); until the drain the device is charged to the holder.
             Not after one whose drains end, as a rule, over 2 ms later than foretold: the two would run side by side
@@ -42,8 +47,10 @@ run, lag only grows. Above: let c wait with deadline D = v(c) + q(c)/r(c), and l
 by one whose deadline was above D, at virtual time V0. At V0 nobody eligible had a deadline up to D: all those (c too)
 had v > V0. Since then only they were served, and each of them, but for c, at most up to v = D, its turns costing no
 more than its q; so Σr (V − V0) ≤ q + (Σr − r(c)) (D − V0) + r(c) (v(c) − V0), hence Σr (V − D) ≤ q − q(c), hence
-lag(c) = r(c) (V − v(c)) ≤ q(c) + (q − q(c)) r(c)/Σr ≤ q. A turn that costs x more than its q(c) adds at most
-x r(c)/Σr, once for each rival; q(c) follows the most that turns cost, and not their mean, so that this stays small.
+lag(c) = r(c) (V − v(c)) ≤ q(c) + (q − q(c)) r(c)/Σr ≤ q. A turn that costs x more than its q(c) adds at most x
+r(c)/Σr, once for each rival; q(c) follows the most that turns cost, and not their mean, so that this stays small.
+Nothing here asks a turn to be long: one that a wake ends costs less, and who is next is picked by the same rule.
+Its turn costs it 2 H more: the others get their part of the time in which the device goes to and fro for it, too.
 
 What is put right at a drain is at most H, or as much as the drain before lasted longer than foretold, and sums to
 nothing or less: until then V and one v are wrong by so much, which adds it to q once.
@@ -83,6 +90,8 @@ class Settings:
     """How far a client may run ahead of its limit's rate; ten slices."""
     budget_period_ns: int = 50 * NS_PER_MS
     """Period of the latency class's budget; an inference request at 20 Hz fits one period."""
+    least_turn_ns: int = 200 * NS_PER_US
+    """How long a turn lasts at least that another's waking ends: ten hand-overs of 20 µs."""
     lone_after_ns: int = NS_PER_S
     """How long no other may have had work before a holder's queue is no longer capped: what it queues then delays
     the next that comes, so it must not be done for one that is only between two requests."""

@@ -38,6 +38,10 @@ class Rivals:
         come at any time, or its own limit is to be kept."""
         if self._busy > 1 or holder.limit_percent < 100 or self._latency_rivals(holder):
             return True
+        return self.may_wake(holder, now_ns)
+
+    def may_wake(self, holder: Contender, now_ns: int) -> bool:
+        """Whether another lately slept, which may have work again at any time."""
         slept_ns = self._rival_slept_ns(holder)
         return slept_ns >= 0 and now_ns < slept_ns + self._lone_after_ns
 

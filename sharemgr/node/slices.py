@@ -98,6 +98,21 @@ class Slices:
             if overstayed or (urgent and not occupant.urgent(now_ns, self._settings)):
                 self._revoke(occupant)
 
+    def woke(self, contender: Contender) -> None:
+        """It was made ready after it had had no work. Unless it never had, the turn of a holder that it goes before is
+        over as soon as that has lasted for the least that one does; it pays for this. Who is next, the rule says."""
+        occupant = self._occupant
+        if contender.phase is not WAITING or not contender.grants:
+            return
+        if occupant is None or occupant.phase is not HOLDING or occupant.exclusive:
+            return
+        end_ns = max(self._now_ns + self._unearned_ns(occupant), self._sure_end_ns(occupant))
+        if end_ns < self.field.slice_end_ns and self.field.goes_before(contender, occupant, self._now_ns):
+            contender.owes_ns = 2 * self.hand_overs.usual_ns
+            self.field.slice_end_ns = end_ns
+            if end_ns == self._now_ns:
+                self._revoke(occupant)
+
     def admit(self, contender: Contender) -> None:
         """A client came in while its allocation holds. The number is new, so that the client can tell it from the one
         that it released; the others may answer either."""
@@ -230,7 +245,13 @@ class Slices:
 
     def known_end_ns(self) -> int:
         """Before when the holder will not be revoked; 0 where it may be at any time."""
-        return 0 if self.field.rivals.latency_present else self.field.slice_end_ns
+        end_ns, occupant = self.field.slice_end_ns, self._occupant
+        if self.field.rivals.latency_present:
+            return 0
+        if occupant is not None and self.field.rivals.may_wake(occupant, self._now_ns):
+            end_ns = min(end_ns, self._sure_end_ns(occupant))
+            return end_ns if end_ns > self._now_ns else 0
+        return end_ns
 
     def deadline_ns(self) -> int | None:
         """When tick must be called at the latest; None: never."""
@@ -286,7 +307,7 @@ class Slices:
         self.field.move(contender, HOLDING, self._now_ns)
         contender.handed_over = self.field.turn is not contender
         if contender.handed_over or begin_ns >= self.field.slice_end_ns:
-            self.field.begin_turn(contender, begin_ns)
+            self.field.begin_turn(contender, begin_ns, self._slice_ns(contender))
         contender.window.add_wait(self._now_ns, begin_ns - contender.wait_from_ns)
         contender.wait_from_ns = -1
         given_up = any(client.given_up for client in contender.clients.values())
@@ -332,10 +353,12 @@ class Slices:
                 self._begin_anew()
 
     def _correct(self, contender: Contender) -> None:
-        """It has drained: what it was charged for without having had the device is nobody's, and what it used while the
-        one before it was still charged is its."""
+        """It has drained: what it was charged for without having had the device is nobody's, but for an interruption of
+        another's turn for it, and what it used while the one before it was still charged is its."""
         competition = self.field.competition
         before, contender.before = contender.before, None
+        owes_ns, contender.owes_ns = contender.owes_ns, 0
+        competition.charge(contender, owes_ns)
         used_ns = contender.gpu_ns - contender.charged_ns
         if used_ns <= 0:
             competition.charge(contender, -self.hand_overs.unused_ns(contender))
@@ -370,7 +393,7 @@ class Slices:
 
     def _end_slice(self, occupant: Contender) -> None:
         if self.field.next(self._now_ns, occupant) is occupant:
-            self.field.begin_turn(occupant, self._now_ns)
+            self.field.begin_turn(occupant, self._now_ns, self._slice_ns(occupant))
             if self._contended:
                 self._out.append(Prolong(occupant.id, occupant.number))
         else:
@@ -383,6 +406,18 @@ class Slices:
         occupant.lease_end_ns = self._lease_end_ns(occupant)
         occupant.late_ns = self._now_ns + self._settings.queue_cap_ns + OVERDUE_NS
         self._out.append(Revoke(occupant.id, occupant.number))
+
+    def _slice_ns(self, contender: Contender) -> int:
+        return self.hand_overs.slice_ns(contender.drains.expected_ns(foretold_ns=0))
+
+    def _unearned_ns(self, occupant: Contender) -> int:
+        """How much longer it must hold so as not to be behind when the hand-over to it comes off its charge."""
+        unused_ns = self.hand_overs.usual_ns if occupant.handed_over else 0
+        return max(0, min(unused_ns, unused_ns + self.field.competition.lag_ns(occupant)))
+
+    def _sure_end_ns(self, occupant: Contender) -> int:
+        """Before when nobody's waking ends the turn of one that has been granted the device."""
+        return occupant.granted_ns + self.hand_overs.least_turn_ns
 
     def _learn_drain(self, contender: Contender) -> None:
         late_ns = self._now_ns - contender.foretold_ns if contender.foretold_ns else 0
