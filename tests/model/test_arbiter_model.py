@@ -206,7 +206,13 @@ class ArbiterMachine(RuleBasedStateMachine):
             name, client_id, client = found
             if not client.number:
                 client.waits = client.seen = True
-            self.perform(self.arbiter.request(name, client_id, self.now_ns))
+            holder, latency = self.holder, self.allocations[name].share.latency
+            slice_end_ns = self.arbiter.turn_end_ns()
+            commands = self.arbiter.request(name, client_id, self.now_ns)
+            if holder is not None and any(isinstance(command, Revoke) for command in commands) and not latency:
+                held_ns = self.now_ns - self.allocations[holder].granted_ns
+                assert self.now_ns >= slice_end_ns or held_ns >= SETTINGS.least_turn_ns, "called back too soon"
+            self.perform(commands)
 
     @rule(
         data=st.data(),

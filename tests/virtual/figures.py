@@ -6,6 +6,7 @@ from itertools import product
 
 import overlapping
 import step_programs
+import thinking
 from bound import longest_wait_ns
 from case import Case, Client, Program, Step, Thread
 from grid import ROWS as SHARES
@@ -128,10 +129,10 @@ def _wait_of_bound(run: Run, row: str, seed: int) -> float:
     """The longest wait of any client as a part of the rule's bound."""
     percents = (60, 30, 10)
     report = _pair(run, row, seed, percents)
-    kernel_ns = PAIRS[row][0] * 1000
+    us, _, pace = PAIRS[row]
     intervals, begin_ns, end_ns = _judged(report)
     return max(
-        longest_gap_ns(intervals, name, begin_ns, end_ns) / longest_wait_ns(kernel_ns, percent)
+        longest_gap_ns(intervals, name, begin_ns, end_ns) / longest_wait_ns(us * 1000, percent, pace)
         for name, percent in zip(report.case.names, percents, strict=True)
     )
 
@@ -154,6 +155,9 @@ FIGURES = {
     ),
     "beside such streams, a rival's longest wait, of the rule's bound": Figure(
         tuple(overlapping.RIVALS), overlapping.rivals_wait, 1
+    ),
+    "of what is due, programs that think or their rivals lack, %": Figure(
+        tuple(thinking.ROWS), thinking.missing_percent, 5
     ),
 }
 

@@ -105,12 +105,12 @@ def gpu_time_error_percent(run: Run, row: str, seed: int) -> float:
 
 def rivals_wait(run: Run, row: str, seed: int) -> float:
     """The rival's longest wait from the start on, as a part of the rule's bound."""
-    program, _, _ = ROWS[row]
+    program, _, pace = ROWS[row]
     report = run(_case(row, seed, settle_ms=1))
     begin_ns, end_ns = int(report.steps[0]["now_ns"]), int(report.steps[-1]["now_ns"])
     begin_ns += JOINED_MS * NS_PER_MS
     kernel_ns = max(kernel.duration_ns for kernel in program.kernels)
-    return longest_gap_ns(report.intervals, "c1", begin_ns, end_ns) / longest_wait_ns(kernel_ns, percent=50)
+    return longest_gap_ns(report.intervals, "c1", begin_ns, end_ns) / longest_wait_ns(kernel_ns, 50, pace)
 
 
 JOINED_MS = 20

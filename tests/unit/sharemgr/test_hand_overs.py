@@ -86,3 +86,24 @@ def test_what_was_used_beside_one_that_still_drained_is_moved(late_ns: int, used
         arbiter.release("b", 1, 2, told_ns, True, 11 * MS + late_ns)
         lags_ns.append(arbiter.account("a", 11 * MS + late_ns).lag_ns)
     assert lags_ns[0] - lags_ns[1] == moved_ns
+
+
+@pytest.mark.parametrize(
+    ("told_ns", "slice_ns"),
+    [(0, 5 * MS), (40 * US, 5 * MS), (125 * US, 5 * MS), (150 * US, 6 * MS), (SWITCH_NS, 10 * MS), (MS, 10 * MS)],
+)
+def test_a_slice_lasts_for_forty_hand_overs_up_to_two_slices(told_ns: int, slice_ns: int) -> None:
+    assert in_turns({"a": told_ns, "b": told_ns}).turn_end_ns() == slice_ns
+
+
+@pytest.mark.parametrize("drains_ns", [MS, 3 * MS, 8 * MS])
+def test_what_a_drain_takes_comes_off_a_longer_slice(drains_ns: int) -> None:
+    arbiter = in_turns({"a": SWITCH_NS, "b": SWITCH_NS})
+    now_ns = 0
+    for number in range(1, 4):
+        deadline_ns = arbiter.deadline_ns()
+        assert deadline_ns is not None
+        [revoked] = arbiter.tick(max(now_ns, deadline_ns))
+        began_ns, now_ns = now_ns, max(now_ns, deadline_ns) + drains_ns
+        arbiter.release(revoked.allocation_id, 1, number, now_ns - began_ns, True, now_ns)
+    assert arbiter.turn_end_ns() - now_ns == max(5 * MS, 10 * MS - drains_ns)
