@@ -16,7 +16,8 @@ from simgpu.create import CONTEXT_OVERHEAD_MIB
 ALONE = 0.95
 """Of what it uses bare a program that is alone has at least so much with the hook."""
 
-WINDOW_MS = Settings().window_ns // NS_PER_MS
+WINDOW_MS = Settings().window_ns * 11 // (10 * NS_PER_MS)
+"""The rule's window, in which what is told of the last one is whole."""
 
 BESIDE = 0.9
 """Of its percent of what it can use alone a client has at least so much beside rivals."""
