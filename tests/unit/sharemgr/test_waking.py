@@ -84,6 +84,20 @@ def test_who_has_had_more_than_its_part_waits_for_its_turn() -> None:
     assert arbiter.tick(end_ns) == [Revoke("busy", grant.number)]
 
 
+def test_who_has_had_more_than_its_part_ends_no_turn_of_one_that_has_had_still_more() -> None:
+    arbiter = device(light=30, busy=50, other=20)
+    taken = granted(arbiter.request("light", 1, WOKE_NS))
+    arbiter.request("busy", 1, WOKE_NS)
+    arbiter.request("other", 1, WOKE_NS)
+    arbiter.release("light", 1, taken.number, MS, False, WOKE_NS + MS)
+    began_ns = WOKE_NS + MS + SETTINGS.anticipation_ns
+    assert granted(arbiter.tick(began_ns)).allocation_id == "busy"
+    now_ns = began_ns + 3 * MS
+    assert revoked(arbiter.request("light", 1, now_ns)) == []
+    assert lag_ns(arbiter, "busy", now_ns) < lag_ns(arbiter, "light", now_ns) < 0 < lag_ns(arbiter, "other", now_ns)
+    assert arbiter.deadline_ns() == began_ns + SETTINGS.slice_ns
+
+
 def test_a_holder_that_the_rule_would_pick_goes_on() -> None:
     arbiter = device(light=10, busy=80, other=10)
     had_it(arbiter, "busy", 2 * MS)
