@@ -12,7 +12,7 @@ enum { BEHIND_MOST_NS = 1000 * 1000 };
 
 void es_batches_return(void)
 {
-    const uint64_t most_ns = 4 * es_gate.anticipation_ns; /* one long pause must not count for many short ones */
+    const uint64_t most_ns = 4 * es_gate_anticipation_ns(); /* one long pause must not count for many short ones */
     uint64_t think_ns;
 
     es_lock_take(&es_gate.lock);

@@ -191,6 +191,19 @@ static void wait_at_gate(struct es_slot *slot)
     }
 }
 
+/* Twice the longest hand-over that the manager believes in: a tenth of a slice of 5 ms (sharemgr/node/hand_overs.py). */
+enum { TO_AND_FRO_MOST_NS = 1000 * 1000 };
+
+uint64_t es_gate_anticipation_ns(void)
+{
+    const uint64_t told_ns = __atomic_load_n(&es_gate.anticipation_ns, __ATOMIC_RELAXED);
+    const uint64_t ns = 2 * __atomic_load_n(&es_gate.hand_over_ns, __ATOMIC_RELAXED);
+
+    if (told_ns == 0 || ns <= told_ns)
+        return told_ns;
+    return ns < TO_AND_FRO_MOST_NS ? ns : TO_AND_FRO_MOST_NS;
+}
+
 uint64_t es_gate_before_ns(uint64_t now_ns)
 {
     uint64_t free_at_ns;

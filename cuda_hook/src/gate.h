@@ -155,6 +155,10 @@ static inline __attribute__((always_inline)) void es_gate_passed(uintptr_t passe
 /* For how long the device still runs what others queued before this grant, as far as is known. */
 uint64_t es_gate_before_ns(uint64_t now_ns);
 
+/* How long a drained client may keep its turn while it thinks: for as long as it takes the device to go to another and
+ * back, if that is more than the manager said. Callable without the lock. */
+uint64_t es_gate_anticipation_ns(void);
+
 /* What the manager should know of this client, into the hint page. With the lock held. */
 void es_gate_hint(uint64_t now_ns);
 

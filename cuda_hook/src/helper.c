@@ -175,7 +175,7 @@ static void give_back_idle(uint32_t number)
 /* How long a drained client keeps its turn. */
 static uint64_t patience_ns(bool contended)
 {
-    const uint64_t most_ns = es_gate.anticipation_ns;
+    const uint64_t most_ns = es_gate_anticipation_ns();
 
     if (!contended)
         return ES_IDLE_NS;

@@ -31,7 +31,7 @@ static bool contended(const struct es_slot *slot)
 static bool leaves_after(const struct es_slot *slot)
 {
     return contended(slot) && __atomic_load_n(&es_gate.think_ns, __ATOMIC_RELAXED) >
-                                  __atomic_load_n(&es_gate.anticipation_ns, __ATOMIC_RELAXED);
+                                  es_gate_anticipation_ns();
 }
 
 static void waiting(void)

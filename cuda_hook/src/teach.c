@@ -73,7 +73,9 @@ void es_teach_hand_over(const struct es_closed *batch, int64_t start_ns, uint64_
 
     if (usual_ns != 0 && ns > 2 * usual_ns)
         ns = 2 * usual_ns;
-    es_gate.hand_over_ns = usual_ns == 0 ? ns : (uint64_t)((int64_t)usual_ns + ((int64_t)ns - (int64_t)usual_ns) / 8);
+    if (usual_ns != 0)
+        ns = (uint64_t)((int64_t)usual_ns + ((int64_t)ns - (int64_t)usual_ns) / 8);
+    __atomic_store_n(&es_gate.hand_over_ns, ns, __ATOMIC_RELAXED);
 }
 
 void es_teach_leave_stream(int stream)

@@ -181,7 +181,7 @@ class Arbiter:
             self._slices.compete_again(contender)
         elif contender.phase is IDLE or contender.phase is THINKING:
             if contender.drained_ns >= 0:
-                contender.learn_think(now_ns - contender.drained_ns, self._settings)
+                contender.learn_think(now_ns - contender.drained_ns, self._slices.hand_overs.anticipation_ns)
                 contender.drained_ns = -1
             self._slices.ready(contender)
             self._slices.woke(contender)

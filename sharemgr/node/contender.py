@@ -74,6 +74,7 @@ class Contender(Standing):
         "open_clients",
         "overruns",
         "owes_ns",
+        "passed_ns",
         "phase",
         "revoked_ns",
         "timer_ns",
@@ -105,6 +106,7 @@ class Contender(Standing):
         self.revoked_ns = 0
         self.lease_end_ns = 0
         self.foretold_ns = 0  # when it said, while it drains, that it will have drained; 0: it did not
+        self.passed_ns = 0  # the first such time that passed before it had; 0: none did
         self.late_ns = 0  # when to look next whether it is stopped, while it drains
         self.drains = Drains(settings)
         self.timer_ns = -1  # when a tick must look at it again; what for, its phase says

@@ -54,6 +54,12 @@ class HandOvers:
         return max(self._settings.slice_ns, turn_ns - drain_ns)
 
     @property
+    def anticipation_ns(self) -> int:
+        """A: how long the device waits for one that thinks. To go to another and back would take as long."""
+        told_ns = self._settings.anticipation_ns
+        return max(told_ns, 2 * self.usual_ns) if told_ns else 0
+
+    @property
     def least_turn_ns(self) -> int:
         """How long one that was granted the device has it before another's waking may end its turn."""
         return max(self._settings.least_turn_ns, LEAST_TURN * self.usual_ns)

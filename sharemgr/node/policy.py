@@ -14,7 +14,8 @@ is made of.
             credit: at most L (1 − r), and only after less than 4 L away
             debt: less r for each nanosecond away, which is what staying would have earned it at least
     leave   asleep (drained, nothing came within A(c)), gone, or over its limit
-    A(c)    min(A, 2 × usual think time); 0 where the usual think time is above A
+    A(c)    min(A, 2 × usual think time); 0 where the usual think time is above A. A is 2 H where that is more: to go to
+            another and back would take the device as long
     pick    of the latency allocations with budget the one whose period ends first; else, among those with v ≤ V,
             the least deadline v + q(c)/r
     keep    the turn is picked again when its slice is used up (a renewed slice is a new turn), not before; while
@@ -31,7 +32,8 @@ is made of.
             last second, which may wake
     early   once the holder has foretold its drain, the next is granted for that time: it wakes by itself, ahead of it
             by what it usually takes to launch (at most 200 µs); until the drain the device is charged to the holder.
-            Not after one whose drains end, as a rule, over 2 ms later than foretold: the two would run side by side
+            Not after one whose drains end, as a rule, over 2 ms later than the next one was told: the two would run
+            side by side
     drain   waited for: Q, and the most of late (an excess fades by an eighth) or what is foretold of it, up to the
             longest that ended (at most 1 s), and 100 ms. Nothing ended for one that was not waited for to its end
     limit   TAT = max(TAT, grant) + gpu/limit, counted in GPU time; c competes while TAT − now ≤ 50 ms
@@ -148,15 +150,15 @@ class Standing:
         self.budget_ns = 0
         self.period_end_ns = now_ns
 
-    def learn_think(self, think_ns: int, settings: Settings) -> None:
+    def learn_think(self, think_ns: int, most_ns: int) -> None:
         """Takes in one think time. Long ones count as 2 A, so that one pause between many short ones changes little."""
-        self.think_ns += (min(think_ns, 2 * settings.anticipation_ns) - self.think_ns) >> 3
+        self.think_ns += (min(think_ns, 2 * most_ns) - self.think_ns) >> 3
 
-    def anticipation_ns(self, settings: Settings) -> int:
-        """A(c)."""
-        if self.think_ns > settings.anticipation_ns:
+    def anticipation_ns(self, most_ns: int) -> int:
+        """A(c), where A is the most."""
+        if self.think_ns > most_ns:
             return 0
-        return min(settings.anticipation_ns, 2 * self.think_ns)
+        return min(most_ns, 2 * self.think_ns)
 
     def throttled_until_ns(self, settings: Settings) -> int:
         """When it may compete again as far as its limit is concerned; in the past where it may now."""

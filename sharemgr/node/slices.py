@@ -146,7 +146,7 @@ class Slices:
             self.ready(contender)
             return
         contender.drained_ns = now_ns if returns else -1
-        anticipation_ns = contender.anticipation_ns(self._settings) if returns else 0
+        anticipation_ns = contender.anticipation_ns(self.hand_overs.anticipation_ns) if returns else 0
         if anticipation_ns and contender.throttled_until_ns(self._settings) <= now_ns:
             self.field.move(contender, THINKING, self._now_ns)
             self._timers.set(contender, now_ns + anticipation_ns)
@@ -183,6 +183,9 @@ class Slices:
         foretold_ns = contender.drained_at_ns()
         if not foretold_ns:
             return
+        if 0 < contender.foretold_ns <= self._now_ns and not contender.passed_ns:
+            # Whoever is next has begun by now.
+            contender.passed_ns = contender.foretold_ns
         contender.foretold_ns = foretold_ns
         contender.lease_end_ns = max(contender.lease_end_ns, self._lease_end_ns(contender))
         if contender is self._ending:
@@ -402,7 +405,7 @@ class Slices:
     def _revoke(self, occupant: Contender) -> None:
         self.field.move(occupant, DRAINING, self._now_ns)
         occupant.revoked_ns = self._now_ns
-        occupant.foretold_ns = 0
+        occupant.foretold_ns = occupant.passed_ns = 0
         occupant.lease_end_ns = self._lease_end_ns(occupant)
         occupant.late_ns = self._now_ns + self._settings.queue_cap_ns + OVERDUE_NS
         self._out.append(Revoke(occupant.id, occupant.number))
@@ -420,7 +423,8 @@ class Slices:
         return occupant.granted_ns + self.hand_overs.least_turn_ns
 
     def _learn_drain(self, contender: Contender) -> None:
-        late_ns = self._now_ns - contender.foretold_ns if contender.foretold_ns else 0
+        foretold_ns = contender.passed_ns or contender.foretold_ns
+        late_ns = self._now_ns - foretold_ns if foretold_ns else 0
         contender.drains.learn(self._now_ns - contender.revoked_ns, late_ns)
 
     def _lease_end_ns(self, contender: Contender) -> int:

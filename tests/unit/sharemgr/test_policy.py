@@ -165,8 +165,8 @@ def test_anticipation_is_twice_the_usual_think_time_within_its_limit() -> None:
     def after(think_ns: int, times: int = 100) -> int:
         each = standing(50)
         for _ in range(times):
-            each.learn_think(think_ns, SETTINGS)
-        return each.anticipation_ns(SETTINGS)
+            each.learn_think(think_ns, SETTINGS.anticipation_ns)
+        return each.anticipation_ns(SETTINGS.anticipation_ns)
 
     assert after(0, times=0) == 300 * US  # not known yet
     assert after(30 * US) == pytest.approx(60 * US, rel=0.01)
@@ -178,9 +178,9 @@ def test_anticipation_is_twice_the_usual_think_time_within_its_limit() -> None:
 def test_one_long_pause_among_many_short_ones_does_not_end_the_anticipation() -> None:
     each = standing(50)
     for _ in range(100):
-        each.learn_think(30 * US, SETTINGS)
-    each.learn_think(60 * S, SETTINGS)
-    assert each.anticipation_ns(SETTINGS) >= 60 * US
+        each.learn_think(30 * US, SETTINGS.anticipation_ns)
+    each.learn_think(60 * S, SETTINGS.anticipation_ns)
+    assert each.anticipation_ns(SETTINGS.anticipation_ns) >= 60 * US
 
 
 @pytest.mark.parametrize(

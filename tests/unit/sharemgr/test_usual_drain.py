@@ -30,11 +30,14 @@ class Turns:
         while not self.step():
             pass
 
-    def given_up_after_ns(self, drain_ns: int, foretold_ns: int = 0) -> int:
-        """a, called back, drains for so long, and says how long (0: it does not): after what time it is waited for no
-        more; 0: to its end."""
+    def given_up_after_ns(self, drain_ns: int, foretold_ns: int = 0, corrected_ns: int = 0) -> int:
+        """a, called back, drains for so long, and says how long (0: it does not), and after so long the truth: after
+        what time it is waited for no more; 0: to its end."""
         began_ns, given_up_ns = self.now_ns, 0
         self.granted_early = bool(foretold_ns and self.foretell(began_ns + foretold_ns))
+        if 0 < corrected_ns < drain_ns:
+            self.now_ns = began_ns + corrected_ns
+            self.foretell(began_ns + drain_ns)
         while (due_ns := self.arbiter.deadline_ns()) is not None and due_ns < began_ns + drain_ns:
             self.step()
             if not given_up_ns and self.arbiter.account("a", self.now_ns).overlapping:
@@ -105,13 +108,15 @@ def test_what_was_never_seen_to_end_is_waited_for_no_longer_whatever_is_foretold
     assert turns.given_up_after_ns(400 * MS, 400 * MS) == UNKNOWN_NS
 
 
-def test_the_next_is_granted_early_while_drains_end_when_that_is_foretold() -> None:
-    """Programs whose kernels take now so long, now so long foretell too early: the next one would run beside them."""
+@pytest.mark.parametrize("corrected_ns", [0, 3 * MS])
+def test_the_next_is_granted_early_while_drains_end_when_that_is_foretold(corrected_ns: int) -> None:
+    """Programs whose kernels take now so long, now so long foretell too early: the next one would run beside them, and
+    does however right they are once it has begun."""
     turns = Turns()
     granted_early = []
     for drain_ns in [2 * MS] * 3 + [20 * MS] * 8 + [2 * MS] * 24:
         turns.until_a_is_called_back()
-        turns.given_up_after_ns(drain_ns, 2 * MS)
+        turns.given_up_after_ns(drain_ns, 2 * MS, corrected_ns)
         granted_early.append(turns.granted_early)
     begun, unforeseen, again = granted_early[:4], granted_early[4:12], granted_early[-4:]
     assert (begun, unforeseen, again) == ([True] * 4, [False] * 8, [True] * 4)
