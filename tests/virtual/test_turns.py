@@ -9,11 +9,13 @@ from bench.figures import held_turns
 from edgeshare.units import NS_PER_MS, NS_PER_US
 from sharemgr.node.config import Config
 
+BURN = step_programs.burn(1000)
+
 
 @pytest.mark.parametrize("compute_us", [0, 250])
 def test_one_that_waits_for_each_kernel_keeps_its_turn_beside_a_rival(world: World, compute_us: int) -> None:
     """One that computes nearly for as long as anybody is waited for may lose its turn now and then."""
-    programs = (step_programs.wait_each(1000, compute_us), step_programs.burn(1000))
+    programs = (step_programs.wait_each(1000, compute_us), BURN)
     clients = tuple(Client(program=program, percent=50) for program in programs)
     report = world.run(Case(clients=clients, settle_ms=500, measure_ms=1000, intervals=True))
     turns_ns = sorted(turn.end_ns - turn.begin_ns for turn in held_turns(report.intervals) if turn.name == "c0")
@@ -25,3 +27,15 @@ def test_one_alone_keeps_its_turn_over_pauses(world: World) -> None:
     report = world.run(Case(clients=clients, settle_ms=500, measure_ms=1000))
     # The two are read one after the other.
     assert report.of("held_ns", "c0") == pytest.approx(report.measured_ns, abs=NS_PER_US)
+
+
+def test_one_that_thinks_keeps_its_turn_where_to_go_to_and_fro_takes_as_long(world: World) -> None:
+    """Half a millisecond at the one pace, a quarter of that at the other."""
+    clients = tuple(Client(program=program, percent=50) for program in (step_programs.think(1000, 1, 350), BURN))
+    turns_ns = {}
+    for pace in ("workstation", "jetson"):
+        report = world.run(Case(clients=clients, pace=pace, settle_ms=1000, measure_ms=1000, intervals=True))
+        lengths_ns = sorted(turn.end_ns - turn.begin_ns for turn in held_turns(report.intervals) if turn.name == "c0")
+        turns_ns[pace] = lengths_ns[len(lengths_ns) // 2]
+    assert turns_ns["workstation"] < 2 * NS_PER_MS
+    assert turns_ns["jetson"] > Config().slice_ms * NS_PER_MS

@@ -6,7 +6,7 @@ import pytest
 
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_US as US
-from sharemgr.node.arbiter import Arbiter, Settings, Share
+from sharemgr.node.arbiter import Arbiter, Grant, Settings, Share
 
 SWITCH_NS = 250 * US
 MOST_NS = Settings().slice_ns // 10
@@ -107,3 +107,29 @@ def test_what_a_drain_takes_comes_off_a_longer_slice(drains_ns: int) -> None:
         began_ns, now_ns = now_ns, max(now_ns, deadline_ns) + drains_ns
         arbiter.release(revoked.allocation_id, 1, number, now_ns - began_ns, True, now_ns)
     assert arbiter.turn_end_ns() - now_ns == max(5 * MS, 10 * MS - drains_ns)
+
+
+@pytest.mark.parametrize(
+    ("think_ns", "told_ns", "waited_ns"),
+    [(250 * US, 0, 300 * US), (400 * US, 40 * US, 0), (400 * US, SWITCH_NS, 500 * US), (600 * US, SWITCH_NS, 0)],
+)
+def test_the_device_waits_for_one_that_thinks_for_as_long_as_going_to_and_fro_takes(
+    think_ns: int, told_ns: int, waited_ns: int
+) -> None:
+    arbiter = in_turns({"a": told_ns, "b": told_ns})
+    arbiter.gone("b", 1, 0)
+    now_ns, number = 0, 1
+    # So often that it is known how long it thinks, and until its slice lasts for long enough.
+    while number < 40 or arbiter.turn_end_ns() < now_ns + 2 * MS:
+        arbiter.release("a", 1, number, MS, False, now_ns + MS)
+        now_ns, number = now_ns + MS + think_ns, number + 1
+        arbiter.tick(now_ns)
+        assert arbiter.request("a", 1, now_ns) == [Grant("a", number, True)]
+    arbiter.join("b", 2, now_ns)
+    arbiter.request("b", 2, now_ns)
+    commands = arbiter.release("a", 1, number, MS, False, now_ns + MS)
+    if waited_ns:
+        assert commands == []
+        assert arbiter.deadline_ns() == now_ns + MS + waited_ns
+    else:
+        assert commands == [Grant("b", number + 1, True)]
