@@ -123,7 +123,7 @@ CUevent es_marker_record(int index, bool foreign)
     context = es_stream_context(index);
     stream = es_stream_handle(index);
     handle = contexts[context].handle;
-    alive = es_context_hold(context);
+    alive = es_context_alive(context) && es_stream_hold(index) && es_context_hold(context);
     es_lock_give(&es_gate.lock);
     if (!alive)
         return NULL;
@@ -141,6 +141,7 @@ CUevent es_marker_record(int index, bool foreign)
     es_quiet_end(quiet);
     es_lock_take(&es_gate.lock);
     es_context_drop(context);
+    es_stream_drop(index);
     es_lock_give(&es_gate.lock);
     return event;
 }

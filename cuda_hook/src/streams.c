@@ -1,5 +1,7 @@
 #include "streams.h"
 
+#include <string.h>
+
 #include "batches.h"
 #include "closed.h"
 #include "collect.h"
@@ -17,6 +19,9 @@ struct stream {
 /* Under the gate's lock. */
 static struct stream streams[ES_STREAMS];
 static uint64_t streams_used;
+static uint32_t stream_users[ES_STREAMS]; /* who is inside the driver on behalf of a stream */
+
+enum { STREAM_END_TRIES = 1000 }; /* of a millisecond each, or less */
 
 static bool many_said;
 
@@ -164,18 +169,40 @@ uint64_t es_streams_like(CUstream stream)
     return index < 0 ? 0 : UINT64_C(1) << index;
 }
 
+bool es_stream_hold(int index)
+{
+    if ((streams_used >> index & 1) == 0)
+        return false;
+    stream_users[index]++;
+    return true;
+}
+
+void es_stream_drop(int index)
+{
+    stream_users[index]--;
+}
+
 void es_stream_end(CUstream stream)
 {
     const CUstream handle = normal(stream);
+    uint32_t users = 0;
     int index;
 
     es_lock_take(&es_gate.lock);
     index = find_stream(handle, NULL);
     if (index >= 0) {
         streams_used &= ~(UINT64_C(1) << index);
+        users = stream_users[index];
         es_gate_forget_all();
     }
     es_lock_give(&es_gate.lock);
+    /* Another thread may be recording a marker in it, which a stream that is gone does not survive. */
+    for (int tries = 0; users != 0 && tries < STREAM_END_TRIES; tries++) {
+        es_sleep_on(&es_gate.progress, __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE), ES_MS);
+        es_lock_take(&es_gate.lock);
+        users = stream_users[index];
+        es_lock_give(&es_gate.lock);
+    }
 }
 
 void es_streams_forget(int context)
@@ -189,4 +216,5 @@ void es_streams_forget(int context)
 void es_streams_reset(void)
 {
     streams_used = 0;
+    memset(stream_users, 0, sizeof(stream_users));
 }

@@ -39,7 +39,11 @@ static inline bool es_stream_is_default(CUstream stream)
  * gives an error. Takes no lock. */
 bool es_stream_capturing(CUstream stream);
 
-/* A stream is about to end. */
+/* While somebody is inside the driver on behalf of a noted stream; false when it has ended. With the gate's lock held. */
+bool es_stream_hold(int index);
+void es_stream_drop(int index);
+
+/* A stream is about to end: returns when nobody uses it, or after a second. */
 void es_stream_end(CUstream stream);
 
 /* A context ends, with all its streams. With the gate's lock held. */
