@@ -63,11 +63,14 @@ def test_a_command_that_cannot_run_is_said_as_shells_do(
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1"])
 def test_signals_are_passed_on(testbed: Testbed, manager: Manager, name: str) -> None:
+    # Blocked before it says that it is ready: a handler could run just before a pause, which then nothing ends.
     code = f"""
 import signal, sys
-signal.signal(signal.{name}, lambda *_: sys.exit(42))
+awaited = {{signal.{name}}}
+signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
 print("ready", flush=True)
-signal.pause()
+signal.sigwait(awaited)
+sys.exit(42)
 """
     process = testbed.popen(*testbed.run_arguments("--percent", "30", "--", sys.executable, "-c", code))
     assert process.stdout is not None

@@ -1,17 +1,20 @@
-"""A program whose threads launch in turn is as fast as without the hook, and gets what it is due beside a rival."""
+"""A program whose threads launch in turn goes on as without the hook, and beside a rival. How fast and with how much of
+the GPU is judged on the virtual clock (tests/virtual/test_threads.py)."""
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from busy import all_granted, burn
-from testbed import PATIENCE_S, WINDOWS, Testbed
+from testbed import PATIENCE_S, Testbed
 
 from bench.paired import build
 from bench.threads import PHASES, Phase, parse_end
 
 PHASE_MS = 500
+
+COLLAPSED = 4
+"""One whose threads end each other's slices is slower by hundreds; other work of the machine makes none so slow."""
 
 
 @pytest.fixture(scope="module")
@@ -37,47 +40,31 @@ def phases(process: subprocess.Popen[str]) -> list[Phase]:
     return ended
 
 
-def test_threads_in_turn_are_as_fast_as_without_the_hook(testbed: Testbed, turns: Path) -> None:
-    """At least 0.9 times, by the time that most rounds take; and hardly a launch is put to sleep."""
+def test_threads_in_turn_do_not_stop_each_other(testbed: Testbed, turns: Path) -> None:
+    """By the time that most rounds take; and hardly a launch is put to sleep."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     bare = phases(subprocess.Popen(command(turns, "bare"), env=testbed.environment, **pipes))
     testbed.manager()
     hooked = phases(under_a_share(testbed, turns, 60))
-    rates = [without.typical_ns / with_.typical_ns for without, with_ in zip(bare, hooked, strict=True)]
-    assert min(rates) >= 0.9, rates
+    slower = [with_.typical_ns / without.typical_ns for without, with_ in zip(bare, hooked, strict=True)]
+    assert max(slower) < COLLAPSED, slower
     assert all(phase.sleeps < 0.01 * phase.launches for phase in hooked), hooked
 
 
-def shares_percents(testbed: Testbed, turns: Path) -> list[float]:
-    """What the program got in each of its phases, in percent of what the GPU executed."""
-    process = under_a_share(testbed, turns, 30)
-    assert process.stdout is not None
-    begun: dict[str, int] = {}
-    shares = []
-    for line in process.stdout:
-        executed = testbed.machine.executed_ns(0)
-        if parse_end(line):
-            spent = {name: executed[name] - begun.get(name, 0) for name in executed}
-            shares.append(100 * spent["turns"] / sum(spent.values()))
-        begun = executed
-    assert process.wait(PATIENCE_S) == 0
-    assert len(shares) == len(PHASES)
-    return shares
-
-
-def best_of_each(measure: Callable[[], list[float]], least: float) -> list[float]:
-    """The most that each phase came to, in as many runs as it takes for all to reach ``least``, which are few."""
-    best = measure()
-    for _ in range(WINDOWS - 1):
-        if min(best) >= least:
-            break
-        best = list(map(max, best, measure()))
-    return best
-
-
-def test_threads_in_turn_get_what_is_due_beside_a_rival(testbed: Testbed, turns: Path) -> None:
+def test_threads_in_turn_go_on_beside_a_rival_that_gets_more(testbed: Testbed, turns: Path) -> None:
     testbed.manager()
     burn(testbed, "rival", "--kernel-us", "1000", percent=70)
     testbed.until(all_granted(1))
-    best = best_of_each(lambda: shares_percents(testbed, turns), 0.9 * 30)
-    assert min(best) >= 0.9 * 30, best
+    process = under_a_share(testbed, turns, 30)
+    assert process.stdout is not None
+    begun: dict[str, int] = {}
+    ended = 0
+    for line in process.stdout:
+        executed = testbed.machine.executed_ns(0)
+        if parse_end(line):
+            got, rivals = (executed[name] - begun[name] for name in ("turns", "rival"))
+            assert rivals / (COLLAPSED * 70 / 30) < got < rivals, line
+            ended += 1
+        begun = {"turns": 0, "rival": 0} | executed
+    assert process.wait(PATIENCE_S) == 0
+    assert ended == len(PHASES)

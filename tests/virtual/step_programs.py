@@ -73,6 +73,28 @@ def turns(kernels_us: Sequence[float], threads: int, launches: int = 1, own: boo
     return Program(kernels=kernels(*kernels_us * (threads if own else 1)), threads=tuple(made))
 
 
+def phases(kernels_us: Sequence[float], *kinds: str, rounds: int = 20) -> Program:
+    """What bench/turns.c does, phase after phase: in each so many rounds of twice these kernels, then a wait. Of ``own``
+    and ``same`` a second thread launches in turn with the first, kernels of its own or the same ones; of ``one`` it
+    stands still."""
+
+    def launches(first: int) -> list[Step]:
+        return [Step(kind="launch", object=first + index, count=2) for index in range(len(kernels_us))]
+
+    first_steps: list[Step] = []
+    second_steps: list[Step] = []
+    for kind in kinds:
+        for _ in range(rounds):
+            first_steps += launches(0)
+            if kind != "one":
+                first_steps += [Step(kind="pass", object=1), Step(kind="take", object=0)]
+                seconds = launches(len(kernels_us) if kind == "own" else 0)
+                second_steps += [Step(kind="take", object=1), *seconds, Step(kind="pass", object=0)]
+        first_steps += [Step(kind="wait"), Step(kind="round")]
+    threads = tuple(Thread(steps=tuple(steps)) for steps in (first_steps, second_steps) if steps)
+    return Program(kernels=kernels(*kernels_us * 2), threads=threads)
+
+
 def streams(kernel_us: float, threads: int, wait_every: int) -> Program:
     """Each thread has a stream of its own and waits for that alone."""
     made = tuple(
