@@ -18,6 +18,12 @@ static void replace(struct es_cost *entry, uint64_t key)
     SET(entry->ns, 0);
     entry->most_ns = 0;
     entry->clean = false;
+    entry->exact = 0;
+    entry->tries = 0;
+    entry->mixed = false;
+    entry->spread_ns = 0;
+    SET(entry->sure, false);
+    entry->varies = false;
     SET(entry->samples, 0);
     SET(entry->missed, 0);
     entry->pending_since_ns = 0;
@@ -61,7 +67,7 @@ bool es_costs_due(const struct es_costs *costs, const struct es_cost *entry)
 {
     const uint32_t missed = GET(entry->missed);
 
-    return missed > ES_COSTS_STALE && GET(costs->batches) >= ES_COSTS_APART && missed >= GET(costs->most_missed);
+    return missed > (GET(entry->sure) ? ES_COSTS_SURE_STALE : ES_COSTS_STALE) && GET(costs->batches) >= ES_COSTS_APART && missed >= GET(costs->most_missed);
 }
 
 int64_t es_costs_known_ns(const struct es_costs *costs, const struct es_cost *entry, uint64_t key)
@@ -147,6 +153,93 @@ void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns)
         SET(entry->samples, entry->samples + 1);
     SET(entry->missed, 0);
     entry->pending_since_ns = 0;
+}
+
+bool es_costs_vague(const struct es_costs *costs, const struct es_cost *entry)
+{
+    return entry->samples > 0 && !entry->varies && entry->pending_since_ns == 0 && entry->ns < ES_COSTS_SHORT_NS &&
+           ((entry->exact < ES_COSTS_EXACT && entry->tries < ES_COSTS_TRIES) || es_costs_due(costs, entry));
+}
+
+void es_costs_put_off(struct es_costs *costs, struct es_cost *entry)
+{
+    if (!es_costs_due(costs, entry))
+        return;
+    SET(entry->missed, 0);
+    SET(costs->most_missed, 0);
+}
+
+/* The first exact time counts for more than all others, and one in which no other ran for more than those in which some may have;
+ * of these the shortest does. */
+static bool takes_their_place(const struct es_cost *entry, uint64_t ns, bool alone)
+{
+    return entry->exact == 0 || (entry->mixed && (alone || ns + ES_COSTS_LEAST_NS < entry->ns));
+}
+
+void es_costs_learn_exact(struct es_costs *costs, uint64_t key, uint64_t ns, bool alone)
+{
+    struct es_cost *entry = es_costs_find(costs, key);
+    const bool first = takes_their_place(entry, ns, alone);
+    uint64_t before_ns, off_ns;
+    bool agree;
+
+    if (!alone && ns > entry->ns + ES_COSTS_LEAST_NS) {
+        SET(entry->missed, 0);
+        entry->pending_since_ns = 0;
+        return;
+    }
+    if (first) {
+        entry->exact = 0;
+        entry->mixed = !alone;
+        entry->spread_ns = 0;
+        if (ns < ES_COSTS_SHORT_NS)
+            SET(entry->samples, 0);
+    }
+    before_ns = first ? ns : entry->ns;
+    off_ns = ns > before_ns ? ns - before_ns : before_ns - ns;
+    entry->spread_ns = (uint64_t)((int64_t)entry->spread_ns + ((int64_t)off_ns - (int64_t)entry->spread_ns) / 4);
+    agree = entry->spread_ns <= before_ns / ES_COSTS_VARY + ES_COSTS_LEAST_NS;
+    es_costs_learn(costs, key, ns);
+    entry->varies = !agree;
+    if (agree && entry->ns < ES_COSTS_SHORT_NS)
+        entry->exact += entry->exact < UINT32_MAX;
+    else
+        entry->exact = 0;
+    SET(entry->sure, entry->exact >= ES_COSTS_EXACT &&
+                         entry->spread_ns <= entry->ns / ES_COSTS_SPREAD + ES_COSTS_LEAST_NS / 2);
+}
+
+static void give_up(struct es_cost *entry)
+{
+    entry->varies = true;
+    entry->exact = 0;
+    SET(entry->sure, false);
+}
+
+void es_costs_give_up(struct es_costs *costs, uint64_t key)
+{
+    give_up(es_costs_find(costs, key));
+}
+
+void es_costs_judge(struct es_costs *costs, bool longer)
+{
+    if (!longer) {
+        costs->doubts -= costs->doubts != 0;
+        return;
+    }
+    costs->doubts += ES_COSTS_DOUBT;
+    if (costs->doubts < ES_COSTS_DOUBTS)
+        return;
+    costs->doubts = 0;
+    for (size_t i = 0; i < ES_COSTS; i++) {
+        if (costs->entries[i].exact != 0)
+            give_up(&costs->entries[i]);
+    }
+}
+
+bool es_costs_sure(const struct es_cost *entry)
+{
+    return GET(entry->sure);
 }
 
 void es_costs_bound(struct es_costs *costs, uint64_t key, uint64_t most_ns)

@@ -17,6 +17,14 @@ enum {
     ES_COSTS_STALE = 64,   /* batches that told nothing of it after which a function is timed alone once more … */
     ES_COSTS_APART = 16,   /* … and of all functions one in so many batches: each such one ends what others share */
     ES_COSTS_GUESSES = 8,  /* batches amid others, after which an unknown function is not waited for to be seen alone */
+    ES_COSTS_SHORT_NS = 50 * 1000, /* what takes less may be over before the call returns that marks its end: it is timed exactly */
+    ES_COSTS_EXACT = 2, /* … so often at first, and once each time it is due; … */
+    ES_COSTS_TRIES = 8, /* … where others run in between as a rule, after so many tries no more at first */
+    ES_COSTS_DOUBT = 8,   /* batches of these count as much as one that took longer than its exact times say, … */
+    ES_COSTS_DOUBTS = 32, /* … and with so many doubts none is exact */
+    ES_COSTS_SPREAD = 16, /* exact times agree that are off their mean by such a part of it and less; of those that are off by a … */
+    ES_COSTS_VARY = 4,    /* … part and more there are too few: it takes now so long, now so long, and all times count */
+    ES_COSTS_SURE_STALE = 8 * ES_COSTS_STALE, /* batches after which one whose exact times agree is timed once more */
     /* A call that submits takes no longer, or twice as long as its like, unless its thread was put aside. */
     ES_COSTS_CALL_NS = 10 * 1000,
 };
@@ -26,6 +34,12 @@ struct es_cost {
     uint64_t ns;  /* mean; meaningless without samples */
     uint64_t most_ns; /* … and no more than this, as its streams came to its end: others may have run before it; 0: not known */
     uint32_t samples;
+    uint32_t exact;     /* samples of a launch between two markers of which the host had no part; then no others count */
+    uint32_t tries;     /* how often it was timed so, whatever came of it */
+    bool mixed;         /* others may have run in all of those times, of which the shortest counts */
+    uint64_t spread_ns; /* how far each of those was from the mean, in the mean */
+    bool sure;          /* such times agree, … */
+    bool varies;        /* … or do not at all, or there can be none */
     bool clean;                /* one of them on a device that did nothing else for this process */
     uint32_t missed;           /* batches since the last sample that were shared with other functions, or amid other work */
     uint64_t pending_since_ns; /* when its first, timed launch was let go; 0 when none is on its way */
@@ -35,6 +49,7 @@ struct es_cost {
 struct es_costs {
     struct es_cost entries[ES_COSTS];
     uint64_t call_ns; /* usual host time of a call that submits; 0: not known */
+    uint32_t doubts;      /* batches that took longer than exact times say count several, others come off */
     uint32_t batches;     /* since a function that was due again was timed alone */
     uint32_t most_missed; /* of any function, as far as it was seen since then */
 };
@@ -62,6 +77,25 @@ void es_costs_count(struct es_costs *costs, bool again);
 /* A batch that will tell nothing of the key has launches of it: other functions share it. Needs no lock: beside others a
  * count may be lost. */
 void es_costs_share(struct es_costs *costs, struct es_cost *entry);
+
+/* Should a launch of the key be timed exactly? Not while one is on its way. Under the lock. */
+bool es_costs_vague(const struct es_costs *costs, const struct es_cost *entry);
+
+/* It is due, and cannot be timed exactly now: the others are not to wait for it. Under the lock. */
+void es_costs_put_off(struct es_costs *costs, struct es_cost *entry);
+
+/* A launch of the key took this long, with no part of the host's in it. Unless it was `alone` others may have run in that time. */
+void es_costs_learn_exact(struct es_costs *costs, uint64_t key, uint64_t ns, bool alone);
+
+/* No launch of the key is timed exactly any more: that is not to be done, or says nothing. */
+void es_costs_give_up(struct es_costs *costs, uint64_t key);
+
+/* A batch of launches with exact times was measured: did it take longer than they say? Where that is so more often than now and
+ * then, no time is taken for exact any more: of which launch it was not so, nobody knows. */
+void es_costs_judge(struct es_costs *costs, bool longer);
+
+/* Is the time that is known of it exact? Needs no lock. */
+bool es_costs_sure(const struct es_cost *entry);
 
 /* The call that submitted one took this long on the host. Is that usual, for its key, or where that is not known, for all?
  * It is learned where `blocks` is 0: a call that may wait for the device tells nothing. */

@@ -8,6 +8,14 @@ enum { CREEP_SHIFT = 10, AT_ONCE_NS = 2 * 1000 * 1000 };
 /* From a call that records a marker in an idle stream until the device has come to it (2 us and less), amply. */
 enum { REACHED_NS = 10 * 1000 };
 
+enum { APART_MOST_NS = 200 * 1000 };
+
+/* Events resolve no less (CUDA Driver API, cuEventElapsedTime). */
+enum { LEAST_NS = 500 };
+
+/* Exact times are off by less than such a part of them, and so is a measured one. */
+enum { SURE_PART = 64 };
+
 /* A start is of use where what it leaves open is so small a part of the time. */
 enum { UNSURE_PART = 64 };
 
@@ -67,13 +75,19 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
     const bool before = after_ns != ES_UNTOLD && after_ns < 0;
     const uint64_t since_ns = followed && !later ? latest->ended_ns : work->opened_ns;
     const uint64_t mark_ns = followed && !later ? latest->mark_ns : most(work->before_ns, latest->mark_ns);
+    /* It began no sooner than it was opened: so it still ran when its marker had been recorded. */
+    const uint64_t end_ns = started ? work->opened_ns + (uint64_t)start_ns : 0;
+    const bool ran = end_ns > work->marked_ns + REACHED_NS;
     /* What should have run in that time: all that was submitted, by other threads, too. */
     const uint64_t span_ns = since(mark_ns, work->mark_ns);
-    /* It began no sooner than it was opened: so it still ran when its marker had been recorded. */
-    const bool ran = started && work->opened_ns + (uint64_t)start_ns > work->marked_ns + REACHED_NS;
     /* It should have ended before its marker was recorded, and that was done at once: the device had been idle. */
     const bool at_once = (started && work->reached) || sooner_ns(latest, after_ns, now_ns) < work->alone_ns + AT_ONCE_NS;
-    const bool idle = !ran && work->alone_ns >= since_ns + span_ns && at_once;
+    /* All of it takes as long as is known. Then it ended when that had passed, or a launch's time after the last was submitted. */
+    const bool known = span_ns != 0 && span_ns <= work->known_ns && !work->exact;
+    const uint64_t launch_ns = most(work->cost_ns / most(work->launches, 1), 1);
+    const bool late = end_ns > work->opened_ns + most(span_ns, since(work->opened_ns, work->marked_ns)) + launch_ns + REACHED_NS;
+    const bool idle = !work->exact && ((known && !late) || (work->stalled && span_ns != 0) ||
+                                       (!ran && work->alone_ns >= since_ns + span_ns && at_once));
     int64_t ns = started ? start_ns : after_ns, apart_ns = 0;
 
     if (started)
@@ -82,9 +96,12 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
         apart_ns = (int64_t)(work->opened_ns - latest->ended_ns);
     if (apart_ns > 0)
         ns -= apart_ns < ns ? apart_ns : ns;
+    spent.known = known && spent.measured;
+    /* No host takes so long from one launch to the next as a rule, unless it does other things. */
+    spent.longer = spent.known && (late || (ns > (int64_t)span_ns && (uint64_t)ns - span_ns > span_ns / launch_ns * APART_MOST_NS));
     spent.behind = spent.measured && ns < 0;
     spent.stream_ended_ns = before ? since((uint64_t)-after_ns, latest->ended_ns) : spent.ended_ns;
-    if (!spent.measured || (idle && ns > (int64_t)span_ns))
+    if (!spent.measured || (idle && ns > (int64_t)(span_ns + (known ? span_ns / SURE_PART : 0))))
         spent.gpu_ns = uncounted_ns(work, latest, mark_ns, span_ns);
     else
         spent.gpu_ns = uncounted_ns(work, latest, mark_ns, ns > 0 ? (uint64_t)ns : 0);
@@ -93,8 +110,13 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
     spent.teaches = spent.measured && !idle && span_ns != 0 && ns >= 0 &&
                     (span_ns >= work->cost_ns || ns > (int64_t)work->cost_ns);
     spent.whole = span_ns == work->cost_ns;
-    if (spent.teaches)
+    if (work->exact) {
+        /* Between two markers with nothing in between there is no launch that was submitted. */
+        spent.teaches = started && start_ns >= LEAST_NS;
+        spent.own_ns = spent.teaches ? (uint64_t)start_ns : 0;
+    } else if (spent.teaches) {
         spent.own_ns = span_ns < work->cost_ns ? (uint64_t)ns
                                                : (uint64_t)((double)ns * (double)work->cost_ns / (double)span_ns);
+    }
     return spent;
 }

@@ -15,6 +15,7 @@
 struct es_work {
     uint64_t cost_ns;   /* estimate of its own launches */
     uint64_t opened_ns;
+    uint64_t launches;  /* its own */
     uint64_t before_ns; /* what had been submitted when it was opened */
     uint64_t mark_ns;   /* … and when its marker was recorded */
     uint64_t alone_ns;  /* when it was closed, if the device may have been idle then: no other was closed and had not ended,
@@ -22,6 +23,9 @@ struct es_work {
     uint64_t marked_ns; /* when the call that recorded its marker had returned */
     uint64_t behind_ns; /* for how long after its start the device still ran what others had queued, or stood idle */
     uint64_t unsure_ns; /* so much of that it may have run already, and nobody knows; 0: it had not begun */
+    uint64_t known_ns;  /* so much of what had been submitted last takes as long as its estimate, exactly */
+    bool stalled;       /* it stood behind one for which its stream was stopped, and ended when its thread saw that */
+    bool exact;         /* its start and its end had been recorded before it ran */
     bool reached;       /* the device had come to its start when the first launch returned */
     bool fresh;         /* it began on an idle device, and no start was recorded */
 };
@@ -39,6 +43,8 @@ struct es_spent {
     uint64_t gpu_ns;   /* to be counted */
     bool measured;     /* else it is an estimate */
     bool behind;       /* it ended before the latest did: in another stream */
+    bool known;        /* all that ran has exact times, … */
+    bool longer;       /* … and yet it ended later than those say */
     bool whole;        /* no other launches ran in that time */
     bool teaches;      /* its own launches were seen to take … */
     uint64_t own_ns;   /* … so long, all together */

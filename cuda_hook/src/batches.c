@@ -4,6 +4,7 @@
 #include "collect.h"
 #include "contexts.h"
 #include "gate.h"
+#include "stops.h"
 #include "streams.h"
 #include "submitted.h"
 
@@ -65,6 +66,8 @@ bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t
     slot->batch.shared = false;
     slot->batch.alone = false;
     slot->batch.held = held;
+    slot->batch.stopped = false;
+    slot->batch.guessed = false;
     slot->batch.last = false;
     slot->batch.fresh = idle && !timed;
     slot->batch.amid = !idle;
@@ -104,12 +107,23 @@ void es_batch_extend(struct es_slot *slot, uint64_t drawn_ns)
     __atomic_store_n(&slot->left_ns, (int64_t)drawn_ns, __ATOMIC_RELAXED);
 }
 
-void es_batch_close(struct es_slot *slot, bool foreign)
+/* With the lock held: what other threads have open is part of what was submitted, too. */
+static bool others_guessed(const struct es_slot *slot)
+{
+    for (size_t i = 0; i < es_slots_used(); i++) {
+        if (es_slot_at(i) != slot && es_slot_at(i)->batch.opened_ns != 0 && es_slot_at(i)->batch.guessed)
+            return true;
+    }
+    return false;
+}
+
+static void close_batch(struct es_slot *slot, bool foreign)
 {
     struct es_batch_open open;
     struct es_closed batch;
     CUevent ends[ES_STREAMS];
     uint64_t used, launches, now_ns;
+    bool stalled;
 
     es_lock_take(&es_gate.lock);
     launches = __atomic_load_n(&slot->launches, __ATOMIC_RELAXED) - slot->batch.settled;
@@ -132,6 +146,7 @@ void es_batch_close(struct es_slot *slot, bool foreign)
     open = slot->batch;
     used = es_submitted_in(slot);
     now_ns = es_now_ns();
+    stalled = es_closed_count() > 0 && es_closed_at(es_closed_count() - 1)->work.exact && !open.stopped;
     batch = (struct es_closed){
         .start = open.start,
         .context = -1,
@@ -143,8 +158,10 @@ void es_batch_close(struct es_slot *slot, bool foreign)
             .before_ns = open.before_ns,
             .mark_ns = es_submitted_ns(),
             .alone_ns = es_closed_count() == 0 && (!open.amid || es_queued_ns(now_ns) == 0) ? now_ns : 0,
+            .launches = launches,
             .behind_ns = open.behind_ns,
             .unsure_ns = open.unsure_ns,
+            .stalled = stalled,
             .reached = open.reached,
             .fresh = open.fresh,
         },
@@ -154,6 +171,9 @@ void es_batch_close(struct es_slot *slot, bool foreign)
         .key = open.shared || (open.streams & (open.streams - 1)) != 0 ? 0 : open.key,
         .launches = launches,
     };
+    if ((open.guessed || others_guessed(slot)) && es_gate.guessed_ns < batch.work.mark_ns)
+        es_gate.guessed_ns = batch.work.mark_ns;
+    batch.work.known_ns = batch.work.mark_ns > es_gate.guessed_ns ? batch.work.mark_ns - es_gate.guessed_ns : 0;
     es_lock_give(&es_gate.lock);
 
     for (int i = 0; i < ES_STREAMS; i++)
@@ -161,6 +181,7 @@ void es_batch_close(struct es_slot *slot, bool foreign)
     batch.work.marked_ns = es_now_ns();
 
     es_lock_take(&es_gate.lock);
+    batch.work.exact = open.stopped && !foreign && es_stop_holds(slot);
     for (int i = 0; i < ES_STREAMS; i++) {
         if (ends[i] == NULL)
             continue;
@@ -185,6 +206,12 @@ void es_batch_close(struct es_slot *slot, bool foreign)
     es_lock_give(&es_gate.lock);
 }
 
+void es_batch_close(struct es_slot *slot, bool foreign)
+{
+    close_batch(slot, foreign);
+    es_stop_end(slot);
+}
+
 bool es_batches_close_all(void)
 {
     bool all = true;
@@ -200,12 +227,12 @@ bool es_batches_close_all(void)
     return all;
 }
 
-bool es_batches_open(void)
+bool es_batches_open(uint64_t since_ns)
 {
     for (size_t i = 0; i < es_slots_used(); i++) {
         const struct es_slot *slot = es_slot_at(i);
 
-        if (!slot->marking && __atomic_load_n(&slot->launches, __ATOMIC_RELAXED) != slot->batch.settled)
+        if (!slot->marking && slot->batch.opened_ns <= since_ns && __atomic_load_n(&slot->launches, __ATOMIC_RELAXED) != slot->batch.settled)
             return true;
     }
     return false;

@@ -31,8 +31,8 @@ void es_batch_close(struct es_slot *slot, bool foreign);
 /* The same of all threads, while the gate is shut: false when some are within the driver, and theirs stayed open. */
 bool es_batches_close_all(void);
 
-/* Has any thread submitted what no marker ends yet? With the lock held. */
-bool es_batches_open(void);
+/* Has any thread submitted what no marker ends yet, in a batch that it opened by then? With the lock held. */
+bool es_batches_open(uint64_t since_ns);
 
 /* A wait of the thread returned, so that all it submitted to these streams is done: its open batch ends without a marker
  * when it touched no others. */

@@ -12,6 +12,7 @@
 #include "queue.h"
 #include "session.h"
 #include "starts.h"
+#include "stops.h"
 #include "submitted.h"
 #include "symbols.h"
 
@@ -291,6 +292,7 @@ static struct es_slot *admit(struct es_slot *slot, uint64_t key, CUstream stream
             return slot;
         }
         __atomic_store_n(&slot->busy, 0, __ATOMIC_RELAXED);
+        es_stop_end(slot);
     }
 }
 

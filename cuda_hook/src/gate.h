@@ -77,6 +77,7 @@ struct es_gate {
     struct es_timeline timeline;
     struct es_overlap overlap;
     struct es_costs costs;
+    uint64_t guessed_ns; /* what had been submitted by the latest launch of which no exact time is known */
     uint64_t held_streams; /* set of those in which a function of the host was queued behind all that was marked */
     uint64_t gpu_ns;   /* not yet told to the manager */
     uint64_t idle_since_ns; /* when the device was last seen drained; 0: it is not, or nobody knows */

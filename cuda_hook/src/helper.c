@@ -186,6 +186,21 @@ static uint64_t patience_ns(bool contended)
     return es_gate.think_ns * 2 < most_ns ? es_gate.think_ns * 2 : most_ns;
 }
 
+/* Closes what threads have open, where any of it has been since then; false when none has, or the gate is shut already. */
+static bool close_open(uint64_t since_ns)
+{
+    bool open;
+
+    es_lock_take(&es_gate.lock);
+    open = es_batches_open(since_ns);
+    es_lock_give(&es_gate.lock);
+    if (!open || !es_gate_pause())
+        return false;
+    (void)es_batches_close_all();
+    es_gate_resume();
+    return true;
+}
+
 /* Looks after the manager each 100 ms, and tells it the time used in each 100 ms of a grant; a RELEASE tells it, too. */
 static void report(struct look *look, uint32_t number, uint64_t now_ns)
 {
@@ -202,27 +217,14 @@ static void report(struct look *look, uint32_t number, uint64_t now_ns)
     if (now_ns - look->usage_ns < ES_LOOK_NS)
         return;
     look->usage_ns = now_ns;
+    /* Of short launches a batch takes long to be full; what is open is told of by the next report. */
     es_collect();
+    (void)close_open(now_ns - ES_LOOK_NS);
     es_lock_take(&es_gate.lock);
     usage.gpu_ns = es_gate.gpu_ns;
     if (es_mode_now() == ES_JOINED && es_session_send(&usage))
         es_gate.gpu_ns = 0;
     es_lock_give(&es_gate.lock);
-}
-
-/* Closes what threads have open; false when nothing is, or the gate is shut already. */
-static bool close_open(void)
-{
-    bool open;
-
-    es_lock_take(&es_gate.lock);
-    open = es_batches_open();
-    es_lock_give(&es_gate.lock);
-    if (!open || !es_gate_pause())
-        return false;
-    (void)es_batches_close_all();
-    es_gate_resume();
-    return true;
 }
 
 /* One look while a grant is held; returns how long to sleep. */
@@ -239,7 +241,7 @@ static uint64_t look_around(struct look *look, uint32_t word)
     report(look, es_gate_number(word), now_ns);
     /* Of what no marker ends only the estimate says when those who wait may go on. */
     if (__atomic_load_n(&es_gate.backlog_waiters, __ATOMIC_SEQ_CST) != 0 &&
-        (es_collect_await() || (close_open() && es_collect_await())))
+        (es_collect_await() || (close_open(UINT64_MAX) && es_collect_await())))
         return 0;
     es_lock_take(&es_gate.lock);
     /* Who is on its way to submit will: it neither thinks nor is it done. */
@@ -250,7 +252,7 @@ static uint64_t look_around(struct look *look, uint32_t word)
     idle_end_ns = es_gate.idle_since_ns + patience_ns(contended);
     closed = es_closed_count();
     queued_ns = es_queued_ns(now_ns);
-    open = es_batches_open();
+    open = es_batches_open(UINT64_MAX);
     es_lock_give(&es_gate.lock);
     if (drained) {
         if (!arriving && now_ns < idle_end_ns)
@@ -270,7 +272,7 @@ static uint64_t look_around(struct look *look, uint32_t word)
     if (closed > 0 && (!open || launches == look->launches))
         es_collect();
     /* Nothing was submitted for a while, but something is queued since the last marker. */
-    if (sleep_ns == period_ns && launches == look->launches && now_ns - look->at_ns >= period_ns && close_open()) {
+    if (sleep_ns == period_ns && launches == look->launches && now_ns - look->at_ns >= period_ns && close_open(UINT64_MAX)) {
         look->at_ns = now_ns;
         return contended ? 0 : period_ns;
     }

@@ -76,6 +76,12 @@ static inline enum es_copy_kind es_direction(CUmemorytype from, CUmemorytype to)
     return to == CU_MEMORYTYPE_HOST ? ES_COPY_OUT : ES_COPY_WITHIN;
 }
 
+/* A kernel, or a graph: its call waits for nothing. A kernel's grid is of at most 65 magnitudes. */
+static inline bool es_key_is_launch(uint64_t key)
+{
+    return key >> 56 <= 65 || key >> 56 == 0x7D;
+}
+
 /* One that may be a blocking call. */
 static inline bool es_key_is_copy(uint64_t key)
 {

@@ -6,8 +6,10 @@
 #include "contexts.h"
 #include "gate.h"
 #include "helper.h"
+#include "keys.h"
 #include "log.h"
 #include "room.h"
+#include "stops.h"
 #include "submitted.h"
 
 /* The n-th thread that holds what it has not used yet may draw at least an 8n-th of what is free: the others may never use
@@ -120,6 +122,8 @@ static void share(struct es_slot *slot, uint64_t key, struct es_cost *cost)
     }
     if (slot->batch.shared)
         es_costs_share(&es_gate.costs, cost);
+    if (!es_costs_sure(cost))
+        slot->batch.guessed = true;
 }
 
 /* The thread is busy, and its word holds. */
@@ -171,7 +175,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     struct es_cost *cost;
     struct es_room room;
     uint64_t drawn_ns = 0, wait_ns = 0, cost_ns;
-    bool unknown, open, alone, held, more, timed = false;
+    bool unknown, open, alone, held, more, stops, timed = false;
     uint32_t progress;
 
     es_lock_take(&es_gate.lock);
@@ -182,7 +186,12 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     room = es_room_now(word, cost_ns, now_ns);
     open = slot->batch.opened_ns != 0;
     /* Now and then a function that always shares its batches, or is always amid other work, is timed by itself. */
-    alone = shared && (unknown || es_costs_due(&es_gate.costs, cost));
+    /* A thread's own default stream is one with all other threads' here. */
+    stops = shared && stream != CU_STREAM_PER_THREAD && es_key_is_launch(key) && es_costs_vague(&es_gate.costs, cost) &&
+            es_stop_can() && (es_streams_busy() & ~bit) == 0;
+    alone = shared && (unknown || stops || (cost->exact == 0 && es_costs_due(&es_gate.costs, cost)));
+    if (shared && !stops && cost->exact != 0)
+        es_costs_put_off(&es_gate.costs, cost);
     held = (es_gate.held_streams & bit) != 0;
     more = open && slot->left_ns < 0 && !alone && !held && !es_batch_full(slot, room.cap_ns) &&
            es_room_launches(&room, cost, index) == UINT64_MAX;
@@ -213,7 +222,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
         return false;
     }
     if (!open) {
-        timed = es_batch_open(slot, index, drawn_ns, now_ns, unknown, held);
+        timed = es_batch_open(slot, index, drawn_ns, now_ns, unknown, held || stops);
         es_gate.held_streams &= ~bit;
         slot->batch.key = key;
         es_costs_count(&es_gate.costs, alone && !unknown);
@@ -224,6 +233,8 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     }
     if (alone) {
         slot->batch.alone = true;
+        slot->batch.guessed = !es_costs_sure(cost);
+        cost->tries += stops && !open && cost->tries < UINT32_MAX;
         cost->pending_since_ns = slot->batch.opened_ns;
     } else {
         share(slot, key, cost);
@@ -239,6 +250,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     }
     es_lock_give(&es_gate.lock);
     if (timed) {
+        bool stopped = !open && stops && es_stop_begin(slot, index);
         CUevent start = es_marker_record(index, false);
 
         es_lock_take(&es_gate.lock);
@@ -246,12 +258,17 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
             slot->batch.start = start;
             slot->batch.start_context = es_stream_context(index);
             slot->batch.started_ns = es_now_ns();
-            es_bursts_recorded(slot->batch.first ? &es_gate.begins : &es_gate.bursts, slot->batch.started_ns - now_ns);
+            slot->batch.stopped = stopped;
+            if (!stopped)
+                es_bursts_recorded(slot->batch.first ? &es_gate.begins : &es_gate.bursts, slot->batch.started_ns - now_ns);
         } else {
             slot->batch.fresh = start == NULL;
             es_marker_give(es_stream_context(index), start);
         }
+        stopped = stopped && !slot->batch.stopped;
         es_lock_give(&es_gate.lock);
+        if (stopped)
+            es_stop_end(slot);
     }
     return true;
 }

@@ -18,6 +18,7 @@
 #include "pages.h"
 #include "pools.h"
 #include "slots.h"
+#include "stops.h"
 #include "streams.h"
 #include "virtual.h"
 
@@ -187,6 +188,7 @@ bool es_session_join_anew(void)
         trying = false;
         es_slots_reset();
         es_collect_reset();
+        es_stop_reset();
         es_contexts_reset();
         es_streams_reset();
         es_account_reset();

@@ -39,6 +39,8 @@ struct es_batch_open {
     bool brief;         /* … and too short to be timed by a start that came too early */
     bool amid;          /* … it was not: other work was queued or about to be */
     bool held;          /* its first launch is behind a function of the host */
+    bool stopped;       /* its stream stands still until its one launch is marked */
+    bool guessed;       /* of a launch no exact time is known */
     bool last;          /* the launch that was just let go ends it */
 };
 

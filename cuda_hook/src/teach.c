@@ -29,8 +29,19 @@ static void learn_cost(const struct es_closed *batch, const struct es_spent *spe
 {
     const uint64_t most_ns = in_stream_ns(batch, spent->stream_ended_ns);
 
+    if (spent->known)
+        es_costs_judge(&es_gate.costs, spent->longer);
     if (batch->key == 0)
         return;
+    if (batch->work.exact && spent->teaches) {
+        es_costs_learn_exact(&es_gate.costs, batch->key, spent->own_ns, spent->whole);
+        return;
+    }
+    /* Whatever ran or waited beside it, too, an exact time is the better one; and what waited with its stream tells none. */
+    if (batch->work.exact || batch->work.stalled || es_costs_find(&es_gate.costs, batch->key)->exact != 0) {
+        es_costs_miss(&es_gate.costs, batch->key, 1);
+        return;
+    }
     if (batch->end != NULL && !batch->held)
         es_costs_bound(&es_gate.costs, batch->key, most_ns);
     if (spent->teaches && spent->whole && !batch->amid)
@@ -58,9 +69,14 @@ void es_teach_passed_over(const struct es_closed *batch, uint64_t ended_ns)
 {
     const uint64_t most_ns = in_stream_ns(batch, ended_ns);
 
-    if (batch->key != 0 && !batch->held) {
+    if (batch->key != 0 && !batch->held && !batch->work.stalled) {
         es_costs_bound(&es_gate.costs, batch->key, most_ns);
-        es_costs_learn(&es_gate.costs, batch->key, most_ns);
+        if (es_costs_find(&es_gate.costs, batch->key)->exact == 0)
+            es_costs_learn(&es_gate.costs, batch->key, most_ns);
+        else
+            es_costs_miss(&es_gate.costs, batch->key, 1);
+    } else if (batch->key != 0) {
+        es_costs_miss(&es_gate.costs, batch->key, 1);
     }
     judge(batch, ended_ns);
     stream_ended_ns[batch->stream] = ended_ns;

@@ -157,6 +157,102 @@ static void costs_are_learnt(void)
     CHECK(es_costs_find(&costs, 77)->samples > 100);
 }
 
+static void exact_times_take_the_place_of_others(void)
+{
+    static struct es_costs table;
+    struct es_cost *entry = es_costs_find(&table, 7);
+
+    CHECK(!es_costs_vague(&table, entry));
+    es_costs_learn(&table, 7, 20000);
+    CHECK(es_costs_vague(&table, entry));
+    entry->pending_since_ns = 5;
+    CHECK(!es_costs_vague(&table, entry));
+    es_costs_learn_exact(&table, 7, 2000, true);
+    CHECK(entry->ns == 2000 && entry->pending_since_ns == 0 && !es_costs_sure(entry) && es_costs_vague(&table, entry));
+    es_costs_learn_exact(&table, 7, 2010, true);
+    CHECK(entry->ns == 2005 && es_costs_sure(entry) && !es_costs_vague(&table, entry));
+    /* Now and then once more. */
+    for (int i = 0; i <= ES_COSTS_SURE_STALE; i++) {
+        CHECK(!es_costs_vague(&table, entry));
+        es_costs_count(&table, false);
+        es_costs_miss(&table, 7, 1);
+    }
+    CHECK(es_costs_vague(&table, entry));
+    /* It takes longer now than what is over before its marker is recorded: other times do as well. */
+    for (int i = 0; i < 100; i++)
+        es_costs_learn_exact(&table, 7, 2 * ES_COSTS_SHORT_NS, true);
+    CHECK(entry->exact == 0 && !es_costs_sure(entry) && !es_costs_vague(&table, entry));
+}
+
+static void where_exact_times_are_unlike_each_other_all_times_count(void)
+{
+    static struct es_costs table;
+    struct es_cost *entry = es_costs_find(&table, 7);
+
+    es_costs_learn(&table, 7, 10000);
+    es_costs_learn_exact(&table, 7, 2000, true);
+    es_costs_learn_exact(&table, 7, 2000, true);
+    CHECK(es_costs_sure(entry));
+    es_costs_learn_exact(&table, 7, 20000, true);
+    CHECK(!es_costs_sure(entry) && entry->exact == 0 && !es_costs_vague(&table, entry));
+    /* The same where it cannot be timed like that. */
+    es_costs_learn(&table, 8, 2000);
+    es_costs_learn_exact(&table, 8, 2000, true);
+    es_costs_learn_exact(&table, 8, 2000, true);
+    es_costs_give_up(&table, 8);
+    entry = es_costs_find(&table, 8);
+    CHECK(!es_costs_sure(entry) && entry->exact == 0 && !es_costs_vague(&table, entry));
+}
+
+static void exact_times_that_are_found_wrong_again_and_again_are_given_up(void)
+{
+    static struct es_costs table;
+
+    for (uint64_t key = 1; key <= 2; key++) {
+        es_costs_learn(&table, key, 2000);
+        es_costs_learn_exact(&table, key, 2000, true);
+        es_costs_learn_exact(&table, key, 2000, true);
+    }
+    /* Now and then does not count. */
+    for (int i = 0; i < 1000; i++)
+        es_costs_judge(&table, i % (2 * ES_COSTS_DOUBT) == 0);
+    CHECK(es_costs_sure(es_costs_find(&table, 1)));
+    for (int i = 0; i < ES_COSTS_DOUBTS / ES_COSTS_DOUBT; i++)
+        es_costs_judge(&table, true);
+    CHECK(!es_costs_sure(es_costs_find(&table, 1)) && !es_costs_sure(es_costs_find(&table, 2)));
+    CHECK(!es_costs_vague(&table, es_costs_find(&table, 1)) && table.doubts == 0);
+}
+
+static void of_exact_times_that_others_may_have_made_longer_the_shortest_counts(void)
+{
+    static struct es_costs table;
+    struct es_cost *entry = es_costs_find(&table, 7);
+
+    es_costs_learn(&table, 7, 20000);
+    es_costs_learn_exact(&table, 7, 6000, false);
+    CHECK(entry->ns == 6000 && entry->exact == 1);
+    es_costs_learn_exact(&table, 7, 9000, false);
+    CHECK(entry->ns == 6000 && entry->exact == 1);
+    es_costs_learn_exact(&table, 7, 2000, false);
+    CHECK(entry->ns == 2000 && entry->exact == 1);
+    es_costs_learn_exact(&table, 7, 2000, false);
+    CHECK(entry->ns == 2000 && es_costs_sure(entry));
+    /* Unless one comes in which no other ran. */
+    es_costs_learn_exact(&table, 7, 1500, true);
+    es_costs_learn_exact(&table, 7, 1000, false);
+    es_costs_learn_exact(&table, 7, 1500, true);
+    CHECK(entry->exact == 3 && es_costs_sure(entry) && entry->ns > 1300);
+    /* Where others always run in between, it is not tried without end. */
+    es_costs_learn(&table, 8, 2000);
+    entry = es_costs_find(&table, 8);
+    for (int i = 0; i < ES_COSTS_TRIES; i++) {
+        CHECK(es_costs_vague(&table, entry));
+        entry->tries++;
+        es_costs_learn_exact(&table, 8, 9000, false);
+    }
+    CHECK(!es_costs_vague(&table, entry) && entry->ns == 2000 && entry->exact == 0);
+}
+
 static int64_t known_ns(struct es_costs *table, uint64_t key)
 {
     return es_costs_known_ns(table, es_costs_look(table, key), key);
@@ -570,6 +666,52 @@ static void a_burst_that_the_host_could_not_keep_up_with_counts_its_estimate(voi
     CHECK(spent.gpu_ns == 300 && !spent.teaches);
 }
 
+static void what_takes_as_long_as_is_known_counts_that_however_long_the_host_took(void)
+{
+    const struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
+    struct es_work work = {.cost_ns = 640, .opened_ns = 5000, .before_ns = 700, .mark_ns = 1340, .marked_ns = 20000,
+                           .launches = 2};
+    struct es_spent spent = es_spent_by(&work, &latest, 15000, 18000, 21000);
+
+    CHECK(spent.gpu_ns == 15000 && spent.teaches);
+    work.known_ns = 640;
+    spent = es_spent_by(&work, &latest, 15000, 18000, 21000);
+    CHECK(spent.gpu_ns == 640 && !spent.teaches && spent.known && !spent.longer);
+    /* On a busy device the markers say it better. */
+    CHECK(es_spent_by(&work, &latest, 650, 3650, 21000).gpu_ns == 650);
+    CHECK(es_spent_by(&work, &latest, 630, 3630, 21000).gpu_ns == 630);
+    /* It ended later than a launch's time after its last had been submitted. */
+    CHECK(es_spent_by(&work, &latest, 25300, 28300, 106000).gpu_ns == 640);
+    spent = es_spent_by(&work, &latest, 25400, 28400, 106000);
+    CHECK(spent.gpu_ns == 25400 && spent.teaches && spent.longer);
+    /* Where that is not known, it is if the host did nothing for long. */
+    spent = es_spent_by(&work, &latest, ES_UNTOLD, 390000 + 3000, 500000);
+    CHECK(spent.gpu_ns == 640 && !spent.longer);
+    spent = es_spent_by(&work, &latest, ES_UNTOLD, 410000 + 3000, 500000);
+    CHECK(spent.gpu_ns == 640 && spent.longer);
+    /* Of what ran in that time, the first was not known. */
+    work.known_ns = 639;
+    CHECK(es_spent_by(&work, &latest, 15000, 18000, 21000).gpu_ns == 15000);
+}
+
+static void a_launch_between_two_markers_that_were_there_before_it_ran_tells_its_time(void)
+{
+    const struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
+    struct es_work work = {.cost_ns = 20000, .opened_ns = 5000, .before_ns = 700, .mark_ns = 20700, .alone_ns = 26000,
+                           .marked_ns = 26000, .exact = true};
+    struct es_spent spent = es_spent_by(&work, &latest, 2000, 25000, 28000);
+
+    CHECK(spent.gpu_ns == 2000 && spent.teaches && spent.whole && spent.own_ns == 2000);
+    /* Others of 5000 ran in that time, or did not. */
+    work.mark_ns = 25700;
+    spent = es_spent_by(&work, &latest, 2000, 25000, 28000);
+    CHECK(spent.teaches && !spent.whole && spent.own_ns == 2000);
+    /* What stood behind it waited with its stream. */
+    work = (struct es_work){.cost_ns = 300, .opened_ns = 26000, .before_ns = 700, .mark_ns = 1000, .stalled = true};
+    spent = es_spent_by(&work, &latest, ES_UNTOLD, 100000, 130000);
+    CHECK(spent.gpu_ns == 300 && !spent.teaches);
+}
+
 static void batches_of_two_threads_are_counted_once(void)
 {
     /* Both are opened on an idle device, submit 140 and 100, and are closed one after the other: the first marker comes
@@ -953,6 +1095,10 @@ int main(void)
     fields_are_checked();
     words_carry_what_was_put_in();
     costs_are_learnt();
+    exact_times_take_the_place_of_others();
+    where_exact_times_are_unlike_each_other_all_times_count();
+    exact_times_that_are_found_wrong_again_and_again_are_given_up();
+    of_exact_times_that_others_may_have_made_longer_the_shortest_counts();
     a_function_that_is_not_known_or_due_again_has_no_cost();
     of_functions_that_are_due_one_is_timed_alone_now_and_then();
     an_entry_that_became_another_functions_tells_nothing();
@@ -973,6 +1119,8 @@ int main(void)
     a_batch_alone_counts_what_its_markers_say();
     a_start_tells_as_much_as_is_sure_of_it();
     a_burst_that_the_host_could_not_keep_up_with_counts_its_estimate();
+    what_takes_as_long_as_is_known_counts_that_however_long_the_host_took();
+    a_launch_between_two_markers_that_were_there_before_it_ran_tells_its_time();
     batches_of_two_threads_are_counted_once();
     of_what_ran_between_two_markers_only_what_was_submitted_there_counts();
     what_a_busy_device_ran_is_counted_to_the_nanosecond();
