@@ -64,15 +64,26 @@ def work_program(work: Work) -> Program:
     return Program(kernels=kernels, threads=(Thread(steps=(*begin, *steps, Step(kind="round")), again=len(begin)),))
 
 
-GPU_TIMES = {
-    f"{work.text}, beside {beside}, {pace}": (work, beside, pace)
-    for pace, work, beside in product(PACES, WORKS, BESIDE)
+SHORT = {
+    "kernels of 2 us without a pause": step_programs.burn(2),
+    "kernels of 5 us, 64 at a time": step_programs.burn(5, wait_every=64),
+    "bursts of 20 us (4 kernels)": step_programs.think(5, 4, 50),
+    "graphs of 4 kernels of 2 us": step_programs.graphs(2, 4),
+    "kernels of 5 us of two threads in turn": step_programs.phases([5] * 8, "own"),
+}
+"""What the device has done sooner than the host has submitted it."""
+
+GPU_TIMES: Mapping[str, tuple[Program, str, str]] = {
+    f"{name}, beside {beside}, {pace}": (program, beside, pace)
+    for pace, (name, program), beside in product(
+        PACES, [*((work.text, work_program(work)) for work in WORKS), *SHORT.items()], BESIDE
+    )
 }
 
 
 def _gpu_time_error(run: Run, row: str, seed: int) -> float:
-    work, beside, pace = GPU_TIMES[row]
-    clients = [Client(program=work_program(work), percent=50)]
+    program, beside, pace = GPU_TIMES[row]
+    clients = [Client(program=program, percent=50)]
     if beside != "nobody":
         clients.append(Client(program=step_programs.burn(1000), percent=50))
     scheduling = beside if beside != "nobody" else "fifo"

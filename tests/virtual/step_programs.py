@@ -74,9 +74,9 @@ def turns(kernels_us: Sequence[float], threads: int, launches: int = 1, own: boo
 
 
 def phases(kernels_us: Sequence[float], *kinds: str, rounds: int = 20) -> Program:
-    """What bench/turns.c does, phase after phase: in each so many rounds of twice these kernels, then a wait. Of ``own``
-    and ``same`` a second thread launches in turn with the first, kernels of its own or the same ones; of ``one`` it
-    stands still."""
+    """What bench/turns.c does, phase after phase: in each so many rounds of twice these kernels, then a wait. In
+    ``own`` and ``same`` a second thread launches in turn with the first, kernels of its own or the same ones; in
+    ``one`` it stands still."""
 
     def launches(first: int) -> list[Step]:
         return [Step(kind="launch", object=first + index, count=2) for index in range(len(kernels_us))]

@@ -1,5 +1,5 @@
-"""A program whose threads launch in turn, as a framework does whose backward pass has a thread of its own: it is as fast
-as without the hook, and gets what it is due beside a rival."""
+"""A program whose threads launch in turn, as a framework does whose backward pass has a thread of its own: it is as
+fast as without the hook, and gets what it is due beside a rival."""
 
 import pytest
 import step_programs
