@@ -184,6 +184,27 @@ static void exact_times_take_the_place_of_others(void)
     CHECK(entry->exact == 0 && !es_costs_sure(entry) && !es_costs_vague(&table, entry));
 }
 
+static void one_that_is_due_and_cannot_be_timed_keeps_nobody_waiting(void)
+{
+    static struct es_costs table;
+    struct es_cost *entry = es_costs_find(&table, 7), *other = es_costs_find(&table, 8);
+
+    es_costs_learn(&table, 7, 2000);
+    es_costs_learn(&table, 8, 2000);
+    for (int i = 0; i < 2 * ES_COSTS_STALE; i++) {
+        es_costs_count(&table, false);
+        es_costs_miss(&table, 7, 1);
+        if (i % 2 == 0)
+            es_costs_miss(&table, 8, 1);
+    }
+    es_costs_miss(&table, 8, 1);
+    CHECK(es_costs_due(&table, entry) && !es_costs_due(&table, other));
+    es_costs_put_off(&table, other);
+    CHECK(es_costs_due(&table, entry));
+    es_costs_put_off(&table, entry);
+    CHECK(!es_costs_due(&table, entry) && es_costs_due(&table, other));
+}
+
 static void where_exact_times_are_unlike_each_other_all_times_count(void)
 {
     static struct es_costs table;
@@ -706,6 +727,10 @@ static void a_launch_between_two_markers_that_were_there_before_it_ran_tells_its
     work.mark_ns = 25700;
     spent = es_spent_by(&work, &latest, 2000, 25000, 28000);
     CHECK(spent.teaches && !spent.whole && spent.own_ns == 2000);
+    /* Between two markers of which one stands right behind the other nothing was launched. */
+    CHECK(!es_spent_by(&work, &latest, 400, 25000, 28000).teaches);
+    /* Another thread's end came in between. */
+    CHECK(!es_spent_by(&work, &latest, 2000, 1500, 28000).teaches);
     /* What stood behind it waited with its stream. */
     work = (struct es_work){.cost_ns = 300, .opened_ns = 26000, .before_ns = 700, .mark_ns = 1000, .stalled = true};
     spent = es_spent_by(&work, &latest, ES_UNTOLD, 100000, 130000);
@@ -1096,6 +1121,7 @@ int main(void)
     words_carry_what_was_put_in();
     costs_are_learnt();
     exact_times_take_the_place_of_others();
+    one_that_is_due_and_cannot_be_timed_keeps_nobody_waiting();
     where_exact_times_are_unlike_each_other_all_times_count();
     exact_times_that_are_found_wrong_again_and_again_are_given_up();
     of_exact_times_that_others_may_have_made_longer_the_shortest_counts();
