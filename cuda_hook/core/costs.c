@@ -65,9 +65,9 @@ struct es_cost *es_costs_look(struct es_costs *costs, uint64_t key)
 
 bool es_costs_due(const struct es_costs *costs, const struct es_cost *entry)
 {
-    const uint32_t missed = GET(entry->missed);
+    const uint32_t missed = GET(entry->missed), stale = GET(entry->sure) ? ES_COSTS_SURE_STALE : ES_COSTS_STALE;
 
-    return missed > (GET(entry->sure) ? ES_COSTS_SURE_STALE : ES_COSTS_STALE) && GET(costs->batches) >= ES_COSTS_APART && missed >= GET(costs->most_missed);
+    return missed > stale && GET(costs->batches) >= ES_COSTS_APART && missed >= GET(costs->most_missed);
 }
 
 int64_t es_costs_known_ns(const struct es_costs *costs, const struct es_cost *entry, uint64_t key)

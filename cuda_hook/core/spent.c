@@ -1,5 +1,7 @@
 #include "spent.h"
 
+#include "costs.h"
+
 /* Who waits for a marker wakes late, but the markers themselves tell how long one was after the other: so the host's time
  * of an end is the earliest that agrees with what was seen since. It may creep, by a thousandth, as elapsed times are
  * rounded. */
@@ -8,10 +10,8 @@ enum { CREEP_SHIFT = 10, AT_ONCE_NS = 2 * 1000 * 1000 };
 /* From a call that records a marker in an idle stream until the device has come to it (2 us and less), amply. */
 enum { REACHED_NS = 10 * 1000 };
 
+/* From one launch to the next a host takes some ten microseconds as a rule; that it takes so much longer speaks for the device. */
 enum { APART_MOST_NS = 200 * 1000 };
-
-/* Events resolve no less (CUDA Driver API, cuEventElapsedTime). */
-enum { LEAST_NS = 500 };
 
 /* Exact times are off by less than such a part of them, and so is a measured one. */
 enum { SURE_PART = 64 };
@@ -112,7 +112,7 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
     spent.whole = span_ns == work->cost_ns;
     if (work->exact) {
         /* Between two markers with nothing in between there is no launch that was submitted. */
-        spent.teaches = started && start_ns >= LEAST_NS;
+        spent.teaches = started && start_ns >= ES_COSTS_LEAST_NS;
         spent.own_ns = spent.teaches ? (uint64_t)start_ns : 0;
     } else if (spent.teaches) {
         spent.own_ns = span_ns < work->cost_ns ? (uint64_t)ns

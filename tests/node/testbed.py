@@ -25,9 +25,6 @@ from simgpu.machine import Machine
 PATIENCE_S = 60
 """No test waits longer for anything; what is awaited takes milliseconds."""
 
-WINDOWS = 8
-"""Of which one has to be right: other work on the machine takes from a program what no rule gives back."""
-
 EDGESHARE = str(Path(sys.executable).with_name("edgeshare"))
 GPU_MEMORY_MIB = 8192
 MIB = 1 << 20
