@@ -232,7 +232,8 @@ bool es_batches_open(uint64_t since_ns)
     for (size_t i = 0; i < es_slots_used(); i++) {
         const struct es_slot *slot = es_slot_at(i);
 
-        if (!slot->marking && slot->batch.opened_ns <= since_ns && __atomic_load_n(&slot->launches, __ATOMIC_RELAXED) != slot->batch.settled)
+        if (!slot->marking && slot->batch.opened_ns <= since_ns &&
+            __atomic_load_n(&slot->launches, __ATOMIC_RELAXED) != slot->batch.settled)
             return true;
     }
     return false;

@@ -185,10 +185,10 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     cost_ns = expected_ns(cost);
     room = es_room_now(word, cost_ns, now_ns);
     open = slot->batch.opened_ns != 0;
-    /* Now and then a function that always shares its batches, or is always amid other work, is timed by itself. */
     /* A thread's own default stream is one with all other threads' here. */
     stops = shared && stream != CU_STREAM_PER_THREAD && es_key_is_launch(key) && es_costs_vague(&es_gate.costs, cost) &&
             es_stop_can() && (es_streams_busy() & ~bit) == 0;
+    /* Now and then a function that always shares its batches, or is always amid other work, is timed by itself. */
     alone = shared && (unknown || stops || (cost->exact == 0 && es_costs_due(&es_gate.costs, cost)));
     if (shared && !stops && cost->exact != 0)
         es_costs_put_off(&es_gate.costs, cost);
