@@ -166,7 +166,7 @@ void es_costs_put_off(struct es_costs *costs, struct es_cost *entry)
     if (!es_costs_due(costs, entry))
         return;
     SET(entry->missed, 0);
-    SET(costs->most_missed, 0);
+    es_costs_count(costs, true);
 }
 
 /* The first exact time counts for more than all others, and one in which no other ran for more than those in which some may have;

@@ -97,8 +97,9 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
     if (apart_ns > 0)
         ns -= apart_ns < ns ? apart_ns : ns;
     spent.known = known && spent.measured;
-    /* No host takes so long from one launch to the next as a rule, unless it does other things. */
-    spent.longer = spent.known && (late || (ns > (int64_t)span_ns && (uint64_t)ns - span_ns > span_ns / launch_ns * APART_MOST_NS));
+    /* Of one that its thread closed for a reason: no host takes so long from one launch to the next as a rule. */
+    spent.longer = spent.known && (late || (!work->foreign && ns > (int64_t)span_ns &&
+                                            (uint64_t)ns - span_ns > span_ns / launch_ns * APART_MOST_NS));
     spent.behind = spent.measured && ns < 0;
     spent.stream_ended_ns = before ? since((uint64_t)-after_ns, latest->ended_ns) : spent.ended_ns;
     if (!spent.measured || (idle && ns > (int64_t)(span_ns + (known ? span_ns / SURE_PART : 0))))
@@ -111,8 +112,8 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
                     (span_ns >= work->cost_ns || ns > (int64_t)work->cost_ns);
     spent.whole = span_ns == work->cost_ns;
     if (work->exact) {
-        /* Between two markers with nothing in between there is no launch that was submitted. */
-        spent.teaches = started && start_ns >= ES_COSTS_LEAST_NS;
+        /* Between two markers with nothing in between no time passes: no launch was submitted. */
+        spent.teaches = started && start_ns > 0;
         spent.own_ns = spent.teaches ? (uint64_t)start_ns : 0;
     } else if (spent.teaches) {
         spent.own_ns = span_ns < work->cost_ns ? (uint64_t)ns

@@ -25,6 +25,7 @@ struct es_work {
     uint64_t unsure_ns; /* so much of that it may have run already, and nobody knows; 0: it had not begun */
     uint64_t known_ns;  /* so much of what had been submitted last takes as long as its estimate, exactly */
     bool stalled;       /* it stood behind one for which its stream was stopped, and ended when its thread saw that */
+    bool foreign;       /* it was closed while its thread did other things */
     bool exact;         /* its start and its end had been recorded before it ran */
     bool reached;       /* the device had come to its start when the first launch returned */
     bool fresh;         /* it began on an idle device, and no start was recorded */

@@ -162,6 +162,7 @@ static void close_batch(struct es_slot *slot, bool foreign)
             .behind_ns = open.behind_ns,
             .unsure_ns = open.unsure_ns,
             .stalled = stalled,
+            .foreign = foreign,
             .reached = open.reached,
             .fresh = open.fresh,
         },

@@ -202,6 +202,12 @@ static void one_that_is_due_and_cannot_be_timed_keeps_nobody_waiting(void)
     es_costs_put_off(&table, other);
     CHECK(es_costs_due(&table, entry));
     es_costs_put_off(&table, entry);
+    /* That was its turn: the next one is some batches later. */
+    for (int i = 0; i < ES_COSTS_APART; i++) {
+        CHECK(!es_costs_due(&table, entry) && !es_costs_due(&table, other));
+        es_costs_count(&table, false);
+        es_costs_miss(&table, 8, 1);
+    }
     CHECK(!es_costs_due(&table, entry) && es_costs_due(&table, other));
 }
 
@@ -710,6 +716,10 @@ static void what_takes_as_long_as_is_known_counts_that_however_long_the_host_too
     CHECK(spent.gpu_ns == 640 && !spent.longer);
     spent = es_spent_by(&work, &latest, ES_UNTOLD, 410000 + 3000, 500000);
     CHECK(spent.gpu_ns == 640 && spent.longer);
+    /* Whose thread did other things when it was closed may have launched now and then. */
+    work.foreign = true;
+    CHECK(!es_spent_by(&work, &latest, ES_UNTOLD, 410000 + 3000, 500000).longer);
+    CHECK(es_spent_by(&work, &latest, 25400, 28400, 106000).longer);
     /* Of what ran in that time, the first was not known. */
     work.known_ns = 639;
     CHECK(es_spent_by(&work, &latest, 15000, 18000, 21000).gpu_ns == 15000);
@@ -727,8 +737,11 @@ static void a_launch_between_two_markers_that_were_there_before_it_ran_tells_its
     work.mark_ns = 25700;
     spent = es_spent_by(&work, &latest, 2000, 25000, 28000);
     CHECK(spent.teaches && !spent.whole && spent.own_ns == 2000);
+    /* Of one that is over sooner than events resolve, that is known. */
+    spent = es_spent_by(&work, &latest, 100, 25000, 28000);
+    CHECK(spent.teaches && spent.own_ns == 100);
     /* Between two markers of which one stands right behind the other nothing was launched. */
-    CHECK(!es_spent_by(&work, &latest, 400, 25000, 28000).teaches);
+    CHECK(!es_spent_by(&work, &latest, 0, 25000, 28000).teaches);
     /* Another thread's end came in between. */
     CHECK(!es_spent_by(&work, &latest, 2000, 1500, 28000).teaches);
     /* What stood behind it waited with its stream. */
