@@ -218,8 +218,8 @@ static void report(struct look *look, uint32_t number, uint64_t now_ns)
         return;
     look->usage_ns = now_ns;
     /* Of short launches a batch takes long to be full; what is open for less is told of by the next report. */
-    es_collect();
     (void)close_open(now_ns - ES_LOOK_NS / 2);
+    es_collect();
     es_lock_take(&es_gate.lock);
     usage.gpu_ns = es_gate.gpu_ns;
     if (es_mode_now() == ES_JOINED && es_session_send(&usage))
