@@ -85,12 +85,12 @@ test-virtual: build setup
 	$(pytest) $(BESIDE) tests/virtual
 
 test-parts: build setup
-	$(pytest) $(BESIDE_WAITING) -m "not alone" tests/hook tests/kubelet tests/labeller tests/model tests/sim tests/simgpu \
+	$(pytest) $(BESIDE_WAITING) -m "not measures" tests/hook tests/kubelet tests/labeller tests/model tests/sim tests/simgpu \
 	    $(SHARING)
 
-# By itself: what measures shares would see other work of the processors.
+# Apart: what measures shares would see other work of the processors.
 test-shares: build setup
-	$(pytest) -m alone $(SHARING)
+	$(pytest) $(BESIDE) -m measures $(SHARING)
 
 # One worker has what needs the node, another what needs an API server or neither.
 test-cluster: build setup
@@ -124,7 +124,7 @@ soak-cluster: build setup
 # As on a busy machine, but by chance and again the same (tests/slowly.py). Twelve at a time: they sleep for most of it.
 SEED ?= 1
 test-slowly: build setup
-	PYTHONPATH=tests $(pytest) -p slowly --slowly-seed $(SEED) -n 12 -m "not alone" tests/hook tests/kubelet tests/labeller \
+	PYTHONPATH=tests $(pytest) -p slowly --slowly-seed $(SEED) -n 12 -m "not measures" tests/hook tests/kubelet tests/labeller \
 	    tests/model tests/sim tests/simgpu $(SHARING) tests/assigner tests/deploy tests/cluster
 
 # Chosen by the import graph, and by a table where a test runs what it does not import: tools/changed.py says which and why.

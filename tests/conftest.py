@@ -28,12 +28,13 @@ SOAK = MappingProxyType({"mixed_pods": 60, "simulated_clusters": 1000, "storm_po
 ON_API_SERVER = ("assigner", "cluster", "deploy")
 WITHOUT_NODE = {f"tests/cluster/test_{name}.py" for name in ("cache", "daemons", "many_nodes", "runtime")}
 MEASURING = {
-    *(f"tests/demo/test_{name}.py" for name in ("bench", "demo", "demo_load", "demo_programs")),
-    *(f"tests/node/test_{name}.py" for name in ("attacks", "hand_over", "shares", "threads")),
-    "tests/tpu/test_shares.py",
+    "tests/demo/test_bench.py",
+    *(f"tests/node/test_{name}.py" for name in ("attacks", "hand_over", "threads")),
 }
 
-QUEUE, AT_WORK = (ROOT / "build" / "locks" / name for name in ("queue", "at-work"))
+LOCKS = ROOT / "build" / "locks"
+MEASURING_AT_ONCE = 2
+"""Tests that measure, where nothing else runs: what they start uses little of two processors."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,10 +49,10 @@ def counts(pytestconfig: pytest.Config) -> Mapping[str, int]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What measures shares runs alone."""
+    """Whole files measure."""
     for item in items:
         if str(item.path.relative_to(ROOT)) in MEASURING:
-            item.add_marker(pytest.mark.alone)
+            item.add_marker(pytest.mark.measures)
 
 
 class Together(LoadScopeScheduling):
@@ -75,18 +76,24 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Togethe
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Runs a test that is marked ``alone``, with its fixtures, while no other test of this tree runs: it measures what
-    the processors' other work would change. Any other test runs beside others."""
+    """Runs a test that is marked ``measures``, with its fixtures, while no other test of this tree runs but one like
+    it: it sees what the processors' other work changes. Any other test runs beside others."""
     with ExitStack() as stack:
         if hasattr(item.config, "workerinput"):
-            QUEUE.parent.mkdir(parents=True, exist_ok=True)
-            queue, at_work = (stack.enter_context(path.open("w")) for path in (QUEUE, AT_WORK))
+            LOCKS.mkdir(parents=True, exist_ok=True)
+            queue = stack.enter_context((LOCKS / "queue").open("w"))
+            places = [stack.enter_context((LOCKS / f"place-{n}").open("w")) for n in range(MEASURING_AT_ONCE)]
+            how = fcntl.LOCK_SH
+            if item.get_closest_marker("measures"):
+                places = [places[int(item.config.workerinput["workerid"].removeprefix("gw")) % MEASURING_AT_ONCE]]
+                how = fcntl.LOCK_EX
             # Whoever waits for the others to end keeps the queue, so that none begins before it.
             fcntl.flock(queue, fcntl.LOCK_EX)
-            fcntl.flock(at_work, fcntl.LOCK_EX if item.get_closest_marker("alone") else fcntl.LOCK_SH)
+            for place in places:
+                fcntl.flock(place, how)
+                # Closing it would not do where a process that the test forked has it open, too.
+                stack.callback(fcntl.flock, place, fcntl.LOCK_UN)
             fcntl.flock(queue, fcntl.LOCK_UN)
-            # Closing it would not do where a process that the test forked has it open, too.
-            stack.callback(fcntl.flock, at_work, fcntl.LOCK_UN)
         return (yield)
 
 

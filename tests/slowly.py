@@ -2,7 +2,7 @@
 that then fails judges how soon it comes to look, and would fail one day with nothing wrong.
 
 Each line of a file ``test_*.py`` is held up at most once in a test, by chance. The same seed, test and code are held up
-at the same lines. Tests that measure (marked ``alone``) are not for this.
+at the same lines. Tests that measure (marked ``measures``) are not for this.
 """
 
 import random

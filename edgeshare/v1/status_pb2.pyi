@@ -285,6 +285,10 @@ class AllocationStatus(_message.Message):
     REFUSED_CONTEXT_BYTES_FIELD_NUMBER: _builtins.int
     HOLDING_NS_FIELD_NUMBER: _builtins.int
     WAITING_ALLOCATIONS_FIELD_NUMBER: _builtins.int
+    WANTED_PERCENT_FIELD_NUMBER: _builtins.int
+    DUE_PERCENT_FIELD_NUMBER: _builtins.int
+    GUARANTEE_MET_RATIO_FIELD_NUMBER: _builtins.int
+    GUARANTEE_MISSED_NS_FIELD_NUMBER: _builtins.int
     state: Global___AllocationState.ValueType
     held_percent: _builtins.float
     """of the window: grant to drain"""
@@ -313,6 +317,14 @@ class AllocationStatus(_message.Message):
     """what a context takes that did not fit under the cap; 0: the last one did"""
     holding_ns: _builtins.int
     """how long it has had the device now: one that keeps an EdgeTPU open cannot be called back"""
+    wanted_percent: _builtins.float
+    """of the time of the window in which it did not wait: what it would use alone"""
+    due_percent: _builtins.float
+    """that, up to its request: what its guarantee promises"""
+    guarantee_met_ratio: _builtins.float
+    """what it got of that, at most 1; 1 where it was due nothing"""
+    guarantee_missed_ns: _builtins.int
+    """for how long it had less than that, by more than the rule may be off, since it was added"""
     @_builtins.property
     def allocation(self) -> _allocations_pb2.Allocation: ...
     @_builtins.property
@@ -357,10 +369,14 @@ class AllocationStatus(_message.Message):
         refused_context_bytes: _builtins.int = ...,
         holding_ns: _builtins.int = ...,
         waiting_allocations: _abc.Iterable[_builtins.str] | None = ...,
+        wanted_percent: _builtins.float = ...,
+        due_percent: _builtins.float = ...,
+        guarantee_met_ratio: _builtins.float = ...,
+        guarantee_missed_ns: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "clients", b"clients", "gpu_percent", b"gpu_percent", "grants", b"grants", "held_percent", b"held_percent", "holding_ns", b"holding_ns", "lent_percent", b"lent_percent", "longest_wait_ns", b"longest_wait_ns", "memory_bytes", b"memory_bytes", "memory_overhead_bytes", b"memory_overhead_bytes", "memory_used_bytes", b"memory_used_bytes", "offences", b"offences", "overlapping", b"overlapping", "overruns", b"overruns", "queued_ns", b"queued_ns", "refused_context_bytes", b"refused_context_bytes", "revokes", b"revokes", "state", b"state", "throttled", b"throttled", "waiting_allocations", b"waiting_allocations", "waiting_ns", b"waiting_ns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "clients", b"clients", "due_percent", b"due_percent", "gpu_percent", b"gpu_percent", "grants", b"grants", "guarantee_met_ratio", b"guarantee_met_ratio", "guarantee_missed_ns", b"guarantee_missed_ns", "held_percent", b"held_percent", "holding_ns", b"holding_ns", "lent_percent", b"lent_percent", "longest_wait_ns", b"longest_wait_ns", "memory_bytes", b"memory_bytes", "memory_overhead_bytes", b"memory_overhead_bytes", "memory_used_bytes", b"memory_used_bytes", "offences", b"offences", "overlapping", b"overlapping", "overruns", b"overruns", "queued_ns", b"queued_ns", "refused_context_bytes", b"refused_context_bytes", "revokes", b"revokes", "state", b"state", "throttled", b"throttled", "waiting_allocations", b"waiting_allocations", "waiting_ns", b"waiting_ns", "wanted_percent", b"wanted_percent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

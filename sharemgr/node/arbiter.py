@@ -85,6 +85,8 @@ class Account:
     """It waits because it is over its limit."""
     held_ns: int
     gpu_ns: int
+    waited_ns: int
+    """In all of the window, the present wait included."""
     waiting_ns: int
     """How long it has been waiting now."""
     longest_wait_ns: int
@@ -289,13 +291,14 @@ class Arbiter:
         self._slices.settle(now_ns)
         self._slices.note_held(contender)
         sums = contender.window.sums(now_ns)
-        waiting_ns = now_ns - contender.wait_from_ns if contender.wait_from_ns >= 0 else 0
+        waiting_ns = contender.waiting_ns(now_ns)
         return Account(
             state=_STATES[contender.phase],
             overlapping=contender.phase is OVERLAPPING,
             throttled=contender.phase is THROTTLED,
             held_ns=sums.held_ns,
             gpu_ns=sums.gpu_ns,
+            waited_ns=sums.waited_ns + contender.window.inside_ns(waiting_ns),
             waiting_ns=waiting_ns,
             longest_wait_ns=max(sums.longest_wait_ns, waiting_ns),
             grants=contender.grants,

@@ -195,6 +195,16 @@ class Contender(Standing):
             self.window.add_gpu(client.reported_ns, now_ns, gpu_ns)
         client.reported_ns = now_ns
 
+    def end_wait(self, at_ns: int) -> None:
+        """It waits no more, where it did: the device was free for it, or it left."""
+        if self.wait_from_ns >= 0:
+            self.window.add_wait(self.wait_from_ns, at_ns)
+            self.wait_from_ns = -1
+
+    def waiting_ns(self, now_ns: int) -> int:
+        """How long it has been waiting now."""
+        return now_ns - self.wait_from_ns if self.wait_from_ns >= 0 else 0
+
     def note_held(self, now_ns: int) -> None:
         """Brings the window up to date while it is charged."""
         if now_ns > self.held_from_ns:

@@ -37,6 +37,9 @@ logger = logging.getLogger(__name__)
 
 LOCK_FILE = "manager.lock"
 
+JUDGE_S = 1.0
+"""How often it is judged whether guarantees are met: as exact as the seconds that are counted have to be."""
+
 RESCAN_S = 5.0
 """How often a driver is looked for where there is none yet."""
 
@@ -99,17 +102,22 @@ class Manager:
             stack.push_async_callback(detached.close, inventory.close)
             devices = tuple(inventory.devices())
             node = await self._open(stack, devices, ready, loop)
-            watching = asyncio.create_task(watch(inventory, devices, node.look, node.observe, node.occupied))
-            stack.push_async_callback(_cancelled, watching)
-            # If looking at the devices ever fails, that must end the manager, not pass unseen.
-            watching.add_done_callback(lambda _: stopping.set())
+            tasks = [
+                asyncio.create_task(watch(inventory, devices, node.look, node.observe, node.occupied)),
+                asyncio.create_task(keep_judging(node)),
+            ]
+            for task in tasks:
+                stack.push_async_callback(_cancelled, task)
+                # If looking ever fails, that must end the manager, not pass unseen.
+                task.add_done_callback(lambda _: stopping.set())
             await stopping.wait()
             logger.info("ending")
             # Before the servers: what is held only for the time of a call must find its folder again
             # after a restart.
             node.close()
-            if watching.done():
-                watching.result()
+            for task in tasks:
+                if task.done():
+                    task.result()
 
     async def _open(
         self, stack: AsyncExitStack, devices: tuple[Device, ...], ready: Callable[[str], None], loop: Loop
@@ -137,6 +145,14 @@ class Manager:
         settle_memory()
         ready(f"{len(devices)} devices, {len(node.allocations())} allocations, {self._runtime_dir}")
         return node
+
+
+async def keep_judging(node: Node) -> None:
+    """Has the node judge its guarantees, until it is cancelled: every second while there are allocations."""
+    while True:
+        await node.occupied.wait()
+        await asyncio.sleep(JUDGE_S)
+        await node.judge()
 
 
 def find_inventory(config: InventoryConfig, wait: bool) -> Inventory | None:

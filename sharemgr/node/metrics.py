@@ -95,6 +95,22 @@ def _allocations(shares: Sequence[AllocationStatus]) -> Iterator[Metric]:
     yield gauge("held_ratio", "Share held in the window, grant to drain.", [each.held_percent / 100 for each in shares])
     yield gauge("gpu_ratio", "GPU time used in the window.", [each.gpu_percent / 100 for each in shares])
     yield gauge("lent_ratio", "Share held above the request.", [each.lent_percent / 100 for each in shares])
+    yield gauge(
+        "wanted_ratio",
+        "GPU time of the window's time in which it did not wait: what it would use alone.",
+        [each.wanted_percent / 100 for each in shares],
+    )
+    yield gauge("due_ratio", "What it wanted, up to its request.", [each.due_percent / 100 for each in shares])
+    yield gauge(
+        "guarantee_met_ratio",
+        "What it got of what it was due, at most 1.",
+        [each.guarantee_met_ratio for each in shares],
+    )
+    yield counter(
+        "guarantee_missed_seconds",
+        "For how long it had less than it was due, by more than the rule may be off.",
+        [each.guarantee_missed_ns / NS_PER_S for each in shares],
+    )
     yield gauge("waiting_seconds", "How long it has waited now.", [each.waiting_ns / NS_PER_S for each in shares])
     yield gauge(
         "longest_wait_seconds", "Longest wait in the window.", [each.longest_wait_ns / NS_PER_S for each in shares]

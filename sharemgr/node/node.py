@@ -5,7 +5,7 @@ import asyncio
 import itertools
 import logging
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from sharemgr.node.config import Config
 from sharemgr.node.device import DeviceArbiter
 from sharemgr.node.ends import Ends
 from sharemgr.node.events import Events, Reason
+from sharemgr.node.guarantee import Misses
 from sharemgr.node.health import ToldHealth
 from sharemgr.node.loop import Loop
 from sharemgr.node.memory import Memory
@@ -34,7 +35,14 @@ from sharemgr.node.messages import LATENCY, allocation_from, message_from, owner
 from sharemgr.node.observer import Observation
 from sharemgr.node.offences import Offences
 from sharemgr.node.server import AllocationServer, folders_of_managers, remove_folder
-from sharemgr.node.status import allocation_status, device_status, manager_status, unmanaged_pids
+from sharemgr.node.status import (
+    allocation_status,
+    device_status,
+    guarantee,
+    manager_status,
+    measured_ns,
+    unmanaged_pids,
+)
 from sharemgr.node.store import Store
 from sharemgr.node.strangers import Strangers
 
@@ -42,8 +50,8 @@ logger = logging.getLogger(__name__)
 
 POLICIES = {"open": wire.FailurePolicy.OPEN, "closed": wire.FailurePolicy.CLOSED}
 
-STATUS_STRIDE = 8
-"""Allocations that are told of without a pause: a fifth of a millisecond's work."""
+STRIDE = 8
+"""Allocations that are looked at without a pause: a fifth of a millisecond's work."""
 
 
 class Node:
@@ -91,6 +99,7 @@ class Node:
         """What a bare context takes of a device, as measured; by device id."""
         self._observation: Observation | None = None
         self._told_health = ToldHealth()
+        self._misses = Misses()
         self._unmanaged: dict[str, set[int]] = {}
         self._unmanaged_before: dict[str, set[int]] = {}
         self._saving = asyncio.Lock()
@@ -217,14 +226,10 @@ class Node:
     async def status(self) -> NodeStatus:
         """Who has what, now."""
         window_ns = self._config.window_ns
-        known = []
-        for index, (allocation_id, server) in enumerate(list(self._servers.items())):
-            if index % STATUS_STRIDE == 0:
-                # Grants first: telling of all allocations at once would hold them up for milliseconds.
-                await asyncio.sleep(0)
-            allocation = self._book.find(allocation_id)
-            if allocation is not None:
-                known.append(allocation_status(allocation, server, window_ns, monotonic_ns()))
+        known = [
+            allocation_status(allocation, server, window_ns, monotonic_ns(), self._misses.missed_ns(allocation.id))
+            async for allocation, server in self._served()
+        ]
         stranded = [AllocationStatus(allocation=message) for message in self._stranded.values()]
         devices = [self._told_health.of(device, monotonic_ns()) for device in self._devices_now()]
         return NodeStatus(
@@ -239,6 +244,27 @@ class Node:
             allocations=known + stranded,
             manager=manager_status(self._inbox.received, (each.timer for each in self._arbiters.values())),
         )
+
+    async def judge(self) -> None:
+        """Takes in whose guarantee is missed now."""
+        missed = []
+        async for allocation, server in self._served():
+            now_ns = monotonic_ns()
+            device = server.terms.device
+            of_ns = measured_ns(server, self._config.window_ns, now_ns)
+            if guarantee(allocation, device.account(allocation.id, now_ns), of_ns, device.exclusive).missed:
+                missed.append(allocation.id)
+        self._misses.look(missed, monotonic_ns())
+
+    async def _served(self) -> AsyncIterator[tuple[Allocation, AllocationServer]]:
+        """All that fit this machine. Grants come in between: going through all at once would hold them up for
+        milliseconds."""
+        for index, (allocation_id, server) in enumerate(list(self._servers.items())):
+            if index % STRIDE == 0:
+                await asyncio.sleep(0)
+            allocation = self._book.find(allocation_id)
+            if allocation is not None:
+                yield allocation, server
 
     def tell_health(self, causes: Mapping[str, str]) -> None:
         """Takes in why each device is not healthy, by its id, empty for one that is."""
@@ -358,6 +384,7 @@ class Node:
         server.terms.device.remove(allocation_id, monotonic_ns())
         server.remove_folder()
         self._book.remove(allocation_id)
+        self._misses.forget(allocation_id)
         if not self._servers:
             self.occupied.clear()
 

@@ -158,7 +158,7 @@ class Slices:
         if self._occupant is contender:
             self.note_held(contender)
             self._occupant = None
-        contender.wait_from_ns = -1
+        contender.end_wait(self._now_ns)
         self.field.move(contender, IDLE, self._now_ns)
         self.signal()
 
@@ -311,8 +311,8 @@ class Slices:
         contender.handed_over = self.field.turn is not contender
         if contender.handed_over or begin_ns >= self.field.slice_end_ns:
             self.field.begin_turn(contender, begin_ns, self._slice_ns(contender))
-        contender.window.add_wait(self._now_ns, begin_ns - contender.wait_from_ns)
-        contender.wait_from_ns = -1
+        if begin_ns == self._now_ns:
+            contender.end_wait(begin_ns)
         given_up = any(client.given_up for client in contender.clients.values())
         contender.unheard_ns = begin_ns - contender.granted_ns - contender.gpu_ns if given_up else 0
         contender.granted_ns = begin_ns
@@ -351,6 +351,7 @@ class Slices:
             # What it says it used is held against the time that it had: since the other one's work ended, which is
             # somewhat before that one says so. What it held is counted from now on: what was foretold may be a lie.
             occupant.granted_ns = min(self._now_ns, max(occupant.granted_ns, self._foreseen_end_ns))
+            occupant.end_wait(occupant.granted_ns)
             occupant.held_from_ns = self._now_ns
             if self._foreseen_end_ns > self._now_ns + SOONER_NS:
                 self._begin_anew()

@@ -16,8 +16,9 @@ from edgeshare.v1.status_pb2 import (
     UnmanagedProcess,
 )
 from sharemgr.node.allocations import Allocation, Book
-from sharemgr.node.arbiter import State
+from sharemgr.node.arbiter import Account, State
 from sharemgr.node.containers import Container
+from sharemgr.node.guarantee import Guarantee, judge
 from sharemgr.node.messages import message_from
 from sharemgr.node.observer import Observation
 from sharemgr.node.server import AllocationServer
@@ -59,13 +60,24 @@ def device_status(
     )
 
 
+def measured_ns(server: AllocationServer, window_ns: int, now_ns: int) -> int:
+    """What an allocation's shares are of: the window, or its life where that is shorter."""
+    return max(1, min(window_ns, now_ns - server.opened_at_ns))
+
+
+def guarantee(allocation: Allocation, account: Account, of_ns: int, exclusive: bool) -> Guarantee:
+    """Whether the allocation had what it was due; of an exclusive device, nobody says what of it ran."""
+    got_ns = account.held_ns if exclusive else account.gpu_ns
+    return judge(allocation.request_percent, got_ns, account.waited_ns, of_ns)
+
+
 def allocation_status(
-    allocation: Allocation, server: AllocationServer, window_ns: int, now_ns: int
+    allocation: Allocation, server: AllocationServer, window_ns: int, now_ns: int, missed_ns: int
 ) -> AllocationStatus:
-    """One allocation. Shares are of the window, or of its life where that is shorter."""
+    """One allocation, whose guarantee was missed for so long."""
     account = server.terms.device.account(allocation.id, now_ns)
-    measured_ns = max(1, min(window_ns, now_ns - server.opened_at_ns))
-    held_percent = 100 * account.held_ns / measured_ns
+    of_ns = measured_ns(server, window_ns, now_ns)
+    held_percent = 100 * account.held_ns / of_ns
     memory = server.terms.memory
     indices = range(len(allocation.device_ids))
     used_bytes = [memory.info(index).used_bytes for index in indices]
@@ -80,13 +92,14 @@ def allocation_status(
         for client_id, dying_bytes in memory.dying().items()
     ]
     device = server.terms.device
+    guaranteed = guarantee(allocation, account, of_ns, device.exclusive)
     return AllocationStatus(
         allocation=message_from(allocation),
         # Called back or not, it has the device until it closes it.
         state=STATES[State.HOLDING if device.exclusive and account.holding_ns else account.state],
         clients=clients,
         held_percent=held_percent,
-        gpu_percent=held_percent if device.exclusive else 100 * account.gpu_ns / measured_ns,
+        gpu_percent=guaranteed.got_percent,
         lent_percent=max(0.0, held_percent - allocation.request_percent),
         queued_ns=min(sum(page.hinted_backlog_ns() for page in pages), QUEUED_NS_MAX),
         waiting_ns=account.waiting_ns,
@@ -103,6 +116,10 @@ def allocation_status(
         refused_context_bytes=memory.refused_context_bytes,
         holding_ns=account.holding_ns,
         waiting_allocations=device.waiting() if account.holding_ns else (),
+        wanted_percent=guaranteed.wanted_percent,
+        due_percent=guaranteed.due_percent,
+        guarantee_met_ratio=guaranteed.met_ratio,
+        guarantee_missed_ns=missed_ns,
     )
 
 

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
-from onenode.executed import come_to_have_shares, executed_percents, wait_until_executing
+from onenode.executed import execute_together, executed_percents, ranked, wait_until_executing
 from onenode.given import assert_all_agree, listed, shares
 from onenode.layout import NODE_NAME
 from onenode.node import Node
@@ -41,12 +41,10 @@ def clients() -> dict[str, int]:
     return {each.allocation.owner.pod: len(each.clients) for each in shares()}
 
 
-@pytest.mark.alone
 def test_example_shares_the_gpu_as_it_says(edgeshare: Machine, example: None) -> None:
-    assert come_to_have_shares(edgeshare, SHARES)
+    assert ranked(execute_together(edgeshare, SHARES)) == list(SHARES)
 
 
-@pytest.mark.alone
 def test_kubelet_restart_leaves_shares_and_brings_the_units_back(
     node: Node, edgeshare: Machine, parts: Parts, example: None, pods: Pods
 ) -> None:
@@ -58,23 +56,21 @@ def test_kubelet_restart_leaves_shares_and_brings_the_units_back(
     pods.start("after", *LONG, limits={"edge/gpu-percent": 100})
     wait_until_executing(edgeshare, "after")
     executed = executed_percents(edgeshare, begin_ns, edgeshare.look())
-    # Meanwhile the order alone: a kubelet that starts has the processors for a while.
     (meanwhile,) = (percents for percents in executed if "after" not in percents)
-    assert sorted(meanwhile, key=lambda name: meanwhile[name], reverse=True) == list(SHARES), executed
+    assert ranked(meanwhile) == list(SHARES), executed
     pods.delete("after")
-    assert come_to_have_shares(edgeshare, SHARES)
+    assert ranked(execute_together(edgeshare, SHARES)) == list(SHARES)
     assert example_containers(node) == containers
     assert listed().items() >= held.items()
 
 
-@pytest.mark.alone
 def test_killed_manager_comes_back_to_its_clients(node: Node, edgeshare: Machine, parts: Parts, example: None) -> None:
     containers = example_containers(node)
 
     parts.kill(MANAGER)
     until(lambda: clients() == dict.fromkeys(SHARES, 1), "the pods' programs have joined the new manager")
 
-    assert come_to_have_shares(edgeshare, SHARES)
+    assert ranked(execute_together(edgeshare, SHARES)) == list(SHARES)
     assert example_containers(node) == containers
 
 

@@ -67,6 +67,7 @@ def left_behind(process: subprocess.Popen[str], logs: Path) -> list[Path]:
     ]
 
 
+@pytest.mark.measures
 def test_who_is_due_more_by_the_rule_gets_more(tmp_path: Path) -> None:
     with demo("--seconds", "18", "--json", logs=tmp_path) as process:
         out, err = process.communicate(timeout=SAFETY_S)

@@ -31,10 +31,12 @@ def three(testbed: Testbed, manager: Manager) -> Testbed:
     return testbed
 
 
+@pytest.mark.measures
 def test_who_requests_more_gets_more(three: Testbed) -> None:
     assert_ranked(executed_until(three.machine, ("20", "30", "50"), LEAST_MS), ["50", "30", "20"])
 
 
+@pytest.mark.measures
 def test_a_limited_program_leaves_the_gpu_idle_when_nobody_else_wants_it(testbed: Testbed, manager: Manager) -> None:
     burn(testbed, "limited", "--kernel-us", "1000", percent=20, limit=40)
     testbed.until(all_granted(1))
@@ -44,6 +46,7 @@ def test_a_limited_program_leaves_the_gpu_idle_when_nobody_else_wants_it(testbed
     assert executed["limited"] < (testbed.machine.look() - begin_ns) / 2
 
 
+@pytest.mark.measures
 def test_what_a_killed_program_had_goes_to_the_others(three: Testbed) -> None:
     (largest,) = (each for each in three.status().allocations if each.allocation.request_percent == 50)
     os.kill(largest.clients[0].pid, 9)
@@ -54,6 +57,7 @@ def test_what_a_killed_program_had_goes_to_the_others(three: Testbed) -> None:
     assert three.machine.executed_ns(0)["50"] == before_ns
 
 
+@pytest.mark.measures
 def test_shares_are_back_with_the_manager_however_long_it_was_away(testbed: Testbed) -> None:
     config = "grace_s: 0.5\n"
     away = testbed.manager(config)
@@ -71,6 +75,7 @@ def test_shares_are_back_with_the_manager_however_long_it_was_away(testbed: Test
     assert_ranked(executed_until(testbed.machine, names, LEAST_MS), ["70", "30"])
 
 
+@pytest.mark.measures
 def test_status_tells_who_executed_more(three: Testbed) -> None:
     executed_until(three.machine, ("20", "30", "50"), LEAST_MS)
     told = {str(each.allocation.request_percent): each for each in three.status().allocations}

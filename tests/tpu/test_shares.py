@@ -49,7 +49,7 @@ def assert_70_to_30(lab: Lab) -> None:
     assert overlaps(lab.tpus.log()) == []
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 @pytest.mark.parametrize(
     ("tpu", "first_us", "second_us"), [(PCIE, 10_000, 10_000), (PCIE, 4_000, 25_000), (USB, 10_000, 10_000)]
 )
@@ -63,7 +63,7 @@ def test_two_that_open_it_for_each_inference_get_their_shares(
     assert_70_to_30(lab)
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 def test_two_that_keep_it_open_get_their_shares_by_slices(lab: Lab) -> None:
     lab.manager()
     for percent in (70, 30):
@@ -71,7 +71,7 @@ def test_two_that_keep_it_open_get_their_shares_by_slices(lab: Lab) -> None:
     assert_70_to_30(lab)
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 def test_slices_of_a_claimed_device_on_the_usb_give_the_claim_back(lab: Lab) -> None:
     lab.manager()
     for percent in (70, 30):
@@ -80,7 +80,7 @@ def test_slices_of_a_claimed_device_on_the_usb_give_the_claim_back(lab: Lab) -> 
     assert_70_to_30(lab)
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 def test_a_limited_program_leaves_the_device_idle_when_nobody_else_wants_it(lab: Lab) -> None:
     lab.manager()
     lab.burn("limited", percent=20, limit=40)
@@ -91,7 +91,7 @@ def test_a_limited_program_leaves_the_device_idle_when_nobody_else_wants_it(lab:
     assert ran["limited"] < (time.monotonic_ns() - begin_ns) / 2
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 def test_status_tells_for_whom_more_ran(lab: Lab) -> None:
     lab.manager()
     for percent in (70, 30):
@@ -105,7 +105,7 @@ def test_status_tells_for_whom_more_ran(lab: Lab) -> None:
         assert len(each.clients) == 1
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 def test_one_of_the_latency_class_waits_less_than_the_others(lab: Lab) -> None:
     lab.manager()
     for name in ("one", "other"):
@@ -233,7 +233,7 @@ def test_without_a_manager_it_is_opened_after_the_grace_time_or_never(lab: Lab) 
     assert time.monotonic() - begin_s > 0.5
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 def test_shares_are_back_with_the_manager(lab: Lab) -> None:
     away = lab.manager("grace_s: 0.5\n")
     for percent in (70, 30):
@@ -247,7 +247,7 @@ def test_shares_are_back_with_the_manager(lab: Lab) -> None:
     assert_ranked(lab.inferred_until(("70", "30"), LEAST_MS), ["70", "30"])
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 def test_who_is_back_at_the_manager_later_keeps_nobody_out(lab: Lab) -> None:
     away = lab.manager("grace_s: 0.5\n")
     lab.burn("soon", percent=30)

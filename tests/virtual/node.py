@@ -195,6 +195,9 @@ class VirtualNode:
             "gpu_ns": {each.allocation.id: round(each.gpu_percent * of_ns / 100) for each in told},
             "held_ns": {each.allocation.id: round(each.held_percent * of_ns / 100) for each in told},
             "longest_wait_ns": {each.allocation.id: each.longest_wait_ns for each in told},
+            "wanted_percent": {each.allocation.id: each.wanted_percent for each in told},
+            "due_percent": {each.allocation.id: each.due_percent for each in told},
+            "met_ratio": {each.allocation.id: each.guarantee_met_ratio for each in told},
             "memory_bytes": {each.allocation.id: each.memory_used_bytes for each in told},
             "driver_bytes": self._driver_bytes(),
         }

@@ -1,8 +1,9 @@
 """What the simulated GPUs executed, and for whom."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection
 
+from edgeshare.units import NS_PER_S
 from onenode.errors import NodeError
 from simgpu.machine import Machine
 
@@ -11,9 +12,8 @@ LOOK_S = 0.05  # between two looks at the machine, which tells nobody when somet
 Percents = dict[str, float]
 """Name of a process (SIMGPU_TAG) → percent of a stretch of time."""
 
-WINDOW_S, WINDOWS = 4, 12
-TOLERANCE_PERCENT = 1.0
-BUSY_PERCENT = 90  # where the processors have other work too, a GPU has to wait for its next kernel now and then
+LEAST_NS = NS_PER_S // 2
+"""Who executes the least has executed so much when the order is judged."""
 
 
 def wait_until_executing(machine: Machine, *names: str) -> None:
@@ -25,11 +25,30 @@ def wait_until_executing(machine: Machine, *names: str) -> None:
         time.sleep(LOOK_S)
 
 
-def execute_for(machine: Machine, seconds: float) -> list[Percents]:
-    """Let the programs run for so long from now, and return what `executed_percents` says of that time."""
-    begin_ns = machine.look()
-    time.sleep(seconds)
-    return executed_percents(machine, begin_ns, machine.look())
+def execute_together(machine: Machine, names: Collection[str]) -> Percents:
+    """What programs of these names execute from now on, of one GPU, until the last of them has executed something worth
+    telling. Raises NodeError where that does not come, or anything else is executed meanwhile."""
+
+    def executed_ns() -> dict[str, int]:
+        gpus = [machine.executed_ns(gpu) for gpu in range(machine.gpu_count)]
+        return {name: sum(gpu.get(name, 0) for gpu in gpus) for name in names}
+
+    begin_ns, before = machine.look(), executed_ns()
+    deadline_s = time.monotonic() + BEGIN_S
+    while min((since := {name: ns - before[name] for name, ns in executed_ns().items()}).values()) < LEAST_NS:
+        if time.monotonic() > deadline_s:
+            raise NodeError(f"{since}: one of them executed less than {LEAST_NS} ns within {BEGIN_S} s")
+        time.sleep(LOOK_S)
+    other, shared = sorted(executed_percents(machine, begin_ns, machine.look()), key=len)
+    if other or shared.keys() != set(names):
+        raise NodeError(f"of two GPUs one executed {shared}, not {', '.join(names)} alone, and the other {other}")
+    return shared
+
+
+def ranked(percents: Percents) -> list[str]:
+    """Their names, from the one that executed most. How much each executes is judged where time is exact
+    (tests/virtual): other work on the machine takes from a program what no rule gives back."""
+    return sorted(percents, key=lambda name: percents[name], reverse=True)
 
 
 def executed_percents(machine: Machine, begin_ns: int, end_ns: int) -> list[Percents]:
@@ -51,26 +70,3 @@ def executed_percents(machine: Machine, begin_ns: int, end_ns: int) -> list[Perc
                 percents[tag] = percents.get(tag, 0.0) + 100 * used_ns / (end_ns - begin_ns)
         found.append(percents)
     return found
-
-
-def come_to_have_shares(machine: Machine, shares: Mapping[str, float]) -> bool:
-    """Whether of two GPUs one has nothing to do and the other's processes have their shares in one of a few windows,
-    from now on: other work on the machine takes from a program what no rule gives back, and shares that are wrong are
-    so in each."""
-
-    def has_them() -> bool:
-        other, shared = sorted(execute_for(machine, WINDOW_S), key=len)
-        return not other and have_shares(shared, shares)
-
-    return any(has_them() for _ in range(WINDOWS))
-
-
-def have_shares(executed: Percents, shares: Mapping[str, float]) -> bool:
-    """Whether a GPU was kept busy, by these processes alone, and each had its share of what it executed."""
-    busy_percent = sum(executed.values())
-    print(f"executed: {executed}, together {busy_percent:.2f} %")
-    return (
-        executed.keys() == shares.keys()
-        and busy_percent > BUSY_PERCENT
-        and all(abs(100 * executed[name] / busy_percent - shares[name]) <= TOLERANCE_PERCENT for name in shares)
-    )

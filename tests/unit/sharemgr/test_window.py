@@ -11,13 +11,28 @@ from sharemgr.node.window import Sums, Window
 
 def test_what_was_held_counts_until_the_window_has_passed() -> None:
     window = Window(10 * S, 0)
-    window.add_wait(1 * S, 7 * MS)
+    window.add_wait(0, 1 * S)
     window.add_held(1 * S, 3 * S)
     window.add_gpu(1 * S, 3 * S, S)
-    assert window.sums(3 * S) == Sums(2 * S, 1 * S, 7 * MS)
-    assert window.sums(11 * S) == Sums(2 * S, 1 * S, 7 * MS)
-    assert window.sums(12 * S) == Sums(1 * S, S // 2, 0)
-    assert window.sums(13 * S) == Sums(0, 0, 0)
+    assert window.sums(3 * S) == Sums(2 * S, 1 * S, 1 * S, S)
+    assert window.sums(10 * S + S // 2) == Sums(2 * S, 1 * S, S // 2, S)
+    assert window.sums(11 * S) == Sums(2 * S, 1 * S, 0, S)
+    assert window.sums(12 * S) == Sums(1 * S, S // 2, 0, 0)
+    assert window.sums(13 * S) == Sums(0, 0, 0, 0)
+
+
+def test_what_is_told_of_late_counts_when_it_was() -> None:
+    window = Window(10 * S, 0)
+    window.add_held(5 * S, 6 * S)
+    window.add_wait(1 * S, 2 * S)
+    assert window.sums(6 * S) == Sums(1 * S, 0, 1 * S, 1 * S)
+    assert window.sums(11 * S + S // 2).waited_ns == S // 2
+
+
+def test_of_what_lasts_longer_than_the_window_all_of_the_window_is_in_it() -> None:
+    window = Window(10 * S, 0)
+    assert window.inside_ns(3 * S) == 3 * S
+    assert window.inside_ns(30 * S) == 10 * S
 
 
 def test_a_hold_longer_than_the_window_fills_it_exactly() -> None:
@@ -30,7 +45,7 @@ def test_a_hold_longer_than_the_window_fills_it_exactly() -> None:
 def test_the_longest_wait_is_reported() -> None:
     window = Window(10 * S, 0)
     for end_ns, wait_ns in ((S, 5 * MS), (S + 1, 9 * MS), (2 * S, 1 * MS)):
-        window.add_wait(end_ns, wait_ns)
+        window.add_wait(end_ns - wait_ns, end_ns)
     assert window.sums(3 * S).longest_wait_ns == 9 * MS
     assert window.sums(11 * S + 200 * MS).longest_wait_ns == 1 * MS
 
