@@ -25,6 +25,15 @@ ANY = 0xFFFFFFFF
 KERNELS, STREAMS, OBJECTS, GRAPHS, THREADS = 256, 16, 16, 8, 16
 """How many there may be, as in programs/program.h and client.h."""
 
+MOVES = (
+    *("connect", "send", "answer", "pass", "receive", "await_grant", "await_revoke", "hint", "shut", "close"),
+    "think",
+)
+"""In the order of their numbers in programs/attacker.h, from 1."""
+
+CONNECTIONS, PACKETS, PACKET_BYTES = 512, 256, 4096
+"""How many there may be, as in programs/attacker.h."""
+
 SECOND_NS = 1_000_000_000
 
 MEASURED_MS = 2000
@@ -120,6 +129,38 @@ class Client(Parsed):
         return self
 
 
+class Move(Parsed):
+    """One move of a hostile client; what its fields mean stands in programs/attacker.h."""
+
+    kind: Literal[MOVES]  # type: ignore[valid-type]
+    connection: Annotated[int, Field(ge=0, lt=CONNECTIONS)] = 0
+    packet: Annotated[int, Field(ge=0, lt=PACKETS)] = 0
+    count: Annotated[int, Field(ge=0, le=1_000_000)] = 1
+    amount: Annotated[int, Field(ge=0, lt=1 << 64)] = 0
+
+
+class Attacker(Parsed):
+    """An allocation with one hostile process in it, which goes on at move ``again`` after the last."""
+
+    moves: Annotated[tuple[Move, ...], Field(min_length=1, max_length=2000)]
+    packets: Annotated[
+        tuple[Annotated[str, Field(pattern="^([0-9a-f]{2})+$", max_length=2 * PACKET_BYTES)], ...],
+        Field(max_length=PACKETS),
+    ] = ()
+    """In hexadecimal."""
+    again: Annotated[int, Field(ge=0)] = 0
+    percent: Annotated[int, Field(ge=1, le=100)]
+    delay_ms: Annotated[int, Field(ge=0, le=60_000)] = 0
+    """So long after the start it begins."""
+
+    @model_validator(mode="after")
+    def _packets_exist(self) -> Self:
+        for move in self.moves:
+            if move.kind in ("send", "answer", "pass") and move.packet >= len(self.packets):
+                raise ValueError(f"{move.kind} of packet {move.packet}: the attacker has {len(self.packets)}")
+        return self
+
+
 class Fault(Parsed):
     """What happens to a process, at its point ``at_point`` or, where that is 0, ``at_ms`` after the start."""
 
@@ -136,6 +177,7 @@ class Case(Parsed):
     """All that decides what happens."""
 
     clients: Annotated[tuple[Client, ...], Field(min_length=1, max_length=80)]
+    attackers: Annotated[tuple[Attacker, ...], Field(max_length=16)] = ()
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 1
     noise: Annotated[int, Field(ge=0, le=2)] = 1
     pace: Literal[tuple(PACES)] = "plain"  # type: ignore[valid-type]
@@ -158,9 +200,11 @@ class Case(Parsed):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        requested = sum(client.percent for client in self.clients)
+        requested = sum(each.percent for each in (*self.clients, *self.attackers))
         if requested > 100:
             raise ValueError(f"the clients request {requested} % of one GPU")
+        if self.attackers and not self.hooked:
+            raise ValueError("there is no manager to attack")
         names = {"manager", *self.names}
         for fault in self.faults:
             if fault.process not in names:
@@ -170,6 +214,10 @@ class Case(Parsed):
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(f"c{index}" for index in range(len(self.clients)))
+
+    @property
+    def attacker_names(self) -> tuple[str, ...]:
+        return tuple(f"a{index}" for index in range(len(self.attackers)))
 
     def line(self) -> str:
         """This case as one line; ``read_case`` reads it."""

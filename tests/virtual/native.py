@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
-from case import KINDS, Case, Client
+from case import KINDS, MOVES, Attacker, Case, Client
 from paces import PACES
 
 from edgeshare.errors import InvalidRequest
@@ -49,6 +49,20 @@ class Outcome(ctypes.Structure):
         ("error", ctypes.c_int32),
         ("error_step", U32),
         ("running", U32),
+    ]
+
+
+class NativeMove(ctypes.Structure):
+    _fields_ = [("kind", U32), ("connection", U32), ("packet", U32), ("count", U32), ("amount", U64)]
+
+
+class Attack(ctypes.Structure):
+    _fields_ = [
+        ("sent", U64),
+        ("connected", U64),
+        ("granted", U64),
+        ("error", ctypes.c_int32),
+        ("error_move", U32),
     ]
 
 
@@ -106,6 +120,8 @@ class Programs:
         self._library = library = ctypes.CDLL(str(folder / "libprograms.so"))
         library.client_new.restype = ctypes.c_void_p
         library.client_outcome.restype = Outcome
+        library.attacker_new.restype = ctypes.c_void_p
+        library.attacker_outcome.restype = Attack
 
     def start(
         self,
@@ -138,6 +154,21 @@ class Programs:
         library.client_start(handle, U64(client.delay_ms * 1_000_000))
         return running
 
+    def attack(self, name: str, attacker: Attacker, socket: Path) -> "Attacking":
+        """Starts a hostile client of the allocation whose socket this is. Raises InvalidRequest."""
+        library = self._library
+        made = library.attacker_new(name.encode(), str(socket).encode())
+        if not made:
+            raise InvalidRequest(f"attacker {name} cannot be made: there is no memory")
+        handle = ctypes.c_void_p(made)
+        for packet in map(bytes.fromhex, attacker.packets):
+            library.attacker_packet(handle, packet, ctypes.c_size_t(len(packet)))
+        moves = (NativeMove * len(attacker.moves))(
+            *(NativeMove(1 + MOVES.index(m.kind), m.connection, m.packet, m.count, m.amount) for m in attacker.moves)
+        )
+        library.attacker_start(handle, moves, len(moves), attacker.again, U64(attacker.delay_ms * 1_000_000))
+        return Attacking(library, handle)
+
 
 class Running:
     """A client that was started."""
@@ -150,3 +181,15 @@ class Running:
     def outcome(self) -> dict[str, int]:
         outcome = self._library.client_outcome(self._handle)
         return {name: int(getattr(outcome, name)) for name, *_ in Outcome._fields_}
+
+
+class Attacking:
+    """An attacker that was started."""
+
+    def __init__(self, library: ctypes.CDLL, handle: ctypes.c_void_p) -> None:
+        self._library = library
+        self._handle = handle
+
+    def outcome(self) -> dict[str, int]:
+        outcome = self._library.attacker_outcome(self._handle)
+        return {name: int(getattr(outcome, name)) for name, *_ in Attack._fields_}

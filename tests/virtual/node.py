@@ -4,14 +4,16 @@ import asyncio
 import random
 import secrets
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from case import Case
-from native import Programs, Running, Vt
+from native import Attacking, Programs, Running, Vt
 from paces import PACES, PYTHON_SCALE
 
 from edgeshare.devices import Device
+from edgeshare.names import HOOK_SOCKET
 from edgeshare.units import NS_PER_MS
 from edgeshare.v1.allocations_pb2 import Allocation
 from sharemgr.node.config import Config
@@ -26,8 +28,14 @@ from simgpu.machine import Interval, Machine
 
 UUID = "GPU-00000000-0000-4000-8000-000000000001"
 MEMORY_MIB = 65_536
+ATTACKER_MIB = 100
 CONFIG = Config()
 DEVICE = Device(UUID, 0, "Tesla T4", MEMORY_MIB)
+
+
+def _counted(offences: Mapping[str, int]) -> dict[str, int]:
+    """Those that there were."""
+    return {kind: count for kind, count in offences.items() if count}
 
 
 class VirtualNode:
@@ -71,6 +79,10 @@ class VirtualNode:
                 PACES[case.pace].launch_ns,
                 lambda process, name=name: self._prepare(process, name),  # type: ignore[misc]
             )
+        self._attackers: dict[str, Attacking] = {
+            name: programs.attack(name, attacker, self._clients_dir / name / HOOK_SOCKET)
+            for name, attacker in zip(case.attacker_names, case.attackers, strict=True)
+        }
         self._arrange_points(self._manager, "manager")
         self._arrange_times()
         self._begin_s = time.monotonic() + case.settle_ms / 1000
@@ -91,6 +103,7 @@ class VirtualNode:
             "intervals": self._told_intervals(),
             "works": [(each.stream, each.kind, each.entry) for each in self._intervals],
             "clients": {name: running.outcome() for name, running in self.clients.items()},
+            "attackers": {name: attacking.outcome() for name, attacking in self._attackers.items()},
             "points_of": {name: self._vt.points_of(process) for name, process in self._processes().items()},
             "figures": self._vt.figures(),
         }
@@ -106,6 +119,15 @@ class VirtualNode:
                 **({"share_class": LATENCY} if client.latency else {}),
             )
             for name, client in zip(self._case.names, self._case.clients, strict=True)
+        ] + [
+            Allocation(
+                id=name,
+                device_ids=[UUID],
+                request_percent=attacker.percent,
+                limit_percent=100,
+                memory_mib=ATTACKER_MIB,
+            )
+            for name, attacker in zip(self._case.attacker_names, self._case.attackers, strict=True)
         ]
 
     def _enter_manager(self) -> int:
@@ -199,6 +221,7 @@ class VirtualNode:
             "due_percent": {each.allocation.id: each.due_percent for each in told},
             "met_ratio": {each.allocation.id: each.guarantee_met_ratio for each in told},
             "memory_bytes": {each.allocation.id: each.memory_used_bytes for each in told},
+            "offences": {each.allocation.id: _counted(each.offences) for each in told},
             "driver_bytes": self._driver_bytes(),
         }
 

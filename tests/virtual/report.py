@@ -34,6 +34,8 @@ class Report:
     """Sums since the start, at each edge of a step."""
     clients: Mapping[str, Mapping[str, int]]
     """``struct outcome`` of programs/program.h."""
+    attackers: Mapping[str, Mapping[str, int]]
+    """``struct attack`` of programs/attacker.h."""
     points_of: Mapping[str, int]
     figures: Mapping[str, int | str]
     intervals: tuple[Interval, ...]
@@ -50,6 +52,7 @@ class Report:
             case,
             tuple(answer["steps"]),
             answer["clients"],
+            answer["attackers"],
             answer["points_of"],
             answer["figures"],
             tuple(Interval(*each) for each in answer["intervals"]),
@@ -77,6 +80,11 @@ class Report:
         """GPU time of what was executed."""
         executed = {each: self.of("executed_ns", each) for each in self.case.names}
         return 100 * executed[name] / (sum(executed.values()) or 1)
+
+    def offences(self, name: str) -> dict[str, int]:
+        """What the manager counted of an allocation's offences in the measured time, by their kinds."""
+        first, last = (self.steps[edge]["offences"][name] for edge in (0, -1))
+        return {kind: last[kind] - first.get(kind, 0) for kind in last if last[kind] > first.get(kind, 0)}
 
     def gpu_error_percent(self, name: str) -> float:
         """How far the GPU time that status tells at the end is from what was executed in the same time, of that."""

@@ -30,6 +30,12 @@ EXPLORE = Path(__file__).with_name("explore.py")
         (CASE.line()[:-1] + ',"noise":3}', "noise"),
         (CASE.line()[:-1] + ',"faults":[{"action":"kill","process":"c7"}]}', "there is no process 'c7'"),
         (CASE.line().replace('"launch"', '"lunch"'), "kind"),
+        (CASE.line()[:-1] + ',"attackers":[{"moves":[{"kind":"send"}],"percent":6}]}', "the attacker has 0"),
+        (CASE.line()[:-1] + ',"attackers":[{"moves":[{"kind":"close"}],"percent":51}]}', "request 101 %"),
+        (
+            CASE.line()[:-1] + ',"hooked":false,"attackers":[{"moves":[{"kind":"close"}],"percent":6}]}',
+            "no manager to attack",
+        ),
         (CASE.line().replace('"kind":"launch"', '"kind":"launch","object":1'), "the program has 1"),
         (CASE.line().replace('"percent":50', '"percent":101'), "percent"),
         (CASE.line().replace('"percent":50', '"percent":50,"limit":40'), "below the request"),

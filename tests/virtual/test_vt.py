@@ -123,6 +123,12 @@ def test_sockets_block_and_end(programs: Programs) -> None:
     assert (said["echoed"], said["end"], said["broken"]) == (20, 0, 1)
 
 
+def test_who_connects_waits_for_room(programs: Programs) -> None:
+    said = programs.numbers("crowd", noise=DELAYS)
+    # A listener for four takes five in before it accepts any.
+    assert (said["at_first"], said["after_three"], said["refused"]) == (5, 8, 1)
+
+
 def test_a_process_knows_its_peer(programs: Programs) -> None:
     said = programs.numbers("peers")
     true = ("its_pid", "began_alike", "other_files", "readable_after", "gone", "no_state", "no_pidfd")

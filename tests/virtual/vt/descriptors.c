@@ -45,6 +45,7 @@ long close_own(int fd)
     if (owner >= 0)
         owners[fd] = 0;
     result = raw(SYS_close, fd, 0, 0, 0, 0, 0);
+    listeners_changed();
     descriptors_changed();
     return result;
 }
@@ -58,4 +59,5 @@ void descriptors_end(int process)
         (void)raw(SYS_close, fd, 0, 0, 0, 0, 0);
         owners[fd] = 0;
     }
+    listeners_changed();
 }

@@ -49,7 +49,7 @@ enum kind {
 struct key {
     uint64_t object, kind;
 };
-enum { K_NOTHING, K_FUTEX, K_MUTEX, K_CONDITION, K_SEMAPHORE, K_ONCE, K_THREAD, K_LOCK, K_FILE = 16 };
+enum { K_NOTHING, K_FUTEX, K_MUTEX, K_CONDITION, K_SEMAPHORE, K_ONCE, K_THREAD, K_LOCK, K_ROOM, K_FILE = 16 };
 
 struct thread {
     int id, process, result;
@@ -213,6 +213,7 @@ HIDDEN long file_write(int fd, const void *bytes, size_t size);
 HIDDEN long control(int fd, int command, void *argument);
 HIDDEN long futex(uint32_t *word, int operation, uint32_t value, const struct timespec *timeout, uint32_t bits);
 HIDDEN long transfer(long number, int fd, const long arguments[5]);
+HIDDEN void listeners_changed(void); /* who waits to be connected may be, or be refused, from now on */
 HIDDEN long connect_as(int fd, const void *address, unsigned size);
 HIDDEN long wait_ready(struct pollfd *fds, int count, uint64_t deadline);
 HIDDEN long poll_until(struct pollfd *fds, int count, uint64_t deadline);

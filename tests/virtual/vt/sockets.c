@@ -1,6 +1,7 @@
 /* Sockets are real. A call that would wait on one that may waits here; after each that may have given somebody
  * something, those who wait for descriptors are looked at. */
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -148,7 +149,42 @@ TRANSFER(recvfrom,
          SYS_recvfrom, fd, bytes, size, flags, from, length)
 TRANSFER(recvmsg, (int fd, struct msghdr *message, int flags), SYS_recvmsg, fd, message, flags, 0, 0, 0)
 
-/* As the kernel's connect. It never waits: a listener whose queue is full refuses with EAGAIN. */
+/* Whoever waits looks again by itself, whichever listener has room. */
+static const struct key ANY_ROOM = {0, K_ROOM};
+
+void listeners_changed(void)
+{
+    if (self != NULL)
+        (void)wake(ANY_ROOM, ~0u, INT_MAX);
+}
+
+/* The kernel's, of a socket that does not wait: the only real thread must not. */
+static long connect_at_once(int fd, const void *address, unsigned size)
+{
+    const long flags = raw(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
+    long result;
+
+    if (flags < 0)
+        return flags;
+    (void)raw(SYS_fcntl, fd, F_SETFL, flags | O_NONBLOCK, 0, 0, 0);
+    result = raw(SYS_connect, fd, (long)address, size, 0, 0, 0);
+    (void)raw(SYS_fcntl, fd, F_SETFL, flags, 0, 0, 0);
+    return result;
+}
+
+/* As the kernel's connect of a Unix socket: a listener whose queue is full is waited for. */
+static long connect_unix(int fd, const void *address, unsigned size)
+{
+    long result;
+
+    name_socket(fd);
+    while ((result = connect_at_once(fd, address, size)) == -EAGAIN && waits_for(fd, 0))
+        if (block(ANY_ROOM, ~0u, NEVER) != 0)
+            return -ECONNREFUSED;
+    return result;
+}
+
+/* As the kernel's connect. */
 long connect_as(int fd, const void *address, unsigned size)
 {
     long result;
@@ -157,8 +193,9 @@ long connect_as(int fd, const void *address, unsigned size)
     if (self->ghost)
         return -ECONNREFUSED;
     if (size >= sizeof(sa_family_t) && ((const struct sockaddr *)address)->sa_family == AF_UNIX)
-        name_socket(fd);
-    result = raw(SYS_connect, fd, (long)address, size, 0, 0, 0);
+        result = connect_unix(fd, address, size);
+    else
+        result = raw(SYS_connect, fd, (long)address, size, 0, 0, 0);
     descriptors_changed();
     point(P_IO, 0);
     return result;
@@ -174,6 +211,7 @@ int connect(int fd, const struct sockaddr *address, socklen_t size)
 int accept4(int fd, struct sockaddr *restrict address, socklen_t *restrict size, int flags)
 {
     struct pollfd ready = {.fd = fd, .events = POLLIN};
+    long accepted;
 
     if (!SIMULATED())
         return (int)answer(raw(SYS_accept4, fd, (long)address, (long)size, flags, 0, 0));
@@ -182,7 +220,10 @@ int accept4(int fd, struct sockaddr *restrict address, socklen_t *restrict size,
         return fail(EBADF);
     if (waits_for(fd, 0) && wait_ready(&ready, 1, NEVER) < 0)
         return fail(EBADF);
-    return (int)answer(own(raw(SYS_accept4, fd, (long)address, (long)size, flags, 0, 0)));
+    accepted = own(raw(SYS_accept4, fd, (long)address, (long)size, flags, 0, 0));
+    if (accepted >= 0)
+        listeners_changed();
+    return (int)answer(accepted);
 }
 
 int accept(int fd, struct sockaddr *restrict address, socklen_t *restrict size)

@@ -109,6 +109,47 @@ void sockets(void)
     say("broken", send(fd, "x", 1, 0) == -1 && errno == EPIPE);
 }
 
+static int connected_count, refused;
+
+static void connect_often(void *argument)
+{
+    struct sockaddr_un address;
+    const socklen_t size = address_of(&address);
+
+    (void)argument;
+    while (connect(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), (struct sockaddr *)&address, size) == 0)
+        connected_count++;
+    refused = errno;
+}
+
+static void connect_impatiently(void *argument)
+{
+    struct sockaddr_un address;
+    const socklen_t size = address_of(&address);
+    const int impatient = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    (void)argument;
+    must(connect(impatient, (struct sockaddr *)&address, size) == -1 && errno == EAGAIN, "no room");
+}
+
+void crowd(void)
+{
+    const int listener = listens(), client = vt_process("client", NULL, 1);
+
+    (void)vt_spawn(client, "connects", connect_often, NULL);
+    vt_sleep(1 * MS);
+    say("at_first", connected_count);
+    (void)vt_spawn(client, "does not wait", connect_impatiently, NULL);
+    vt_sleep(1 * MS);
+    for (int i = 0; i < 3; i++)
+        must(accept(listener, NULL, NULL) >= 0, "accepted");
+    vt_sleep(1 * MS);
+    say("after_three", connected_count);
+    must(close(listener) == 0, "closed");
+    vt_sleep(1 * MS);
+    say("refused", refused == ECONNREFUSED);
+}
+
 static int connected;
 static int client_pid;
 

@@ -44,6 +44,7 @@ static const struct {
     {"timers", timers},
     {"looks", looks},
     {"sockets", sockets},
+    {"crowd", crowd},
     {"peers", peers},
     {"record_locks", record_locks},
     {"environment", environment},

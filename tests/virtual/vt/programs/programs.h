@@ -22,6 +22,7 @@ void lost_wake(void);
 void timers(void);
 void looks(void);       /* at the clock, from one place and from two */
 void sockets(void);
+void crowd(void);       /* more connect than a listener has room for */
 void peers(void);       /* pids, pidfds, /proc */
 void record_locks(void);
 void environment(void); /* and libraries */
