@@ -19,21 +19,6 @@ def burn(testbed: Testbed, name: str, *arguments: str, percent: int, limit: int 
     return testbed.popen(*testbed.run_arguments(*options, "--", *command))
 
 
-def executed_percents(machine: Machine, seconds: float, gpu: int = 0) -> dict[str, float]:
-    """What the GPU executed for each program in the next seconds, in percent of that time."""
-    before, from_ns = machine.executed_ns(gpu), machine.look()
-    time.sleep(seconds)
-    after, to_ns = machine.executed_ns(gpu), machine.look()
-    return {name: 100 * (after[name] - before.get(name, 0)) / (to_ns - from_ns) for name in after}
-
-
-def shares_percents(machine: Machine, seconds: float, gpu: int = 0) -> dict[str, float]:
-    """The same in percent of what the GPU executed, of the programs of which it executed anything."""
-    executed = executed_percents(machine, seconds, gpu)
-    total = sum(executed.values())
-    return {name: 100 * percent / total for name, percent in executed.items() if percent}
-
-
 def executed_until(machine: Machine, names: Collection[str], least_ms: int, gpu: int = 0) -> dict[str, int]:
     """What the GPU executes for each of these programs, in ns, from now until the last of them has so many ms."""
     before = machine.executed_ns(gpu)
