@@ -92,10 +92,6 @@ def test_an_attack_costs_the_others_nothing_and_is_counted(world: World, name: s
     assert (report.of("held_ns", "a0") > 0) == (name in ASKING)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="whoever comes after one that drains before the time it foretold has a turn until a slice after that time",
-)
 @seeds
 def test_lies_about_drains_cost_the_others_nothing(world: World, seed: int) -> None:
     assert_unharmed(world, attacked(world, seed, attacks.lies_about_drains()), [attacks.PERCENT])
