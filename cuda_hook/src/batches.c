@@ -266,7 +266,7 @@ void es_batch_waited(struct es_slot *slot, uint64_t streams)
     collect = es_closed_count() > 0;
     es_lock_give(&es_gate.lock);
     if (collect)
-        es_collect();
+        (void)es_collect();
     es_lock_take(&es_gate.lock);
     if (es_gate.overlap.seen)
         es_collect_over(streams, es_now_ns());

@@ -161,7 +161,7 @@ static bool collect_beside(void)
     }
 }
 
-void es_collect(void)
+bool es_collect(void)
 {
     struct es_quiet quiet;
     bool progress = false;
@@ -169,7 +169,7 @@ void es_collect(void)
     es_locks_hold();
     if (__atomic_exchange_n(&collecting, true, __ATOMIC_ACQUIRE)) {
         es_locks_drop();
-        return;
+        return false;
     }
     quiet = es_quiet_begin();
     for (;;) {
@@ -223,6 +223,7 @@ void es_collect(void)
         if (__atomic_load_n(&es_gate.backlog_waiters, __ATOMIC_RELAXED) != 0)
             es_wake_all(&es_gate.progress);
     }
+    return true;
 }
 
 bool es_collect_await(void)
@@ -262,7 +263,7 @@ bool es_collect_await(void)
         if (end_ns > now_ns)
             es_sleep_on(&es_gate.progress, seen, end_ns - now_ns);
     }
-    es_collect();
+    (void)es_collect();
     return true;
 }
 

@@ -8,9 +8,9 @@
 
 /* What closed batches (closed.h) took, once they have ended. */
 
-/* Takes closed batches off that have ended, and counts their GPU time. Never blocks; returns at once when another thread is at
- * it. */
-void es_collect(void);
+/* Takes closed batches off that have ended, and counts their GPU time. Never blocks; false, and at once, when another thread is
+ * at it: then nobody knows what has ended since that one looked. */
+bool es_collect(void);
 
 /* Waits until the oldest has ended (in the driver, sleeping), and collects. For the helper alone. False when there is
  * none. */

@@ -128,7 +128,7 @@ static void give_back(uint32_t number, bool sleeps)
         if (es_gate_number(es_gate_load(es_gate.page)) != number)
             return;
         if (drained || !sleeps || !es_collect_await()) {
-            es_collect();
+            (void)es_collect();
             es_sleep_on(&es_gate.progress, __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE), BUSY_LOOK_NS);
         }
     }
@@ -219,7 +219,7 @@ static void report(struct look *look, uint32_t number, uint64_t now_ns)
     look->usage_ns = now_ns;
     /* Of short launches a batch takes long to be full; what is open for less is told of by the next report. */
     (void)close_open(now_ns - ES_LOOK_NS / 2);
-    es_collect();
+    (void)es_collect();
     es_lock_take(&es_gate.lock);
     usage.gpu_ns = es_gate.gpu_ns;
     if (es_mode_now() == ES_JOINED && es_session_send(&usage))
@@ -270,7 +270,7 @@ static uint64_t look_around(struct look *look, uint32_t word)
     if (contended && queued_ns > CONTENDED_LOOK_NS)
         sleep_ns = queued_ns - CONTENDED_LOOK_NS / 2;
     if (closed > 0 && (!open || launches == look->launches))
-        es_collect();
+        (void)es_collect();
     /* Nothing was submitted for a while, but something is queued since the last marker. */
     if (sleep_ns == period_ns && launches == look->launches && now_ns - look->at_ns >= period_ns && close_open(UINT64_MAX)) {
         look->at_ns = now_ns;

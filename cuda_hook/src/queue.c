@@ -16,6 +16,9 @@
  * theirs. So n threads hold at most 1 + (1/2 + … + 1/n) / 8 times the cap between them: 1.5 times it where they are 64. */
 enum { LEAST_PART = 8 };
 
+/* A thread that is put aside while it looks what has ended keeps all others from it for as long. */
+enum { UNSEEN_NS = 1000 * 1000 * 1000 };
+
 enum { PLACE_LOOK_NS = 50 * 1000 }; /* where threads within the driver hold all places: how soon one is noticed */
 
 static bool uncounted_said; /* atomic */
@@ -79,10 +82,10 @@ static uint64_t wait_in_stream_ns(uint64_t wait_ns, uint64_t cost_ns)
 
 bool es_queue_give_up(struct es_patience *patience, uint64_t key)
 {
+    const bool looked = es_collect();
     uint64_t now_ns, waited_ns, wait_ns = PLACE_LOOK_NS;
     uint32_t progress;
 
-    es_collect();
     es_lock_take(&es_gate.lock);
     now_ns = es_now_ns();
     progress = __atomic_load_n(&es_gate.progress, __ATOMIC_RELAXED);
@@ -92,10 +95,10 @@ bool es_queue_give_up(struct es_patience *patience, uint64_t key)
         return false;
     }
     waited_ns = now_ns - patience->since_ns;
-    if (waited_ns > ES_OVERDUE_NS) {
+    if (waited_ns > (looked ? ES_OVERDUE_NS : UNSEEN_NS)) {
         /* What runs may wait for what comes. */
         wait_ns = wait_for_turn_ns(expected_ns(es_costs_find(&es_gate.costs, key)), now_ns);
-    } else if (es_closed_full()) {
+    } else if (es_closed_full() && waited_ns <= ES_OVERDUE_NS) {
         /* Until there is room for a batch, a quarter of all. Not woken as each marker is done: that may be every few
          * microseconds. */
         wait_ns = es_queued_ns(now_ns) / (ES_CLOSED / ES_STREAMS);
@@ -218,7 +221,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
         es_gate_hint(now_ns);
         es_lock_give(&es_gate.lock);
         wait_for_progress(progress, wait_ns);
-        es_collect();
+        (void)es_collect();
         return false;
     }
     if (!open) {
