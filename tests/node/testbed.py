@@ -261,12 +261,15 @@ class WireClient:
         come."""
         self._wait(lambda word: bool(word & lib.ES_GATE_CONTENDED) or not word & lib.ES_GATE_HELD)
 
-    def begins(self, free_at_ns: int) -> None:
-        """Waits until the manager says that the device is free at this time."""
+    def begins(self, free_at_ns: int, until_ns: int | None = None) -> bool:
+        """Waits until the manager says that the device is free at this time; False where `until_ns` comes first."""
         deadline_s = time.monotonic() + PATIENCE_S
         while self.gate.free_at_ns != free_at_ns:
             lib.es_gate_wait(self.gate, self.word, 1_000_000)
+            if until_ns is not None and time.monotonic_ns() >= until_ns:
+                return False
             assert time.monotonic() < deadline_s, self.gate.free_at_ns
+        return True
 
     def promised(self) -> None:
         """Waits until the manager says when it looks for what this client may leave: after it has granted the next."""
