@@ -103,7 +103,7 @@ BESIDE_OTHERS = test-cluster test-virtual
 test: build setup
 	@rm -f $(GROUPS_OF_TEST:%=build/junit/%.xml); mkdir -p build; \
 	$(MAKE) --no-print-directory test-cluster >build/test-cluster.log 2>&1 & cluster=$$!; \
-	nice $(MAKE) --no-print-directory test-virtual >build/test-virtual.log 2>&1 & virtual=$$!; \
+	nice -n 5 $(MAKE) --no-print-directory test-virtual >build/test-virtual.log 2>&1 & virtual=$$!; \
 	trap 'kill $$cluster $$virtual 2>/dev/null' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; \
 	echo "$(BESIDE_OTHERS) run beside the others, into build/GROUP.log"; \
 	$(MAKE) --no-print-directory --keep-going lint test-unit test-parts; failed=$$?; \
