@@ -32,6 +32,7 @@ is made of.
             last second, which may wake
     early   once the holder has foretold its drain, the next is granted for that time: it wakes by itself, ahead of it
             by what it usually takes to launch (at most 200 µs); until the drain the device is charged to the holder.
+            Where that comes sooner, the next one's slice ends after 4 L at the latest, the most that q is
             Not after one whose drains end, as a rule, over 2 ms later than the next one was told: the two would run
             side by side
     drain   waited for: Q, and the most of late (an excess fades by an eighth) or what is foretold of it, up to the

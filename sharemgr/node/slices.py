@@ -354,8 +354,9 @@ class Slices:
             occupant.end_wait(occupant.granted_ns)
             occupant.held_from_ns = self._now_ns
             if self._foreseen_end_ns > self._now_ns + SOONER_NS:
-                # It began sooner than it was told, and so ends sooner: what was foretold may be a lie.
-                self.field.slice_end_ns -= self._foreseen_end_ns - self._now_ns
+                # What was foretold may be a lie: who begins sooner has no more than a turn is reckoned to cost (q).
+                most_ns = self._now_ns + 4 * self._settings.slice_ns
+                self.field.slice_end_ns = min(self.field.slice_end_ns, most_ns)
                 self._begin_anew()
 
     def _correct(self, contender: Contender) -> None:

@@ -45,8 +45,14 @@ def test_a_drain_that_ends_sooner_than_foreseen_lets_the_next_begin() -> None:
     arbiter.draining("a", 1, 1, 6 * MS, 5 * MS)
     assert arbiter.release("a", 1, 1, 5 * MS, True, 6 * MS - 30 * US) == [Begin("b", 2, True)]
     assert arbiter.device_free_ns() == 0
-    # A slice from then on: somebody who foretells far too late a time gives nobody a longer turn.
-    assert arbiter.slice_end_ns() == 11 * MS - 30 * US
+
+
+def test_a_drain_foretold_far_too_late_gives_the_next_no_more_than_four_slices() -> None:
+    arbiter = draining()
+    arbiter.draining("a", 1, 1, 90 * MS, 5 * MS)
+    assert arbiter.slice_end_ns() == 95 * MS
+    assert arbiter.release("a", 1, 1, 5 * MS, True, 6 * MS) == [Begin("b", 2, True)]
+    assert arbiter.slice_end_ns() == 26 * MS
 
 
 def test_a_drain_foretold_for_ever_keeps_the_next_waiting_for_its_lease_alone() -> None:
