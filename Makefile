@@ -97,18 +97,14 @@ test-cluster: build setup
 	$(pytest) $(BESIDE) tests/assigner tests/deploy tests/cluster
 
 # All of them, whatever fails, and then a line for each. Those on the node wait for most of their time: they are beside the
-# others, and what they say comes at their end. So are those on the virtual clock, of which none asks how late it is, with what
-# the others leave of the processors. What measures is last, when nothing else runs.
-BESIDE_OTHERS = test-cluster test-virtual
+# others, and what they say comes at their end. What measures is last, when nothing else runs.
 test: build setup
 	@rm -f $(GROUPS_OF_TEST:%=build/junit/%.xml); mkdir -p build; \
 	$(MAKE) --no-print-directory test-cluster >build/test-cluster.log 2>&1 & cluster=$$!; \
-	nice -n 5 $(MAKE) --no-print-directory test-virtual >build/test-virtual.log 2>&1 & virtual=$$!; \
-	trap 'kill $$cluster $$virtual 2>/dev/null' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; \
-	echo "$(BESIDE_OTHERS) run beside the others, into build/GROUP.log"; \
-	$(MAKE) --no-print-directory --keep-going lint test-unit test-parts; failed=$$?; \
-	wait $$virtual || failed=$$?; wait $$cluster || failed=$$?; \
-	cat $(BESIDE_OTHERS:%=build/%.log); \
+	trap 'kill $$cluster 2>/dev/null' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; \
+	echo "test-cluster runs beside the others, into build/test-cluster.log"; \
+	$(MAKE) --no-print-directory --keep-going lint test-unit test-parts test-virtual; failed=$$?; \
+	wait $$cluster || failed=$$?; cat build/test-cluster.log; \
 	$(MAKE) --no-print-directory test-shares || failed=$$?; \
 	$(PYTHON_IN_VENV) tools/summary.py $(GROUPS_OF_TEST) && exit $$failed
 
