@@ -1,0 +1,98 @@
+"""Who is charged for what of one device's time, and what each is owed for it (gates.py says why)."""
+
+from sharemgr.node.demand import fill
+from sharemgr.node.gate import LEAST_PART, Gate, Rule
+
+
+def settle(gates: list[Gate], rule: Rule, slice_ns: int, elapsed_ns: int, now_ns: int) -> int:
+    """Charges the gates of a device what their pages say was used in the time that went by; returns how long it was
+    busy by that."""
+    used_ns = [gate.demand.gpu_ns for gate in gates]
+    busy_ns = sum(used_ns)
+    if busy_ns > elapsed_ns:
+        used_ns = [each_ns * elapsed_ns // busy_ns for each_ns in used_ns]
+        busy_ns = sum(used_ns)
+    for gate, gpu_ns in zip(gates, used_ns, strict=True):
+        _note_work(gates, gate, rule, gpu_ns, now_ns)
+        _charge(gate, rule, gpu_ns, elapsed_ns, now_ns)
+        gate.heavy = gate.demand.heavy(slice_ns, gate.bucket_ns >= 0)
+    active = [gate for gate in gates if gate.active]
+    _set_parts(active, rule)
+    divide(active, busy_ns + _charge_idle(active, elapsed_ns - busy_ns))
+    _cap(active, rule.most_lag_ns)
+    return busy_ns
+
+
+def divide(gates: list[Gate], ns: int) -> None:
+    """Adds to the lags of gates by their parts, to the last ns, so that the sum of all is what it was."""
+    left_ns, left_part = ns, sum(gate.part for gate in gates)
+    for index, gate in enumerate(gates):
+        part_ns = int(left_ns * gate.part / left_part) if index + 1 < len(gates) else left_ns
+        gate.lag_ns += part_ns
+        left_ns -= part_ns
+        left_part -= gate.part
+
+
+def _cap(active: list[Gate], most_ns: int) -> None:
+    """Takes from lags what is above the most that one is owed. It forgives debts, so that nobody who is in is paid for
+    it by those who wait."""
+    excess_ns = 0
+    for gate in active:
+        if gate.lag_ns > most_ns:
+            excess_ns += gate.lag_ns - most_ns
+            gate.lag_ns = most_ns
+    owed_ns = -sum(gate.lag_ns for gate in active if gate.lag_ns < 0)
+    for gate in active:
+        if gate.lag_ns < 0 and excess_ns > 0:
+            part_ns = -(gate.lag_ns * excess_ns // owed_ns)
+            owed_ns += gate.lag_ns
+            gate.lag_ns += part_ns
+            excess_ns -= part_ns
+
+
+def _note_work(gates: list[Gate], gate: Gate, rule: Rule, gpu_ns: int, now_ns: int) -> None:
+    """Has it compete while it has work, and for a while longer."""
+    if gpu_ns or gate.demand.works:
+        if not gate.active:
+            # It has not fallen short of anything yet.
+            gate.demand.used = gate.standing.request_percent / 100
+        gate.worked_ns = now_ns
+    elif gate.active and now_ns - gate.worked_ns > rule.away_ns:
+        gate.worked_ns = -1
+        lag_ns, gate.lag_ns = gate.lag_ns, 0
+        divide([other for other in gates if other.active], lag_ns)
+
+
+def _charge(gate: Gate, rule: Rule, gpu_ns: int, elapsed_ns: int, now_ns: int) -> None:
+    standing, percent, most_ns = gate.standing, gate.standing.request_percent, rule.bucket_ns
+    standing.tat_ns = max(standing.tat_ns, now_ns - elapsed_ns)
+    standing.charge_limit(gpu_ns)
+    standing.budget_ns -= gpu_ns
+    bucket_ns = gate.bucket_ns + elapsed_ns * percent // 100 - gpu_ns
+    gate.bucket_ns = max(-most_ns, min(bucket_ns, most_ns * percent // 100))
+    if gate.active:
+        gate.lag_ns -= gpu_ns
+        gate.demand.note_used(gpu_ns, elapsed_ns)
+
+
+def _set_parts(active: list[Gate], rule: Rule) -> None:
+    demands = [min(rule.kappa * gate.demand.usual, gate.standing.limit_percent / 100) for gate in active]
+    parts = fill(demands, [gate.standing.request_percent for gate in active])
+    for gate, part in zip(active, parts, strict=True):
+        gate.part = max(part, LEAST_PART)
+
+
+def _charge_idle(active: list[Gate], idle_ns: int) -> int:
+    """Charges idle time to those for whom it was kept, where somebody was kept out; returns how much. Nothing is kept
+    for a resident that is not protected: what goes by while there are none but such is nobody's, as a hand-over is."""
+    if not any(gate.demand.waits and not gate.open for gate in active):
+        return 0
+    inside = [gate for gate in active if gate.open and (gate.protected or not gate.resident)]
+    kept_for = [gate for gate in inside if gate.protected] or inside
+    weight = sum(gate.standing.request_percent for gate in kept_for)
+    kept_ns = 0
+    for gate in kept_for:
+        part_ns = idle_ns * gate.standing.request_percent // weight
+        gate.lag_ns -= part_ns
+        kept_ns += part_ns
+    return kept_ns

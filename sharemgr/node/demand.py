@@ -1,0 +1,87 @@
+"""What an allocation wants of a device, by what its clients' pages say; and how a device is divided by that."""
+
+from math import exp
+
+from edgeshare.units import NS_PER_MS, NS_PER_S
+
+RECENT_NS = 20 * NS_PER_MS
+"""Four slices: what it does now."""
+USUAL_NS = NS_PER_S // 2
+"""Fifteen pictures of a video: what it does as a rule."""
+JUDGED_NS = NS_PER_S
+"""Over how long one sees whether it gets what it is due. A person has noticed nothing by then."""
+HEAVY_PART = 0.9
+"""Who leaves less than a tenth of the time to others leaves no gap that a burst of theirs fits in."""
+HEAVY_BURST = 0.8
+"""Of a slice: so long a burst is as much in the way as somebody who never pauses."""
+
+
+class Demand:
+    """Parts are means over the time in which it did as it liked: what it spends at a closed gate, or with its kernels
+    behind those of others, says nothing about it."""
+
+    __slots__ = ("_seen_ns", "gpu_ns", "idle_ns", "queued", "recent", "undrained_ns", "used", "usual", "waits")
+
+    def __init__(self) -> None:
+        self.gpu_ns = 0  # since the last reading
+        self.idle_ns = 0
+        self.undrained_ns = 0
+        self.waits = False
+        self.queued = False
+        # Nothing is known of it yet: it is taken for somebody light, until it has been seen for a few looks.
+        self.recent = 0.5
+        self.usual = 0.1
+        self._seen_ns = RECENT_NS
+        self.used = 0.0  # GPU time, mean of JUDGED_NS
+
+    def read(self, gpu_ns: int, idle_ns: int, undrained_ns: int, waits: bool, queued: bool) -> None:
+        """Takes in what the pages of its clients say.
+
+        GPU time by learned cost, and idle time, with nothing queued and no launch at the gate, are since the last
+        reading: of several clients the sum of the one, the least of the other. A counter that went back counts as one
+        that stood still. ``undrained_ns`` is the GPU time since it last had nothing queued; ``waits``: a launch is at
+        the closed gate; ``queued``: something that it launched has not ended.
+        """
+        self.gpu_ns, self.idle_ns, self.undrained_ns = max(0, gpu_ns), max(0, idle_ns), undrained_ns
+        self.waits, self.queued = waits, queued
+        free_ns = self.gpu_ns + self.idle_ns
+        if free_ns:
+            part = self.gpu_ns / free_ns
+            self.recent += (part - self.recent) * (1 - exp(-free_ns / RECENT_NS))
+            self._seen_ns += free_ns
+            # At first the mean of all there is: who has a twentieth of a device takes long to be seen for USUAL_NS.
+            self.usual += (part - self.usual) * max(1 - exp(-free_ns / USUAL_NS), free_ns / self._seen_ns)
+
+    def note_used(self, gpu_ns: int, elapsed_ns: int) -> None:
+        """Takes in GPU time that it was charged with."""
+        self.used += (gpu_ns / elapsed_ns - self.used) * (1 - exp(-elapsed_ns / JUDGED_NS))
+
+    @property
+    def works(self) -> bool:
+        """Whether it has work now."""
+        return self.waits or self.queued
+
+    def heavy(self, slice_ns: int, within: bool) -> bool:
+        """Whether it leaves no gaps. Of one ``within`` its guarantee a long burst is no such sign yet."""
+        long = not within and self.undrained_ns > HEAVY_BURST * slice_ns
+        return self.works and (long or self.recent > HEAVY_PART)
+
+
+def fill(demands: list[float], weights: list[int]) -> list[float]:
+    """Divides one device by water-filling: to nobody more than it demands, and what one leaves to the others, in
+    proportion to the weights. Parts of the device, in the same order; weights above 0."""
+    parts = [0.0] * len(demands)
+    left = list(range(len(demands)))
+    rest = 1.0
+    while left:
+        weight = sum(weights[index] for index in left)
+        content = [index for index in left if demands[index] <= rest * weights[index] / weight]
+        if not content:
+            for index in left:
+                parts[index] = rest * weights[index] / weight
+            break
+        for index in content:
+            parts[index] = demands[index]
+        left = [index for index in left if index not in content]
+        rest = max(0.0, rest - sum(demands[index] for index in content))
+    return parts

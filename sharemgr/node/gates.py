@@ -1,0 +1,232 @@
+"""Which gates of one device are open: the rule for programs that think, its states, and why it holds.
+
+Exclusive turns (policy.py) are charged by held time: who leaves the device between pieces of work is charged for its
+gaps, or waits for whoever was let in meanwhile. Here those who leave gaps are left alone while they use no more than
+their guarantee, and all are charged by GPU time. r: request, as a fraction; L: slice; Q: cap on queued work.
+
+    cost      GPU time by the learned cost of each function, from the pages of the clients; where all costs add up to
+              more than the time that went by, they are scaled down to it
+    look      each L; a small one, which opens gates and closes none, at a REQUEST and at a RELEASE
+    d, p      demand: cost / (cost + own idle time), means over 0.5 s and over 20 ms
+    b         bucket: r dt − cost, within −B and r B. Who has b ≥ 0 is within its guarantee
+    heavy     has work, and p > 0.9 or, with b < 0, no drain of its own in the last 0.8 L of GPU time; light: not heavy
+    e         water-filling of the device by r over the demands min(κ d, limit)
+    charge    cost; and the device's idle time while somebody was kept out, by r: to the protected that are in; if
+              there are none, to those in that are not resident
+    lag       += e/Σe × (sum of charges) − charge; what is above M forgives the debts of others. So Σ lag = 0
+    entitled  lag ≥ 0 or b ≥ 0
+    due       0.95 min(d, r, limit); r d where Σ d < 1.05, since there is room for all then
+    protected light, lag > 0, used less than its due in the last second; and it lacks 0.1 or more of what those use that
+              would be kept out for it, or it used less than 0.6 r d
+    queue     a heavy one beside light ones launches when 20 µs or less of its own are queued; all others, and all where
+              there is room, when Q or less are
+    limit     TAT as in policy.py; closed while TAT − now > 50 ms
+    latency   with work and budget (policy.py, counted in GPU time) it is in alone
+
+    state     gate    who                                     becomes
+    away      closed  no work for 1 s: it has no lag          REQUEST: resident, turn, filler or shut
+    resident  open    light, b ≥ 0                            look: turn, filler or shut once it is not light with b ≥ 0
+    turn      open    of the others the earliest deadline     look: any
+                      (L − lag)/e of those with lag ≥ 0
+    filler    open    the next in that order, and then by     look: any
+                      least −lag/e, while Σ p of those that
+                      are in is below 1
+    shut      closed  none of these; or not entitled while    REQUEST, RELEASE: resident, turn or filler. look: any
+                      somebody is protected
+    draining  closed  heavy and shut, with work queued: no    drained: shut (a RELEASE: the next heavy one is opened)
+                      heavy one is opened meanwhile
+    throttled closed  TAT − now > 50 ms                       at that time: resident, turn, filler or shut
+
+From resident, turn and filler one becomes throttled or, when a latency client with budget has work, shut at any look;
+away after 1 s without work; and shut by its own RELEASE where it was heavy or is of the latency class. A latency client
+is closed while it has no work, so that its coming is a REQUEST; it is never resident. At most one heavy one is in.
+While beside.py says that it is turns, the arbiter's states (contender.py) hold, and this rule only goes on charging.
+
+**Bound.** n have work; K is the longest kernel. (1) Σ lag = 0, and lag ≤ M. (2) A resident waits for the opening of
+its gate alone, and then for the kernels before its own. (3) Whoever may run is let in at some time: within 20 ms/r
+where it is light, at the latest once it is owed what the others were ahead. (4) One that saturates beside others that
+do has −q < lag ≤ q with q = L + Q + K, as in policy.py. (5) A light one uses r d, less what others take that are within
+their guarantee, but for what protecting it is not worth.
+
+*Sketch.* (1) All that is charged is divided, to the last ns; what is cut off forgives debts, which add up to as much.
+(2) is the table. (3) b grows by r while it waits, and is at least −B: after 20 ms/r it is resident, or heavy and
+entitled, and then kept out for nobody. Those that are in are charged for all that goes by, and it gets its part e of
+that, so that its deadline becomes the earliest in the end; the first of those with lag ≥ 0 is let in at each look, and
+where nobody is in, the first of all. (4) Charges are all of the time then, and the picks are policy.py's. (5) While its
+gate is open the cycle of a program is stretched by others' kernels alone, so that it uses d (T − X) of T, where X is
+what they use. When that is less than its due its lag grows, it is protected, and those that used more than r are kept
+out until the next look: so X ≤ (1 − r) T, but for B, and for a kernel and Q at each look.
+
+**Limit.** Whoever is let in has TAT ≤ now + 50 ms, so the GPU time in any W is at most limit (W + 50 ms) + L + Q + K.
+
+**Bad cases.** Kernels of 10 ms beside bursts of 20 µs: nothing here can interrupt a kernel, and a light program may
+have half of r d. Bursts longer than B: after r B they are as heavy as any, and wait for a turn. Who needs min(d, r) in
+full needs the device idle meanwhile: κ says how much of it may be. Costs that are 5 % wrong are charged 5 % wrong. Who
+keeps to a period seems to want more the longer its kernels wait. Where a switch is dear, or somebody lies: beside.py.
+"""
+
+from sharemgr.node.beside import DEAR_NS, PAYS, Beside
+from sharemgr.node.charges import divide, settle
+from sharemgr.node.demand import HEAVY_PART
+from sharemgr.node.gate import Gate, Rule
+from sharemgr.node.hand_overs import TURN
+from sharemgr.node.policy import Settings, Share
+
+AHEAD = 1e15
+"""Puts those that are ahead behind those that are not: more than any deadline, (L + M)/e."""
+IDLE_PART = 0.02
+"""Who uses less than this of the device has no part in what a look says about the device."""
+
+
+class Gates:
+    """The gates of one device. Its shell has each gate's demand read, says which are open still, calls settle, and then
+    look; it does what the gates say, or what an arbiter says while it is turns. Times are ns and never go back."""
+
+    def __init__(self, settings: Settings, rule: Rule, now_ns: int) -> None:
+        self.gates: list[Gate] = []
+        self.switch_ns = 0
+        """What it costs the device to go from one process to another, as measured there; 0: not known."""
+        self._settings = settings
+        self._rule = rule
+        self._beside = Beside()
+        self._now_ns = now_ns
+        self._protects = False  # somebody is protected
+        self._room = False  # Σ d is so small that all have room
+        self._look_ns = now_ns  # of the last whole look
+        self._busy_ns = 0  # since then
+        self._reported_ns = 0  # since one last saw what the device was busy
+
+    @property
+    def in_turns(self) -> bool:
+        """Whether exclusive turns are to be granted instead, charged by held time."""
+        return self._beside.in_turns
+
+    @property
+    def slice_ns(self) -> int:
+        """L; more where a switch is dear, as by turns."""
+        return max(self._settings.slice_ns, min(TURN * self.switch_ns, 2 * self._settings.slice_ns))
+
+    def add(self, share: Share) -> Gate:
+        """Adds an allocation, with its gate closed."""
+        gate = Gate(share, self._settings, self._now_ns)
+        self.gates.append(gate)
+        return gate
+
+    def remove(self, gate: Gate) -> None:
+        """Removes one; what it owes or is owed is divided among the others."""
+        self.gates.remove(gate)
+        divide([other for other in self.gates if other.active], gate.lag_ns)
+
+    def see(self, busy_ns: int, now_ns: int) -> None:
+        """How long the device was busy since this was last called, as its driver says: a second or longer."""
+        reported_ns, self._reported_ns = self._reported_ns, 0
+        self._beside.check(reported_ns, busy_ns, now_ns)
+
+    def settle(self, now_ns: int) -> None:
+        """Charges what the pages say was used since the last call."""
+        elapsed_ns = now_ns - self._now_ns
+        if elapsed_ns > 0:
+            self._now_ns = now_ns
+            self._reported_ns += sum(gate.demand.gpu_ns for gate in self.gates)
+            self._busy_ns += settle(self.gates, self._rule, self.slice_ns, elapsed_ns, now_ns)
+
+    def look(self, now_ns: int, whole: bool) -> None:
+        """Decides which gates are open; unless it is ``whole``, it closes none but for a limit or a latency client."""
+        competing = [gate for gate in self.gates if gate.active or gate.demand.waits]
+        if whole:
+            self._judge(competing, now_ns)
+            self._protect(competing)
+        if self.in_turns:
+            return
+        allowed = [gate for gate in competing if gate.standing.throttled_until_ns(self._settings) <= now_ns]
+        self._open(self._urgent(allowed, now_ns) or self._choose(allowed, whole))
+        for gate in self.gates:
+            gate.worked = gate.demand.works
+
+    def look_ns(self, now_ns: int) -> int:
+        """When the next whole look is due after one now."""
+        at_ns = now_ns + self.slice_ns
+        for gate in self.gates:
+            until_ns = gate.standing.throttled_until_ns(self._settings)
+            if gate.demand.works and until_ns > now_ns:
+                at_ns = min(at_ns, until_ns)
+        return at_ns
+
+    def _urgent(self, allowed: list[Gate], now_ns: int) -> list[Gate]:
+        """The one of the latency class that has work and budget, whose period ends first; none: nobody."""
+        best: Gate | None = None
+        for gate in allowed:
+            standing = gate.standing
+            if not standing.latency or not gate.demand.works:
+                continue
+            if not gate.worked:
+                standing.renew_budget(now_ns, self._settings)
+            if standing.urgent(now_ns, self._settings) and (
+                best is None or standing.period_end_ns < best.standing.period_end_ns
+            ):
+                best = gate
+        return [best] if best is not None else []
+
+    def _choose(self, allowed: list[Gate], whole: bool) -> list[Gate]:
+        chosen = [gate for gate in allowed if gate.resident or (gate.open and not whole)]
+        turn_taken = not all(gate.resident for gate in chosen)
+        full = sum(gate.fullness for gate in chosen)
+        kept_out = False
+        for gate in sorted(allowed, key=self._deadline):
+            if gate in chosen or (gate.standing.latency and not gate.demand.works):
+                continue
+            # A heavy one is full by itself: nobody is let in beside it but residents, and no other heavy one.
+            if full >= 1 and (turn_taken or gate.lag_ns < 0):
+                continue
+            if self._protects and full > 0 and not gate.entitled:
+                kept_out = True
+                continue
+            chosen.append(gate)
+            turn_taken = True
+            full += gate.fullness
+        if whole and not kept_out:
+            for gate in allowed:
+                gate.protected = False
+        return chosen
+
+    def _deadline(self, gate: Gate) -> float:
+        part = max(gate.part, gate.standing.request_percent / 1000)
+        if gate.lag_ns < 0:
+            return AHEAD - gate.lag_ns / part
+        return (self._settings.slice_ns - gate.lag_ns) / part
+
+    def _open(self, chosen: list[Gate]) -> None:
+        draining = any(gate.heavy and gate.demand.queued and gate not in chosen for gate in self.gates)
+        shared = any(not gate.heavy for gate in chosen) and not self._room
+        for gate in self.gates:
+            gate.open = gate in chosen and (gate.open or not gate.heavy or not draining)
+            gate.cap_ns = self._rule.heavy_queue_ns if gate.heavy and shared else self._settings.queue_cap_ns
+
+    def _protect(self, competing: list[Gate]) -> None:
+        """Finds who falls short of what it is due and could have it if others were kept out."""
+        self._room = sum(gate.demand.usual for gate in competing) < self._rule.room
+        for gate in competing:
+            demand, standing = gate.demand, gate.standing
+            request, limit = standing.request_percent / 100, standing.limit_percent / 100
+            floor = request * demand.usual
+            due = floor if self._room else self._rule.met * min(demand.usual, request, limit)
+            others = sum(other.demand.used for other in competing if other is not gate and not other.entitled)
+            lacks = demand.usual - demand.used
+            worth = lacks >= self._rule.worth * others or demand.used < self._rule.least * floor
+            gate.protected = not gate.heavy and gate.lag_ns > 0 and demand.used < due and worth
+        self._protects = any(gate.protected for gate in competing)
+
+    def _judge(self, competing: list[Gate], now_ns: int) -> None:
+        """Holds what came of the look that is over against what turns would have given."""
+        elapsed_ns = now_ns - self._look_ns
+        inside = [gate for gate in competing if gate.open and gate.demand.recent > IDLE_PART]
+        if elapsed_ns > 0 and len(inside) > 1 and self.switch_ns > DEAR_NS and not self.in_turns:
+            weight = sum(gate.standing.request_percent for gate in competing)
+            by_turns = sum(gate.standing.request_percent * gate.fullness for gate in competing) / weight
+            if not self._protects:
+                self._beside.note(self._busy_ns / elapsed_ns, by_turns, now_ns)
+            steady = [gate for gate in competing if gate.heavy and gate.demand.usual > HEAVY_PART]
+            if any(gate.demand.used * 100 < PAYS * gate.standing.request_percent for gate in steady):
+                self._beside.take_turns(now_ns)
+        self._beside.look(now_ns)
+        self._look_ns, self._busy_ns = now_ns, 0
