@@ -1,0 +1,151 @@
+"""Programs on one simulated device (device/device.c), and a rule that opens their gates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from cffi import FFI
+
+from bench.compiler import compile_program
+from edgeshare.units import NS_PER_MS, NS_PER_S, NS_PER_US
+from sharemgr.node.policy import Settings, Share
+
+FOLDER = Path(__file__).parent / "device"
+FLAGS = ("-fPIC", "-shared", "-Wl,-z,defs")
+NEVER_NS = 1 << 62
+
+
+@dataclass(frozen=True)
+class Program:
+    """A closed loop: so many kernels, a wait for the result, thinking; without a batch it never waits."""
+
+    kernel_us: float
+    batch: int = 0
+    think_us: float = 0
+    period_us: float = 0
+    """Instead of thinking: the next batch begins at a multiple of this."""
+    reported: float = 1
+    """What it says of its GPU time."""
+    feigns: bool = False
+    """Whether it says that it was idle while it does not say that it used the device."""
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """A program, and the share of its allocation."""
+
+    program: Program
+    request_percent: int
+    limit_percent: int = 100
+
+    @property
+    def share(self) -> Share:
+        """As the rules take it."""
+        return Share(self.request_percent, self.limit_percent)
+
+
+@dataclass(frozen=True)
+class Device:
+    """How the device divides its time, and for how long it is watched."""
+
+    timeslice: bool = False
+    switch_us: float = 0
+    run_s: float = 12
+    settle_s: float = 2
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of it, in the order of the tenants."""
+
+    used: tuple[float, ...]
+    """Part of the device."""
+    longest_wait_ms: tuple[float, ...]
+    """At the gate, of waits that began within the guarantee."""
+    wakes: int
+    """How often the manager had something to do."""
+
+    @property
+    def busy(self) -> float:
+        """The part of all together."""
+        return sum(self.used)
+
+
+class Rule(Protocol):
+    """Opens gates."""
+
+    def happened(self, event: int, index: int, now_ns: int, device: "State") -> int:
+        """Does what is to be done; returns when SIM_LOOK is to happen next."""
+
+
+@dataclass(frozen=True)
+class State:
+    """What a rule sees and changes: arrays of device.h's structs, one of each for a program."""
+
+    pages: Any
+    gates: Any
+    busy_ns: Any
+
+
+class Simulator:
+    """The simulator, compiled into a folder that is there. Raises Unavailable where there is no C compiler."""
+
+    def __init__(self, folder: Path) -> None:
+        self._ffi = FFI()
+        self._ffi.cdef((FOLDER / "device.h").read_text(encoding="utf-8"))
+        self._library = self._ffi.dlopen(str(compile_program(FOLDER / "device.c", folder, *FLAGS)))
+
+    def run(self, tenants: Sequence[Tenant], device: Device, rule: Rule | None) -> Outcome:
+        """Runs programs; without a rule they have no gates."""
+        ffi, count = self._ffi, len(tenants)
+        config = ffi.new("struct sim_config *", _config(device, rule is not None))
+        programs = ffi.new("struct sim_program[]", [_program(tenant.program) for tenant in tenants])
+        requests = ffi.new("int64_t[]", [tenant.request_percent for tenant in tenants])
+        outcomes = ffi.new("struct sim_outcome[]", count)
+        state = State(ffi.new("struct sim_page[]", count), ffi.new("struct sim_gate[]", count), ffi.new("int64_t[]", 1))
+        errors: list[BaseException] = []
+
+        def happened(event: int, index: int, now_ns: int) -> int:
+            return rule.happened(event, index, now_ns, state) if rule is not None and not errors else NEVER_NS
+
+        def failed(_type: object, error: BaseException, _traceback: object) -> None:
+            errors.append(error)
+
+        decide = ffi.callback("int64_t(int, int, int64_t)", happened, onerror=failed, error=NEVER_NS)
+        wakes = self._library.sim_run(
+            config, programs, requests, count, decide, state.pages, state.gates, outcomes, state.busy_ns
+        )
+        if errors:
+            raise errors[0]
+        assert wakes >= 0, f"{count} programs are too many"
+        length_ns = config.run_ns - config.settle_ns
+        return Outcome(
+            used=tuple(outcome.executed_ns / length_ns for outcome in outcomes),
+            longest_wait_ms=tuple(outcome.longest_wait_ns / NS_PER_MS for outcome in outcomes),
+            wakes=wakes,
+        )
+
+
+def _config(device: Device, gated: bool) -> dict[str, int]:
+    return {
+        "seed": device.seed,
+        "run_ns": int(device.run_s * NS_PER_S),
+        "settle_ns": int(device.settle_s * NS_PER_S),
+        "gated": gated,
+        "timeslice": device.timeslice,
+        "switch_ns": int(device.switch_us * NS_PER_US),
+        "anticipation_ns": Settings().anticipation_ns,
+    }
+
+
+def _program(program: Program) -> dict[str, int]:
+    return {
+        "kernel_ns": int(program.kernel_us * NS_PER_US),
+        "batch": program.batch,
+        "think_ns": int(program.think_us * NS_PER_US),
+        "period_ns": int(program.period_us * NS_PER_US),
+        "reported_permille": int(1000 * program.reported),
+        "feigns": program.feigns,
+    }
