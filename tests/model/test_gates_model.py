@@ -89,7 +89,7 @@ steps = st.lists(st.tuples(st.integers(1, SLICE_NS), st.booleans()), min_size=1,
 
 
 @given(world=worlds, steps=steps)
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 def test_lags_add_up_to_nothing_and_none_is_above_its_bound(world: World, steps: list[tuple[int, bool]]) -> None:
     for elapsed_ns, whole in 8 * steps:
         world.step(elapsed_ns, whole=whole)
@@ -99,7 +99,7 @@ def test_lags_add_up_to_nothing_and_none_is_above_its_bound(world: World, steps:
 
 
 @given(world=worlds, steps=steps)
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 def test_no_heavy_one_is_let_in_beside_a_heavy_one(world: World, steps: list[tuple[int, bool]]) -> None:
     for elapsed_ns, whole in 8 * steps:
         before = {index for index, (gate, _) in enumerate(world.clients) if gate.open}
@@ -114,7 +114,7 @@ def test_no_heavy_one_is_let_in_beside_a_heavy_one(world: World, steps: list[tup
 
 
 @given(world=worlds, steps=steps)
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 def test_a_gate_is_closed_for_a_reason_of_the_table_alone(world: World, steps: list[tuple[int, bool]]) -> None:
     for elapsed_ns, whole in steps:
         before = {index for index, (gate, _) in enumerate(world.clients) if gate.open}
@@ -130,7 +130,7 @@ def test_a_gate_is_closed_for_a_reason_of_the_table_alone(world: World, steps: l
 
 
 @given(world=worlds)
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 def test_whoever_waits_and_may_run_is_let_in(world: World) -> None:
     for _ in range(SETTINGS.window_ns // SLICE_NS + 600):
         world.step(SLICE_NS - DRAIN_NS, whole=True)
@@ -144,7 +144,7 @@ def test_whoever_waits_and_may_run_is_let_in(world: World) -> None:
 
 
 @given(world=worlds)
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 def test_a_limit_is_never_passed(world: World) -> None:
     for _ in range(600):
         world.step(SLICE_NS, whole=True)

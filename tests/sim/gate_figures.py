@@ -13,6 +13,7 @@ from mixes import CASES, KINDS, MIXES, PART, Mix
 from rules_on_device import ByGates, ByTurns
 from simulated_device import Device, Outcome, Program, Rule, Simulator, Tenant
 
+from bench.figures import percentile
 from edgeshare.units import NS_PER_US
 
 FILE = Path(__file__).with_name("gate_figures.json")
@@ -72,11 +73,6 @@ def cases(simulator: Simulator, makes: Makes = by_gates) -> Figures:
         for tenant, part, target in zip(tenants, used, targets, strict=True):
             figures[f"{name}: {tenant.request_percent} %, {len(figures)}"] = Figure(100 * part, target)
     return figures
-
-
-def percentile(values: Sequence[float], part: float) -> float:
-    """The value that this part of them is below."""
-    return sorted(values)[min(len(values) - 1, int(part * len(values)))]
 
 
 @dataclass(frozen=True)
@@ -150,7 +146,7 @@ def grid(found: Sequence[Row]) -> Figures:
         ),
         "saturating: error, points": Figure(max(full), 0.5, most=True),
         "longest wait within the guarantee, 95 of 100 mixes, ms": Figure(
-            percentile([row.wait_ms for row in found], 0.95), 5, most=True
+            percentile([row.wait_ms for row in found], 95), 5, most=True
         ),
     }
 

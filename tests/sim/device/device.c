@@ -38,7 +38,7 @@ struct client {
     int first, queued;
     int64_t backlog_ns;
     int64_t counted_ns, reported_ns, drained_reported_ns;
-    int64_t idle_ns, idle_from_ns, bursts;
+    int64_t idle_ns, idle_from_ns;
     int64_t wait_from_ns, think_from_ns, usual_think_ns;
     int64_t bucket_ns, bucket_at_ns, longest_wait_ns;
     bool within;
@@ -208,7 +208,7 @@ static void fill_pages(void) {
         struct client *c = &s.clients[i];
         bool idle = !c->queued && c->host != AT_GATE;
         int64_t idle_ns = c->idle_ns + (idle ? s.now_ns - c->idle_from_ns : 0);
-        s.pages[i] = (struct sim_page){c->reported_ns, c->reported_ns - c->drained_reported_ns, idle_ns, c->bursts,
+        s.pages[i] = (struct sim_page){c->reported_ns, c->reported_ns - c->drained_reported_ns, idle_ns,
                                        c->host == AT_GATE, c->queued};
         if (c->is.feigns) {
             s.pages[i].idle_ns = s.now_ns - c->reported_ns;
@@ -314,7 +314,6 @@ static void think(struct client *c) {
 static void drained(struct client *c) {
     c->idle_from_ns = s.now_ns;
     c->drained_reported_ns = c->reported_ns;
-    c->bursts++;
     if (c->host == SYNCING) think(c);
     owe_release(c);
 }

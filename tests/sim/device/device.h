@@ -23,7 +23,6 @@ struct sim_page {
     int64_t gpu_ns;       /* GPU time by the learned cost of a kernel */
     int64_t undrained_ns; /* the part of it since the client last had nothing queued */
     int64_t idle_ns;      /* time with nothing queued that was not spent at the gate */
-    int64_t bursts;       /* how often it has drained */
     int64_t waits;        /* 1: a launch waits at the gate */
     int64_t queued;       /* kernels that have not ended */
 };
