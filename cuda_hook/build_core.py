@@ -15,11 +15,17 @@ const char *es_malformed_text(int malformed);
 uint32_t es_gate_open_word(uint32_t number, int contended);
 uint32_t es_gate_number(uint32_t word);
 void es_gate_open(struct es_gate_page *page, uint32_t number, int contended, uint64_t now_ns, uint64_t free_at_ns,
-                  uint64_t ends_at_ns);
+                  uint64_t ends_at_ns, uint32_t beside, uint32_t cap_ns);
 void es_gate_prolong(struct es_gate_page *page, uint64_t ends_at_ns);
 void es_gate_promise(struct es_gate_page *page, uint64_t looks_at_ns);
 int es_hint_left(const struct es_hint_page *page, uint32_t known, struct es_release *release, uint64_t *drained_at_ns);
 int es_hint_leave(struct es_hint_page *hint, const struct es_gate_page *gate, const struct es_release *release);
+void es_used_count(struct es_used *used, uint64_t gpu_ns);
+void es_used_pend(struct es_used *used, uint64_t pending_ns);
+void es_used_submit(struct es_used *used, uint64_t now_ns);
+void es_used_drain(struct es_used *used, uint64_t now_ns);
+void es_used_wait(struct es_used *used, int waits, uint64_t now_ns);
+void es_hint_used(const struct es_hint_page *page, struct es_used *into);
 void es_gate_close(struct es_gate_page *page);
 void es_gate_discard(struct es_gate_page *page);
 uint32_t es_gate_load(const struct es_gate_page *page);
@@ -44,14 +50,14 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *new, struct itim
 """
 """The kernel's timers, for the manager: Python has them from 3.13 on, and ctypes takes ten times as long for a call."""
 
-HEADERS = ("<sys/timerfd.h>", "<time.h>", '"record.h"', '"gate_page.h"', '"allowance.h"')
+HEADERS = ("<sys/timerfd.h>", "<time.h>", '"record.h"', '"gate_page.h"', '"allowance.h"', '"used.h"')
 
 ffibuilder = FFI()
 ffibuilder.cdef((HERE / "wire.h").read_text() + DECLARATIONS + TIMERS)
 ffibuilder.set_source(
     "cuda_hook._core",
     "".join(f"#include {header}\n" for header in HEADERS),
-    sources=["cuda_hook/core/record.c", "cuda_hook/core/gate_page.c", "cuda_hook/core/allowance.c"],
+    sources=[f"cuda_hook/core/{part}.c" for part in ("record", "gate_page", "allowance", "used")],
     include_dirs=["cuda_hook", "cuda_hook/core"],
     depends=["cuda_hook/wire.h", "cuda_hook/wire_checks.h", "cuda_hook/core/clock.h"],
     extra_compile_args=["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"],

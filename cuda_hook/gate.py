@@ -11,6 +11,12 @@ from cuda_hook._core import ffi, lib
 GRANT_NUMBER_MAX = (1 << (32 - lib.ES_GATE_NUMBER_SHIFT)) - 1
 """The word's upper bits: after this the numbers start again at 1."""
 
+BESIDE_OTHERS = lib.ES_BESIDE_OTHERS
+"""Others' gates may be open, too, or what they have queued may still run."""
+
+BESIDE_TELLS = lib.ES_BESIDE_TELLS
+"""It gives its grant back once it has drained, as in turns."""
+
 DEVICES_MAX = lib.ES_DEVICES_MAX
 """Devices of one allocation that have an allowance; of others each allocation is asked for."""
 
@@ -57,16 +63,27 @@ class GatePages:
             os.close(fd)
         self._fds = ()
 
-    def open(self, number: int, contended: bool, now_ns: int, free_at_ns: int = 0, ends_at_ns: int = 0) -> None:
+    def open(
+        self,
+        number: int,
+        contended: bool,
+        now_ns: int,
+        free_at_ns: int = 0,
+        ends_at_ns: int = 0,
+        beside: int = 0,
+        cap_ns: int = 0,
+    ) -> None:
         """Lets the client launch under grant ``number`` (1 to GRANT_NUMBER_MAX), and wakes who waits for it.
 
         It launches from ``free_at_ns`` on: then nothing of others is queued before it, as far as is known.
-        Before ``ends_at_ns`` (0: unknown) it is not called back, so that until then more may be queued. Also changes
-        the contended bit of a grant that goes on.
+        Before ``ends_at_ns`` (0: unknown) it is not called back, so that until then more may be queued. ``beside`` says
+        how it is held beside others, 0: alone; a client of version 1 does not read it. While contended it keeps at most
+        ``cap_ns`` queued (0: as WELCOME says). Also changes all of that of a grant that goes on; one that was closed
+        is given back whatever comes, so that its gate is opened anew under another number.
         """
         if not 1 <= number <= GRANT_NUMBER_MAX:
             raise ValueError(f"grant number {number} is not within 1 to {GRANT_NUMBER_MAX}")
-        lib.es_gate_open(self._gate, number, contended, now_ns, free_at_ns, ends_at_ns)
+        lib.es_gate_open(self._gate, number, contended, now_ns, free_at_ns, ends_at_ns, beside, cap_ns)
 
     def prolong(self, ends_at_ns: int) -> None:
         """Moves the time before which the grant is not called back."""
@@ -113,6 +130,11 @@ class GatePages:
     def take(self, device: int, size_bytes: int) -> bool:
         """What a client does before it asks the driver: takes so much, if it is there."""
         return bool(lib.es_allowance_take(self._hint, device, size_bytes))
+
+    def used(self, into: Any) -> None:
+        """Copies what the client says that it has used into ``into``, a ``struct es_used *``: each member whole, all of
+        them zero where it speaks version 1. It may say anything."""
+        lib.es_hint_used(self._hint, into)
 
     def hinted_end_ns(self) -> int:
         """When the client thinks that what it has queued is done; 0: it did not say. It may say anything."""

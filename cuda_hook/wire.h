@@ -18,7 +18,8 @@
  * the driver refused or freed. So most allocations and frees need no record at all. */
 
 enum es_protocol {
-    ES_VERSION = 1,             /* the one version there is; HELLO carries the range a client speaks */
+    ES_VERSION = 2,             /* the newest; HELLO carries the range a client speaks, WELCOME the highest of both sides */
+    ES_VERSION_MIN = 1,         /* the oldest that is still spoken: without what follows device_uuids and allowance_bytes */
     ES_RECORD_BYTES_MAX = 128,  /* no record is longer; a longer packet is malformed */
     ES_PAGE_BYTES = 4096,       /* size of the gate page and of the hint page */
     ES_TEXT_BYTES = 96,
@@ -77,6 +78,12 @@ enum es_gate_bits {
     ES_GATE_NUMBER_SHIFT = 2,
 };
 
+/* How a grant is held beside others. They may change while the grant's number stays. */
+enum es_beside_flags {
+    ES_BESIDE_OTHERS = 1, /* others' gates may be open, too, or what they have queued may still run */
+    ES_BESIDE_TELLS = 2,  /* once drained the grant is given back as in turns; else, beside others, as without a rival */
+};
+
 enum es_release_flags {
     ES_RELEASE_FOLLOWS = 1, /* a launch is already waiting at the gate: as good as a REQUEST */
 };
@@ -103,6 +110,20 @@ struct es_gate_page {
     uint64_t ends_at_ns;    /* CLOCK_MONOTONIC: before this the grant is not called back, and may be prolonged; 0: unknown */
     uint64_t looks_at_ns;   /* CLOCK_MONOTONIC: then the manager looks at the hint page by itself; 0: it does not */
     uint8_t device_uuids[ES_DEVICES_MAX][ES_UUID_BYTES]; /* of the allocation's devices, in their order; zero: unknown */
+    /* Since version 2. */
+    uint32_t beside; /* es_beside_flags */
+    uint32_t cap_ns; /* most GPU time to keep queued while contended; 0: queue_cap_ns of WELCOME */
+};
+
+/* What a client says of its use of the device, and of the time in which it wanted none. Counters begin with the page. */
+struct es_used {
+    uint64_t gpu_ns;         /* GPU time of all that has ended: never falls */
+    uint64_t drained_gpu_ns; /* the same when last nothing was queued */
+    uint64_t idle_ns;        /* time with nothing queued and no launch at the gate, in spells that are over */
+    uint64_t idle_since_ns;  /* CLOCK_MONOTONIC: since when such a spell lasts; 0: none does */
+    uint64_t pending_ns;     /* what of the work that was submitted is not in gpu_ns yet, by its estimates */
+    uint32_t queued;         /* something was submitted that was not seen to have ended */
+    uint32_t waits;          /* a launch is at the closed gate */
 };
 
 /* First bytes of the hint page: written by the client, read by the manager, believed by nobody. */
@@ -117,6 +138,7 @@ struct es_hint_page {
     uint64_t drained_at_ns; /* CLOCK_MONOTONIC: when it was left */
     /* What follows is written by other threads than what is above: another cache line. */
     uint64_t allowance_bytes[ES_DEVICES_MAX]; /* of each device: held and not in use; changed by atomic operations alone */
+    struct es_used used; /* since version 2; read at other times than all that is above: another cache line again */
 };
 
 struct es_hello {

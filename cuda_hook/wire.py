@@ -15,6 +15,8 @@ from cuda_hook._core import ffi, lib
 from edgeshare.errors import EdgeshareError
 
 VERSION = lib.ES_VERSION
+VERSION_MIN = lib.ES_VERSION_MIN
+"""The oldest that is still spoken."""
 RECORD_BYTES_MAX = lib.ES_RECORD_BYTES_MAX
 
 
@@ -232,6 +234,12 @@ class Inbox:
     def record(self, kind: int) -> ClientRecord:
         """That record as a value."""
         return _CLIENT_READERS[kind](self._start)
+
+
+def agreed_version(hello: Hello) -> int:
+    """The highest version that this side and a client speak; 0 where there is none."""
+    version: int = min(VERSION, hello.version_max)
+    return version if version >= max(VERSION_MIN, hello.version_min) else 0
 
 
 def parse(packet: bytes) -> ClientRecord:

@@ -23,9 +23,13 @@ _Static_assert(sizeof(struct es_memory) == 24, "es_memory");
 _Static_assert(sizeof(struct es_memory_query) == 16, "es_memory_query");
 _Static_assert(sizeof(struct es_memory_info) == 24, "es_memory_info");
 _Static_assert(sizeof(struct es_refused) <= ES_RECORD_BYTES_MAX, "ES_RECORD_BYTES_MAX");
-_Static_assert(sizeof(struct es_gate_page) == 40 + ES_DEVICES_MAX * ES_UUID_BYTES, "es_gate_page");
+_Static_assert(offsetof(struct es_gate_page, beside) == 40 + ES_DEVICES_MAX * ES_UUID_BYTES, "es_gate_page of version 1");
+_Static_assert(sizeof(struct es_gate_page) == 40 + ES_DEVICES_MAX * ES_UUID_BYTES + 8, "es_gate_page");
+_Static_assert(sizeof(struct es_used) == 48, "es_used");
 _Static_assert(offsetof(struct es_hint_page, allowance_bytes) == 64, "es_hint_page: a cache line of their own");
-_Static_assert(sizeof(struct es_hint_page) == 64 + ES_DEVICES_MAX * 8, "es_hint_page");
+_Static_assert(offsetof(struct es_hint_page, used) == 64 + ES_DEVICES_MAX * 8, "es_hint_page of version 1");
+_Static_assert(offsetof(struct es_hint_page, used) % 64 == 0, "es_hint_page: a cache line of its own");
+_Static_assert(sizeof(struct es_hint_page) == 64 + ES_DEVICES_MAX * 8 + sizeof(struct es_used), "es_hint_page");
 _Static_assert(offsetof(struct es_gate_page, word) == 0, "the futex word comes first");
 
 #endif

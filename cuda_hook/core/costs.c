@@ -22,8 +22,10 @@ static void replace(struct es_cost *entry, uint64_t key)
     entry->tries = 0;
     entry->mixed = false;
     entry->spread_ns = 0;
+    SET(entry->exact_ns, 0);
     SET(entry->sure, false);
     entry->varies = false;
+    entry->provisional = false;
     SET(entry->samples, 0);
     SET(entry->missed, 0);
     entry->pending_since_ns = 0;
@@ -70,13 +72,20 @@ bool es_costs_due(const struct es_costs *costs, const struct es_cost *entry)
     return missed > stale && GET(costs->batches) >= ES_COSTS_APART && missed >= GET(costs->most_missed);
 }
 
-int64_t es_costs_known_ns(const struct es_costs *costs, const struct es_cost *entry, uint64_t key)
+uint64_t es_costs_usual_ns(const struct es_cost *entry, bool beside)
+{
+    const uint64_t exact_ns = beside ? GET(entry->exact_ns) : 0;
+
+    return exact_ns != 0 ? exact_ns : GET(entry->ns);
+}
+
+int64_t es_costs_known_ns(const struct es_costs *costs, const struct es_cost *entry, uint64_t key, bool beside)
 {
     uint64_t ns;
 
     if (entry == NULL)
         return 0;
-    ns = GET(entry->samples) == 0 || es_costs_due(costs, entry) ? 0 : GET(entry->ns);
+    ns = GET(entry->samples) == 0 || es_costs_due(costs, entry) ? 0 : es_costs_usual_ns(entry, beside);
     return GET(entry->key) == key ? (int64_t)ns : 0;
 }
 
@@ -137,11 +146,38 @@ uint64_t es_costs_host_ns(const struct es_costs *costs, uint64_t launches)
     return 2 * costs->call_ns * launches;
 }
 
+void es_costs_learn_beside(struct es_costs *costs, uint64_t key, uint64_t most_ns)
+{
+    struct es_cost *entry = es_costs_find(costs, key);
+
+    entry->pending_since_ns = 0;
+    if (entry->samples != 0 && !entry->provisional)
+        return;
+    if (most_ns < ES_COSTS_LEAST_NS)
+        most_ns = ES_COSTS_LEAST_NS;
+    entry->provisional = true;
+    if (entry->samples == 0 || most_ns < entry->ns)
+        SET(entry->ns, most_ns);
+    SET(entry->samples, 1);
+    SET(entry->missed, 0);
+}
+
+/* What was tried beside others does not count: it may be timed exactly as if it were seen for the first time. */
+static void begin_anew(struct es_cost *entry)
+{
+    entry->provisional = false;
+    entry->tries = 0;
+    SET(entry->samples, 0);
+}
+
 void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns)
 {
     struct es_cost *entry = es_costs_find(costs, key);
-    const int64_t weight = entry->samples < ES_COSTS_WEIGHT ? (int64_t)entry->samples + 1 : ES_COSTS_WEIGHT;
+    int64_t weight;
 
+    if (entry->provisional)
+        begin_anew(entry);
+    weight = entry->samples < ES_COSTS_WEIGHT ? (int64_t)entry->samples + 1 : ES_COSTS_WEIGHT;
     if (ns < ES_COSTS_LEAST_NS)
         ns = ES_COSTS_LEAST_NS;
     /* What the first were of was cut short, most likely, by what ran before or beside it. */
@@ -176,6 +212,22 @@ static bool takes_their_place(const struct es_cost *entry, uint64_t ns, bool alo
     return entry->exact == 0 || (entry->mixed && (alone || ns + ES_COSTS_LEAST_NS < entry->ns));
 }
 
+/* By how much an exact time may be longer than another one and have no gap in it. */
+static uint64_t apart_ns(uint64_t ns)
+{
+    return ns / ES_COSTS_APART_PART + ES_COSTS_LEAST_NS / 4;
+}
+
+static void note_exact(struct es_cost *entry, uint64_t ns, bool first)
+{
+    const uint64_t usual_ns = entry->exact_ns;
+
+    if (first || usual_ns == 0 || ns + apart_ns(ns) < usual_ns)
+        SET(entry->exact_ns, ns);
+    else if (ns <= usual_ns + apart_ns(usual_ns))
+        SET(entry->exact_ns, (uint64_t)((int64_t)usual_ns + ((int64_t)ns - (int64_t)usual_ns) / 2));
+}
+
 void es_costs_learn_exact(struct es_costs *costs, uint64_t key, uint64_t ns, bool alone)
 {
     struct es_cost *entry = es_costs_find(costs, key);
@@ -200,11 +252,14 @@ void es_costs_learn_exact(struct es_costs *costs, uint64_t key, uint64_t ns, boo
     entry->spread_ns = (uint64_t)((int64_t)entry->spread_ns + ((int64_t)off_ns - (int64_t)entry->spread_ns) / 4);
     agree = entry->spread_ns <= before_ns / ES_COSTS_VARY + ES_COSTS_LEAST_NS;
     es_costs_learn(costs, key, ns);
+    note_exact(entry, ns < ES_COSTS_LEAST_NS ? ES_COSTS_LEAST_NS : ns, first);
     entry->varies = !agree;
-    if (agree && entry->ns < ES_COSTS_SHORT_NS)
+    if (agree && entry->ns < ES_COSTS_SHORT_NS) {
         entry->exact += entry->exact < UINT32_MAX;
-    else
+    } else {
         entry->exact = 0;
+        SET(entry->exact_ns, 0);
+    }
     SET(entry->sure, entry->exact >= ES_COSTS_EXACT &&
                          entry->spread_ns <= entry->ns / ES_COSTS_SPREAD + ES_COSTS_LEAST_NS / 2);
 }
@@ -213,6 +268,7 @@ static void give_up(struct es_cost *entry)
 {
     entry->varies = true;
     entry->exact = 0;
+    SET(entry->exact_ns, 0);
     SET(entry->sure, false);
 }
 
@@ -251,7 +307,9 @@ void es_costs_learn_part(struct es_costs *costs, uint64_t key, uint64_t ns, uint
 {
     const struct es_cost *entry = es_costs_find(costs, key);
 
-    if (entry->samples > 0)
+    if (entry->provisional && entry->ns < most_ns)
+        most_ns = entry->ns;
+    if (entry->samples > 0 && !entry->provisional)
         es_costs_learn(costs, key, ns);
     else if (entry->missed >= ES_COSTS_GUESSES)
         es_costs_learn(costs, key, most_ns);

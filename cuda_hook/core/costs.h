@@ -24,6 +24,7 @@ enum {
     ES_COSTS_DOUBTS = 32, /* … and with so many doubts none is exact */
     ES_COSTS_SPREAD = 16, /* exact times agree that are off their mean by such a part of it and less; of those that are off by a … */
     ES_COSTS_VARY = 4,    /* … part and more there are too few: it takes now so long, now so long, and all times count */
+    ES_COSTS_APART_PART = 64, /* an exact time that is longer than others by such a part has a gap in it that the device made */
     ES_COSTS_SURE_STALE = 8 * ES_COSTS_STALE, /* batches after which one whose exact times agree is timed once more */
     /* A call that submits takes no longer, or twice as long as its like, unless its thread was put aside. */
     ES_COSTS_CALL_NS = 10 * 1000,
@@ -38,8 +39,10 @@ struct es_cost {
     uint32_t tries;     /* how often it was timed so, whatever came of it */
     bool mixed;         /* others may have run in all of those times, of which the shortest counts */
     uint64_t spread_ns; /* how far each of those was from the mean, in the mean */
+    uint64_t exact_ns;  /* … and without those that have a gap in them; 0: none of them counts */
     bool sure;          /* such times agree, … */
     bool varies;        /* … or do not at all, or there can be none */
+    bool provisional;   /* never seen without other clients' work beside it: the shortest time in which theirs may have a part */
     bool clean;                /* one of them on a device that did nothing else for this process */
     uint32_t missed;           /* batches since the last sample that were shared with other functions, or amid other work */
     uint64_t pending_since_ns; /* when its first, timed launch was let go; 0 when none is on its way */
@@ -64,9 +67,13 @@ void es_costs_miss(struct es_costs *costs, uint64_t key, int amid);
 /* The entry of a key for what follows, or NULL. Needs no lock, and the next moment it may be another key's. */
 struct es_cost *es_costs_look(struct es_costs *costs, uint64_t key);
 
-/* How long a launch of the key usually takes; 0 when that is not known, or time to be measured anew. Needs no lock: what it
- * says was true of this key at some moment of the call. */
-int64_t es_costs_known_ns(const struct es_costs *costs, const struct es_cost *entry, uint64_t key);
+/* How long a launch of the key usually takes, `beside` other clients' work or not; 0 when that is not known, or time to be
+ * measured anew. Needs no lock: what it says was true of this key at some moment of the call. */
+int64_t es_costs_known_ns(const struct es_costs *costs, const struct es_cost *entry, uint64_t key, bool beside);
+
+/* The same of one that has samples. Beside others nothing but this says what it took: a gap that the device made between two
+ * markers, which made an exact time longer, is left out. */
+uint64_t es_costs_usual_ns(const struct es_cost *entry, bool beside);
 
 /* Is it time to see it alone once more? It is the turn of the one that was not seen for longest. Needs no lock. */
 bool es_costs_due(const struct es_costs *costs, const struct es_cost *entry);
@@ -107,6 +114,10 @@ uint64_t es_costs_host_ns(const struct es_costs *costs, uint64_t launches);
 
 /* One launch of the key was seen to take this long. */
 void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns);
+
+/* One was seen to take no longer than this while other clients' work ran beside it, which has an unknown part of that time.
+ * The shortest such time counts until one is learned without; after that they say nothing. */
+void es_costs_learn_beside(struct es_costs *costs, uint64_t key, uint64_t most_ns);
 
 /* A launch of the key was over `most_ns` after its stream was free for it, whatever else ran meanwhile. */
 void es_costs_bound(struct es_costs *costs, uint64_t key, uint64_t most_ns);

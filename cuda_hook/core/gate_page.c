@@ -27,12 +27,14 @@ static void store_word(struct es_gate_page *page, uint32_t word)
 }
 
 void es_gate_open(struct es_gate_page *page, uint32_t number, int contended, uint64_t now_ns, uint64_t free_at_ns,
-                  uint64_t ends_at_ns)
+                  uint64_t ends_at_ns, uint32_t beside, uint32_t cap_ns)
 {
     __atomic_store_n(&page->granted_at_ns, now_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&page->free_at_ns, free_at_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&page->ends_at_ns, ends_at_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&page->looks_at_ns, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&page->beside, beside, __ATOMIC_RELAXED);
+    __atomic_store_n(&page->cap_ns, cap_ns, __ATOMIC_RELAXED);
     store_word(page, es_gate_open_word(number, contended));
 }
 

@@ -9,9 +9,10 @@ uint32_t es_gate_open_word(uint32_t number, int contended);
 /* The grant's number in a word; 0 where there was none yet. */
 uint32_t es_gate_number(uint32_t word);
 
-/* The manager's side: each stores the word with release order and wakes every thread that waits on it. */
+/* The manager's side: each stores the word with release order and wakes every thread that waits on it. `beside`:
+ * es_beside_flags. */
 void es_gate_open(struct es_gate_page *page, uint32_t number, int contended, uint64_t now_ns, uint64_t free_at_ns,
-                  uint64_t ends_at_ns);
+                  uint64_t ends_at_ns, uint32_t beside, uint32_t cap_ns);
 /* The grant goes on beyond the end that was named. Wakes nobody: who looks then will see. */
 void es_gate_prolong(struct es_gate_page *page, uint64_t ends_at_ns);
 /* The manager looks at the hint page then. What is left there before need not be sent. */

@@ -96,13 +96,13 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
         apart_ns = (int64_t)(work->opened_ns - latest->ended_ns);
     if (apart_ns > 0)
         ns -= apart_ns < ns ? apart_ns : ns;
-    spent.known = known && spent.measured;
+    spent.known = known && spent.measured && !work->beside;
     /* Of one that its thread closed for a reason: no host takes so long from one launch to the next as a rule. */
     spent.longer = spent.known && (late || (!work->foreign && ns > (int64_t)span_ns &&
                                             (uint64_t)ns - span_ns > span_ns / launch_ns * APART_MOST_NS));
     spent.behind = spent.measured && ns < 0;
     spent.stream_ended_ns = before ? since((uint64_t)-after_ns, latest->ended_ns) : spent.ended_ns;
-    if (!spent.measured || (idle && ns > (int64_t)(span_ns + (known ? span_ns / SURE_PART : 0))))
+    if (!spent.measured || work->beside || (idle && ns > (int64_t)(span_ns + (known ? span_ns / SURE_PART : 0))))
         spent.gpu_ns = uncounted_ns(work, latest, mark_ns, span_ns);
     else
         spent.gpu_ns = uncounted_ns(work, latest, mark_ns, ns > 0 ? (uint64_t)ns : 0);

@@ -29,6 +29,7 @@ struct es_work {
     bool exact;         /* its start and its end had been recorded before it ran */
     bool reached;       /* the device had come to its start when the first launch returned */
     bool fresh;         /* it began on an idle device, and no start was recorded */
+    bool beside;        /* others' work ran in the same time: its estimate counts */
 };
 
 /* The latest end that was counted. */

@@ -25,15 +25,31 @@ void es_collect_give(int context, CUevent event)
         es_marker_give(context, event);
 }
 
+/* With the lock held: all GPU time that is told to the manager comes by here. */
+static void count(uint64_t gpu_ns)
+{
+    es_gate.gpu_ns += gpu_ns;
+    es_used_count(es_gate_used(), gpu_ns);
+}
+
 void es_collect_waited(uint64_t used_ns)
 {
-    es_gate.gpu_ns += used_ns;
+    count(used_ns);
     counted.waited_ns += used_ns;
+}
+
+/* With the lock held, of one that was seen to have ended. */
+static void look_beside(struct es_closed *batch)
+{
+    batch->beside = batch->beside || es_gate_others();
+    /* Of an unknown function any time is better than a guess; that counts for one launch of each. */
+    batch->work.beside = batch->beside && (batch->key == 0 || es_costs_find(&es_gate.costs, batch->key)->samples != 0);
 }
 
 /* With the lock held: its stream is through with it, before the head of all is. */
 static void pass_over(struct es_closed *batch, uint64_t now_ns)
 {
+    look_beside(batch);
     es_teach_passed_over(batch, now_ns);
     batch->key = 0;
     es_closed_pass_over(batch);
@@ -64,10 +80,11 @@ static void account(const struct es_closed *batch, const struct es_spent *spent,
     if (batch->end == NULL)
         es_collect_waited(batch->work.cost_ns);
     else
-        es_gate.gpu_ns += spent->gpu_ns;
-    es_overlap_count(&es_gate.overlap, batch->work.cost_ns, spent->gpu_ns);
+        count(batch->work.beside ? es_overlap_together_ns(&es_gate.overlap, spent->gpu_ns) : spent->gpu_ns);
+    if (!batch->beside)
+        es_overlap_count(&es_gate.overlap, batch->work.cost_ns, spent->gpu_ns);
     es_teach_ended(batch, spent, latest_stream);
-    if (batch->start != NULL && spent->measured)
+    if (batch->start != NULL && spent->measured && !batch->beside)
         es_gate.burst_ns = (uint64_t)((int64_t)es_gate.burst_ns + ((int64_t)spent->gpu_ns - (int64_t)es_gate.burst_ns) / 8);
     es_collect_give(batch->start_context, batch->start);
     if (spent->behind || batch->end == NULL) {
@@ -83,8 +100,22 @@ static void account(const struct es_closed *batch, const struct es_spent *spent,
         counted.mark_ns = batch->work.mark_ns;
         counted.waited_ns = 0;
     }
+    es_gate.over_ns += batch->work.cost_ns;
     es_closed_pop(spent->ended_ns);
     es_gate_hint(now_ns);
+}
+
+/* With the lock held: the head was seen to have ended, so long after its start and after the latest end that was counted. */
+static void end_head(int64_t start_ns, int64_t after_ns, uint64_t now_ns)
+{
+    struct es_closed *head = es_closed_at(0);
+    struct es_spent spent;
+
+    look_beside(head);
+    spent = es_spent_by(&head->work, &counted, start_ns, after_ns, now_ns);
+    if (head->awaited_ns != 0 && start_ns >= 0 && !head->beside)
+        es_teach_hand_over(head, start_ns, spent.ended_ns);
+    account(head, &spent, now_ns);
 }
 
 /* The time from one marker to another. */
@@ -176,7 +207,6 @@ bool es_collect(void)
         uint64_t now_ns;
         int64_t start_ns = ES_UNTOLD, after_ns = ES_UNTOLD;
         struct es_closed head;
-        struct es_spent spent;
         CUevent before;
         bool held = false, over;
 
@@ -204,10 +234,7 @@ bool es_collect(void)
         if (held)
             es_context_drop(head.context);
         if (over) {
-            spent = es_spent_by(&head.work, &counted, start_ns, after_ns, now_ns);
-            if (head.awaited_ns != 0 && start_ns >= 0)
-                es_teach_hand_over(&head, start_ns, spent.ended_ns);
-            account(es_closed_at(0), &spent, now_ns);
+            end_head(start_ns, after_ns, now_ns);
             progress = true;
         }
         es_lock_give(&es_gate.lock);

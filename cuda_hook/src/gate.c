@@ -85,6 +85,7 @@ void es_gate_resume(void)
 /* With the lock held: what the manager should know of this client. */
 void es_gate_hint(uint64_t now_ns)
 {
+    const uint64_t submitted_ns = es_submitted_ns();
     uint64_t backlog_ns;
 
     if (es_gate.hint == NULL)
@@ -97,7 +98,31 @@ void es_gate_hint(uint64_t now_ns)
         __atomic_store_n(&es_gate.hint->ends_at_ns, now_ns + backlog_ns + (uint64_t)es_gate.end_error_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&es_gate.hint->launches, es_launches(), __ATOMIC_RELAXED);
     __atomic_store_n(&es_gate.hint->waiting_threads, es_gate.waiting, __ATOMIC_RELAXED);
+    es_used_pend(es_gate_used(), submitted_ns > es_gate.over_ns ? submitted_ns - es_gate.over_ns : 0);
     __atomic_store_n(&es_gate.hint->hand_over_ns, (uint32_t)es_gate.hand_over_ns, __ATOMIC_RELAXED);
+}
+
+struct es_used *es_gate_used(void)
+{
+    static struct es_used nobodys;
+
+    return es_gate.hint == NULL ? &nobodys : &es_gate.hint->used;
+}
+
+/* es_beside_flags; none where there is no manager. */
+static uint32_t beside(void)
+{
+    return es_mode_now() == ES_JOINED ? __atomic_load_n(&es_gate.page->beside, __ATOMIC_RELAXED) : 0;
+}
+
+bool es_gate_others(void)
+{
+    return (beside() & ES_BESIDE_OTHERS) != 0;
+}
+
+bool es_gate_keeps(void)
+{
+    return (beside() & (ES_BESIDE_OTHERS | ES_BESIDE_TELLS)) == ES_BESIDE_OTHERS;
 }
 
 /* With the lock held: asks for a slice. */
@@ -153,12 +178,14 @@ static void wait_for_grant(void)
     if (!owed && (!es_gate.requested || now_ns - es_gate.requested_ns > 1000 * ES_MS))
         request(now_ns);
     es_gate_hint(now_ns);
+    es_used_wait(es_gate_used(), true, now_ns);
     es_lock_give(&es_gate.lock);
     if (owed)
         es_helper_call(es_gate_number(word));
     woken = es_gate_wait(es_gate.page, word, ES_LOOK_NS);
     es_lock_take(&es_gate.lock);
     es_gate.waiting--;
+    es_used_wait(es_gate_used(), es_gate.waiting > 0, 0);
     es_lock_give(&es_gate.lock);
     if (woken == ETIMEDOUT) {
         es_session_look();

@@ -12,6 +12,7 @@
 #include "core/lock.h"
 #include "core/overlap.h"
 #include "core/timeline.h"
+#include "core/used.h"
 #include "slots.h"
 
 #define ES_US UINT64_C(1000)
@@ -77,6 +78,8 @@ struct es_gate {
     struct es_timeline timeline;
     struct es_overlap overlap;
     struct es_costs costs;
+    uint64_t over_ns; /* of all that had been submitted, what is counted, by its estimates */
+    uint64_t run_from_ns; /* what had been submitted when last nothing was queued */
     uint64_t guessed_ns; /* what had been submitted by the latest launch of which no exact time is known */
     uint64_t held_streams; /* set of those in which a function of the host was queued behind all that was marked */
     uint64_t gpu_ns;   /* not yet told to the manager */
@@ -162,6 +165,15 @@ uint64_t es_gate_anticipation_ns(void);
 
 /* What the manager should know of this client, into the hint page. With the lock held. */
 void es_gate_hint(uint64_t now_ns);
+
+/* Where it reads what this client uses; before there is a page, where nobody does. With the lock held. */
+struct es_used *es_gate_used(void);
+
+/* Whether others' gates may be open, too: then what passes between two markers is not this client's time alone. */
+bool es_gate_others(void);
+
+/* Whether nobody waits for this client to drain, as others' gates are open anyway: it keeps its grant over its pauses. */
+bool es_gate_keeps(void);
 
 /* Every thread asks anew at its next submission. With the lock held. */
 void es_gate_forget_all(void);

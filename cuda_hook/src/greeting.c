@@ -5,7 +5,7 @@
 
 bool es_greet_begin(const struct es_channel *channel, uint32_t accelerator)
 {
-    struct es_hello hello = {{ES_HELLO, sizeof(hello), 0}, ES_VERSION, ES_VERSION, accelerator, 0};
+    struct es_hello hello = {{ES_HELLO, sizeof(hello), 0}, ES_VERSION_MIN, ES_VERSION, accelerator, 0};
 
     return es_channel_send(channel, &hello, sizeof(hello)) == 0;
 }
@@ -40,7 +40,8 @@ bool es_greet_end(const struct es_channel *channel, const char *word,
     }
     kind = es_check_from_manager(&answer, (size_t)bytes);
     if (kind == ES_WELCOME) {
-        joined = answer.welcome.version == ES_VERSION && accept(&answer.welcome, fds);
+        joined = answer.welcome.version >= ES_VERSION_MIN && answer.welcome.version <= ES_VERSION &&
+                 accept(&answer.welcome, fds);
         if (!joined)
             es_alarm("the manager's WELCOME cannot be used: its version or its pages are wrong");
     } else if (kind == ES_REFUSED) {

@@ -105,7 +105,10 @@ static void learn_end(uint64_t told_ns, uint64_t now_ns)
  * thread does, whose current context is nobody's business. */
 static void give_back(uint32_t number, bool sleeps)
 {
-    uint64_t told_ns = es_gate.hint == NULL ? 0 : __atomic_load_n(&es_gate.hint->ends_at_ns, __ATOMIC_RELAXED);
+    /* Beside others nobody is granted ahead of time: nothing is foretold, and nothing learned from when it comes. */
+    uint64_t told_ns = es_gate.hint == NULL || es_gate_others()
+                           ? 0
+                           : __atomic_load_n(&es_gate.hint->ends_at_ns, __ATOMIC_RELAXED);
 
     es_barrier_everywhere();
     while (es_mode_now() == ES_JOINED) {
@@ -116,13 +119,15 @@ static void give_back(uint32_t number, bool sleeps)
         es_lock_take(&es_gate.lock);
         drained = all && es_batches_drained();
         now_ns = es_now_ns();
-        if (drained)
+        if (drained) {
             learn_end(told_ns, now_ns);
+            es_used_drain(es_gate_used(), now_ns);
+        }
         if (drained && (release(number, told_ns != 0 && told_ns < now_ns + FORETELL_SOONER_NS) || es_mode_now() != ES_JOINED)) {
             es_lock_give(&es_gate.lock);
             return;
         }
-        if (all && !drained)
+        if (all && !drained && !es_gate_others())
             foretell(number, &told_ns);
         es_lock_give(&es_gate.lock);
         if (es_gate_number(es_gate_load(es_gate.page)) != number)
@@ -177,7 +182,7 @@ static uint64_t patience_ns(bool contended)
 {
     const uint64_t most_ns = es_gate_anticipation_ns();
 
-    if (!contended)
+    if (!contended || es_gate_keeps())
         return ES_IDLE_NS;
     if (es_gate.thoughts == 0)
         return most_ns;
@@ -247,16 +252,20 @@ static uint64_t look_around(struct look *look, uint32_t word)
     /* Who is on its way to submit will: it neither thinks nor is it done. */
     drained = es_batches_drained();
     arriving = __atomic_load_n(&es_gate.arriving, __ATOMIC_SEQ_CST) != 0;
-    if (drained && !arriving && es_gate.idle_since_ns == 0)
-        es_gate.idle_since_ns = now_ns;
+    if (drained && !arriving) {
+        if (es_gate.idle_since_ns == 0)
+            es_gate.idle_since_ns = now_ns;
+        es_used_drain(es_gate_used(), now_ns);
+    }
     idle_end_ns = es_gate.idle_since_ns + patience_ns(contended);
     closed = es_closed_count();
     queued_ns = es_queued_ns(now_ns);
     open = es_batches_open(UINT64_MAX);
     es_lock_give(&es_gate.lock);
     if (drained) {
+        /* One that keeps its grant over its pauses is not to be taken for busy for long where it waits for nothing. */
         if (!arriving && now_ns < idle_end_ns)
-            return idle_end_ns - now_ns;
+            return idle_end_ns - now_ns < CONTENDED_SLEEP_NS || !es_gate_keeps() ? idle_end_ns - now_ns : CONTENDED_SLEEP_NS;
         if (!arriving)
             give_back_idle(es_gate_number(word));
         return period_ns + es_gate_before_ns(now_ns);

@@ -19,6 +19,8 @@ enum { LEAST_PART = 8 };
 /* A thread that is put aside while it looks what has ended keeps all others from it for as long. */
 enum { UNSEEN_NS = 1000 * 1000 * 1000 };
 
+enum { YIELD_LOOK_NS = 50 * 1000 }; /* where the queue is to run empty: how soon it is noticed that it has, where nobody says so */
+
 enum { PLACE_LOOK_NS = 50 * 1000 }; /* where threads within the driver hold all places: how soon one is noticed */
 
 static bool uncounted_said; /* atomic */
@@ -26,7 +28,7 @@ static bool uncounted_said; /* atomic */
 /* What a launch counts for before it has run. */
 static uint64_t expected_ns(const struct es_cost *cost)
 {
-    return cost->samples == 0 ? ES_GUESS_NS : cost->ns;
+    return cost->samples == 0 ? ES_GUESS_NS : es_costs_usual_ns(cost, es_gate_others());
 }
 
 /* With the lock held: launches pass singly. For how long one of this cost has to wait before it is its turn; 0: it is. */
@@ -51,7 +53,9 @@ static uint64_t draw(const struct es_room *room, uint64_t cost_ns, const struct 
     const uint64_t least_ns = free_ns / LEAST_PART / (others.threads + 1);
 
     *wait_ns = 0;
-    if (cost->samples == 0 && cost->pending_since_ns != 0 && now_ns < cost->pending_since_ns + ES_UNKNOWN_NS) {
+    if (room->yields && overdue_ns <= ES_OVERDUE_NS && !es_batches_drained()) {
+        *wait_ns = queued_ns > YIELD_LOOK_NS ? queued_ns : YIELD_LOOK_NS;
+    } else if (cost->samples == 0 && cost->pending_since_ns != 0 && now_ns < cost->pending_since_ns + ES_UNKNOWN_NS) {
         *wait_ns = cost->pending_since_ns + ES_UNKNOWN_NS - now_ns;
     } else if (queued_ns > room->level_ns && overdue_ns <= ES_OVERDUE_NS) {
         *wait_ns = overdue_ns > 0 ? ES_OVERDUE_NS - overdue_ns + 1 : es_room_wait_ns(room, queued_ns);
@@ -141,7 +145,7 @@ static bool join(struct es_slot *slot, uint64_t key, CUstream stream)
         if (!es_passes_know(slot->passes, stream))
             return false;
         cost = es_costs_look(&es_gate.costs, key);
-        cost_ns = es_costs_known_ns(&es_gate.costs, cost, key);
+        cost_ns = es_costs_known_ns(&es_gate.costs, cost, key, es_gate_others());
         if (cost_ns == 0)
             return false;
     }
@@ -178,22 +182,24 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     struct es_cost *cost;
     struct es_room room;
     uint64_t drawn_ns = 0, wait_ns = 0, cost_ns;
-    bool unknown, open, alone, held, more, stops, timed = false;
+    bool unknown, tells, open, alone, held, more, stops, timed = false;
     uint32_t progress;
 
     es_lock_take(&es_gate.lock);
     progress = __atomic_load_n(&es_gate.progress, __ATOMIC_RELAXED);
     cost = es_costs_find(&es_gate.costs, key);
     unknown = cost->samples == 0;
+    /* Beside other clients' work the time of a function that is known would tell nothing. */
+    tells = cost->provisional || !es_gate_others();
     cost_ns = expected_ns(cost);
     room = es_room_now(word, cost_ns, now_ns);
     open = slot->batch.opened_ns != 0;
     /* A thread's own default stream is one with all other threads' here. */
-    stops = shared && stream != CU_STREAM_PER_THREAD && es_key_is_launch(key) && es_costs_vague(&es_gate.costs, cost) &&
+    stops = shared && tells && stream != CU_STREAM_PER_THREAD && es_key_is_launch(key) && es_costs_vague(&es_gate.costs, cost) &&
             es_stop_can() && (es_streams_busy() & ~bit) == 0;
     /* Now and then a function that always shares its batches, or is always amid other work, is timed by itself. */
-    alone = shared && (unknown || stops || (cost->exact == 0 && es_costs_due(&es_gate.costs, cost)));
-    if (shared && !stops && cost->exact != 0)
+    alone = shared && (unknown || stops || (tells && cost->exact == 0 && es_costs_due(&es_gate.costs, cost)));
+    if (shared && !stops && (!tells || cost->exact != 0))
         es_costs_put_off(&es_gate.costs, cost);
     held = (es_gate.held_streams & bit) != 0;
     more = open && slot->left_ns < 0 && !alone && !held && !es_batch_full(slot, room.cap_ns) &&

@@ -4,6 +4,10 @@
 #include "streams.h"
 #include "submitted.h"
 
+/* Who is let in beside others that leave gaps has its queue run empty after so much GPU time. A device that takes turns
+ * between processes would else keep to this one for all of its own slice (2 ms), and a wake and a launch are a twentieth of this. */
+enum { YIELD_NS = 250 * 1000 };
+
 enum {
     TRIES = 4, /* batches after which a function's estimate is taken for right, also in one of several streams, … */
     FAR = 8,   /* … unless its streams were always kept for so many times as long */
@@ -11,21 +15,26 @@ enum {
 
 struct es_room es_room_now(uint32_t word, uint64_t cost_ns, uint64_t now_ns)
 {
-    struct es_room room = {ES_ALONE_CAP_NS, 0, 0};
-    uint64_t ends_at_ns;
+    struct es_room room = {.cap_ns = ES_ALONE_CAP_NS};
+    uint64_t queue_ns = es_gate.queue_cap_ns, ends_at_ns;
 
     if ((word & ES_GATE_CONTENDED) != 0) {
+        const uint32_t cap_ns = __atomic_load_n(&es_gate.page->cap_ns, __ATOMIC_RELAXED);
+
+        if (cap_ns != 0)
+            queue_ns = cap_ns;
+        room.yields = queue_ns < es_gate.queue_cap_ns && es_submitted_ns() - es_gate.run_from_ns >= YIELD_NS;
         ends_at_ns = __atomic_load_n(&es_gate.page->ends_at_ns, __ATOMIC_RELAXED);
-        room.cap_ns = es_gate.queue_cap_ns;
+        room.cap_ns = queue_ns;
         if (ends_at_ns > now_ns && ends_at_ns - now_ns <= ES_LONGEST_SLICE_NS)
             room.cap_ns += (ends_at_ns - now_ns) / 4 * 3;
     }
     /* One that would fill a quarter of the queue is let go as soon as the cap allows. */
     if (cost_ns >= room.cap_ns / 4) {
-        room.floor_ns = es_gate.queue_cap_ns;
+        room.floor_ns = queue_ns;
         room.level_ns = room.cap_ns;
     } else {
-        room.floor_ns = es_gate.queue_cap_ns / 4 * 3;
+        room.floor_ns = queue_ns / 4 * 3;
         room.level_ns = room.cap_ns / 2;
     }
     if (room.level_ns < room.floor_ns)

@@ -11,6 +11,7 @@ struct es_room {
     uint64_t cap_ns;   /* most */
     uint64_t level_ns; /* a submission waits while more is queued … */
     uint64_t floor_ns; /* … than this, or than that level, which sinks with time while the slice is sure */
+    bool yields; /* … and while anything is: a device that divides time between processes goes to another where one has none */
 };
 
 /* What is queued beyond the slice is what keeps the next client waiting. As long as the slice is sure to last, its rest may

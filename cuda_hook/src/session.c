@@ -5,6 +5,7 @@
 
 #include "account.h"
 #include "allocation.h"
+#include "batches.h"
 #include "channel.h"
 #include "collect.h"
 #include "contexts.h"
@@ -75,9 +76,23 @@ bool es_session_send(void *record)
     return error == 0;
 }
 
+/* With the gate's lock held: what a fresh page says of its use of the device begins with what is queued and waits now. */
+static void begin_used(uint64_t now_ns)
+{
+    struct es_used *used = es_gate_used();
+
+    es_used_wait(used, es_gate.waiting > 0, now_ns);
+    if (es_batches_drained())
+        es_used_drain(used, now_ns);
+    else
+        es_used_submit(used, now_ns);
+}
+
 /* Takes the WELCOME's pages and terms; the mode changes to ES_JOINED. */
 static bool accept_welcome(const struct es_welcome *welcome, const int fds[2])
 {
+    uint64_t now_ns;
+
     /* No bytes may be put into a page of the one session that are of the other. */
     es_account_hold();
     if (!es_pages_replace(fds)) {
@@ -104,7 +119,9 @@ static bool accept_welcome(const struct es_welcome *welcome, const int fds[2])
     __atomic_add_fetch(&es_gate.session, 1, __ATOMIC_RELEASE);
     es_gate_forget_all();
     __atomic_store_n(&es_gate_word, &es_gate.page->word, __ATOMIC_RELEASE);
-    es_absence_joined(&absence, es_now_ns());
+    now_ns = es_now_ns();
+    es_absence_joined(&absence, now_ns);
+    begin_used(now_ns);
     __atomic_store_n(&es_gate.mode, ES_JOINED, __ATOMIC_RELEASE);
     es_lock_give(&es_gate.lock);
     es_account_let();

@@ -36,6 +36,12 @@ void es_start_followed(struct es_slot *slot)
 
     es_lock_take(&es_gate.lock);
     slot->batch.started_ns = 0;
+    if (slot->batch.beside) {
+        /* Before the launch others run, or nobody: how long for nobody knows, so nothing is taken off. */
+        slot->batch.behind_ns = 0;
+        es_lock_give(&es_gate.lock);
+        return;
+    }
     slot->batch.reached = over;
     if (!over) {
         /* Others run, or the device changes from their context to this one: the launch is right behind the start. */

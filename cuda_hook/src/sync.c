@@ -30,7 +30,7 @@ static bool contended(const struct es_slot *slot)
 /* A client that usually thinks for longer than it may keep its turn: the device is to go on as soon as this is done. */
 static bool leaves_after(const struct es_slot *slot)
 {
-    return contended(slot) && __atomic_load_n(&es_gate.think_ns, __ATOMIC_RELAXED) >
+    return contended(slot) && !es_gate_keeps() && __atomic_load_n(&es_gate.think_ns, __ATOMIC_RELAXED) >
                                   es_gate_anticipation_ns();
 }
 

@@ -20,8 +20,17 @@ static uint64_t in_stream_ns(const struct es_closed *batch, uint64_t ended_ns)
 /* How soon it ended, where other streams had work, too. */
 static void judge(const struct es_closed *batch, uint64_t ended_ns)
 {
-    if (!batch->held && batch->queued.beside_ns != 0 && ended_ns > batch->work.opened_ns)
+    if (!batch->held && !batch->beside && batch->queued.beside_ns != 0 && ended_ns > batch->work.opened_ns)
         es_overlap_judge(&es_gate.overlap, batch->queued, ended_ns - batch->work.opened_ns);
+}
+
+/* Of a batch beside other clients' work: in most_ns a launch of it was over, whatever else ran. */
+static void learn_beside(const struct es_closed *batch, uint64_t most_ns)
+{
+    if (batch->key != 0 && batch->end != NULL)
+        es_costs_learn_beside(&es_gate.costs, batch->key, most_ns);
+    else if (batch->key != 0)
+        es_costs_miss(&es_gate.costs, batch->key, 0);
 }
 
 /* What the head's time says of its function. */
@@ -29,6 +38,10 @@ static void learn_cost(const struct es_closed *batch, const struct es_spent *spe
 {
     const uint64_t most_ns = in_stream_ns(batch, spent->stream_ended_ns);
 
+    if (batch->beside) {
+        learn_beside(batch, spent->teaches && spent->whole ? spent->own_ns / batch->launches : most_ns);
+        return;
+    }
     if (spent->known)
         es_costs_judge(&es_gate.costs, spent->longer);
     if (batch->key == 0)
@@ -69,7 +82,9 @@ void es_teach_passed_over(const struct es_closed *batch, uint64_t ended_ns)
 {
     const uint64_t most_ns = in_stream_ns(batch, ended_ns);
 
-    if (batch->key != 0 && !batch->held && !batch->work.stalled) {
+    if (batch->beside) {
+        learn_beside(batch, most_ns);
+    } else if (batch->key != 0 && !batch->held && !batch->work.stalled) {
         es_costs_bound(&es_gate.costs, batch->key, most_ns);
         if (es_costs_find(&es_gate.costs, batch->key)->exact == 0)
             es_costs_learn(&es_gate.costs, batch->key, most_ns);

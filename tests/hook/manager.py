@@ -11,9 +11,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from cuda_hook import wire
+from cuda_hook._core import ffi
 from cuda_hook.gate import GatePages
 from edgeshare.errors import InvalidRequest
 from sharemgr.node.ledger import Verdict
@@ -154,6 +155,12 @@ class ScriptedManager:
     def contend(self, index: int = 0, contended: bool = True) -> None:
         """Changes the bit of the last grant, which goes on."""
         self._pages(index).open(self._number, contended, time.monotonic_ns())
+
+    def used(self, index: int = 0) -> Any:
+        """What a client says that it has used: a ``struct es_used *``."""
+        used = ffi.new("struct es_used *")
+        self._pages(index).used(used)
+        return used
 
     def revoke(self, index: int = 0) -> None:
         """Closes a client's gate."""

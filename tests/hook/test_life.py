@@ -119,6 +119,52 @@ def test_a_discarded_page_makes_the_client_join_anew(stage: Stage, manager: Scri
     assert client.answer() == [SUCCESS]
 
 
+@pytest.mark.parametrize("version", [wire.VERSION_MIN, wire.VERSION])
+def test_an_older_manager_is_joined_as_well(version: int, stage: Stage) -> None:
+    """It finds its own version in the range, and in its page no word of what is newer."""
+    with ScriptedManager(stage.directory, replace(WELCOME, version=version)) as manager:
+        client = stage.client().ready().start()
+        hello = manager.hears(wire.Hello)
+        assert (hello.version_min, hello.version_max) == (1, 2)
+        client.tell("launch 100 10")
+        manager.hears(wire.Request)
+        manager.serve(contended=True)
+        manager.grant()
+        assert client.answer() == [SUCCESS]
+
+
+def test_a_version_that_was_not_offered_is_not_taken(stage: Stage) -> None:
+    with ScriptedManager(stage.directory, replace(WELCOME, version=wire.VERSION + 1)) as manager:
+        client = stage.client().ready().start()
+        client.tell("launch 100 10")
+        manager.hears(wire.Hello)
+        manager.sees_end()
+        assert "its version or its pages are wrong" in stage.hook_log()
+        assert client.process.poll() is None
+
+
+def test_a_page_says_what_was_used_since_it_came(stage: Stage, manager: ScriptedManager) -> None:
+    client = stage.client().ready().start()
+    usual = manager.answer
+    manager.serve(contended=True)
+    assert client.do("launch 1000 20") == SUCCESS
+    assert client.do("sync") == SUCCESS
+    first = manager.used()
+    assert first.gpu_ns > 0
+    assert first.drained_gpu_ns == first.gpu_ns
+    assert (first.queued, first.waits) == (0, 0)
+    assert first.idle_since_ns > 0
+    pages = manager.client().pages
+    assert pages is not None
+    manager.answer = usual
+    pages.discard()
+    # It looks after its manager at its next wait.
+    client.tell("launch 1000 1")
+    manager.hears(wire.Request, index=1)
+    second = manager.used(1)
+    assert second.gpu_ns < first.gpu_ns
+
+
 GARBAGE = {
     "a kind that does not exist": b"\xff\xff\x08\x00\x00\x00\x00\x00",
     "a byte": b"x",

@@ -185,7 +185,7 @@ def test_a_connection_that_begins_with_anything_but_hello_is_closed(testbed: Tes
 @pytest.mark.parametrize(
     ("hello", "reason"),
     [
-        (wire.Hello(2, 9, wire.Accelerator.GPU), wire.Refusal.VERSION),
+        (wire.Hello(3, 9, wire.Accelerator.GPU), wire.Refusal.VERSION),
         (wire.Hello(3, 3, wire.Accelerator.GPU), wire.Refusal.VERSION),
         (wire.Hello(1, 1, wire.Accelerator.EDGETPU), wire.Refusal.ACCELERATOR),
     ],
@@ -199,6 +199,16 @@ def test_one_that_does_not_fit_is_told_why(
     assert answer.reason == reason
     assert answer.text
     assert client.ended()
+
+
+@pytest.mark.parametrize(("spoken", "version"), [((1, 1), 1), ((1, 2), 2), ((2, 2), 2), ((2, 9), 2)])
+def test_one_is_welcomed_with_the_highest_version_that_both_speak(
+    testbed: Testbed, two: tuple[str, str], spoken: tuple[int, int], version: int
+) -> None:
+    client = testbed.connect("one")
+    answer = client.ask(wire.Hello(*spoken, wire.Accelerator.GPU))
+    assert isinstance(answer, wire.Welcome)
+    assert answer.version == version
 
 
 def test_an_allocation_has_a_bounded_number_of_clients(testbed: Testbed) -> None:

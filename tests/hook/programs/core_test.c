@@ -16,6 +16,7 @@
 #include "core/record.h"
 #include "core/spent.h"
 #include "core/timeline.h"
+#include "core/used.h"
 
 static int failures;
 
@@ -102,10 +103,11 @@ static void words_carry_what_was_put_in(void)
 {
     struct es_gate_page page = {.epoch = 3};
 
-    es_gate_open(&page, (1u << 30) - 1, 1, 5, 5, 0);
+    es_gate_open(&page, (1u << 30) - 1, 1, 5, 5, 0, 0, 0);
     CHECK(es_gate_number(es_gate_load(&page)) == (1u << 30) - 1);
     CHECK((es_gate_load(&page) & (ES_GATE_HELD | ES_GATE_CONTENDED)) == (ES_GATE_HELD | ES_GATE_CONTENDED));
-    es_gate_open(&page, 9, 0, 6, 10, 7);
+    es_gate_open(&page, 9, 0, 6, 10, 7, ES_BESIDE_OTHERS, 20000);
+    CHECK(page.beside == ES_BESIDE_OTHERS && page.cap_ns == 20000);
     CHECK(es_gate_load(&page) == es_gate_open_word(9, 0) && page.granted_at_ns == 6 && page.free_at_ns == 10 && page.ends_at_ns == 7);
     es_gate_prolong(&page, 8);
     CHECK(page.ends_at_ns == 8);
@@ -282,7 +284,67 @@ static void of_exact_times_that_others_may_have_made_longer_the_shortest_counts(
 
 static int64_t known_ns(struct es_costs *table, uint64_t key)
 {
-    return es_costs_known_ns(table, es_costs_look(table, key), key);
+    return es_costs_known_ns(table, es_costs_look(table, key), key, false);
+}
+
+static void a_gap_in_an_exact_time_does_not_count_beside_others(void)
+{
+    static struct es_costs table;
+    struct es_cost *entry = es_costs_find(&table, 7);
+
+    es_costs_learn(&table, 7, 9000);
+    CHECK(es_costs_usual_ns(entry, true) == 9000);
+    es_costs_learn_exact(&table, 7, 6300, true);
+    es_costs_learn_exact(&table, 7, 5000, true);
+    CHECK(entry->ns == 5650 && es_costs_usual_ns(entry, false) == 5650 && es_costs_usual_ns(entry, true) == 5000);
+    es_costs_learn_exact(&table, 7, 6300, true);
+    CHECK(es_costs_usual_ns(entry, true) == 5000);
+    /* What is apart by as much as such times are counts in the mean. */
+    es_costs_learn_exact(&table, 7, 5200, true);
+    CHECK(es_costs_usual_ns(entry, true) == 5100 && es_costs_known_ns(&table, entry, 7, true) == 5100);
+    es_costs_give_up(&table, 7);
+    CHECK(es_costs_usual_ns(entry, true) == entry->ns);
+}
+
+static void beside_others_the_shortest_time_counts_until_one_is_seen_without(void)
+{
+    static struct es_costs table;
+    struct es_cost *entry = es_costs_find(&table, 7);
+
+    entry->pending_since_ns = 5;
+    es_costs_learn_beside(&table, 7, 90000);
+    CHECK(entry->ns == 90000 && entry->samples == 1 && entry->provisional && entry->pending_since_ns == 0);
+    es_costs_learn_beside(&table, 7, 30000);
+    es_costs_learn_beside(&table, 7, 200000);
+    CHECK(entry->ns == 30000 && entry->samples == 1);
+    /* A part in a time of several by such estimates is no better, and all of that time no less than the shortest. */
+    es_costs_learn_part(&table, 7, 9000, 40000);
+    CHECK(entry->ns == 30000 && entry->provisional);
+    entry->missed = ES_COSTS_GUESSES;
+    es_costs_learn_part(&table, 7, 9000, 40000);
+    CHECK(entry->ns == 30000 && !entry->provisional);
+    /* The first time without others takes its place, however long, and then those beside others say nothing. */
+    es_costs_learn_beside(&table, 8, 30000);
+    entry = es_costs_find(&table, 8);
+    entry->tries = ES_COSTS_TRIES;
+    es_costs_learn(&table, 8, 31000);
+    CHECK(entry->ns == 31000 && entry->samples == 1 && !entry->provisional && es_costs_vague(&table, entry));
+    es_costs_learn_beside(&table, 8, 500);
+    es_costs_learn_beside(&table, 8, 900000);
+    CHECK(entry->ns == 31000 && entry->samples == 1);
+    es_costs_learn_beside(&table, 9, 30000);
+    es_costs_learn_exact(&table, 9, 4000, true);
+    entry = es_costs_find(&table, 9);
+    CHECK(entry->ns == 4000 && entry->exact == 1 && !entry->provisional);
+    /* It is as good as known for what comes next, and timed once more when its turn has come. */
+    es_costs_learn_beside(&table, 10, 1);
+    CHECK(known_ns(&table, 10) == ES_COSTS_LEAST_NS);
+    es_costs_find(&table, 10)->missed = 9;
+    es_costs_learn_beside(&table, 10, 800);
+    CHECK(es_costs_find(&table, 10)->missed == 0);
+    /* Another function in its place is not one that was seen beside others. */
+    for (uint64_t key = 1000; key < 1000 + 4 * ES_COSTS; key++)
+        CHECK(!es_costs_find(&table, key)->provisional);
 }
 
 /* The cost of a pass; 0 when there is none. */
@@ -399,10 +461,10 @@ static void an_entry_that_became_another_functions_tells_nothing(void)
 
     es_costs_learn(&table, 1, 700);
     entry = es_costs_look(&table, 1);
-    CHECK(entry != NULL && es_costs_known_ns(&table, entry, 1) == 700);
+    CHECK(entry != NULL && es_costs_known_ns(&table, entry, 1, false) == 700);
     for (uint64_t key = 2; key < 64 * ES_COSTS && entry->key == 1; key++)
         es_costs_learn(&table, key, 900);
-    CHECK(entry->key != 1 && entry->samples != 0 && es_costs_known_ns(&table, entry, 1) == 0 && es_costs_look(&table, 1) == NULL);
+    CHECK(entry->key != 1 && entry->samples != 0 && es_costs_known_ns(&table, entry, 1, true) == 0 && es_costs_look(&table, 1) == NULL);
 }
 
 static int places[8]; /* what streams are told apart by */
@@ -773,6 +835,74 @@ static void batches_of_two_threads_are_counted_once(void)
     CHECK(spent.gpu_ns == 480 && spent.teaches && spent.own_ns == 280);
 }
 
+static void beside_others_a_batch_counts_its_estimate_once(void)
+{
+    struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
+    struct es_work work = {.cost_ns = 300, .opened_ns = 1500, .before_ns = 700, .mark_ns = 1000, .launches = 1,
+                           .beside = true};
+    struct es_spent spent = es_spent_by(&work, &latest, ES_UNTOLD, 450, 5600);
+
+    /* Between its markers another's 150 ran: what it took at most is told, and when it ended. */
+    CHECK(spent.gpu_ns == 300 && spent.measured && spent.own_ns == 450 && spent.ended_ns == 2450);
+    work.known_ns = 300;
+    spent = es_spent_by(&work, &latest, 400, 450, 5600);
+    CHECK(spent.gpu_ns == 300 && !spent.known && !spent.longer);
+    /* What another thread had submitted in that time counts with it, and what was waited for meanwhile was counted. */
+    work.before_ns = 760;
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 450, 5600).gpu_ns == 300);
+    latest.waited_ns = 60;
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 450, 5600).gpu_ns == 240);
+    /* It had been submitted before the latest marker: it was counted with that. */
+    latest = (struct es_counted){.ended_ns = 2000, .mark_ns = 1000};
+    spent = es_spent_by(&work, &latest, ES_UNTOLD, -50, 5600);
+    CHECK(spent.gpu_ns == 0 && spent.behind);
+    /* The next one, with nobody beside it, is measured from its end. */
+    latest = (struct es_counted){.ended_ns = 2450, .mark_ns = 1000};
+    work = (struct es_work){.cost_ns = 300, .opened_ns = 2400, .before_ns = 1000, .mark_ns = 1300, .launches = 1};
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 320, 5600).gpu_ns == 320);
+}
+
+/* By two threads: idle spells end and begin; what is read of them is never more than has passed. */
+enum { SPELLS = 200000 };
+
+static struct es_hint_page using;
+static bool spells_over;
+
+static void *end_and_begin_spells(void *unused)
+{
+    (void)unused;
+    for (uint64_t i = 1; i <= SPELLS; i++) {
+        /* Of each ten it is busy for one, and uses all of that. */
+        es_used_submit(&using.used, 10 * i);
+        es_used_count(&using.used, 1);
+        es_used_drain(&using.used, 10 * i + 1);
+    }
+    __atomic_store_n(&spells_over, true, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static void a_spell_is_never_counted_twice(void)
+{
+    struct es_used seen;
+    uint64_t gpu_ns = 0, idle_ns = 0;
+    pthread_t client;
+
+    es_used_drain(&using.used, 1);
+    pthread_create(&client, NULL, end_and_begin_spells, NULL);
+    do {
+        es_hint_used(&using, &seen);
+        CHECK(seen.gpu_ns >= gpu_ns && seen.drained_gpu_ns <= seen.gpu_ns && seen.idle_ns >= idle_ns);
+        /* A spell that lasts is one after those that are over. */
+        CHECK(seen.idle_since_ns == 0 || seen.idle_ns <= seen.idle_since_ns / 10 * 9);
+        gpu_ns = seen.gpu_ns;
+        idle_ns = seen.idle_ns;
+    } while (!__atomic_load_n(&spells_over, __ATOMIC_ACQUIRE));
+    pthread_join(client, NULL);
+    es_hint_used(&using, &seen);
+    CHECK(seen.gpu_ns == SPELLS && seen.drained_gpu_ns == SPELLS && seen.idle_ns == 9 * SPELLS);
+    CHECK(seen.idle_since_ns == 10 * SPELLS + 1 && seen.queued == 0 && seen.waits == 0);
+}
+
 static void of_what_ran_between_two_markers_only_what_was_submitted_there_counts(void)
 {
     struct es_counted latest = {.ended_ns = 2000, .mark_ns = 900};
@@ -1138,6 +1268,8 @@ int main(void)
     where_exact_times_are_unlike_each_other_all_times_count();
     exact_times_that_are_found_wrong_again_and_again_are_given_up();
     of_exact_times_that_others_may_have_made_longer_the_shortest_counts();
+    beside_others_the_shortest_time_counts_until_one_is_seen_without();
+    a_gap_in_an_exact_time_does_not_count_beside_others();
     a_function_that_is_not_known_or_due_again_has_no_cost();
     of_functions_that_are_due_one_is_timed_alone_now_and_then();
     an_entry_that_became_another_functions_tells_nothing();
@@ -1161,11 +1293,13 @@ int main(void)
     what_takes_as_long_as_is_known_counts_that_however_long_the_host_took();
     a_launch_between_two_markers_that_were_there_before_it_ran_tells_its_time();
     batches_of_two_threads_are_counted_once();
+    beside_others_a_batch_counts_its_estimate_once();
     of_what_ran_between_two_markers_only_what_was_submitted_there_counts();
     what_a_busy_device_ran_is_counted_to_the_nanosecond();
     blocks_are_found_again();
     configs_are_read();
     a_lock_excludes();
     an_allowance_is_neither_lost_nor_doubled();
+    a_spell_is_never_counted_twice();
     return failures != 0;
 }
