@@ -36,6 +36,9 @@ class DeclaredInventory:
     def processes(self, device_id: str) -> list[DeviceProcess]:
         return []
 
+    def busy_percent(self, device_id: str) -> int | None:
+        return None
+
     def temperature_c(self, device_id: str) -> float | None:
         return None
 

@@ -45,6 +45,9 @@ class EdgeTpuInventory:
         # The driver knows only whether there is one.
         return []
 
+    def busy_percent(self, device_id: str) -> int | None:
+        return None
+
     def temperature_c(self, device_id: str) -> float | None:
         """Known for one with a driver, thus on the PCI bus."""
         try:

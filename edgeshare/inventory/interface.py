@@ -33,6 +33,10 @@ class Inventory(Protocol):
     def processes(self, device_id: str) -> list[DeviceProcess]:
         """The processes that use a device; none where nobody knows."""
 
+    def busy_percent(self, device_id: str) -> int | None:
+        """Of the last second or the last part of one, for how much of it a device ran kernels; None where nobody
+        knows."""
+
     def temperature_c(self, device_id: str) -> float | None:
         """How hot a device is; None where nobody knows."""
 

@@ -69,6 +69,9 @@ class JetsonInventory:
         # The driver tells them through debugfs alone, which a container does not have.
         return []
 
+    def busy_percent(self, device_id: str) -> int | None:
+        return None
+
     def temperature_c(self, device_id: str) -> float | None:
         try:
             return self._temperature_c()

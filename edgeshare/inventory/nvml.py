@@ -117,6 +117,16 @@ class NvmlInventory:
             return []
         return [DeviceProcess(process.pid, process.usedGpuMemory or 0) for process in found]
 
+    def busy_percent(self, device_id: str) -> int | None:
+        """Of the last sixth of a second to a second (NVML API Reference, nvmlUtilization_t); None for a MIG device, of
+        which the driver does not say it."""
+        if any(partition.id == device_id for gpu in self._known.values() for partition in gpu.partitions):
+            return None
+        try:
+            return int(pynvml.nvmlDeviceGetUtilizationRates(self._handles[device_id]).gpu)
+        except (KeyError, pynvml.NVMLError):
+            return None
+
     def temperature_c(self, device_id: str) -> float | None:
         """How hot a GPU is, for a MIG device that which it is a part of; None where it cannot be read."""
         gpus = {partition.id: gpu.id for gpu in self._known.values() for partition in gpu.partitions}

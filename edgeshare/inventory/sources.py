@@ -75,6 +75,10 @@ class Inventories:
         inventory = self._of(device_id)
         return inventory.processes(device_id) if inventory else []
 
+    def busy_percent(self, device_id: str) -> int | None:
+        inventory = self._of(device_id)
+        return inventory.busy_percent(device_id) if inventory else None
+
     def temperature_c(self, device_id: str) -> float | None:
         inventory = self._of(device_id)
         return inventory.temperature_c(device_id) if inventory else None

@@ -20,6 +20,7 @@ for round in range(2):
             devices = inventory.devices()
             print(json.dumps([dataclasses.asdict(device) | {
                 "used_mib": inventory.memory_used_mib(device.id),
+                "busy_percent": inventory.busy_percent(device.id),
                 "pids": [process.pid for process in inventory.processes(device.id)],
             } for device in devices]), flush=True)
 """
@@ -70,7 +71,7 @@ def test_every_gpu_is_listed_with_what_a_share_needs(testbed: Testbed, looker: L
         assert device["model"] == "Tesla T4"
         assert device["memory_mib"] == GPU_MEMORY_MIB
         assert (device["healthy"], device["cause"]) == (True, "")
-        assert (device["used_mib"], device["pids"]) == (0, [])
+        assert (device["used_mib"], device["pids"], device["busy_percent"]) == (0, [], 0)
 
 
 def test_a_process_is_listed_on_its_gpu(testbed: Testbed, looker: Looker) -> None:
@@ -78,11 +79,11 @@ def test_a_process_is_listed_on_its_gpu(testbed: Testbed, looker: Looker) -> Non
         [BURN, "--seconds", "600", "--device", "1"], env=testbed.environment, stdout=subprocess.DEVNULL
     )
     try:
-        while not (devices := looker.look())[1]["pids"]:
+        while not (devices := looker.look())[1]["pids"] or not devices[1]["busy_percent"]:
             assert program.poll() is None
         assert devices[1]["pids"] == [program.pid]
         assert devices[1]["used_mib"] > 0
-        assert (devices[0]["pids"], devices[0]["used_mib"]) == ([], 0)
+        assert (devices[0]["pids"], devices[0]["used_mib"], devices[0]["busy_percent"]) == ([], 0, 0)
     finally:
         program.kill()
         program.wait(PATIENCE_S)

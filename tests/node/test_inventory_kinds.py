@@ -29,6 +29,7 @@ for line in sys.stdin:
     print(json.dumps({
         "devices": [dataclasses.asdict(device) for device in devices],
         "temperatures": [machine.temperature_c(device.id) for device in devices],
+        "busy_percent": [machine.busy_percent(device.id) for device in devices],
         "used_mib": [machine.memory_used_mib(device.id) for device in devices],
         "pids": [[process.pid for process in machine.processes(device.id)] for device in devices],
         "troubles": machine.troubles,
@@ -129,6 +130,8 @@ def test_mig_devices_are_devices_of_their_own(node: Node) -> None:
     assert small["paths"] == ["/dev/nvidia1", "/dev/nvidiactl", f"{caps}30", f"{caps}31"]
     assert large["paths"] == ["/dev/nvidia1", "/dev/nvidiactl", f"{caps}39", f"{caps}40"]
     assert (answer["used_mib"], answer["pids"]) == ([0] * 4, [[]] * 4)
+    # Of a MIG device the driver does not say it.
+    assert answer["busy_percent"] == [0, None, None, 0]
     assert answer["temperatures"] == [30.0] * 4
     assert a100["model"] == "NVIDIA A100-SXM4-40GB"
 

@@ -58,6 +58,7 @@ def test_a_machine_without_any_has_none_and_no_trouble(tmp_path: Path) -> None:
     assert machine.devices() == []
     assert (machine.troubles, machine.absent) == ((), ())
     assert (machine.temperature_c("x"), machine.memory_used_mib("x"), machine.processes("x")) == (None, 0, [])
+    assert machine.busy_percent("x") is None
 
 
 def test_no_driver_is_no_trouble_and_a_broken_one_is() -> None:
