@@ -97,7 +97,8 @@ PLAIN = [
 
 
 BETWEEN_SLICES = """
-    arbiter budget clients commands contender device drains ends field policy rivals server slices timer timers window
+    arbiter beside budget charges clients commands contender demand device drains ends field gate gates grants
+    hand_overs openings policy rivals server slices timer timers window
 """
 COMPILED = [f"sharemgr/node/{name}.py" for name in BETWEEN_SLICES.split()]
 """What runs from one slice to the next. That happens a thousand times a second on a node of eight GPUs, mostly with

@@ -111,6 +111,8 @@ def _state(share: AllocationStatus, is_tpu: bool) -> str:
     if share.throttled:
         return "throttled"
     state = STATES.get(share.state, "unknown")
+    if share.beside:
+        return f"{state} beside"
     if is_tpu and share.state == ALLOCATION_STATE_HOLDING:
         # It cannot be called back: how long it has kept the others waiting is what one wants to know.
         waiting = f", {len(share.waiting_allocations)} wait" if share.waiting_allocations else ""

@@ -288,6 +288,7 @@ class AllocationStatus(_message.Message):
     WANTED_PERCENT_FIELD_NUMBER: _builtins.int
     DUE_PERCENT_FIELD_NUMBER: _builtins.int
     GUARANTEE_MET_RATIO_FIELD_NUMBER: _builtins.int
+    BESIDE_FIELD_NUMBER: _builtins.int
     GUARANTEE_MISSED_NS_FIELD_NUMBER: _builtins.int
     state: Global___AllocationState.ValueType
     held_percent: _builtins.float
@@ -323,6 +324,8 @@ class AllocationStatus(_message.Message):
     """that, up to its request: what its guarantee promises"""
     guarantee_met_ratio: _builtins.float
     """what it got of that, at most 1; 1 where it was due nothing"""
+    beside: _builtins.bool
+    """others may be let in at the same time; what it held is then what it was charged with"""
     guarantee_missed_ns: _builtins.int
     """for how long it had less than that, by more than the rule may be off, since it was added"""
     @_builtins.property
@@ -372,11 +375,12 @@ class AllocationStatus(_message.Message):
         wanted_percent: _builtins.float = ...,
         due_percent: _builtins.float = ...,
         guarantee_met_ratio: _builtins.float = ...,
+        beside: _builtins.bool = ...,
         guarantee_missed_ns: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "clients", b"clients", "due_percent", b"due_percent", "gpu_percent", b"gpu_percent", "grants", b"grants", "guarantee_met_ratio", b"guarantee_met_ratio", "guarantee_missed_ns", b"guarantee_missed_ns", "held_percent", b"held_percent", "holding_ns", b"holding_ns", "lent_percent", b"lent_percent", "longest_wait_ns", b"longest_wait_ns", "memory_bytes", b"memory_bytes", "memory_overhead_bytes", b"memory_overhead_bytes", "memory_used_bytes", b"memory_used_bytes", "offences", b"offences", "overlapping", b"overlapping", "overruns", b"overruns", "queued_ns", b"queued_ns", "refused_context_bytes", b"refused_context_bytes", "revokes", b"revokes", "state", b"state", "throttled", b"throttled", "waiting_allocations", b"waiting_allocations", "waiting_ns", b"waiting_ns", "wanted_percent", b"wanted_percent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "beside", b"beside", "clients", b"clients", "due_percent", b"due_percent", "gpu_percent", b"gpu_percent", "grants", b"grants", "guarantee_met_ratio", b"guarantee_met_ratio", "guarantee_missed_ns", b"guarantee_missed_ns", "held_percent", b"held_percent", "holding_ns", b"holding_ns", "lent_percent", b"lent_percent", "longest_wait_ns", b"longest_wait_ns", "memory_bytes", b"memory_bytes", "memory_overhead_bytes", b"memory_overhead_bytes", "memory_used_bytes", b"memory_used_bytes", "offences", b"offences", "overlapping", b"overlapping", "overruns", b"overruns", "queued_ns", b"queued_ns", "refused_context_bytes", b"refused_context_bytes", "revokes", b"revokes", "state", b"state", "throttled", b"throttled", "waiting_allocations", b"waiting_allocations", "waiting_ns", b"waiting_ns", "wanted_percent", b"wanted_percent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -2,12 +2,14 @@
 
 **Dear switches.** A device that takes long to go from one process to another does less with several of them in than by
 turns. What a switch costs beside others no client can measure; how busy the device is, the sum of what they report
-says. It is held against what turns would give, and so is what those that never pause get against their requests. Where
-turns are better, they are taken for a while, and then several are tried again.
+says. It is held against what turns would give, and so is what those that never pause get against their requests, and
+what those that leave gaps get against that part of what they use alone, or what they had by the last turns where that
+was less. Where turns are better, they are taken for a while, and then several are tried again.
 
 **Lies.** By gates GPU time is charged as it is reported, by turns held time. So reports must add up to what the device
-was busy, as its driver says; where they do not, turns are taken until they do, and for longer each time. Who reports
-too little gains until that is seen: a second or two of 32. A lie of less than 5 % of the device is not seen.
+was busy, as its driver says, and to no more than the time that went by; where they do not, turns are taken until they
+do, and for longer each time. Who reports too little gains until that is seen: a second or two of 32. A lie of less than
+5 % of the device is not seen, nor are about a fifth of it behind a kernel of a second that somebody feigns for ever.
 
 A bad choice where one client lies and the others never do: they all take turns, which is what they had without gates.
 """
@@ -16,17 +18,29 @@ from edgeshare.units import NS_PER_S, NS_PER_US
 
 PAYS = 0.97
 """Of what turns would give. They cost hand-overs, 1 % of the device, and what they would give is an estimate."""
+LIGHT_PAYS = 0.9
+"""The same of what turns would give to one that leaves gaps, of which one knows less: each of its bursts waits for a
+turn."""
 LOOKS = 20
 """Over how many looks it is judged by their means: a burst and the pause behind it are in several of them."""
 DEAR_NS = 20 * NS_PER_US
 """A shorter switch costs less than a hand-over by turns does."""
-LEAST_NS = NS_PER_S // 2
+LEAST_NS = 2 * NS_PER_S
 MOST_NS = 16 * NS_PER_S
 """How long turns last before several are tried again: twice as long each time, so that trying costs a hundredth of the
 device where it never pays, and not much is lost where it soon does."""
 LIE_NS = 30 * NS_PER_S
 LIE_MOST_NS = 960 * NS_PER_S
 """The same where reports did not add up."""
+LACKS_NS = NS_PER_S // 10
+LACKS_STAY = 0.8
+"""What lacks must add up to this much, a fifth of it being forgotten with each check: a driver tells of the last part
+of a second alone."""
+EXCESS_NS = NS_PER_S
+"""So much more than the time that went by is no error of costs: the kernel of a second may end in a check. What one
+says too much another is charged too little."""
+PENDING_MOST_NS = NS_PER_S
+"""As long as a drain is expected to be at most (policy.py, `drain_most_ns`)."""
 FIT = 0.95
 """Costs are learned to 2 %; the part of the device that nobody reports is this much less than what is busy."""
 
@@ -34,22 +48,44 @@ FIT = 0.95
 class Beside:
     """Judges looks, and says when it is turns."""
 
-    __slots__ = ("_busy", "_by_turns", "_lasts_ns", "_lie_ns", "_tried_ns", "_until_ns", "in_turns")
+    __slots__ = (
+        "_busy",
+        "_by_turns",
+        "_checked_ns",
+        "_excess_ns",
+        "_lacks_ns",
+        "_lasts_ns",
+        "_lie_ns",
+        "_looks",
+        "_tried_ns",
+        "_until_ns",
+        "in_turns",
+    )
 
     def __init__(self) -> None:
         self.in_turns = False
         self._busy = self._by_turns = 1.0
+        self._looks = 0  # since several were let in
         self._until_ns = 0
         self._tried_ns = 0  # since when several have been tried again
         self._lasts_ns = LEAST_NS
         self._lie_ns = LIE_NS
+        # Of what was reported, as checks go by: too little, and more than there was time.
+        self._lacks_ns = self._excess_ns = 0
+        self._checked_ns = 0
+
+    def begin(self) -> None:
+        """Several are let in from now on."""
+        self._busy = self._by_turns = 1.0
+        self._looks = 0
 
     def note(self, busy: float, by_turns: float, now_ns: int) -> None:
         """A look is over at which several were in: the part of it that the device was busy, and what that would have
         been by turns."""
         self._busy += (busy - self._busy) / LOOKS
         self._by_turns += (by_turns - self._by_turns) / LOOKS
-        if self._busy < PAYS * self._by_turns:
+        self._looks += 1
+        if self._looks >= LOOKS and self._busy < PAYS * self._by_turns:
             self.take_turns(now_ns)
 
     def take_turns(self, now_ns: int) -> None:
@@ -61,10 +97,16 @@ class Beside:
         self._begin(now_ns + self._lasts_ns)
         self._lasts_ns = min(2 * self._lasts_ns, MOST_NS)
 
-    def check(self, reported_ns: int, busy_ns: int, now_ns: int) -> None:
-        """What all reported since the last check, and what the device was busy by its driver."""
-        if reported_ns >= FIT * busy_ns:
+    def check(self, reported_ns: int, pending_ns: int, busy_ns: int, now_ns: int) -> None:
+        """What all reported since the last check, for how long one may have been using the device that has reported
+        nothing since, and what the device was busy by its driver."""
+        elapsed_ns, self._checked_ns = now_ns - self._checked_ns, now_ns
+        self._lacks_ns = max(0, int(self._lacks_ns * LACKS_STAY + FIT * busy_ns - reported_ns))
+        self._excess_ns = max(0, int(self._excess_ns * LACKS_STAY + reported_ns - elapsed_ns))
+        pending_ns = min(pending_ns, PENDING_MOST_NS)
+        if self._lacks_ns <= LACKS_NS + pending_ns and self._excess_ns <= EXCESS_NS:
             return
+        self._lacks_ns = self._excess_ns = 0
         if self.in_turns and self._until_ns > now_ns:
             self._until_ns = max(self._until_ns, now_ns + LIE_NS)
             return
@@ -75,7 +117,6 @@ class Beside:
         """Lets several in again when turns have lasted for long enough."""
         if self.in_turns and now_ns >= self._until_ns:
             self.in_turns = False
-            self._busy = self._by_turns = 1.0
             self._tried_ns = now_ns
 
     def _begin(self, until_ns: int) -> None:

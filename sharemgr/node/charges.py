@@ -3,24 +3,41 @@
 from sharemgr.node.demand import fill
 from sharemgr.node.gate import LEAST_PART, Gate, Rule
 
+COSTS_MOST = 2
+"""Costs that add up to more than so many times the time that went by are no error: somebody lies."""
 
-def settle(gates: list[Gate], rule: Rule, slice_ns: int, elapsed_ns: int, now_ns: int) -> int:
-    """Charges the gates of a device what their pages say was used in the time that went by; returns how long it was
-    busy by that."""
-    used_ns = [gate.demand.gpu_ns for gate in gates]
+
+def settle(gates: list[Gate], rule: Rule, slice_ns: int, elapsed_ns: int, open_ns: int, now_ns: int) -> tuple[int, int]:
+    """Charges the gates of a device what their pages say was used in the time that went by. ``open_ns`` of what went by
+    before is nobody's yet, since what ran then had not ended. Returns how long the device was busy, and what is open
+    now."""
+    free_ns = open_ns + elapsed_ns
+    used_ns = _fit([gate.demand.take() for gate in gates], gates, free_ns)
     busy_ns = sum(used_ns)
-    if busy_ns > elapsed_ns:
-        used_ns = [each_ns * elapsed_ns // busy_ns for each_ns in used_ns]
-        busy_ns = sum(used_ns)
+    open_ns = min(free_ns - busy_ns, sum(gate.demand.running_ns for gate in gates))
     for gate, gpu_ns in zip(gates, used_ns, strict=True):
+        gate.used_ns = gate.charged_ns = gpu_ns
         _note_work(gates, gate, rule, gpu_ns, now_ns)
         _charge(gate, rule, gpu_ns, elapsed_ns, now_ns)
         gate.heavy = gate.demand.heavy(slice_ns, gate.bucket_ns >= 0)
     active = [gate for gate in gates if gate.active]
     _set_parts(active, rule)
-    divide(active, busy_ns + _charge_idle(active, elapsed_ns - busy_ns))
+    divide(active, busy_ns + _charge_idle(active, free_ns - busy_ns - open_ns))
     _cap(active, rule.most_lag_ns)
-    return busy_ns
+    return busy_ns, open_ns
+
+
+def _fit(told_ns: list[int], gates: list[Gate], free_ns: int) -> list[int]:
+    """What they say that they used, where that is more than the time that went by: costs are scaled down to it. Where
+    somebody lies, nobody is charged less than its part for it: who is in would stay in, and others would wait for
+    ever."""
+    sum_ns = sum(told_ns)
+    if sum_ns <= free_ns:
+        return told_ns
+    if sum_ns <= COSTS_MOST * free_ns:
+        return [each_ns * free_ns // sum_ns for each_ns in told_ns]
+    parts = fill([each_ns / free_ns for each_ns in told_ns], [gate.standing.request_percent for gate in gates])
+    return [min(each_ns, int(part * free_ns)) for each_ns, part in zip(told_ns, parts, strict=True)]
 
 
 def divide(gates: list[Gate], ns: int) -> None:
@@ -53,10 +70,7 @@ def _cap(active: list[Gate], most_ns: int) -> None:
 def _note_work(gates: list[Gate], gate: Gate, rule: Rule, gpu_ns: int, now_ns: int) -> None:
     """Has it compete while it has work, and for a while longer."""
     if gpu_ns or gate.demand.works:
-        if not gate.active:
-            # It has not fallen short of anything yet.
-            gate.demand.used = gate.standing.request_percent / 100
-        gate.worked_ns = now_ns
+        gate.wake(now_ns)
     elif gate.active and now_ns - gate.worked_ns > rule.away_ns:
         gate.worked_ns = -1
         lag_ns, gate.lag_ns = gate.lag_ns, 0
@@ -94,5 +108,6 @@ def _charge_idle(active: list[Gate], idle_ns: int) -> int:
     for gate in kept_for:
         part_ns = idle_ns * gate.standing.request_percent // weight
         gate.lag_ns -= part_ns
+        gate.charged_ns += part_ns
         kept_ns += part_ns
     return kept_ns

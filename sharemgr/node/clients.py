@@ -2,14 +2,17 @@
 
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic_ns
+from typing import Any
 from uuid import UUID
 
 from cuda_hook import wire
+from cuda_hook._core import ffi
 from cuda_hook.gate import GRANT_NUMBER_MAX, GatePages
 from edgeshare.errors import InvalidRequest
 from edgeshare.units import NS_PER_MS, NS_PER_S
+from sharemgr.node.arbiter import Use
 from sharemgr.node.budget import Budget
 from sharemgr.node.device import DeviceArbiter
 from sharemgr.node.ledger import Verdict
@@ -36,6 +39,9 @@ PAUSE_S = 0.02
 
 OFFENCE_RECORDS = 20
 """What a record that is good for nothing costs of the records that may be sent: nobody needs many of them."""
+
+BESIDE_VERSION = 2
+"""From this version of the protocol on pages say what a client uses, and it can be let in beside others."""
 
 USAGE_SLACK_NS = NS_PER_MS
 """By how much, and a sixteenth, reported GPU time may exceed the time since the gate was opened before it counts as a
@@ -75,25 +81,34 @@ class Client:
     """
 
     __slots__ = (
+        "_beside",
         "_buffers",
         "_claimed_ns",
         "_connection",
         "_ended",
         "_first",
         "_floods",
+        "_gpu_ns",
         "_hear_others",
+        "_heard_ns",
+        "_idle_ns",
         "_inbox",
         "_last",
         "_left",
         "_loop",
+        "_moved_at_ns",
         "_opened_at_ns",
+        "_read_at_ns",
         "_sent",
         "_terms",
+        "_told_ns",
+        "_used",
         "_welcomed",
         "client_id",
         "connected_at_ns",
         "pages",
         "peer",
+        "speaks",
     )
 
     def __init__(
@@ -115,6 +130,8 @@ class Client:
         self.pages: GatePages | None = None
         """Its gate, from HELLO on."""
         self.connected_at_ns = monotonic_ns()
+        self.speaks = 0
+        """The version of the protocol that was agreed on; 0 before WELCOME."""
         self._connection = connection
         self._terms = terms
         self._inbox = terms.inbox
@@ -132,6 +149,13 @@ class Client:
         # The grants that it gave back last, by a record and without one.
         self._sent = 0
         self._left = 0
+        # What its pages said when they were last read.
+        self._used: Any = ffi.new("struct es_used *")
+        self._gpu_ns = self._idle_ns = 0
+        # GPU time in all: by its records, and as far as it has been taken in, be it by a record or from its pages.
+        self._told_ns = self._heard_ns = 0
+        self._moved_at_ns = self._read_at_ns = self.connected_at_ns
+        self._beside = False  # others may be let in beside it
         loop.watch(connection.fileno(), self._readable)
         if peer.pidfd >= 0:
             loop.watch(peer.pidfd, self.end)
@@ -141,7 +165,15 @@ class Client:
         """Whether it has said HELLO and been welcomed."""
         return self.pages is not None
 
-    def open_gate(self, number: int, contended: bool, granted_at_ns: int, free_at_ns: int, ends_at_ns: int) -> None:
+    def open_gate(
+        self,
+        number: int,
+        contended: bool,
+        granted_at_ns: int,
+        free_at_ns: int,
+        ends_at_ns: int,
+        beside: tuple[int, int],
+    ) -> None:
         """Lets it launch; nothing where it has not joined."""
         if self.pages is None:
             return
@@ -150,12 +182,53 @@ class Client:
             self._opened_at_ns = granted_at_ns
             self._claimed_ns = 0
         self._last = number
-        self.pages.open(number, contended, granted_at_ns, free_at_ns, ends_at_ns)
+        self._beside = beside[0] != 0
+        self.pages.open(number, contended, granted_at_ns, free_at_ns, ends_at_ns, *beside)
 
     def prolong_gate(self, ends_at_ns: int) -> None:
         """Lets it queue up to another end of its grant; nothing where it has not joined."""
         if self.pages is not None:
             self.pages.prolong(ends_at_ns)
+
+    def add_use(self, use: Use, now_ns: int) -> bool:
+        """Adds to its allocation's use what its pages say since this was last called; False where it has not joined.
+        A counter that went back is waited for."""
+        if self.pages is None:
+            return False
+        told = self._used
+        self.pages.used(told)
+        idle_ns = told.idle_ns
+        if 0 < told.idle_since_ns < now_ns:
+            idle_ns += now_ns - told.idle_since_ns
+        gpu_ns = told.gpu_ns
+        if not told.queued:
+            self._moved_at_ns = now_ns
+        elif gpu_ns > self._gpu_ns:
+            # At some time since it was read last.
+            self._moved_at_ns = self._read_at_ns
+        self._read_at_ns = now_ns
+        use.gpu_ns += max(0, gpu_ns - self._gpu_ns)
+        use.idle_ns = min(use.idle_ns, max(0, idle_ns - self._idle_ns))
+        self._gpu_ns, self._idle_ns = max(self._gpu_ns, gpu_ns), max(self._idle_ns, idle_ns)
+        use.unheard_ns += max(0, gpu_ns - self._heard_ns)
+        use.waits = use.waits or told.waits != 0
+        if told.queued:
+            use.queued = True
+            use.undrained_ns += max(0, gpu_ns - told.drained_gpu_ns)
+            use.running_ns += min(now_ns - self._moved_at_ns, told.pending_ns)
+        return True
+
+    def heard_by_pages(self) -> None:
+        """What its pages said when they were last read has been taken in."""
+        self._heard_ns = max(self._heard_ns, self._gpu_ns)
+
+    def unheard_ns(self) -> int:
+        """GPU time that its pages know of and that has not been taken in yet."""
+        if self.pages is None:
+            return 0
+        self.pages.used(self._used)
+        gpu_ns: int = self._used.gpu_ns
+        return max(0, gpu_ns - self._heard_ns)
 
     def hear(self, now_ns: int) -> None:
         """Takes in a RELEASE that it left in its hint page, as of when it says that it left it."""
@@ -260,7 +333,8 @@ class Client:
             usage = inbox.usage
             number = usage.header.number
             self._check_usage(number, usage.gpu_ns, now_ns)
-            terms.device.usage(terms.allocation_id, self.client_id, number, usage.gpu_ns, now_ns)
+            gpu_ns = self._take_in(usage.gpu_ns)
+            terms.device.usage(terms.allocation_id, self.client_id, number, gpu_ns, now_ns)
         else:
             self._handle_memory(inbox.record(kind), now_ns)
 
@@ -273,9 +347,15 @@ class Client:
         terms = self._terms
         if self.pages is not None:
             terms.device.hand_over(terms.allocation_id, self.pages.hinted_hand_over_ns())
-        terms.device.release(
-            terms.allocation_id, self.client_id, number, release.gpu_ns, release.flags & 1 == 1, now_ns
-        )
+        gpu_ns = self._take_in(release.gpu_ns)
+        terms.device.release(terms.allocation_id, self.client_id, number, gpu_ns, release.flags & 1 == 1, now_ns)
+
+    def _take_in(self, gpu_ns: int) -> int:
+        """A record tells of this GPU time; returns what of it has not been taken in from its pages."""
+        self._told_ns += gpu_ns
+        unheard_ns = max(0, self._told_ns - self._heard_ns)
+        self._heard_ns += unheard_ns
+        return unheard_ns
 
     def _handle_memory(self, record: wire.ClientRecord, now_ns: int) -> None:
         memory = self._terms.memory
@@ -313,9 +393,12 @@ class Client:
         return False
 
     def _check_usage(self, number: int, gpu_ns: int, now_ns: int) -> bool:
-        """Counts a lie too, which the arbiter clamps; whether the number was good."""
+        """Counts a lie too, which the arbiter clamps; whether the number was good. Of one that others are let in beside
+        the pages say what it uses, and the device how much there was."""
         if not self._check_number(number, now_ns):
             return False
+        if self._beside:
+            return True
         self._claimed_ns += gpu_ns
         passed_ns = now_ns - self._opened_at_ns
         if self._claimed_ns > passed_ns + (passed_ns >> 4) + USAGE_SLACK_NS:
@@ -350,19 +433,22 @@ class Client:
             self._send(refused)
             self.end()
             return
-        pages = GatePages.create(self._terms.welcome.epoch)
+        version = wire.agreed_version(record)
+        welcome = replace(self._terms.welcome, version=version)
+        pages = GatePages.create(welcome.epoch)
         pages.name_devices([uuid_bytes(device_id) for device_id in self._terms.device_ids])
         try:
-            socket.send_fds(self._connection, [wire.encode(self._terms.welcome)], pages.fds)
+            socket.send_fds(self._connection, [wire.encode(welcome)], pages.fds)
         except OSError:
             self.end()
             return
         finally:
             pages.close_fds()
         self.pages = pages
+        self.speaks = version
         self._terms.memory.join(self.client_id, pages)
         self._welcomed(self)
-        self._terms.device.join(self._terms.allocation_id, self.client_id, now_ns)
+        self._terms.device.join(self._terms.allocation_id, self.client_id, version >= BESIDE_VERSION, now_ns)
 
     def _send(self, record: wire.ManagerRecord) -> None:
         try:
@@ -383,8 +469,9 @@ def uuid_bytes(device_id: str) -> bytes:
 
 
 def _refusal(hello: wire.Hello, accelerator: wire.Accelerator) -> wire.Refused | None:
-    if not hello.version_min <= wire.VERSION <= hello.version_max:
-        text = f"this manager speaks version {wire.VERSION}, not {hello.version_min} to {hello.version_max}"
+    if not wire.agreed_version(hello):
+        ours = f"{wire.VERSION_MIN} to {wire.VERSION}"
+        text = f"this manager speaks versions {ours}, not {hello.version_min} to {hello.version_max}"
         return wire.Refused(wire.Refusal.VERSION, text)
     if hello.accelerator != accelerator:
         return wire.Refused(wire.Refusal.ACCELERATOR, f"this allocation is of a {accelerator.name}")

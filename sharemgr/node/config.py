@@ -31,6 +31,10 @@ class Config(BaseModel):
     for each result get their share with more work between two launches, at the price of a device that
     idles meanwhile."""
 
+    kappa: Annotated[float, Field(ge=1, le=99)] = 2.5
+    """How much of a GPU may be kept for a program that leaves gaps, as a multiple of what it uses alone: 1 keeps the
+    GPU as busy as can be, 99 gives each its request as far as can be (docs/sharing.md)."""
+
     failure_policy: Literal["open", "closed"] = "open"
     """What a client does when the manager stays away: ``open`` runs on unshared, ``closed`` launches
     nothing more."""

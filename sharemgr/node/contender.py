@@ -4,6 +4,7 @@ from collections.abc import Collection
 from enum import Enum
 
 from sharemgr.node.drains import Drains
+from sharemgr.node.gate import Gate
 from sharemgr.node.policy import Settings, Share, Standing
 from sharemgr.node.window import Window
 
@@ -36,9 +37,10 @@ IDLE, THROTTLED, THINKING, WAITING, HOLDING, DRAINING, ENDING, OVERLAPPING = Pha
 class Client:
     """One client. `opened` is the number of the grant for which it owes a release, 0 while there is none."""
 
-    __slots__ = ("asked", "asked_at", "ends_at_ns", "given_up", "opened", "reported_ns", "seen", "wants")
+    __slots__ = ("asked", "asked_at", "beside", "ends_at_ns", "given_up", "opened", "reported_ns", "seen", "wants")
 
-    def __init__(self) -> None:
+    def __init__(self, beside: bool) -> None:
+        self.beside = beside  # it can be let in beside others
         self.seen = False  # it has asked at least once
         self.wants = False  # it waits at its closed gate
         self.asked_at = 0  # how many had asked before
@@ -62,6 +64,7 @@ class Contender(Standing):
         "drains",
         "exclusive",
         "foretold_ns",
+        "gate",
         "gpu_ns",
         "granted_ns",
         "grants",
@@ -74,10 +77,13 @@ class Contender(Standing):
         "open_clients",
         "overruns",
         "owes_ns",
+        "paged_ns",
         "passed_ns",
         "phase",
         "revoked_ns",
         "timer_ns",
+        "told_cap_ns",
+        "told_tells",
         "unheard_ns",
         "wait_from_ns",
         "wanting_clients",
@@ -87,6 +93,9 @@ class Contender(Standing):
     def __init__(self, allocation_id: str, share: Share, settings: Settings, now_ns: int) -> None:
         super().__init__(share, settings, now_ns)
         self.id = allocation_id
+        self.gate = Gate(self, settings)
+        self.told_cap_ns = 0  # what its clients were told of their queue while others are let in, too; 0: nothing
+        self.told_tells = False
         self.exclusive = settings.exclusive
         self.asks = 0  # how often clients have begun to wait
         self.phase = IDLE
@@ -98,6 +107,7 @@ class Contender(Standing):
         self.granted_ns = 0
         self.gpu_ns = 0  # reported since the grant
         self.unheard_ns = 0  # how much may have been used before, of which nothing was reported: a drain was given up
+        self.paged_ns = 0  # used since, as its clients' pages say, and not reported
         self.charged_ns = 0  # held time that it was charged for since the grant
         self.handed_over = False  # before that grant the device was another's, …
         self.before: Contender | None = None  # … which had not drained yet

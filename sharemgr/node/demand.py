@@ -12,6 +12,9 @@ JUDGED_NS = NS_PER_S
 """Over how long one sees whether it gets what it is due. A person has noticed nothing by then."""
 HEAVY_PART = 0.9
 """Who leaves less than a tenth of the time to others leaves no gap that a burst of theirs fits in."""
+LIGHT_PART = 0.8
+SEEN_NS = 3 * RECENT_NS
+"""One is not let in beside others for what it seemed to be when it began."""
 HEAVY_BURST = 0.8
 """Of a slice: so long a burst is as much in the way as somebody who never pauses."""
 
@@ -20,12 +23,11 @@ class Demand:
     """Parts are means over the time in which it did as it liked: what it spends at a closed gate, or with its kernels
     behind those of others, says nothing about it."""
 
-    __slots__ = ("_seen_ns", "gpu_ns", "idle_ns", "queued", "recent", "undrained_ns", "used", "usual", "waits")
+    __slots__ = ("_seen_ns", "gpu_ns", "queued", "recent", "running_ns", "undrained_ns", "used", "usual", "waits")
 
     def __init__(self) -> None:
-        self.gpu_ns = 0  # since the last reading
-        self.idle_ns = 0
-        self.undrained_ns = 0
+        self.gpu_ns = 0  # that it has not been charged with yet
+        self.undrained_ns = self.running_ns = 0
         self.waits = False
         self.queued = False
         # Nothing is known of it yet: it is taken for somebody light, until it has been seen for a few looks.
@@ -34,27 +36,47 @@ class Demand:
         self._seen_ns = RECENT_NS
         self.used = 0.0  # GPU time, mean of JUDGED_NS
 
-    def read(self, gpu_ns: int, idle_ns: int, undrained_ns: int, waits: bool, queued: bool) -> None:
+    def read(
+        self, gpu_ns: int, idle_ns: int, undrained_ns: int, waits: bool, queued: bool, running_ns: int = 0
+    ) -> None:
         """Takes in what the pages of its clients say.
 
         GPU time by learned cost, and idle time, with nothing queued and no launch at the gate, are since the last
         reading: of several clients the sum of the one, the least of the other. A counter that went back counts as one
         that stood still. ``undrained_ns`` is the GPU time since it last had nothing queued; ``waits``: a launch is at
-        the closed gate; ``queued``: something that it launched has not ended.
+        the closed gate; ``queued``: something that it launched has not ended, of which ``running_ns`` may have run
+        already, and is in no counter yet.
         """
-        self.gpu_ns, self.idle_ns, self.undrained_ns = max(0, gpu_ns), max(0, idle_ns), undrained_ns
+        gpu_ns, idle_ns = max(0, gpu_ns), max(0, idle_ns)
+        self.gpu_ns += gpu_ns
+        self.undrained_ns, self.running_ns = undrained_ns + running_ns, running_ns
         self.waits, self.queued = waits, queued
-        free_ns = self.gpu_ns + self.idle_ns
+        free_ns = gpu_ns + idle_ns
         if free_ns:
-            part = self.gpu_ns / free_ns
+            part = gpu_ns / free_ns
             self.recent += (part - self.recent) * (1 - exp(-free_ns / RECENT_NS))
             self._seen_ns += free_ns
             # At first the mean of all there is: who has a twentieth of a device takes long to be seen for USUAL_NS.
             self.usual += (part - self.usual) * max(1 - exp(-free_ns / USUAL_NS), free_ns / self._seen_ns)
 
+    def take(self) -> int:
+        """GPU time that it has not been charged with yet: it will be."""
+        gpu_ns, self.gpu_ns = self.gpu_ns, 0
+        return gpu_ns
+
     def note_used(self, gpu_ns: int, elapsed_ns: int) -> None:
         """Takes in GPU time that it was charged with."""
         self.used += (gpu_ns / elapsed_ns - self.used) * (1 - exp(-elapsed_ns / JUDGED_NS))
+
+    @property
+    def leaves_gaps(self) -> bool:
+        """Whether it leaves time to others, as a rule or now."""
+        return min(self.recent, self.usual) <= HEAVY_PART
+
+    @property
+    def seen_to_leave_gaps(self) -> bool:
+        """The same of one that may be a stranger yet: it has been seen for long enough, and is far from full."""
+        return self._seen_ns >= SEEN_NS and self.recent <= LIGHT_PART
 
     @property
     def works(self) -> bool:

@@ -1,9 +1,10 @@
 """One device's arbiter at work: gives it events, and writes its decisions into the gates of the clients."""
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import Protocol
 
-from sharemgr.node.arbiter import Account, Arbiter, Check, Command, Prolong, Revoke, Settings, Share
+from sharemgr.node.arbiter import Account, Arbiter, Check, Command, Prolong, Revoke, Rule, Settings, Share, Use
 from sharemgr.node.ends import Ends
 from sharemgr.node.loop import Loop
 from sharemgr.node.timer import DeadlineTimer
@@ -15,6 +16,16 @@ class Gates(Protocol):
     def open_gates(self, number: int, contended: bool, now_ns: int, free_at_ns: int, ends_at_ns: int) -> None:
         """Lets them launch under this grant, from when the device is free of what others queued. It is not called back
         before it ends (0: unknown)."""
+
+    def share_gates(self, tells: bool, cap_ns: int) -> None:
+        """What ``open_gates`` says from now on: others are let in, too, so that no more than ``cap_ns`` may be queued
+        (0: they are not); ``tells``: who has drained gives back at once."""
+
+    def used(self, now_ns: int, charges: bool) -> Use:
+        """What their pages say since this was last called; ``charges``: they are charged by it, and not by records."""
+
+    def unheard_ns(self) -> int:
+        """GPU time of its clients that no record has told of yet."""
 
     def prolong_gates(self, ends_at_ns: int) -> None:
         """Moves that end."""
@@ -42,8 +53,8 @@ class DeviceArbiter:
     lies between the end of one client's work and the begin of the next one's is this.
     """
 
-    def __init__(self, loop: Loop, settings: Settings, ends: Ends) -> None:
-        self._arbiter = Arbiter(settings, ends)
+    def __init__(self, loop: Loop, settings: Settings, ends: Ends, rule: Rule) -> None:
+        self._arbiter = Arbiter(settings, ends, rule)
         self.exclusive = settings.exclusive
         """Whether it lets one process in at a time."""
         self._gates: dict[str, Gates] = {}
@@ -60,8 +71,9 @@ class DeviceArbiter:
 
     def add(self, allocation_id: str, share: Share, gates: Gates, now_ns: int) -> None:
         """From now on the allocation takes part."""
+        now_ns = self._hear(now_ns)
         self._gates[allocation_id] = gates
-        self._perform(self._arbiter.add(allocation_id, share, self._hear(now_ns)), now_ns)
+        self._perform(self._arbiter.add(allocation_id, share, now_ns), now_ns)
 
     def update(self, allocation_id: str, share: Share, now_ns: int) -> None:
         """Changes its limit or class."""
@@ -72,9 +84,9 @@ class DeviceArbiter:
         self._perform(self._arbiter.remove(allocation_id, self._hear(now_ns)), now_ns)
         del self._gates[allocation_id]
 
-    def join(self, allocation_id: str, client_id: int, now_ns: int) -> None:
-        """A client came."""
-        self._perform(self._arbiter.join(allocation_id, client_id, self._hear(now_ns)), now_ns)
+    def join(self, allocation_id: str, client_id: int, beside: bool, now_ns: int) -> None:
+        """A client came; ``beside``: its pages say what it uses."""
+        self._perform(self._arbiter.join(allocation_id, client_id, self._hear(now_ns), beside), now_ns)
 
     def gone(self, allocation_id: str, client_id: int, now_ns: int) -> None:
         """A client left or died."""
@@ -82,11 +94,14 @@ class DeviceArbiter:
 
     def request(self, allocation_id: str, client_id: int, now_ns: int) -> None:
         """A launch of a client waits at its closed gate."""
-        self._perform(self._arbiter.request(allocation_id, client_id, self._hear(now_ns)), now_ns)
+        now_ns = self._hear(now_ns)
+        self._read(allocation_id, now_ns)
+        self._perform(self._arbiter.request(allocation_id, client_id, now_ns), now_ns)
 
     def release(self, allocation_id: str, client_id: int, number: int, gpu_ns: int, follows: bool, now_ns: int) -> None:
         """A client drained its part of grant ``number``; heard of later, not before the last event."""
         now_ns = self._hear(now_ns)
+        self._read(allocation_id, now_ns)
         commands = self._arbiter.release(allocation_id, client_id, number, gpu_ns, follows, now_ns)
         self._perform(commands, now_ns)
 
@@ -99,6 +114,13 @@ class DeviceArbiter:
         """GPU time that a client used under grant ``number`` so far."""
         now_ns = self._hear(now_ns)
         self._perform(self._arbiter.usage(allocation_id, client_id, number, gpu_ns, now_ns), now_ns)
+
+    def see(self, busy_ns: int, now_ns: int) -> None:
+        """How long the device was busy since this was last called, as its driver says."""
+        now_ns = self._hear(now_ns)
+        if not self._arbiter.reads_all:
+            self._read_all(now_ns)
+        self._perform(self._arbiter.see(busy_ns, now_ns), now_ns)
 
     def hand_over(self, allocation_id: str, hand_over_ns: int) -> None:
         """A client says how long the device usually takes to come to it; 0: it does not know."""
@@ -115,6 +137,9 @@ class DeviceArbiter:
     def account(self, allocation_id: str, now_ns: int) -> Account:
         """What the allocation had within the window."""
         account = self._arbiter.account(allocation_id, self._hear(now_ns))
+        if not account.beside and account.holding_ns:
+            unheard_ns = min(self._gates[allocation_id].unheard_ns(), account.holding_ns)
+            account = replace(account, gpu_ns=account.gpu_ns + unheard_ns)
         # What was heard of may have brought a deadline with it.
         self._perform([], now_ns)
         return account
@@ -129,8 +154,20 @@ class DeviceArbiter:
             self._hearing = True
             self._unheard.hear(now_ns)
             self._hearing = False
-        self._now_ns = max(self._now_ns, now_ns)
-        return self._now_ns
+        self._now_ns = now_ns = max(self._now_ns, now_ns)
+        if self._arbiter.reads_all:
+            self._read_all(now_ns)
+        return now_ns
+
+    def _read_all(self, now_ns: int) -> None:
+        arbiter = self._arbiter
+        for allocation_id, gates in self._gates.items():
+            arbiter.read(allocation_id, gates.used(now_ns, arbiter.beside))
+
+    def _read(self, allocation_id: str, now_ns: int) -> None:
+        gates = self._gates.get(allocation_id)
+        if gates is not None and not self._arbiter.reads_all:
+            self._arbiter.read(allocation_id, gates.used(now_ns, charges=False))
 
     def _perform(self, commands: list[Command], now_ns: int) -> None:
         arbiter = self._arbiter
@@ -149,6 +186,7 @@ class DeviceArbiter:
                 gates.prolong_gates(arbiter.slice_end_ns())
             elif not isinstance(command, Revoke | Check | Prolong):
                 free_at_ns = arbiter.device_free_ns()
+                gates.share_gates(*arbiter.queue_of(allocation_id))
                 gates.open_gates(command.number, command.contended, now_ns, free_at_ns, arbiter.slice_end_ns())
         ending = arbiter.ending()
         if ending != self._ending:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from edgeshare.units import NS_PER_MS, NS_PER_S, NS_PER_US
 from sharemgr.node.demand import Demand
-from sharemgr.node.policy import Settings, Share, Standing
+from sharemgr.node.policy import Settings, Standing
 
 LEAST_PART = 0.0001
 """e is at least this, so that whoever works earns something: a hundredth of the smallest request."""
@@ -42,7 +42,9 @@ class Gate:
 
     __slots__ = (
         "bucket_ns",
+        "by_turns",
         "cap_ns",
+        "charged_ns",
         "demand",
         "heavy",
         "lag_ns",
@@ -50,12 +52,14 @@ class Gate:
         "part",
         "protected",
         "standing",
+        "turns_gpu_ns",
+        "used_ns",
         "worked",
         "worked_ns",
     )
 
-    def __init__(self, share: Share, settings: Settings, now_ns: int) -> None:
-        self.standing = Standing(share, settings, now_ns)
+    def __init__(self, standing: Standing, settings: Settings) -> None:
+        self.standing = standing
         self.demand = Demand()
         self.open = False
         self.cap_ns = settings.queue_cap_ns
@@ -66,6 +70,25 @@ class Gate:
         self.bucket_ns = 0
         self.worked = False  # at the last look
         self.worked_ns = -1  # when it last had work; -1: it is away
+        # At the last settling: GPU time that it used, and with idle time that was kept for it what it was charged with.
+        self.used_ns = self.charged_ns = 0
+
+        self.turns_gpu_ns = 0  # that it said it used since it is turns
+        self.by_turns = -1.0  # of the device, what it had by turns when they lasted for long; -1: not known
+
+    def begin(self) -> None:
+        """The rule looks at it from now on: nothing is owed."""
+        self.open = self.heavy = self.protected = self.worked = False
+        self.part = LEAST_PART
+        self.lag_ns = self.bucket_ns = self.used_ns = self.charged_ns = self.demand.gpu_ns = 0
+        self.worked_ns = -1
+
+    def wake(self, now_ns: int) -> None:
+        """It has work."""
+        if not self.active:
+            # It has not fallen short of anything yet.
+            self.demand.used = self.standing.request_percent / 100
+        self.worked_ns = now_ns
 
     @property
     def active(self) -> bool:

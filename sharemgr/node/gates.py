@@ -5,7 +5,8 @@ gaps, or waits for whoever was let in meanwhile. Here those who leave gaps are l
 their guarantee, and all are charged by GPU time. r: request, as a fraction; L: slice; Q: cap on queued work.
 
     cost      GPU time by the learned cost of each function, from the pages of the clients; where all costs add up to
-              more than the time that went by, they are scaled down to it
+              more than the time that went by, they are scaled down to it, and where that is more than twice the time,
+              since somebody lies, that time is water-filled by r over them
     look      each L; a small one, which opens gates and closes none, at a REQUEST and at a RELEASE
     d, p      demand: cost / (cost + own idle time), means over 0.5 s and over 20 ms
     b         bucket: r dt − cost, within −B and r B. Who has b ≥ 0 is within its guarantee
@@ -21,7 +22,7 @@ their guarantee, and all are charged by GPU time. r: request, as a fraction; L: 
     queue     a heavy one beside light ones launches when 20 µs or less of its own are queued; all others, and all where
               there is room, when Q or less are
     limit     TAT as in policy.py; closed while TAT − now > 50 ms
-    latency   with work and budget (policy.py, counted in GPU time) it is in alone
+    latency   with work and budget (policy.py, counted in GPU time, and alone in all that goes by) it is in alone
 
     state     gate    who                                     becomes
     away      closed  no work for 1 s: it has no lag          REQUEST: resident, turn, filler or shut
@@ -40,7 +41,8 @@ their guarantee, and all are charged by GPU time. r: request, as a fraction; L: 
 From resident, turn and filler one becomes throttled or, when a latency client with budget has work, shut at any look;
 away after 1 s without work; and shut by its own RELEASE where it was heavy or is of the latency class. A latency client
 is closed while it has no work, so that its coming is a REQUEST; it is never resident. At most one heavy one is in.
-While beside.py says that it is turns, the arbiter's states (contender.py) hold, and this rule only goes on charging.
+While beside.py says that it is turns, and while nobody leaves gaps or nobody sees how busy the device is (arbiter.py),
+the states of turns (contender.py) hold, and nothing is charged here: who is let in again begins with lag and b of 0.
 
 **Bound.** n have work; K is the longest kernel. (1) Σ lag = 0, and lag ≤ M. (2) A resident waits for the opening of
 its gate alone, and then for the kernels before its own. (3) Whoever may run is let in at some time: within 20 ms/r
@@ -65,17 +67,33 @@ full needs the device idle meanwhile: κ says how much of it may be. Costs that 
 keeps to a period seems to want more the longer its kernels wait. Where a switch is dear, or somebody lies: beside.py.
 """
 
-from sharemgr.node.beside import DEAR_NS, PAYS, Beside
+from edgeshare.units import NS_PER_S
+from sharemgr.node.beside import DEAR_NS, LIGHT_PAYS, PAYS, Beside
 from sharemgr.node.charges import divide, settle
 from sharemgr.node.demand import HEAVY_PART
 from sharemgr.node.gate import Gate, Rule
 from sharemgr.node.hand_overs import TURN
-from sharemgr.node.policy import Settings, Share
+from sharemgr.node.policy import Settings
 
 AHEAD = 1e15
 """Puts those that are ahead behind those that are not: more than any deadline, (L + M)/e."""
+SHARED_NS = NS_PER_S // 10
+"""Twenty slices: a burst of one that pauses is shorter, or it is as heavy as any."""
+TURNS_TELL_NS = 4 * NS_PER_S // 10
+"""Turns that last for so long tell what somebody has by them."""
+LOOKS_WORKED = 10
 IDLE_PART = 0.02
 """Who uses less than this of the device has no part in what a look says about the device."""
+
+
+def _lacks_by_sharing(gate: Gate) -> bool:
+    """Whether it has had less for a while than turns give: its request, or where it leaves gaps that part of what it
+    uses alone."""
+    request, demand = gate.standing.request_percent / 100, gate.demand
+    if demand.usual > HEAVY_PART:
+        return gate.heavy and demand.used < PAYS * request
+    # Where kernels are long turns may give it less.
+    return demand.used < LIGHT_PAYS * request * demand.usual and not 0 <= gate.by_turns <= demand.used
 
 
 class Gates:
@@ -90,10 +108,14 @@ class Gates:
         self._rule = rule
         self._beside = Beside()
         self._now_ns = now_ns
+        self._turns_from_ns = -1  # when several were let in last before it was turns again; -1: they never were
+        self._alone: Gate | None = None  # of the latency class, and nobody else is let in
         self._protects = False  # somebody is protected
         self._room = False  # Σ d is so small that all have room
+        self._shared_ns = now_ns  # when there were last several of whom one left gaps
         self._look_ns = now_ns  # of the last whole look
         self._busy_ns = 0  # since then
+        self._open_ns = 0  # time that went by and is nobody's yet
         self._reported_ns = 0  # since one last saw what the device was busy
 
     @property
@@ -102,25 +124,70 @@ class Gates:
         return self._beside.in_turns
 
     @property
+    def shared(self) -> bool:
+        """Whether there are several of whom one leaves gaps, or were a moment ago. Where there are not, exclusive turns
+        give each its share, and lose less."""
+        return self._now_ns - self._shared_ns < SHARED_NS
+
+    @property
+    def worked(self) -> bool:
+        """Whether anybody has used the device lately, or wants to."""
+        return any(gate.active and self._now_ns - gate.worked_ns < LOOKS_WORKED * self.slice_ns for gate in self.gates)
+
+    @property
     def slice_ns(self) -> int:
         """L; more where a switch is dear, as by turns."""
         return max(self._settings.slice_ns, min(TURN * self.switch_ns, 2 * self._settings.slice_ns))
 
-    def add(self, share: Share) -> Gate:
+    def begin(self, gates: list[Gate], now_ns: int) -> None:
+        """Decides for these from now on. Nobody owes anything."""
+        turns_ns = now_ns - self._turns_from_ns
+        if self._turns_from_ns >= 0 and turns_ns >= TURNS_TELL_NS:
+            for gate in gates:
+                gate.by_turns = gate.turns_gpu_ns / turns_ns
+        self.gates = gates
+        self._now_ns = self._look_ns = self._shared_ns = now_ns
+        self._busy_ns = 0
+        self._alone = None
+        self._beside.begin()
+        self._protects = False
+        for gate in gates:
+            gate.begin()
+        self._open_ns = sum(gate.demand.running_ns for gate in gates)
+
+    def add(self, gate: Gate) -> None:
         """Adds an allocation, with its gate closed."""
-        gate = Gate(share, self._settings, self._now_ns)
+        gate.begin()
         self.gates.append(gate)
-        return gate
 
     def remove(self, gate: Gate) -> None:
         """Removes one; what it owes or is owed is divided among the others."""
         self.gates.remove(gate)
+        if self._alone is gate:
+            self._alone = None
         divide([other for other in self.gates if other.active], gate.lag_ns)
 
-    def see(self, busy_ns: int, now_ns: int) -> None:
-        """How long the device was busy since this was last called, as its driver says: a second or longer."""
+    def end(self, now_ns: int) -> None:
+        """It is turns from now on."""
+        self._turns_from_ns = now_ns
+        for gate in self.gates:
+            gate.turns_gpu_ns = 0
+
+    def report(self, gate: Gate) -> None:
+        """Takes in what one says that it used while it is turns."""
+        gpu_ns = gate.demand.take()
+        gate.turns_gpu_ns += gpu_ns
+        self._reported_ns += gpu_ns
+
+    def see(self, busy_ns: int, pending_ns: int, now_ns: int) -> None:
+        """How long the device was busy since this was last called, as its driver says: a second or longer; and for how
+        long something may have been running that is in no counter yet."""
         reported_ns, self._reported_ns = self._reported_ns, 0
-        self._beside.check(reported_ns, busy_ns, now_ns)
+        self._beside.check(reported_ns, pending_ns, busy_ns, now_ns)
+
+    def rest(self, now_ns: int) -> None:
+        """It is turns; whether it is to be for longer."""
+        self._beside.look(now_ns)
 
     def settle(self, now_ns: int) -> None:
         """Charges what the pages say was used since the last call."""
@@ -128,7 +195,13 @@ class Gates:
         if elapsed_ns > 0:
             self._now_ns = now_ns
             self._reported_ns += sum(gate.demand.gpu_ns for gate in self.gates)
-            self._busy_ns += settle(self.gates, self._rule, self.slice_ns, elapsed_ns, now_ns)
+            before_ns = self._open_ns
+            busy_ns, self._open_ns = settle(self.gates, self._rule, self.slice_ns, elapsed_ns, before_ns, now_ns)
+            # What runs and is nobody's yet keeps the device busy, too.
+            self._busy_ns += busy_ns + self._open_ns - before_ns
+            if self._alone is not None:
+                # All others are kept out for as long as it is in: what it queued may never end, or be a lie.
+                self._alone.standing.budget_ns += self._alone.used_ns - elapsed_ns
 
     def look(self, now_ns: int, whole: bool) -> None:
         """Decides which gates are open; unless it is ``whole``, it closes none but for a limit or a latency client."""
@@ -139,7 +212,9 @@ class Gates:
         if self.in_turns:
             return
         allowed = [gate for gate in competing if gate.standing.throttled_until_ns(self._settings) <= now_ns]
-        self._open(self._urgent(allowed, now_ns) or self._choose(allowed, whole))
+        urgent = self._urgent(allowed, now_ns)
+        self._alone = urgent[0] if urgent else None
+        self._open(urgent or self._choose(allowed, whole))
         for gate in self.gates:
             gate.worked = gate.demand.works
 
@@ -223,10 +298,10 @@ class Gates:
         if elapsed_ns > 0 and len(inside) > 1 and self.switch_ns > DEAR_NS and not self.in_turns:
             weight = sum(gate.standing.request_percent for gate in competing)
             by_turns = sum(gate.standing.request_percent * gate.fullness for gate in competing) / weight
-            if not self._protects:
-                self._beside.note(self._busy_ns / elapsed_ns, by_turns, now_ns)
-            steady = [gate for gate in competing if gate.heavy and gate.demand.usual > HEAVY_PART]
-            if any(gate.demand.used * 100 < PAYS * gate.standing.request_percent for gate in steady):
+            self._beside.note(self._busy_ns / elapsed_ns, by_turns, now_ns)
+            if any(_lacks_by_sharing(gate) for gate in competing):
                 self._beside.take_turns(now_ns)
+        if len(competing) > 1 and any(gate.demand.leaves_gaps for gate in competing):
+            self._shared_ns = now_ns
         self._beside.look(now_ns)
         self._look_ns, self._busy_ns = now_ns, 0

@@ -33,11 +33,15 @@ class Guarantee:
         return lack_percent > LACK_PERCENT and lack_percent > LACK_RATIO * self.due_percent
 
 
-def judge(request_percent: int, got_ns: int, waited_ns: int, of_ns: int) -> Guarantee:
-    """By what an allocation used and waited for within ``of_ns``. Who waited and never ran wants all that there is."""
+def judge(request_percent: int, got_ns: int, waited_ns: int, of_ns: int, usual_part: float = 0) -> Guarantee:
+    """By what an allocation used and waited for within ``of_ns``. Who waited and never ran wants all that there is.
+    Where others are let in beside it, so that it also waits for their kernels, ``usual_part`` of the device is what it
+    uses where nobody is in its way; 0: it is not so."""
     free_ns = max(1, of_ns - waited_ns)
     wanted_percent = min(100.0, 100 * got_ns / free_ns)
-    if got_ns == 0 and waited_ns > 0:
+    if usual_part:
+        wanted_percent = max(100 * got_ns / of_ns, 100 * usual_part)
+    elif got_ns == 0 and waited_ns > 0:
         wanted_percent = 100.0
     return Guarantee(wanted_percent, min(wanted_percent, request_percent), 100 * got_ns / of_ns)
 

@@ -119,6 +119,11 @@ def _allocations(shares: Sequence[AllocationStatus]) -> Iterator[Metric]:
     yield gauge(
         "overlapping", "1: it did not drain in time and runs beside others.", [each.overlapping for each in shares]
     )
+    yield gauge(
+        "beside",
+        "1: others may be let in while it has its slice; 0: exclusive turns.",
+        [each.beside for each in shares],
+    )
     yield gauge("throttled", "1: it waits because it is at its limit.", [each.throttled for each in shares])
     yield gauge("clients", "Processes joined.", [sum(not one.dying for one in each.clients) for each in shares])
     yield counter("grants", "Slices granted.", [each.grants for each in shares])

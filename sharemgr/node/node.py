@@ -20,7 +20,7 @@ from edgeshare.v1 import allocations_pb2 as messages
 from edgeshare.v1.status_pb2 import AllocationStatus, NodeStatus
 from sharemgr.node import edgetpu
 from sharemgr.node.allocations import Allocation, Book
-from sharemgr.node.arbiter import Settings, Share
+from sharemgr.node.arbiter import Rule, Settings, Share
 from sharemgr.node.budget import Budget
 from sharemgr.node.clients import Terms
 from sharemgr.node.config import Config
@@ -80,6 +80,7 @@ class Node:
             queue_cap_ns=config.queue_cap_ns,
             anticipation_ns=config.anticipation_ns,
         )
+        self._rule = Rule(kappa=config.kappa)
         self._epoch = secrets.randbelow((1 << 32) - 1) + 1
         self._ends = Ends()
         self._arbiters: dict[str, DeviceArbiter] = {}
@@ -98,6 +99,7 @@ class Node:
         self._context_bytes: dict[str, int] = {}
         """What a bare context takes of a device, as measured; by device id."""
         self._observation: Observation | None = None
+        self._seen_ns = monotonic_ns()  # how busy the devices were
         self._told_health = ToldHealth()
         self._misses = Misses()
         self._unmanaged: dict[str, set[int]] = {}
@@ -291,6 +293,7 @@ class Node:
         }
         self._unmanaged_before = unmanaged
         self._strangers.seen(self._unmanaged, self._book.all())
+        self._see(observation.busy_percent)
         self._observation = observation
         fresh = [device for device in observation.devices if device.id not in self._arbiters and not self._closed]
         for device in fresh:
@@ -299,10 +302,20 @@ class Node:
         if fresh:
             self._open_stranded()
 
+    def _see(self, busy_percent: Mapping[str, int]) -> None:
+        """Takes in how busy devices were since it was last told, as far as it is."""
+        if not busy_percent:
+            return
+        now_ns = monotonic_ns()
+        elapsed_ns, self._seen_ns = now_ns - self._seen_ns, now_ns
+        for device_id, percent in busy_percent.items():
+            if device_id in self._arbiters:
+                self._arbiters[device_id].see(elapsed_ns * percent // 100, now_ns)
+
     def _take_in(self, device: Device) -> None:
         """Takes in a device, with no allocation yet."""
         self._book.extend(device)
-        self._arbiters[device.id] = DeviceArbiter(self._loop, self._settings_of(device), self._ends)
+        self._arbiters[device.id] = DeviceArbiter(self._loop, self._settings_of(device), self._ends, self._rule)
 
     def _open_stranded(self) -> None:
         """Opens what was kept for a device that was missing. On disk nothing changes by it."""

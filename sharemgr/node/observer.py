@@ -33,6 +33,8 @@ class Observation:
     """By device id."""
     processes: dict[str, dict[int, int]]
     """By device id: bytes by pid."""
+    busy_percent: dict[str, int]
+    """By device id, where the driver says it."""
 
 
 def observe(inventory: Inventory, last: tuple[Device, ...]) -> Observation:
@@ -42,7 +44,7 @@ def observe(inventory: Inventory, last: tuple[Device, ...]) -> Observation:
         devices = tuple(inventory.devices())
     except Unavailable as error:
         lost = tuple(replace(device, healthy=False, cause=str(error)) for device in last)
-        return Observation(began_at_ns, lost, {}, {})
+        return Observation(began_at_ns, lost, {}, {}, {})
     return Observation(
         began_at_ns=began_at_ns,
         devices=devices,
@@ -50,6 +52,9 @@ def observe(inventory: Inventory, last: tuple[Device, ...]) -> Observation:
         processes={
             device.id: {process.pid: process.memory_bytes for process in inventory.processes(device.id)}
             for device in devices
+        },
+        busy_percent={
+            device.id: percent for device in devices if (percent := inventory.busy_percent(device.id)) is not None
         },
     )
 

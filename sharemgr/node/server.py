@@ -9,8 +9,10 @@ from pathlib import Path
 from time import monotonic_ns
 
 from cuda_hook import wire
+from cuda_hook.gate import BESIDE_OTHERS, BESIDE_TELLS
 from edgeshare.errors import InvalidRequest, Unavailable
 from edgeshare.names import HOOK_CONFIG, HOOK_SOCKET
+from sharemgr.node.arbiter import Use
 from sharemgr.node.budget import Budget
 from sharemgr.node.clients import HELLO_TIMEOUT_NS, Client, Terms
 from sharemgr.node.loop import Loop
@@ -59,6 +61,9 @@ class AllocationServer:
         self._listener: socket.socket | None = None
         self._connections = Budget(CONNECTIONS_PER_S, 2 * max_clients)
         self._granted = (0, 0)
+        self._beside = (0, 0)
+        self._use = Use()
+        self._used_at_ns = self.opened_at_ns
         self._warned = False
         self.revokes = 0
         """Grants that were called back."""
@@ -104,6 +109,32 @@ class AllocationServer:
         """For an allocation that will not come back."""
         remove_folder(self._folder)
 
+    def share_gates(self, tells: bool, cap_ns: int) -> None:
+        """What ``open_gates`` says from now on of others that are let in, too."""
+        self._beside = ((BESIDE_OTHERS if cap_ns else 0) | (BESIDE_TELLS if tells else 0), cap_ns)
+
+    def used(self, now_ns: int, charges: bool) -> Use:
+        """What the pages of all clients say since this was last called. One that has several has nothing queued where
+        none of them has: that is for no longer than the least of them says, and not while it used the device.
+        ``charges``: it is charged by this, and not by records."""
+        use = self._use
+        use.gpu_ns = use.undrained_ns = use.running_ns = use.unheard_ns = 0
+        use.waits = use.queued = False
+        elapsed_ns, self._used_at_ns = now_ns - self._used_at_ns, now_ns
+        use.idle_ns = elapsed_ns
+        joined = 0
+        for client in self.clients.values():
+            joined += client.add_use(use, now_ns)
+            if charges:
+                client.heard_by_pages()
+        if joined != 1:
+            use.idle_ns = min(use.idle_ns, max(0, elapsed_ns - use.gpu_ns)) if joined else 0
+        return use
+
+    def unheard_ns(self) -> int:
+        """GPU time of its clients that no record has told of yet."""
+        return sum(client.unheard_ns() for client in self.clients.values())
+
     def open_gates(self, number: int, contended: bool, now_ns: int, free_at_ns: int, ends_at_ns: int) -> None:
         """Lets all clients launch under this grant; a grant that goes on keeps the time it was granted at."""
         if self._granted[0] != number:
@@ -112,7 +143,7 @@ class AllocationServer:
         device = self.terms.device
         for client in self.clients.values():
             if not device.exclusive or device.holds(self.terms.allocation_id, client.client_id):
-                client.open_gate(number, contended, granted_at_ns, free_at_ns, ends_at_ns)
+                client.open_gate(number, contended, granted_at_ns, free_at_ns, ends_at_ns, self._beside)
 
     def prolong_gates(self, ends_at_ns: int) -> None:
         """Lets all clients queue up to another end of their grant."""

@@ -1,9 +1,9 @@
 """The slices of one device: who has it, who gets it next, and when that must be looked at again."""
 
-from collections.abc import Collection
+from collections.abc import Iterable
 
-from edgeshare.units import NS_PER_MS, NS_PER_US
-from sharemgr.node.commands import Begin, Check, Command, Contend, Grant, Prolong, Revoke
+from edgeshare.units import NS_PER_US
+from sharemgr.node.commands import Begin, Command, Contend, Grant, Prolong
 from sharemgr.node.contender import (
     DRAINING,
     ENDING,
@@ -18,37 +18,26 @@ from sharemgr.node.contender import (
 )
 from sharemgr.node.ends import Ends
 from sharemgr.node.field import Field
+from sharemgr.node.grants import OVERDUE_NS, Grants, Numbers
 from sharemgr.node.hand_overs import HandOvers
 from sharemgr.node.policy import Settings
 from sharemgr.node.timers import Timers
-
-MAX_NUMBER = (1 << 30) - 1
-"""The gate's word is 32 bits, two of which are flags (cuda_hook/wire.h); after this the numbers begin again at 1."""
-
-OVERDUE_NS = 10 * NS_PER_MS
-"""How much longer than a full queue takes, or than was foretold, one waits for a drain before one looks whether its
-processes are stopped. With kernels below this one never has to look; the others run within a slice and this of the
-stop."""
 
 SOONER_NS = 25 * NS_PER_US
 """A device that falls free sooner than was foretold by less than this is not worth waking the next client for."""
 
 
-class Slices:
-    """The device's state, moved on by an Arbiter: it calls settle, then what happened, then take."""
+class Slices(Grants):
+    """Exclusive turns of one device."""
 
-    def __init__(self, settings: Settings, ends: Ends) -> None:
+    def __init__(self, settings: Settings, ends: Ends, numbers: Numbers, hand_overs: HandOvers) -> None:
+        super().__init__(settings, numbers, hand_overs)
         self.field = Field(settings, ends)
-        self.hand_overs = HandOvers(settings)
-        self._settings = settings
-        self._now_ns = 0
-        self._out: list[Command] = []
         self._occupant: Contender | None = None  # has the device: HOLDING, DRAINING, or THINKING and waited for
         self._ending: Contender | None = None  # about to drain: the device is still its, the occupant is next
         self._foreseen_end_ns = 0  # of the one about to drain: until then the occupant does not launch
         self._overlapping: list[Contender] = []
         self._contended = False  # as the holder was told
-        self._number = 0
         self._timers = Timers()
 
     def settle(self, now_ns: int) -> None:
@@ -69,8 +58,45 @@ class Slices:
         """Gives a device that is free, or is about to be, to whoever is next, and returns what is to be done since the
         last call."""
         self._dispatch()
-        out, self._out = self._out, []
-        return out
+        return self.give_commands()
+
+    def begin(self, contenders: Iterable[Contender], now_ns: int) -> None:
+        """Takes turns from now on. Who had been let in drains beside whoever is first."""
+        self.settle(now_ns)
+        for contender in contenders:
+            phase, contender.phase = contender.phase, IDLE
+            if contender.open_clients:
+                contender.held_from_ns = now_ns
+                contender.gpu_ns = contender.charged_ns = contender.unheard_ns = 0
+                self.field.move(contender, OVERLAPPING, now_ns)
+                self._overlapping.append(contender)
+                if contender.wanting_clients:
+                    # Nobody looks after its drain any more, which may be waiting for that launch.
+                    self.compete_again(contender)
+            elif phase is not IDLE:
+                self.ready(contender)
+
+    def end(self, contenders: Iterable[Contender], now_ns: int) -> None:
+        """Takes no turns any more, and knows nobody who has work; what each does stands in its phase."""
+        self.settle(now_ns)
+        for contender in contenders:
+            self.note_held(contender)
+            for client in contender.clients.values():
+                if client.opened:
+                    # What it reports of this grant is not heard any more.
+                    contender.report(client, contender.paged_ns, now_ns)
+                    contender.paged_ns = 0
+            contender.before, contender.owes_ns = None, 0
+            phase = contender.phase
+            if phase is HOLDING:
+                # Granted ahead of another's drain, it need not wait for that any more.
+                contender.granted_ns = min(contender.granted_ns, now_ns)
+                contender.end_wait(now_ns)
+            if phase is not IDLE:
+                self.field.move(contender, IDLE, now_ns)
+            contender.phase = phase
+        self._occupant = self._ending = self.field.turn = None
+        self._overlapping.clear()
 
     # What happens.
 
@@ -112,12 +138,6 @@ class Slices:
             self.field.slice_end_ns = end_ns
             if end_ns == self._now_ns:
                 self._revoke(occupant)
-
-    def admit(self, contender: Contender) -> None:
-        """A client came in while its allocation holds. The number is new, so that the client can tell it from the one
-        that it released; the others may answer either."""
-        contender.open(self._next_number(), self._now_ns)
-        self._out.append(Grant(contender.id, contender.number, self._contended))
 
     def released(self, contender: Contender, returns: bool) -> None:
         """A client of an allocation whose gates are open has drained or is gone; `returns`: the last one to do so may
@@ -162,21 +182,22 @@ class Slices:
         self.field.move(contender, IDLE, self._now_ns)
         self.signal()
 
+    def report(self, contender: Contender, client: Client, gpu_ns: int, now_ns: int) -> None:
+        """A client says what GPU time it used since it last did."""
+        contender.report(client, gpu_ns, now_ns)
+
+    def contends(self, contender: Contender) -> bool:
+        """As the holder was told."""
+        return self._contended
+
+    def lag_ns(self, contender: Contender) -> int:
+        """Held time that it is behind (above 0) or ahead of (below 0) its part, while it competes; else 0."""
+        return self.field.competition.lag_ns(contender) if contender.active else 0
+
     def note_held(self, contender: Contender) -> None:
         """Brings its window up to date."""
         if (self._ending or self._occupant) is contender or contender.phase is OVERLAPPING:
             contender.note_held(self._now_ns)
-
-    def close(self, contender: Contender) -> None:
-        """Calls its grant back, if it has one, without waiting for it."""
-        if contender.phase is HOLDING:
-            self._out.append(Revoke(contender.id, contender.number))
-
-    def stopped(self, contender: Contender, client_ids: Collection[int]) -> None:
-        """Processes of an allocation were seen stopped. A drain that only they owe is waited for no more: what they
-        queued is bounded and runs out by itself."""
-        if contender.phase in (DRAINING, ENDING) and contender.stopped(client_ids):
-            self._give_up(contender)
 
     def foresees(self, contender: Contender) -> None:
         """One that was called back says when it will have drained, or at what other time than it said."""
@@ -197,16 +218,8 @@ class Slices:
         for that very launch, so it owes no release any more and takes part again."""
         self.note_held(contender)
         self._overlapping.remove(contender)
-        for client in contender.clients.values():
-            if client.opened:
-                client.given_up = client.opened
-                contender.close(client)
+        self._forgive(contender)
         self.ready(contender)
-
-    def drained_late(self, contender: Contender, client: Client) -> None:
-        """One that takes part again has drained, before it was granted anew."""
-        client.given_up = 0
-        self._learn_drain(contender)
 
     def tick(self) -> None:
         """Does what is due: slices that end, drains that take too long, thinking and throttling that is over."""
@@ -320,7 +333,7 @@ class Slices:
         contender.before = self._ending
         contender.tat_ns = max(contender.tat_ns, begin_ns)
         contender.grants += 1
-        contender.open(self._next_number(), self._now_ns)
+        contender.open(self._numbers.next(), self._now_ns)
         self._contended = self.field.rivals.contend(contender, self._now_ns)
         self._out.append(Grant(contender.id, contender.number, self._contended))
 
@@ -386,18 +399,6 @@ class Slices:
         if contender.wanting_clients:
             self.compete_again(contender)
 
-    def _look_after(self, contender: Contender) -> None:
-        """Gives up a drain that takes longer than one waits for it; of one that is late has somebody look whether its
-        processes are stopped."""
-        if contender.exclusive:
-            # Nobody else could open the device: who has it keeps it until it gives it back.
-            return
-        if self._now_ns >= contender.lease_end_ns:
-            self._give_up(contender)
-        elif self._now_ns >= contender.late_ns:
-            contender.late_ns = self._now_ns + 2 * OVERDUE_NS
-            self._out.append(Check(contender.id))
-
     def _end_slice(self, occupant: Contender) -> None:
         if self.field.next(self._now_ns, occupant) is occupant:
             self.field.begin_turn(occupant, self._now_ns, self._slice_ns(occupant))
@@ -408,11 +409,7 @@ class Slices:
 
     def _revoke(self, occupant: Contender) -> None:
         self.field.move(occupant, DRAINING, self._now_ns)
-        occupant.revoked_ns = self._now_ns
-        occupant.foretold_ns = occupant.passed_ns = 0
-        occupant.lease_end_ns = self._lease_end_ns(occupant)
-        occupant.late_ns = self._now_ns + self._settings.queue_cap_ns + OVERDUE_NS
-        self._out.append(Revoke(occupant.id, occupant.number))
+        super()._revoke(occupant)
 
     def _slice_ns(self, contender: Contender) -> int:
         return self.hand_overs.slice_ns(contender.drains.expected_ns(foretold_ns=0))
@@ -425,18 +422,3 @@ class Slices:
     def _sure_end_ns(self, occupant: Contender) -> int:
         """Before when nobody's waking ends the turn of one that has been granted the device."""
         return occupant.granted_ns + self.hand_overs.least_turn_ns
-
-    def _learn_drain(self, contender: Contender) -> None:
-        foretold_ns = contender.passed_ns or contender.foretold_ns
-        late_ns = self._now_ns - foretold_ns if foretold_ns else 0
-        contender.drains.learn(self._now_ns - contender.revoked_ns, late_ns)
-
-    def _lease_end_ns(self, contender: Contender) -> int:
-        """Until when its drain is waited for."""
-        foretold_ns = contender.foretold_ns - contender.revoked_ns
-        expected_ns = self._settings.queue_cap_ns + contender.drains.expected_ns(foretold_ns)
-        return contender.revoked_ns + expected_ns + self._settings.drain_grace_ns
-
-    def _next_number(self) -> int:
-        self._number = self._number % MAX_NUMBER + 1
-        return self._number

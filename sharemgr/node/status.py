@@ -68,7 +68,7 @@ def measured_ns(server: AllocationServer, window_ns: int, now_ns: int) -> int:
 def guarantee(allocation: Allocation, account: Account, of_ns: int, exclusive: bool) -> Guarantee:
     """Whether the allocation had what it was due; of an exclusive device, nobody says what of it ran."""
     got_ns = account.held_ns if exclusive else account.gpu_ns
-    return judge(allocation.request_percent, got_ns, account.waited_ns, of_ns)
+    return judge(allocation.request_percent, got_ns, account.waited_ns, of_ns, account.usual_part)
 
 
 def allocation_status(
@@ -120,6 +120,7 @@ def allocation_status(
         due_percent=guaranteed.due_percent,
         guarantee_met_ratio=guaranteed.met_ratio,
         guarantee_missed_ns=missed_ns,
+        beside=account.beside,
     )
 
 

@@ -51,6 +51,11 @@ class Window:
         """GPU time was used at some time from begin to end."""
         self._add(self._gpu, begin_ns, end_ns, gpu_ns)
 
+    def add_used(self, begin_ns: int, end_ns: int, gpu_ns: int, held_ns: int) -> None:
+        """GPU time was used at some time from begin to end, and it was charged with so much of the device."""
+        self._add(self._gpu, begin_ns, end_ns, gpu_ns)
+        self._add(self._held, begin_ns, end_ns, held_ns)
+
     def add_wait(self, begin_ns: int, end_ns: int) -> None:
         """It waited from begin to end."""
         self._add(self._waited, begin_ns, end_ns, end_ns - begin_ns)

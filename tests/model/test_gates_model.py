@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from edgeshare.units import NS_PER_MS as MS
 from sharemgr.node.gate import Gate, Rule
 from sharemgr.node.gates import Gates
-from sharemgr.node.policy import Settings, Share
+from sharemgr.node.policy import Settings, Share, Standing
 
 SETTINGS = Settings()
 RULE = Rule()
@@ -42,7 +42,7 @@ class World:
 
     def __init__(self, wanted: list[Share], habits: list[Habit]) -> None:
         self.gates = Gates(SETTINGS, RULE, 0)
-        self.clients = [(self.gates.add(share), habit) for share, habit in zip(wanted, habits, strict=False)]
+        self.clients = [(self.added(share), habit) for share, habit in zip(wanted, habits, strict=False)]
         self.now_ns = 0
         self.looks = 0
         self.undrained_ns = dict.fromkeys(range(len(wanted)), 0)
@@ -50,6 +50,11 @@ class World:
         self.waits_from_ns: dict[int, int] = {}
         self.draining: set[int] = set()
         """Whose gates were closed at the last look, and what they queued still runs."""
+
+    def added(self, share: Share) -> Gate:
+        gate = Gate(Standing(share, SETTINGS, 0), SETTINGS)
+        self.gates.add(gate)
+        return gate
 
     def works(self, index: int) -> bool:
         habit = self.clients[index][1]

@@ -45,6 +45,8 @@ def test_a_kubeconfig_is_a_path(tmp_path: Path) -> None:
         ("slice_ms: 0\n", "slice_ms: Input should be greater than or equal to 0.5, found 0"),
         ("slice_ms: five\n", "slice_ms: Input should be a valid number, found 'five'"),
         ("queue_cap_us: 1.5\n", "queue_cap_us: "),
+        ("kappa: 0.5\n", "kappa: Input should be greater than or equal to 1, found 0.5"),
+        ("kappa: 100\n", "kappa: Input should be less than or equal to 99, found 100"),
         ("failure_policy: maybe\n", "failure_policy: Input should be 'open' or 'closed', found 'maybe'"),
         ("default_limit: 100\n", "default_limit: "),
         ("metrics_address: 9464\n", "metrics_address: "),

@@ -9,8 +9,9 @@ from simulated_device import NEVER_NS, State, Tenant
 
 from edgeshare.units import NS_PER_MS, NS_PER_S, NS_PER_US
 from sharemgr.node.arbiter import Arbiter, Command, Contend, Grant, Revoke
-from sharemgr.node.gates import Gates, Rule
-from sharemgr.node.policy import Settings
+from sharemgr.node.gate import Gate, Rule
+from sharemgr.node.gates import Gates
+from sharemgr.node.policy import Settings, Standing
 
 LOOK, REQUEST, RELEASE = range(3)
 HAND_OVER_NS = 30 * NS_PER_US
@@ -79,7 +80,7 @@ class ByGates:
         self._turns: ByTurns | None = None
         self._turns_ns = NEVER_NS
         for tenant in tenants:
-            self.gates.add(tenant.share)
+            self.gates.add(Gate(Standing(tenant.share, Settings(), 0), Settings()))
 
     def happened(self, event: int, index: int, now_ns: int, device: State) -> int:
         """Reads all pages, has the rule decide, and does what it says."""
@@ -105,7 +106,7 @@ class ByGates:
             )
             gate.open = device.gates[index].open > 0
         if self._sees_device and now_ns >= self._seen_ns + SEEN_EACH_NS:
-            self.gates.see(device.busy_ns[0] - self._seen_busy_ns, now_ns)
+            self.gates.see(device.busy_ns[0] - self._seen_busy_ns, 0, now_ns)
             self._seen_ns, self._seen_busy_ns = now_ns, device.busy_ns[0]
 
     def _take_turns(self, event: int, index: int, now_ns: int, device: State) -> int:

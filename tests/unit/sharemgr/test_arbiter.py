@@ -21,7 +21,7 @@ from sharemgr.node.arbiter import (
     Share,
     State,
 )
-from sharemgr.node.slices import MAX_NUMBER
+from sharemgr.node.grants import MAX_NUMBER
 
 SETTINGS = Settings()
 
@@ -557,7 +557,7 @@ def test_numbers_begin_again_after_the_last_that_fits_the_gate() -> None:
     arbiter.join("a", 2, 0)
     arbiter.request("a", 1, 0)
     arbiter.release("a", 1, 1, 0, False, 0)
-    arbiter._slices._number = MAX_NUMBER - 1
+    arbiter._grants._numbers.last = MAX_NUMBER - 1
     assert arbiter.request("a", 1, 1) == [Grant("a", MAX_NUMBER, False)]
     assert arbiter.request("a", 2, 2) == [Grant("a", 1, False)]
     arbiter.release("a", 2, 1, 0, False, 3)

@@ -1,0 +1,28 @@
+"""Several programs let in at once, with the real manager. What each has then is held on the virtual clock
+(tests/virtual/test_sharing.py)."""
+
+import os
+
+import pytest
+from busy import all_granted, burn
+from testbed import Manager, Testbed
+
+from edgeshare.v1.status_pb2 import NodeStatus
+
+
+def beside(status: NodeStatus) -> bool:
+    """Whether both are there, and let in at once."""
+    return all_granted(2)(status) and all(each.beside for each in status.allocations)
+
+
+@pytest.mark.measures
+def test_one_that_leaves_gaps_is_let_in_beside_one_that_does_not_while_it_is_there(
+    testbed: Testbed, manager: Manager
+) -> None:
+    burn(testbed, "light", "--kernel-us", "200", "--sync-every", "4", "--think-us", "3000", percent=40)
+    burn(testbed, "heavy", "--kernel-us", "1000", percent=60)
+    status = testbed.until(beside)
+    (light,) = (each for each in status.allocations if each.allocation.request_percent == 40)
+    os.kill(light.clients[0].pid, 9)
+    status = testbed.until(lambda status: len(status.allocations) == 1 and not status.allocations[0].beside)
+    assert status.allocations[0].allocation.request_percent == 60
