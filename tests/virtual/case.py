@@ -173,6 +173,21 @@ class Fault(Parsed):
     """How long a stop lasts, or a manager is away."""
 
 
+class Opening(Parsed):
+    """Whose gates are open from a time on, of those that want it: beside each other where they are several."""
+
+    at_ms: Annotated[float, Field(ge=0, le=600_000)]
+    open: tuple[str, ...] = ()
+    contended: bool = True
+    others: bool | None = None
+    """Whether they are told that others' gates are open, or what those have queued may still run; None: as it is."""
+    tells: bool = False
+    """Whether they give their grants back once they have drained."""
+    capped: tuple[str, ...] = ()
+    """Who keeps at most `cap_us` queued."""
+    cap_us: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+
+
 class Case(Parsed):
     """All that decides what happens."""
 
@@ -184,6 +199,8 @@ class Case(Parsed):
     scheduling: Literal["fifo", "timeslice"] = "fifo"
     overlap: bool = False
     """Whether the device's engines overlap."""
+    seen: bool = True
+    """Whether the driver says how busy the device is; where it does not, the manager takes exclusive turns."""
     hooked: bool = True
     """Whether there are hook and manager; without, each program has what the driver gives it."""
     settle_ms: Annotated[int, Field(ge=0, le=60_000)] = 1000
@@ -197,6 +214,8 @@ class Case(Parsed):
     delays_most: Annotated[int, Field(ge=0)] = 1 << 40
     lost_wake: Annotated[int, Field(ge=0)] = 0
     faults: tuple[Fault, ...] = ()
+    openings: tuple[Opening, ...] = ()
+    """Where there are any, nobody decides: in the manager's place is one that does this (opener.py)."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -209,6 +228,11 @@ class Case(Parsed):
         for fault in self.faults:
             if fault.process not in names:
                 raise ValueError(f"there is no process {fault.process!r}: there are {', '.join(sorted(names))}")
+        for opening in self.openings:
+            if not {*opening.open, *opening.capped} <= {*self.names}:
+                raise ValueError(f"there are no other clients than {', '.join(self.names)}")
+        if self.openings and (self.attackers or self.faults or not self.hooked):
+            raise ValueError("openings go with clients alone")
         return self
 
     @property

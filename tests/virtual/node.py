@@ -10,6 +10,7 @@ from typing import Any
 
 from case import Case
 from native import Attacking, Programs, Running, Vt
+from opener import Opener
 from paces import PACES, PYTHON_SCALE
 
 from edgeshare.devices import Device
@@ -21,7 +22,7 @@ from sharemgr.node.events import Events
 from sharemgr.node.loop import Loop
 from sharemgr.node.messages import LATENCY
 from sharemgr.node.node import Node
-from sharemgr.node.observer import Observation
+from sharemgr.node.observer import INTERVAL_S, Observation
 from sharemgr.node.store import Store
 from simgpu.create import create
 from simgpu.machine import Interval, Machine
@@ -60,7 +61,7 @@ class VirtualNode:
             **({"pace": pace} if pace else {}),
         )
         self.machine = Machine(root / "machine")
-        self._dead: list[tuple[Loop, Node]] = []
+        self._dead: list[tuple[Loop, Node | Opener]] = []
         self._clients_dir = root / "run" / "clients"
         self._clients_dir.mkdir(parents=True)
         self._store = Store(root)
@@ -135,12 +136,20 @@ class VirtualNode:
         self._vt.enter(process, "loop")
         return process
 
-    def _start_manager(self) -> tuple[Loop, Node]:
+    def _start_manager(self) -> tuple[Loop, Node | Opener]:
         loop = Loop()
         asyncio.set_event_loop(loop)
-        node = Node(CONFIG, (DEVICE,), self._clients_dir, self._store, Events("", None), loop)
+        case = self._case
+        node: Node | Opener
+        if case.openings:
+            node = Opener(case.openings, case.names, self._clients_dir, loop)
+        else:
+            node = Node(CONFIG, (DEVICE,), self._clients_dir, self._store, Events("", None), loop)
         node.restore()
-        self._opened_ns = time.monotonic_ns()
+        self._opened_ns = self._seen_ns = time.monotonic_ns()
+        self._seen_executed_ns = sum(self.machine.executed_ns(0).values())
+        if self._case.seen:
+            loop.call_later(INTERVAL_S, self._observe_each_second)
         return loop, node
 
     def _prepare(self, process: int, name: str) -> None:
@@ -203,7 +212,7 @@ class VirtualNode:
         if self._case.intervals:
             found, self._cursor = self.machine.log(0, self._cursor)
             self._intervals += found
-        self._observe()
+        self._observe({})
         executed_ns = self.machine.executed_ns(0)
         now_ns = self.machine.look()
         told = (await self._node.status()).allocations
@@ -211,27 +220,46 @@ class VirtualNode:
         life_ns = now_ns - self._opened_ns
         of_ns = min(CONFIG.window_ns, life_ns)
         of_step = {"now_ns": now_ns, "told_of_ns": of_ns, "told_of_all": of_ns == life_ns}
-        return of_step | {
-            "executed_ns": {name: executed_ns.get(name, 0) for name in self.clients},
-            "rounds": {name: running.outcome()["rounds"] for name, running in self.clients.items()},
-            "gpu_ns": {each.allocation.id: round(each.gpu_percent * of_ns / 100) for each in told},
-            "held_ns": {each.allocation.id: round(each.held_percent * of_ns / 100) for each in told},
-            "longest_wait_ns": {each.allocation.id: each.longest_wait_ns for each in told},
-            "wanted_percent": {each.allocation.id: each.wanted_percent for each in told},
-            "due_percent": {each.allocation.id: each.due_percent for each in told},
-            "met_ratio": {each.allocation.id: each.guarantee_met_ratio for each in told},
-            "memory_bytes": {each.allocation.id: each.memory_used_bytes for each in told},
-            "offences": {each.allocation.id: _counted(each.offences) for each in told},
-            "driver_bytes": self._driver_bytes(),
-        }
+        return (
+            of_step
+            | {
+                "executed_ns": {name: executed_ns.get(name, 0) for name in self.clients},
+                "rounds": {name: running.outcome()["rounds"] for name, running in self.clients.items()},
+                "gpu_ns": {each.allocation.id: round(each.gpu_percent * of_ns / 100) for each in told},
+                "held_ns": {each.allocation.id: round(each.held_percent * of_ns / 100) for each in told},
+                "longest_wait_ns": {each.allocation.id: each.longest_wait_ns for each in told},
+                "wanted_percent": {each.allocation.id: each.wanted_percent for each in told},
+                "due_percent": {each.allocation.id: each.due_percent for each in told},
+                "met_ratio": {each.allocation.id: each.guarantee_met_ratio for each in told},
+                "memory_bytes": {each.allocation.id: each.memory_used_bytes for each in told},
+                "offences": {each.allocation.id: _counted(each.offences) for each in told},
+                "driver_bytes": self._driver_bytes(),
+            }
+            | self._opened()
+        )
 
-    def _observe(self) -> None:
-        """The manager looks at the devices, as it does each second, but for NVML between it and the machine."""
+    def _opened(self) -> dict[str, Any]:
+        """What one that only opens gates reads in the clients' pages, and has heard of them."""
+        node = self._node
+        if not isinstance(node, Opener):
+            return {}
+        names = self._case.names
+        return {"used": {name: node.used(name) for name in names}, "said": {name: node.said(name) for name in names}}
+
+    def _observe_each_second(self) -> None:
+        """As the manager does, but for NVML between it and the machine."""
+        executed_ns, now_ns = sum(self.machine.executed_ns(0).values()), time.monotonic_ns()
+        busy_percent = 100 * (executed_ns - self._seen_executed_ns) // (now_ns - self._seen_ns)
+        self._seen_executed_ns, self._seen_ns = executed_ns, now_ns
+        self._observe({UUID: min(100, busy_percent)} if self._case.seen else {})
+        self._loop.call_later(INTERVAL_S, self._observe_each_second)
+
+    def _observe(self, busy_percent: Mapping[str, int]) -> None:
         self._node.look()
         processes = [each for each in self.machine.processes() if each.alive]
         held = {each.pid: each.memory_bytes[0] for each in processes}
         used_mib = sum(held.values()) >> 20
-        self._node.observe(Observation(time.monotonic_ns(), (DEVICE,), {UUID: used_mib}, {UUID: held}))
+        self._node.observe(Observation(time.monotonic_ns(), (DEVICE,), {UUID: used_mib}, {UUID: held}, busy_percent))
 
     def _driver_bytes(self) -> dict[str, int]:
         """What each client has of the GPU's memory, contexts included, as the machine says."""

@@ -17,26 +17,33 @@ LEAST = 0.01
 """Points, or percent: what is smaller is as good as nothing, and a tenth of it less than one contact more costs."""
 
 
-def recorded() -> dict[str, dict[str, float]]:
-    """Figure → row → the worst of its seeds."""
+def recorded() -> dict[str, dict[str, list[float]]]:
+    """Figure → row → its value with each seed."""
     return dict(json.loads(FILE.read_text(encoding="utf-8"))) if FILE.exists() else {}
 
 
-def allowed(figure: str, row: str, target: float) -> float:
+def allowed(figure: str, row: str, seed: int, target: float) -> float:
     """How large it may be: within its target where it was that, and elsewhere no worse. Raises NotFound for a row that
     was never recorded."""
     try:
-        worst = recorded()[figure][row]
-    except KeyError:
+        value = recorded()[figure][row][seed - 1]
+    except (KeyError, IndexError):
         raise NotFound(f"{FILE.name} has no {figure} of {row!r}: run python tests/virtual/record.py") from None
-    most = MARGIN * max(worst, LEAST)
-    return min(most, target) if worst <= target else most
+    most = MARGIN * max(value, LEAST)
+    return min(most, target) if value <= target else most
 
 
-def record(figures: Mapping[str, Mapping[str, float]]) -> None:
-    """Replaces what was recorded."""
-    rounded = {name: {row: round(worst, 4) for row, worst in rows.items()} for name, rows in figures.items()}
-    FILE.write_text(json.dumps(rounded, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+def record(figures: Mapping[str, Mapping[str, list[float]]]) -> None:
+    """Replaces what was recorded: a line a row."""
+    blocks = []
+    for name, rows in figures.items():
+        lines = (f"  {_text(row)}: {[round(value, 4) for value in values]}" for row, values in rows.items())
+        blocks.append(f" {_text(name)}: {{\n" + ",\n".join(lines) + "\n }")
+    FILE.write_text("{\n" + ",\n".join(blocks) + "\n}\n", encoding="utf-8")
+
+
+def _text(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)
 
 
 def shortfalls() -> dict[str, set[str]]:

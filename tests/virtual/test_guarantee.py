@@ -14,7 +14,7 @@ GOT_POINTS = 2
 @pytest.mark.parametrize("mix", MIXES)
 def test_each_is_told_what_it_wanted_was_due_and_got(world: World, mix: str) -> None:
     clients = MIXES[mix]
-    case = Case(clients=clients, measure_ms=9000, scheduling="timeslice")
+    case = Case(clients=clients, settle_ms=4000, measure_ms=9000, scheduling="timeslice")
     report = world.run(case)
     last = report.steps[-1]
     for index, (name, client) in enumerate(zip(case.names, clients, strict=True)):
