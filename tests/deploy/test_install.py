@@ -45,7 +45,7 @@ def test_page_on_installing_names_every_value() -> None:
 def test_page_on_installing_gives_the_defaults_of_the_configurations() -> None:
     page = (ROOT / "docs/install.md").read_text()
     schema = json.loads((ROOT / "deploy/chart/values.schema.json").read_text())
-    said = dict(re.findall(r"^\| `(\w+)` \| `?([\w/]+)`? \|", page, re.MULTILINE))
+    said = dict(re.findall(r"^\| `(\w+)` \| `?([\w./]+)`? \|", page, re.MULTILINE))
     keys = {
         key: str(described["default"])
         for part in PARTS
