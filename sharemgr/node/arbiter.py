@@ -156,6 +156,7 @@ class Arbiter:
         self.beside = False
         """Whether several are let in at once."""
         self._turns_until_ns = 0  # it is turns until then at least
+        self._watched = False  # there was a client when one last saw how busy the device was
         self._may_until_ns = 0  # until then one knows enough of the device to let several in
         self._contenders: dict[str, Contender] = {}
 
@@ -326,9 +327,13 @@ class Arbiter:
         return self.beside or any(each.gate.demand.seen_to_leave_gaps for each in self._contenders.values())
 
     def see(self, busy_ns: int, now_ns: int) -> list[Command]:
-        """How long the device was busy since this was last called, as its driver says."""
+        """How long the device was busy since this was last called, as its driver says. While nobody was there, that was
+        others' work, which nobody is to be blamed for."""
         self._grants.settle(now_ns)
         self._may_until_ns = now_ns + SEEN_NS
+        watched, self._watched = self._watched, any(each.clients for each in self._contenders.values())
+        if not watched:
+            busy_ns = 0
         pending_ns = max((each.gate.demand.running_ns for each in self._contenders.values()), default=0)
         self._gates.see(busy_ns, pending_ns, now_ns)
         return self._take(now_ns)

@@ -518,3 +518,17 @@ def test_long_kernels_while_it_is_turns_are_not_taken_for_lies() -> None:
     assert not device.arbiter.beside
     device.start("light", 0.05)
     device.run_until_beside()
+
+
+def test_what_others_did_before_anybody_came_is_no_lie() -> None:
+    device = Device(light=40, heavy=60)
+    device.arbiter = Arbiter(SETTINGS)
+    device.arbiter.see(0, 0)
+    for name, percent in (("light", 40), ("heavy", 60)):
+        device.arbiter.add(name, Share(percent, 100), 0)
+        device.arbiter.join(name, 1, 0, beside=True)
+    # A program without a hook had the device for seconds, and has ended.
+    device.arbiter.see(5 * S, 0)
+    device.start("light", 0.2)
+    device.start("heavy", 1)
+    device.run_until_beside()
