@@ -82,6 +82,7 @@ SHARED_NS = NS_PER_S // 10
 TURNS_TELL_NS = 4 * NS_PER_S // 10
 """Turns that last for so long tell what somebody has by them."""
 LOOKS_WORKED = 10
+"""Who has not worked for so many slices may be looked at more rarely: longer than a pause of most programs."""
 IDLE_PART = 0.02
 """Who uses less than this of the device has no part in what a look says about the device."""
 

@@ -52,7 +52,7 @@ class Openings(Grants):
         """Lets several in from now on. Who holds goes on, and who drains is waited for."""
         self._contenders = list(contenders)
         self._now_ns = self._look_ns = now_ns
-        self.gates.switch_ns = max(0, self.hand_overs.usual_ns - WAY_NS)
+        self._tell_switch()
         self.gates.begin([contender.gate for contender in self._contenders], now_ns)
         self._ending, self.closing = None, False
         for contender in self._contenders:
@@ -211,7 +211,7 @@ class Openings(Grants):
                 gate.heavy = True
         self.gates.look(self._now_ns, whole)
         if whole:
-            self.gates.switch_ns = max(0, self.hand_overs.usual_ns - WAY_NS)
+            self._tell_switch()
             self._look_ns = self.gates.look_ns(self._now_ns)
             if not self.gates.worked:
                 self._look_ns += LOOKS_AT_REST * self._settings.slice_ns
@@ -244,6 +244,9 @@ class Openings(Grants):
         contender.open(self._numbers.next(), self._now_ns)
         self._note_told(contender)
         self._out.append(Grant(contender.id, contender.number, True))
+
+    def _tell_switch(self) -> None:
+        self.gates.switch_ns = max(0, self.hand_overs.usual_ns - WAY_NS)
 
     def _note_told(self, contender: Contender) -> None:
         contender.told_cap_ns = contender.gate.cap_ns

@@ -162,6 +162,12 @@ class Device:
             if program.owes and not program.number and self.now_ns >= program.drains_at_ns and not program.running_ns:
                 self.release(name)
 
+    def an_old_one_comes(self) -> None:
+        """A client of version 1, which cannot be let in beside others."""
+        self.arbiter.add("old", Share(5, 100), self.now_ns)
+        self.read()
+        self.do(self.arbiter.join("old", 1, self.now_ns, beside=False))
+
     def run_until_turns(self) -> None:
         """All drain first."""
         while self.arbiter.beside:
@@ -355,9 +361,7 @@ def test_going_to_turns_calls_everybody_back_and_nothing_that_waits_is_lost() ->
     inside = {name for name, state in device.accounts().items() if state is State.HOLDING}
     assert len(inside) == 2
     device.said = []
-    device.arbiter.add("old", Share(5, 100), device.now_ns)
-    device.read()
-    device.do(device.arbiter.join("old", 1, device.now_ns, beside=False))
+    device.an_old_one_comes()
     assert {each.allocation_id for each in device.said if isinstance(each, Revoke)} == inside
     assert not any(isinstance(each, Grant) for each in device.said)
     device.run_until_turns()
@@ -374,9 +378,7 @@ def test_a_limit_holds_however_often_one_goes_to_turns_and_back() -> None:
     device.run_until_beside()
     begin_ns, used_ns = device.now_ns, device.programs["limited"].used_ns
     for _ in range(50):
-        device.arbiter.add("old", Share(5, 100), device.now_ns)
-        device.read()
-        device.do(device.arbiter.join("old", 1, device.now_ns, beside=False))
+        device.an_old_one_comes()
         device.run_until_turns()
         device.do(device.arbiter.remove("old", device.now_ns))
         assert not device.arbiter.beside
@@ -393,9 +395,7 @@ def test_one_whose_launch_waits_while_it_drains_takes_part_in_the_turns_that_com
     while device.programs[stuck].number:
         device.step()
     device.ask(stuck)
-    device.arbiter.add("old", Share(5, 100), device.now_ns)
-    device.read()
-    device.do(device.arbiter.join("old", 1, device.now_ns, beside=False))
+    device.an_old_one_comes()
     device.run_until_turns()
     assert any(isinstance(command, Grant) for command in of(stuck, device.said + device.run(200 * MS)))
 
@@ -426,9 +426,7 @@ def test_one_that_was_granted_ahead_of_a_drain_waits_no_more_once_several_are_le
 
 def test_several_are_let_in_again_after_turns_and_whoever_waits_with_them() -> None:
     device = one_light(one=30, two=30)
-    device.arbiter.add("old", Share(5, 100), device.now_ns)
-    device.read()
-    device.do(device.arbiter.join("old", 1, device.now_ns, beside=False))
+    device.an_old_one_comes()
     device.run(300 * MS)
     assert not device.arbiter.beside
     device.do(device.arbiter.remove("old", device.now_ns))
