@@ -14,8 +14,8 @@ static const char HELP[] =
     "         sync            launches one kernel and waits for it\n"
     "         think           the same, and then thinks\n"
     "         request         the same, and begins the next at a fixed time; prints how long each took\n"
-    "  --think-us T           how long it thinks (default 100)\n"
-    "  --period-us T          a request begins each T (default 50000), or when the one before is done\n"
+    "  --think-us T           how long it thinks, in mode think (default 100)\n"
+    "  --period-us T          in mode request one begins each T (default 50000), or when the one before is done\n"
     "  --sync-every N         waits after N launches (default: in mode async never, else 1)\n"
     "  --streams N            spreads launches over N streams (default 0: the default stream)\n"
     "  --grid N               blocks of a launch (default 1)\n"
@@ -126,6 +126,7 @@ static bool read_option(int name, const char *text, struct options *options) {
 }
 
 int read_options(int argc, char **argv, struct options *options, bool *done) {
+    bool given[HELP_ME + 1] = {false};
     *options = (struct options){.seconds = 5, .kernels = 1, .kernel_ns = {1000000}, .weight = {1}, .think_ns = 100000,
                                 .period_ns = 50000000, .door = "linked", .grid = 1};
     *done = true;
@@ -144,6 +145,11 @@ int read_options(int argc, char **argv, struct options *options, bool *done) {
             fprintf(stderr, "burn: --%s cannot be %s: see --help\n", NAMES[place].name, optarg);
             return 2;
         }
+        given[name] = true;
+    }
+    if ((given[THINK_US] && options->mode != MODE_THINK) || (given[PERIOD_US] && options->mode != MODE_REQUEST)) {
+        fprintf(stderr, "burn: --think-us is for --mode think alone, and --period-us for --mode request\n");
+        return 2;
     }
     if (optind < argc) {
         fprintf(stderr, "burn: %s is no option: see --help\n", argv[optind]);

@@ -19,7 +19,8 @@ def beside(status: NodeStatus) -> bool:
 def test_one_that_leaves_gaps_is_let_in_beside_one_that_does_not_while_it_is_there(
     testbed: Testbed, manager: Manager
 ) -> None:
-    burn(testbed, "light", "--kernel-us", "200", "--sync-every", "4", "--think-us", "3000", percent=40)
+    thinks = ("--mode", "think", "--kernel-us", "200", "--sync-every", "4", "--think-us", "3000")
+    burn(testbed, "light", *thinks, percent=40)
     burn(testbed, "heavy", "--kernel-us", "1000", percent=60)
     status = testbed.until(beside)
     (light,) = (each for each in status.allocations if each.allocation.request_percent == 40)
