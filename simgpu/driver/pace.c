@@ -6,8 +6,5 @@ void pace_spend(uint64_t ns) {
         return;
     uint64_t until_ns = clock_now_ns() + ns;
     while (clock_now_ns() < until_ns) {
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#endif
     }
 }

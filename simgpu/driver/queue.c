@@ -105,9 +105,6 @@ static void wait_for(uint64_t end_ns, uint64_t deadline_ns, bool blocking, bool 
         return;
     }
     while (clock_now_ns() < end_ns) {
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#endif
     }
 }
 

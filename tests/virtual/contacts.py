@@ -13,7 +13,7 @@ ANSWERED = NEEDED | {
     *("clock_nanosleep", "close", "dl_iterate_phdr", "fcntl", "getenv", "getpid", "mmap", "munmap", "open"),
     *("pthread_cond_destroy", "pthread_cond_init", "pthread_cond_signal", "pthread_cond_wait", "pthread_create"),
     *("pthread_join", "pthread_mutex_destroy", "pthread_mutex_init", "pthread_mutex_lock", "pthread_mutex_unlock"),
-    "pthread_self",
+    *("prctl", "pthread_self"),
 }
 """By the virtual machine, for the process of the thread that asks."""
 
@@ -28,7 +28,7 @@ HARMLESS = frozenset(
         *("snprintf", "vsnprintf", "strchr", "strcmp", "strcspn", "strlen", "strncmp", "strnlen", "strspn", "strstr"),
         *("strtol", "strtoul", "strtoull"),
         *("access", "fallocate", "fchmod", "fstat", "ftruncate", "lseek", "mkdir", "pread", "pwrite", "read"),
-        *("getauxval", "madvise", "mprotect", "prctl"),
+        *("getauxval", "madvise", "mprotect"),
         *("sigaddset", "sigdelset", "sigemptyset", "sigfillset", "sigismember", "sigpending", "sigprocmask"),
     }
 )

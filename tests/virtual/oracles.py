@@ -1,6 +1,7 @@
 """What must hold of any program under edgeshare, however odd: each flaw is one line.
 
-A program is held against the same one bare: what a program cannot use alone nobody owes it.
+A program is held against the same one bare: what a program cannot use alone nobody owes it. One that has what would
+be due to a program that could use the whole GPU is not run bare.
 """
 
 from collections.abc import Callable
@@ -77,13 +78,15 @@ def _flaws(case: Case, run: Callable[[Case], Report], margin: float) -> list[Fla
         return [Flaw("died", str(error))]
     found = memory(hooked)
     for index, name in enumerate(case.names):
-        alone = run(bare(case, index))
-        if alone.clients["c0"]["error"]:
-            # A program that is wrong by itself says nothing about the hook.
-            continue
-        found += errors(hooked, name)
-        found += share(hooked, alone, index, name, margin)
-        found += gpu_time(hooked, index, name, margin)
+        own = errors(hooked, name) + gpu_time(hooked, index, name, margin)
+        # Who has its part of all that one engine can do, and nothing else wrong, need not be run bare.
+        if own or case.overlap or share(hooked, 100, index, name, margin):
+            alone = run(bare(case, index))
+            if alone.clients["c0"]["error"]:
+                # A program that is wrong by itself says nothing about the hook.
+                continue
+            own += share(hooked, alone.busy_percent("c0"), index, name, margin)
+        found += own
     return found
 
 
@@ -95,10 +98,9 @@ def errors(hooked: Report, name: str) -> list[Flaw]:
     return [Flaw("error", f"{name}: a step of kind {outcome['error_step']} returned {outcome['error']}")]
 
 
-def share(hooked: Report, alone: Report, index: int, name: str, margin: float) -> list[Flaw]:
-    """It gets what it would use: alone, or its part of that beside rivals."""
+def share(hooked: Report, could: float, index: int, name: str, margin: float) -> list[Flaw]:
+    """It gets what it would use: of the percent of the GPU that it could use alone all, or its part beside rivals."""
     case = hooked.case
-    could = alone.busy_percent("c0")
     got = hooked.busy_percent(name) * (1 - margin)
     percent = case.clients[index].percent
     if len(case.clients) == 1:

@@ -1,4 +1,6 @@
 /* Every clock is the simulated one. Those of processor time, too: what they really say differs from run to run. */
+#include <stdarg.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -97,6 +99,21 @@ unsigned sleep(unsigned seconds)
     if (!SIMULATED())
         return raw(SYS_nanosleep, (long)&time, 0, 0, 0, 0, 0) == 0 ? 0 : seconds;
     return (unsigned)sleep_until(after(nanoseconds(&time)));
+}
+
+/* Without the kernel, which a simulated wait never reaches: how late each ends is drawn, whatever slack it is given. */
+int prctl(int option, ...)
+{
+    unsigned long given[4];
+    va_list arguments;
+
+    va_start(arguments, option);
+    for (int i = 0; i < 4; i++)
+        given[i] = va_arg(arguments, unsigned long);
+    va_end(arguments);
+    if (SIMULATED() && (option == PR_SET_TIMERSLACK || option == PR_GET_TIMERSLACK))
+        return 0;
+    return (int)answer(raw(SYS_prctl, option, (long)given[0], (long)given[1], (long)given[2], (long)given[3], 0));
 }
 
 int sched_yield(void)
