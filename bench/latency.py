@@ -7,7 +7,7 @@ from functools import partial
 from bench.figures import percentile
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
-from bench.stage import LEAD_NS, Client, Laboratory, result
+from bench.stage import LEAD_NS, SPARE_S, Client, Laboratory, result
 from edgeshare.units import NS_PER_MS
 
 PERIOD_US = 50_000
@@ -61,11 +61,13 @@ def measure(effort: Effort, scheduling: str, bench: Bench) -> list[Row]:
 
 
 def requests_ms(laboratory: Laboratory, seconds: float, beside: bool) -> list[float]:
-    """How long each request took."""
+    """How long each request took, of as many as are due in that time."""
     begin_ns = time.monotonic_ns() + LEAD_NS
+    count = str(round(seconds * 1_000_000 / PERIOD_US))
     with ExitStack() as stack:
         if beside:
-            stack.enter_context(laboratory.client(BATCH, BATCH.argv(begin_ns, seconds + 1)))
-        program = stack.enter_context(laboratory.client(REQUESTS, REQUESTS.argv(begin_ns, seconds)))
+            stack.enter_context(laboratory.client(BATCH, BATCH.argv(begin_ns, seconds + SPARE_S)))
+        argv = [*REQUESTS.argv(begin_ns, seconds + SPARE_S), "--requests", count]
+        program = stack.enter_context(laboratory.client(REQUESTS, argv))
         taken_ns: list[int] = result(program)["request_ns"]
     return [ns / NS_PER_MS for ns in taken_ns[SETTLED_REQUESTS:]]

@@ -220,6 +220,8 @@ static int run(struct burn *burn) {
     uint64_t idle_ns = burn->begin_ns + (uint64_t)(options->idle_from * 1e9);
     uint64_t work_ns = burn->begin_ns + (uint64_t)(options->idle_until * 1e9);
     for (uint64_t now = now_ns(); now < end_ns; now = now_ns()) {
+        if (options->requests && burn->requests >= options->requests)
+            break;
         if (now >= idle_ns && now < work_ns)
             sleep_until(work_ns < end_ns ? work_ns : end_ns);
         else if (step(burn) != 0)

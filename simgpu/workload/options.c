@@ -16,6 +16,7 @@ static const char HELP[] =
     "         request         the same, and begins the next at a fixed time; prints how long each took\n"
     "  --think-us T           how long it thinks, in mode think (default 100)\n"
     "  --period-us T          in mode request one begins each T (default 50000), or when the one before is done\n"
+    "  --requests N           in mode request it ends after N of them\n"
     "  --sync-every N         waits after N launches (default: in mode async never, else 1)\n"
     "  --streams N            spreads launches over N streams (default 0: the default stream)\n"
     "  --grid N               blocks of a launch (default 1)\n"
@@ -28,7 +29,7 @@ static const char HELP[] =
     "  --json                 the summary as JSON\n";
 
 enum name {
-    SECONDS = 1, KERNEL_US, MODE, THINK_US, PERIOD_US, GRAPH, SYNC_EVERY, STREAM_COUNT, GRID, ALLOC_MIB, DEVICE, START_AT_NS, IDLE_FROM,
+    SECONDS = 1, KERNEL_US, MODE, THINK_US, PERIOD_US, REQUESTS, GRAPH, SYNC_EVERY, STREAM_COUNT, GRID, ALLOC_MIB, DEVICE, START_AT_NS, IDLE_FROM,
     IDLE_UNTIL, DOOR, LAUNCHES, JSON, HELP_ME
 };
 
@@ -38,6 +39,7 @@ static const struct option NAMES[] = {
     {"mode", required_argument, NULL, MODE},
     {"think-us", required_argument, NULL, THINK_US},
     {"period-us", required_argument, NULL, PERIOD_US},
+    {"requests", required_argument, NULL, REQUESTS},
     {"graph", required_argument, NULL, GRAPH},
     {"sync-every", required_argument, NULL, SYNC_EVERY},
     {"streams", required_argument, NULL, STREAM_COUNT},
@@ -104,6 +106,7 @@ static bool read_option(int name, const char *text, struct options *options) {
     case MODE: return read_mode(text, &options->mode);
     case THINK_US: options->think_ns = (uint64_t)((value = number(text, 1e9, &end)) * 1000); break;
     case PERIOD_US: options->period_ns = (uint64_t)((value = number(text, 1e9, &end)) * 1000); break;
+    case REQUESTS: options->requests = (uint64_t)(value = number(text, 1e9, &end)); break;
     case GRAPH: options->graph = (int)(value = number(text, GRAPH_KERNELS, &end)); break;
     case SYNC_EVERY: options->sync_every = (uint64_t)(value = number(text, 1e9, &end)); break;
     case STREAM_COUNT: options->streams = (int)(value = number(text, STREAMS, &end)); break;
@@ -147,8 +150,9 @@ int read_options(int argc, char **argv, struct options *options, bool *done) {
         }
         given[name] = true;
     }
-    if ((given[THINK_US] && options->mode != MODE_THINK) || (given[PERIOD_US] && options->mode != MODE_REQUEST)) {
-        fprintf(stderr, "burn: --think-us is for --mode think alone, and --period-us for --mode request\n");
+    if ((given[THINK_US] && options->mode != MODE_THINK) ||
+        ((given[PERIOD_US] || given[REQUESTS]) && options->mode != MODE_REQUEST)) {
+        fprintf(stderr, "burn: --think-us is for --mode think alone, --period-us and --requests for --mode request\n");
         return 2;
     }
     if (optind < argc) {

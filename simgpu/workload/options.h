@@ -17,6 +17,7 @@ struct options {
     enum mode mode;
     uint64_t think_ns;
     uint64_t period_ns;
+    uint64_t requests; /* in mode request: so many, and then the end; 0: until the time is over */
     uint64_t alloc_bytes;
     int streams;
     int device;

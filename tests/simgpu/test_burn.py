@@ -23,6 +23,11 @@ def test_a_request_takes_as_long_as_its_kernels_and_begins_no_sooner_than_it_is_
     assert 1 <= len(requests) <= 16
 
 
+def test_so_many_requests_are_made_as_it_was_asked_for(simulated: Simulated) -> None:
+    options = ("--mode", "request", "--period-us", 1000, "--requests", 7, "--kernel-us", 100, "--seconds", 600)
+    assert len(simulated.burn("x", *options).result()["request_ns"]) == 7
+
+
 def test_one_that_is_asked_to_end_ends_well(simulated: Simulated) -> None:
     process = simulated.burn("x", "--seconds", 600).process
     simulated.until(lambda: simulated.machine.executed_ns(0).get("x"))

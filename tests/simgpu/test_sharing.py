@@ -150,7 +150,8 @@ def test_burn_draws_kernels_by_weight_and_idles_when_told(simulated: Simulated) 
         (("--alloc-mib", "9999999"), "CUDA_ERROR_OUT_OF_MEMORY"),
         (("more",), "more is no option"),
         (("--think-us", "9"), "--think-us is for --mode think alone"),
-        (("--mode", "think", "--period-us", "9"), "--period-us for --mode request"),
+        (("--mode", "think", "--period-us", "9"), "--period-us and --requests for --mode request"),
+        (("--requests", "9"), "--period-us and --requests for --mode request"),
     ],
 )
 def test_burn_says_what_was_wrong(simulated: Simulated, options: tuple[str, ...], says: str) -> None:
