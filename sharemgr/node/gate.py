@@ -24,12 +24,10 @@ class Rule:
     heavy_queue_ns: int = 20 * NS_PER_US
     """Two launches and a wake: with less the device is idle between kernels, with 40 µs light ones have 0.3 % less."""
     met: float = 0.95
-    """Of what is due: above this nobody is kept out, as costs and demands are not known better."""
+    """Of what is due, and of r d: above this nobody is kept out, as costs and demands are not known better."""
     worth: float = 0.1
     """What one lacks, as a part of what those use that would be kept out for it. At 0.15 throughput is 1.3 % more, and
     min(d, r) is met by 1.2 % less."""
-    least: float = 0.6
-    """Of r d: below it one is protected whatever it costs."""
     room: float = 1.05
     """Σ d, below which all have room. More than the device, as those that keep to a period seem to want more than they
     do where their kernels wait. With 0.95 one light load of a hundred more has less than with no gates."""

@@ -17,8 +17,8 @@ their guarantee, and all are charged by GPU time. r: request, as a fraction; L: 
     lag       += e/Σe × (sum of charges) − charge; what is above M forgives the debts of others. So Σ lag = 0
     entitled  lag ≥ 0 or b ≥ 0
     due       0.95 min(d, r, limit); r d where Σ d < 1.05, since there is room for all then
-    protected light, lag > 0, used less than its due in the last second; and it lacks 0.1 or more of what those use that
-              would be kept out for it, or it used less than 0.6 r d
+    protected light, and used less than 0.95 r d in the last second; or, with lag > 0, less than its due, and lacks 0.1
+              or more of what those use that would be kept out for it
     queue     a heavy one beside light ones launches when 20 µs or less of its own are queued; all others, and all where
               there is room, when Q or less are
     limit     TAT as in policy.py; closed while TAT − now > 50 ms
@@ -47,8 +47,8 @@ the states of turns (contender.py) hold, and nothing is charged here: who is let
 **Bound.** n have work; K is the longest kernel. (1) Σ lag = 0, and lag ≤ M. (2) A resident waits for the opening of
 its gate alone, and then for the kernels before its own. (3) Whoever may run is let in at some time: within 20 ms/r
 where it is light, at the latest once it is owed what the others were ahead. (4) One that saturates beside others that
-do has −q < lag ≤ q with q = L + Q + K, as in policy.py. (5) A light one uses r d, less what others take that are within
-their guarantee, but for what protecting it is not worth.
+do has −q < lag ≤ q with q = L + Q + K, as in policy.py. (5) A light one uses 0.95 r d, less what others take that are
+within their guarantee.
 
 *Sketch.* (1) All that is charged is divided, to the last ns; what is cut off forgives debts, which add up to as much.
 (2) is the table. (3) b grows by r while it waits, and is at least −B: after 20 ms/r it is resident, or heavy and
@@ -56,7 +56,7 @@ entitled, and then kept out for nobody. Those that are in are charged for all th
 that, so that its deadline becomes the earliest in the end; the first of those with lag ≥ 0 is let in at each look, and
 where nobody is in, the first of all. (4) Charges are all of the time then, and the picks are policy.py's. (5) While its
 gate is open the cycle of a program is stretched by others' kernels alone, so that it uses d (T − X) of T, where X is
-what they use. When that is less than its due its lag grows, it is protected, and those that used more than r are kept
+what they use. When it has less than 0.95 r d it is protected whatever its lag, and those that used more than r are kept
 out until the next look: so X ≤ (1 − r) T, but for B, and for a kernel and Q at each look.
 
 **Limit.** Whoever is let in has TAT ≤ now + 50 ms, so the GPU time in any W is at most limit (W + 50 ms) + L + Q + K.
@@ -288,8 +288,8 @@ class Gates:
             due = floor if self._room else self._rule.met * min(demand.usual, request, limit)
             others = sum(other.demand.used for other in competing if other is not gate and not other.entitled)
             lacks = demand.usual - demand.used
-            worth = lacks >= self._rule.worth * others or demand.used < self._rule.least * floor
-            gate.protected = not gate.heavy and gate.lag_ns > 0 and demand.used < due and worth
+            worth = gate.lag_ns > 0 and demand.used < due and lacks >= self._rule.worth * others
+            gate.protected = not gate.heavy and (worth or demand.used < self._rule.met * floor)
         self._protects = any(gate.protected for gate in competing)
 
     def _judge(self, competing: list[Gate], now_ns: int) -> None:

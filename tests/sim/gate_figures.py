@@ -5,10 +5,11 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pytest
 from mixes import CASES, KINDS, MIXES, PART, Mix
 from rules_on_device import ByGates, ByTurns
 from simulated_device import Device, Outcome, Program, Rule, Simulator, Tenant
@@ -63,6 +64,8 @@ class Figure:
 
 
 Figures = dict[str, Figure]
+Recorded = dict[str, dict[str, float]]
+"""Figure → its value and its target."""
 
 
 def cases(simulator: Simulator, makes: Makes = by_gates) -> Figures:
@@ -118,13 +121,13 @@ class Row:
 
 def rows(simulator: Simulator, mixes: Sequence[Mix], device: Device, makes: Makes = by_gates) -> list[Row]:
     """Runs mixes."""
-    alone = {name: simulator.run([Tenant(kind, 100)], device, None).used[0] for name, kind in KINDS.items()}
+    alone = {kind: simulator.run([Tenant(kind, 100)], device, None).used[0] for kind in KINDS.values()}
     return [
         Row(
             mix,
             simulator.run(mix.tenants, device, makes(mix.tenants, device)),
             simulator.run(mix.tenants, device, None),
-            tuple(alone[kind] for kind in mix.kinds),
+            tuple(alone[program] for program in mix.programs),
         )
         for mix in mixes
     ]
@@ -142,9 +145,9 @@ def grid(found: Sequence[Row]) -> Figures:
         "used / min(d, r), mean": Figure(sum(row.met for row in found) / len(found), 0.79),
         "throughput over no gates, mean": Figure(sum(throughput) / len(throughput), 0.92),
         "light loads that keep 0.9 of what they have with no gates, part": Figure(
-            sum(kept >= 0.9 for kept in light) / len(light), 0.9
+            sum(kept >= 0.9 for kept in light) / len(light) if light else 1, 0.9
         ),
-        "saturating: error, points": Figure(max(full), 0.5, most=True),
+        "saturating: error, points": Figure(max(full, default=0), 0.5, most=True),
         "longest wait within the guarantee, 95 of 100 mixes, ms": Figure(
             percentile([row.wait_ms for row in found], 95), 5, most=True
         ),
@@ -202,9 +205,32 @@ def limits(simulator: Simulator) -> Figures:
     return figures
 
 
-def recorded() -> dict[str, dict[str, dict[str, float]]]:
-    """Group → figure → its value and its target."""
-    return dict(json.loads(FILE.read_text(encoding="utf-8")))
+def recorded(file: Path = FILE) -> dict[str, Recorded]:
+    """What figures of each group were."""
+    return dict(json.loads(file.read_text(encoding="utf-8")))
+
+
+def hold(
+    group: str, figures: Figures, file: Path = FILE, records: str = "PYTHONPATH=. python tests/sim/gate_figures.py"
+) -> None:
+    """Fails where a figure is worse than it was; says which targets are missed, as they were when it was recorded."""
+    before = recorded(file)[group]
+    assert set(figures) == set(before), f"record the figures anew: {records}"
+    worse = {name: each.value for name, each in figures.items() if not each.as_good_as(before[name]["value"])}
+    assert not worse, f"worse than recorded by more than a tenth, or than the target that was met: {worse}"
+    missed = [f"{name}: {each.value:.3f}, not {each.target}" for name, each in figures.items() if not each.met]
+    if missed:
+        pytest.xfail("; ".join(missed))
+
+
+def told(figures: Figures) -> Recorded:
+    """As they are recorded."""
+    return {name: {"value": round(each.value, 4), "target": each.target} for name, each in figures.items()}
+
+
+def write(groups: Mapping[str, Recorded], file: Path = FILE) -> None:
+    """Replaces what was recorded."""
+    file.write_text(json.dumps(groups, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def record() -> None:
@@ -219,11 +245,7 @@ def record() -> None:
             "limits": limits(simulator),
             "lies": lies(simulator),
         }
-    written = {
-        group: {name: {"value": round(each.value, 4), "target": each.target} for name, each in figures.items()}
-        for group, figures in groups.items()
-    }
-    FILE.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write({group: told(figures) for group, figures in groups.items()})
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import random
 from dataclasses import dataclass
-from itertools import combinations_with_replacement, product
+from itertools import combinations_with_replacement, pairwise, product
 
 from simulated_device import Program, Tenant
 
@@ -48,41 +48,58 @@ CASES: dict[str, tuple[tuple[Tenant, ...], tuple[float, ...]]] = {
 
 @dataclass(frozen=True)
 class Mix:
-    """Names of kinds, and the requests of those."""
+    """Programs, and the requests of those."""
 
-    kinds: tuple[str, ...]
+    programs: tuple[Program, ...]
     percents: tuple[int, ...]
 
     @property
     def tenants(self) -> tuple[Tenant, ...]:
         """As they are run."""
-        return tuple(Tenant(KINDS[kind], percent) for kind, percent in zip(self.kinds, self.percents, strict=True))
+        return tuple(Tenant(program, percent) for program, percent in zip(self.programs, self.percents, strict=True))
 
     @property
     def saturating(self) -> tuple[bool, ...]:
         """Which of them never pause."""
-        return tuple(not KINDS[kind].batch for kind in self.kinds)
+        return tuple(not program.batch for program in self.programs)
 
     @property
     def longest_kernel_ms(self) -> float:
         """Nobody can be let in before it has ended."""
-        return max(KINDS[kind].kernel_us for kind in self.kinds) / 1000
+        return max(program.kernel_us for program in self.programs) / 1000
 
 
 def _mixes() -> list[Mix]:
-    names = tuple(KINDS)
-    found = [Mix((name,) * 3, (50, 30, 20)) for name in ("8 x 20 us, 0.1 ms", "4 x 5 us, 50 us")]
-    found += [Mix(pair, (50, 50)) for pair in combinations_with_replacement(names, 2)]
-    found += [Mix(pair, percents) for pair in product(names, names) for percents in ((70, 30), (90, 10))]
-    for three in combinations_with_replacement(names, 3):
+    kinds = tuple(KINDS.values())
+    found = [Mix((KINDS[name],) * 3, (50, 30, 20)) for name in ("8 x 20 us, 0.1 ms", "4 x 5 us, 50 us")]
+    found += [Mix(pair, (50, 50)) for pair in combinations_with_replacement(kinds, 2)]
+    found += [Mix(pair, percents) for pair in product(kinds, kinds) for percents in ((70, 30), (90, 10))]
+    for three in combinations_with_replacement(kinds, 3):
         turns = range(3 if len(set(three)) > 1 else 1)
         found += [Mix((*three[turn:], *three[:turn]), (50, 30, 20)) for turn in turns]
     chance = random.Random(7)
-    found += [Mix(tuple(chance.choice(names) for _ in range(20)), (5,) * 20) for _ in range(30)]
+    found += [Mix(tuple(chance.choice(kinds) for _ in range(20)), (5,) * 20) for _ in range(30)]
     return found
+
+
+def random_mix(number: int) -> Mix:
+    """Two to five programs of any length, one in four of which never pauses, and requests that fill the device."""
+    chance = random.Random(number)
+    count = chance.randint(2, 5)
+    cuts = sorted(chance.sample(range(5, 100, 5), count - 1))
+    percents = tuple(end - begin for begin, end in pairwise((0, *cuts, 100)))
+    return Mix(tuple(_random_program(chance) for _ in range(count)), percents)
+
+
+def _random_program(chance: random.Random) -> Program:
+    kernel_us = round(10 ** chance.uniform(0.7, 4))
+    if chance.random() < 0.25:
+        return Program(kernel_us)
+    return Program(kernel_us, chance.choice((1, 2, 4, 8, 16, 50)), round(10 ** chance.uniform(1.7, 5)))
 
 
 MIXES = _mixes()
 """1,176: pairs, triples in each order, and thirty times twenty by chance."""
 PART = MIXES[3::10]
 """Of each kind some: what `make test` runs."""
+RANDOM = tuple(random_mix(number) for number in range(300))

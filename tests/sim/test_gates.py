@@ -5,7 +5,7 @@ from pathlib import Path
 
 import gate_figures
 import pytest
-from gate_figures import LONG, SHORT, Figures, by_gates, by_turns
+from gate_figures import LONG, SHORT, Figures, by_gates, by_turns, hold
 from mixes import CASES, MIXES, PART
 from simulated_device import Simulator
 
@@ -13,17 +13,6 @@ from simulated_device import Simulator
 @pytest.fixture(scope="module")
 def simulator(tmp_path_factory: pytest.TempPathFactory) -> Simulator:
     return Simulator(Path(tmp_path_factory.mktemp("device")))
-
-
-def hold(group: str, figures: Figures) -> None:
-    """Fails where a figure is worse than it was; says which targets are missed, as they were when it was recorded."""
-    before = gate_figures.recorded()[group]
-    assert set(figures) == set(before), "record the figures anew: PYTHONPATH=. python tests/sim/gate_figures.py"
-    worse = {name: each.value for name, each in figures.items() if not each.as_good_as(before[name]["value"])}
-    assert not worse, f"worse than recorded by more than a tenth, or than the target that was met: {worse}"
-    missed = [f"{name}: {each.value:.3f}, not {each.target}" for name, each in figures.items() if not each.met]
-    if missed:
-        pytest.xfail("; ".join(missed))
 
 
 GROUPS: dict[str, Callable[[Simulator], Figures]] = {

@@ -1,0 +1,50 @@
+"""Whom the rule of the gates keeps out for whom."""
+
+from dataclasses import dataclass
+
+from sharemgr.node.gate import Gate, Rule
+from sharemgr.node.gates import Gates
+from sharemgr.node.policy import Settings, Share, Standing
+
+SETTINGS = Settings()
+LOOKS = 2000
+JUDGED = 200
+"""The last ones: a second."""
+
+
+@dataclass(frozen=True)
+class Leaver:
+    """One that leaves gaps: what it uses of a look, and how long it is idle then, by itself and beside all others."""
+
+    percent: int
+    alone: tuple[int, int]
+    beside: tuple[int, int]
+
+
+FEW = Leaver(60, (385_000, 4_615_000), (85_000, 1_015_000))
+LONG = Leaver(5, (3_700_000, 1_300_000), (3_700_000, 1_300_000))
+MANY = Leaver(35, (1_250_000, 3_750_000), (1_000_000, 3_000_000))
+"""A thirteenth of the device in short kernels, which wait behind those of the second, and that uses 15 requests."""
+
+
+def test_one_that_leaves_gaps_has_its_part_of_what_it_uses_alone_whatever_is_kept_free_for_that() -> None:
+    rule = Gates(SETTINGS, Rule(), 0)
+    leavers = (FEW, LONG, MANY)
+    for leaver in leavers:
+        rule.add(Gate(Standing(Share(leaver.percent, 100), SETTINGS, 0), SETTINGS))
+    few, long, _ = rule.gates
+    used_ns = []
+    for look in range(LOOKS):
+        for gate, leaver in zip(rule.gates, leavers, strict=True):
+            gpu_ns, idle_ns = leaver.beside if long.open else leaver.alone
+            if look and gate.open:
+                gate.demand.read(gpu_ns, idle_ns, gpu_ns, waits=False, queued=True)
+            else:
+                gate.demand.read(0, 0, 0, waits=True, queued=False)
+        used_ns.append(few.demand.gpu_ns)
+        rule.settle(look * SETTINGS.slice_ns)
+        rule.look(look * SETTINGS.slice_ns, whole=True)
+    alone_ns = FEW.alone[0] * JUDGED
+    assert sum(used_ns[-JUDGED:]) >= 0.9 * FEW.percent / 100 * alone_ns
+    # More than that is kept free for it no longer.
+    assert sum(used_ns[-JUDGED:]) < 0.8 * alone_ns
