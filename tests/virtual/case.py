@@ -15,7 +15,7 @@ from edgeshare.units import NS_PER_MS
 KINDS = (
     *("launch", "graph", "capture", "drop_graph", "wait", "wait_stream", "query_stream", "record", "wait_event"),
     *("order", "think", "compute", "alloc", "alloc_async", "free", "free_async", "upload", "download", "fill"),
-    *("fetch", "take", "pass", "round", "renew_stream", "end"),
+    *("fetch", "take", "pass", "round", "renew_stream", "end", "due"),
 )
 """In the order of their numbers in programs/program.h, from 1."""
 
@@ -61,6 +61,8 @@ class Step(Parsed):
         most = {"launch": KERNELS, "graph": GRAPHS, "capture": GRAPHS, "drop_graph": GRAPHS}.get(self.kind, OBJECTS)
         if self.object >= most and not (self.kind == "launch" and self.object == ANY):
             raise ValueError(f"{self.kind} has no object {self.object}: there are {most}, numbered from 0")
+        if self.kind == "due" and self.amount == 0:
+            raise ValueError("a step that is due at each multiple of no time never is")
         if self.kind == "renew_stream" and self.stream == 0:
             raise ValueError("the default stream cannot be renewed")
         return self

@@ -8,6 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(1, str(Path(__file__).parents[2]))
+sys.path.append(str(Path(__file__).parents[1] / "sim"))  # its mixes, and what they are judged by
 
 from world import World, build_libraries, reason_not_to
 

@@ -38,15 +38,6 @@ class Flaw:
 
     kind: str
     what: str
-    thinks: bool = False
-    """Whether it is of a program with gaps on the host."""
-
-
-def thinks(case: Case, index: int) -> bool:
-    """Whether a client's program pauses on the host between two launches."""
-    return any(
-        step.kind in ("think", "compute") for thread in case.clients[index].program.threads for step in thread.steps
-    )
 
 
 def bare(case: Case, index: int) -> Case:
@@ -66,7 +57,7 @@ def flaws(case: Case, run: Callable[[Case], Report], margin: float = 0) -> list[
     a window is run.
     """
     found = _flaws(case, run, margin)
-    if case.measure_ms < WINDOW_MS and any(flaw.kind == "beside" and not flaw.thinks for flaw in found):
+    if case.measure_ms < WINDOW_MS and any(flaw.kind == "beside" for flaw in found):
         return _flaws(case.model_copy(update={"measure_ms": WINDOW_MS}), run, margin)
     return found
 
@@ -114,9 +105,7 @@ def share(hooked: Report, could: float, index: int, name: str, margin: float) ->
     if hooked.clients[name]["refused"]:
         # With no cap it is another program: bare, all of its allocations succeed.
         return []
-    return [
-        Flaw(kind, f"{name} used {got:.2f} % of the GPU, {due:.2f} % are due ({could:.2f} % bare)", thinks(case, index))
-    ]
+    return [Flaw(kind, f"{name} used {got:.2f} % of the GPU, {due:.2f} % are due ({could:.2f} % bare)")]
 
 
 def gpu_time(hooked: Report, index: int, name: str, margin: float) -> list[Flaw]:
@@ -126,7 +115,7 @@ def gpu_time(hooked: Report, index: int, name: str, margin: float) -> list[Flaw]
     if abs(error) + 100 * margin <= GPU_TIME_PERCENT or -REPORTED_WITHIN_NS < off_ns < SETTLED_NS:
         return []
     kind = MORE_GPU_TIME if error > 0 else LESS_GPU_TIME
-    return [Flaw(kind, f"{name}: GPU time is told {error:+.2f} % off what was executed", thinks(hooked.case, index))]
+    return [Flaw(kind, f"{name}: GPU time is told {error:+.2f} % off what was executed")]
 
 
 def memory(hooked: Report) -> list[Flaw]:

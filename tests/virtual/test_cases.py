@@ -39,6 +39,7 @@ EXPLORE = Path(__file__).with_name("explore.py")
         (CASE.line().replace('"kind":"launch"', '"kind":"launch","object":1'), "the program has 1"),
         (CASE.line().replace('"percent":50', '"percent":101'), "percent"),
         (CASE.line().replace('"percent":50', '"percent":50,"limit":40'), "below the request"),
+        (CASE.line().replace('"kind":"launch"', '"kind":"due"'), "a step that is due at each multiple of no time"),
     ],
 )
 def test_what_is_no_case_is_one_line(line: str, told: str) -> None:
@@ -46,6 +47,15 @@ def test_what_is_no_case_is_one_line(line: str, told: str) -> None:
         read_case(line)
     assert told in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_what_is_due_begins_at_each_multiple_of_its_period(world: World) -> None:
+    steps = (Step(kind="launch"), Step(kind="wait"), Step(kind="due", amount=10_000_000), Step(kind="round"))
+    program = Program(kernels=(Kernel(duration_ns=3_000_000),), threads=(Thread(steps=steps),))
+    case = Case(clients=(Client(program=program, percent=50),), settle_ms=100, measure_ms=1000, intervals=True)
+    begins_ms = [interval.begin_ns // 1_000_000 % 10 for interval in world.run(case).intervals[5:]]
+    assert len(begins_ms) >= 100
+    assert set(begins_ms) == {0}
 
 
 def test_a_line_reads_as_the_case_that_wrote_it() -> None:

@@ -32,6 +32,7 @@ enum step_kind {
     STEP_ROUND,           /* one round more is done */
     STEP_RENEW_STREAM,    /* destroys `stream` and makes it anew, `amount` 1: as one that the default stream waits for */
     STEP_END,             /* the thread ends */
+    STEP_DUE,             /* sleeps until the next multiple of `amount` ns */
 };
 
 enum { ANY = UINT32_MAX, KERNELS = 256, STREAMS = 16, EVENTS = 16, BUFFERS = 16, GRAPHS = 8, TURNS = 16 };

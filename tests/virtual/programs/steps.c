@@ -166,6 +166,7 @@ static CUresult run_step(struct thread *thread, const struct step *step)
     case STEP_FILL: return transfer(client, step);
     case STEP_RENEW_STREAM: return renew_stream(client, &client->streams[step->stream], step->amount != 0);
     case STEP_THINK: vt_sleep(step->amount); return CUDA_SUCCESS;
+    case STEP_DUE: vt_sleep(step->amount - vt_now() % step->amount); return CUDA_SUCCESS;
     case STEP_COMPUTE: vt_spend(step->amount); return CUDA_SUCCESS;
     case STEP_TAKE: vt_sem_wait(&client->turns[step->object]); return CUDA_SUCCESS;
     case STEP_PASS: vt_sem_post(&client->turns[step->object]); return CUDA_SUCCESS;
