@@ -1,0 +1,60 @@
+"""How long the requests of a client of the latency class take, on the virtual clock, beside others and by turns."""
+
+import pytest
+from case import Case, Client, Program, Step, Thread
+from report import Report
+from step_programs import burn, kernels, think
+from world import World
+
+from bench.figures import percentile
+from edgeshare.units import NS_PER_MS
+
+KERNELS, KERNEL_MS, PERIOD_MS = 8, 1, 50
+MORE_MS = 1
+"""What a request may take longer than its own kernels and one of each of the others, which nothing can interrupt: the
+device may have begun several."""
+STEPS = (
+    Step(kind="due", amount=PERIOD_MS * NS_PER_MS),
+    Step(kind="launch", count=KERNELS),
+    Step(kind="wait"),
+    Step(kind="round"),
+)
+REQUESTS = Client(
+    program=Program(kernels=kernels(1000 * KERNEL_MS), threads=(Thread(steps=STEPS),)), percent=30, latency=True
+)
+RIVALS = {
+    "kernels of 10 ms": ((70, burn(10_000)),),
+    "kernels of 1 ms": ((70, burn(1000)),),
+    "bursts of 20 us and kernels of 1 ms": ((30, think(20, 8, 400)), (40, burn(1000))),
+    "bursts of 1 ms": ((35, think(1000, 4, 2000)), (35, think(1000, 1, 500))),
+    "bursts of many": ((35, think(500, 16, 8000)), (35, think(400, 20, 9000))),
+}
+
+
+def taken_ms(report: Report) -> list[float]:
+    """How long each request took, from when it was due to the end of its last kernel."""
+    ends_ns = [each.end_ns for each in report.intervals if each.name == "c0"]
+    period_ns = PERIOD_MS * NS_PER_MS
+    last_ns = {end_ns // period_ns: end_ns for end_ns in sorted(ends_ns)}
+    begin_ns = report.steps[0]["now_ns"]
+    return [(end_ns - at * period_ns) / NS_PER_MS for at, end_ns in last_ns.items() if at * period_ns >= begin_ns]
+
+
+@pytest.mark.parametrize("seen", [True, False], ids=["beside others", "by turns"])
+@pytest.mark.parametrize("beside", RIVALS)
+def test_a_request_waits_for_the_kernel_that_runs_and_for_next_to_nothing_else(
+    world: World, beside: str, seen: bool
+) -> None:
+    rivals = tuple(Client(program=program, percent=percent) for percent, program in RIVALS[beside])
+    case = Case(
+        clients=(REQUESTS, *rivals),
+        scheduling="timeslice",
+        settle_ms=2000,
+        measure_ms=8000,
+        intervals=True,
+        seen=seen,
+    )
+    taken = taken_ms(world.run(case))
+    begun_ms = sum(kernel.duration_ns for rival in rivals for kernel in rival.program.kernels) / NS_PER_MS
+    assert len(taken) >= 150
+    assert percentile(taken, 99) <= KERNELS * KERNEL_MS + begun_ms + MORE_MS
