@@ -1,7 +1,8 @@
 """The mixes on which ``tests/sim`` simulates the rule, run by the hook, the driver and the manager: what programs that
 leave gaps have of the GPU beside each other and beside those that leave none.
 
-``PYTHONPATH=. python tests/virtual/mix_figures.py`` records all figures anew; that takes most of an hour.
+``PYTHONPATH=. python tests/virtual/mix_figures.py`` records all figures anew; that takes a quarter of
+an hour.
 """
 
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parents[1] / "sim"))
 
+import click
 import gate_figures
 import step_programs
 from case import Case, Client, Program, Step, Thread
@@ -147,19 +149,21 @@ def in_one(world: World) -> Maps:
     return lambda row, mixes: [row(world.run, mix) for mix in mixes]
 
 
-def main() -> None:
-    """Records all of them, or the one that is named."""
-    found = gate_figures.recorded(FILE) if FILE.exists() else {}
+@click.command()
+@click.argument("group", required=False, type=click.Choice([*PARTS, *WHOLE]))
+def main(group: str | None) -> None:
+    """Records the figures of all groups of mixes anew, or those of one."""
+    recorded = gate_figures.recorded(FILE) if FILE.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
         worlds = Worlds(Path(folder))
         for name, figures in (PARTS | WHOLE).items():
-            if sys.argv[1:] in ([], [name]):
+            if group in (None, name):
                 made = figures(lambda row, mixes: worlds.map(lambda world, mix: row(world.run, mix), mixes))
-                found[name] = gate_figures.told(made)
-                gate_figures.write(found, FILE)
-                print(
-                    name, *(f"  {figure.value:.4f} ({figure.target}) {each}" for each, figure in made.items()), sep="\n"
-                )
+                recorded[name] = gate_figures.told(made)
+                gate_figures.write(recorded, FILE)
+                click.echo(name)
+                for each, figure in made.items():
+                    click.echo(f"  {figure.value:.4f} ({figure.target}) {each}")
         worlds.close()
 
 
