@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).parents[1] / "sim"))
 import click
 import gate_figures
 import step_programs
-from case import Case, Client, Program, Step, Thread
+from case import Case, Client, Program
 from gate_figures import Figure, Figures, Row
 from mixes import MIXES, RANDOM, Mix
 from report import Report
@@ -25,7 +25,7 @@ from simulated_device import Program as Kind
 from world import World
 from worlds import Worlds
 
-from edgeshare.units import NS_PER_MS, NS_PER_US
+from edgeshare.units import NS_PER_MS
 
 FILE = Path(__file__).with_name("mix_figures.json")
 RECORDS = "PYTHONPATH=. python tests/virtual/mix_figures.py"
@@ -41,12 +41,9 @@ def program(kind: Kind) -> Program:
     """As steps of a thread."""
     if not kind.batch:
         return step_programs.burn(kind.kernel_us)
-    thinks = step_programs.think(kind.kernel_us, kind.batch, kind.think_us)
-    if not kind.period_us:
-        return thinks
-    due = Step(kind="due", amount=round(kind.period_us * NS_PER_US))
-    steps = tuple(due if step.kind == "think" else step for step in thinks.threads[0].steps)
-    return thinks.model_copy(update={"threads": (Thread(steps=steps),)})
+    if kind.period_us:
+        return step_programs.periodic(kind.kernel_us, kind.batch, kind.period_us)
+    return step_programs.think(kind.kernel_us, kind.batch, kind.think_us)
 
 
 def case(mix: Mix, pace: str) -> Case:

@@ -39,6 +39,17 @@ def think(kernel_us: float, count: int, think_us: float) -> Program:
     return Program(kernels=kernels(kernel_us), threads=(Thread(steps=steps),))
 
 
+def periodic(kernel_us: float, count: int, period_us: float) -> Program:
+    """As a camera's pictures come: a few kernels at each multiple of a period, and a wait."""
+    steps = (
+        Step(kind="launch", count=count),
+        Step(kind="wait_stream"),
+        Step(kind="due", amount=round(period_us * NS_PER_US)),
+        Step(kind="round"),
+    )
+    return Program(kernels=kernels(kernel_us), threads=(Thread(steps=steps),))
+
+
 def mixed(*weighed_us: tuple[float, int]) -> Program:
     """Keeps the queue full with kernels drawn by weight."""
     drawn = tuple(

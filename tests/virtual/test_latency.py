@@ -1,9 +1,9 @@
 """How long the requests of a client of the latency class take, on the virtual clock, beside others and by turns."""
 
 import pytest
-from case import Case, Client, Program, Step, Thread
+from case import Case, Client
 from report import Report
-from step_programs import burn, kernels, think
+from step_programs import burn, periodic, think
 from world import World
 
 from bench.figures import percentile
@@ -13,15 +13,7 @@ KERNELS, KERNEL_MS, PERIOD_MS = 8, 1, 50
 MORE_MS = 1
 """What a request may take longer than its own kernels and one of each of the others, which nothing can interrupt: the
 device may have begun several."""
-STEPS = (
-    Step(kind="due", amount=PERIOD_MS * NS_PER_MS),
-    Step(kind="launch", count=KERNELS),
-    Step(kind="wait"),
-    Step(kind="round"),
-)
-REQUESTS = Client(
-    program=Program(kernels=kernels(1000 * KERNEL_MS), threads=(Thread(steps=STEPS),)), percent=30, latency=True
-)
+REQUESTS = Client(program=periodic(1000 * KERNEL_MS, KERNELS, 1000 * PERIOD_MS), percent=30, latency=True)
 RIVALS = {
     "kernels of 10 ms": ((70, burn(10_000)),),
     "kernels of 1 ms": ((70, burn(1000)),),
