@@ -13,7 +13,21 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import crowd, drains, faults, floors, latency, launch, memory, placement, shares, slices, threads, usage
+from bench import (
+    crowd,
+    drains,
+    faults,
+    floors,
+    gaps,
+    latency,
+    launch,
+    memory,
+    placement,
+    shares,
+    slices,
+    threads,
+    usage,
+)
 from bench.host import describe_host
 from bench.measurement import FULL, QUICK, Bench, Measurement
 from bench.report import Row, as_markdown, as_table
@@ -36,6 +50,7 @@ FIGURES = {
     "latency": latency.measurements,
     "memory": memory.measurements,
     "usage": usage.measurements,
+    "gaps": gaps.measurements,
     "crowd": crowd.measurements,
     "placement": placement.measurements,
 }

@@ -51,6 +51,11 @@ class Effort:
     """Length of a run of the latency client: alone, and beside the other."""
     usage_runs: int
     usage_s: float
+    gaps_runs: int
+    gaps_s: float
+    """Length of a run of programs that leave gaps."""
+    gaps_settle_s: float
+    """Of that, what is not judged: the manager learns who leaves gaps, and the hook what kernels cost."""
     crowd_runs: int
     crowd_s: float
     placement_seeds: int
@@ -81,6 +86,9 @@ FULL = Effort(
     latency_s=4.5,
     usage_runs=3,
     usage_s=3,
+    gaps_runs=3,
+    gaps_s=6,
+    gaps_settle_s=2,
     crowd_runs=3,
     crowd_s=6.5,
     placement_seeds=10,
@@ -110,6 +118,9 @@ QUICK = Effort(
     latency_s=3,
     usage_runs=1,
     usage_s=2,
+    gaps_runs=1,
+    gaps_s=4,
+    gaps_settle_s=2,
     crowd_runs=1,
     crowd_s=4,
     placement_seeds=1,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import drains, faults, floors, latency, launch, memory, shares, slices, threads, usage
+from bench import drains, faults, floors, gaps, latency, launch, memory, shares, slices, threads, usage
 from bench.measurement import QUICK, Bench, Effort
 from bench.report import Row
 
@@ -26,6 +26,8 @@ LEAST = replace(
     drains=3,
     latency_s=1.2,
     usage_s=0.3,
+    gaps_s=1.2,
+    gaps_settle_s=0.2,
 )
 
 
@@ -52,6 +54,14 @@ def rows_of(bench: Bench, module: object, name: str, effort: Effort = LEAST) -> 
         (faults, "goes idle, fifo", {"holder goes idle: until the other's next kernel"}),
         (latency, "fifo", {"latency client (30 %): p99, more than alone"}),
         (usage, "bursts of 10 ms", {"GPU time reported, off what was executed", "markers, at 1 us each"}),
+        (
+            gaps,
+            "20 %: 8 x 20 us, 0.4 ms without work; 80 %: 0.3 ms without a pause, fifo",
+            {
+                "GPU time beside others, of what it has alone",
+                "GPU time, of what it has without edgeshare: the least",
+            },
+        ),
         (shares, "graphs", {"share error"}),
         (
             slices,
