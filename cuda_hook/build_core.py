@@ -26,6 +26,8 @@ void es_used_submit(struct es_used *used, uint64_t now_ns);
 void es_used_drain(struct es_used *used, uint64_t now_ns);
 void es_used_wait(struct es_used *used, int waits, uint64_t now_ns);
 void es_hint_used(const struct es_hint_page *page, struct es_used *into);
+void es_siblings_use(struct es_siblings_page *page, uint32_t place, int uses);
+uint64_t es_siblings_seen(const struct es_siblings_page *page, uint32_t place);
 void es_gate_close(struct es_gate_page *page);
 void es_gate_discard(struct es_gate_page *page);
 uint32_t es_gate_load(const struct es_gate_page *page);
@@ -50,14 +52,14 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *new, struct itim
 """
 """The kernel's timers, for the manager: Python has them from 3.13 on, and ctypes takes ten times as long for a call."""
 
-HEADERS = ("<sys/timerfd.h>", "<time.h>", '"record.h"', '"gate_page.h"', '"allowance.h"', '"used.h"')
+HEADERS = ("<sys/timerfd.h>", "<time.h>", '"record.h"', '"gate_page.h"', '"allowance.h"', '"siblings.h"', '"used.h"')
 
 ffibuilder = FFI()
 ffibuilder.cdef((HERE / "wire.h").read_text() + DECLARATIONS + TIMERS)
 ffibuilder.set_source(
     "cuda_hook._core",
     "".join(f"#include {header}\n" for header in HEADERS),
-    sources=[f"cuda_hook/core/{part}.c" for part in ("record", "gate_page", "allowance", "used")],
+    sources=[f"cuda_hook/core/{part}.c" for part in ("record", "gate_page", "allowance", "siblings", "used")],
     include_dirs=["cuda_hook", "cuda_hook/core"],
     depends=["cuda_hook/wire.h", "cuda_hook/wire_checks.h", "cuda_hook/core/clock.h"],
     extra_compile_args=["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"],

@@ -17,6 +17,9 @@ BESIDE_OTHERS = lib.ES_BESIDE_OTHERS
 BESIDE_TELLS = lib.ES_BESIDE_TELLS
 """It gives its grant back once it has drained, as in turns."""
 
+NO_PLACE = lib.ES_SIBLINGS_MAX
+"""Of a client that has none in its allocation's siblings page."""
+
 DEVICES_MAX = lib.ES_DEVICES_MAX
 """Devices of one allocation that have an allowance; of others each allocation is asked for."""
 
@@ -42,12 +45,14 @@ class GatePages:
         self._drained_at: Any = ffi.new("uint64_t *")
 
     @classmethod
-    def create(cls, epoch: int) -> Self:
-        """Makes both pages, the gate closed. ``epoch`` (1 to 2^32 − 1) tells a manager's life from others."""
+    def create(cls, epoch: int, place: int = NO_PLACE) -> Self:
+        """Makes both pages, the gate closed. ``epoch`` (1 to 2^32 − 1) tells a manager's life from others; ``place`` is
+        the client's in the siblings page."""
         gate_fd, gate_map = _page("edgeshare-gate")
         hint_fd, hint_map = _page("edgeshare-hint")
         pages = cls(gate_fd, hint_fd, gate_map, hint_map)
         pages._gate.epoch = epoch
+        pages._gate.place = place
         _seal(gate_fd, _SEALS_SIZE | _F_SEAL_FUTURE_WRITE | fcntl.F_SEAL_SEAL)
         _seal(hint_fd, _SEALS_SIZE | fcntl.F_SEAL_SEAL)
         return pages
@@ -150,6 +155,49 @@ class GatePages:
         """How much GPU time the client thinks it has queued; it may say anything."""
         backlog_ns: int = self._hint.backlog_ns
         return backlog_ns
+
+
+class SiblingsPage:
+    """Where the processes of one allocation tell each other whether they use the device. ``fd`` goes to each with its
+    WELCOME. They all write it, and it may say anything; who has which place is known here."""
+
+    def __init__(self) -> None:
+        self.fd, self._map = _page("edgeshare-siblings")
+        _seal(self.fd, _SEALS_SIZE | fcntl.F_SEAL_SEAL)
+        self._page: Any = ffi.cast("struct es_siblings_page *", ffi.from_buffer(self._map))
+        self._taken: set[int] = set()
+        self._places = 0  # never less again: the sum over all would not tell what was done in one that went
+        self._nameless = 0
+
+    def take(self, writes: bool) -> int:
+        """A place for one more client; NO_PLACE where all are taken, or it does not write the page."""
+        place = next((each for each in range(NO_PLACE) if each not in self._taken), NO_PLACE) if writes else NO_PLACE
+        if place == NO_PLACE:
+            self._nameless += 1
+        else:
+            self._taken.add(place)
+            self._places = max(self._places, place + 1)
+        self._tell()
+        return place
+
+    def give(self, place: int) -> None:
+        """The client that had it is gone, and uses the device no more."""
+        if place == NO_PLACE:
+            self._nameless -= 1
+        else:
+            self._taken.remove(place)
+            lib.es_siblings_use(self._page, place, False)
+        self._tell()
+
+    def close(self) -> None:
+        """Closes the descriptor; the clients' own stay."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def _tell(self) -> None:
+        self._page.nameless = self._nameless
+        self._page.places = self._places
 
 
 def _page(name: str) -> tuple[int, mmap.mmap]:

@@ -7,10 +7,10 @@
  * Only enums and structs stand here: C includes this file through wire_checks.h (guards and size assertions), and
  * Python reads the very same text through cffi.
  *
- * The order of records: the client says HELLO; the manager answers WELCOME, which carries two memfds (SCM_RIGHTS:
- * first the gate page, then the hint page), or REFUSED. From then on the manager sends a record only as the answer to
- * RESERVE and MEMORY_QUERY; grants and revokes are written into the gate page, whose word is also a futex. A RELEASE that
- * nobody waits for may be left in the hint page.
+ * The order of records: the client says HELLO; the manager answers WELCOME, which carries memfds (SCM_RIGHTS: first the
+ * gate page, then the hint page, and since version 2 the siblings page), or REFUSED. From then on the manager sends a record
+ * only as the answer to RESERVE and MEMORY_QUERY; grants and revokes are written into the gate page, whose word is also a
+ * futex. A RELEASE that nobody waits for may be left in the hint page.
  *
  * Memory: what a client holds of a device is what was granted to it by RESERVED, by a top-up of its allowance word (in
  * the hint page), or declared; less what it gave back by FREED and what the manager took back out of the word. The word
@@ -21,15 +21,16 @@ enum es_protocol {
     ES_VERSION = 2,             /* the newest; HELLO carries the range a client speaks, WELCOME the highest of both sides */
     ES_VERSION_MIN = 1,         /* the oldest that is still spoken: without what follows device_uuids and allowance_bytes */
     ES_RECORD_BYTES_MAX = 128,  /* no record is longer; a longer packet is malformed */
-    ES_PAGE_BYTES = 4096,       /* size of the gate page and of the hint page */
+    ES_PAGE_BYTES = 4096,       /* size of each page */
     ES_TEXT_BYTES = 96,
     ES_DEVICES_MAX = 16, /* devices of one allocation that have an allowance word and a UUID in the pages */
     ES_UUID_BYTES = 16,
+    ES_SIBLINGS_MAX = 1022, /* clients of one allocation that have a place in its siblings page */
 };
 
 enum es_kind {
     ES_HELLO = 1,         /* client → manager: es_hello */
-    ES_WELCOME = 2,       /* manager → client: es_welcome, with two file descriptors */
+    ES_WELCOME = 2,       /* manager → client: es_welcome, with file descriptors */
     ES_REFUSED = 3,       /* manager → client: es_refused, then the connection ends */
     ES_REQUEST = 4,       /* client → manager: es_request: a launch is waiting at the closed gate */
     ES_RELEASE = 5,       /* client → manager: es_release: drained, answers grant `number` */
@@ -113,6 +114,8 @@ struct es_gate_page {
     /* Since version 2. */
     uint32_t beside; /* es_beside_flags */
     uint32_t cap_ns; /* most GPU time to keep queued while contended; 0: queue_cap_ns of WELCOME */
+    uint32_t place;  /* this client's in the siblings page; ES_SIBLINGS_MAX: it has none */
+    uint32_t unused;
 };
 
 /* What a client says of its use of the device, and of the time in which it wanted none. Counters begin with the page. */
@@ -124,6 +127,13 @@ struct es_used {
     uint64_t pending_ns;     /* what of the work that was submitted is not in gpu_ns yet, by its estimates */
     uint32_t queued;         /* something was submitted that was not seen to have ended */
     uint32_t waits;          /* a launch is at the closed gate */
+};
+
+/* The siblings page: all clients of an allocation write it, so that only these can be misled by it. */
+struct es_siblings_page {
+    uint32_t places;                 /* one more than the last that ever was taken; written by the manager, as the next one is */
+    uint32_t nameless;               /* clients that have none */
+    uint32_t turns[ES_SIBLINGS_MAX]; /* of the client in each place: odd while it uses the device */
 };
 
 /* First bytes of the hint page: written by the client, read by the manager, believed by nobody. */

@@ -115,7 +115,7 @@ uint64_t es_costs_host_ns(const struct es_costs *costs, uint64_t launches);
 /* One launch of the key was seen to take this long. */
 void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns);
 
-/* One was seen to take no longer than this while other clients' work ran beside it, which has an unknown part of that time.
+/* One was seen to take no longer than this while other processes' work ran beside it, which has an unknown part of that time.
  * The shortest such time counts until one is learned without; after that they say nothing. */
 void es_costs_learn_beside(struct es_costs *costs, uint64_t key, uint64_t most_ns);
 

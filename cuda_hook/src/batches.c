@@ -56,7 +56,7 @@ bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t
     if (idle)
         es_gate.run_from_ns = es_submitted_ns();
     es_gate.idle_since_ns = 0;
-    es_used_submit(es_gate_used(), now_ns);
+    es_gate_submits(now_ns);
     slot->batch.behind_ns = behind_ns(now_ns);
     slot->batch.before_ns = es_submitted_ns();
     slot->batch.queued = es_queued_beside(stream, now_ns);
@@ -71,7 +71,8 @@ bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t
     slot->batch.held = held;
     slot->batch.stopped = false;
     slot->batch.guessed = false;
-    slot->batch.beside = es_gate_others();
+    slot->batch.siblings = es_gate_siblings();
+    slot->batch.beside = es_gate_mixed(slot->batch.siblings);
     slot->batch.last = false;
     slot->batch.fresh = idle && !timed;
     slot->batch.amid = !idle;
@@ -173,7 +174,8 @@ static void close_batch(struct es_slot *slot, bool foreign)
         .awaited_ns = open.awaited_ns,
         .amid = open.amid,
         .held = open.held,
-        .beside = open.beside || es_gate_others(),
+        .siblings = open.siblings,
+        .beside = open.beside || es_gate_mixed(open.siblings),
         .key = open.shared || (open.streams & (open.streams - 1)) != 0 ? 0 : open.key,
         .launches = launches,
     };
@@ -255,7 +257,7 @@ void es_batch_waited(struct es_slot *slot, uint64_t streams)
         const struct es_queued queued = es_queued_with(slot->batch.queued, used, slot->launches - slot->batch.settled,
                                                        __builtin_popcountll(slot->batch.streams));
 
-        if (queued.beside_ns != 0 && !slot->batch.beside && !es_gate_others())
+        if (queued.beside_ns != 0 && !slot->batch.beside && !es_gate_mixed(slot->batch.siblings))
             es_overlap_judge(&es_gate.overlap, queued, es_now_ns() - slot->batch.opened_ns);
         es_timeline_settle(&es_gate.timeline, used);
         es_gate.over_ns += used;
@@ -280,7 +282,7 @@ void es_batch_waited(struct es_slot *slot, uint64_t streams)
         es_gate.idle_since_ns = es_now_ns();
         /* Who is on its way may have a batch already. */
         if (__atomic_load_n(&es_gate.arriving, __ATOMIC_SEQ_CST) == 0)
-            es_used_drain(es_gate_used(), es_gate.idle_since_ns);
+            es_gate_drained(es_gate.idle_since_ns);
     }
     es_lock_give(&es_gate.lock);
 }

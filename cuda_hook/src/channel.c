@@ -6,6 +6,8 @@
 
 #include "kernel.h"
 
+enum { ROOM = 4 }; /* descriptors for which ES_FDS leave room in a control message, aligned */
+
 enum { FD_FROM = 700 }; /* out of the way of what programs close or expect low */
 
 bool es_channel_open(struct es_channel *channel, const char *path)
@@ -63,11 +65,11 @@ int es_channel_send(const struct es_channel *channel, const void *record, size_t
     return errno == EINTR ? EAGAIN : errno;
 }
 
-ssize_t es_channel_receive(const struct es_channel *channel, void *packet, size_t size, int fds[2])
+ssize_t es_channel_receive(const struct es_channel *channel, void *packet, size_t size, int fds[ES_FDS])
 {
     union {
         struct cmsghdr align;
-        char bytes[CMSG_SPACE(2 * sizeof(int))];
+        char bytes[CMSG_SPACE(ES_FDS * sizeof(int))];
     } control = {.bytes = {0}};
     struct iovec part = {packet, size};
     struct msghdr message = {
@@ -75,14 +77,14 @@ ssize_t es_channel_receive(const struct es_channel *channel, void *packet, size_
     const ssize_t bytes = es_kernel_receive(channel->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
     for (struct cmsghdr *c = bytes > 0 ? CMSG_FIRSTHDR(&message) : NULL; c != NULL; c = CMSG_NXTHDR(&message, c)) {
-        int got[2] = {-1, -1};
+        int got[ROOM] = {-1, -1, -1, -1};
         const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
             continue;
-        memcpy(got, CMSG_DATA(c), (count < 2 ? count : 2) * sizeof(int));
-        for (int i = 0; i < 2; i++) {
-            if (fds != NULL && fds[i] < 0)
+        memcpy(got, CMSG_DATA(c), (count < ROOM ? count : ROOM) * sizeof(int));
+        for (int i = 0; i < ROOM; i++) {
+            if (fds != NULL && i < ES_FDS && fds[i] < 0)
                 fds[i] = got[i];
             else if (got[i] >= 0)
                 (void)es_kernel_close(got[i]);

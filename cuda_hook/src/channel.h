@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+enum { ES_FDS = 3 }; /* most descriptors that one record carries: WELCOME's pages */
+
 /* A socket to the manager, one an allocation. Its descriptor may be closed by the program, and its number given to
  * another file, so it is looked at before each use. */
 struct es_channel {
@@ -29,9 +31,9 @@ void es_channel_end(struct es_channel *channel);
  * program has closed the socket. */
 int es_channel_send(const struct es_channel *channel, const void *record, size_t bytes);
 
-/* Receives one packet without waiting, and with it at most two descriptors (fds NULL: none are wanted). Its size, more than
+/* Receives one packet without waiting, and with it at most ES_FDS descriptors (fds NULL: none are wanted). Its size, more than
  * `size` when it was longer; 0 at the end of the connection; negative for none, with errno. */
-ssize_t es_channel_receive(const struct es_channel *channel, void *packet, size_t size, int fds[2]);
+ssize_t es_channel_receive(const struct es_channel *channel, void *packet, size_t size, int fds[ES_FDS]);
 
 /* Waits until there is something to receive. */
 bool es_channel_readable(const struct es_channel *channel, int timeout_ms);

@@ -22,7 +22,8 @@ struct es_closed {
     uint64_t awaited_ns; /* from then on it waited for the device to come to its context; 0: it did not */
     bool amid; /* opened while other work was queued, or about to be */
     bool held; /* behind a function of the host: from its start alone is known how long it took */
-    bool beside; /* others' gates were open, too, when it was opened, closed or seen to have ended */
+    bool beside; /* others' gates were open, too, when it was opened, closed or seen to have ended, or siblings used the device */
+    uint64_t siblings; /* what these had done when it was opened */
     uint64_t key; /* 0: of several functions, teaches nothing */
     uint64_t launches;
 };

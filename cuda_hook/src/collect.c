@@ -41,7 +41,7 @@ void es_collect_waited(uint64_t used_ns)
 /* With the lock held, of one that was seen to have ended. */
 static void look_beside(struct es_closed *batch)
 {
-    batch->beside = batch->beside || es_gate_others();
+    batch->beside = batch->beside || es_gate_mixed(batch->siblings);
     /* Of an unknown function any time is better than a guess; that counts for one launch of each. */
     batch->work.beside = batch->beside && (batch->key == 0 || es_costs_find(&es_gate.costs, batch->key)->samples != 0);
 }
@@ -113,7 +113,9 @@ static void end_head(int64_t start_ns, int64_t after_ns, uint64_t now_ns)
 
     look_beside(head);
     spent = es_spent_by(&head->work, &counted, start_ns, after_ns, now_ns);
-    if (head->awaited_ns != 0 && start_ns >= 0 && !head->beside)
+    if (after_ns >= 0 && counted.ended_ns + (uint64_t)after_ns > spent.ended_ns)
+        es_teach_sooner(counted.ended_ns + (uint64_t)after_ns - spent.ended_ns);
+    if (head->awaited_ns != 0 && start_ns >= 0 && !es_gate_others())
         es_teach_hand_over(head, start_ns, spent.ended_ns);
     account(head, &spent, now_ns);
 }

@@ -94,8 +94,13 @@ void es_gate_hint(uint64_t now_ns)
     backlog_ns = es_queued_ns(now_ns) + es_unspent(es_gate_load(es_gate.page)).ns;
     __atomic_store_n(&es_gate.hint->backlog_ns, backlog_ns, __ATOMIC_RELAXED);
     /* The manager reads it as it calls the grant back. What is found out after that it is told by a record. */
-    if ((es_gate_load(es_gate.page) & ES_GATE_HELD) != 0)
-        __atomic_store_n(&es_gate.hint->ends_at_ns, now_ns + backlog_ns + (uint64_t)es_gate.end_error_ns, __ATOMIC_RELAXED);
+    if ((es_gate_load(es_gate.page) & ES_GATE_HELD) != 0) {
+        /* Siblings' work may be before what is queued here: then nobody knows. */
+        const bool known = (es_gate_siblings() & 1) == 0;
+        const uint64_t ends_at_ns = known ? now_ns + backlog_ns + (uint64_t)es_gate.end_error_ns : 0;
+
+        __atomic_store_n(&es_gate.hint->ends_at_ns, ends_at_ns, __ATOMIC_RELAXED);
+    }
     __atomic_store_n(&es_gate.hint->launches, es_launches(), __ATOMIC_RELAXED);
     __atomic_store_n(&es_gate.hint->waiting_threads, es_gate.waiting, __ATOMIC_RELAXED);
     es_used_pend(es_gate_used(), submitted_ns > es_gate.over_ns ? submitted_ns - es_gate.over_ns : 0);
@@ -118,6 +123,32 @@ static uint32_t beside(void)
 bool es_gate_others(void)
 {
     return (beside() & ES_BESIDE_OTHERS) != 0;
+}
+
+void es_gate_submits(uint64_t now_ns)
+{
+    es_used_submit(es_gate_used(), now_ns);
+    if (es_gate.siblings != NULL)
+        es_siblings_use(es_gate.siblings, es_gate.page->place, true);
+}
+
+void es_gate_drained(uint64_t now_ns)
+{
+    es_used_drain(es_gate_used(), now_ns);
+    if (es_gate.siblings != NULL)
+        es_siblings_use(es_gate.siblings, es_gate.page->place, false);
+}
+
+uint64_t es_gate_siblings(void)
+{
+    return es_gate.siblings == NULL ? 0 : es_siblings_seen(es_gate.siblings, es_gate.page->place);
+}
+
+bool es_gate_mixed(uint64_t siblings)
+{
+    const uint64_t now = es_gate_siblings();
+
+    return es_gate_others() || (now & 1) != 0 || now != siblings;
 }
 
 bool es_gate_keeps(void)

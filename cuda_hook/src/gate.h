@@ -11,6 +11,7 @@
 #include "core/gate_page.h"
 #include "core/lock.h"
 #include "core/overlap.h"
+#include "core/siblings.h"
 #include "core/timeline.h"
 #include "core/used.h"
 #include "slots.h"
@@ -53,6 +54,7 @@ struct es_gate {
     /* the manager's */
     struct es_gate_page *page; /* mapped once and replaced in place, so it can always be read once it is not NULL */
     struct es_hint_page *hint;
+    struct es_siblings_page *siblings; /* NULL: there is none */
     struct es_config config;
     uint32_t epoch;
     uint32_t session; /* counts the managers that were joined; atomic */
@@ -171,6 +173,17 @@ struct es_used *es_gate_used(void);
 
 /* Whether others' gates may be open, too: then what passes between two markers is not this client's time alone. */
 bool es_gate_others(void);
+
+/* With the lock held: something is about to be submitted; nothing is queued any more. */
+void es_gate_submits(uint64_t now_ns);
+void es_gate_drained(uint64_t now_ns);
+
+/* With the lock held: what other processes of the allocation have done with the device so far. */
+uint64_t es_gate_siblings(void);
+
+/* With the lock held: whether others' work, or that of other processes of the allocation, may have run since es_gate_siblings
+ * said this. */
+bool es_gate_mixed(uint64_t siblings);
 
 /* Whether nobody waits for this client to drain, as others' gates are open anyway: it keeps its grant over its pauses. */
 bool es_gate_keeps(void);

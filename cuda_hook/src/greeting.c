@@ -11,7 +11,7 @@ bool es_greet_begin(const struct es_channel *channel, uint32_t accelerator)
 }
 
 bool es_greet(const struct es_channel *channel, uint32_t accelerator, const char *word,
-              bool (*accept)(const struct es_welcome *welcome, const int fds[2]))
+              bool (*accept)(const struct es_welcome *welcome, const int fds[ES_FDS]))
 {
     if (!es_greet_begin(channel, accelerator) || !es_channel_readable(channel, ES_ANSWER_MS)) {
         es_log("the manager does not answer");
@@ -21,14 +21,14 @@ bool es_greet(const struct es_channel *channel, uint32_t accelerator, const char
 }
 
 bool es_greet_end(const struct es_channel *channel, const char *word,
-                  bool (*accept)(const struct es_welcome *welcome, const int fds[2]))
+                  bool (*accept)(const struct es_welcome *welcome, const int fds[ES_FDS]))
 {
     union {
         uint8_t bytes[ES_RECORD_BYTES_MAX];
         struct es_welcome welcome;
         struct es_refused refused;
     } answer;
-    int fds[2] = {-1, -1};
+    int fds[ES_FDS] = {-1, -1, -1};
     bool joined = false;
     ssize_t bytes;
     int kind;
@@ -50,7 +50,7 @@ bool es_greet_end(const struct es_channel *channel, const char *word,
     } else {
         es_alarm("the manager sent no answer to HELLO that can be read: %s", es_malformed_text(kind));
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < ES_FDS; i++) {
         if (fds[i] >= 0)
             (void)es_kernel_close(fds[i]);
     }

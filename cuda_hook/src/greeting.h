@@ -14,11 +14,11 @@ bool es_greet_begin(const struct es_channel *channel, uint32_t accelerator);
 
 /* The answer to it, when it can be received: as es_greet. */
 bool es_greet_end(const struct es_channel *channel, const char *word,
-                  bool (*accept)(const struct es_welcome *welcome, const int fds[2]));
+                  bool (*accept)(const struct es_welcome *welcome, const int fds[ES_FDS]));
 
 /* HELLO and its answer over a fresh connection, for an accelerator that people call `word`. Whether the process has joined:
  * the manager welcomed it and `accept` could use what the WELCOME brings, whose descriptors are closed afterwards. */
 bool es_greet(const struct es_channel *channel, uint32_t accelerator, const char *word,
-              bool (*accept)(const struct es_welcome *welcome, const int fds[2]));
+              bool (*accept)(const struct es_welcome *welcome, const int fds[ES_FDS]));
 
 #endif

@@ -100,16 +100,24 @@ static void learn_end(uint64_t told_ns, uint64_t now_ns)
         es_gate.end_error_ns = -FORETELL_ERROR_NS;
 }
 
+/* With the lock held. Beside others nobody is granted ahead of time, and what siblings have queued is not known here: then
+ * nothing is foretold, and nothing learned from when the end comes. */
+static bool foretells(void)
+{
+    return !es_gate_mixed(es_gate_siblings());
+}
+
 /* The grant was called back: waits until all that was queued is done, then releases. Also returns when the manager did
  * not wait for that: it granted anew, or went away. `sleeps`: in the driver, until a marker is done; only the hook's own
  * thread does, whose current context is nobody's business. */
 static void give_back(uint32_t number, bool sleeps)
 {
-    /* Beside others nobody is granted ahead of time: nothing is foretold, and nothing learned from when it comes. */
-    uint64_t told_ns = es_gate.hint == NULL || es_gate_others()
-                           ? 0
-                           : __atomic_load_n(&es_gate.hint->ends_at_ns, __ATOMIC_RELAXED);
+    uint64_t told_ns = 0;
 
+    es_lock_take(&es_gate.lock);
+    if (es_gate.hint != NULL && foretells())
+        told_ns = __atomic_load_n(&es_gate.hint->ends_at_ns, __ATOMIC_RELAXED);
+    es_lock_give(&es_gate.lock);
     es_barrier_everywhere();
     while (es_mode_now() == ES_JOINED) {
         const bool all = es_batches_close_all();
@@ -121,13 +129,13 @@ static void give_back(uint32_t number, bool sleeps)
         now_ns = es_now_ns();
         if (drained) {
             learn_end(told_ns, now_ns);
-            es_used_drain(es_gate_used(), now_ns);
+            es_gate_drained(now_ns);
         }
         if (drained && (release(number, told_ns != 0 && told_ns < now_ns + FORETELL_SOONER_NS) || es_mode_now() != ES_JOINED)) {
             es_lock_give(&es_gate.lock);
             return;
         }
-        if (all && !drained && !es_gate_others())
+        if (all && !drained && foretells())
             foretell(number, &told_ns);
         es_lock_give(&es_gate.lock);
         if (es_gate_number(es_gate_load(es_gate.page)) != number)
@@ -255,7 +263,7 @@ static uint64_t look_around(struct look *look, uint32_t word)
     if (drained && !arriving) {
         if (es_gate.idle_since_ns == 0)
             es_gate.idle_since_ns = now_ns;
-        es_used_drain(es_gate_used(), now_ns);
+        es_gate_drained(now_ns);
     }
     idle_end_ns = es_gate.idle_since_ns + patience_ns(contended);
     closed = es_closed_count();

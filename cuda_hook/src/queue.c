@@ -189,8 +189,8 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     progress = __atomic_load_n(&es_gate.progress, __ATOMIC_RELAXED);
     cost = es_costs_find(&es_gate.costs, key);
     unknown = cost->samples == 0;
-    /* Beside other clients' work the time of a function that is known would tell nothing. */
-    tells = cost->provisional || !es_gate_others();
+    /* Beside others' work the time of a function that is known would tell nothing. */
+    tells = cost->provisional || !es_gate_mixed(es_gate_siblings());
     cost_ns = expected_ns(cost);
     room = es_room_now(word, cost_ns, now_ns);
     open = slot->batch.opened_ns != 0;

@@ -79,17 +79,15 @@ bool es_session_send(void *record)
 /* With the gate's lock held: what a fresh page says of its use of the device begins with what is queued and waits now. */
 static void begin_used(uint64_t now_ns)
 {
-    struct es_used *used = es_gate_used();
-
-    es_used_wait(used, es_gate.waiting > 0, now_ns);
+    es_used_wait(es_gate_used(), es_gate.waiting > 0, now_ns);
     if (es_batches_drained())
-        es_used_drain(used, now_ns);
+        es_gate_drained(now_ns);
     else
-        es_used_submit(used, now_ns);
+        es_gate_submits(now_ns);
 }
 
 /* Takes the WELCOME's pages and terms; the mode changes to ES_JOINED. */
-static bool accept_welcome(const struct es_welcome *welcome, const int fds[2])
+static bool accept_welcome(const struct es_welcome *welcome, const int fds[ES_FDS])
 {
     uint64_t now_ns;
 
@@ -107,6 +105,7 @@ static bool accept_welcome(const struct es_welcome *welcome, const int fds[2])
         es_gate.hint = es_pages_hint();
         es_gate.page = es_pages_gate();
     }
+    es_gate.siblings = es_pages_siblings();
     es_gate.config = (struct es_config){welcome->failure_policy, welcome->grace_ms, welcome->memory_cap_bytes};
     __atomic_store_n(&es_gate.epoch, welcome->epoch, __ATOMIC_RELAXED);
     es_gate.queue_cap_ns = welcome->queue_cap_ns;

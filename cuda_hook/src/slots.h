@@ -41,7 +41,8 @@ struct es_batch_open {
     bool held;          /* its first launch is behind a function of the host */
     bool stopped;       /* its stream stands still until its one launch is marked */
     bool guessed;       /* of a launch no exact time is known */
-    bool beside;        /* others' gates were open, too, when it was opened */
+    bool beside;        /* others' gates were open, too, when it was opened, or siblings used the device */
+    uint64_t siblings;  /* what these had done then */
     bool last;          /* the launch that was just let go ends it */
 };
 

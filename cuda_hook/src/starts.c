@@ -39,6 +39,8 @@ void es_start_followed(struct es_slot *slot)
     if (slot->batch.beside) {
         /* Before the launch others run, or nobody: how long for nobody knows, so nothing is taken off. */
         slot->batch.behind_ns = 0;
+        if (!over && !slot->batch.held && !es_gate_others())
+            slot->batch.awaited_ns = now_ns + es_gate_before_ns(now_ns);
         es_lock_give(&es_gate.lock);
         return;
     }

@@ -5,13 +5,19 @@
 #include "gate.h"
 #include "streams.h"
 
-static uint64_t stream_ended_ns[ES_STREAMS]; /* the latest end in each stream that was seen */
+/* The latest end in each stream that was seen, and what had been submitted when its marker was recorded. */
+static struct {
+    uint64_t ended_ns;
+    uint64_t mark_ns;
+} latest_of[ES_STREAMS];
 
 /* For how long a launch kept its stream, by the end of all of the batch. It took no longer by itself, and as
- * long where streams run beside each other. */
+ * long where streams run beside each other. Of several threads' batches in one stream one may have begun before the
+ * marker of another. */
 static uint64_t in_stream_ns(const struct es_closed *batch, uint64_t ended_ns)
 {
-    const uint64_t before_ns = batch->stream == ES_STREAM_NONE ? 0 : stream_ended_ns[batch->stream];
+    const bool follows = batch->stream != ES_STREAM_NONE && latest_of[batch->stream].mark_ns <= batch->work.before_ns;
+    const uint64_t before_ns = follows ? latest_of[batch->stream].ended_ns : 0;
     const uint64_t begun_ns = before_ns > batch->work.opened_ns ? before_ns : batch->work.opened_ns;
 
     return ended_ns > begun_ns ? (ended_ns - begun_ns) / batch->launches : 0;
@@ -24,10 +30,10 @@ static void judge(const struct es_closed *batch, uint64_t ended_ns)
         es_overlap_judge(&es_gate.overlap, batch->queued, ended_ns - batch->work.opened_ns);
 }
 
-/* Of a batch beside other clients' work: in most_ns a launch of it was over, whatever else ran. */
+/* Of a batch beside others' work: in most_ns a launch of it was over, whatever else ran. */
 static void learn_beside(const struct es_closed *batch, uint64_t most_ns)
 {
-    if (batch->key != 0 && batch->end != NULL)
+    if (batch->key != 0 && batch->end != NULL && most_ns != 0)
         es_costs_learn_beside(&es_gate.costs, batch->key, most_ns);
     else if (batch->key != 0)
         es_costs_miss(&es_gate.costs, batch->key, 0);
@@ -69,13 +75,25 @@ static void learn_cost(const struct es_closed *batch, const struct es_spent *spe
         es_costs_miss(&es_gate.costs, batch->key, batch->amid);
 }
 
+static void came_to(const struct es_closed *batch, uint64_t ended_ns)
+{
+    latest_of[batch->stream].ended_ns = ended_ns;
+    latest_of[batch->stream].mark_ns = batch->work.mark_ns;
+}
+
+void es_teach_sooner(uint64_t by_ns)
+{
+    for (size_t stream = 0; stream < ES_STREAMS; stream++)
+        latest_of[stream].ended_ns -= by_ns < latest_of[stream].ended_ns ? by_ns : latest_of[stream].ended_ns;
+}
+
 void es_teach_ended(const struct es_closed *batch, const struct es_spent *spent, int latest_stream)
 {
     learn_cost(batch, spent, latest_stream);
     if (batch->over || batch->stream == ES_STREAM_NONE)
         return;
     judge(batch, spent->stream_ended_ns);
-    stream_ended_ns[batch->stream] = spent->stream_ended_ns;
+    came_to(batch, spent->stream_ended_ns);
 }
 
 void es_teach_passed_over(const struct es_closed *batch, uint64_t ended_ns)
@@ -94,7 +112,7 @@ void es_teach_passed_over(const struct es_closed *batch, uint64_t ended_ns)
         es_costs_miss(&es_gate.costs, batch->key, 1);
     }
     judge(batch, ended_ns);
-    stream_ended_ns[batch->stream] = ended_ns;
+    came_to(batch, ended_ns);
 }
 
 void es_teach_hand_over(const struct es_closed *batch, int64_t start_ns, uint64_t ended_ns)
@@ -102,6 +120,9 @@ void es_teach_hand_over(const struct es_closed *batch, int64_t start_ns, uint64_
     const uint64_t begun_ns = ended_ns - (uint64_t)start_ns, usual_ns = es_gate.hand_over_ns;
     uint64_t ns = begun_ns > batch->awaited_ns ? begun_ns - batch->awaited_ns : 0;
 
+    /* What another process of the allocation had queued makes it longer, and never shorter. */
+    if (batch->beside && usual_ns != 0 && ns >= usual_ns)
+        return;
     if (usual_ns != 0 && ns > 2 * usual_ns)
         ns = 2 * usual_ns;
     if (usual_ns != 0)
@@ -111,10 +132,10 @@ void es_teach_hand_over(const struct es_closed *batch, int64_t start_ns, uint64_
 
 void es_teach_leave_stream(int stream)
 {
-    stream_ended_ns[stream] = 0;
+    latest_of[stream].ended_ns = latest_of[stream].mark_ns = 0;
 }
 
 void es_teach_reset(void)
 {
-    memset(stream_ended_ns, 0, sizeof(stream_ended_ns));
+    memset(latest_of, 0, sizeof(latest_of));
 }

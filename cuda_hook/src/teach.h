@@ -8,6 +8,9 @@
 /* What the ends of batches teach: how long functions take, whether streams run beside each other, how long the device takes to
  * come to this client. All with the gate's lock held. */
 
+/* Ends that were seen before came so much sooner than they had been seen: by the markers, a later one has come already. */
+void es_teach_sooner(uint64_t by_ns);
+
 /* The oldest batch has ended; the latest that was counted before it stood in this stream. */
 void es_teach_ended(const struct es_closed *batch, const struct es_spent *spent, int latest_stream);
 

@@ -114,7 +114,7 @@ static void lose(const char *why)
 }
 
 /* Takes the WELCOME's page and terms. What the hint page would tell, nobody needs to know of an EdgeTPU. */
-static bool accept_welcome(const struct es_welcome *welcome, const int fds[2])
+static bool accept_welcome(const struct es_welcome *welcome, const int fds[ES_FDS])
 {
     if (!es_channel_file_holds(fds[0], ES_PAGE_BYTES))
         return false;

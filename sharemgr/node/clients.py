@@ -9,7 +9,7 @@ from uuid import UUID
 
 from cuda_hook import wire
 from cuda_hook._core import ffi
-from cuda_hook.gate import GRANT_NUMBER_MAX, GatePages
+from cuda_hook.gate import GRANT_NUMBER_MAX, GatePages, SiblingsPage
 from edgeshare.errors import InvalidRequest
 from edgeshare.units import NS_PER_MS, NS_PER_S
 from sharemgr.node.arbiter import Use
@@ -98,8 +98,10 @@ class Client:
         "_loop",
         "_moved_at_ns",
         "_opened_at_ns",
+        "_place",
         "_read_at_ns",
         "_sent",
+        "_siblings",
         "_terms",
         "_told_ns",
         "_used",
@@ -118,6 +120,7 @@ class Client:
         connection: socket.socket,
         peer: Peer,
         terms: Terms,
+        siblings: SiblingsPage,
         loop: Loop,
         welcomed: Callable[["Client"], None],
         ended: Callable[["Client"], None],
@@ -134,6 +137,8 @@ class Client:
         """The version of the protocol that was agreed on; 0 before WELCOME."""
         self._connection = connection
         self._terms = terms
+        self._siblings = siblings
+        self._place = -1  # in the siblings page, once it has joined
         self._inbox = terms.inbox
         self._buffers = [terms.inbox.buffer]
         self._loop = loop
@@ -256,6 +261,8 @@ class Client:
             # First of all what others wait for. The gate is shut before somebody else's opens.
             self.pages.discard()
             self._terms.device.gone(self._terms.allocation_id, self.client_id, monotonic_ns())
+        if self._place >= 0:
+            self._siblings.give(self._place)
         self._loop.unwatch(self._connection.fileno())
         if self.peer.pidfd >= 0:
             self._loop.unwatch(self.peer.pidfd)
@@ -435,10 +442,13 @@ class Client:
             return
         version = wire.agreed_version(record)
         welcome = replace(self._terms.welcome, version=version)
-        pages = GatePages.create(welcome.epoch)
+        beside = version >= BESIDE_VERSION
+        self._place = self._siblings.take(beside)
+        pages = GatePages.create(welcome.epoch, self._place)
         pages.name_devices([uuid_bytes(device_id) for device_id in self._terms.device_ids])
         try:
-            socket.send_fds(self._connection, [wire.encode(welcome)], pages.fds)
+            fds = (*pages.fds, self._siblings.fd) if beside else pages.fds
+            socket.send_fds(self._connection, [wire.encode(welcome)], fds)
         except OSError:
             self.end()
             return
@@ -448,7 +458,7 @@ class Client:
         self.speaks = version
         self._terms.memory.join(self.client_id, pages)
         self._welcomed(self)
-        self._terms.device.join(self._terms.allocation_id, self.client_id, version >= BESIDE_VERSION, now_ns)
+        self._terms.device.join(self._terms.allocation_id, self.client_id, beside, now_ns)
 
     def _send(self, record: wire.ManagerRecord) -> None:
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic_ns
 
 from cuda_hook import wire
-from cuda_hook.gate import BESIDE_OTHERS, BESIDE_TELLS
+from cuda_hook.gate import BESIDE_OTHERS, BESIDE_TELLS, SiblingsPage
 from edgeshare.errors import InvalidRequest, Unavailable
 from edgeshare.names import HOOK_CONFIG, HOOK_SOCKET
 from sharemgr.node.arbiter import Use
@@ -59,6 +59,7 @@ class AllocationServer:
         self._client_ids = client_ids
         self._loop = loop
         self._listener: socket.socket | None = None
+        self._siblings = SiblingsPage()
         self._connections = Budget(CONNECTIONS_PER_S, 2 * max_clients)
         self._granted = (0, 0)
         self._beside = (0, 0)
@@ -104,6 +105,7 @@ class AllocationServer:
             self.socket_path.unlink(missing_ok=True)
         for client in list(self.clients.values()):
             client.end()
+        self._siblings.close()
 
     def remove_folder(self) -> None:
         """For an allocation that will not come back."""
@@ -276,6 +278,7 @@ class AllocationServer:
             connection=connection,
             peer=peer,
             terms=self.terms,
+            siblings=self._siblings,
             loop=self._loop,
             welcomed=self._welcomed,
             ended=self._forget,

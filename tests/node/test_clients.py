@@ -353,3 +353,27 @@ def test_a_page_is_not_the_clients_to_write(testbed: Testbed, two: tuple[str, st
     for fd in fds:
         os.close(fd)
     client.close()
+
+
+def test_the_clients_of_an_allocation_see_which_of_them_work(testbed: Testbed, two: tuple[str, str]) -> None:
+    one, twin, rival = testbed.join("one"), testbed.join("one"), testbed.join("two")
+    for client in (twin, rival):
+        client.use(True)
+    assert one.siblings() % 2 == 1
+    assert twin.siblings() == rival.siblings() == 0
+    one.use(True)
+    assert rival.siblings() == 0, "another allocation's page"
+    # One that dies at work is at work no more.
+    twin.close()
+    testbed.until(lambda status: len(share(status, "one").clients) == 1)
+    assert one.siblings() % 2 == 0
+    assert one.siblings() > 0
+
+
+def test_a_client_that_cannot_say_so_is_taken_to_work_all_the_time(testbed: Testbed, two: tuple[str, str]) -> None:
+    one, older = testbed.join("one"), testbed.connect("one")
+    older.join(version=1)
+    assert one.siblings() % 2 == 1
+    older.close()
+    testbed.until(lambda status: len(share(status, "one").clients) == 1)
+    assert one.siblings() % 2 == 0

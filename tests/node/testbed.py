@@ -181,15 +181,16 @@ class WireClient:
     ) -> None:
         self.close()
 
-    def join(self) -> None:
+    def join(self, version: int = wire.VERSION) -> None:
         """Says HELLO and takes the pages that come with the answer."""
-        self.send(wire.Hello(wire.VERSION, wire.VERSION, wire.Accelerator.GPU))
-        packet, fds, _, _ = socket.recv_fds(self.socket, wire.RECORD_BYTES_MAX, 2)
+        self.send(wire.Hello(version, version, wire.Accelerator.GPU))
+        packet, fds, _, _ = socket.recv_fds(self.socket, wire.RECORD_BYTES_MAX, 3)
         answer = wire.parse_answer(packet)
         assert isinstance(answer, wire.Welcome), answer
         self.welcome = answer
         self._map = mmap.mmap(fds[0], lib.ES_PAGE_BYTES, prot=mmap.PROT_READ)
         self._hints = mmap.mmap(fds[1], lib.ES_PAGE_BYTES)
+        self._siblings = mmap.mmap(fds[2], lib.ES_PAGE_BYTES) if len(fds) > 2 else None
         for fd in fds:
             os.close(fd)
 
@@ -243,6 +244,19 @@ class WireClient:
     @property
     def held(self) -> bool:
         return bool(self.word & lib.ES_GATE_HELD)
+
+    def use(self, uses: bool) -> None:
+        """Says in the siblings page whether it uses the device."""
+        lib.es_siblings_use(self._siblings_page, self.gate.place, uses)
+
+    def siblings(self) -> int:
+        """What the others of its allocation have done; odd while one uses the device."""
+        return int(lib.es_siblings_seen(self._siblings_page, self.gate.place))
+
+    @property
+    def _siblings_page(self) -> Any:
+        assert self._siblings is not None, "there is none for its version"
+        return ffi.cast("struct es_siblings_page *", ffi.from_buffer(self._siblings))
 
     def request(self) -> None:
         self.send(wire.Request())

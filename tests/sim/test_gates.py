@@ -1,12 +1,11 @@
 """The rule of the gates on a simulated device: what programs that think get, beside others and beside liars."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import gate_figures
 import pytest
-from gate_figures import LONG, SHORT, Figures, by_gates, by_turns, hold
-from mixes import CASES, MIXES, PART
+from gate_figures import PARTS, SHORT, WHOLE, by_gates, by_turns, hold
+from mixes import CASES, PART
 from simulated_device import Simulator
 
 
@@ -15,27 +14,19 @@ def simulator(tmp_path_factory: pytest.TempPathFactory) -> Simulator:
     return Simulator(Path(tmp_path_factory.mktemp("device")))
 
 
-GROUPS: dict[str, Callable[[Simulator], Figures]] = {
-    "cases": gate_figures.cases,
-    "part of the grid": lambda simulator: gate_figures.grid(gate_figures.rows(simulator, PART, SHORT)),
-    "switches": gate_figures.switches,
-    "limits": gate_figures.limits,
-    "lies": gate_figures.lies,
-}
-
-
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("group", PARTS)
 def test_no_figure_is_worse_than_when_it_was_recorded(group: str, simulator: Simulator) -> None:
-    hold(group, GROUPS[group](simulator))
+    hold(group, PARTS[group](simulator))
 
 
 @pytest.mark.timeout(3600)
+@pytest.mark.parametrize("group", WHOLE)
 def test_no_figure_of_the_whole_grid_is_worse_than_when_it_was_recorded(
-    simulator: Simulator, pytestconfig: pytest.Config
+    group: str, simulator: Simulator, pytestconfig: pytest.Config
 ) -> None:
     if not pytestconfig.getoption("soak"):
         pytest.skip("1,176 mixes take minutes: run with --soak")
-    hold("whole grid", gate_figures.grid(gate_figures.rows(simulator, MIXES, LONG)))
+    hold(group, WHOLE[group](simulator))
 
 
 def test_exclusive_turns_miss_what_the_gates_reach(simulator: Simulator) -> None:

@@ -114,7 +114,7 @@ class Program(Parsed):
 
 
 class Client(Parsed):
-    """An allocation with one process in it."""
+    """An allocation, and what runs in it."""
 
     program: Program
     percent: Annotated[int, Field(ge=1, le=100)]
@@ -123,6 +123,8 @@ class Client(Parsed):
     memory_mib: Annotated[int, Field(ge=1, le=8192)] = 512
     delay_ms: Annotated[int, Field(ge=0, le=60_000)] = 0
     """So long after the start it begins."""
+    processes: Annotated[int, Field(ge=1, le=8)] = 1
+    """How many run the program in this allocation."""
 
     @model_validator(mode="after")
     def _limit_allows_the_request(self) -> Self:
@@ -168,7 +170,7 @@ class Fault(Parsed):
 
     action: Literal["kill", "stop"]
     process: str
-    """A client's name (``c0``, ``c1``, …), or ``manager``."""
+    """A client's name (``c0``, ``c1``, …): its first process; ``c0.1``: its next one; or ``manager``."""
     at_point: Annotated[int, Field(ge=0)] = 0
     at_ms: Annotated[float, Field(ge=0, le=600_000)] = 0
     for_ms: Annotated[float, Field(ge=0, le=600_000)] = 0
@@ -226,20 +228,30 @@ class Case(Parsed):
             raise ValueError(f"the clients request {requested} % of one GPU")
         if self.attackers and not self.hooked:
             raise ValueError("there is no manager to attack")
-        names = {"manager", *self.names}
+        names = {"manager", *self.processes}
         for fault in self.faults:
             if fault.process not in names:
                 raise ValueError(f"there is no process {fault.process!r}: there are {', '.join(sorted(names))}")
         for opening in self.openings:
             if not {*opening.open, *opening.capped} <= {*self.names}:
                 raise ValueError(f"there are no other clients than {', '.join(self.names)}")
-        if self.openings and (self.attackers or self.faults or not self.hooked):
-            raise ValueError("openings go with clients alone")
+        several = any(client.processes > 1 for client in self.clients)
+        if self.openings and (self.attackers or self.faults or several or not self.hooked):
+            raise ValueError("openings go with clients of one process alone")
         return self
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(f"c{index}" for index in range(len(self.clients)))
+
+    @property
+    def processes(self) -> dict[str, str]:
+        """Whose each process is."""
+        return {
+            f"{name}.{number}" if number else name: name
+            for name, client in zip(self.names, self.clients, strict=True)
+            for number in range(client.processes)
+        }
 
     @property
     def attacker_names(self) -> tuple[str, ...]:

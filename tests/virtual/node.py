@@ -69,16 +69,17 @@ class VirtualNode:
         self._manager = self._enter_manager()
         self._loop, self._node = self._start_manager()
         programs = Programs(libraries)
-        self.clients: dict[str, Running] = {}
-        for name, client in zip(case.names, case.clients, strict=True):
-            self.clients[name] = programs.start(
+        self._clients = dict(zip(case.names, case.clients, strict=True))
+        self._running: dict[str, Running] = {}
+        for name, owner in case.processes.items():
+            self._running[name] = programs.start(
                 name,
-                client,
+                self._clients[owner],
                 root / name,
                 hook if case.hooked else None,
                 driver,
                 PACES[case.pace].launch_ns,
-                lambda process, name=name: self._prepare(process, name),  # type: ignore[misc]
+                lambda process, name=name, owner=owner: self._prepare(process, name, owner),  # type: ignore[misc]
             )
         self._attackers: dict[str, Attacking] = {
             name: programs.attack(name, attacker, self._clients_dir / name / HOOK_SOCKET)
@@ -103,7 +104,7 @@ class VirtualNode:
             "steps": self._steps,
             "intervals": self._told_intervals(),
             "works": [(each.stream, each.kind, each.entry) for each in self._intervals],
-            "clients": {name: running.outcome() for name, running in self.clients.items()},
+            "clients": {name: self._outcome(name) for name in self._clients},
             "attackers": {name: attacking.outcome() for name, attacking in self._attackers.items()},
             "points_of": {name: self._vt.points_of(process) for name, process in self._processes().items()},
             "figures": self._vt.figures(),
@@ -152,11 +153,11 @@ class VirtualNode:
             loop.call_later(INTERVAL_S, self._observe_each_second)
         return loop, node
 
-    def _prepare(self, process: int, name: str) -> None:
+    def _prepare(self, process: int, name: str, owner: str) -> None:
         for variable, value in {
             "SIMGPU_MACHINE": str(self._root / "machine"),
-            "SIMGPU_TAG": name,
-            "EDGESHARE_HOOK_DIR": str(self._clients_dir / name),
+            "SIMGPU_TAG": owner,
+            "EDGESHARE_HOOK_DIR": str(self._clients_dir / owner),
         }.items():
             self._vt.env(process, variable, value)
         self._arrange_points(process, name)
@@ -202,7 +203,14 @@ class VirtualNode:
         self._loop, self._node = self._start_manager()
 
     def _processes(self) -> dict[str, int]:
-        return {name: running.process for name, running in self.clients.items()} | {"manager": self._manager}
+        return {name: running.process for name, running in self._running.items()} | {"manager": self._manager}
+
+    def _outcome(self, client: str) -> dict[str, int]:
+        """Of all processes of a client: sums, and the first error of any."""
+        outcomes = [self._running[name].outcome() for name, owner in self._case.processes.items() if owner == client]
+        failed = next((each for each in outcomes if each["error"]), outcomes[0])
+        errors = {what: failed[what] for what in ("error", "error_step")}
+        return {what: sum(each[what] for each in outcomes) for what in outcomes[0]} | errors
 
     def _told_intervals(self) -> list[tuple[str, int, int]]:
         tags = self.machine.tags()
@@ -223,8 +231,8 @@ class VirtualNode:
         return (
             of_step
             | {
-                "executed_ns": {name: executed_ns.get(name, 0) for name in self.clients},
-                "rounds": {name: running.outcome()["rounds"] for name, running in self.clients.items()},
+                "executed_ns": {name: executed_ns.get(name, 0) for name in self._clients},
+                "rounds": {name: self._outcome(name)["rounds"] for name in self._clients},
                 "gpu_ns": {each.allocation.id: round(each.gpu_percent * of_ns / 100) for each in told},
                 "held_ns": {each.allocation.id: round(each.held_percent * of_ns / 100) for each in told},
                 "longest_wait_ns": {each.allocation.id: each.longest_wait_ns for each in told},
@@ -263,7 +271,7 @@ class VirtualNode:
 
     def _driver_bytes(self) -> dict[str, int]:
         """What each client has of the GPU's memory, contexts included, as the machine says."""
-        found = dict.fromkeys(self.clients, 0)
+        found = dict.fromkeys(self._clients, 0)
         for process in self.machine.processes():
             found[process.tag] += process.memory_bytes[0] if process.alive else 0
         return found

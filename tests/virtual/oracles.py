@@ -119,12 +119,12 @@ def gpu_time(hooked: Report, index: int, name: str, margin: float) -> list[Flaw]
 
 
 def memory(hooked: Report) -> list[Flaw]:
-    """Neither books nor buffers pass the cap, but for a context that nobody had measured before."""
+    """Neither books nor buffers pass the cap, but for contexts that nobody had measured before."""
     found = []
     for (name, outcome), client in zip(hooked.clients.items(), hooked.case.clients, strict=True):
         cap = client.memory_mib * MIB
         told, held = hooked.steps[-1]["memory_bytes"][name], outcome["held_bytes"]
-        if told > cap + CONTEXT_OVERHEAD_MIB * MIB:
+        if told > cap + client.processes * CONTEXT_OVERHEAD_MIB * MIB:
             found.append(Flaw("memory", f"{name}: {told} bytes are counted under a cap of {cap}"))
         if held > cap:
             found.append(Flaw("memory", f"{name} holds {held} bytes under a cap of {cap}"))

@@ -43,6 +43,17 @@ def overlapping_case(number: int) -> Case:
     return random_case(number).model_copy(update={"overlap": True, **usual})
 
 
+def case_of_two(number: int) -> Case:
+    """The same with two processes in the first allocation, each of which runs the program."""
+    case = random_case(number)
+    two = case.clients[0].model_copy(update={"processes": 2, "memory_mib": 2 * MEMORY_MIB})
+    return case.model_copy(update={"clients": (two, *case.clients[1:])})
+
+
+VARIANTS = {"engines overlap": overlapping_case, "two processes": case_of_two}
+"""One of ten random cases is run like this, too."""
+
+
 def _program(pick: Random, alone: bool) -> Program:
     kernels = _kernels(pick)
     count = pick.choice((1, 1, 2, 2, 3, 4))

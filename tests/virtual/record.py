@@ -14,14 +14,14 @@ import click
 from explore import owed
 from figures import FIGURES, SEEDS, measured
 from oracles import flaws
-from random_case import overlapping_case, random_case
+from random_case import VARIANTS, random_case
 from ratchet import record, record_shortfalls
 from rich.console import Console
 from rich.progress import track
 from worlds import Worlds
 
-CASES, OVERLAPPING = 600, 60
-"""Random cases of `make test`, and of those that it runs on a device whose engines overlap."""
+CASES, VARIED = 600, 60
+"""Random cases of `make test`, and of those that it runs otherwise, too."""
 
 MARGIN = 0.03
 """A case that is so close to falling short may do so where memory lies elsewhere: functions are told apart by
@@ -49,7 +49,8 @@ def record_figures(worlds: Worlds) -> None:
 
 def record_cases(worlds: Worlds) -> None:
     cases = {str(number): random_case(number) for number in range(CASES)}
-    cases |= {f"{number}, engines overlap": overlapping_case(number) for number in range(OVERLAPPING)}
+    for variant, case_of in VARIANTS.items():
+        cases |= {f"{number}, {variant}": case_of(number) for number in range(VARIED)}
     found = shown(
         worlds.map(lambda world, case: owed(flaws(case, world.run, MARGIN)), cases.values()), "cases", len(cases)
     )

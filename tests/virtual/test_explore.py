@@ -4,7 +4,7 @@ import pytest
 from case import Case
 from explore import owed, seeds
 from oracles import flaws
-from random_case import overlapping_case, random_case
+from random_case import VARIANTS, random_case
 from ratchet import shortfalls
 from world import World
 
@@ -15,14 +15,14 @@ KNOWN = shortfalls()
 QUICK, USUAL, SOAK = 60, 600, 10_000
 """Cases of `make check`, `make test` and `make soak`."""
 
-OVERLAPPING = 10
-"""One of so many is run on a device whose engines overlap, too."""
+VARIED = 10
+"""One of so many is run otherwise, too."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "first" not in metafunc.fixturenames:
         return
-    part = OVERLAPPING if "overlap" in metafunc.function.__name__ else 1
+    part = VARIED if "variant" in metafunc.fixturenames else 1
     most = (SOAK if metafunc.config.getoption("soak") else USUAL) // part
     metafunc.parametrize(
         "first",
@@ -40,9 +40,10 @@ def test_no_random_program_falls_short(world: World, first: int) -> None:
     none_falls_short(world, {str(number): random_case(number) for number in range(first, first + CHUNK)})
 
 
-def test_no_random_program_falls_short_where_engines_overlap(world: World, first: int) -> None:
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_no_random_program_falls_short_where_it_is_run_otherwise(world: World, first: int, variant: str) -> None:
     numbers = range(first, first + CHUNK)
-    none_falls_short(world, {f"{number}, engines overlap": overlapping_case(number) for number in numbers})
+    none_falls_short(world, {f"{number}, {variant}": VARIANTS[variant](number) for number in numbers})
 
 
 @pytest.mark.parametrize("number", range(len(seeds())))
