@@ -60,15 +60,14 @@ def measurements(effort: Effort) -> list[Measurement]:
 
 
 def measure(effort: Effort, case: Case, scheduling: str, bench: Bench) -> list[Row]:
-    """The first alone, all without the hook, and all with it, in turn."""
-    laboratory = bench.laboratory(scheduling)
+    """The first alone, all without the hook, and then all with it: a manager that has seen programs without the hook
+    beside its clients has these take turns for a while."""
+    laboratory = bench.laboratory(scheduling, purpose=f"gaps-{CASES.index(case)}")
     bare = [replace(client, percent=None) for client in case.clients]
-    alone, unmanaged, managed = [], [], []
-    for _ in range(effort.gaps_runs):
-        alone.append(use(laboratory, bare[:1], effort)[case.clients[0].name])
-        unmanaged.append(use(laboratory, bare, effort))
-        managed.append(use(laboratory, case.clients, effort))
     first = case.clients[0].name
+    alone = [use(laboratory, bare[:1], effort)[first] for _ in range(effort.gaps_runs)]
+    unmanaged = [use(laboratory, bare, effort) for _ in range(effort.gaps_runs)]
+    managed = [use(laboratory, case.clients, effort) for _ in range(effort.gaps_runs)]
     settings: dict[str, str | float] = {"programs": case.what, "scheduling": scheduling}
     beside = [run[first] for run in managed]
     return [

@@ -134,7 +134,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._stack = ExitStack()
-        self._laboratories: dict[tuple[str, int], Laboratory] = {}
+        self._laboratories: dict[tuple[str, int, str], Laboratory] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -148,11 +148,11 @@ class Bench:
         """Processor time that the managers of all machines have used."""
         return sum(cpu_seconds(laboratory.stage.manager.pid) for laboratory in self._laboratories.values())
 
-    def laboratory(self, scheduling: str, gpus: int = 1) -> Laboratory:
-        """The simulated machine of this scheduling and so many GPUs, with its manager."""
-        key = (scheduling, gpus)
+    def laboratory(self, scheduling: str, gpus: int = 1, purpose: str = "all") -> Laboratory:
+        """The simulated machine of this scheduling and so many GPUs for a purpose, with its manager."""
+        key = (scheduling, gpus, purpose)
         if key not in self._laboratories:
-            folder = self.folder / f"{scheduling}-{gpus}"
+            folder = self.folder / f"{scheduling}-{gpus}-{purpose}"
             logs = folder / "logs"
             logs.mkdir(parents=True)
             stage = self._stack.enter_context(open_stage(folder, logs, scheduling, gpus))
