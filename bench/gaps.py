@@ -8,7 +8,7 @@ from functools import partial
 
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
-from bench.stage import LEAD_NS, SPARE_S, Client, Laboratory, sleep_until_ns
+from bench.stage import LEAD_NS, SPARE_S, Client, Laboratory, pausing, sleep_until_ns
 from edgeshare.units import NS_PER_S
 
 
@@ -27,8 +27,7 @@ class Case:
 
 def leaving_gaps(percent: int, kernel_us: int, count: int, think_us: int) -> Client:
     """A program that submits so many kernels, waits for them, and then thinks."""
-    arguments = ("--mode", "think", "--sync-every", str(count), "--think-us", str(think_us))
-    return Client(f"percent-{percent}", str(kernel_us), percent, arguments=arguments)
+    return Client(f"percent-{percent}", str(kernel_us), percent, arguments=pausing(count, think_us))
 
 
 CASES = (

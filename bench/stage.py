@@ -58,6 +58,11 @@ class Client:
         return [str(BURN), "--kernel-us", self.kernels, *timing, "--json", *self.arguments]
 
 
+def pausing(count: int, think_us: int) -> tuple[str, ...]:
+    """burn's arguments for a program that submits so many kernels, waits for them, and pauses."""
+    return ("--mode", "think", "--sync-every", str(count), "--think-us", str(think_us))
+
+
 @dataclass(frozen=True)
 class Run:
     """What the GPUs executed while some clients ran."""

@@ -9,7 +9,7 @@ from functools import partial
 
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
-from bench.stage import LEAD_NS, MARKER_NS, SPARE_S, Client, Laboratory, sleep_until_ns
+from bench.stage import LEAD_NS, MARKER_NS, SPARE_S, Client, Laboratory, pausing, sleep_until_ns
 from edgeshare.units import NS_PER_MS, NS_PER_S
 
 TARGET = Target(2)
@@ -32,8 +32,7 @@ class Work:
 
 def bursts(text: str, kernel_us: int, count: int, think_us: int, *more: str) -> Work:
     """So many kernels, a wait for them, and a pause."""
-    arguments = ("--mode", "think", "--sync-every", str(count), "--think-us", str(think_us), *more)
-    return Work(text, str(kernel_us), arguments)
+    return Work(text, str(kernel_us), (*pausing(count, think_us), *more))
 
 
 WORKS = (

@@ -30,23 +30,16 @@ def wait_each(kernel_us: float, compute_us: float = 0) -> Program:
 
 def think(kernel_us: float, count: int, think_us: float) -> Program:
     """As inference does: a few kernels, a wait, a pause on the host."""
-    steps = (
-        Step(kind="launch", count=count),
-        Step(kind="wait_stream"),
-        Step(kind="think", amount=round(think_us * NS_PER_US)),
-        Step(kind="round"),
-    )
-    return Program(kernels=kernels(kernel_us), threads=(Thread(steps=steps),))
+    return _bursts(kernel_us, count, Step(kind="think", amount=round(think_us * NS_PER_US)))
 
 
 def periodic(kernel_us: float, count: int, period_us: float) -> Program:
     """As a camera's pictures come: a few kernels at each multiple of a period, and a wait."""
-    steps = (
-        Step(kind="launch", count=count),
-        Step(kind="wait_stream"),
-        Step(kind="due", amount=round(period_us * NS_PER_US)),
-        Step(kind="round"),
-    )
+    return _bursts(kernel_us, count, Step(kind="due", amount=round(period_us * NS_PER_US)))
+
+
+def _bursts(kernel_us: float, count: int, pause: Step) -> Program:
+    steps = (Step(kind="launch", count=count), Step(kind="wait_stream"), pause, Step(kind="round"))
     return Program(kernels=kernels(kernel_us), threads=(Thread(steps=steps),))
 
 
