@@ -312,10 +312,12 @@ class Arbiter:
         self._grants.tick()
         return self._take(now_ns)
 
-    def read(self, allocation_id: str, use: Use) -> None:
+    def read(self, allocation_id: str, use: Use, now_ns: int) -> None:
         """Takes in what the pages of an allocation's clients say at the time of the event that follows."""
         contender = self._contenders[allocation_id]
-        contender.gate.demand.read(use.gpu_ns, use.idle_ns, use.undrained_ns, use.waits, use.queued, use.running_ns)
+        contender.gate.demand.read(
+            use.gpu_ns, use.idle_ns, use.undrained_ns, use.waits, use.queued, use.running_ns, now_ns=now_ns
+        )
         contender.paged_ns = use.unheard_ns
         if not self.beside:
             self._gates.report(contender.gate)

@@ -10,6 +10,9 @@ USUAL_NS = NS_PER_S // 2
 """Fifteen pictures of a video: what it does as a rule."""
 JUDGED_NS = NS_PER_S
 """Over how long one sees whether it gets what it is due. A person has noticed nothing by then."""
+LATELY_NS = NS_PER_S // 2
+"""Of time as it goes by, not of its own: so many may wait for their turns that it takes seconds to be seen for
+USUAL_NS, and one that was idle as it began would be taken for one that pauses for as long."""
 HEAVY_PART = 0.9
 """Who leaves less than a tenth of the time to others leaves no gap that a burst of theirs fits in."""
 LIGHT_PART = 0.8
@@ -23,7 +26,20 @@ class Demand:
     """Parts are means over the time in which it did as it liked: what it spends at a closed gate, or with its kernels
     behind those of others, says nothing about it."""
 
-    __slots__ = ("_seen_ns", "gpu_ns", "queued", "recent", "running_ns", "undrained_ns", "used", "usual", "waits")
+    __slots__ = (
+        "_lately_free_ns",
+        "_lately_gpu_ns",
+        "_read_ns",
+        "_seen_ns",
+        "gpu_ns",
+        "queued",
+        "recent",
+        "running_ns",
+        "undrained_ns",
+        "used",
+        "usual",
+        "waits",
+    )
 
     def __init__(self) -> None:
         self.gpu_ns = 0  # that it has not been charged with yet
@@ -34,12 +50,23 @@ class Demand:
         self.recent = 0.5
         self.usual = 0.1
         self._seen_ns = RECENT_NS
+        self._read_ns = 0
+        # GPU time, and that and idle time, faded by LATELY_NS as time goes by.
+        self._lately_gpu_ns = self._lately_free_ns = 0.0
         self.used = 0.0  # GPU time, mean of JUDGED_NS
 
     def read(
-        self, gpu_ns: int, idle_ns: int, undrained_ns: int, waits: bool, queued: bool, running_ns: int = 0
+        self,
+        gpu_ns: int,
+        idle_ns: int,
+        undrained_ns: int,
+        waits: bool,
+        queued: bool,
+        running_ns: int = 0,
+        *,
+        now_ns: int,
     ) -> None:
-        """Takes in what the pages of its clients say.
+        """Takes in what the pages of its clients say at a time.
 
         GPU time by learned cost, and idle time, with nothing queued and no launch at the gate, are since the last
         reading: of several clients the sum of the one, the least of the other. A counter that went back counts as one
@@ -52,7 +79,12 @@ class Demand:
         self.undrained_ns, self.running_ns = undrained_ns + running_ns, running_ns
         self.waits, self.queued = waits, queued
         free_ns = gpu_ns + idle_ns
+        self._fade(now_ns)
         if free_ns:
+            # Of a long time it is the last part that counts: more than LATELY_NS of it would have faded.
+            fresh = min(1.0, LATELY_NS / free_ns)
+            self._lately_gpu_ns += gpu_ns * fresh
+            self._lately_free_ns += free_ns * fresh
             part = gpu_ns / free_ns
             self.recent += (part - self.recent) * (1 - exp(-free_ns / RECENT_NS))
             self._seen_ns += free_ns
@@ -68,15 +100,21 @@ class Demand:
         """Takes in GPU time that it was charged with."""
         self.used += (gpu_ns / elapsed_ns - self.used) * (1 - exp(-elapsed_ns / JUDGED_NS))
 
+    def _fade(self, now_ns: int) -> None:
+        elapsed_ns, self._read_ns = max(0, now_ns - self._read_ns), max(now_ns, self._read_ns)
+        stays = exp(-elapsed_ns / LATELY_NS)
+        self._lately_gpu_ns *= stays
+        self._lately_free_ns *= stays
+
     @property
     def leaves_gaps(self) -> bool:
-        """Whether it leaves time to others, as a rule or now."""
-        return min(self.recent, self.usual) <= HEAVY_PART
+        """Whether it has left time to others lately. A stranger may."""
+        return self._lately_gpu_ns <= HEAVY_PART * self._lately_free_ns
 
     @property
     def seen_to_leave_gaps(self) -> bool:
-        """The same of one that may be a stranger yet: it has been seen for long enough, and is far from full."""
-        return self._seen_ns >= SEEN_NS and self.recent <= LIGHT_PART
+        """The same of one that may be a stranger yet: it has been seen for long enough, and is far from full now."""
+        return self._seen_ns >= SEEN_NS and self.recent <= LIGHT_PART and self.leaves_gaps
 
     @property
     def works(self) -> bool:

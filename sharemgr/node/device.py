@@ -162,12 +162,12 @@ class DeviceArbiter:
     def _read_all(self, now_ns: int) -> None:
         arbiter = self._arbiter
         for allocation_id, gates in self._gates.items():
-            arbiter.read(allocation_id, gates.used(now_ns, arbiter.beside))
+            arbiter.read(allocation_id, gates.used(now_ns, arbiter.beside), now_ns)
 
     def _read(self, allocation_id: str, now_ns: int) -> None:
         gates = self._gates.get(allocation_id)
         if gates is not None and not self._arbiter.reads_all:
-            self._arbiter.read(allocation_id, gates.used(now_ns, charges=False))
+            self._arbiter.read(allocation_id, gates.used(now_ns, charges=False), now_ns)
 
     def _perform(self, commands: list[Command], now_ns: int) -> None:
         arbiter = self._arbiter

@@ -74,7 +74,7 @@ class World:
             self.undrained_ns[index] = 0 if burst_ns > habit.burst_ms * MS or not works else burst_ns
             waits = works and not gate.open
             idle_ns = 0 if waits else max(0, elapsed_ns - gpu_ns)
-            gate.demand.read(gpu_ns, idle_ns, burst_ns, waits, gate.open and works)
+            gate.demand.read(gpu_ns, idle_ns, burst_ns, waits, gate.open and works, now_ns=self.now_ns)
         self.gates.settle(self.now_ns)
         before = {index for index, (gate, _) in enumerate(self.clients) if gate.open and gate.demand.queued}
         self.gates.look(self.now_ns, whole)

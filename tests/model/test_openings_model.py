@@ -223,7 +223,7 @@ class OpeningsMachine(RuleBasedStateMachine):
             use.running_ns += told.running_ns if told.queued else 0
         if not allocation.clients:
             use.idle_ns = 0
-        self.arbiter.read(name, use)
+        self.arbiter.read(name, use, self.now_ns)
 
     def read_all(self) -> None:
         """While several are let in, before each event."""

@@ -102,7 +102,12 @@ class ByGates:
             gpu_ns, idle_ns = self._read[index]
             self._read[index] = (page.gpu_ns, page.idle_ns)
             gate.demand.read(
-                page.gpu_ns - gpu_ns, page.idle_ns - idle_ns, page.undrained_ns, page.waits > 0, page.queued > 0
+                page.gpu_ns - gpu_ns,
+                page.idle_ns - idle_ns,
+                page.undrained_ns,
+                page.waits > 0,
+                page.queued > 0,
+                now_ns=now_ns,
             )
             gate.open = device.gates[index].open > 0
         if self._sees_device and now_ns >= self._seen_ns + SEEN_EACH_NS:

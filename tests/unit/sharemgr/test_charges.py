@@ -23,13 +23,13 @@ class Books:
 
     def runs(self, index: int, running_ns: int) -> None:
         """Something that it launched has been running for so long."""
-        self.gates[index].demand.read(0, 0, 0, waits=False, queued=True, running_ns=running_ns)
+        self.gates[index].demand.read(0, 0, 0, waits=False, queued=True, running_ns=running_ns, now_ns=self.now_ns)
 
     def ends(self, index: int, gpu_ns: int) -> None:
-        self.gates[index].demand.read(gpu_ns, 0, 0, waits=False, queued=False)
+        self.gates[index].demand.read(gpu_ns, 0, 0, waits=False, queued=False, now_ns=self.now_ns)
 
     def waits(self, index: int) -> None:
-        self.gates[index].demand.read(0, 0, 0, waits=True, queued=False)
+        self.gates[index].demand.read(0, 0, 0, waits=True, queued=False, now_ns=self.now_ns)
 
 
 def test_a_long_kernel_is_charged_in_full_when_it_has_ended() -> None:

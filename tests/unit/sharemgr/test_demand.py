@@ -5,13 +5,24 @@ from edgeshare.units import NS_PER_S as S
 from sharemgr.node.demand import LIGHT_PART, SEEN_NS, Demand
 
 
+class Seen:
+    """An allocation that is read each millisecond of its own time."""
+
+    def __init__(self) -> None:
+        self.demand = Demand()
+        self.now_ns = 0
+
+    def uses(self, part: float, for_ns: int, rivals: int = 0) -> Demand:
+        """It used so much of the time, for so long, and waited for as many rivals' as long times between."""
+        for _ in range(for_ns // MS):
+            self.now_ns += MS * (1 + rivals)
+            gpu_ns = int(part * MS)
+            self.demand.read(gpu_ns, MS - gpu_ns, 0, waits=False, queued=part == 1, now_ns=self.now_ns)
+        return self.demand
+
+
 def seen(part: float, for_ns: int) -> Demand:
-    """One that has used so much of the time, for so long."""
-    demand = Demand()
-    for _ in range(for_ns // MS):
-        gpu_ns = int(part * MS)
-        demand.read(gpu_ns, MS - gpu_ns, 0, waits=False, queued=False)
-    return demand
+    return Seen().uses(part, for_ns)
 
 
 def test_a_stranger_is_not_seen_to_leave_gaps_though_it_is_taken_for_somebody_light() -> None:
@@ -33,14 +44,39 @@ def test_one_that_is_nearly_full_is_not_seen_to_leave_gaps() -> None:
 
 def test_nothing_is_seen_of_one_that_waits_at_its_gate() -> None:
     demand = Demand()
-    for _ in range(1000):
-        demand.read(0, 0, 0, waits=True, queued=False)
+    for wait in range(1000):
+        demand.read(0, 0, 0, waits=True, queued=False, now_ns=wait * MS)
     assert not demand.seen_to_leave_gaps
 
 
 def test_one_that_begins_to_keep_the_device_busy_is_not_seen_to_leave_gaps_any_more() -> None:
-    demand = seen(0.1, S)
-    for _ in range(60):
-        demand.read(MS, 0, 0, waits=False, queued=True)
+    of = Seen()
+    of.uses(0.1, S)
+    demand = of.uses(1, 60 * MS)
     assert not demand.seen_to_leave_gaps
     assert demand.leaves_gaps
+
+
+def test_who_was_idle_as_it_began_leaves_no_gaps_soon_after_however_many_it_takes_turns_with() -> None:
+    for rivals in (0, 7, 63):
+        of = Seen()
+        # All of its time until then is read at once, when it asks for the device.
+        of.now_ns = 30 * S
+        of.demand.read(0, 30 * S, 0, waits=True, queued=False, now_ns=of.now_ns)
+        assert of.demand.leaves_gaps
+        assert not of.uses(1, 4 * S // (1 + rivals), rivals).leaves_gaps
+
+
+def test_a_pause_of_the_host_now_and_then_is_no_gap() -> None:
+    of = Seen()
+    of.uses(1, S)
+    demand = of.uses(0, 6 * MS)
+    assert demand.recent < LIGHT_PART
+    assert not demand.leaves_gaps
+    assert not demand.seen_to_leave_gaps
+
+
+def test_who_pauses_after_it_kept_the_device_busy_is_soon_seen_to_leave_gaps() -> None:
+    of = Seen()
+    of.uses(1, 10 * S)
+    assert of.uses(0.3, 150 * MS).seen_to_leave_gaps

@@ -35,15 +35,16 @@ def test_one_that_leaves_gaps_has_its_part_of_what_it_uses_alone_whatever_is_kep
     few, long, _ = rule.gates
     used_ns = []
     for look in range(LOOKS):
+        now_ns = look * SETTINGS.slice_ns
         for gate, leaver in zip(rule.gates, leavers, strict=True):
             gpu_ns, idle_ns = leaver.beside if long.open else leaver.alone
             if look and gate.open:
-                gate.demand.read(gpu_ns, idle_ns, gpu_ns, waits=False, queued=True)
+                gate.demand.read(gpu_ns, idle_ns, gpu_ns, waits=False, queued=True, now_ns=now_ns)
             else:
-                gate.demand.read(0, 0, 0, waits=True, queued=False)
+                gate.demand.read(0, 0, 0, waits=True, queued=False, now_ns=now_ns)
         used_ns.append(few.demand.gpu_ns)
-        rule.settle(look * SETTINGS.slice_ns)
-        rule.look(look * SETTINGS.slice_ns, whole=True)
+        rule.settle(now_ns)
+        rule.look(now_ns, whole=True)
     alone_ns = FEW.alone[0] * JUDGED
     assert sum(used_ns[-JUDGED:]) >= 0.9 * FEW.percent / 100 * alone_ns
     # More than that is kept free for it no longer.

@@ -104,6 +104,7 @@ class Device:
                     program.running_ns if queued else 0,
                     program.unsaid_ns,
                 ),
+                self.now_ns,
             )
             if self.arbiter.beside:
                 # It has been charged with it.
