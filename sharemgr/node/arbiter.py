@@ -158,6 +158,7 @@ class Arbiter:
         self._turns_until_ns = 0  # it is turns until then at least
         self._watched = False  # there was a client when one last saw how busy the device was
         self._may_until_ns = 0  # until then one knows enough of the device to let several in
+        self._alone_clients = 0  # how many cannot be let in beside others
         self._contenders: dict[str, Contender] = {}
 
     def add(self, allocation_id: str, share: Share, now_ns: int) -> list[Command]:
@@ -209,6 +210,7 @@ class Arbiter:
         if contender.latency and not contender.clients:
             self._slices.field.rivals.latency_present += 1
         contender.clients[client_id] = Client(beside)
+        self._alone_clients += not beside
         self._grants.signal()
         return self._take(now_ns)
 
@@ -319,8 +321,15 @@ class Arbiter:
             use.gpu_ns, use.idle_ns, use.undrained_ns, use.waits, use.queued, use.running_ns, now_ns=now_ns
         )
         contender.paged_ns = use.unheard_ns
+        contender.rests = use.waits and not use.queued and use.gpu_ns == 0 and use.unheard_ns == 0
         if not self.beside:
             self._gates.report(contender.gate)
+
+    def rests(self, allocation_id: str) -> bool:
+        """Whether the pages of an allocation's clients say what they said when they were read last: all of them are
+        kept out, and nothing of theirs is queued."""
+        contender = self._contenders[allocation_id]
+        return contender.rests and (contender.phase is WAITING or contender.phase is THROTTLED)
 
     @property
     def reads_all(self) -> bool:
@@ -424,11 +433,7 @@ class Arbiter:
 
     def _may_share(self, now_ns: int) -> bool:
         """Whether one would see a lie, and each client can be let in beside others."""
-        return (
-            not self._settings.exclusive
-            and now_ns < self._may_until_ns
-            and all(client.beside for each in self._contenders.values() for client in each.clients.values())
-        )
+        return not self._settings.exclusive and now_ns < self._may_until_ns and not self._alone_clients
 
     def _let_in(self, now_ns: int) -> list[Command]:
         contenders = list(self._contenders.values())
@@ -449,6 +454,7 @@ class Arbiter:
 
     def _take_out(self, contender: Contender, client_id: int, now_ns: int) -> None:
         client = contender.clients.pop(client_id)
+        self._alone_clients -= not client.beside
         contender.unwant(client)
         if client.opened:
             # It can report no more. What it did since it last did counts in full: dying is no way round a limit.

@@ -186,6 +186,9 @@ class Client:
             self._first = number
             self._opened_at_ns = granted_at_ns
             self._claimed_ns = 0
+            if not self._used.queued:
+                # It could submit nothing since it was read last, and that may be long ago.
+                self._moved_at_ns = self._read_at_ns = max(self._read_at_ns, granted_at_ns)
         self._last = number
         self._beside = beside[0] != 0
         self.pages.open(number, contended, granted_at_ns, free_at_ns, ends_at_ns, *beside)

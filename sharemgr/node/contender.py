@@ -80,6 +80,7 @@ class Contender(Standing):
         "paged_ns",
         "passed_ns",
         "phase",
+        "rests",
         "revoked_ns",
         "timer_ns",
         "told_cap_ns",
@@ -108,6 +109,7 @@ class Contender(Standing):
         self.gpu_ns = 0  # reported since the grant
         self.unheard_ns = 0  # how much may have been used before, of which nothing was reported: a drain was given up
         self.paged_ns = 0  # used since, as its clients' pages say, and not reported
+        self.rests = False  # they say that a launch waits, and nothing else, and said so before
         self.charged_ns = 0  # held time that it was charged for since the grant
         self.handed_over = False  # before that grant the device was another's, …
         self.before: Contender | None = None  # … which had not drained yet

@@ -61,6 +61,7 @@ class DeviceArbiter:
         self._ending: str | None = None  # who drains while the next is granted already …
         self._unheard: Gates | None = None  # … and may have given back since without a word
         self._hearing = False
+        self._reads_all = False  # all pages were read before this event
         self._looks_at_ns = 0
         self._now_ns = 0  # of the last event
         self.timer = DeadlineTimer(loop, self._tick)
@@ -118,7 +119,7 @@ class DeviceArbiter:
     def see(self, busy_ns: int, now_ns: int) -> None:
         """How long the device was busy since this was last called, as its driver says."""
         now_ns = self._hear(now_ns)
-        if not self._arbiter.reads_all:
+        if not self._reads_all:
             self._read_all(now_ns)
         self._perform(self._arbiter.see(busy_ns, now_ns), now_ns)
 
@@ -155,18 +156,20 @@ class DeviceArbiter:
             self._unheard.hear(now_ns)
             self._hearing = False
         self._now_ns = now_ns = max(self._now_ns, now_ns)
-        if self._arbiter.reads_all:
+        self._reads_all = self._arbiter.reads_all
+        if self._reads_all:
             self._read_all(now_ns)
         return now_ns
 
     def _read_all(self, now_ns: int) -> None:
         arbiter = self._arbiter
         for allocation_id, gates in self._gates.items():
-            arbiter.read(allocation_id, gates.used(now_ns, arbiter.beside), now_ns)
+            if not arbiter.rests(allocation_id):
+                arbiter.read(allocation_id, gates.used(now_ns, arbiter.beside), now_ns)
 
     def _read(self, allocation_id: str, now_ns: int) -> None:
         gates = self._gates.get(allocation_id)
-        if gates is not None and not self._arbiter.reads_all:
+        if gates is not None and not self._reads_all:
             self._arbiter.read(allocation_id, gates.used(now_ns, charges=False), now_ns)
 
     def _perform(self, commands: list[Command], now_ns: int) -> None:

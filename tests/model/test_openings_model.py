@@ -87,9 +87,13 @@ class Client:
     idle_ns: int = 0
     undrained_ns: int = 0  # … but for this
 
+    @property
+    def queued(self) -> bool:
+        return self.queue_ns > 0 or (self.number > 0 and self.busy and self.part == 100)
+
     def read(self) -> Told:
-        queued = self.queue_ns > 0 or (self.number > 0 and self.busy and self.part == 100)
-        told = Told(self.gpu_ns, self.idle_ns, self.undrained_ns if queued else 0, self.waits, queued)
+        undrained_ns = self.undrained_ns if self.queued else 0
+        told = Told(self.gpu_ns, self.idle_ns, undrained_ns, self.waits, self.queued)
         self.gpu_ns = self.idle_ns = 0
         return LIES[self.lie](told)
 
@@ -228,8 +232,18 @@ class OpeningsMachine(RuleBasedStateMachine):
     def read_all(self) -> None:
         """While several are let in, before each event."""
         if self.arbiter.beside:
-            for name in self.allocations:
-                self.read(name)
+            for name, allocation in self.allocations.items():
+                if self.arbiter.rests(name):
+                    self.check_rest(allocation)
+                else:
+                    self.read(name)
+
+    def check_rest(self, allocation: Allocation) -> None:
+        """Who is taken to rest would say nothing new."""
+        clients = allocation.clients.values()
+        if all(client.lie == HONEST for client in clients):
+            assert any(client.waits for client in clients)
+            assert not any(client.gpu_ns or client.queued for client in clients)
 
     def account(self, name: str) -> Account:
         self.read_all()

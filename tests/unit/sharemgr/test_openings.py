@@ -93,6 +93,9 @@ class Device:
             queued = program.owes > 0 and program.works and (program.part == 1 or not program.number)
             idle_ns = 0 if queued or program.waits else elapsed_ns - used_ns
             undrained_ns = program.undrained_ns if queued else 0
+            if self.arbiter.rests(name):
+                assert (used_ns, program.waits, queued) == (0, True, False)
+                continue
             self.arbiter.read(
                 name,
                 Use(
@@ -274,6 +277,25 @@ def test_one_that_was_heavy_when_it_was_called_back_is_so_until_it_has_drained()
     device.programs[first].part = 0.1
     assert not any(isinstance(command, Grant) for command in device.run(50 * MS))
     assert any(isinstance(command, Grant) for command in device.run(20 * MS))
+
+
+def test_the_pages_of_one_that_is_kept_out_are_read_no_more_until_it_is_let_in() -> None:
+    device = one_light(one=30, two=30)
+    inside, waiting = one_in(device)
+    arbiter = device.arbiter
+    device.read()
+    assert [arbiter.rests(name) for name in ("light", inside, waiting)] == [False, False, True]
+    arbiter.read(waiting, Use(gpu_ns=1, waits=True), device.now_ns)
+    assert not arbiter.rests(waiting)
+    arbiter.read(waiting, Use(waits=True, unheard_ns=1), device.now_ns)
+    assert not arbiter.rests(waiting)
+    arbiter.read(waiting, Use(waits=True, queued=True), device.now_ns)
+    assert not arbiter.rests(waiting)
+    device.read()
+    assert arbiter.rests(waiting)
+    while not device.programs[waiting].number:
+        device.step()
+    assert not arbiter.rests(waiting)
 
 
 def test_a_latency_client_with_work_is_in_alone() -> None:
