@@ -8,8 +8,9 @@ was less. Where turns are better, they are taken for a while, and then several a
 
 **Lies.** By gates GPU time is charged as it is reported, by turns held time. So reports must add up to what the device
 was busy, as its driver says, and to no more than the time that went by; where they do not, turns are taken until they
-do, and for longer each time. Who reports too little gains until that is seen: a second or two of 32. A lie of less than
-5 % of the device is not seen, nor are about a fifth of it behind a kernel of a second that somebody feigns for ever.
+do, and for longer each time until they did for twice as long. Who reports too little gains until that is seen: a second
+or two of 32. A lie of less than 5 % of the device is not seen, nor are about a fifth of it behind a kernel of a second
+that somebody feigns for ever.
 
 A bad choice where one client lies and the others never do: they all take turns, which is what they had without gates.
 """
@@ -56,6 +57,7 @@ class Beside:
         "_lacks_ns",
         "_lasts_ns",
         "_lie_ns",
+        "_lied_ns",
         "_looks",
         "_tried_ns",
         "_until_ns",
@@ -70,6 +72,7 @@ class Beside:
         self._tried_ns = 0  # since when several have been tried again
         self._lasts_ns = LEAST_NS
         self._lie_ns = LIE_NS
+        self._lied_ns = 0  # until when it was turns for the last lie
         # Of what was reported, as checks go by: too little, and more than there was time.
         self._lacks_ns = self._excess_ns = 0
         self._checked_ns = 0
@@ -108,9 +111,12 @@ class Beside:
             return
         self._lacks_ns = self._excess_ns = 0
         if self.in_turns and self._until_ns > now_ns:
-            self._until_ns = max(self._until_ns, now_ns + LIE_NS)
+            self._until_ns = self._lied_ns = max(self._until_ns, now_ns + LIE_NS)
             return
+        if now_ns - self._lied_ns > 2 * self._lie_ns:
+            self._lie_ns = LIE_NS
         self._begin(now_ns + self._lie_ns)
+        self._lied_ns = self._until_ns
         self._lie_ns = min(2 * self._lie_ns, LIE_MOST_NS)
 
     def look(self, now_ns: int) -> None:

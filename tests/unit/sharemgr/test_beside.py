@@ -69,3 +69,29 @@ def test_a_lie_while_it_is_turns_has_them_last_for_longer() -> None:
     assert beside.in_turns
     beside.look(2 * LIE_NS)
     assert not beside.in_turns
+
+
+def turns_after_a_lie_ns(honest_ns: int) -> int:
+    """How long turns last after a fourth lie, when nobody has lied for so long since those for the third were over."""
+    beside, now_ns = Beside(), S
+    for _ in range(3):
+        beside.check(0, 0, S, now_ns)
+        while beside.in_turns:
+            now_ns += S
+            beside.look(now_ns)
+    for _ in range(honest_ns // S):
+        now_ns += S
+        beside.check(S, 0, S, now_ns)
+        assert not beside.in_turns
+    began_ns = now_ns = now_ns + S
+    beside.check(0, 0, S, now_ns)
+    while beside.in_turns:
+        now_ns += S
+        beside.look(now_ns)
+    return now_ns - began_ns
+
+
+def test_turns_after_a_lie_last_as_long_as_the_first_ones_when_nobody_lied_for_twice_as_long() -> None:
+    assert turns_after_a_lie_ns(S) == 8 * LIE_NS
+    assert turns_after_a_lie_ns(15 * LIE_NS) == 8 * LIE_NS
+    assert turns_after_a_lie_ns(17 * LIE_NS) == LIE_NS
