@@ -323,7 +323,7 @@ class Arbiter:
         contender.paged_ns = use.unheard_ns
         contender.rests = use.waits and not use.queued and use.gpu_ns == 0 and use.unheard_ns == 0
         if not self.beside:
-            self._gates.report(contender.gate)
+            self._gates.report(contender.gate, now_ns)
 
     def rests(self, allocation_id: str) -> bool:
         """Whether the pages of an allocation's clients say what they said when they were read last: all of them are

@@ -107,6 +107,11 @@ class Demand:
         self._lately_free_ns *= stays
 
     @property
+    def had(self) -> float:
+        """GPU time as a part of the device, with what runs and is in no counter yet: of long kernels that is much."""
+        return self.used + self.running_ns / JUDGED_NS
+
+    @property
     def leaves_gaps(self) -> bool:
         """Whether it has left time to others lately. A stranger may."""
         return self._lately_gpu_ns <= HEAVY_PART * self._lately_free_ns

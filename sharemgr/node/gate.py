@@ -9,6 +9,11 @@ from sharemgr.node.policy import Settings, Standing
 LEAST_PART = 0.0001
 """e is at least this, so that whoever works earns something: a hundredth of the smallest request."""
 
+TURNS_TELL_NS = 4 * NS_PER_S // 10
+"""Turns that last for so long tell what somebody has by them."""
+TURNS_MOST_NS = 4 * NS_PER_S
+"""Of that the last half or more counts: rivals come and go."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -50,7 +55,9 @@ class Gate:
         "part",
         "protected",
         "standing",
+        "turns_from_ns",
         "turns_gpu_ns",
+        "turns_worked_ns",
         "used_ns",
         "worked",
         "worked_ns",
@@ -70,8 +77,9 @@ class Gate:
         self.worked_ns = -1  # when it last had work; -1: it is away
         # At the last settling: GPU time that it used, and with idle time that was kept for it what it was charged with.
         self.used_ns = self.charged_ns = 0
-
-        self.turns_gpu_ns = 0  # that it said it used since it is turns
+        self.turns_gpu_ns = 0  # that it said it used by turns …
+        self.turns_from_ns = 0  # … since then, …
+        self.turns_worked_ns = -1  # … and when it had work last
         self.by_turns = -1.0  # of the device, what it had by turns when they lasted for long; -1: not known
 
     def begin(self) -> None:
@@ -80,6 +88,31 @@ class Gate:
         self.part = LEAST_PART
         self.lag_ns = self.bucket_ns = self.used_ns = self.charged_ns = self.demand.gpu_ns = 0
         self.worked_ns = -1
+
+    def begin_turns(self, now_ns: int) -> None:
+        """From now on it is seen what it has by turns."""
+        self.turns_from_ns = self.turns_worked_ns = now_ns
+        self.turns_gpu_ns = 0
+
+    def note_turns(self, gpu_ns: int, away_ns: int, now_ns: int) -> None:
+        """It says that it used so much by turns since it was asked last. What one has that wants nothing says nothing
+        of turns."""
+        if not gpu_ns and not self.demand.works:
+            return
+        if now_ns - self.turns_worked_ns > away_ns:
+            self.begin_turns(now_ns)
+            return
+        self.turns_worked_ns = now_ns
+        self.turns_gpu_ns += gpu_ns
+        if now_ns - self.turns_from_ns > TURNS_MOST_NS:
+            self.turns_from_ns += TURNS_MOST_NS // 2
+            self.turns_gpu_ns //= 2
+
+    def end_turns(self, now_ns: int) -> None:
+        """Others may be let in beside it from now on."""
+        turns_ns = now_ns - self.turns_from_ns
+        if turns_ns >= TURNS_TELL_NS:
+            self.by_turns = self.turns_gpu_ns / turns_ns
 
     def wake(self, now_ns: int) -> None:
         """It has work."""

@@ -70,7 +70,7 @@ keeps to a period seems to want more the longer its kernels wait. Where a switch
 from edgeshare.units import NS_PER_S
 from sharemgr.node.beside import DEAR_NS, LIGHT_PAYS, PAYS, Beside
 from sharemgr.node.charges import divide, settle
-from sharemgr.node.demand import HEAVY_PART
+from sharemgr.node.demand import HEAVY_PART, JUDGED_NS
 from sharemgr.node.gate import Gate, Rule
 from sharemgr.node.hand_overs import TURN
 from sharemgr.node.policy import Settings
@@ -79,8 +79,6 @@ AHEAD = 1e15
 """Puts those that are ahead behind those that are not: more than any deadline, (L + M)/e."""
 SHARED_NS = NS_PER_S // 10
 """Twenty slices: a burst of one that pauses is shorter, or it is as heavy as any."""
-TURNS_TELL_NS = 4 * NS_PER_S // 10
-"""Turns that last for so long tell what somebody has by them."""
 LOOKS_WORKED = 10
 """Who has not worked for so many slices may be looked at more rarely: longer than a pause of most programs."""
 IDLE_PART = 0.02
@@ -90,11 +88,13 @@ IDLE_PART = 0.02
 def _lacks_by_sharing(gate: Gate) -> bool:
     """Whether it has had less for a while than turns give: its request, or where it leaves gaps that part of what it
     uses alone."""
-    request, demand = gate.standing.request_percent / 100, gate.demand
+    demand = gate.demand
+    due = gate.standing.request_percent / 100 * min(1, demand.usual)
     if demand.usual > HEAVY_PART:
-        return gate.heavy and demand.used < PAYS * request
+        # What it is owed it will have: by turns it waits for the ends of long kernels, too.
+        return gate.heavy and demand.had + max(0, gate.lag_ns) / JUDGED_NS < PAYS * due
     # Where kernels are long turns may give it less.
-    return demand.used < LIGHT_PAYS * request * demand.usual and not 0 <= gate.by_turns <= demand.used
+    return demand.had < LIGHT_PAYS * due and not 0 <= gate.by_turns <= demand.had
 
 
 class Gates:
@@ -109,7 +109,6 @@ class Gates:
         self._rule = rule
         self._beside = Beside()
         self._now_ns = now_ns
-        self._turns_from_ns = -1  # when several were let in last before it was turns again; -1: they never were
         self._alone: Gate | None = None  # of the latency class, and nobody else is let in
         self._protects = False  # somebody is protected
         self._room = False  # Σ d is so small that all have room
@@ -142,10 +141,6 @@ class Gates:
 
     def begin(self, gates: list[Gate], now_ns: int) -> None:
         """Decides for these from now on. Nobody owes anything."""
-        turns_ns = now_ns - self._turns_from_ns
-        if self._turns_from_ns >= 0 and turns_ns >= TURNS_TELL_NS:
-            for gate in gates:
-                gate.by_turns = gate.turns_gpu_ns / turns_ns
         self.gates = gates
         self._now_ns = self._look_ns = self._shared_ns = now_ns
         self._busy_ns = 0
@@ -153,6 +148,7 @@ class Gates:
         self._beside.begin()
         self._protects = False
         for gate in gates:
+            gate.end_turns(now_ns)
             gate.begin()
         self._open_ns = sum(gate.demand.running_ns for gate in gates)
 
@@ -170,14 +166,13 @@ class Gates:
 
     def end(self, now_ns: int) -> None:
         """It is turns from now on."""
-        self._turns_from_ns = now_ns
         for gate in self.gates:
-            gate.turns_gpu_ns = 0
+            gate.begin_turns(now_ns)
 
-    def report(self, gate: Gate) -> None:
+    def report(self, gate: Gate, now_ns: int) -> None:
         """Takes in what one says that it used while it is turns."""
         gpu_ns = gate.demand.take()
-        gate.turns_gpu_ns += gpu_ns
+        gate.note_turns(gpu_ns, self._rule.away_ns, now_ns)
         self._reported_ns += gpu_ns
 
     def see(self, busy_ns: int, pending_ns: int, now_ns: int) -> None:

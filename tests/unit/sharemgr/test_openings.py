@@ -74,7 +74,9 @@ class Device:
         self.do(self.arbiter.request(name, 1, self.now_ns))
 
     def stop(self, name: str) -> None:
-        """It has no work any more, and gives back its grant."""
+        """It has no work any more, once its launch has passed its gate, and gives back its grant."""
+        while self.programs[name].waits:
+            self.step()
         self.programs[name].works = False
         self.release(name)
 
@@ -199,7 +201,7 @@ def one_light(light: int = 40, **others: int) -> Device:
     for name in others:
         device.start(name, 1)
     device.run_until_beside()
-    device.run(100 * MS)
+    device.run(S)
     return device
 
 
@@ -303,7 +305,7 @@ def test_a_latency_client_with_work_is_in_alone() -> None:
     device.start("light", 0.05)
     device.start("heavy", 1)
     device.run_until_beside()
-    device.run(100 * MS)
+    device.run(S)
     device.said = []
     device.start("urgent", 1)
     assert ("Revoke", "light") in opened_and_closed(device.said)

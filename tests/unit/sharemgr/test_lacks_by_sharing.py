@@ -1,0 +1,100 @@
+"""Where switches are dear it is turns as soon as somebody has less side by side than by turns, and only then."""
+
+from edgeshare.units import NS_PER_MS as MS
+from edgeshare.units import NS_PER_S as S
+from edgeshare.units import NS_PER_US as US
+from sharemgr.node.gate import Gate, Rule
+from sharemgr.node.gates import Gates
+from sharemgr.node.policy import Settings, Share, Standing
+
+SETTINGS = Settings()
+SLICE_NS = SETTINGS.slice_ns
+
+
+class Device:
+    """One that never pauses and one that does, with half of the device each, looked at each slice."""
+
+    def __init__(self) -> None:
+        self.gates = Gates(SETTINGS, Rule(), 0)
+        self.gates.switch_ns = 200 * US
+        self.full, self.half = (Gate(Standing(Share(50, 100), SETTINGS, 0), SETTINGS) for _ in range(2))
+        self.now_ns = 0
+
+    def take_turns(self, full: float, half: float, for_ns: int) -> None:
+        """By turns they use such parts of the device; the second would use half of it alone."""
+        for _ in range(for_ns // SLICE_NS):
+            self.now_ns += SLICE_NS
+            used_ns = int(full * SLICE_NS), int(half * SLICE_NS)
+            self.full.demand.read(used_ns[0], 0, 0, waits=False, queued=True, now_ns=self.now_ns)
+            self.half.demand.read(used_ns[1], used_ns[1], 0, waits=False, queued=False, now_ns=self.now_ns)
+            for gate in (self.full, self.half):
+                self.gates.report(gate, self.now_ns)
+
+    def begin(self) -> None:
+        self.gates.begin([self.full, self.half], self.now_ns)
+        for gate in (self.full, self.half):
+            gate.wake(self.now_ns)
+            gate.demand.used *= min(1, gate.demand.usual)
+
+    def look(self, full_ns: int = 0, running_ns: int = 0, half_ns: int = 0) -> bool:
+        """A slice passes in which they used so much, and a kernel of the first has run for so long; whether it is
+        turns then."""
+        self.now_ns += SLICE_NS
+        self.full.demand.read(full_ns, 0, 0, waits=False, queued=True, running_ns=running_ns, now_ns=self.now_ns)
+        self.half.demand.read(half_ns, half_ns, 0, waits=False, queued=half_ns > 0, now_ns=self.now_ns)
+        for gate in (self.full, self.half):
+            gate.open = True
+        self.gates.settle(self.now_ns)
+        self.gates.look(self.now_ns, whole=True)
+        return self.gates.in_turns
+
+
+def test_one_whose_long_kernel_runs_does_not_lack_what_is_in_no_counter_yet() -> None:
+    device = Device()
+    device.take_turns(0.5, 0.25, S)
+    device.begin()
+    for look in range(1, 1000):
+        # It takes twenty slices and half of the device.
+        ran_ns = (look % 20) * SLICE_NS // 2
+        assert not device.look(0 if ran_ns else 10 * SLICE_NS, ran_ns, SLICE_NS // 4)
+
+
+def test_one_that_has_much_less_than_its_request_soon_takes_turns() -> None:
+    device = Device()
+    device.take_turns(0.5, 0.25, S)
+    device.begin()
+    assert any(device.look(full_ns=SLICE_NS * 4 // 10, half_ns=SLICE_NS // 2) for _ in range(300))
+
+
+def lacks_with(by_turns: float) -> bool:
+    """The second has a seventh of the device less than it is due, and had so much by the turns that were before."""
+    device = Device()
+    device.take_turns(0.5, by_turns, S)
+    device.begin()
+    return any(device.look(full_ns=SLICE_NS * 6 // 10, half_ns=SLICE_NS * 20 // 100) for _ in range(400))
+
+
+def test_one_that_had_less_by_turns_does_not_go_back_to_them() -> None:
+    assert not lacks_with(0.1)
+    assert lacks_with(0.24)
+
+
+def test_what_one_has_by_turns_is_that_of_the_last_seconds_in_which_it_had_work() -> None:
+    device = Device()
+    device.take_turns(0.5, 0.4, 20 * S)
+    device.take_turns(0.5, 0.1, 6 * S)
+    device.begin()
+    assert 0.1 <= device.half.by_turns < 0.17
+    device = Device()
+    device.take_turns(0.5, 0, 20 * S)
+    device.take_turns(0.5, 0.2, S)
+    device.begin()
+    assert 0.19 < device.half.by_turns <= 0.21
+
+
+def test_turns_that_lasted_for_a_moment_tell_nothing() -> None:
+    device = Device()
+    device.take_turns(0.5, 0, 20 * S)
+    device.take_turns(0.5, 0.2, 300 * MS)
+    device.begin()
+    assert device.half.by_turns == -1
