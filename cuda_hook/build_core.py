@@ -21,6 +21,7 @@ void es_gate_promise(struct es_gate_page *page, uint64_t looks_at_ns);
 int es_hint_left(const struct es_hint_page *page, uint32_t known, struct es_release *release, uint64_t *drained_at_ns);
 int es_hint_leave(struct es_hint_page *hint, const struct es_gate_page *gate, const struct es_release *release);
 void es_used_count(struct es_used *used, uint64_t gpu_ns);
+void es_used_idle(struct es_used *used, uint64_t idle_ns);
 void es_used_pend(struct es_used *used, uint64_t pending_ns);
 void es_used_submit(struct es_used *used, uint64_t now_ns);
 void es_used_drain(struct es_used *used, uint64_t now_ns);

@@ -122,7 +122,8 @@ struct es_gate_page {
 struct es_used {
     uint64_t gpu_ns;         /* GPU time of all that has ended: never falls */
     uint64_t drained_gpu_ns; /* the same when last nothing was queued */
-    uint64_t idle_ns;        /* time with nothing queued and no launch at the gate, in spells that are over */
+    uint64_t idle_ns;        /* time with nothing queued and no launch at the gate, in spells that are over; and between kernels
+                              * that were queued one behind the other, where the host takes longer to submit them */
     uint64_t idle_since_ns;  /* CLOCK_MONOTONIC: since when such a spell lasts; 0: none does */
     uint64_t pending_ns;     /* what of the work that was submitted is not in gpu_ns yet, by its estimates */
     uint32_t queued;         /* something was submitted that was not seen to have ended */

@@ -106,6 +106,7 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
         spent.gpu_ns = uncounted_ns(work, latest, mark_ns, span_ns);
     else
         spent.gpu_ns = uncounted_ns(work, latest, mark_ns, ns > 0 ? (uint64_t)ns : 0);
+    spent.passed_ns = spent.measured && ns > 0 ? (uint64_t)ns : 0;
     /* Of a batch that had been submitted before the earlier marker nothing is known, unless it took longer after that than it
      * should have in all; of the time, others took their part. */
     spent.teaches = spent.measured && !idle && span_ns != 0 && ns >= 0 &&

@@ -44,6 +44,7 @@ struct es_spent {
     uint64_t stream_ended_ns; /* when its stream came to its marker, however long ago that was */
     uint64_t gpu_ns;   /* to be counted */
     bool measured;     /* else it is an estimate */
+    uint64_t passed_ns; /* from its start, or from the latest end, where that is known; else 0 */
     bool behind;       /* it ended before the latest did: in another stream */
     bool known;        /* all that ran has exact times, … */
     bool longer;       /* … and yet it ended later than those say */

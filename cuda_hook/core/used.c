@@ -21,6 +21,11 @@ void es_used_count(struct es_used *used, uint64_t gpu_ns)
     SET(used->gpu_ns, GET(used->gpu_ns) + gpu_ns);
 }
 
+void es_used_idle(struct es_used *used, uint64_t idle_ns)
+{
+    SET(used->idle_ns, GET(used->idle_ns) + idle_ns);
+}
+
 void es_used_pend(struct es_used *used, uint64_t pending_ns)
 {
     SET(used->pending_ns, pending_ns);

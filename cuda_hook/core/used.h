@@ -9,6 +9,9 @@
 /* Work that took so much has ended. */
 void es_used_count(struct es_used *used, uint64_t gpu_ns);
 
+/* For so long the device had nothing to do though something was queued: the host was slower than its kernels. */
+void es_used_idle(struct es_used *used, uint64_t idle_ns);
+
 /* So much was submitted and is not counted yet, by its estimates. */
 void es_used_pend(struct es_used *used, uint64_t pending_ns);
 

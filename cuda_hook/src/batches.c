@@ -53,8 +53,10 @@ bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t
     if (idle && !timed)
         timed = es_bursts_choose(begin ? &es_gate.begins : &es_gate.bursts, now_ns);
     es_gate.begun = number;
-    if (idle)
+    if (idle) {
         es_gate.run_from_ns = es_submitted_ns();
+        es_gaps_begin(&es_gate.gaps, begin ? 0 : now_ns);
+    }
     es_gate.idle_since_ns = 0;
     es_gate_submits(now_ns);
     slot->batch.behind_ns = behind_ns(now_ns);
@@ -257,13 +259,16 @@ void es_batch_waited(struct es_slot *slot, uint64_t streams)
         const struct es_queued queued = es_queued_with(slot->batch.queued, used, slot->launches - slot->batch.settled,
                                                        __builtin_popcountll(slot->batch.streams));
 
-        if (queued.beside_ns != 0 && !slot->batch.beside && !es_gate_mixed(slot->batch.siblings))
-            es_overlap_judge(&es_gate.overlap, queued, es_now_ns() - slot->batch.opened_ns);
+        const bool beside = slot->batch.beside || es_gate_mixed(slot->batch.siblings);
+        const uint64_t now_ns = es_now_ns();
+
+        if (queued.beside_ns != 0 && !beside)
+            es_overlap_judge(&es_gate.overlap, queued, now_ns - slot->batch.opened_ns);
         es_timeline_settle(&es_gate.timeline, used);
         es_gate.over_ns += used;
         /* What ran beside other streams ran in a time that is counted as theirs. */
         if (!es_gate.overlap.seen || (es_streams_busy() & ~slot->batch.streams) == 0)
-            es_collect_waited(used);
+            es_collect_waited(used, now_ns, beside);
         es_gate.burst_ns = (uint64_t)((int64_t)es_gate.burst_ns + ((int64_t)used - (int64_t)es_gate.burst_ns) / 8);
         es_collect_give(slot->batch.start_context, slot->batch.start);
         if (!slot->batch.shared && (slot->batch.alone || slot->batch.amid))

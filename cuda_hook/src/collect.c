@@ -26,15 +26,16 @@ void es_collect_give(int context, CUevent event)
 }
 
 /* With the lock held: all GPU time that is told to the manager comes by here. */
-static void count(uint64_t gpu_ns)
+static void count(uint64_t gpu_ns, uint64_t ended_ns, bool beside)
 {
     es_gate.gpu_ns += gpu_ns;
     es_used_count(es_gate_used(), gpu_ns);
+    es_used_idle(es_gate_used(), es_gaps_end(&es_gate.gaps, ended_ns, gpu_ns, beside));
 }
 
-void es_collect_waited(uint64_t used_ns)
+void es_collect_waited(uint64_t used_ns, uint64_t ended_ns, bool beside)
 {
-    count(used_ns);
+    count(used_ns, ended_ns, beside);
     counted.waited_ns += used_ns;
 }
 
@@ -77,10 +78,13 @@ static bool ended(const struct es_closed *batch)
 /* With the lock held: the head has ended. */
 static void account(const struct es_closed *batch, const struct es_spent *spent, uint64_t now_ns)
 {
+    if (es_gate.gaps.from_ns == 0 && spent->passed_ns != 0)
+        es_gaps_begin(&es_gate.gaps, spent->ended_ns - spent->passed_ns);
     if (batch->end == NULL)
-        es_collect_waited(batch->work.cost_ns);
+        es_collect_waited(batch->work.cost_ns, spent->ended_ns, batch->beside);
     else
-        count(batch->work.beside ? es_overlap_together_ns(&es_gate.overlap, spent->gpu_ns) : spent->gpu_ns);
+        count(batch->work.beside ? es_overlap_together_ns(&es_gate.overlap, spent->gpu_ns) : spent->gpu_ns, spent->ended_ns,
+              batch->beside);
     if (!batch->beside)
         es_overlap_count(&es_gate.overlap, batch->work.cost_ns, spent->gpu_ns);
     es_teach_ended(batch, spent, latest_stream);

@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "core/config.h"
 #include "core/costs.h"
+#include "core/gaps.h"
 #include "core/gate_page.h"
 #include "core/lock.h"
 #include "core/overlap.h"
@@ -79,6 +80,7 @@ struct es_gate {
     uint64_t overdue_pass_ns; /* when a launch last passed because the head was overdue */
     struct es_timeline timeline;
     struct es_overlap overlap;
+    struct es_gaps gaps;
     struct es_costs costs;
     uint64_t over_ns; /* of all that had been submitted, what is counted, by its estimates */
     uint64_t run_from_ns; /* what had been submitted when last nothing was queued */

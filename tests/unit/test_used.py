@@ -51,6 +51,16 @@ def test_how_a_grant_is_held_stands_in_the_gate_page_until_it_is_opened_anew(pag
     assert (pages._gate.beside, pages._gate.cap_ns) == (0, 0)
 
 
+def test_what_a_host_leaves_between_its_kernels_is_idle_time_too(pages: GatePages) -> None:
+    used = client_of(pages)
+    lib.es_used_submit(used, 1000)
+    lib.es_used_idle(used, 300)
+    lib.es_used_drain(used, 2000)
+    lib.es_used_submit(used, 2500)
+    lib.es_used_idle(used, 40)
+    assert read(pages)["idle_ns"] == 840
+
+
 def test_idle_is_from_a_drain_to_a_submission(pages: GatePages) -> None:
     used = client_of(pages)
     lib.es_used_drain(used, 1000)

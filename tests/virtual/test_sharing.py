@@ -12,6 +12,9 @@ WANTED = {
     "1 ms, then 500 us, and 50 us, then 50 us": (60, 14),
     "two of 4 x 100 us, then 300 us": (49, 49),
     "8 x 20 us, then 400 us, and one that never thinks": (19, 76),
+    "two of 64 x 2 us, then 20 us": (39, 39),
+    "two of 2 us that never wait": (43, 43),
+    "2 us that never waits, and 300 us that never waits": (43, 54),
 }
 """Percent of the GPU that each should have at least, in the order of its clients."""
 BY_TURNS_TOO = ("1 ms, then 500 us, and 50 us, then 50 us", "two of 4 x 100 us, then 300 us")

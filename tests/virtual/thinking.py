@@ -1,4 +1,5 @@
-"""Programs with gaps on the host, beside others: rows of a figure, and how it is measured."""
+"""Programs with gaps on the host, between bursts or between kernels, beside others: rows of a figure, and how it is
+measured."""
 
 from collections.abc import Callable
 
@@ -22,6 +23,9 @@ MIXES = {
     "two of 4 x 100 us, then 300 us": _clients((50, think(100, 4, 300)), (50, think(100, 4, 300))),
     "8 x 20 us, then 400 us, and one that never thinks": _clients((20, think(20, 8, 400)), (80, burn(300))),
     "8 x 20 us, then 400 us, and 1 ms that never thinks": _clients((30, think(20, 8, 400)), (70, burn(1000))),
+    "two of 64 x 2 us, then 20 us": _clients((50, think(2, 64, 20)), (50, think(2, 64, 20))),
+    "two of 2 us that never wait": _clients((50, burn(2)), (50, burn(2))),
+    "2 us that never waits, and 300 us that never waits": _clients((50, burn(2)), (50, burn(300))),
     "8 x 1 ms, then 50 ms, and 1 ms that never thinks": _clients((30, think(1000, 8, 50_000)), (70, burn(1000))),
 }
 ROWS = {f"{mix}, {pace}": (clients, pace) for pace in PACES for mix, clients in MIXES.items()}

@@ -9,6 +9,7 @@
 #include "core/bursts.h"
 #include "core/config.h"
 #include "core/costs.h"
+#include "core/gaps.h"
 #include "core/gate_page.h"
 #include "core/lock.h"
 #include "core/overlap.h"
@@ -682,11 +683,11 @@ static void a_batch_alone_counts_what_its_markers_say(void)
     struct es_spent spent = es_spent_by(&work, &latest, ES_UNTOLD, 3500, 5600);
 
     /* It began at a time that nobody knows: the estimate. */
-    CHECK(!spent.measured && !spent.teaches && spent.gpu_ns == 300 && spent.ended_ns == 5503);
+    CHECK(!spent.measured && !spent.teaches && spent.gpu_ns == 300 && spent.ended_ns == 5503 && spent.passed_ns == 0);
     /* It was started. */
     work.fresh = false;
     spent = es_spent_by(&work, &latest, 320, 3500, 5600);
-    CHECK(spent.measured && spent.teaches && spent.gpu_ns == 300 && spent.own_ns == 300);
+    CHECK(spent.measured && spent.teaches && spent.gpu_ns == 300 && spent.own_ns == 300 && spent.passed_ns == 300);
     /* It followed another, though later than that ended; and at once. */
     spent = es_spent_by(&work, &latest, ES_UNTOLD, 3400, 5600);
     CHECK(spent.measured && spent.teaches && spent.gpu_ns == 400 && spent.own_ns == 400);
@@ -734,7 +735,7 @@ static void a_burst_that_the_host_could_not_keep_up_with_counts_its_estimate(voi
     /* Closed as soon as that, it may have been running all the time; and where it ended long after that, it was. */
     work.alone_ns = 5200;
     spent = es_spent_by(&work, &latest, 1010, 4010, 6100);
-    CHECK(spent.gpu_ns == 1010 && spent.teaches);
+    CHECK(spent.gpu_ns == 1010 && spent.teaches && spent.passed_ns == 1010);
     work.alone_ns = 6000;
     spent = es_spent_by(&work, &latest, 5000000, 5003000, 5010000);
     CHECK(spent.gpu_ns == 5000000 && spent.teaches);
@@ -1219,6 +1220,43 @@ static void what_is_queued_takes_as_long_as_such_work_took_together(void)
     CHECK(es_overlap_together_ns(&overlap, 8000) == 8000);
 }
 
+static void gaps_are_what_passes_between_ends_and_is_no_gpu_time(void)
+{
+    struct es_gaps gaps = {0};
+
+    /* Where others' work may have run before, the first end tells nothing. */
+    es_gaps_begin(&gaps, 0);
+    CHECK(es_gaps_end(&gaps, 5000, 1000, false) == 0);
+    CHECK(es_gaps_end(&gaps, 8000, 1000, false) == 2000);
+    es_gaps_begin(&gaps, 20000);
+    CHECK(es_gaps_end(&gaps, 23000, 1000, false) == 2000);
+    /* Of two threads: what ran before the first end is counted at the second. */
+    CHECK(es_gaps_end(&gaps, 24000, 1000, false) == 0);
+    CHECK(es_gaps_end(&gaps, 24500, 1500, false) == 0);
+    CHECK(es_gaps_end(&gaps, 26000, 100, false) == 400);
+    /* One that ended before the latest did. */
+    CHECK(es_gaps_end(&gaps, 25000, 300, false) == 0);
+    CHECK(es_gaps_end(&gaps, 27000, 100, false) == 600);
+}
+
+static void beside_others_gaps_are_those_that_were_seen_lately(void)
+{
+    struct es_gaps gaps = {0};
+    uint64_t now_ns = 1000;
+
+    CHECK(es_gaps_end(&gaps, 1000, 1000, true) == 0);
+    es_gaps_begin(&gaps, now_ns);
+    for (int i = 0; i < 100000; i++)
+        es_gaps_end(&gaps, now_ns += 40000, 10000, false);
+    CHECK(es_gaps_end(&gaps, now_ns += 1000, 1000, true) == 3000);
+    /* What passes then says nothing, nor does the first end after it. */
+    CHECK(es_gaps_end(&gaps, now_ns += 900000, 1000, true) == 3000);
+    CHECK(es_gaps_end(&gaps, now_ns += 900000, 1000, false) == 3000);
+    for (int i = 0; i < 100000; i++)
+        es_gaps_end(&gaps, now_ns += i % 2 == 0 ? 30000 : 10000, 10000, false);
+    CHECK(es_gaps_end(&gaps, now_ns, 1000, true) > 990 && es_gaps_end(&gaps, now_ns, 1000, true) < 1010);
+}
+
 static void an_estimate_that_is_far_too_low_does_not_last(void)
 {
     static struct es_costs table;
@@ -1279,6 +1317,8 @@ int main(void)
     a_handle_that_is_used_anew_costs_what_was_learnt_since();
     passes_are_of_one_stream_and_one_batch();
     a_call_is_compared_with_its_like();
+    gaps_are_what_passes_between_ends_and_is_no_gpu_time();
+    beside_others_gaps_are_those_that_were_seen_lately();
     an_estimate_that_is_far_too_low_does_not_last();
     the_most_that_a_launch_can_take_is_what_its_stream_was_kept_for();
     overlap_is_seen_by_how_soon_work_ends();
