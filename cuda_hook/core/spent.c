@@ -74,7 +74,8 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
     struct es_spent spent = {.ended_ns = end_of(latest, after_ns, now_ns), .measured = started || followed};
     const bool before = after_ns != ES_UNTOLD && after_ns < 0;
     const uint64_t since_ns = followed && !later ? latest->ended_ns : work->opened_ns;
-    const uint64_t mark_ns = followed && !later ? latest->mark_ns : most(work->before_ns, latest->mark_ns);
+    const uint64_t mark_ns =
+        followed && !later ? latest->mark_ns : most(since(work->ahead_ns, work->before_ns), latest->mark_ns);
     /* It began no sooner than it was opened: so it still ran when its marker had been recorded. */
     const uint64_t end_ns = started ? work->opened_ns + (uint64_t)start_ns : 0;
     const bool ran = end_ns > work->marked_ns + REACHED_NS;

@@ -17,7 +17,8 @@ struct es_work {
     uint64_t opened_ns;
     uint64_t launches;  /* its own */
     uint64_t before_ns; /* what had been submitted when it was opened */
-    uint64_t mark_ns;   /* … and when its marker was recorded */
+    uint64_t ahead_ns;  /* so much of that had not run then, by its estimate: it ran in the batch's own time */
+    uint64_t mark_ns;   /* what had been submitted when its marker was recorded */
     uint64_t alone_ns;  /* when it was closed, if the device may have been idle then: no other was closed and had not ended,
                          * and of one that was opened while other work was queued, nothing was any more; else 0 */
     uint64_t marked_ns; /* when the call that recorded its marker had returned */

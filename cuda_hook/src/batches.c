@@ -61,6 +61,7 @@ bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t
     es_gate_submits(now_ns);
     slot->batch.behind_ns = behind_ns(now_ns);
     slot->batch.before_ns = es_submitted_ns();
+    slot->batch.ahead_ns = idle ? 0 : es_own_queued_ns(now_ns);
     slot->batch.queued = es_queued_beside(stream, now_ns);
     slot->batch.drawn_ns = drawn_ns;
     slot->batch.opened_ns = now_ns;
@@ -163,6 +164,7 @@ static void close_batch(struct es_slot *slot, bool foreign)
             .cost_ns = used,
             .opened_ns = open.opened_ns,
             .before_ns = open.before_ns,
+            .ahead_ns = open.ahead_ns,
             .mark_ns = es_submitted_ns(),
             .alone_ns = es_closed_count() == 0 && (!open.amid || es_queued_ns(now_ns) == 0) ? now_ns : 0,
             .launches = launches,

@@ -23,6 +23,7 @@ struct es_batch_open {
     uint64_t drawn_ns;  /* of the queue's cap: what it has used and what it still may; 0 when no batch is open */
     uint64_t opened_ns;
     uint64_t before_ns; /* what had been submitted before it (es_timeline) */
+    uint64_t ahead_ns;  /* … of which so much had not run, by its estimate */
     struct es_queued queued; /* then */
     uint64_t key;       /* of its first launch */
     CUevent start;      /* recorded before its first launch, or NULL */

@@ -937,6 +937,23 @@ static void of_what_ran_between_two_markers_only_what_was_submitted_there_counts
 
 /* A device that is always busy, any number of threads whose batches are opened and closed at any time: what is counted is
  * the time that it took. */
+static void what_had_not_run_when_a_batch_was_opened_is_counted_with_its_time_and_not_again(void)
+{
+    const struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
+    /* Another thread has submitted 200 since the latest end, of which half had run when this one was opened. */
+    struct es_work work = {.cost_ns = 100, .opened_ns = 5000, .before_ns = 900, .ahead_ns = 100, .mark_ns = 1000};
+    struct es_spent spent = es_spent_by(&work, &latest, ES_UNTOLD, 3400, 5600);
+
+    /* In its 400 ran the other half and its own 100, which had half of that; what had run before counts its estimate. */
+    CHECK(spent.gpu_ns == 500 && spent.teaches && !spent.whole && spent.own_ns == 200);
+    /* Where nobody knows its time, each counts its estimate once. */
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, ES_UNTOLD, 5600).gpu_ns == 300);
+    /* What was counted up to the latest end is not what ran in its time. */
+    work.ahead_ns = 800;
+    spent = es_spent_by(&work, &latest, ES_UNTOLD, 3400, 5600);
+    CHECK(spent.gpu_ns == 400 && spent.own_ns == 133);
+}
+
 static void what_a_busy_device_ran_is_counted_to_the_nanosecond(void)
 {
     enum { THREADS = 5 };
@@ -1335,6 +1352,7 @@ int main(void)
     batches_of_two_threads_are_counted_once();
     beside_others_a_batch_counts_its_estimate_once();
     of_what_ran_between_two_markers_only_what_was_submitted_there_counts();
+    what_had_not_run_when_a_batch_was_opened_is_counted_with_its_time_and_not_again();
     what_a_busy_device_ran_is_counted_to_the_nanosecond();
     blocks_are_found_again();
     configs_are_read();
