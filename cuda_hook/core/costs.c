@@ -20,7 +20,8 @@ static void replace(struct es_cost *entry, uint64_t key)
     entry->clean = false;
     entry->exact = 0;
     entry->tries = 0;
-    entry->mixed = false;
+    SET(entry->asks, 0);
+    SET(entry->mixed, false);
     entry->spread_ns = 0;
     SET(entry->exact_ns, 0);
     SET(entry->sure, false);
@@ -67,7 +68,8 @@ struct es_cost *es_costs_look(struct es_costs *costs, uint64_t key)
 
 bool es_costs_due(const struct es_costs *costs, const struct es_cost *entry)
 {
-    const uint32_t missed = GET(entry->missed), stale = GET(entry->sure) ? ES_COSTS_SURE_STALE : ES_COSTS_STALE;
+    const bool sure = GET(entry->sure) && !GET(entry->mixed);
+    const uint32_t missed = GET(entry->missed), stale = sure ? ES_COSTS_SURE_STALE : ES_COSTS_STALE;
 
     return missed > stale && GET(costs->batches) >= ES_COSTS_APART && missed >= GET(costs->most_missed);
 }
@@ -85,7 +87,9 @@ int64_t es_costs_known_ns(const struct es_costs *costs, const struct es_cost *en
 
     if (entry == NULL)
         return 0;
-    ns = GET(entry->samples) == 0 || es_costs_due(costs, entry) ? 0 : es_costs_usual_ns(entry, beside);
+    if (GET(entry->samples) == 0 || GET(entry->asks) != 0 || es_costs_due(costs, entry))
+        return 0;
+    ns = es_costs_usual_ns(entry, beside);
     return GET(entry->key) == key ? (int64_t)ns : 0;
 }
 
@@ -170,6 +174,12 @@ static void begin_anew(struct es_cost *entry)
     SET(entry->samples, 0);
 }
 
+/* So much of its time may be the host's that it is short without that. */
+static bool seems_short(const struct es_costs *costs, const struct es_cost *entry)
+{
+    return entry->ns < ES_COSTS_SHORT_NS + es_costs_host_ns(costs, 1);
+}
+
 void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns)
 {
     struct es_cost *entry = es_costs_find(costs, key);
@@ -185,16 +195,35 @@ void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns)
         SET(entry->ns, ns);
     else
         SET(entry->ns, (uint64_t)((int64_t)entry->ns + ((int64_t)ns - (int64_t)entry->ns) / weight));
+    if (entry->samples == 0 && entry->tries == 0 && seems_short(costs, entry))
+        SET(entry->asks, ES_COSTS_ASKS);
     if (entry->samples < UINT32_MAX)
         SET(entry->samples, entry->samples + 1);
     SET(entry->missed, 0);
     entry->pending_since_ns = 0;
 }
 
+/* Times that others may have made longer agree, too, where they made them equally longer: one is wanted that is its own. */
+static bool wants_exact(const struct es_cost *entry)
+{
+    return !entry->varies && (entry->exact < ES_COSTS_EXACT || entry->mixed) && entry->tries < ES_COSTS_TRIES;
+}
+
 bool es_costs_vague(const struct es_costs *costs, const struct es_cost *entry)
 {
-    return entry->samples > 0 && !entry->varies && entry->pending_since_ns == 0 && entry->ns < ES_COSTS_SHORT_NS &&
-           ((entry->exact < ES_COSTS_EXACT && entry->tries < ES_COSTS_TRIES) || es_costs_due(costs, entry));
+    return entry->samples > 0 && !entry->varies && entry->pending_since_ns == 0 && seems_short(costs, entry) &&
+           (wants_exact(entry) || es_costs_due(costs, entry));
+}
+
+void es_costs_ask(struct es_costs *costs, struct es_cost *entry)
+{
+    if (entry->asks == 0)
+        return;
+    /* It takes longer than it seemed to, or has been timed otherwise meanwhile. */
+    if (!wants_exact(entry) || !seems_short(costs, entry))
+        SET(entry->asks, 0);
+    else if (entry->pending_since_ns == 0)
+        SET(entry->asks, entry->asks - 1);
 }
 
 void es_costs_put_off(struct es_costs *costs, struct es_cost *entry)
@@ -242,7 +271,7 @@ void es_costs_learn_exact(struct es_costs *costs, uint64_t key, uint64_t ns, boo
     }
     if (first) {
         entry->exact = 0;
-        entry->mixed = !alone;
+        SET(entry->mixed, !alone);
         entry->spread_ns = 0;
         if (ns < ES_COSTS_SHORT_NS)
             SET(entry->samples, 0);
@@ -260,6 +289,8 @@ void es_costs_learn_exact(struct es_costs *costs, uint64_t key, uint64_t ns, boo
         entry->exact = 0;
         SET(entry->exact_ns, 0);
     }
+    if (!wants_exact(entry))
+        SET(entry->asks, 0);
     SET(entry->sure, entry->exact >= ES_COSTS_EXACT &&
                          entry->spread_ns <= entry->ns / ES_COSTS_SPREAD + ES_COSTS_LEAST_NS / 2);
 }

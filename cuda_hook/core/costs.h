@@ -20,6 +20,7 @@ enum {
     ES_COSTS_SHORT_NS = 50 * 1000, /* what takes less may be over before the call returns that marks its end: it is timed exactly */
     ES_COSTS_EXACT = 2, /* … so often at first, and once each time it is due; … */
     ES_COSTS_TRIES = 8, /* … where others run in between as a rule, after so many tries no more at first */
+    ES_COSTS_ASKS = 64, /* launches of a short function that ask at first whether they can be timed exactly */
     ES_COSTS_DOUBT = 8,   /* batches of these count as much as one that took longer than its exact times say, … */
     ES_COSTS_DOUBTS = 32, /* … and with so many doubts none is exact */
     ES_COSTS_SPREAD = 16, /* exact times agree that are off their mean by such a part of it and less; of those that are off by a … */
@@ -37,6 +38,7 @@ struct es_cost {
     uint32_t samples;
     uint32_t exact;     /* samples of a launch between two markers of which the host had no part; then no others count */
     uint32_t tries;     /* how often it was timed so, whatever came of it */
+    uint32_t asks;      /* so many launches are still to ask whether they can be timed so, before that is left to chance */
     bool mixed;         /* others may have run in all of those times, of which the shortest counts */
     uint64_t spread_ns; /* how far each of those was from the mean, in the mean */
     uint64_t exact_ns;  /* … and without those that have a gap in them; 0: none of them counts */
@@ -67,8 +69,8 @@ void es_costs_miss(struct es_costs *costs, uint64_t key, int amid);
 /* The entry of a key for what follows, or NULL. Needs no lock, and the next moment it may be another key's. */
 struct es_cost *es_costs_look(struct es_costs *costs, uint64_t key);
 
-/* How long a launch of the key usually takes, `beside` other clients' work or not; 0 when that is not known, or time to be
- * measured anew. Needs no lock: what it says was true of this key at some moment of the call. */
+/* How long a launch of the key usually takes, `beside` other clients' work or not; 0 when that is not known, or is to be
+ * measured anew or exactly. Needs no lock: what it says was true of this key at some moment of the call. */
 int64_t es_costs_known_ns(const struct es_costs *costs, const struct es_cost *entry, uint64_t key, bool beside);
 
 /* The same of one that has samples. Beside others nothing but this says what it took: a gap that the device made between two
@@ -87,6 +89,9 @@ void es_costs_share(struct es_costs *costs, struct es_cost *entry);
 
 /* Should a launch of the key be timed exactly? Not while one is on its way. Under the lock. */
 bool es_costs_vague(const struct es_costs *costs, const struct es_cost *entry);
+
+/* A launch has asked whether it can be timed exactly, as the first ones of a short function do. Under the lock. */
+void es_costs_ask(struct es_costs *costs, struct es_cost *entry);
 
 /* It is due, and cannot be timed exactly now: the others are not to wait for it. Under the lock. */
 void es_costs_put_off(struct es_costs *costs, struct es_cost *entry);

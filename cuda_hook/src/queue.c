@@ -201,6 +201,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     alone = shared && (unknown || stops || (tells && cost->exact == 0 && es_costs_due(&es_gate.costs, cost)));
     if (shared && !stops && (!tells || cost->exact != 0))
         es_costs_put_off(&es_gate.costs, cost);
+    es_costs_ask(&es_gate.costs, cost);
     held = (es_gate.held_streams & bit) != 0;
     more = open && slot->left_ns < 0 && !alone && !held && !es_batch_full(slot, room.cap_ns) &&
            es_room_launches(&room, cost, index) == UINT64_MAX;

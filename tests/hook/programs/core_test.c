@@ -123,18 +123,25 @@ static void words_carry_what_was_put_in(void)
 
 static struct es_costs costs;
 
+/* Of a function that has asked in vain to be timed exactly. */
+static void learn(struct es_costs *table, uint64_t key, uint64_t ns)
+{
+    es_costs_learn(table, key, ns);
+    __atomic_store_n(&es_costs_find(table, key)->asks, 0, __ATOMIC_RELEASE);
+}
+
 static void costs_are_learnt(void)
 {
     struct es_cost *entry = es_costs_find(&costs, 77);
 
     CHECK(entry->samples == 0 && es_costs_find(&costs, 77) == entry);
-    es_costs_learn(&costs, 77, 1000);
+    learn(&costs, 77, 1000);
     CHECK(entry->ns == 1000 && entry->samples == 1);
     for (int i = 0; i < 100; i++)
-        es_costs_learn(&costs, 77, 3000);
+        learn(&costs, 77, 3000);
     CHECK(entry->ns > 2900 && entry->ns <= 3000);
     for (int i = 0; i < 100; i++)
-        es_costs_learn(&costs, 77, 0);
+        learn(&costs, 77, 0);
     CHECK(entry->ns >= ES_COSTS_LEAST_NS && entry->ns < 600);
     /* What others' work hides is timed again after a while, what a burst of its own hides is not. */
     es_costs_miss(&costs, 77, 0);
@@ -143,7 +150,7 @@ static void costs_are_learnt(void)
     for (int i = 0; i <= ES_COSTS_STALE; i++)
         es_costs_miss(&costs, 77, 1);
     CHECK(entry->missed > ES_COSTS_STALE && entry->pending_since_ns == 0);
-    es_costs_learn(&costs, 77, 500);
+    learn(&costs, 77, 500);
     CHECK(entry->missed == 0);
     /* Of the time of several nothing is learned while its own is a guess, or else, after long, the most that it can be. */
     entry = es_costs_find(&costs, 88);
@@ -166,7 +173,7 @@ static void exact_times_take_the_place_of_others(void)
     struct es_cost *entry = es_costs_find(&table, 7);
 
     CHECK(!es_costs_vague(&table, entry));
-    es_costs_learn(&table, 7, 20000);
+    learn(&table, 7, 20000);
     CHECK(es_costs_vague(&table, entry));
     entry->pending_since_ns = 5;
     CHECK(!es_costs_vague(&table, entry));
@@ -192,8 +199,8 @@ static void one_that_is_due_and_cannot_be_timed_keeps_nobody_waiting(void)
     static struct es_costs table;
     struct es_cost *entry = es_costs_find(&table, 7), *other = es_costs_find(&table, 8);
 
-    es_costs_learn(&table, 7, 2000);
-    es_costs_learn(&table, 8, 2000);
+    learn(&table, 7, 2000);
+    learn(&table, 8, 2000);
     for (int i = 0; i < 2 * ES_COSTS_STALE; i++) {
         es_costs_count(&table, false);
         es_costs_miss(&table, 7, 1);
@@ -219,14 +226,14 @@ static void where_exact_times_are_unlike_each_other_all_times_count(void)
     static struct es_costs table;
     struct es_cost *entry = es_costs_find(&table, 7);
 
-    es_costs_learn(&table, 7, 10000);
+    learn(&table, 7, 10000);
     es_costs_learn_exact(&table, 7, 2000, true);
     es_costs_learn_exact(&table, 7, 2000, true);
     CHECK(es_costs_sure(entry));
     es_costs_learn_exact(&table, 7, 20000, true);
     CHECK(!es_costs_sure(entry) && entry->exact == 0 && !es_costs_vague(&table, entry));
     /* The same where it cannot be timed like that. */
-    es_costs_learn(&table, 8, 2000);
+    learn(&table, 8, 2000);
     es_costs_learn_exact(&table, 8, 2000, true);
     es_costs_learn_exact(&table, 8, 2000, true);
     es_costs_give_up(&table, 8);
@@ -239,7 +246,7 @@ static void exact_times_that_are_found_wrong_again_and_again_are_given_up(void)
     static struct es_costs table;
 
     for (uint64_t key = 1; key <= 2; key++) {
-        es_costs_learn(&table, key, 2000);
+        learn(&table, key, 2000);
         es_costs_learn_exact(&table, key, 2000, true);
         es_costs_learn_exact(&table, key, 2000, true);
     }
@@ -258,7 +265,7 @@ static void of_exact_times_that_others_may_have_made_longer_the_shortest_counts(
     static struct es_costs table;
     struct es_cost *entry = es_costs_find(&table, 7);
 
-    es_costs_learn(&table, 7, 20000);
+    learn(&table, 7, 20000);
     es_costs_learn_exact(&table, 7, 6000, false);
     CHECK(entry->ns == 6000 && entry->exact == 1);
     es_costs_learn_exact(&table, 7, 9000, false);
@@ -273,7 +280,7 @@ static void of_exact_times_that_others_may_have_made_longer_the_shortest_counts(
     es_costs_learn_exact(&table, 7, 1500, true);
     CHECK(entry->exact == 3 && es_costs_sure(entry) && entry->ns > 1300);
     /* Where others always run in between, it is not tried without end. */
-    es_costs_learn(&table, 8, 2000);
+    learn(&table, 8, 2000);
     entry = es_costs_find(&table, 8);
     for (int i = 0; i < ES_COSTS_TRIES; i++) {
         CHECK(es_costs_vague(&table, entry));
@@ -288,12 +295,65 @@ static int64_t known_ns(struct es_costs *table, uint64_t key)
     return es_costs_known_ns(table, es_costs_look(table, key), key, false);
 }
 
+static void the_first_launches_of_a_short_function_ask_until_it_was_timed_exactly(void)
+{
+    static struct es_costs table;
+    struct es_cost *entry = es_costs_find(&table, 7);
+
+    /* Half of its first time may be the host's, which takes 10 us a call. */
+    es_costs_call(&table, 7, 10000, 0);
+    es_costs_learn(&table, 7, ES_COSTS_SHORT_NS + 15000);
+    CHECK(known_ns(&table, 7) == 0 && es_costs_vague(&table, entry));
+    /* One is on its way, which others are not to wait for. */
+    entry->pending_since_ns = 5;
+    for (int i = 0; i < 2 * ES_COSTS_ASKS; i++)
+        es_costs_ask(&table, entry);
+    CHECK(known_ns(&table, 7) == 0);
+    es_costs_learn_exact(&table, 7, 2000, true);
+    es_costs_ask(&table, entry);
+    CHECK(known_ns(&table, 7) == 0);
+    es_costs_learn_exact(&table, 7, 2000, true);
+    CHECK(known_ns(&table, 7) == 2000);
+    /* Where it cannot be done they do not ask without end. */
+    es_costs_learn(&table, 8, 3000);
+    entry = es_costs_find(&table, 8);
+    for (int i = 0; i < ES_COSTS_ASKS; i++) {
+        CHECK(known_ns(&table, 8) == 0);
+        es_costs_ask(&table, entry);
+    }
+    CHECK(known_ns(&table, 8) == 3000);
+    /* A long one need not be timed like that. */
+    es_costs_learn(&table, 9, ES_COSTS_SHORT_NS + 25000);
+    CHECK(known_ns(&table, 9) == ES_COSTS_SHORT_NS + 25000);
+}
+
+static void equal_times_that_others_made_longer_are_not_taken_for_exact_for_long(void)
+{
+    static struct es_costs table;
+    struct es_cost *entry = es_costs_find(&table, 7);
+
+    learn(&table, 7, 20000);
+    es_costs_learn_exact(&table, 7, 10000, false);
+    es_costs_learn_exact(&table, 7, 10000, false);
+    CHECK(es_costs_sure(entry) && es_costs_vague(&table, entry));
+    entry->tries = ES_COSTS_TRIES;
+    CHECK(!es_costs_vague(&table, entry));
+    for (int i = 0; i <= ES_COSTS_STALE; i++) {
+        es_costs_count(&table, false);
+        es_costs_miss(&table, 7, 1);
+    }
+    CHECK(es_costs_vague(&table, entry));
+    es_costs_learn_exact(&table, 7, 5000, true);
+    es_costs_learn_exact(&table, 7, 5000, true);
+    CHECK(entry->ns == 5000 && es_costs_sure(entry) && !es_costs_vague(&table, entry));
+}
+
 static void a_gap_in_an_exact_time_does_not_count_beside_others(void)
 {
     static struct es_costs table;
     struct es_cost *entry = es_costs_find(&table, 7);
 
-    es_costs_learn(&table, 7, 9000);
+    learn(&table, 7, 9000);
     CHECK(es_costs_usual_ns(entry, true) == 9000);
     es_costs_learn_exact(&table, 7, 6300, true);
     es_costs_learn_exact(&table, 7, 5000, true);
@@ -328,7 +388,7 @@ static void beside_others_the_shortest_time_counts_until_one_is_seen_without(voi
     es_costs_learn_beside(&table, 8, 30000);
     entry = es_costs_find(&table, 8);
     entry->tries = ES_COSTS_TRIES;
-    es_costs_learn(&table, 8, 31000);
+    learn(&table, 8, 31000);
     CHECK(entry->ns == 31000 && entry->samples == 1 && !entry->provisional && es_costs_vague(&table, entry));
     es_costs_learn_beside(&table, 8, 500);
     es_costs_learn_beside(&table, 8, 900000);
@@ -398,7 +458,7 @@ static void a_cost_that_is_looked_up_without_a_lock_is_of_that_function(void)
     pthread_create(&looker, NULL, look_up_costs, NULL);
     for (int round = 0; round < 30 || (round < LOOKS_MOST / KEYS && !__atomic_load_n(&looked, __ATOMIC_ACQUIRE)); round++) {
         for (uint64_t key = 1; key <= KEYS; key++)
-            es_costs_learn(&shared_costs, key, (uint64_t)cost_of_key(key));
+            learn(&shared_costs, key, (uint64_t)cost_of_key(key));
     }
     __atomic_store_n(&learning, false, __ATOMIC_RELEASE);
     pthread_join(looker, NULL);
@@ -412,7 +472,7 @@ static void a_function_that_is_not_known_or_due_again_has_no_cost(void)
     CHECK(known_ns(&table, 5) == 0);
     es_costs_share(&table, es_costs_look(&table, 5));
     CHECK(es_costs_find(&table, 5)->missed == 0 && known_ns(&table, 5) == 0);
-    es_costs_learn(&table, 5, 700);
+    learn(&table, 5, 700);
     for (int batch = 0; batch < ES_COSTS_STALE; batch++) {
         es_costs_count(&table, false);
         es_costs_share(&table, es_costs_look(&table, 5));
@@ -420,7 +480,7 @@ static void a_function_that_is_not_known_or_due_again_has_no_cost(void)
     CHECK(known_ns(&table, 5) == 700);
     es_costs_share(&table, es_costs_look(&table, 5));
     CHECK(known_ns(&table, 5) == 0);
-    es_costs_learn(&table, 5, 700);
+    learn(&table, 5, 700);
     CHECK(known_ns(&table, 5) == 700);
 }
 
@@ -432,7 +492,7 @@ static void of_functions_that_are_due_one_is_timed_alone_now_and_then(void)
     int alone[FUNCTIONS + 1] = {0}, since = 0;
 
     for (uint64_t key = 1; key <= FUNCTIONS; key++)
-        es_costs_learn(&table, key, 700);
+        learn(&table, key, 700);
     for (int batch = 0; batch < ES_COSTS_STALE + 2 * FUNCTIONS * (ES_COSTS_APART + 1); batch++) {
         uint64_t due = 0;
 
@@ -444,7 +504,7 @@ static void of_functions_that_are_due_one_is_timed_alone_now_and_then(void)
             CHECK(since > ES_COSTS_APART);
             since = 0;
             alone[due]++;
-            es_costs_learn(&table, due, 700);
+            learn(&table, due, 700);
         }
         for (uint64_t key = 1; key <= FUNCTIONS; key++) {
             if (key != due)
@@ -460,11 +520,11 @@ static void an_entry_that_became_another_functions_tells_nothing(void)
     static struct es_costs table;
     struct es_cost *entry;
 
-    es_costs_learn(&table, 1, 700);
+    learn(&table, 1, 700);
     entry = es_costs_look(&table, 1);
     CHECK(entry != NULL && es_costs_known_ns(&table, entry, 1, false) == 700);
     for (uint64_t key = 2; key < 64 * ES_COSTS && entry->key == 1; key++)
-        es_costs_learn(&table, key, 900);
+        learn(&table, key, 900);
     CHECK(entry->key != 1 && entry->samples != 0 && es_costs_known_ns(&table, entry, 1, true) == 0 && es_costs_look(&table, 1) == NULL);
 }
 
@@ -532,10 +592,10 @@ static void a_handle_that_is_used_anew_costs_what_was_learnt_since(void)
     static struct es_passes passes;
 
     es_passes_forget(&passes);
-    es_costs_learn(&table, 77, 9000);
+    learn(&table, 77, 9000);
     CHECK(looks_up(&passes, &table, 77, NULL) && passing_ns(&passes, 77, NULL) == 9000);
     /* Another function has the handle now; its first time is known as a batch ends. */
-    es_costs_learn(&table, 77, 1000);
+    learn(&table, 77, 1000);
     es_passes_forget(&passes);
     CHECK(passing_ns(&passes, 77, NULL) == 0 && !es_passes_know(&passes, NULL));
     CHECK(looks_up(&passes, &table, 77, NULL));
@@ -1286,12 +1346,12 @@ static void an_estimate_that_is_far_too_low_does_not_last(void)
     CHECK(spent.teaches && spent.gpu_ns == 6000 && spent.own_ns == 6000);
     /* Of one that took no longer than it should have, what had run before is not known. */
     CHECK(!es_spent_by(&work, &latest, ES_UNTOLD, 95, 16000).teaches);
-    es_costs_learn(&table, 9, 600);
-    es_costs_learn(&table, 9, 8000);
+    learn(&table, 9, 600);
+    learn(&table, 9, 8000);
     CHECK(entry->ns == 8000);
     for (int i = 0; i < 20; i++)
-        es_costs_learn(&table, 9, 8000);
-    es_costs_learn(&table, 9, 80000);
+        learn(&table, 9, 8000);
+    learn(&table, 9, 80000);
     CHECK(entry->ns == 17000);
 }
 
@@ -1324,6 +1384,8 @@ int main(void)
     exact_times_that_are_found_wrong_again_and_again_are_given_up();
     of_exact_times_that_others_may_have_made_longer_the_shortest_counts();
     beside_others_the_shortest_time_counts_until_one_is_seen_without();
+    the_first_launches_of_a_short_function_ask_until_it_was_timed_exactly();
+    equal_times_that_others_made_longer_are_not_taken_for_exact_for_long();
     a_gap_in_an_exact_time_does_not_count_beside_others();
     a_function_that_is_not_known_or_due_again_has_no_cost();
     of_functions_that_are_due_one_is_timed_alone_now_and_then();
