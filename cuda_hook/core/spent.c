@@ -59,6 +59,15 @@ static int64_t told_by_start(const struct es_work *work, int64_t start_ns)
     return ES_UNTOLD;
 }
 
+/* All that was submitted in the time is of exact times. A marker that came behind others' work says nothing of its own batch,
+ * also where all of that had been counted before. */
+static bool is_known(const struct es_work *work, uint64_t span_ns)
+{
+    const uint64_t all_ns = span_ns == 0 && work->left ? most(work->cost_ns, 1) : span_ns;
+
+    return !work->exact && all_ns != 0 && all_ns <= work->known_ns;
+}
+
 struct es_spent es_spent_by(const struct es_work *work, const struct es_counted *latest, int64_t since_start_ns,
                             int64_t after_ns, uint64_t now_ns)
 {
@@ -84,10 +93,10 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
     /* It should have ended before its marker was recorded, and that was done at once: the device had been idle. */
     const bool at_once = (started && work->reached) || sooner_ns(latest, after_ns, now_ns) < work->alone_ns + AT_ONCE_NS;
     /* All of it takes as long as is known. Then it ended when that had passed, or a launch's time after the last was submitted. */
-    const bool known = span_ns != 0 && span_ns <= work->known_ns && !work->exact;
+    const bool known = is_known(work, span_ns);
     const uint64_t launch_ns = most(work->cost_ns / most(work->launches, 1), 1);
     const bool late = end_ns > work->opened_ns + most(span_ns, since(work->opened_ns, work->marked_ns)) + launch_ns + REACHED_NS;
-    const bool idle = !work->exact && ((known && !late) || (work->stalled && span_ns != 0) ||
+    const bool idle = !work->exact && ((known && (!late || work->left)) || (work->stalled && span_ns != 0) ||
                                        (!ran && work->alone_ns >= since_ns + span_ns && at_once));
     int64_t ns = started ? start_ns : after_ns, apart_ns = 0;
 
@@ -99,8 +108,9 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
         ns -= apart_ns < ns ? apart_ns : ns;
     spent.known = known && spent.measured && !work->beside;
     /* Of one that its thread closed for a reason: no host takes so long from one launch to the next as a rule. */
-    spent.longer = spent.known && (late || (!work->foreign && ns > (int64_t)span_ns &&
-                                            (uint64_t)ns - span_ns > span_ns / launch_ns * APART_MOST_NS));
+    spent.longer = spent.known && !work->left &&
+                   (late || (!work->foreign && ns > (int64_t)span_ns &&
+                             (uint64_t)ns - span_ns > span_ns / launch_ns * APART_MOST_NS));
     spent.behind = spent.measured && ns < 0;
     spent.stream_ended_ns = before ? since((uint64_t)-after_ns, latest->ended_ns) : spent.ended_ns;
     if (!spent.measured || work->beside || (idle && ns > (int64_t)(span_ns + (known ? span_ns / SURE_PART : 0))))

@@ -27,6 +27,7 @@ struct es_work {
     uint64_t known_ns;  /* so much of what had been submitted last takes as long as its estimate, exactly */
     bool stalled;       /* it stood behind one for which its stream was stopped, and ended when its thread saw that */
     bool foreign;       /* it was closed while its thread did other things */
+    bool left;          /* its marker was recorded when the grant was over: it may have come behind others' work */
     bool exact;         /* its start and its end had been recorded before it ran */
     bool reached;       /* the device had come to its start when the first launch returned */
     bool fresh;         /* it began on an idle device, and no start was recorded */

@@ -48,6 +48,7 @@ bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t
     bool timed = held || (idle && (unknown || es_gate.burst_ns >= ES_LONG_BURST_NS));
 
     /* At the begin of a grant the device may still run what others queued: too much for the time of a short burst. */
+    slot->batch.grant = number;
     slot->batch.first = begin;
     slot->batch.brief = idle && begin && !timed;
     if (idle && !timed)
@@ -125,6 +126,15 @@ static bool others_guessed(const struct es_slot *slot)
     return false;
 }
 
+/* The grant under which a batch was opened is over: a thread that is put aside closes its batch when the manager has let others
+ * in, as what it had launched has run by all estimates. */
+static bool grant_is_over(uint32_t grant)
+{
+    const uint32_t word = es_mode_now() == ES_JOINED ? es_gate_load(es_gate.page) : 0;
+
+    return grant != 0 && ((word & ES_GATE_HELD) == 0 || es_gate_number(word) != grant);
+}
+
 static void close_batch(struct es_slot *slot, bool foreign)
 {
     struct es_batch_open open;
@@ -193,6 +203,7 @@ static void close_batch(struct es_slot *slot, bool foreign)
     batch.work.marked_ns = es_now_ns();
 
     es_lock_take(&es_gate.lock);
+    batch.work.left = grant_is_over(open.grant);
     batch.work.exact = open.stopped && !foreign && es_stop_holds(slot);
     for (int i = 0; i < ES_STREAMS; i++) {
         if (ends[i] == NULL)

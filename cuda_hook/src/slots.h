@@ -34,6 +34,7 @@ struct es_batch_open {
     int start_context;
     bool shared;        /* launches of several keys */
     bool alone;         /* the one launch is being timed: nothing may join it */
+    uint32_t grant;     /* under which it was opened; 0: without a manager */
     bool fresh;         /* the device was idle when it was opened, and no start was recorded */
     bool reached;       /* … it had come to the start when the launch returned */
     bool first;         /* … it is the first of a grant, … */

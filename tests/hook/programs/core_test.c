@@ -848,6 +848,30 @@ static void what_takes_as_long_as_is_known_counts_that_however_long_the_host_too
     CHECK(es_spent_by(&work, &latest, 15000, 18000, 21000).gpu_ns == 15000);
 }
 
+static void a_marker_behind_others_work_makes_no_exact_time_longer(void)
+{
+    struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
+    /* Its thread was put aside, and others were let in before it came to record the marker. */
+    struct es_work work = {.cost_ns = 300, .opened_ns = 5000, .before_ns = 700, .mark_ns = 1000, .known_ns = 300};
+    struct es_spent spent;
+
+    work.launches = 10;
+    work.marked_ns = 3000000;
+    work.left = true;
+    spent = es_spent_by(&work, &latest, 20000000, 20003000, 21000000);
+    CHECK(spent.gpu_ns == 300 && spent.known && !spent.longer && !spent.teaches);
+    /* Nor where all of it had been counted with what ended before. */
+    latest = (struct es_counted){.ended_ns = 6000, .mark_ns = 1000};
+    spent = es_spent_by(&work, &latest, ES_UNTOLD, 19999000, 21000000);
+    CHECK(spent.gpu_ns == 0 && spent.known && !spent.longer && !spent.teaches);
+    /* Of times that are not exact the measured one counts. */
+    work.known_ns = 0;
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 19999000, 21000000).gpu_ns == 19999000);
+    work.known_ns = 300;
+    work.left = false;
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 19999000, 21000000).gpu_ns == 19999000);
+}
+
 static void a_launch_between_two_markers_that_were_there_before_it_ran_tells_its_time(void)
 {
     const struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
@@ -1410,6 +1434,7 @@ int main(void)
     a_start_tells_as_much_as_is_sure_of_it();
     a_burst_that_the_host_could_not_keep_up_with_counts_its_estimate();
     what_takes_as_long_as_is_known_counts_that_however_long_the_host_took();
+    a_marker_behind_others_work_makes_no_exact_time_longer();
     a_launch_between_two_markers_that_were_there_before_it_ran_tells_its_time();
     batches_of_two_threads_are_counted_once();
     beside_others_a_batch_counts_its_estimate_once();
