@@ -7,6 +7,14 @@ enum { RECENT_NS = 100 * 1000 * 1000 };
  * where they are a third of it. */
 enum { WIDE_PART = 2, NARROW_PART = 3 };
 
+/* No thread's work is seen to have ended so late: four slices. */
+enum { AHEAD_MOST_NS = 20 * 1000 * 1000 };
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 static uint64_t usual_ns(const struct es_gaps *gaps, uint64_t gpu_ns)
 {
     return !gaps->wide ? 0 : (uint64_t)((double)gpu_ns * (double)gaps->idle_ns / (double)gaps->gpu_ns);
@@ -26,7 +34,6 @@ static void see(struct es_gaps *gaps, uint64_t gpu_ns, uint64_t idle_ns)
 void es_gaps_begin(struct es_gaps *gaps, uint64_t now_ns)
 {
     gaps->from_ns = now_ns;
-    gaps->ahead_ns = 0;
 }
 
 uint64_t es_gaps_end(struct es_gaps *gaps, uint64_t ended_ns, uint64_t gpu_ns, bool beside)
@@ -40,8 +47,9 @@ uint64_t es_gaps_end(struct es_gaps *gaps, uint64_t ended_ns, uint64_t gpu_ns, b
         return usual_ns(gaps, gpu_ns);
     }
     gaps->from_ns += passed_ns;
-    /* The ends of several threads' work are seen in another order than that in which it ran. */
-    gaps->ahead_ns = ran_ns > passed_ns ? ran_ns - passed_ns : 0;
+    /* The ends of several threads' work are seen in another order than that in which it ran, of some when all have drained: gaps
+     * that were told too soon are made up for, also by the next ones. */
+    gaps->ahead_ns = ran_ns > passed_ns ? least(ran_ns - passed_ns, AHEAD_MOST_NS) : 0;
     idle_ns = passed_ns > ran_ns ? passed_ns - ran_ns : 0;
     see(gaps, gpu_ns, idle_ns);
     return gaps->wide ? idle_ns : 0;

@@ -1338,6 +1338,12 @@ static void gaps_are_what_passes_between_ends_and_is_no_gpu_time(void)
     /* One that ended before the latest did. */
     CHECK(es_gaps_end(&gaps, 25000, 300, false) == 0);
     CHECK(es_gaps_end(&gaps, 27000, 100, false) == 600);
+    /* What ran in a turn and was seen to have ended when it was over was told as a gap in it. */
+    CHECK(es_gaps_end(&gaps, 29000, 500, false) == 1500 && es_gaps_end(&gaps, 29100, 1600, false) == 0);
+    es_gaps_begin(&gaps, 50000);
+    CHECK(es_gaps_end(&gaps, 53000, 1000, false) == 500);
+    /* Nor do costs that are too high hide gaps for ever. */
+    CHECK(es_gaps_end(&gaps, 53000, 1000000000, false) == 0 && gaps.ahead_ns == 20000000);
 }
 
 static void beside_others_gaps_are_those_that_were_seen_lately(void)
