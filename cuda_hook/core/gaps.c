@@ -24,7 +24,7 @@ static void see(struct es_gaps *gaps, uint64_t gpu_ns, uint64_t idle_ns)
 {
     gaps->gpu_ns += gpu_ns;
     gaps->idle_ns += idle_ns;
-    gaps->wide = gaps->idle_ns > gaps->gpu_ns / (gaps->wide ? NARROW_PART : WIDE_PART);
+    gaps->wide = gaps->gpu_ns != 0 && gaps->idle_ns > gaps->gpu_ns / (gaps->wide ? NARROW_PART : WIDE_PART);
     if (gaps->gpu_ns + gaps->idle_ns > RECENT_NS) {
         gaps->gpu_ns /= 2;
         gaps->idle_ns /= 2;

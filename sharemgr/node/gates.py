@@ -290,11 +290,11 @@ class Gates:
     def _judge(self, competing: list[Gate], now_ns: int) -> None:
         """Holds what came of the look that is over against what turns would have given."""
         elapsed_ns = now_ns - self._look_ns
-        inside = [gate for gate in competing if gate.open and gate.demand.recent > IDLE_PART]
-        if elapsed_ns > 0 and len(inside) > 1 and self.switch_ns > DEAR_NS and not self.in_turns:
-            weight = sum(gate.standing.request_percent for gate in competing)
-            by_turns = sum(gate.standing.request_percent * gate.fullness for gate in competing) / weight
-            self._beside.note(self._busy_ns / elapsed_ns, by_turns, now_ns)
+        if elapsed_ns > 0 and len(competing) > 1 and self.switch_ns > DEAR_NS and not self.in_turns:
+            if sum(gate.open and gate.demand.recent > IDLE_PART for gate in competing) > 1:
+                weight = sum(gate.standing.request_percent for gate in competing)
+                by_turns = sum(gate.standing.request_percent * gate.fullness for gate in competing) / weight
+                self._beside.note(self._busy_ns / elapsed_ns, by_turns, now_ns)
             if any(_lacks_by_sharing(gate) for gate in competing):
                 self._beside.take_turns(now_ns)
         if len(competing) > 1 and any(gate.demand.leaves_gaps for gate in competing):

@@ -1352,6 +1352,10 @@ static void beside_others_gaps_are_those_that_were_seen_lately(void)
     uint64_t now_ns = 1000;
 
     CHECK(es_gaps_end(&gaps, 1000, 1000, true) == 0);
+    /* Time in which no GPU time was counted says nothing of any. */
+    es_gaps_begin(&gaps, now_ns);
+    es_gaps_end(&gaps, now_ns += 1000, 0, false);
+    CHECK(es_gaps_end(&gaps, now_ns, 1000, true) == 0);
     es_gaps_begin(&gaps, now_ns);
     for (int i = 0; i < 100000; i++)
         es_gaps_end(&gaps, now_ns += 40000, 10000, false);
