@@ -36,14 +36,13 @@ class Device:
             gate.wake(self.now_ns)
             gate.demand.used *= min(1, gate.demand.usual)
 
-    def look(self, full_ns: int = 0, running_ns: int = 0, half_ns: int = 0) -> bool:
-        """A slice passes in which they used so much, and a kernel of the first has run for so long; whether it is
-        turns then."""
+    def look(self, full_ns: int = 0, running_ns: int = 0, half_ns: int = 0, *, waits: bool = False) -> bool:
+        """A slice passes in which they used so much, a kernel of the first has run for so long, and the second was
+        kept out; whether it is turns then."""
         self.now_ns += SLICE_NS
         self.full.demand.read(full_ns, 0, 0, waits=False, queued=True, running_ns=running_ns, now_ns=self.now_ns)
-        self.half.demand.read(half_ns, half_ns, 0, waits=False, queued=half_ns > 0, now_ns=self.now_ns)
-        for gate in (self.full, self.half):
-            gate.open = True
+        self.half.demand.read(half_ns, half_ns, 0, waits=waits, queued=half_ns > 0, now_ns=self.now_ns)
+        self.full.open, self.half.open = True, not waits
         self.gates.settle(self.now_ns)
         self.gates.look(self.now_ns, whole=True)
         return self.gates.in_turns
@@ -64,6 +63,13 @@ def test_one_that_has_much_less_than_its_request_soon_takes_turns() -> None:
     device.take_turns(0.5, 0.25, S)
     device.begin()
     assert any(device.look(full_ns=SLICE_NS * 4 // 10, half_ns=SLICE_NS // 2) for _ in range(300))
+
+
+def test_one_that_has_much_less_while_the_other_is_kept_out_takes_turns_too() -> None:
+    device = Device()
+    device.take_turns(0.5, 0.25, S)
+    device.begin()
+    assert any(device.look(full_ns=SLICE_NS * 3 // 10, waits=True) for _ in range(200))
 
 
 def lacks_with(by_turns: float) -> bool:
