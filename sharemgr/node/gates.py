@@ -8,7 +8,7 @@ their guarantee, and all are charged by GPU time. r: request, as a fraction; L: 
               more than the time that went by, they are scaled down to it, and where that is more than twice the time,
               since somebody lies, that time is water-filled by r over them
     look      each L; a small one, which opens gates and closes none, at a REQUEST and at a RELEASE
-    d, p      demand: cost / (cost + own idle time), means over 0.5 s and over 20 ms
+    d, p      demand: cost / (cost + own idle time, also between kernels), means over 0.5 s and over 20 ms
     b         bucket: r dt − cost, within −B and r B. Who has b ≥ 0 is within its guarantee
     heavy     has work, and p > 0.9 or, with b < 0, no drain of its own in the last 0.8 L of GPU time; light: not heavy
     e         water-filling of the device by r over the demands min(κ d, limit)
