@@ -23,8 +23,8 @@ void es_collect_over(uint64_t streams, uint64_t now_ns);
 /* A marker is not needed any more: back to the pool of its context, unless the helper sleeps on it. With the lock held. */
 void es_collect_give(int context, CUevent event);
 
-/* So much by its estimate was waited for until now and ended by no marker: it is counted. `beside`: others' work may have run in
- * the same time. With the lock held. */
+/* So much by its estimate was waited for until `ended_ns` and ended by no marker: it is counted. `beside`: others' work may have
+ * run in the same time. With the lock held. */
 void es_collect_waited(uint64_t used_ns, uint64_t ended_ns, bool beside);
 
 /* A context ends: its markers are nobody's any more. With the lock held. */
