@@ -3,17 +3,12 @@
 /* Twenty slices: what a program does now. */
 enum { RECENT_NS = 100 * 1000 * 1000 };
 
-/* Gaps are wide from half of the GPU time on, a third of all: a program's third kernel in three fits in them. They are no more
- * where they are a third of it. */
+/* Gaps are wide from half of the GPU time on: two such programs have half as much again beside each other as by turns. They are no
+ * more where they are a third of it. */
 enum { WIDE_PART = 2, NARROW_PART = 3 };
 
 /* No thread's work is seen to have ended so late: four slices. */
 enum { AHEAD_MOST_NS = 20 * 1000 * 1000 };
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 static uint64_t usual_ns(const struct es_gaps *gaps, uint64_t gpu_ns)
 {
@@ -49,7 +44,9 @@ uint64_t es_gaps_end(struct es_gaps *gaps, uint64_t ended_ns, uint64_t gpu_ns, b
     gaps->from_ns += passed_ns;
     /* The ends of several threads' work are seen in another order than that in which it ran, of some when all have drained: gaps
      * that were told too soon are made up for, also by the next ones. */
-    gaps->ahead_ns = ran_ns > passed_ns ? least(ran_ns - passed_ns, AHEAD_MOST_NS) : 0;
+    gaps->ahead_ns = ran_ns > passed_ns ? ran_ns - passed_ns : 0;
+    if (gaps->ahead_ns > AHEAD_MOST_NS)
+        gaps->ahead_ns = AHEAD_MOST_NS;
     idle_ns = passed_ns > ran_ns ? passed_ns - ran_ns : 0;
     see(gaps, gpu_ns, idle_ns);
     return gaps->wide ? idle_ns : 0;

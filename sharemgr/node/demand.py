@@ -79,7 +79,10 @@ class Demand:
         self.undrained_ns, self.running_ns = undrained_ns + running_ns, running_ns
         self.waits, self.queued = waits, queued
         free_ns = gpu_ns + idle_ns
-        self._fade(now_ns)
+        stays = exp(-max(0, now_ns - self._read_ns) / LATELY_NS)
+        self._read_ns = max(now_ns, self._read_ns)
+        self._lately_gpu_ns *= stays
+        self._lately_free_ns *= stays
         if free_ns:
             # Of a long time it is the last part that counts: more than LATELY_NS of it would have faded.
             fresh = min(1.0, LATELY_NS / free_ns)
@@ -99,12 +102,6 @@ class Demand:
     def note_used(self, gpu_ns: int, elapsed_ns: int) -> None:
         """Takes in GPU time that it was charged with."""
         self.used += (gpu_ns / elapsed_ns - self.used) * (1 - exp(-elapsed_ns / JUDGED_NS))
-
-    def _fade(self, now_ns: int) -> None:
-        elapsed_ns, self._read_ns = max(0, now_ns - self._read_ns), max(now_ns, self._read_ns)
-        stays = exp(-elapsed_ns / LATELY_NS)
-        self._lately_gpu_ns *= stays
-        self._lately_free_ns *= stays
 
     @property
     def had(self) -> float:
