@@ -22,7 +22,7 @@ KINDS = (
 ANY = 0xFFFFFFFF
 """Of a launch: a kernel drawn by weight. As in programs/program.h."""
 
-KERNELS, STREAMS, OBJECTS, GRAPHS, THREADS = 256, 16, 16, 8, 16
+KERNELS, STREAMS, OBJECTS, GRAPHS, THREADS = 512, 16, 16, 8, 16
 """How many there may be, as in programs/program.h and client.h."""
 
 MOVES = (

@@ -35,7 +35,7 @@ enum step_kind {
     STEP_DUE,             /* sleeps until the next multiple of `amount` ns */
 };
 
-enum { ANY = UINT32_MAX, KERNELS = 256, STREAMS = 16, EVENTS = 16, BUFFERS = 16, GRAPHS = 8, TURNS = 16 };
+enum { ANY = UINT32_MAX, KERNELS = 512, STREAMS = 16, EVENTS = 16, BUFFERS = 16, GRAPHS = 8, TURNS = 16 };
 
 struct step {
     uint32_t kind, object, stream, count;
