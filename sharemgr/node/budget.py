@@ -17,3 +17,7 @@ class Budget:
         """Does it this often; False where that is more than there was left."""
         self._paid_until_ns = max(self._paid_until_ns, now_ns) + count * self._interval_ns
         return self._paid_until_ns <= now_ns + self._burst_ns
+
+    def wait_ns(self, now_ns: int) -> int:
+        """How long it takes until it may be done again; 0: it may."""
+        return max(0, self._paid_until_ns - self._burst_ns - now_ns)

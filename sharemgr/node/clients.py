@@ -1,5 +1,6 @@
 """One client: a hooked process at the other end of an allocation's socket."""
 
+import errno
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from edgeshare.errors import InvalidRequest
 from edgeshare.units import NS_PER_MS, NS_PER_S
 from sharemgr.node.arbiter import Use
 from sharemgr.node.budget import Budget
+from sharemgr.node.closer import Closer
 from sharemgr.node.device import DeviceArbiter
 from sharemgr.node.ledger import Verdict
 from sharemgr.node.loop import Loop
@@ -29,13 +31,18 @@ CAUGHT_UP_RECORDS = 64
 which is more than its threads can have under way."""
 
 REFUSAL_RECORDS = 8
-"""What a refused reservation costs of the records that may be sent: it makes us hear all the others."""
+"""What a refused reservation costs of the records that may be sent, and one more for each client of the allocation: of
+each it is looked at what it said, and what it holds and does not use."""
 
 DESCRIPTORS_DROPPED = int(socket.MSG_CTRUNC)
-"""A plain number: socket's own is an enumeration, whose members take microseconds to combine."""
+CLOSE_ON_EXEC = int(socket.MSG_CMSG_CLOEXEC)
+"""Plain numbers: socket's own are an enumeration, whose members take microseconds to combine."""
 
 PAUSE_S = 0.02
-"""How long a client that sends more than it may is not read."""
+"""How long a client that sends more than it may is not read, at least."""
+
+AGAIN_S = 0.1
+"""After which one that could not be welcomed is tried to be again."""
 
 OFFENCE_RECORDS = 20
 """What a record that is good for nothing costs of the records that may be sent: nobody needs many of them."""
@@ -84,6 +91,7 @@ class Client:
         "_beside",
         "_buffers",
         "_claimed_ns",
+        "_closer",
         "_connection",
         "_ended",
         "_first",
@@ -108,6 +116,7 @@ class Client:
         "_welcomed",
         "client_id",
         "connected_at_ns",
+        "fd",
         "pages",
         "peer",
         "speaks",
@@ -121,6 +130,7 @@ class Client:
         peer: Peer,
         terms: Terms,
         siblings: SiblingsPage,
+        closer: Closer,
         loop: Loop,
         welcomed: Callable[["Client"], None],
         ended: Callable[["Client"], None],
@@ -134,8 +144,11 @@ class Client:
         """Its gate, from HELLO on."""
         self.connected_at_ns = monotonic_ns()
         self.speaks = 0
-        """The version of the protocol that was agreed on; 0 before WELCOME."""
+        """The version of the protocol that was agreed on; 0 before HELLO."""
+        self.fd = connection.fileno()
+        """Of its connection, also when that has ended."""
         self._connection = connection
+        self._closer = closer
         self._terms = terms
         self._siblings = siblings
         self._place = -1  # in the siblings page, once it has joined
@@ -167,7 +180,7 @@ class Client:
 
     @property
     def joined(self) -> bool:
-        """Whether it has said HELLO and been welcomed."""
+        """Whether it has been welcomed."""
         return self.pages is not None
 
     def open_gate(
@@ -266,11 +279,11 @@ class Client:
             self._terms.device.gone(self._terms.allocation_id, self.client_id, monotonic_ns())
         if self._place >= 0:
             self._siblings.give(self._place)
-        self._loop.unwatch(self._connection.fileno())
+        self._loop.unwatch(self.fd)
         if self.peer.pidfd >= 0:
             self._loop.unwatch(self.peer.pidfd)
         self.peer.close()
-        self._connection.close()
+        self._closer.end(self._connection)
         ended(self)
 
     def offend(self, kind: Offence, text: str) -> None:
@@ -279,35 +292,46 @@ class Client:
         self.end()
 
     def catch_up(self) -> None:
-        """Handles what the client has said so far. What it freed before another one asks is free then, whichever of
-        the two the kernel shows us first."""
+        """Handles what the client has said so far, as far as it may say so much. What it freed before another one asks
+        is free then, whichever of the two the kernel shows us first."""
         for _ in range(CAUGHT_UP_RECORDS):
-            if self._ended is None or not self._read():
+            if self._ended is None or self._floods or self._closer.full or not self._read():
                 return
 
     def _readable(self) -> None:
-        self._read()
-        if self._floods and self._ended is not None:
+        full = self._closer.full
+        if not full:
+            self._read()
+        if self._ended is None or not (self._floods or full):
+            return
+        if self._floods:
             self._terms.offences.count(Offence.FLOOD)
-            self._loop.unwatch(self._connection.fileno())
-            self._loop.call_later(PAUSE_S, self._resume)
+        self._loop.unwatch(self.fd)
+        self._pause(monotonic_ns())
+
+    def _pause(self, now_ns: int) -> None:
+        self._loop.call_later(max(PAUSE_S, self._terms.records.wait_ns(now_ns) / NS_PER_S), self._resume)
 
     def _read(self) -> bool:
         """Handles one record; False when there is none."""
         try:
-            size_bytes, _, flags, _ = self._connection.recvmsg_into(self._buffers)
+            size_bytes, passed, flags, _ = self._connection.recvmsg_into(
+                self._buffers, self._closer.room_bytes, CLOSE_ON_EXEC
+            )
         except BlockingIOError:
             return False
         except OSError:
-            size_bytes = flags = 0
+            self.end()
+            return False
+        if passed or flags & DESCRIPTORS_DROPPED:
+            self._closer.drop(passed)
+            self.offend(Offence.DESCRIPTORS, "it passes file descriptors, which nobody takes")
+            return False
         if not size_bytes:
             self.end()
             return False
         now_ns = monotonic_ns()
         terms = self._terms
-        if flags & DESCRIPTORS_DROPPED:
-            # Received without room for them: the kernel has dropped them.
-            self._slight(Offence.DESCRIPTORS, now_ns)
         try:
             self._handle(size_bytes, now_ns)
         except wire.MalformedRecord as error:
@@ -318,8 +342,16 @@ class Client:
         return True
 
     def _resume(self) -> None:
-        if self._ended is not None:
-            self._loop.watch(self._connection.fileno(), self._readable)
+        """Reads on as soon as its allocation has paid: were each client read once a pause whatever that costs, many of
+        them would go round the limit."""
+        if self._ended is None:
+            return
+        now_ns = monotonic_ns()
+        if self._terms.records.wait_ns(now_ns):
+            self._pause(now_ns)
+            return
+        self._floods = False
+        self._loop.watch(self.fd, self._readable)
 
     def _handle(self, size_bytes: int, now_ns: int) -> None:
         inbox = self._inbox
@@ -375,7 +407,7 @@ class Client:
             case wire.Reserve(number):
                 verdict = self._reserve(record)
                 if not verdict.granted:
-                    self._terms.records.spend(now_ns, REFUSAL_RECORDS)
+                    self._terms.records.spend(now_ns, REFUSAL_RECORDS + memory.clients)
                     self._hear_others(self)
                     verdict = self._reserve(record)
                 self._send(wire.Reserved(number, verdict.free_bytes, verdict.granted))
@@ -434,8 +466,8 @@ class Client:
         return self._terms.memory.reserve(self.client_id, record.device, record.size_bytes)
 
     def _join(self, record: wire.ClientRecord, now_ns: int) -> None:
-        if not isinstance(record, wire.Hello):
-            self.offend(Offence.OUT_OF_ORDER, f"{type(record).__name__} came before HELLO")
+        if not isinstance(record, wire.Hello) or self.speaks:
+            self.offend(Offence.OUT_OF_ORDER, f"{type(record).__name__} came before HELLO, or before its WELCOME")
             return
         refused = _refusal(record, self._terms.accelerator)
         if refused is not None:
@@ -443,25 +475,46 @@ class Client:
             self._send(refused)
             self.end()
             return
-        version = wire.agreed_version(record)
-        welcome = replace(self._terms.welcome, version=version)
-        beside = version >= BESIDE_VERSION
-        self._place = self._siblings.take(beside)
-        pages = GatePages.create(welcome.epoch, self._place)
+        self.speaks = wire.agreed_version(record)
+        self._place = self._siblings.take(self._beside_others)
+        pages = GatePages.create(self._terms.welcome.epoch, self._place)
         pages.name_devices([uuid_bytes(device_id) for device_id in self._terms.device_ids])
+        self._welcome(pages, now_ns)
+
+    @property
+    def _beside_others(self) -> bool:
+        """Whether others can be let in beside it."""
+        return self.speaks >= BESIDE_VERSION
+
+    def _welcome(self, pages: GatePages, now_ns: int) -> None:
+        """Passes it its pages, now or as soon as the kernel lets us: it counts the descriptors that are on their way,
+        of all processes of our user together, and any of them may have sent too many (unix(7), ETOOMANYREFS)."""
+        terms = self._terms
+        fds = (*pages.fds, self._siblings.fd) if self._beside_others else pages.fds
         try:
-            fds = (*pages.fds, self._siblings.fd) if beside else pages.fds
-            socket.send_fds(self._connection, [wire.encode(welcome)], fds)
-        except OSError:
+            if self._ended is not None:
+                packet = wire.encode(replace(terms.welcome, version=self.speaks))
+                socket.send_fds(self._connection, [packet], fds)
+        except OSError as error:
+            if error.errno == errno.ETOOMANYREFS:
+                text = (
+                    f"pid {self.peer.pid} waits: its pages cannot be passed to it, since processes of this user have "
+                    "too many descriptors on their way; give the manager CAP_SYS_RESOURCE, or a user of its own"
+                )
+                terms.offences.tell(Offence.NOT_WELCOMED, text, now_ns)
+                self._loop.call_later(AGAIN_S, self._welcome_late, pages)
+                return
             self.end()
+        pages.close_fds()
+        if self._ended is None:
             return
-        finally:
-            pages.close_fds()
         self.pages = pages
-        self.speaks = version
-        self._terms.memory.join(self.client_id, pages)
+        terms.memory.join(self.client_id, pages)
         self._welcomed(self)
-        self._terms.device.join(self._terms.allocation_id, self.client_id, beside, now_ns)
+        terms.device.join(terms.allocation_id, self.client_id, self._beside_others, now_ns)
+
+    def _welcome_late(self, pages: GatePages) -> None:
+        self._welcome(pages, monotonic_ns())
 
     def _send(self, record: wire.ManagerRecord) -> None:
         try:

@@ -38,6 +38,11 @@ class Memory:
         self._refused_mib: set[int] = set()
         self._predecessors: dict[int, list[int]] = {}  # by the id of a client that has not declared all yet
 
+    @property
+    def clients(self) -> int:
+        """How many there are."""
+        return len(self._pages)
+
     def join(self, client_id: int, pages: GatePages) -> None:
         """A client came."""
         self._pages[client_id] = pages

@@ -32,7 +32,7 @@ class Offence(StrEnum):
     FALSE_MEMORY = "false-memory"
     """Memory committed that was not reserved, or freed that it never had."""
     DESCRIPTORS = "descriptors"
-    """File descriptors passed in: they are dropped unopened."""
+    """File descriptors passed in."""
     FLOOD = "flood"
     """More records than may be: the allocation was not read for a while."""
     UNREAD = "unread"
@@ -45,6 +45,9 @@ class Offence(StrEnum):
     """A connection that never said HELLO."""
     REFUSED = "refused"
     """A client of another version, or of another kind of device."""
+    NOT_WELCOMED = "not-welcomed"
+    """Nobody's offence of this allocation, maybe: processes of the manager's user had so many descriptors on their way
+    that a client could not be passed its pages, and waits."""
 
 
 class Offences:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import select
 import socket
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +16,7 @@ from edgeshare.names import HOOK_CONFIG, HOOK_SOCKET
 from sharemgr.node.arbiter import Use
 from sharemgr.node.budget import Budget
 from sharemgr.node.clients import HELLO_TIMEOUT_NS, Client, Terms
+from sharemgr.node.closer import Closer
 from sharemgr.node.loop import Loop
 from sharemgr.node.observer import Observation
 from sharemgr.node.offences import Offence
@@ -59,6 +61,9 @@ class AllocationServer:
         self._client_ids = client_ids
         self._loop = loop
         self._listener: socket.socket | None = None
+        self._closer: Closer | None = None  # of the listener and of what came in through it
+        self._by_fd: dict[int, Client] = {}
+        self._said = select.poll()  # of all of them
         self._siblings = SiblingsPage()
         self._connections = Budget(CONNECTIONS_PER_S, 2 * max_clients)
         self._granted = (0, 0)
@@ -86,6 +91,7 @@ class AllocationServer:
             self._folder.mkdir(mode=0o755, exist_ok=True)
             self._write_config()
             self.socket_path.unlink(missing_ok=True)
+            self._closer = Closer(listener)
             listener.bind(str(self.socket_path))
             # Any user of the container may connect; that nobody else can, the folder above sees to.
             self.socket_path.chmod(0o666)
@@ -99,8 +105,9 @@ class AllocationServer:
     def close(self) -> None:
         """Ends all connections and listens no more. The folder stays: a container may have it mounted."""
         if self._listener is not None:
+            assert self._closer is not None
             self._loop.unwatch(self._listener.fileno())
-            self._listener.close()
+            self._closer.end(self._listener)
             self._listener = None
             self.socket_path.unlink(missing_ok=True)
         for client in list(self.clients.values()):
@@ -186,7 +193,7 @@ class AllocationServer:
         """What has to be looked at now and then: who never said HELLO, who died on a kernel without
         pidfds."""
         for client in list(self.clients.values()):
-            if not client.joined and now_ns > client.connected_at_ns + HELLO_TIMEOUT_NS:
+            if not client.speaks and now_ns > client.connected_at_ns + HELLO_TIMEOUT_NS:
                 client.offend(Offence.SILENT, "it never said HELLO")
             elif not client.peer.alive():
                 client.end()
@@ -238,6 +245,10 @@ class AllocationServer:
 
     def _accept(self) -> None:
         assert self._listener is not None
+        assert self._closer is not None
+        if self._closer.full:
+            self._pause()
+            return
         try:
             connection, _ = self._listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
@@ -258,12 +269,12 @@ class AllocationServer:
             text = f"the allocation has {self._max_clients} clients already (max_clients)"
             with suppress(OSError):
                 connection.send(wire.encode(wire.Refused(wire.Refusal.FULL, text)))
-            connection.close()
+            self._closer.end(connection)
             return
         try:
             peer = Peer(connection)
         except (PeerGoneError, OSError):
-            connection.close()
+            self._closer.end(connection)
             return
         if peer.pid == 0 and not self._warned:
             self._warned = True
@@ -273,21 +284,25 @@ class AllocationServer:
                 self.terms.allocation_id,
             )
         client_id = next(self._client_ids)
-        self.clients[client_id] = Client(
+        client = Client(
             client_id=client_id,
             connection=connection,
             peer=peer,
             terms=self.terms,
             siblings=self._siblings,
+            closer=self._closer,
             loop=self._loop,
             welcomed=self._welcomed,
             ended=self._forget,
             hear_others=self._hear_others,
         )
+        self.clients[client_id] = self._by_fd[client.fd] = client
+        self._said.register(client.fd, select.POLLIN)
 
     def _forget(self, client: Client) -> None:
         client_id = client.client_id
-        del self.clients[client_id]
+        del self.clients[client_id], self._by_fd[client.fd]
+        self._said.unregister(client.fd)
         pid = client.peer.pid
         if self.terms.memory.leave(client_id):
             self._dying[client_id] = (pid, monotonic_ns())
@@ -301,8 +316,10 @@ class AllocationServer:
             # One of those that are heard asks, too: its turn comes when all have been.
             return
         self._hearing = True
-        for client in list(self.clients.values()):
-            if client is not asking and client.joined:
+        # One call of the kernel, whoever asks how often: to try each of them costs as much as some hundred records.
+        for fd, _ in self._said.poll(0):
+            client = self._by_fd.get(fd)
+            if client is not None and client is not asking and client.joined:
                 client.catch_up()
         self._hearing = False
 

@@ -215,12 +215,13 @@ def test_node_without_hardware_is_waited_on_and_the_manager_knows_its_node(rende
 
 
 def test_containers_have_no_power_beyond_being_root(pod: Object) -> None:
+    kept = {"share-manager": {"add": ["SYS_RESOURCE"]}}
     for container in pod["containers"]:
         assert container["securityContext"] == {
             "runAsUser": 0,
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
+            "capabilities": {"drop": ["ALL"]} | kept.get(container["name"], {}),
             "seccompProfile": {"type": "RuntimeDefault"},
         }
     assert "hostNetwork" not in pod

@@ -6,7 +6,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import pytest
 from testbed import MIB, Manager, Testbed, WireClient, share
@@ -18,6 +18,11 @@ from edgeshare.v1.allocations_pb2 import Allocation
 MS = 1_000_000
 RECORDS_PER_S = 100
 """As few as a manager can be told to read; at once it reads a quarter of them."""
+
+STALE_RECORDS = 30
+"""Each costs twenty, so that it takes six seconds until they may have been read."""
+
+PLAIN = wire.MemoryKind.PLAIN
 
 DRAIN_GRACE_NS = 100 * MS
 """How long the manager waits for one that does not drain."""
@@ -149,10 +154,10 @@ GARBAGE = {
     "a size that is not the packet's": wire.encode(wire.Request()) + b"\0",
     "an answer": wire.encode(wire.Reserved(1, 0, True)),
     "a second HELLO": wire.encode(wire.Hello(1, 1, wire.Accelerator.GPU)),
-    "a retired kind": wire.encode(wire.Freed(0, 0, wire.MemoryKind.PLAIN)).replace(b"\x0b", b"\x09", 1),
+    "a retired kind": wire.encode(wire.Freed(0, 0, PLAIN)).replace(b"\x0b", b"\x09", 1),
     "a context less than none": wire.encode(wire.Freed(0, 0, wire.MemoryKind.CONTEXT)),
-    "a device that it has not": wire.encode(wire.Reserve(1, MIB, 3, wire.MemoryKind.PLAIN)),
-    "more freed than it has": wire.encode(wire.Freed(MIB, 0, wire.MemoryKind.PLAIN)),
+    "a device that it has not": wire.encode(wire.Reserve(1, MIB, 3, PLAIN)),
+    "more freed than it has": wire.encode(wire.Freed(MIB, 0, PLAIN)),
 }
 
 
@@ -264,6 +269,39 @@ def test_a_flood_is_slowed_and_the_neighbour_is_served(testbed: Testbed) -> None
         assert room > 0
 
 
+def test_many_clients_of_an_allocation_do_not_go_round_its_limit(testbed: Testbed) -> None:
+    testbed.manager(f"max_records_per_s: {RECORDS_PER_S}\n")
+    wanted = Allocation(id="many", device_ids=testbed.uuids[:1], request_percent=50)
+    with testbed.calls() as calls, closing(calls.hold(wanted, wait_for_manager=False)) as held:
+        next(held)
+        clients = [testbed.join("many") for _ in range(32)]
+        began_s, before = time.monotonic(), testbed.status().manager.records
+        for client in clients:
+            sent_until_full(client)
+        for _ in zip(range(10), calls.watch(100 * MS), strict=False):
+            pass
+        read = testbed.status().manager.records - before
+        # Each may have been read once when there was still a record to be had.
+        assert 0 < read <= RECORDS_PER_S * (time.monotonic() - began_s) + RECORDS_PER_S // 4 + len(clients)
+
+
+def test_who_says_more_than_it_may_is_not_heard_for_others_sake(testbed: Testbed) -> None:
+    manager = testbed.manager(f"max_records_per_s: {RECORDS_PER_S}\n")
+    wanted = Allocation(id="one", device_ids=testbed.uuids[:1], request_percent=50, memory_mib=100)
+    with testbed.calls() as calls, closing(calls.hold(wanted, wait_for_manager=False)) as held:
+        next(held)
+        loud, asking = testbed.join("one"), testbed.join("one")
+        loud.ask(wire.Reserve(1, 90 * MIB, 0, PLAIN))
+        # All of it has come before any of it is looked at.
+        manager.process.send_signal(signal.SIGSTOP)
+        for _ in range(STALE_RECORDS):
+            loud.send(wire.Release(1, 0, False))
+        loud.send(wire.Freed(90 * MIB, 0, PLAIN))
+        asking.send(wire.Reserve(1, 90 * MIB, 0, PLAIN))
+        manager.process.send_signal(signal.SIGCONT)
+        assert asking.answer() == wire.Reserved(1, 10 * MIB, False)
+
+
 def test_one_that_never_says_hello_is_sent_away(testbed: Testbed, two: tuple[str, str]) -> None:
     silent, joined = testbed.connect("one"), testbed.join("one")
     assert silent.ended()
@@ -303,16 +341,15 @@ def test_a_dead_client_is_noticed_though_its_child_has_the_socket(
 
 def test_memory_is_counted_under_the_cap_for_all_clients_together(testbed: Testbed, two: tuple[str, str]) -> None:
     one, twin = testbed.join("one"), testbed.join("one")
-    plain = wire.MemoryKind.PLAIN
-    assert one.ask(wire.Reserve(1, 60 * MIB, 0, plain)) == wire.Reserved(1, 100 * MIB, True)
-    assert twin.ask(wire.Reserve(1, 60 * MIB, 0, plain)) == wire.Reserved(1, 40 * MIB, False)
-    one.send(wire.Freed(10 * MIB, 0, plain))
+    assert one.ask(wire.Reserve(1, 60 * MIB, 0, PLAIN)) == wire.Reserved(1, 100 * MIB, True)
+    assert twin.ask(wire.Reserve(1, 60 * MIB, 0, PLAIN)) == wire.Reserved(1, 40 * MIB, False)
+    one.send(wire.Freed(10 * MIB, 0, PLAIN))
     assert one.ask(wire.MemoryQuery(2, 0)) == wire.MemoryInfo(2, 100 * MIB, 50 * MIB)
-    assert twin.ask(wire.Reserve(2, 50 * MIB, 0, plain)) == wire.Reserved(2, 50 * MIB, True)
-    twin.send(wire.Freed(50 * MIB, 0, plain))
+    assert twin.ask(wire.Reserve(2, 50 * MIB, 0, PLAIN)) == wire.Reserved(2, 50 * MIB, True)
+    twin.send(wire.Freed(50 * MIB, 0, PLAIN))
     # Answered once what came before is heard; nothing orders what two clients say.
     assert twin.ask(wire.MemoryQuery(3, 0)) == wire.MemoryInfo(3, 100 * MIB, 50 * MIB)
-    one.send(wire.Freed(20 * MIB, 0, plain))
+    one.send(wire.Freed(20 * MIB, 0, PLAIN))
     assert one.ask(wire.MemoryQuery(3, 0)) == wire.MemoryInfo(3, 100 * MIB, 30 * MIB)
     assert share(testbed.status(), "one").memory_used_bytes == 30 * MIB
     assert share(testbed.status(), "two").memory_used_bytes == 0
@@ -322,17 +359,17 @@ def test_memory_of_a_client_that_left_is_free_when_the_driver_lists_it_no_more(
     testbed: Testbed, two: tuple[str, str]
 ) -> None:
     one = testbed.join("one")
-    one.ask(wire.Reserve(1, 60 * MIB, 0, wire.MemoryKind.PLAIN))
+    one.ask(wire.Reserve(1, 60 * MIB, 0, PLAIN))
     one.close()
     testbed.until(lambda status: share(status, "one").memory_used_bytes == 0)
     twin = testbed.join("one")
-    assert twin.ask(wire.Reserve(1, 100 * MIB, 0, wire.MemoryKind.PLAIN)) == wire.Reserved(1, 100 * MIB, True)
+    assert twin.ask(wire.Reserve(1, 100 * MIB, 0, PLAIN)) == wire.Reserved(1, 100 * MIB, True)
 
 
 def test_a_process_that_is_back_is_not_charged_for_its_last_connection(testbed: Testbed, two: tuple[str, str]) -> None:
     for _ in range(20):
         one = testbed.join("one")
-        assert one.ask(wire.Reserve(1, 60 * MIB, 0, wire.MemoryKind.PLAIN)) == wire.Reserved(1, 100 * MIB, True)
+        assert one.ask(wire.Reserve(1, 60 * MIB, 0, PLAIN)) == wire.Reserved(1, 100 * MIB, True)
         one.close()
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -69,11 +69,11 @@ class Testbed:
         self._processes: list[subprocess.Popen[str]] = []
         self._clients: list[WireClient] = []
 
-    def manager(self, config: str = "") -> Manager:
-        """A manager that is ready."""
+    def manager(self, config: str = "", command: Sequence[str] = (EDGESHARE,)) -> Manager:
+        """A manager that is ready; ``command`` is what is run in place of ``edgeshare``."""
         log = self.root / "manager.log"
         with log.open("a") as stderr:
-            manager = Manager(self.popen(*self.manager_arguments(config), stderr=stderr), log)
+            manager = Manager(self.popen(*self.manager_arguments(config), stderr=stderr, command=command), log)
         assert manager.ready, manager.log()
         return manager
 
@@ -85,10 +85,12 @@ class Testbed:
             *("--runtime-dir", str(self.runtime_dir), "--state-dir", str(self.state_dir)),
         ]
 
-    def popen(self, *arguments: str, stderr: object = subprocess.PIPE) -> subprocess.Popen[str]:
+    def popen(
+        self, *arguments: str, stderr: object = subprocess.PIPE, command: Sequence[str] = (EDGESHARE,)
+    ) -> subprocess.Popen[str]:
         """Starts an ``edgeshare`` command on the machine."""
         process = subprocess.Popen(
-            [EDGESHARE, *arguments],
+            [*command, *arguments],
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -182,8 +184,12 @@ class WireClient:
         self.close()
 
     def join(self, version: int = wire.VERSION) -> None:
-        """Says HELLO and takes the pages that come with the answer."""
+        """Says HELLO and is welcomed."""
         self.send(wire.Hello(version, version, wire.Accelerator.GPU))
+        self.welcomed()
+
+    def welcomed(self) -> None:
+        """Waits for the answer to HELLO, and takes the pages that come with it."""
         packet, fds, _, _ = socket.recv_fds(self.socket, wire.RECORD_BYTES_MAX, 3)
         answer = wire.parse_answer(packet)
         assert isinstance(answer, wire.Welcome), answer
@@ -236,6 +242,11 @@ class WireClient:
     @property
     def word(self) -> int:
         return int(lib.es_gate_load(self.gate))
+
+    @property
+    def number(self) -> int:
+        """Of the last grant; 0 where there was none."""
+        return self.word >> int(lib.ES_GATE_NUMBER_SHIFT)
 
     @property
     def epoch(self) -> int:

@@ -107,11 +107,6 @@ def crowd() -> Attacker:
     return attacker([], *connects, Move(kind="think", amount=60_000 * MS), again=CONNECTIONS)
 
 
-def passes_descriptors() -> Attacker:
-    """Sends files along with its records."""
-    return attacker([HELLO, REQUEST], *join(), Move(kind="pass", packet=1, count=1000), again=len(join()))
-
-
 def half_closes() -> Attacker:
     """Shuts one direction and stays."""
     moves: list[Move] = []

@@ -26,7 +26,7 @@ KERNELS, STREAMS, OBJECTS, GRAPHS, THREADS = 512, 16, 16, 8, 16
 """How many there may be, as in programs/program.h and client.h."""
 
 MOVES = (
-    *("connect", "send", "answer", "pass", "receive", "await_grant", "await_revoke", "hint", "shut", "close"),
+    *("connect", "send", "answer", "receive", "await_grant", "await_revoke", "hint", "shut", "close"),
     "think",
 )
 """In the order of their numbers in programs/attacker.h, from 1."""
@@ -160,7 +160,7 @@ class Attacker(Parsed):
     @model_validator(mode="after")
     def _packets_exist(self) -> Self:
         for move in self.moves:
-            if move.kind in ("send", "answer", "pass") and move.packet >= len(self.packets):
+            if move.kind in ("send", "answer") and move.packet >= len(self.packets):
                 raise ValueError(f"{move.kind} of packet {move.packet}: the attacker has {len(self.packets)}")
         return self
 

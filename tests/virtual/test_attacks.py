@@ -36,7 +36,6 @@ ATTACKS: dict[str, tuple[Callable[[], Attacker], set[str]]] = {
     "lies about usage": (attacks.lies_about_usage, {"false-usage"}),
     "lies about memory": (attacks.lies_about_memory, {"false-memory"}),
     "connections": (attacks.crowd, {"connections", "clients"}),
-    "descriptors": (attacks.passes_descriptors, {"descriptors"}),
     "half-closed sockets": (attacks.half_closes, set()),
 }
 """How each is done, and what is counted of it: at least that, as who is sent away comes back more often than it may."""

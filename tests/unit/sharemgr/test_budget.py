@@ -17,3 +17,13 @@ def test_what_was_spent_beyond_it_is_paid_back() -> None:
     assert not budget.spend(0, 4)
     assert not budget.spend(119 * NS_PER_S)
     assert budget.spend(10_000 * NS_PER_S)
+
+
+def test_how_long_it_takes_until_it_may_be_done_again() -> None:
+    budget = Budget(10, 5)
+    now_ns = NS_PER_S
+    while budget.spend(now_ns):
+        assert budget.wait_ns(now_ns) == 0
+    assert budget.wait_ns(now_ns) == NS_PER_S // 10
+    assert budget.wait_ns(now_ns + NS_PER_S // 10) == 0
+    assert budget.spend(now_ns + 2 * NS_PER_S // 10)

@@ -1,7 +1,6 @@
 #include "attacker.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,7 +19,7 @@
 /* A gate that dies between the look at it and the wait for it wakes nobody. */
 #define LOOK_NS 10000000
 
-enum { PAGES = 2, PASSED = 2 };
+enum { PAGES = 2 };
 
 struct packet {
     uint8_t *bytes;
@@ -116,25 +115,6 @@ static void answer(struct attacker *attacker, struct connection *connection, con
     if (succeeded(attacker, send(connection->fd, packet->bytes, packet->size, 0), move)) attacker->outcome.sent++;
 }
 
-static void pass_descriptors(struct attacker *attacker, struct connection *connection, const struct move *move)
-{
-    const struct packet *packet = &attacker->packets[move->packet];
-    const int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    const int files[PASSED] = {file, file};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof files)];
-    } control = {.header = {CMSG_LEN(sizeof files), SOL_SOCKET, SCM_RIGHTS}};
-    struct iovec part = {packet->bytes, packet->size};
-    const struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    uint32_t i = 0;
-    memcpy(CMSG_DATA(&control.header), files, sizeof files);
-    while (i < move->count && succeeded(attacker, sendmsg(connection->fd, &message, 0), move)) i++;
-    attacker->outcome.sent += i;
-    close(file);
-}
-
 static void map_pages(struct attacker *attacker, struct connection *connection, const int *fds,
                       const struct move *move)
 {
@@ -198,7 +178,6 @@ static void make_move(struct attacker *attacker, const struct move *move)
     case MOVE_CONNECT: connect_anew(attacker, connection, move); break;
     case MOVE_SEND: send_packet(attacker, connection, move); break;
     case MOVE_ANSWER: answer(attacker, connection, move); break;
-    case MOVE_PASS: pass_descriptors(attacker, connection, move); break;
     case MOVE_RECEIVE: receive(attacker, connection, move); break;
     case MOVE_AWAIT_GRANT:
         if (await(connection, granted)) {

@@ -11,7 +11,6 @@ enum move_kind {
     MOVE_CONNECT = 1,  /* connects it anew, as soon as there is room for it */
     MOVE_SEND,         /* the packet, `count` times or until nobody takes it any more, each as soon as there is room */
     MOVE_ANSWER,       /* the packet once, with the number of the grant that its gate shows */
-    MOVE_PASS,         /* as MOVE_SEND, with descriptors */
     MOVE_RECEIVE,      /* one packet, or the connection's end; maps the gate and the hints that come with it */
     MOVE_AWAIT_GRANT,  /* until its gate shows another grant than the last time, or is dead */
     MOVE_AWAIT_REVOKE, /* until it is closed, or dead */

@@ -1,0 +1,203 @@
+"""Descriptors that are passed to the manager, which has no use for any, and by it, where the kernel has had enough."""
+
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from testbed import EDGESHARE, PATIENCE_S, Manager, Testbed, WireClient, share
+
+from cuda_hook import wire
+from edgeshare.v1.allocations_pb2 import Allocation
+from sharemgr.node.closer import FULL, PASSED_MAX
+
+LINGERS_S = 3600
+"""So long somebody waits who drops the last reference to what is passed in."""
+
+OLDER_KERNEL = (
+    sys.executable,
+    "-c",
+    "from sharemgr.node import closer; closer.SO_PASSRIGHTS = 9999; from edgeshare.cli import main; main()",
+)
+"""One that does not know the option by which descriptors are refused: of socket(7) 9999 is none."""
+
+OPEN_MAX = 256
+FEW_RIGHTS = ("prlimit", f"--nofile={OPEN_MAX}", EDGESHARE)
+if os.geteuid() == 0:
+    FEW_RIGHTS = ("setpriv", "--bounding-set=-sys_resource,-sys_admin", *FEW_RIGHTS)
+
+LOOK_S = 0.01
+HELLO = wire.encode(wire.Hello(wire.VERSION, wire.VERSION, wire.Accelerator.GPU))
+REQUEST = wire.encode(wire.Request())
+
+
+@pytest.fixture
+def start(testbed: Testbed) -> Iterator[Callable[[Sequence[str]], Manager]]:
+    """Starts a manager that lets in two clients of an allocation, and has two allocations of one GPU."""
+    with ExitStack() as stack:
+
+        def started(command: Sequence[str]) -> Manager:
+            manager = testbed.manager("max_clients: 2\n", command)
+            calls = stack.enter_context(testbed.calls())
+            for name in ("good", "bad"):
+                wanted = Allocation(id=name, device_ids=testbed.uuids[:1], request_percent=50, memory_mib=100)
+                next(stack.enter_context(closing(calls.hold(wanted, wait_for_manager=False))))
+            return manager
+
+        yield started
+
+
+def descriptors(manager: Manager) -> int:
+    """How many it has open."""
+    return len(list(Path(f"/proc/{manager.process.pid}/fd").iterdir()))
+
+
+def until_closed(manager: Manager, most: int) -> None:
+    """Waits until it has no more open."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while descriptors(manager) > most:
+        assert time.monotonic() < deadline_s, descriptors(manager)
+        time.sleep(LOOK_S)
+
+
+def silent(client: WireClient) -> bool:
+    """Whether nothing has been said to it."""
+    looked = select.poll()
+    looked.register(client.socket, select.POLLIN)
+    return looked.poll(0) == []
+
+
+@contextmanager
+def lingering() -> Iterator[socket.socket]:
+    """A connection with something in it that nobody takes, for as long as this is entered: who closes it waits."""
+    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as stack:
+        sender = stack.enter_context(socket.create_connection(server.getsockname()))
+        receiver, _ = server.accept()
+        stack.enter_context(receiver)
+        sender.setblocking(False)
+        with suppress(BlockingIOError):
+            while True:
+                sender.send(bytes(1 << 16))
+        sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, LINGERS_S))
+        yield sender
+        # Where nobody else has it, it would be us who wait.
+        if sender.fileno() >= 0:
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
+
+
+def passes(connection: socket.socket, packet: bytes, *files: socket.socket) -> bool:
+    """Passes them along, and has none of them any more; False where the kernel refuses it."""
+    try:
+        socket.send_fds(connection, [packet], [file.fileno() for file in files])
+    except PermissionError:
+        return False
+    for file in files:
+        file.close()
+    return True
+
+
+def along_with_a_record(testbed: Testbed, client: WireClient, first: socket.socket, _: socket.socket) -> bool:
+    return passes(client.socket, REQUEST, first)
+
+
+def with_nothing_said(testbed: Testbed, client: WireClient, first: socket.socket, _: socket.socket) -> bool:
+    return passes(client.socket, b"", first)
+
+
+def behind_what_costs_the_connection(
+    testbed: Testbed, client: WireClient, first: socket.socket, second: socket.socket
+) -> bool:
+    return passes(client.socket, REQUEST, first) and passes(client.socket, REQUEST, second)
+
+
+def by_one_too_many(testbed: Testbed, client: WireClient, first: socket.socket, _: socket.socket) -> bool:
+    testbed.connect("bad")
+    return passes(testbed.connect("bad").socket, HELLO, first)
+
+
+def as_it_hangs_up(testbed: Testbed, client: WireClient, first: socket.socket, second: socket.socket) -> bool:
+    refused = not passes(client.socket, HELLO, first, second)
+    client.close()
+    return not refused
+
+
+@pytest.mark.parametrize(
+    "act",
+    [along_with_a_record, with_nothing_said, behind_what_costs_the_connection, by_one_too_many, as_it_hangs_up],
+)
+@pytest.mark.parametrize("command", [(EDGESHARE,), OLDER_KERNEL], ids=["this kernel", "an older kernel"])
+def test_nobody_waits_for_what_one_passes_in(
+    testbed: Testbed,
+    start: Callable[[Sequence[str]], Manager],
+    command: Sequence[str],
+    act: Callable[[Testbed, WireClient, socket.socket, socket.socket], bool],
+) -> None:
+    manager = start(command)
+    good, bad = testbed.join("good"), testbed.join("bad")
+    before = descriptors(manager)
+    with lingering() as first, lingering() as second:
+        # All of it has come before the manager looks at any of it.
+        manager.process.send_signal(signal.SIGSTOP)
+        taken = act(testbed, bad, first, second)
+        manager.process.send_signal(signal.SIGCONT)
+        good.request()
+        good.release(good.granted())
+        good.request()
+        good.granted()
+        assert taken or command != OLDER_KERNEL
+        if taken and act in (along_with_a_record, with_nothing_said, behind_what_costs_the_connection):
+            assert bad.ended()
+            assert share(testbed.status(), "bad").offences["descriptors"] == 1
+    # What waited was let go, and nothing is left of it.
+    until_closed(manager, before)
+
+
+def test_of_one_whose_descriptors_cannot_be_closed_no_more_is_taken_in(
+    testbed: Testbed, start: Callable[[Sequence[str]], Manager]
+) -> None:
+    manager = start(OLDER_KERNEL)
+    good, bad, other = testbed.join("good"), testbed.join("bad"), testbed.join("bad")
+    before = descriptors(manager)
+    with lingering() as first, ExitStack() as stack:
+        rest = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(PASSED_MAX - 1)]
+        assert passes(bad.socket, REQUEST, first, *rest)
+        assert bad.ended()
+        other.request()
+        late = testbed.connect("bad")
+        late.socket.send(HELLO)
+        # What came before it has been looked at when somebody else has a slice, and a call is answered.
+        good.request()
+        good.release(good.granted())
+        assert descriptors(manager) > before + FULL
+        assert not other.held
+        assert silent(late)
+    other.granted()
+    late.welcomed()
+    until_closed(manager, before + 2)
+
+
+def test_who_cannot_be_passed_its_pages_waits_and_is_told_of(
+    testbed: Testbed, start: Callable[[Sequence[str]], Manager]
+) -> None:
+    manager = start(FEW_RIGHTS)
+    ours, theirs = socket.socketpair()
+    with theirs, Path("/dev/null").open() as file:
+        with ours:
+            # Of all processes of this user together so many may be on their way.
+            for _ in range(OPEN_MAX // PASSED_MAX + 2):
+                socket.send_fds(ours, [b"x"], [file.fileno()] * PASSED_MAX)
+        waiting = testbed.connect("good")
+        waiting.socket.send(HELLO)
+        testbed.until(lambda status: share(status, "good").offences["not-welcomed"] > 1)
+        assert silent(waiting)
+        assert manager.log().count("CAP_SYS_RESOURCE") == 1
+    waiting.welcomed()
+    waiting.request()
+    waiting.granted()
