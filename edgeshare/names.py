@@ -45,7 +45,8 @@ HOOK_DIR_IN_CONTAINER = "/run/edgeshare"
 """Where a container finds its allocation's folder."""
 
 HOOK_DIR_VARIABLE = "EDGESHARE_HOOK_DIR"
-"""Environment variable that names the allocation's folder where it is not at HOOK_DIR_IN_CONTAINER."""
+"""Environment variable that names the allocation's folder for programs outside of containers: where one is at
+HOOK_DIR_IN_CONTAINER, the hook does not look at it."""
 
 HOOK_LIBRARY = "libedgeshare_cuda.so"
 
@@ -53,7 +54,7 @@ TPU_HOOK_DIR_IN_CONTAINER = "/run/edgeshare-tpu"
 """Where a container finds the folder of its EdgeTPU allocation, which is another one than its GPU's."""
 
 TPU_HOOK_DIR_VARIABLE = "EDGESHARE_TPU_HOOK_DIR"
-"""Environment variable that names that folder where it is not at TPU_HOOK_DIR_IN_CONTAINER."""
+"""The same variable for that folder."""
 
 ACCELERATOR_NODES = "/apis/share.edge/v1alpha1/acceleratornodes"
 """Where the API server has the nodes' AcceleratorNodes."""

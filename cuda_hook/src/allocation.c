@@ -1,34 +1,22 @@
 #include "allocation.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 #include "kernel.h"
 #include "log.h"
 #include "settings.h"
 
-#define DEFAULT_FOLDER "/run/edgeshare"
-
-const char *es_allocation_folder(void)
-{
-    const char *named = es_setting_folder();
-
-    return named[0] != '\0' ? named : DEFAULT_FOLDER;
-}
-
 bool es_allocation_exists(void)
 {
     char path[ES_SETTING_BYTES + 2];
 
-    /* The dot says that it is a folder. Only a sure "no" lets the process out of its share for ever: not a sandbox that
-     * refuses the question. */
-    return es_allocation_path(path, sizeof(path), ".") &&
-           (es_kernel_access(path) == 0 || (errno != ENOENT && errno != ENOTDIR && errno != EACCES));
+    /* The dot says that it is a folder. Only a sure "no" lets the process out of its share for ever. */
+    return es_allocation_path(path, sizeof(path), ".") && !es_kernel_absent(path);
 }
 
 bool es_allocation_path(char *path, size_t size, const char *file)
 {
-    const int length = snprintf(path, size, "%s/%s", es_allocation_folder(), file);
+    const int length = snprintf(path, size, "%s/%s", es_setting_folder(), file);
 
     return length > 0 && (size_t)length < size;
 }
@@ -47,5 +35,5 @@ void es_allocation_config(struct es_config *config)
         }
     }
     if (es_config_parse(text, bytes > 0 ? (size_t)bytes : 0, config) > 0)
-        es_log("%s/hook.conf: some lines mean nothing to this hook and are ignored", es_allocation_folder());
+        es_log("%s/hook.conf: some lines mean nothing to this hook and are ignored", es_setting_folder());
 }

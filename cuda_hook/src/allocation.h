@@ -6,10 +6,7 @@
 
 #include "core/config.h"
 
-/* The folder of this process's allocation: EDGESHARE_HOOK_DIR, else where a container has it mounted. */
-const char *es_allocation_folder(void);
-
-/* Is there one? */
+/* Has this process an allocation: is there its folder (settings.h)? */
 bool es_allocation_exists(void);
 
 /* The path of a file in it; false when it does not fit. */

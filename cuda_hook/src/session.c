@@ -18,6 +18,7 @@
 #include "log.h"
 #include "pages.h"
 #include "pools.h"
+#include "settings.h"
 #include "slots.h"
 #include "stops.h"
 #include "streams.h"
@@ -135,7 +136,7 @@ static bool greet(void)
     if (es_channel_there(&greeted))
         return true;
     if (!es_allocation_path(path, sizeof(path), "hook.sock")) {
-        es_alarm("%s is too long a path for a socket: %d bytes are the most", es_allocation_folder(),
+        es_alarm("%s is too long a path for a socket: %d bytes are the most", es_setting_folder(),
                  SOCKET_PATH_BYTES);
         return false;
     }
@@ -157,7 +158,7 @@ static bool try_to_join(int patience_ms)
         es_channel_close(&greeted);
         return false;
     }
-    es_log("joined %s", es_allocation_folder());
+    es_log("joined %s", es_setting_folder());
     es_account_declare();
     return true;
 }
@@ -165,7 +166,7 @@ static bool try_to_join(int patience_ms)
 static void begin(void)
 {
     if (!es_allocation_exists()) {
-        es_log("there is no %s: this process has no allocation, the hook stays out of its way", es_allocation_folder());
+        es_log("there is no %s: this process has no allocation, the hook stays out of its way", es_setting_folder());
         __atomic_store_n(&es_gate.mode, ES_OUT, __ATOMIC_RELEASE);
         return;
     }
@@ -174,7 +175,7 @@ static void begin(void)
         return;
     es_absence_begin(&absence, es_now_ns(), grace_ns());
     __atomic_store_n(&es_gate.mode, ES_AWAY, __ATOMIC_RELEASE);
-    es_log("there is no manager at %s yet; launches wait at most %u ms for it", es_allocation_folder(), es_gate.config.grace_ms);
+    es_log("there is no manager at %s yet; launches wait at most %u ms for it", es_setting_folder(), es_gate.config.grace_ms);
 }
 
 void es_session_join(void)

@@ -8,6 +8,7 @@
 #include "core/lock.h"
 #include "kernel.h"
 #include "log.h"
+#include "settings.h"
 #include "text.h"
 #include "tpu_folder.h"
 
@@ -27,7 +28,7 @@ static void take_in(const char *line, size_t bytes, const char *name, char (*lis
     if (bytes <= length || memcmp(line, name, length) != 0)
         return;
     if (bytes - length >= ES_TPU_PATH_BYTES || *count == ES_TPU_PATHS) {
-        es_alarm("%s/hook.conf names more devices, or longer paths, than this hook tells apart", es_tpu_folder());
+        es_alarm("%s/hook.conf names more devices, or longer paths, than this hook tells apart", es_setting_tpu_folder());
         return;
     }
     memcpy(list[*count], line + length, bytes - length);

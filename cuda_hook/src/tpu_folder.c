@@ -5,18 +5,9 @@
 #include "kernel.h"
 #include "settings.h"
 
-#define DEFAULT_FOLDER "/run/edgeshare-tpu"
-
-const char *es_tpu_folder(void)
-{
-    const char *named = es_setting_tpu_folder();
-
-    return named[0] != '\0' ? named : DEFAULT_FOLDER;
-}
-
 static bool path_of(char *path, size_t size, const char *file)
 {
-    const int length = snprintf(path, size, "%s/%s", es_tpu_folder(), file);
+    const int length = snprintf(path, size, "%s/%s", es_setting_tpu_folder(), file);
 
     return length > 0 && (size_t)length < size;
 }

@@ -5,11 +5,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* The folder of this process's EdgeTPU allocation: EDGESHARE_TPU_HOOK_DIR, else where a container has it mounted. It is
- * another one than the GPU's, as a container may have both. */
-const char *es_tpu_folder(void);
-
-/* The path of its socket; false when it does not fit. */
+/* The path of the socket in the folder of this process's EdgeTPU allocation (settings.h); false when it does not fit. */
 bool es_tpu_folder_socket(char *path, size_t size);
 
 /* Reads its hook.conf: how many bytes; negative where there is none. */

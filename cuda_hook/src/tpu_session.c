@@ -9,6 +9,7 @@
 #include "greeting.h"
 #include "kernel.h"
 #include "log.h"
+#include "settings.h"
 #include "tpu.h"
 #include "tpu_folder.h"
 
@@ -143,7 +144,7 @@ static bool join(void)
     if (tpu.joined)
         return true;
     if (!es_tpu_folder_socket(path, sizeof(path))) {
-        es_alarm("%s is too long a path for a socket: %d bytes are the most", es_tpu_folder(), SOCKET_PATH_BYTES);
+        es_alarm("%s is too long a path for a socket: %d bytes are the most", es_setting_tpu_folder(), SOCKET_PATH_BYTES);
         return false;
     }
     if (es_channel_open(&tpu.channel, path) &&
