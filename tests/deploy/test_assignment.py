@@ -43,8 +43,16 @@ MALLORY = [
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "mallory"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}],
     },
+    {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "landlord", "namespace": "default"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "landlord"}],
+    },
 ]
-"""Somebody who may do everything with pods and AcceleratorNodes, as far as RBAC goes."""
+"""Somebody who may do everything with pods and AcceleratorNodes, as far as RBAC goes; and the landlord of a namespace,
+who may do everything there."""
 
 
 def pod(name: str, node: str = "", **annotations: str) -> dict[str, Any]:
@@ -130,6 +138,16 @@ def test_assignment_is_written_by_nobody_who_may_not_set_it(impersonate: Imperso
     done(mallory.kubectl("annotate", "--overwrite", "pod", "victim", "other=z"))
     refused(mallory.kubectl("annotate", "pod", "victim", f"{KEY}-"), said)
     done(mallory.kubectl("delete", "pod", "victim", "--force", "--grace-period=0"))
+
+
+def test_right_to_assign_in_a_namespace_is_none(impersonate: Impersonate) -> None:
+    """Devices are the cluster's: whoever assigns them in one namespace takes them from the others."""
+    landlord = impersonate("landlord")
+    forged = json.dumps(pod("forged", **{KEY: "x"}))
+    until_told(lambda: landlord.kubectl("create", "--dry-run=server", "-f", "-", stdin=forged).stderr, OURS)
+    done(create(landlord, pod("tenant", other="x")))
+    refused(bind(landlord, "tenant", {KEY: "x"}), OURS)
+    done(bind(landlord, "tenant", {"other": "x"}))
 
 
 def test_plugin_writes_assignments_of_its_own_nodes_pods_and_nothing_else(
