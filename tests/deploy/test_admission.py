@@ -67,17 +67,10 @@ def is_valid(percent: int) -> bool:
     return True
 
 
-def create(server: ApiServer, pods: list[dict[str, Any]]) -> tuple[set[str], list[str]]:
-    """The names of the pods that would be admitted, and what is said of the others."""
-    everything = json.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
-    done = server.kubectl("create", "--dry-run=server", "--output=name", "-f", "-", stdin=everything)
-    return {line.removeprefix("pod/") for line in done.stdout.splitlines()}, done.stderr.splitlines()
-
-
 @pytest.fixture(scope="module")
 def verdicts(installed: ApiServer) -> tuple[set[str], list[str]]:
     """What is said of all cases, whose pods are named `case-` and their number."""
-    return create(installed, [pod(case, f"case-{number}") for number, case in enumerate(CASES)])
+    return installed.admitted([pod(case, f"case-{number}") for number, case in enumerate(CASES)])
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[case["name"] for case in CASES])
@@ -96,7 +89,7 @@ def test_policy_admits_the_very_percents_that_the_parts_accept(installed: ApiSer
     whole = [UNITS_PER_DEVICE * devices for devices in range(2, MAX_DEVICES_PER_ALLOCATION + 2)]
     percents = [*range(UNITS_PER_DEVICE + 2), *(each + off for each in whole for off in (-1, 0, 1))]
     pods = [pod({"main": {"edge/gpu-percent": percent}}, f"percent-{percent}") for percent in percents]
-    admitted, _ = create(installed, pods)
+    admitted, _ = installed.admitted(pods)
 
     assert admitted == {f"percent-{percent}" for percent in percents if is_valid(percent)}
 
@@ -139,7 +132,7 @@ def test_parts_of_an_init_container_and_of_what_runs_beside_it_fit_on_16_gpus(in
 
     over = starting("over", ["51"] * 17, beside=16)
     fitting = [starting("fewer", ["51"] * 16, beside=15), starting("in-turn", ["51"] * 17, beside=15)]
-    admitted, messages = create(installed, [over, *fitting])
+    admitted, messages = installed.admitted([over, *fitting])
     assert admitted == {"fewer", "in-turn"}
     assert "need 17 GPUs: no two that ask for edge/gpu-percent above 50 fit on one" in messages[0]
     faults = [parse_pod({**each, "metadata": {**each["metadata"], "uid": "u"}}).fault for each in (over, *fitting)]
@@ -181,8 +174,8 @@ def test_pod_of_many_containers_is_looked_at_in_full(installed: ApiServer) -> No
         described = pod({"annotations": {"edge/gpu-model": "L4"}}, "large")
         return {**described, "spec": {"containers": many("main"), "initContainers": many("init")}}
 
-    assert create(installed, [large(16)]) == ({"large"}, [])
-    admitted, messages = create(installed, [large(1600)])
+    assert installed.admitted([large(16)]) == ({"large"}, [])
+    admitted, messages = installed.admitted([large(1600)])
     assert not admitted
     assert f"ask for edge/gpu-percent: {16 * (MANY - 1) + 1600} in sum" in messages[0]
 
@@ -220,7 +213,7 @@ def random_pod(name: str, dice: random.Random) -> dict[str, Any]:
 def test_policy_admits_the_very_pods_that_the_assigner_finds_no_fault_with(installed: ApiServer) -> None:
     dice = random.Random(7)
     pods = [random_pod(f"random-{number}", dice) for number in range(RANDOM_PODS)]
-    admitted, _ = create(installed, pods)
+    admitted, _ = installed.admitted(pods)
     read = {
         each["metadata"]["name"]: parse_pod({**each, "metadata": {**each["metadata"], "uid": "u"}}) for each in pods
     }

@@ -1,13 +1,15 @@
 """A real API server on an etcd of its own, with nothing behind it: no controllers, no scheduler, no node."""
 
+import json
 import random
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from onenode.binaries import KUBERNETES, program
 from onenode.certificates import Authority
@@ -50,6 +52,12 @@ class ApiServer:
             text=True,
             check=False,
         )
+
+    def admitted(self, pods: Sequence[Mapping[str, Any]]) -> tuple[set[str], list[str]]:
+        """The names of the pods that it would take in as the administrator's, and what it says of the others."""
+        everything = json.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
+        done = self.kubectl("create", "--dry-run=server", "--output=name", "-f", "-", stdin=everything)
+        return {line.removeprefix("pod/") for line in done.stdout.splitlines()}, done.stderr.splitlines()
 
     def define(self, crds: Path) -> None:
         """Apply definitions of custom resources, and return when their objects can be made. Raises NodeError."""
