@@ -305,6 +305,7 @@ def test_objects_of_another_release_have_other_names(helm: Path) -> None:
         ('kubeletRootDir="kubelet"', "at '/kubeletRootDir': 'kubelet' does not match pattern"),
         ('nodeSelector={"gpu": true}', "at '/nodeSelector/gpu': got boolean, want string"),
         ('policies.pods.enabled="no"', "at '/policies/pods/enabled': got string, want boolean"),
+        ("policies.pods.schedulerNames=[]", "at '/policies/pods/schedulerNames': minItems: got 0, want 1"),
         ('tolerations="all"', "at '/tolerations': got string, want array"),
     ],
 )
