@@ -12,7 +12,7 @@ JUDGED_NS = NS_PER_S
 """Over how long one sees whether it gets what it is due. A person has noticed nothing by then."""
 LATELY_NS = NS_PER_S // 2
 """Of time as it goes by, not of its own: so many may wait for their turns that it takes seconds to be seen for
-USUAL_NS, and one that was idle as it began would be taken for one that pauses for as long."""
+USUAL_NS, and one that was idle for a while would be taken for one that pauses for as long."""
 HEAVY_PART = 0.9
 """Who leaves less than a tenth of the time to others leaves no gap that a burst of theirs fits in."""
 LIGHT_PART = 0.8
@@ -27,6 +27,7 @@ class Demand:
     behind those of others, says nothing about it."""
 
     __slots__ = (
+        "_has_used",
         "_lately_free_ns",
         "_lately_gpu_ns",
         "_read_ns",
@@ -50,6 +51,7 @@ class Demand:
         self.recent = 0.5
         self.usual = 0.1
         self._seen_ns = RECENT_NS
+        self._has_used = False
         self._read_ns = 0
         # GPU time, and that and idle time, faded by LATELY_NS as time goes by.
         self._lately_gpu_ns = self._lately_free_ns = 0.0
@@ -78,7 +80,9 @@ class Demand:
         self.gpu_ns += gpu_ns
         self.undrained_ns, self.running_ns = undrained_ns + running_ns, running_ns
         self.waits, self.queued = waits, queued
-        free_ns = gpu_ns + idle_ns
+        # What it did before it used the device for the first time says nothing about what it does with it.
+        free_ns = gpu_ns + idle_ns if self._has_used else gpu_ns
+        self._has_used = self._has_used or gpu_ns > 0
         stays = exp(-max(0, now_ns - self._read_ns) / LATELY_NS)
         self._read_ns = max(now_ns, self._read_ns)
         self._lately_gpu_ns *= stays

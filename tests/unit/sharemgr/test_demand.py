@@ -57,11 +57,20 @@ def test_one_that_begins_to_keep_the_device_busy_is_not_seen_to_leave_gaps_any_m
     assert demand.leaves_gaps
 
 
-def test_who_was_idle_as_it_began_leaves_no_gaps_soon_after_however_many_it_takes_turns_with() -> None:
+def test_what_one_did_before_it_used_the_device_for_the_first_time_is_no_gap() -> None:
+    of = Seen()
+    of.uses(0, S)
+    demand = of.uses(1, 5 * MS)
+    assert not demand.leaves_gaps
+    assert demand.usual > 0.2
+
+
+def test_who_was_idle_for_long_leaves_no_gaps_soon_after_however_many_it_takes_turns_with() -> None:
     for rivals in (0, 7, 63):
         of = Seen()
-        # All of its time until then is read at once, when it asks for the device.
-        of.now_ns = 30 * S
+        of.uses(1, 10 * MS)
+        # All of its time since then is read at once, when it asks for the device.
+        of.now_ns += 30 * S
         of.demand.read(0, 30 * S, 0, waits=True, queued=False, now_ns=of.now_ns)
         assert of.demand.leaves_gaps
         assert not of.uses(1, 4 * S // (1 + rivals), rivals).leaves_gaps
