@@ -3,13 +3,9 @@
 import logging
 from enum import StrEnum
 
-from edgeshare.units import NS_PER_S
+from edgeshare.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
-
-SAID_EVERY_NS = 10 * NS_PER_S
-"""An allocation's offences are said in the log no more often: who can reconnect can offend thousands of times a
-second."""
 
 
 class Offence(StrEnum):
@@ -56,20 +52,16 @@ class Offences:
     def __init__(self, allocation_id: str) -> None:
         self.counts: dict[Offence, int] = dict.fromkeys(Offence, 0)
         self._allocation_id = allocation_id
-        self._said_ns = -SAID_EVERY_NS
-        self._unsaid = 0
+        self._limit = LogLimit()
 
     def count(self, kind: Offence) -> None:
         """Counts one and says nothing."""
         self.counts[kind] += 1
 
     def tell(self, kind: Offence, text: str, now_ns: int) -> None:
-        """Counts one, and says it in the log unless one was said a moment ago."""
+        """Counts one, and says it in the log unless one of the allocation was said a moment ago: who can reconnect can
+        offend thousands of times a second."""
         self.counts[kind] += 1
-        if now_ns < self._said_ns + SAID_EVERY_NS:
-            self._unsaid += 1
-            return
-        more = f" ({self._unsaid} more since the last such line)" if self._unsaid else ""
-        logger.warning("allocation %s, %s%s", self._allocation_id, text, more)
-        self._said_ns = now_ns
-        self._unsaid = 0
+        more = self._limit.ending(now_ns)
+        if more is not None:
+            logger.warning("allocation %s, %s%s", self._allocation_id, text, more)
