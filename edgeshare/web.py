@@ -2,21 +2,37 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
+from time import monotonic_ns
 
+from edgeshare.connection_limit import ConnectionLimit
 from edgeshare.errors import Unavailable
+from edgeshare.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
 
+Task = asyncio.Task[None]
+"""What answers one connection."""
+
 CONNECTIONS_MAX = 16
-"""At a time: a scrape and the probes; who comes beyond is sent away."""
+"""At a time whose request has not arrived whole, and as many that are being answered: a scrape and the probes, and some
+more."""
+
+PER_ADDRESS_MAX = 4
+"""Of each of the two: the kubelet's probes come from one address, up to three at a time. So it takes four addresses to
+have all."""
 
 HEADER_BYTES_MAX = 8192
-REQUEST_S = 5.0
-"""How long a request may take to arrive, and its answer to be taken."""
+
+REQUEST_S = 1.0
+"""How long a request may take to arrive: a probe gives up after a second (Kubernetes' default), and sends its request
+with the connection's first packets."""
+
+ANSWER_S = 5.0
+"""How long an answer may take to be made and taken."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +58,7 @@ async def serving(address: str, pages: Pages) -> AsyncIterator[str]:
     """Serves the pages at ``host:port`` (port 0: any that is free); yields the address that it is then. Raises
     Unavailable where it cannot."""
     host, _, port = address.rpartition(":")
-    web = _Web(pages)
+    web = _Web(address, pages)
     try:
         server = await asyncio.start_server(web.answer, host.strip("[]") or None, int(port), limit=HEADER_BYTES_MAX)
     except OSError as error:
@@ -55,29 +71,59 @@ async def serving(address: str, pages: Pages) -> AsyncIterator[str]:
 
 
 class _Web:
-    def __init__(self, pages: Pages) -> None:
+    def __init__(self, address: str, pages: Pages) -> None:
+        self._where = f"metrics_address {address}"
         self._pages = pages
-        self._connections = 0
+        self._asking: ConnectionLimit[Task] = ConnectionLimit(CONNECTIONS_MAX, PER_ADDRESS_MAX)
+        """Those whose request has not arrived whole."""
+        self._answered: ConnectionLimit[Task] = ConnectionLimit(CONNECTIONS_MAX, PER_ADDRESS_MAX)
+        """Those whose request has, until its answer is taken."""
+        self._log = LogLimit()
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._connections += 1
+        # Whatever of an answer has not been taken counts as untaken, so that it is waited for here and not behind us.
+        writer.transport.set_write_buffer_limits(high=0)
+        address = str(writer.get_extra_info("peername")[0])
         try:
-            if self._connections <= CONNECTIONS_MAX:
+            with self._held(self._asking, address, "waits for its request to arrive"):
                 async with asyncio.timeout(REQUEST_S):
-                    page, with_body = await self._page(reader)
+                    head = await _head(reader)
+            with self._held(self._answered, address, "is being answered"):
+                async with asyncio.timeout(ANSWER_S):
+                    page, with_body = await self._page(head)
                     _write(writer, page, with_body)
                     await writer.drain()
         except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
             # The other side's doing; it has only lost its own connection.
             pass
+        except asyncio.CancelledError:
+            # It has ended for a newer one. The task is over with it either way, and asyncio's streams (Python 3.11) log
+            # one that ends cancelled as an error.
+            pass
         finally:
-            self._connections -= 1
-            writer.close()
+            # Nothing is kept for who is sent away; who is not has taken all of its answer.
+            writer.transport.abort()
 
-    async def _page(self, reader: asyncio.StreamReader) -> tuple[Page, bool]:
+    @contextmanager
+    def _held(self, limit: ConnectionLimit[Task], address: str, state: str) -> Iterator[None]:
+        """Counts the connection that this task answers to those of a state, one of which may have to end for it."""
+        task = asyncio.current_task()
+        assert task is not None
+        evicted = limit.admit(task, address)
+        if evicted is not None:
+            evicted.cancel()
+            more = self._log.ending(monotonic_ns())
+            if more is not None:
+                bounds = f"{CONNECTIONS_MAX} at a time, {PER_ADDRESS_MAX} of one address"
+                text = f"the oldest that {state} is ended for a new one from {address}: there may be {bounds}"
+                logger.warning("%s: too many connections: %s%s", self._where, text, more)
         try:
-            head = await reader.readuntil(b"\r\n\r\n")
-        except asyncio.LimitOverrunError:
+            yield
+        finally:
+            limit.remove(task)
+
+    async def _page(self, head: bytes | None) -> tuple[Page, bool]:
+        if head is None:
             return text_page(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the request is too long"), True
         words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
         if len(words) != 3 or not words[2].startswith("HTTP/1."):
@@ -92,6 +138,14 @@ class _Web:
             return await make(), method == "GET"
         except Unavailable as error:
             return text_page(HTTPStatus.SERVICE_UNAVAILABLE, str(error)), method == "GET"
+
+
+async def _head(reader: asyncio.StreamReader) -> bytes | None:
+    """A request's first lines; None: they are too long."""
+    try:
+        return await reader.readuntil(b"\r\n\r\n")
+    except asyncio.LimitOverrunError:
+        return None
 
 
 def _write(writer: asyncio.StreamWriter, page: Page, with_body: bool) -> None:

@@ -1,0 +1,230 @@
+"""The pages over HTTP, asked over real sockets, by clients that say nothing or take nothing, too."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from http import HTTPStatus
+
+import pytest
+
+from edgeshare.web import ANSWER_S, CONNECTIONS_MAX, PER_ADDRESS_MAX, REQUEST_S, Page, serving, text_page
+
+SAFETY_S = 60
+ASKED = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+MANY = CONNECTIONS_MAX + PER_ADDRESS_MAX
+
+
+class Site:
+    """Pages that are served: one is there at once, one when ``go_on`` is set, and one is large."""
+
+    def __init__(self, stack: AsyncExitStack) -> None:
+        self._stack = stack
+        self.port = 0
+        self.go_on = asyncio.Event()
+        self.begun = asyncio.Semaphore(0)
+        """Released when the slow page, or the large one, is begun."""
+        self.large_bytes = 64 << 20
+        """More than the kernel keeps of what nobody reads."""
+
+    async def well(self) -> Page:
+        return text_page(HTTPStatus.OK, "ok")
+
+    async def slow(self) -> Page:
+        self.begun.release()
+        await self.go_on.wait()
+        return text_page(HTTPStatus.OK, "slow")
+
+    async def large(self) -> Page:
+        self.begun.release()
+        return Page(HTTPStatus.OK, "text/plain", bytes(self.large_bytes))
+
+    async def connect(self, address: str = "127.0.0.1") -> "Client":
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(address, 0))
+        client = Client(reader, writer)
+        self._stack.callback(client.end)
+        return client
+
+    async def connect_all(self, count: int, address: str = "127.0.0.1", said: bytes = b"") -> list["Client"]:
+        clients = [await self.connect(address) for _ in range(count)]
+        for client in clients:
+            client.say(said)
+        return clients
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    def say(self, said: bytes) -> None:
+        self.writer.write(said)
+
+    def end(self) -> None:
+        self.writer.transport.abort()
+
+    async def heard(self) -> bytes:
+        """All that comes until the connection's end."""
+        try:
+            return await asyncio.wait_for(self.reader.read(), SAFETY_S)
+        except ConnectionResetError:
+            return b""
+
+    async def status(self, said: bytes = ASKED) -> int:
+        """That of the answer; 0: none came."""
+        self.say(said)
+        heard = await self.heard()
+        return int(heard.split(b" ", 2)[1]) if heard else 0
+
+
+class Clock:
+    """The event loop's, which stands still until it is told to go on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        loop = asyncio.get_running_loop()
+        self._now_s = loop.time()
+        monkeypatch.setattr(loop, "time", lambda: self._now_s)
+
+    def go_on(self, seconds: float) -> None:
+        self._now_s += seconds
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    async with AsyncExitStack() as stack:
+        site = Site(stack)
+        pages = {"/healthz": site.well, "/slow": site.slow, "/large": site.large}
+        address = await stack.enter_async_context(serving("127.0.0.1:0", pages))
+        site.port = int(address.rpartition(":")[2])
+        yield site
+
+
+@pytest.fixture
+async def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        (ASKED, 200),
+        (b"HEAD /healthz?verbose HTTP/1.0\r\n\r\n", 200),
+        (b"GET /nowhere HTTP/1.1\r\n\r\n", 404),
+        (b"POST /healthz HTTP/1.1\r\n\r\n", 405),
+        (b"nonsense\r\n\r\n", 400),
+        (b"GET /healthz HTTP/1.1\r\nA: " + b"a" * 9000 + b"\r\n\r\n", 431),
+    ],
+)
+async def test_each_request_gets_the_answer_that_is_its(site: Site, said: bytes, status: int) -> None:
+    assert await (await site.connect()).status(said) == status
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /healthz HTTP/1.1\r\n"], ids=["nothing", "half a request"])
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2"], ids=["own address", "another address"])
+async def test_a_probe_is_answered_however_many_say_nothing(
+    site: Site, clock: Clock, said: bytes, address: str
+) -> None:
+    await site.connect_all(MANY, address, said)
+    assert [await (await site.connect()).status() for _ in range(3)] == [200, 200, 200]
+
+
+async def test_who_has_waited_longest_of_an_address_ends_for_a_new_one_of_it(site: Site, clock: Clock) -> None:
+    clients = await site.connect_all(PER_ADDRESS_MAX + 1)
+    assert await clients[0].heard() == b""
+    assert [await client.status() for client in clients[1:]] == [200] * PER_ADDRESS_MAX
+
+
+async def test_who_has_waited_longest_ends_for_a_new_one_where_all_addresses_have_as_many(
+    site: Site, clock: Clock
+) -> None:
+    addresses = [f"127.0.1.{number}" for number in range(1, CONNECTIONS_MAX + 2)]
+    clients = [await site.connect(address) for address in addresses]
+    assert await clients[0].heard() == b""
+    assert [await client.status() for client in clients[1:]] == [200] * CONNECTIONS_MAX
+
+
+async def test_many_of_one_address_push_out_nobody_of_another(site: Site, clock: Clock) -> None:
+    first = await site.connect()
+    silent = await site.connect_all(MANY, "127.0.0.2")
+    # The last of those to go is gone, so that all have come.
+    assert await silent[-PER_ADDRESS_MAX - 1].heard() == b""
+    assert await first.status() == 200
+
+
+async def test_a_request_has_a_time_to_arrive_in(site: Site, clock: Clock) -> None:
+    late, silent = await site.connect_all(2, said=ASKED[:10])
+    assert await (await site.connect()).status() == 200
+    clock.go_on(0.99 * REQUEST_S)
+    assert await late.status(ASKED[10:]) == 200
+    clock.go_on(0.02 * REQUEST_S)
+    assert await silent.heard() == b""
+    assert REQUEST_S <= 1
+
+
+async def test_who_is_being_answered_does_not_end_for_those_that_say_nothing(site: Site, clock: Clock) -> None:
+    clients = await site.connect_all(PER_ADDRESS_MAX)
+    answers = [asyncio.create_task(client.status(b"GET /slow HTTP/1.1\r\n\r\n")) for client in clients]
+    for _ in clients:
+        await site.begun.acquire()
+    silent = await site.connect_all(MANY)
+    assert await silent[-PER_ADDRESS_MAX - 1].heard() == b""
+    site.go_on.set()
+    assert await asyncio.gather(*answers) == [200] * PER_ADDRESS_MAX
+
+
+async def test_of_those_that_are_being_answered_the_oldest_ends_for_a_new_one(
+    site: Site, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers = []
+    for _ in range(PER_ADDRESS_MAX + 1):
+        client = await site.connect()
+        answers.append(asyncio.create_task(client.status(b"GET /slow HTTP/1.1\r\n\r\n")))
+        await site.begun.acquire()
+    assert await answers[0] == 0
+    site.go_on.set()
+    assert await asyncio.gather(*answers[1:]) == [200] * PER_ADDRESS_MAX
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+async def paused(site: Site) -> Client:
+    """One that has asked for the large page and takes nothing of it yet."""
+    client = await site.connect()
+    client.writer.transport.pause_reading()
+    client.say(b"GET /large HTTP/1.1\r\n\r\n")
+    await site.begun.acquire()
+    # The server has written it as far as it could by then.
+    assert await (await site.connect()).status() == 200
+    return client
+
+
+async def test_who_does_not_take_its_answer_is_ended_with_what_waits_for_it(site: Site, clock: Clock) -> None:
+    client = await paused(site)
+    clock.go_on(1.01 * ANSWER_S)
+    client.writer.transport.resume_reading()
+    assert len(await client.heard()) < site.large_bytes
+
+
+async def test_who_takes_an_answer_slowly_gets_all_of_it(site: Site, clock: Clock) -> None:
+    client = await paused(site)
+    clock.go_on(1.01 * ANSWER_S)
+    client.writer.transport.resume_reading()
+    kernels_bytes = len(await client.heard())
+    # A little waits for room in the kernel.
+    site.large_bytes = kernels_bytes + 30_000
+    client = await paused(site)
+    clock.go_on(0.9 * ANSWER_S)
+    client.writer.transport.resume_reading()
+    assert len(await client.heard()) > site.large_bytes
+
+
+async def test_those_that_are_sent_away_are_said_once_for_many(
+    site: Site, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    await site.connect_all(MANY)
+    assert await (await site.connect()).status() == 200
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert line == (
+        f"metrics_address 127.0.0.1:0: too many connections: the oldest that waits for its request to arrive is ended "
+        f"for a new one from 127.0.0.1: there may be {CONNECTIONS_MAX} at a time, {PER_ADDRESS_MAX} of one address"
+    )
