@@ -1,8 +1,9 @@
 """What every kind of test needs."""
 
+import asyncio
 import fcntl
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
@@ -46,6 +47,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def counts(pytestconfig: pytest.Config) -> Mapping[str, int]:
     """How often, or with how many, a test does what it could do without end."""
     return SOAK if pytestconfig.getoption("soak") else USUAL
+
+
+@pytest.fixture
+async def let_pass(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """The event loop's clock stands still, so that nothing runs out, but for the seconds that are passed to this."""
+    loop = asyncio.get_running_loop()
+    now_s = loop.time()
+    monkeypatch.setattr(loop, "time", lambda: now_s)
+
+    def let_pass(seconds: float) -> None:
+        nonlocal now_s
+        now_s += seconds
+
+    return let_pass
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

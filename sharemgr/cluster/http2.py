@@ -3,10 +3,8 @@ side; of HTTP/1.1 connections it keeps two, and shakes hands anew for most of th
 """
 
 import asyncio
-import logging
 import socket
-import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from h2.config import H2Configuration
@@ -25,7 +23,8 @@ from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
 from hyperframe.frame import GoAwayFrame
 
-logger = logging.getLogger(__name__)
+from sharemgr.cluster.answers import Answering, Asked
+from sharemgr.cluster.endings import Ending
 
 NAME = "h2"
 """What a handshake calls it (RFC 9113, 3.1)."""
@@ -62,33 +61,6 @@ WINDOW_BYTES = 32 * 1024 * 1024
 """Of what is sent on a connection, what of it is kept until its request is whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request."""
-
-    method: str
-    path: str
-    """With its query."""
-    certificate: dict[str, object]
-    """The client's, as the ssl module gives it; empty where it showed none."""
-    body: bytes | None
-    """None: it was too long."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What is sent back."""
-
-    status: int
-    content_type: str
-    body: bytes
-    is_last: bool = False
-    """The client had better ask on over another connection."""
-
-
-Answering = Callable[[Asked], Awaitable[Answer]]
-
-
 @dataclass(slots=True)
 class _Stream:
     """A request that is coming in, being answered, or whose answer is going out."""
@@ -119,13 +91,20 @@ class Connection(asyncio.Protocol):
     """One client's. It is in ``all_of_them`` while it lasts."""
 
     def __init__(
-        self, answering: Answering, body_bytes_max: int, idle_s: float, all_of_them: set["Connection"]
+        self,
+        answering: Answering,
+        body_bytes_max: int,
+        idle_s: float,
+        all_of_them: set["Connection"],
+        tell: Callable[[Ending, str], None],
     ) -> None:
-        """``idle_s``: a client that says nothing for so long is sent away."""
+        """``idle_s``: a client that says nothing for so long is sent away. ``tell`` is told why one is that does what
+        none should."""
         self._answering = answering
         self._body_bytes_max = body_bytes_max
         self._idle_s = idle_s
         self._all = all_of_them
+        self._tell = tell
         self._http = H2Connection(CONFIGURATION)
         settings = {
             SettingCodes.MAX_CONCURRENT_STREAMS: STREAMS_MAX,
@@ -151,7 +130,6 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         # Else an answer waits until the client's system has acknowledged the one before, 40 ms.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._certificate: dict[str, object] = transport.get_extra_info("peercert") or {}
         self._all.add(self)
         self._idle = asyncio.get_running_loop().call_later(self._idle_s, self._close)
         self._http.initiate_connection()
@@ -185,7 +163,7 @@ class Connection(asyncio.Protocol):
                 self._send(number)
         except ProtocolError as error:
             # h2 has told the client so.
-            logger.warning("a connection is ended: what came over it is no HTTP/2: %s", error)
+            self._tell(Ending.PROTOCOL, f"what came over it is no HTTP/2: {error}")
             self._end()
             return
         self._flush()
@@ -253,7 +231,7 @@ class Connection(asyncio.Protocol):
         self._give_back(number, stream)
         body = None if too_long else bytes(stream.body)
         stream.body.clear()
-        task = asyncio.create_task(self._answer(number, Asked(stream.method, stream.path, self._certificate, body)))
+        task = asyncio.create_task(self._answer(number, Asked(stream.method, stream.path, body)))
         self._answers.add(task)
         task.add_done_callback(self._answers.discard)
 
@@ -314,20 +292,3 @@ class Connection(asyncio.Protocol):
     def _close_if_done(self) -> None:
         if self._is_left and not self._streams and not self._transport.is_closing():
             self._close()
-
-
-class Agreed(asyncio.Protocol):
-    """A new connection, which becomes what its handshake agreed on."""
-
-    def __init__(self, http1: Callable[[], asyncio.BaseProtocol], http2: Callable[[], asyncio.BaseProtocol]) -> None:
-        self._http1 = http1
-        self._http2 = http2
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See asyncio.Protocol."""
-        assert isinstance(transport, asyncio.Transport)
-        tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
-        speaks_http2 = tls is not None and tls.selected_alpn_protocol() == NAME
-        protocol = self._http2() if speaks_http2 else self._http1()
-        transport.set_protocol(protocol)
-        protocol.connection_made(transport)

@@ -9,6 +9,7 @@ from edgeshare.prometheus import Rows, gauge
 from edgeshare.units import UNITS_PER_DEVICE
 from sharemgr.cluster.assigner import Assigner
 from sharemgr.cluster.binding import Binder
+from sharemgr.cluster.endings import Ending
 
 PREFIX = "edgeshare_assigner"
 
@@ -42,14 +43,20 @@ class Metrics:
         self.answers = Counter(
             f"{PREFIX}_answers", "Requests for verbs, by what was answered (HTTP).", ["verb", "status"], registry=None
         )
+        self.ended = Counter(
+            f"{PREFIX}_connections_ended", "Connections that were ended, by why.", ["reason"], registry=None
+        )
+        for kind in Ending:
+            # At 0 from the start: what begins with the first of them has no rate.
+            self.ended.labels(kind)
         self.retries = Counter(
             f"{PREFIX}_retries", "Times that kube-scheduler was told to try pods again.", registry=None
         )
 
     def families(self, assigner: Assigner | None, binder: Binder | None) -> Iterator[Metric]:
         """All of them; ``assigner`` and ``binder`` are None while another replica leads."""
-        counted = (self.bound, self.unbound, self.turned_down, self.refused, self.answers, self.retries)
-        for each in (self.verb_seconds, self.binding_seconds, *counted):
+        counted = (self.bound, self.unbound, self.turned_down, self.refused, self.answers)
+        for each in (self.verb_seconds, self.binding_seconds, *counted, self.ended, self.retries):
             yield from each.collect()
         yield _gauge("leading", "1 on the replica that answers.", [((), float(assigner is not None))])
         if assigner is not None and binder is not None:

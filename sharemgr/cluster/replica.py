@@ -21,6 +21,7 @@ from edgeshare.waiting import first_of
 from sharemgr.cluster.announcing import Announcement, announce, announcement
 from sharemgr.cluster.certificates import Certificates
 from sharemgr.cluster.config import Config
+from sharemgr.cluster.endings import Ending
 from sharemgr.cluster.following import follow
 from sharemgr.cluster.leading import TIMES, Leading, Term, alone, by_lease
 from sharemgr.cluster.pages import pages
@@ -65,6 +66,9 @@ class Core(Protocol):
     def answered(self, verb: str, status: int) -> None:
         """Counts an answer, by its HTTP status."""
 
+    def ended(self, kind: Ending) -> None:
+        """Counts a connection that was ended, by why."""
+
 
 class Replica:
     """One of two, or the only one."""
@@ -89,7 +93,8 @@ class Replica:
         certificates = Certificates(config.tls) if config.tls is not None else None
         if config.openness:
             logger.warning("%s", config.openness)
-        server = Server(config.address, config.tls.clients if config.tls else (), self._verbs, self._core.answered)
+        clients = config.tls.clients if config.tls else ()
+        server = Server(config.address, clients, self._verbs, self._core.answered, self._core.ended)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(calls.open())
             # The Lease is given back last, when nothing is being answered any more.

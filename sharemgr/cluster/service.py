@@ -20,6 +20,7 @@ from sharemgr.cluster.binding import Binder
 from sharemgr.cluster.books import AcceleratorNode, Books
 from sharemgr.cluster.config import Choice, Config
 from sharemgr.cluster.cores import Offer
+from sharemgr.cluster.endings import Ending
 from sharemgr.cluster.metrics import Metrics
 from sharemgr.cluster.nodes import parse_offer
 from sharemgr.cluster.pods import SharePod, parse_pod
@@ -87,6 +88,10 @@ class Service:
     def answered(self, verb: str, status: int) -> None:
         """See Core."""
         self._metrics.answers.labels(verb, str(status)).inc()
+
+    def ended(self, kind: Ending) -> None:
+        """See Core."""
+        self._metrics.ended.labels(kind).inc()
 
 
 class Faults:

@@ -9,12 +9,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from http import HTTPStatus
+from time import monotonic_ns
 
 from aiohttp import web
 
 from edgeshare.errors import InvalidRequest, Unavailable
 from sharemgr.cluster import http2
+from sharemgr.cluster.accepting import Door, Telling
+from sharemgr.cluster.answers import Answer, Asked
 from sharemgr.cluster.certificates import common_names
+from sharemgr.cluster.endings import Ending, Endings
 
 logger = logging.getLogger(__name__)
 
@@ -44,9 +48,12 @@ class Server:
         clients: Collection[str],
         answering: Callable[[], Mapping[str, Verb]],
         answered: Callable[[str, int], None],
+        ended: Callable[[Ending], None],
+        now_ns: Callable[[], int] = monotonic_ns,
     ) -> None:
         """``clients``: the common names that are let in; none: everyone whom TLS lets in. ``answering`` gives the
-        verbs, at each request, or raises Unavailable; ``answered`` is told of each answer's verb and status."""
+        verbs, at each request, or raises Unavailable; ``answered`` is told of each answer's verb and status, ``ended``
+        of each connection that is ended before its client would end it, and why."""
         self._address = address
         self._clients = frozenset(clients)
         self._answering = answering
@@ -58,43 +65,39 @@ class Server:
         )
         self._http2: set[http2.Connection] = set()
         """The connections that speak it."""
-        self._listener: socket.socket | None = None
-        self._accepting: asyncio.Server | None = None
+        self._door = Door(self._refusal, self._speaking, Endings(ended, now_ns))
 
     @asynccontextmanager
     async def running(self, context: ssl.SSLContext | None) -> AsyncIterator[str]:
         """Serves while it is entered, over TLS if there is a ``context``; yields the URL. Raises Unavailable where it
         cannot listen."""
-        with _listener(self._address) as self._listener:
+        with _listener(self._address) as listener:
             await self._runner.setup()
-            try:
-                await self.use(context)
-                host, _, _ = self._address.rpartition(":")
-                scheme = "http" if context is None else "https"
-                yield f"{scheme}://{host}:{self._listener.getsockname()[1]}"
-            finally:
-                if self._accepting is not None:
-                    self._accepting.close()
-                await asyncio.gather(self._runner.cleanup(), self._end_http2())
+            self._door.context = context
+            async with asyncio.TaskGroup() as tasks:
+                accepting = tasks.create_task(self._door.accept(listener))
+                try:
+                    host, _, _ = self._address.rpartition(":")
+                    scheme = "http" if context is None else "https"
+                    yield f"{scheme}://{host}:{listener.getsockname()[1]}"
+                finally:
+                    accepting.cancel()
+                    await asyncio.wait([accepting])
+                    await asyncio.gather(self._runner.cleanup(), self._end_http2())
 
     async def use(self, context: ssl.SSLContext | None) -> None:
         """Goes by this for the connections that come from now on; none is turned away meanwhile, and those of HTTP/2,
         which would last for days, are left when all that came over them is answered."""
-        assert self._listener is not None
-        before, last = self._accepting, list(self._http2)
-        # Both listen at the same socket, so that it is never closed.
-        listening = self._listener.dup()
-        self._accepting = await asyncio.get_running_loop().create_server(self._protocol, sock=listening, ssl=context)
-        if before is not None:
-            before.close()
-        for connection in last:
+        self._door.context = context
+        for connection in list(self._http2):
             connection.leave()
 
-    def _protocol(self) -> asyncio.BaseProtocol:
+    def _speaking(self, transport: asyncio.Transport, tell: Telling) -> asyncio.Protocol:
+        tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+        if tls is not None and tls.selected_alpn_protocol() == http2.NAME:
+            return http2.Connection(self._answer, BODY_BYTES_MAX, KEEP_ALIVE_S, self._http2, tell)
         assert self._runner.server is not None
-        return http2.Agreed(
-            self._runner.server, lambda: http2.Connection(self._answer, BODY_BYTES_MAX, KEEP_ALIVE_S, self._http2)
-        )
+        return self._runner.server()
 
     async def _end_http2(self) -> None:
         ending = list(self._http2)
@@ -107,7 +110,6 @@ class Server:
             connection.abort()
 
     async def _handle(self, request: web.Request) -> web.Response:
-        certificate = request.get_extra_info("peercert") or {}
         try:
             body = await request.read()
         except web.HTTPRequestEntityTooLarge:
@@ -118,31 +120,28 @@ class Server:
             if verb in VERBS:
                 self._answered(verb, HTTPStatus.BAD_REQUEST)
             return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"the request broke off: {error}\n")
-        answer = await self._answer(http2.Asked(request.method, request.path, certificate, body))
+        answer = await self._answer(Asked(request.method, request.path, body))
         response = web.Response(status=answer.status, body=answer.body, content_type=answer.content_type)
         if answer.is_last:
             response.force_close()
         return response
 
-    async def _answer(self, asked: http2.Asked) -> http2.Answer:
+    async def _answer(self, asked: Asked) -> Answer:
         verb = asked.path.partition("?")[0].removeprefix("/")
         if verb not in VERBS or not asked.path.startswith("/"):
             return _text(HTTPStatus.NOT_FOUND, f"there are /{', /'.join(VERBS)}")
         if asked.method != "POST":
             return _text(HTTPStatus.METHOD_NOT_ALLOWED, f"{verb} is to be posted")
-        refusal = self._refusal(asked.certificate)
-        if refusal:
-            logger.warning("%s refused: %s", verb, refusal)
-        answer = _text(HTTPStatus.FORBIDDEN, refusal) if refusal else await self._answer_verb(verb, asked.body)
+        answer = await self._answer_verb(verb, asked.body)
         self._answered(verb, answer.status)
         return answer
 
-    async def _answer_verb(self, verb: str, body: bytes | None) -> http2.Answer:
+    async def _answer_verb(self, verb: str, body: bytes | None) -> Answer:
         if body is None:
             return _text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {BODY_BYTES_MAX} bytes")
         try:
             found = await self._answering()[verb](body)
-            return http2.Answer(HTTPStatus.OK, "application/json", json.dumps(found, separators=(",", ":")).encode())
+            return Answer(HTTPStatus.OK, "application/json", json.dumps(found, separators=(",", ":")).encode())
         except InvalidRequest as error:
             logger.warning("%s refused: %s", verb, error)
             return _text(HTTPStatus.BAD_REQUEST, str(error))
@@ -154,16 +153,17 @@ class Server:
             return _text(HTTPStatus.INTERNAL_SERVER_ERROR, f"{verb} failed: the assigner's log says why")
 
     def _refusal(self, certificate: Mapping[str, object]) -> str:
-        """Why who asks is not let in; empty where it is."""
+        """Why who shows it is not let in; empty where it is."""
         names = common_names(certificate)
         if not self._clients or (names and self._clients.issuperset(names)):
             return ""
-        came, let_in = ", ".join(names) or "nobody", ", ".join(sorted(self._clients))
+        # Theirs may be anything, line ends too.
+        came, let_in = ", ".join(map(repr, names)) or "nobody", ", ".join(sorted(self._clients))
         return f"the client's certificate names {came}: let in are {let_in} (tls.clients)"
 
 
-def _text(status: HTTPStatus, text: str) -> http2.Answer:
-    return http2.Answer(status, "text/plain", f"{text}\n".encode())
+def _text(status: HTTPStatus, text: str) -> Answer:
+    return Answer(status, "text/plain", f"{text}\n".encode())
 
 
 def _listener(address: str) -> socket.socket:

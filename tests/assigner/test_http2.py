@@ -160,7 +160,9 @@ class Running:
 
     def __init__(self, authority: Authority, verbs: Verbs) -> None:
         self._authority = authority
-        self.server = Server("127.0.0.1:0", (SCHEDULER,), lambda: verbs.by_name, lambda verb, status: None)
+        self.server = Server(
+            "127.0.0.1:0", (SCHEDULER,), lambda: verbs.by_name, lambda verb, status: None, lambda kind: None
+        )
         self.url = ""
 
     def context(self, name: str) -> ssl.SSLContext:
@@ -284,13 +286,6 @@ async def test_an_answer_comes_as_the_client_gives_room(running: Running) -> Non
 async def test_there_is_nothing_but_verbs_to_be_posted(running: Running, path: str, method: str, status: int) -> None:
     async with running.client() as client:
         assert (await client.ask(path, method=method))[0] == status
-
-
-async def test_a_certificate_of_another_name_is_told_who_is_let_in(running: Running, verbs: Verbs) -> None:
-    async with running.client("system:node:n1") as kubelet:
-        why = f"the client's certificate names system:node:n1: let in are {SCHEDULER} (tls.clients)\n"
-        assert await kubelet.ask("/filter") == (403, why)
-    assert not verbs.calls
 
 
 async def test_a_request_that_is_given_up_goes_on_to_its_end_and_harms_nobody(running: Running, verbs: Verbs) -> None:

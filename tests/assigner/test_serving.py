@@ -49,7 +49,7 @@ class Verbs:
 
 @asynccontextmanager
 async def served(verbs: Verbs) -> AsyncIterator[str]:
-    server = Server("127.0.0.1:0", (), lambda: verbs.by_name, verbs.answered)
+    server = Server("127.0.0.1:0", (), lambda: verbs.by_name, verbs.answered, lambda kind: None)
     async with server.running(None) as url:
         yield url
 
@@ -104,7 +104,7 @@ async def test_while_no_verb_is_answered_the_reason_is_told_and_the_connection_n
     def answering() -> dict[str, object]:
         raise Unavailable("this replica does not lead")
 
-    server = Server("127.0.0.1:0", (), answering, verbs.answered)  # type: ignore[arg-type]
+    server = Server("127.0.0.1:0", (), answering, verbs.answered, lambda kind: None)  # type: ignore[arg-type]
     async with server.running(None) as url:
         with Connection(url) as client:
             assert await client.ask("/filter", b"1") == (503, "this replica does not lead\n")
@@ -147,7 +147,7 @@ async def test_a_request_that_breaks_off_reaches_no_verb_and_harms_nobody(
 
 
 async def test_what_is_being_answered_at_the_end_is_answered(verbs: Verbs) -> None:
-    server = Server("127.0.0.1:0", (), lambda: verbs.by_name, verbs.answered)
+    server = Server("127.0.0.1:0", (), lambda: verbs.by_name, verbs.answered, lambda kind: None)
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(server.running(None))
         client = stack.enter_context(Connection(url))
@@ -172,14 +172,14 @@ async def until_sent_away(client: Connection) -> None:
 async def test_an_address_in_use_is_said(verbs: Verbs) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        server = Server(address, (), lambda: verbs.by_name, verbs.answered)
+        server = Server(address, (), lambda: verbs.by_name, verbs.answered, lambda kind: None)
         with pytest.raises(Unavailable, match=f"address {address}: cannot be listened on: Address already in use"):
             async with server.running(None):
                 pass
 
 
 async def test_every_address_of_the_machine_is_served_where_none_is_named(verbs: Verbs) -> None:
-    server = Server(":0", (), lambda: verbs.by_name, verbs.answered)
+    server = Server(":0", (), lambda: verbs.by_name, verbs.answered, lambda kind: None)
     hosts = ["127.0.0.1", "[::1]"] if socket.has_dualstack_ipv6() else ["127.0.0.1"]
     async with server.running(None) as url:
         for host in hosts:

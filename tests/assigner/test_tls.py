@@ -54,7 +54,9 @@ class Running:
 
     def __init__(self, tls: Tls) -> None:
         self.certificates = Certificates(tls)
-        self.server = Server("127.0.0.1:0", tls.clients, lambda: {"filter": self.echo}, lambda verb, status: None)
+        self.server = Server(
+            "127.0.0.1:0", tls.clients, lambda: {"filter": self.echo}, lambda verb, status: None, lambda kind: None
+        )
         self.url = ""
 
     async def echo(self, body: bytes) -> object:
@@ -96,13 +98,16 @@ async def test_kube_schedulers_certificate_is_let_in(running: Running, authority
         assert (await scheduler.ask("/filter", b"1"), scheduler.server_name) == (ANSWER, "edgeshare")
 
 
-async def test_a_certificate_of_another_name_is_told_who_is_let_in(running: Running, authority: Authority) -> None:
-    with connection(running, authority, authority.issue("kubelet", "system:node:n1", group="system:nodes")) as kubelet:
-        status, why = await kubelet.ask("/filter", b"1")
-    assert status == 403
-    assert why == (
-        "the client's certificate names system:node:n1: let in are somebody-else, system:kube-scheduler (tls.clients)\n"
-    )
+async def test_a_certificate_of_another_name_gets_no_answer_and_the_log_says_why(
+    running: Running, authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = authority.issue("kubelet", "system:node:n1", group="system:nodes")
+    with connection(running, authority, own) as kubelet, pytest.raises((ssl.SSLError, ConnectionError)):
+        await kubelet.ask("/filter", b"1")
+    assert caplog.messages == [
+        "a connection of 127.0.0.1 is ended: the client's certificate names 'system:node:n1': "
+        "let in are somebody-else, system:kube-scheduler (tls.clients)"
+    ]
 
 
 async def test_with_no_names_configured_everybody_whom_the_authority_signed_for_is_let_in(

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from http import HTTPStatus
 
@@ -78,18 +78,6 @@ class Client:
         return int(heard.split(b" ", 2)[1]) if heard else 0
 
 
-class Clock:
-    """The event loop's, which stands still until it is told to go on."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        loop = asyncio.get_running_loop()
-        self._now_s = loop.time()
-        monkeypatch.setattr(loop, "time", lambda: self._now_s)
-
-    def go_on(self, seconds: float) -> None:
-        self._now_s += seconds
-
-
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     async with AsyncExitStack() as stack:
@@ -98,11 +86,6 @@ async def site() -> AsyncIterator[Site]:
         address = await stack.enter_async_context(serving("127.0.0.1:0", pages))
         site.port = int(address.rpartition(":")[2])
         yield site
-
-
-@pytest.fixture
-async def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -123,20 +106,22 @@ async def test_each_request_gets_the_answer_that_is_its(site: Site, said: bytes,
 @pytest.mark.parametrize("said", [b"", b"GET /healthz HTTP/1.1\r\n"], ids=["nothing", "half a request"])
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2"], ids=["own address", "another address"])
 async def test_a_probe_is_answered_however_many_say_nothing(
-    site: Site, clock: Clock, said: bytes, address: str
+    site: Site, let_pass: Callable[[float], None], said: bytes, address: str
 ) -> None:
     await site.connect_all(MANY, address, said)
     assert [await (await site.connect()).status() for _ in range(3)] == [200, 200, 200]
 
 
-async def test_who_has_waited_longest_of_an_address_ends_for_a_new_one_of_it(site: Site, clock: Clock) -> None:
+async def test_who_has_waited_longest_of_an_address_ends_for_a_new_one_of_it(
+    site: Site, let_pass: Callable[[float], None]
+) -> None:
     clients = await site.connect_all(PER_ADDRESS_MAX + 1)
     assert await clients[0].heard() == b""
     assert [await client.status() for client in clients[1:]] == [200] * PER_ADDRESS_MAX
 
 
 async def test_who_has_waited_longest_ends_for_a_new_one_where_all_addresses_have_as_many(
-    site: Site, clock: Clock
+    site: Site, let_pass: Callable[[float], None]
 ) -> None:
     addresses = [f"127.0.1.{number}" for number in range(1, CONNECTIONS_MAX + 2)]
     clients = [await site.connect(address) for address in addresses]
@@ -144,7 +129,7 @@ async def test_who_has_waited_longest_ends_for_a_new_one_where_all_addresses_hav
     assert [await client.status() for client in clients[1:]] == [200] * CONNECTIONS_MAX
 
 
-async def test_many_of_one_address_push_out_nobody_of_another(site: Site, clock: Clock) -> None:
+async def test_many_of_one_address_push_out_nobody_of_another(site: Site, let_pass: Callable[[float], None]) -> None:
     first = await site.connect()
     silent = await site.connect_all(MANY, "127.0.0.2")
     # The last of those to go is gone, so that all have come.
@@ -152,17 +137,19 @@ async def test_many_of_one_address_push_out_nobody_of_another(site: Site, clock:
     assert await first.status() == 200
 
 
-async def test_a_request_has_a_time_to_arrive_in(site: Site, clock: Clock) -> None:
+async def test_a_request_has_a_time_to_arrive_in(site: Site, let_pass: Callable[[float], None]) -> None:
     late, silent = await site.connect_all(2, said=ASKED[:10])
     assert await (await site.connect()).status() == 200
-    clock.go_on(0.99 * REQUEST_S)
+    let_pass(0.99 * REQUEST_S)
     assert await late.status(ASKED[10:]) == 200
-    clock.go_on(0.02 * REQUEST_S)
+    let_pass(0.02 * REQUEST_S)
     assert await silent.heard() == b""
     assert REQUEST_S <= 1
 
 
-async def test_who_is_being_answered_does_not_end_for_those_that_say_nothing(site: Site, clock: Clock) -> None:
+async def test_who_is_being_answered_does_not_end_for_those_that_say_nothing(
+    site: Site, let_pass: Callable[[float], None]
+) -> None:
     clients = await site.connect_all(PER_ADDRESS_MAX)
     answers = [asyncio.create_task(client.status(b"GET /slow HTTP/1.1\r\n\r\n")) for client in clients]
     for _ in clients:
@@ -174,7 +161,7 @@ async def test_who_is_being_answered_does_not_end_for_those_that_say_nothing(sit
 
 
 async def test_of_those_that_are_being_answered_the_oldest_ends_for_a_new_one(
-    site: Site, clock: Clock, caplog: pytest.LogCaptureFixture
+    site: Site, let_pass: Callable[[float], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     answers = []
     for _ in range(PER_ADDRESS_MAX + 1):
@@ -198,28 +185,30 @@ async def paused(site: Site) -> Client:
     return client
 
 
-async def test_who_does_not_take_its_answer_is_ended_with_what_waits_for_it(site: Site, clock: Clock) -> None:
+async def test_who_does_not_take_its_answer_is_ended_with_what_waits_for_it(
+    site: Site, let_pass: Callable[[float], None]
+) -> None:
     client = await paused(site)
-    clock.go_on(1.01 * ANSWER_S)
+    let_pass(1.01 * ANSWER_S)
     client.writer.transport.resume_reading()
     assert len(await client.heard()) < site.large_bytes
 
 
-async def test_who_takes_an_answer_slowly_gets_all_of_it(site: Site, clock: Clock) -> None:
+async def test_who_takes_an_answer_slowly_gets_all_of_it(site: Site, let_pass: Callable[[float], None]) -> None:
     client = await paused(site)
-    clock.go_on(1.01 * ANSWER_S)
+    let_pass(1.01 * ANSWER_S)
     client.writer.transport.resume_reading()
     kernels_bytes = len(await client.heard())
     # A little waits for room in the kernel.
     site.large_bytes = kernels_bytes + 30_000
     client = await paused(site)
-    clock.go_on(0.9 * ANSWER_S)
+    let_pass(0.9 * ANSWER_S)
     client.writer.transport.resume_reading()
     assert len(await client.heard()) > site.large_bytes
 
 
 async def test_those_that_are_sent_away_are_said_once_for_many(
-    site: Site, clock: Clock, caplog: pytest.LogCaptureFixture
+    site: Site, let_pass: Callable[[float], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     await site.connect_all(MANY)
     assert await (await site.connect()).status() == 200
