@@ -25,7 +25,7 @@ class Ending(StrEnum):
     PROTOCOL = "protocol"
     """What came over it is no HTTP/2."""
     FLOOD = "flood"
-    """It sent too many frames that ask for nothing."""
+    """It sent more frames that ask for nothing than frames.py lets through."""
 
 
 class Endings:

@@ -7,8 +7,6 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from h2.config import H2Configuration
-from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.events import (
     ConnectionTerminated,
@@ -20,37 +18,18 @@ from h2.events import (
     StreamReset,
 )
 from h2.exceptions import ProtocolError
-from h2.settings import SettingCodes, Settings
 from hyperframe.frame import GoAwayFrame
 
 from sharemgr.cluster.answers import Answering, Asked
 from sharemgr.cluster.endings import Ending
+from sharemgr.cluster.frames import FrameBudget
+from sharemgr.cluster.h2_server import FIRST_WINDOW, STREAMS_MAX, h2_server
 
 NAME = "h2"
 """What a handshake calls it (RFC 9113, 3.1)."""
 
-STREAMS_MAX = 250
-"""Requests at a time on a connection."""
-
 ANSWERS_MAX = 2 * STREAMS_MAX
 """Requests at a time of a connection that are being answered, with those that the client has given up meanwhile."""
-
-KNOWN = frozenset(SettingCodes)
-
-HEADERS_BYTES_MAX = 64 * 1024
-
-CONFIGURATION = H2Configuration(
-    client_side=False,
-    header_encoding=None,
-    # Of a request's headers two are read, and none is passed on; an answer's are written here, as they should be.
-    validate_inbound_headers=False,
-    normalize_inbound_headers=False,
-    validate_outbound_headers=False,
-    normalize_outbound_headers=False,
-)
-
-FIRST_WINDOW = 65_535
-"""What a connection's window is before anybody said otherwise (RFC 9113, 6.9.2)."""
 
 STREAM_ID_MAX = 2**31 - 1
 
@@ -78,15 +57,6 @@ class _Stream:
     """Of the answer, what the client has no room for yet."""
 
 
-class _Known(Settings):
-    """A client's settings, those that mean something: h2 would keep all, and go through all of them at each frame that
-    brings some."""
-
-    def __setitem__(self, key: SettingCodes | int, value: int) -> None:
-        if key in KNOWN:
-            super().__setitem__(key, value)
-
-
 class Connection(asyncio.Protocol):
     """One client's. It is in ``all_of_them`` while it lasts."""
 
@@ -105,15 +75,8 @@ class Connection(asyncio.Protocol):
         self._idle_s = idle_s
         self._all = all_of_them
         self._tell = tell
-        self._http = H2Connection(CONFIGURATION)
-        settings = {
-            SettingCodes.MAX_CONCURRENT_STREAMS: STREAMS_MAX,
-            # A little more, so that a body that is too long is told from one that is not sent on.
-            SettingCodes.INITIAL_WINDOW_SIZE: body_bytes_max + FIRST_WINDOW,
-            SettingCodes.MAX_HEADER_LIST_SIZE: HEADERS_BYTES_MAX,
-        }
-        self._http.local_settings = Settings(client=False, initial_values=settings)
-        self._http.remote_settings = _Known(client=True)
+        self._http = h2_server(body_bytes_max)
+        self._frames = FrameBudget()
         self._streams: dict[int, _Stream] = {}
         self._answers: set[asyncio.Task[None]] = set()
         self._asked_count = 0
@@ -153,6 +116,11 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
+        if not self._frames.spend(data):
+            # Before h2, which would read all of them.
+            self._tell(Ending.FLOOD, "it has sent too many frames that ask for nothing")
+            self._close(ErrorCodes.ENHANCE_YOUR_CALM)
+            return
         self._idle.cancel()
         self._idle = asyncio.get_running_loop().call_later(self._idle_s, self._close)
         try:
@@ -183,8 +151,8 @@ class Connection(asyncio.Protocol):
         """Ends at once."""
         self._transport.abort()
 
-    def _close(self) -> None:
-        self._http.close_connection()
+    def _close(self, why: ErrorCodes = ErrorCodes.NO_ERROR) -> None:
+        self._http.close_connection(why)
         self._end()
 
     def _end(self) -> None:
@@ -254,6 +222,7 @@ class Connection(asyncio.Protocol):
         headers = [(":status", str(answer.status)), ("content-type", answer.content_type), ("content-length", length)]
         self._http.send_headers(number, headers)
         stream.left = answer.body
+        self._frames.answered(len(answer.body))
         self._send(number)
         self._flush()
         if answer.is_last:

@@ -12,10 +12,20 @@ from urllib.parse import urlsplit
 
 import pytest
 from h2.connection import H2Connection
+from h2.errors import ErrorCodes
 from h2.events import ConnectionTerminated, DataReceived, Event, ResponseReceived, StreamEnded, StreamReset
 from h2.settings import SettingCodes, Settings
 from hpack import Encoder
-from hyperframe.frame import Frame, GoAwayFrame, HeadersFrame, PingFrame, SettingsFrame, WindowUpdateFrame
+from hyperframe.frame import (
+    Frame,
+    GoAwayFrame,
+    HeadersFrame,
+    PingFrame,
+    PriorityFrame,
+    RstStreamFrame,
+    SettingsFrame,
+    WindowUpdateFrame,
+)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onenode.certificates import Authority
@@ -24,6 +34,7 @@ from edgeshare.errors import Unavailable
 from sharemgr.cluster import http2, serving
 from sharemgr.cluster.certificates import tls_context
 from sharemgr.cluster.config import Tls
+from sharemgr.cluster.frames import SPARE_MAX, SPARE_PER_ANSWER
 from sharemgr.cluster.serving import BODY_BYTES_MAX, Server
 
 SCHEDULER = "system:kube-scheduler"
@@ -59,7 +70,7 @@ class Patient(H2Connection):
 
     def _receive_goaway_frame(self, frame: GoAwayFrame) -> tuple[list[Frame], list[Event]]:
         event = ConnectionTerminated()
-        event.last_stream_id = frame.last_stream_id
+        event.last_stream_id, event.error_code = frame.last_stream_id, ErrorCodes(frame.error_code)
         return [], [event]
 
 
@@ -70,6 +81,7 @@ class Client:
         self.reader, self.writer = reader, writer
         self.http = Patient()
         self.gives_window = True
+        self.error_codes: list[int] = []
         self.last_stream_ids: list[int] = []
         """Those of the GOAWAYs that came."""
         self.headers: dict[int, dict[bytes, bytes]] = {}
@@ -101,8 +113,9 @@ class Client:
                     self.ended.append(number)
                 case StreamReset(stream_id=int(number)):
                     self.reset.append(number)
-                case ConnectionTerminated(last_stream_id=int(number)):
+                case ConnectionTerminated(last_stream_id=int(number), error_code=code):
                     self.last_stream_ids.append(number)
+                    self.error_codes.append(code)
         self.writer.write(self.http.data_to_send())
         return bool(data)
 
@@ -150,7 +163,8 @@ def headers_frame(number: int, *flags: str) -> bytes:
 
 
 PINGS = PingFrame(opaque_data=bytes(8)).serialize() * 4096
-PINGS_BYTES_MAX = 32 * 1024 * 1024
+ANSWER_BYTES = 100_000
+ANSWERS_BYTES_MAX = 32 * 1024 * 1024
 TOO_MANY = b"".join(headers_frame(number) for number in range(1, 2 * http2.STREAMS_MAX + 3, 2))
 HEADERS = headers_frame(1, "END_STREAM")
 
@@ -396,24 +410,67 @@ async def test_whatever_a_client_sends_another_is_answered(running: Running, par
 
 
 async def test_a_client_that_does_not_read_is_not_read_from(running: Running) -> None:
-    async with running.connection() as client:
-        client.writer.write(PREFACE + PINGS)
-        await client.reader.readexactly(len(PINGS))
+    text = json.dumps("x" * ANSWER_BYTES)
+    async with running.client(window=2**31 - 1) as client:
+        client.http.increment_flow_control_window(2**31 - 1 - http2.FIRST_WINDOW)
+        assert await client.ask("/filter") == (200, "1")
         (connection,) = running.server._http2
         client.writer.transport.pause_reading()
-        sent = len(PINGS)
+        asked = []
         while connection._transport.is_reading():
-            assert sent < PINGS_BYTES_MAX
+            assert len(asked) * ANSWER_BYTES < ANSWERS_BYTES_MAX
             if not client.writer.transport.get_write_buffer_size():
-                client.writer.write(PINGS)
-                sent += len(PINGS)
+                asked.append(await client.send("/filter", text.encode()))
             await asyncio.sleep(0)
         async with running.client() as other:
             assert await other.ask("/filter") == (200, "1")
         # It goes on when the client reads again.
         client.writer.transport.resume_reading()
-        client.writer.write(PINGS)
-        await asyncio.wait_for(client.reader.readexactly(sent), SAFETY_S)
+        for number in asked:
+            assert await client.answer(number) == (200, text)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pytest.param(PingFrame(opaque_data=bytes(8)).serialize(), id="pings"),
+        pytest.param(SettingsFrame().serialize(), id="settings"),
+        pytest.param(PriorityFrame(1, depends_on=3).serialize(), id="priorities"),
+        pytest.param(WindowUpdateFrame(0, 1).serialize(), id="room"),
+        pytest.param(b"\0\0\0\x63" + bytes(5), id="frames of no kind"),
+    ],
+)
+async def test_who_sends_too_many_frames_that_ask_for_nothing_is_told_so_and_ended(
+    running: Running, caplog: pytest.LogCaptureFixture, frame: bytes
+) -> None:
+    async with running.client() as client, running.connection() as bad:
+        # More than is read at a time, so that some comes after the end.
+        bad.writer.write(PREFACE + frame * 100 * SPARE_MAX)
+        await bad.until_end()
+        assert bad.error_codes == [ErrorCodes.ENHANCE_YOUR_CALM]
+        assert await client.ask("/filter") == (200, "1")
+    assert caplog.messages == ["a connection of 127.0.0.1 is ended: it has sent too many frames that ask for nothing"]
+
+
+async def test_who_gives_up_all_that_it_asks_is_ended(running: Running, verbs: Verbs) -> None:
+    async with running.connection() as bad:
+        numbers = range(1, 2 * SPARE_MAX + 1, 2)
+        given_up = b"".join(
+            headers_frame(number, "END_STREAM") + RstStreamFrame(number).serialize() for number in numbers
+        )
+        bad.writer.write(PREFACE + given_up + PingFrame(opaque_data=bytes(8)).serialize() * 2)
+        await bad.until_end()
+        assert bad.error_codes == [ErrorCodes.ENHANCE_YOUR_CALM]
+        assert verbs.waiting <= http2.ANSWERS_MAX
+        verbs.go_on.set()
+
+
+async def test_who_asks_may_send_frames_that_ask_for_nothing_all_the_time(running: Running) -> None:
+    ping = PingFrame(opaque_data=bytes(8)).serialize()
+    async with running.client() as client:
+        for _ in range(2 * SPARE_MAX // SPARE_PER_ANSWER):
+            client.writer.write(ping * SPARE_PER_ANSWER)
+            assert await client.ask("/filter") == (200, "1")
 
 
 async def test_a_request_given_room_and_given_up_at_once_harms_no_other(running: Running, verbs: Verbs) -> None:
@@ -470,8 +527,8 @@ async def test_a_client_that_says_nothing_is_sent_away_and_its_request_goes_on(
 
 async def test_requests_that_are_given_up_are_not_answered_without_bound(running: Running, verbs: Verbs) -> None:
     async with running.client() as client:
-        for _ in range(1000):
-            client.http.reset_stream(await client.send("/bind"))
+        for _ in range(http2.ANSWERS_MAX + 100):
+            client.http.reset_stream(await client.send("/bind", b""))
         refused = await client.send("/filter")
         await client.until(lambda: refused in client.reset)
         assert verbs.waiting == http2.ANSWERS_MAX
