@@ -1,9 +1,10 @@
 """How many frames an HTTP/2 connection may send that ask for nothing: pings, settings, resets, room and the like. Each
 costs about as much to read as a part of a request, and a client can send them without end."""
 
-SPARE_MAX = 1_000
-"""At once. kube-scheduler gives up at most 250 requests at a time (h2_server.STREAMS_MAX), and Go's client sends a
-reset and may send a ping for each: this is twice that."""
+SPARE_MAX = 4_000
+"""At once, some 0.1 s of a core. The longest answers have 4 MiB, a request's names, for which Go's client gives room
+back in 2,000 frames (below); and of at most 250 requests at a time (h2_server.STREAMS_MAX) that it gives up, it sends a
+reset and may send a ping for each."""
 
 SPARE_PER_ANSWER = 4
 """What a request may come with: a small body before its end, a ping, and room for a small answer, twice."""

@@ -23,6 +23,7 @@ from sharemgr.cluster.frames import (
     SPARE_PER_ANSWER,
     FrameBudget,
 )
+from sharemgr.cluster.serving import BODY_BYTES_MAX
 
 PING = PingFrame(opaque_data=bytes(8)).serialize()
 
@@ -84,6 +85,13 @@ def test_an_answer_gives_some_back_and_more_if_it_is_long(sent_bytes: int) -> No
     assert budget.spend(PING * SPARE_MAX)
     budget.answered(sent_bytes)
     assert room(budget) == SPARE_PER_ANSWER + sent_bytes // ANSWER_BYTES_PER_SPARE
+
+
+def test_room_for_the_longest_answer_can_be_given_back_as_go_gives_it() -> None:
+    budget, frames = begun(), 2 * BODY_BYTES_MAX // 4096
+    for _ in range(3):
+        budget.answered(BODY_BYTES_MAX)
+        assert budget.spend(WindowUpdateFrame(1, 4096).serialize() * frames)
 
 
 def test_no_more_is_saved_up_than_there_is_at_first() -> None:
