@@ -117,7 +117,7 @@ class Node:
     def restore(self) -> None:
         """Opens again what was kept on disk, and clears away what calls held that are over.
 
-        Raises Unavailable where the store cannot be read.
+        Raises Unavailable where the store cannot be read or written.
         """
         stored = self._store.load()
         for message in stored or ():
@@ -132,11 +132,8 @@ class Node:
             for folder in folders_of_managers(self._clients_dir):
                 if folder.name not in known:
                     remove_folder(folder)
-        try:
-            self._store.save(self._kept())
-        except Unavailable as error:
-            # Whoever has an allocation would run unshared for as long as nobody serves it.
-            logger.error("%s; what was read is served, and none can be added before it can be written", error)
+        # Also to find out now, not at the first allocation, that the disk can be written.
+        self._store.save(self._kept())
 
     def close(self) -> None:
         """Ends all clients' connections; what is kept stays on disk, and the folders where they are."""
@@ -213,18 +210,16 @@ class Node:
             return message_from(after)
 
     async def remove(self, allocation_id: str) -> None:
-        """Removes an allocation, its folder, and its clients' connections; nothing where it is not there. Raises
-        Unavailable, and removes nothing then."""
+        """Removes an allocation, its folder, and its clients' connections; nothing where it is not there."""
         async with self._saving:
             self._check_open()
-            # First on disk: what cannot be written there is not done.
-            await asyncio.to_thread(self._store.save, [each for each in self._kept() if each.id != allocation_id])
             removed = self._held.pop(allocation_id, None)
             if removed is not None:
                 removed.set()
             if self._book.find(allocation_id) is not None:
                 self._shut(allocation_id)
             self._stranded.pop(allocation_id, None)
+            await self._save(undo=lambda: None)
 
     def allocations(self) -> list[messages.Allocation]:
         """All allocations, also those that fit this machine no more."""
