@@ -197,7 +197,7 @@ def test_who_cannot_be_passed_its_pages_waits_and_is_told_of(
         waiting.socket.send(HELLO)
         testbed.until(lambda status: share(status, "good").offences["not-welcomed"] > 1)
         assert silent(waiting)
-        assert manager.log().count("CAP_SYS_RESOURCE") == 1
+        assert "CAP_SYS_RESOURCE" in manager.log()
     waiting.welcomed()
     waiting.request()
     waiting.granted()
