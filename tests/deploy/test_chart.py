@@ -215,17 +215,23 @@ def test_node_without_hardware_is_waited_on_and_the_manager_knows_its_node(rende
 
 
 def test_containers_have_no_power_beyond_being_root(pod: Object) -> None:
-    kept = {"share-manager": {"add": ["SYS_RESOURCE"]}}
     for container in pod["containers"]:
         assert container["securityContext"] == {
             "runAsUser": 0,
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]} | kept.get(container["name"], {}),
+            "capabilities": {"drop": ["ALL"]},
             "seccompProfile": {"type": "RuntimeDefault"},
         }
     assert "hostNetwork" not in pod
     assert "hostIPC" not in pod
+
+
+def test_manager_keeps_the_capabilities_that_one_names(render: Render) -> None:
+    objects = render('shareManager.capabilities=["SYS_RESOURCE"]')
+    manager, plugin = only(objects, "DaemonSet")["spec"]["template"]["spec"]["containers"]
+    assert manager["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["SYS_RESOURCE"]}
+    assert plugin["securityContext"]["capabilities"] == {"drop": ["ALL"]}
 
 
 def test_service_account_may_write_what_the_plugin_writes_and_nothing_else(render: Render) -> None:

@@ -90,7 +90,10 @@ def test_pod_that_asks_for_none_is_its_makers_affair(tenant: ApiServer) -> None:
 def test_who_may_assign_devices_and_a_kubelet_may_name_a_node(
     tenant: ApiServer, installed: ApiServer, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    assert installed.admitted([pod("assigned", nodeName="node-a", schedulerName="other")]) == ({"assigned"}, [])
+    assert installed.admitted([pod("by-who-may-assign", nodeName="node-a", schedulerName="other")]) == (
+        {"by-who-may-assign"},
+        [],
+    )
     config = yaml.safe_load(tenant.kubeconfig.read_text())
     config["users"][0]["user"]["as-groups"] = ["system:nodes"]
     path = tmp_path_factory.mktemp("kubelet") / "kubeconfig"
