@@ -1,4 +1,4 @@
-"""Waiting for whichever comes first."""
+"""Waiting for whichever comes first, and for an end."""
 
 import asyncio
 from typing import Any
@@ -20,3 +20,9 @@ async def first_of(*awaited: Awaited, timeout_s: float | None = None) -> None:
     finally:
         for wait in waits:
             wait.cancel()
+
+
+async def ended(task: asyncio.Task[Any]) -> None:
+    """Tells a task to end and returns when it has; how it did is for whoever asks the task."""
+    task.cancel()
+    await asyncio.wait([task])

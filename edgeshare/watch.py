@@ -8,6 +8,8 @@ from pathlib import Path
 
 from asyncinotify import Inotify, Mask
 
+from edgeshare.waiting import ended
+
 logger = logging.getLogger(__name__)
 
 CHANGES = Mask.CREATE | Mask.DELETE | Mask.MOVE | Mask.CLOSE_WRITE | Mask.ATTRIB | Mask.DELETE_SELF | Mask.MOVE_SELF
@@ -43,9 +45,7 @@ class FolderWatch:
         try:
             yield
         finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            await ended(task)
 
     async def _run(self) -> None:
         while True:
@@ -65,7 +65,8 @@ class FolderWatch:
         while True:
             changes = []
             with suppress(TimeoutError):
-                changes.append(await asyncio.wait_for(inotify.get(), LOOK_AGAIN_S))
+                async with asyncio.timeout(LOOK_AGAIN_S):
+                    changes.append(await inotify.get())
                 await asyncio.sleep(self._settle_s)
                 changes.extend(iter(inotify.sync_get, None))
             self._tell()

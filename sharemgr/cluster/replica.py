@@ -17,7 +17,7 @@ from edgeshare.errors import Unavailable
 from edgeshare.following import Json
 from edgeshare.kube_calls import Calls
 from edgeshare.kube_client import LeaseTimes
-from edgeshare.waiting import first_of
+from edgeshare.waiting import ended, first_of
 from sharemgr.cluster.announcing import Announcement, announce, announcement
 from sharemgr.cluster.certificates import Certificates
 from sharemgr.cluster.config import Config
@@ -139,8 +139,7 @@ class Replica:
             yield work
         finally:
             self._current = None
-            work.cancel()
-            await asyncio.wait([work])
+            await ended(work)
 
     def _verbs(self) -> Mapping[str, Verb]:
         if self._current is None or not self._current.term.holds:

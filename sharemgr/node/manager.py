@@ -11,7 +11,7 @@ import socket
 import stat
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 from grpc.aio import Server
@@ -24,6 +24,7 @@ from edgeshare.inventory.interface import Inventory
 from edgeshare.inventory.sources import Inventories, sources_of
 from edgeshare.kube import Kube
 from edgeshare.names import ALLOCATIONS_SOCKET, CLIENTS_DIR, STATUS_SOCKET
+from edgeshare.waiting import ended, first_of
 from sharemgr.node.config import Config
 from sharemgr.node.events import Events
 from sharemgr.node.loop import Loop
@@ -87,8 +88,8 @@ class Manager:
         async with AsyncExitStack() as stack:
             await self._open(stack, (), ready, loop)
             while not stopping.is_set():
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(stopping.wait(), RESCAN_S)
+                await first_of(stopping, timeout_s=RESCAN_S)
+                if stopping.is_set():
                     break
                 inventory = await detached.result(lambda: find_inventory(self._config.inventory, True))
                 if inventory is not None:
@@ -107,7 +108,7 @@ class Manager:
                 asyncio.create_task(keep_judging(node)),
             ]
             for task in tasks:
-                stack.push_async_callback(_cancelled, task)
+                stack.push_async_callback(ended, task)
                 # If looking ever fails, that must end the manager, not pass unseen.
                 task.add_done_callback(lambda _: stopping.set())
             await stopping.wait()
@@ -252,8 +253,3 @@ def _make_directory(path: Path, mode: int) -> None:
         path.mkdir(mode=mode, parents=True, exist_ok=True)
     except OSError as error:
         raise Unavailable(f"{path} cannot be made: {error.strerror}") from error
-
-
-async def _cancelled(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic_ns
@@ -12,6 +11,7 @@ from edgeshare import detached
 from edgeshare.devices import WORDS, Device
 from edgeshare.errors import Unavailable
 from edgeshare.inventory.interface import Inventory
+from edgeshare.waiting import first_of
 
 logger = logging.getLogger(__name__)
 
@@ -83,5 +83,4 @@ async def watch(
         devices = observation.devices
         deliver(observation)
         await asyncio.sleep(INTERVAL_S)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(occupied.wait(), IDLE_INTERVAL_S - INTERVAL_S)
+        await first_of(occupied, timeout_s=IDLE_INTERVAL_S - INTERVAL_S)

@@ -80,3 +80,12 @@ async def test_a_burst_is_told_of_once_or_twice(tmp_path: Path) -> None:
             # Whatever came of the burst is settled by then.
             await asyncio.sleep(1)
     assert times <= 2
+
+
+async def test_it_ends_at_whatever_step_it_is_told_to(tmp_path: Path) -> None:
+    for step in range(20):
+        async with asyncio.timeout(SAFETY_S) as safety, FolderWatch(tmp_path, settle_s=0).running():
+            for _ in range(step):
+                (tmp_path / "config").write_text(f"{step}")
+                await asyncio.sleep(0)
+        assert not safety.expired(), f"told to end after {step} steps, it went on"
