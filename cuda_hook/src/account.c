@@ -171,6 +171,8 @@ bool es_account_claim(struct es_claim *claim, CUdevice device, uint64_t bytes)
     int index;
 
     *claim = (struct es_claim){.bytes = bytes, .device = device};
+    if (es_device_foreign(device))
+        return false;
     if (bytes == 0 || !es_account_counts() || (index = es_device_index(device)) < 0)
         return true;
     /* What pools keep for later goes before anything is refused. */

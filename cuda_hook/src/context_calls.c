@@ -2,6 +2,7 @@
 
 #include "account.h"
 #include "contexts.h"
+#include "devices.h"
 #include "gate.h"
 #include "life.h"
 #include "pools.h"
@@ -39,6 +40,8 @@ static CUresult context_made(struct es_claim *claim, CUresult result, const CUco
                                                   \
         ES_REAL_OR_RETURN(name);                  \
         (void)es_session_join_anew();             \
+        if (es_device_foreign(dev))               \
+            return CUDA_ERROR_INVALID_DEVICE;     \
         if (!es_account_claim_context(&claim, dev)) \
             return CUDA_ERROR_OUT_OF_MEMORY;      \
         result = ES_DRIVER(name) arguments;       \
@@ -121,6 +124,8 @@ CUresult es_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
     ES_REAL_OR_RETURN(cuDevicePrimaryCtxRetain);
     if (es_session_join_anew())
         memset(primaries, 0, sizeof(primaries));
+    if (es_device_foreign(dev))
+        return CUDA_ERROR_INVALID_DEVICE;
     if (!claim_primary(&claim, dev))
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = context_made(&claim, ES_DRIVER(cuDevicePrimaryCtxRetain)(pctx, dev), pctx);
@@ -158,6 +163,8 @@ CUresult es_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice
     ES_REAL_OR_RETURN(cuGreenCtxCreate);
     if (es_session_join_anew())
         memset(primaries, 0, sizeof(primaries));
+    if (es_device_foreign(dev))
+        return CUDA_ERROR_INVALID_DEVICE;
     result = ES_DRIVER(cuGreenCtxCreate)(phCtx, desc, dev, flags);
     if (result == CUDA_SUCCESS && dev >= 0 && dev < DEVICES) {
         es_lock_take(&es_gate.lock);

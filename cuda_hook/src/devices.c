@@ -10,6 +10,7 @@
 static uint8_t places[ES_ORDINALS];     /* index + 1 */
 static uint8_t integrated[ES_ORDINALS]; /* no: 1, yes: 2 */
 static bool told;                       /* atomic: that there is one which nobody can tell */
+static bool refused;                    /* atomic: that there is one which is not the allocation's */
 static const uint8_t unnamed[ES_UUID_BYTES];
 
 static bool valid(CUdevice device)
@@ -17,10 +18,15 @@ static bool valid(CUdevice device)
     return device >= 0 && device < ES_ORDINALS;
 }
 
+/* The later form alone tells the parts of one GPU (MIG) from each other. */
+static bool tells_parts(void)
+{
+    return ES_DRIVER(cuDeviceGetUuid_v2) != NULL;
+}
+
 static bool uuid_of(CUdevice device, CUuuid *uuid)
 {
-    /* The later form tells the parts of one GPU (MIG) from each other. */
-    if (ES_DRIVER(cuDeviceGetUuid_v2) != NULL)
+    if (tells_parts())
         return ES_DRIVER(cuDeviceGetUuid_v2)(uuid, device) == CUDA_SUCCESS;
     return ES_DRIVER(cuDeviceGetUuid) != NULL && ES_DRIVER(cuDeviceGetUuid)(uuid, device) == CUDA_SUCCESS;
 }
@@ -71,7 +77,7 @@ static int place_without_identity(CUdevice device)
     if (all == 1 && es_devices_single())
         return 0;
     if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
-        es_alarm("the driver gives device %d no identity (UUID), one of %d that this process sees: it cannot be told which "
+        es_alarm("the driver gives device %d no identity (UUID) of its own, one of %d that this process sees: it cannot be told which "
                  "of the allocation's it is, and its memory is not counted; show the process that one device alone",
                  (int)device, all);
     return -1;
@@ -81,10 +87,12 @@ static int place_without_identity(CUdevice device)
 static int place_of(CUdevice device)
 {
     CUuuid uuid;
+    int place;
 
     if (!uuid_of(device, &uuid) || !es_device_identified((const uint8_t *)uuid.bytes))
         return place_without_identity(device);
-    return es_device_named((const uint8_t *)uuid.bytes);
+    place = es_device_named((const uint8_t *)uuid.bytes);
+    return place < 0 && !tells_parts() ? place_without_identity(device) : place;
 }
 
 int es_device_index(CUdevice device)
@@ -108,6 +116,21 @@ int es_device_index(CUdevice device)
         __atomic_store_n(&places[device], place, __ATOMIC_RELAXED);
     }
     return place - 1;
+}
+
+bool es_device_foreign(CUdevice device)
+{
+    CUuuid uuid;
+
+    if (!valid(device) || !es_devices_named() || es_device_index(device) >= 0)
+        return false;
+    if (!tells_parts() || !uuid_of(device, &uuid) || !es_device_identified((const uint8_t *)uuid.bytes))
+        return false;
+    if (!__atomic_exchange_n(&refused, true, __ATOMIC_RELAXED))
+        es_alarm("device %d, as this process counts them, is none of its allocation's and is refused: it was shown more "
+                 "devices than it was given (NVIDIA_VISIBLE_DEVICES of its container, CUDA_VISIBLE_DEVICES)",
+                 (int)device);
+    return true;
 }
 
 bool es_device_integrated(CUdevice device)

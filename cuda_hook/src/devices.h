@@ -13,6 +13,9 @@ enum { ES_ORDINALS = 64 };
  * order of its own (CUDA_VISIBLE_DEVICES). -1: it is none of the allocation's. Calls the driver the first time. */
 int es_device_index(CUdevice device);
 
+/* Is it known to be none of the allocation's? Nothing may be done with it then: another pod has it, or nobody. */
+bool es_device_foreign(CUdevice device);
+
 /* The place of the device with this UUID; -1: it is none of the allocation's. And whether the manager names any. */
 int es_device_named(const uint8_t uuid[ES_UUID_BYTES]);
 bool es_devices_named(void);

@@ -36,6 +36,10 @@ class DeclaredInventory:
     def processes(self, device_id: str) -> list[DeviceProcess]:
         return []
 
+    def active(self, device_id: str) -> frozenset[int]:
+        """Nobody knows."""
+        return frozenset()
+
     def busy_percent(self, device_id: str) -> int | None:
         return None
 

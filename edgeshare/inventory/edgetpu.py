@@ -45,6 +45,10 @@ class EdgeTpuInventory:
         # The driver knows only whether there is one.
         return []
 
+    def active(self, device_id: str) -> frozenset[int]:
+        """Nobody knows."""
+        return frozenset()
+
     def busy_percent(self, device_id: str) -> int | None:
         return None
 

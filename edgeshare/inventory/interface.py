@@ -33,6 +33,9 @@ class Inventory(Protocol):
     def processes(self, device_id: str) -> list[DeviceProcess]:
         """The processes that use a device; none where nobody knows."""
 
+    def active(self, device_id: str) -> frozenset[int]:
+        """The pids of the processes that ran kernels on a device since this was last asked; none where nobody knows."""
+
     def busy_percent(self, device_id: str) -> int | None:
         """Of the last second or the last part of one, for how much of it a device ran kernels; None where nobody
         knows."""

@@ -69,6 +69,10 @@ class JetsonInventory:
         # The driver tells them through debugfs alone, which a container does not have.
         return []
 
+    def active(self, device_id: str) -> frozenset[int]:
+        """Nobody knows."""
+        return frozenset()
+
     def busy_percent(self, device_id: str) -> int | None:
         return None
 

@@ -44,6 +44,8 @@ class NvmlInventory:
         self._handles: dict[str, Any] = {}
         self._causes: dict[str, str] = {}
         self._integrated: set[int] = set()
+        self._sampled_us: dict[str, int] = {}
+        """Of the newest sample of what processes do that was seen; by device id, in the driver's time."""
         self._events: Any = None
 
     def open(self) -> Self:
@@ -116,6 +118,16 @@ class NvmlInventory:
         except (KeyError, pynvml.NVMLError):
             return []
         return [DeviceProcess(process.pid, process.usedGpuMemory or 0) for process in found]
+
+    def active(self, device_id: str) -> frozenset[int]:
+        """Of a MIG device and of a virtual GPU the driver does not say it."""
+        since_us = self._sampled_us.get(device_id, 0)
+        try:
+            samples = pynvml.nvmlDeviceGetProcessUtilization(self._handles[device_id], since_us)
+        except (KeyError, pynvml.NVMLError):
+            return frozenset()
+        self._sampled_us[device_id] = max((sample.timeStamp for sample in samples), default=since_us)
+        return frozenset(sample.pid for sample in samples if sample.smUtil and sample.timeStamp > since_us)
 
     def busy_percent(self, device_id: str) -> int | None:
         """Of the last sixth of a second to a second (NVML API Reference, nvmlUtilization_t); None for a MIG device, of

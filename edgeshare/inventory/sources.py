@@ -75,6 +75,10 @@ class Inventories:
         inventory = self._of(device_id)
         return inventory.processes(device_id) if inventory else []
 
+    def active(self, device_id: str) -> frozenset[int]:
+        inventory = self._of(device_id)
+        return inventory.active(device_id) if inventory else frozenset()
+
     def busy_percent(self, device_id: str) -> int | None:
         inventory = self._of(device_id)
         return inventory.busy_percent(device_id) if inventory else None

@@ -211,7 +211,7 @@ Global___DeviceStatus: _TypeAlias = DeviceStatus  # noqa: Y015
 
 @_typing.final
 class UnmanagedProcess(_message.Message):
-    """A process on a shared device that no hook joined."""
+    """A process on a shared device whose use no hook tells of."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

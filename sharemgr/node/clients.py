@@ -103,6 +103,7 @@ class Client:
         "_inbox",
         "_last",
         "_left",
+        "_looked_gpu_ns",
         "_loop",
         "_moved_at_ns",
         "_opened_at_ns",
@@ -119,6 +120,7 @@ class Client:
         "fd",
         "pages",
         "peer",
+        "quiet_looks",
         "speaks",
     )
 
@@ -173,6 +175,9 @@ class Client:
         # GPU time in all: by its records, and as far as it has been taken in, be it by a record or from its pages.
         self._told_ns = self._heard_ns = 0
         self._moved_at_ns = self._read_at_ns = self.connected_at_ns
+        self._looked_gpu_ns = 0
+        self.quiet_looks = 0
+        """So many looks at the devices came one after the other in which its pages told of no use."""
         self._beside = False  # others may be let in beside it
         loop.watch(connection.fileno(), self._readable)
         if peer.pidfd >= 0:
@@ -238,6 +243,15 @@ class Client:
             use.undrained_ns += max(0, gpu_ns - told.drained_gpu_ns)
             use.running_ns += min(now_ns - self._moved_at_ns, told.pending_ns)
         return True
+
+    def look(self) -> None:
+        """The devices are looked at. A client without counters has told of its use by other means."""
+        if self.pages is None or self.speaks < BESIDE_VERSION:
+            return
+        self.pages.used(self._used)
+        quiet = not self._used.queued and self._used.gpu_ns == self._looked_gpu_ns
+        self._looked_gpu_ns = self._used.gpu_ns
+        self.quiet_looks = self.quiet_looks + 1 if quiet else 0
 
     def heard_by_pages(self) -> None:
         """What its pages said when they were last read has been taken in."""

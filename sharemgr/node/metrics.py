@@ -62,7 +62,7 @@ def _devices(devices: Sequence[DeviceStatus]) -> Iterator[Metric]:
     )
     yield gauge(
         "unmanaged_processes",
-        "Processes on a shared device that no hook joined: they take time that nobody counts.",
+        "Processes on a shared device whose use no hook tells of: they take time that nobody counts.",
         [len(each.unmanaged_processes) for each in devices],
     )
 

@@ -117,7 +117,7 @@ class Node:
     def restore(self) -> None:
         """Opens again what was kept on disk, and clears away what calls held that are over.
 
-        Raises Unavailable where the store cannot be read or written.
+        Raises Unavailable where the store cannot be read.
         """
         stored = self._store.load()
         for message in stored or ():
@@ -132,8 +132,11 @@ class Node:
             for folder in folders_of_managers(self._clients_dir):
                 if folder.name not in known:
                     remove_folder(folder)
-        # Also to find out now, not at the first allocation, that the disk can be written.
-        self._store.save(self._kept())
+        try:
+            self._store.save(self._kept())
+        except Unavailable as error:
+            # Whoever has an allocation would run unshared for as long as nobody serves it.
+            logger.error("%s; what was read is served, and none can be added before it can be written", error)
 
     def close(self) -> None:
         """Ends all clients' connections; what is kept stays on disk, and the folders where they are."""
@@ -210,16 +213,18 @@ class Node:
             return message_from(after)
 
     async def remove(self, allocation_id: str) -> None:
-        """Removes an allocation, its folder, and its clients' connections; nothing where it is not there."""
+        """Removes an allocation, its folder, and its clients' connections; nothing where it is not there. Raises
+        Unavailable, and removes nothing then."""
         async with self._saving:
             self._check_open()
+            # First on disk: what cannot be written there is not done.
+            await asyncio.to_thread(self._store.save, [each for each in self._kept() if each.id != allocation_id])
             removed = self._held.pop(allocation_id, None)
             if removed is not None:
                 removed.set()
             if self._book.find(allocation_id) is not None:
                 self._shut(allocation_id)
             self._stranded.pop(allocation_id, None)
-            await self._save(undo=lambda: None)
 
     def allocations(self) -> list[messages.Allocation]:
         """All allocations, also those that fit this machine no more."""
@@ -282,9 +287,10 @@ class Node:
         for server in self._servers.values():
             server.reconcile(observation)
             server.sweep(monotonic_ns())
-        known = {pid for server in self._servers.values() for pid in server.pids()}
+        known = self._known_pids(observation)
         unmanaged = {
-            device.id: unmanaged_pids(device, self._book.all(), observation, known) for device in observation.devices
+            device.id: unmanaged_pids(device, self._book.all(), observation, known.get(device.id, set()))
+            for device in observation.devices
         }
         # A process joins a moment before or after the driver lists it: one look is not enough to say that
         # it did not.
@@ -301,6 +307,16 @@ class Node:
             self._take_in(device)
         if fresh:
             self._open_stranded()
+
+    def _known_pids(self, observation: Observation) -> dict[str, set[int]]:
+        """By device id: the processes of those that have it, and that tell of their use of it."""
+        known: dict[str, set[int]] = {}
+        for server in self._servers.values():
+            pids = set(server.pids())
+            for device_id in server.terms.device_ids:
+                silent = server.silent_pids(observation.active.get(device_id, ()))
+                known.setdefault(device_id, set()).update(pids - silent)
+        return known
 
     def _see(self, busy_percent: Mapping[str, int]) -> None:
         """Takes in how busy devices were since it was last told, as far as it is."""

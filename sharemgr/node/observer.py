@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic_ns
 
@@ -35,6 +35,8 @@ class Observation:
     """By device id: bytes by pid."""
     busy_percent: dict[str, int]
     """By device id, where the driver says it."""
+    active: dict[str, frozenset[int]] = field(default_factory=dict)
+    """By device id: the pids of those that ran kernels since the look before, as far as the driver says it."""
 
 
 def observe(inventory: Inventory, last: tuple[Device, ...]) -> Observation:
@@ -56,6 +58,7 @@ def observe(inventory: Inventory, last: tuple[Device, ...]) -> Observation:
         busy_percent={
             device.id: percent for device in devices if (percent := inventory.busy_percent(device.id)) is not None
         },
+        active={device.id: inventory.active(device.id) for device in devices},
     )
 
 

@@ -4,7 +4,7 @@ import logging
 import os
 import select
 import socket
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic_ns
@@ -33,6 +33,10 @@ records, and programs start few processes again and again."""
 
 PAUSE_S = 0.1
 """How long nobody is accepted after too many were."""
+
+QUIET_LOOKS = 2
+"""So many looks long nothing was told by one that is taken to tell of nothing: a driver's samples of what processes do
+are up to a second old (NVML API Reference, nvmlDeviceGetProcessUtilization), and pages tell at once."""
 
 SOCKET_PATH_BYTES_MAX = 107
 """unix(7): sun_path has 108, the last of them zero."""
@@ -202,14 +206,21 @@ class AllocationServer:
         """The processes of its clients, and of those whose memory the driver has not freed yet."""
         return [client.peer.pid for client in self.clients.values()] + [pid for pid, _ in self._dying.values()]
 
+    def silent_pids(self, active: Container[int]) -> set[int]:
+        """The processes of its clients that use a device, as the driver says, and whose pages say that they do not:
+        one that has replaced itself by a program without a hook keeps its connection."""
+        quiet = {client.peer.pid for client in self.clients.values() if client.quiet_looks >= QUIET_LOOKS}
+        return {pid for pid in quiet if pid in active}
+
     def dying_pid(self, client_id: int) -> int:
         """The process that a client was which the ledger calls dying."""
         return self._dying[client_id][0]
 
     def reconcile(self, observation: Observation) -> None:
-        """Brings the ledger in line with what the driver says."""
+        """Brings in line with what the driver says what is known of its clients."""
         listed = [observation.processes.get(device_id, {}) for device_id in self.terms.device_ids]
         for client_id, client in self.clients.items():
+            client.look()
             if client.joined:
                 pid = client.peer.pid
                 used = zip(self.terms.device_ids, listed, strict=True)

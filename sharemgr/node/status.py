@@ -138,7 +138,7 @@ def manager_status(records: int, timers: Iterable[DeadlineTimer]) -> ManagerStat
 def unmanaged_pids(
     device: Device, allocations: Iterable[Allocation], observation: Observation, known: set[int]
 ) -> set[int]:
-    """The pids on a device that no hook joined. On a device that one allocation has whole, none is
+    """The pids on a device whose use no hook tells of. On a device that one allocation has whole, none is
     expected to."""
     on_device = [allocation for allocation in allocations if device.id in allocation.device_ids]
     if any(allocation.request_percent == UNITS_PER_DEVICE for allocation in on_device):

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,17 @@ from typing import Any
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 
 from edgeshare.errors import Unavailable
+from edgeshare.units import MIB
 from edgeshare.v1.allocations_pb2 import Allocation
 
 logger = logging.getLogger(__name__)
 
 FILE_NAME = "allocations.json"
 VERSION = 1
+
+BYTES_MAX = 16 * MIB
+"""An allocation takes some 400 bytes, and a node of sixteen GPUs has 1,600 at most: what is larger is not ours, and to
+read it would take as much memory as somebody likes."""
 
 
 class Store:
@@ -25,6 +31,8 @@ class Store:
 
     def __init__(self, state_dir: Path) -> None:
         self.path = state_dir / FILE_NAME
+        self._content: Any = None
+        """Of the file, where it is known to be on the disk."""
 
     def load(self) -> list[Allocation] | None:
         """What was saved last; None where nothing ever was, or where it could not be used.
@@ -33,13 +41,14 @@ class Store:
         Raises Unavailable where it cannot be read at all, or comes from a later version.
         """
         try:
-            text = self.path.read_bytes()
+            text = _read(self.path)
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise Unavailable(f"{self.path} cannot be read: {error.strerror}") from error
+            raise Unavailable(f"{self.path} cannot be read: {error.strerror or error}") from error
         try:
-            return _parse(text)
+            content = _content(text)
+            allocations = _allocations(content)
         except _LaterVersionError as error:
             raise Unavailable(
                 f"{self.path} was written by a later edgeshare (version {error}, this one knows {VERSION}): "
@@ -55,30 +64,41 @@ class Store:
                 aside,
             )
             return None
+        self._content = content
+        return allocations
 
     def save(self, allocations: Iterable[Allocation]) -> None:
-        """Replaces what is saved; when it returns, it is on the disk. Raises Unavailable where it cannot
-        be written."""
+        """Replaces what is saved; when it returns, it is on the disk. What is there already is not written: a manager
+        serves what it has read from a disk that is full. Raises Unavailable where it cannot be written."""
         content = {
             "version": VERSION,
             "allocations": [MessageToDict(allocation, preserving_proto_field_name=True) for allocation in allocations],
         }
+        if content == self._content:
+            return
         fresh = self.path.with_name(f"{FILE_NAME}.new")
         try:
-            with fresh.open("w", encoding="utf-8") as file:
+            fresh.unlink(missing_ok=True)
+            # Whatever stands there meanwhile, be it a link to something else, is not written to.
+            with fresh.open("x", encoding="utf-8") as file:
                 json.dump(content, file, indent=1)
                 file.flush()
                 os.fsync(file.fileno())
+            self._content = None
             fresh.replace(self.path)
             _sync_directory(self.path.parent)
         except OSError as error:
             raise Unavailable(f"{self.path} cannot be written: {error.strerror}") from error
+        self._content = content
 
     def _set_aside(self) -> Path:
         number = 1
         while (aside := self.path.with_name(f"{FILE_NAME}.damaged-{number}")).exists():
             number += 1
-        self.path.rename(aside)
+        try:
+            self.path.rename(aside)
+        except OSError as error:
+            raise Unavailable(f"{self.path} is damaged, and cannot be set aside: {error.strerror}") from error
         return aside
 
 
@@ -86,9 +106,23 @@ class _LaterVersionError(Exception):
     """The file has a version that was not known when this was written."""
 
 
-def _parse(text: bytes) -> list[Allocation]:
-    """Raises ValueError for whatever ``save`` never writes."""
-    content: Any = json.loads(text)
+def _read(path: Path) -> bytes:
+    """A file's bytes, and one more where there are more than BYTES_MAX. Raises OSError, for what is no file, too: who
+    opens a pipe waits for somebody at its other end."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError("it is no regular file")
+        return file.read(BYTES_MAX + 1)
+
+
+def _content(text: bytes) -> Any:
+    """What a text that ``save`` wrote says. Raises ValueError for whatever it never writes."""
+    if len(text) > BYTES_MAX:
+        raise ValueError(f"it is larger than {BYTES_MAX // MIB} MiB")
+    try:
+        content: Any = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
     if not isinstance(content, dict):
         raise ValueError("it is no JSON object")
     version = content.get("version")
@@ -96,6 +130,11 @@ def _parse(text: bytes) -> list[Allocation]:
         raise _LaterVersionError(version)
     if version != VERSION or content.keys() != {"version", "allocations"}:
         raise ValueError(f"expected version {VERSION} and allocations, found {', '.join(map(str, content))}")
+    return content
+
+
+def _allocations(content: Any) -> list[Allocation]:
+    """Raises ValueError as _content does."""
     entries = content["allocations"]
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ValueError("allocations is no list of objects")

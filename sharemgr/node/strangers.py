@@ -1,4 +1,4 @@
-"""Processes on shared devices that no hook joined: found out about, and told once each."""
+"""Processes on shared devices whose use no hook tells of: found out about, and told once each."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -59,14 +59,15 @@ class Strangers:
         if share is not None:
             where = f"in pod {share.owner.namespace}/{share.owner.pod} (allocation {share.id})"
         logger.warning(
-            "process %d, %s, uses GPU %s past its share: no hook joined it", stranger.pid, where, stranger.device_id
+            "process %d, %s, uses GPU %s past its share: no hook tells of it", stranger.pid, where, stranger.device_id
         )
         if container is not None:
             self._events.warn(
                 Owner(pod_uid=container.pod_uid) if share is None else share.owner,
                 Reason.UNMANAGED_PROCESS,
                 f"process {stranger.pid} of container {container.container_id[:12]} uses GPU {stranger.device_id} past "
-                "its share: no hook joined it (was its LD_PRELOAD taken away, or is it linked statically?)",
+                "its share: no hook tells of it (was its LD_PRELOAD taken away, is it linked statically, or is the GPU "
+                "another container's?)",
             )
 
 

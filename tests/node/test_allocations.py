@@ -259,6 +259,31 @@ def test_a_store_that_cannot_be_written_refuses_the_allocation(testbed: Testbed,
     assert not testbed.folder("half").exists()
 
 
+def test_with_a_store_that_cannot_be_written_what_was_kept_is_served_and_stays(
+    testbed: Testbed, manager: Manager, stub: AllocationsStub
+) -> None:
+    stub.AddAllocation(AddAllocationRequest(allocation=half(testbed)))
+    (testbed.state_dir / "allocations.json.new").mkdir()
+    manager.kill()
+    testbed.manager()
+    client = testbed.join("half")
+    with channel(testbed, ALLOCATIONS_SOCKET) as opened, pytest.raises(grpc.RpcError) as caught:
+        AllocationsStub(opened).RemoveAllocation(RemoveAllocationRequest(id="half"))
+    assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+    client.request()
+    client.granted()
+
+
+def test_where_what_was_kept_has_to_be_written_and_cannot_be_it_is_said_and_served(testbed: Testbed) -> None:
+    testbed.state_dir.mkdir()
+    early = {"id": "early", "device_ids": testbed.uuids[:1], "request_percent": 50}
+    (testbed.state_dir / "allocations.json").write_text(json.dumps({"version": 1, "allocations": [early]}))
+    (testbed.state_dir / "allocations.json.new").mkdir()
+    manager = testbed.manager()
+    testbed.join("early")
+    assert "what was read is served" in manager.log()
+
+
 def test_a_held_allocation_lives_as_long_as_its_call(testbed: Testbed, manager: Manager) -> None:
     with testbed.calls() as calls:
         answers = calls.hold(half(testbed), wait_for_manager=False)

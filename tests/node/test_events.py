@@ -87,7 +87,7 @@ def test_a_process_that_no_hook_joined_is_told_once_with_its_pod(testbed: Testbe
         assert event["reason"] == "UnmanagedGPUProcess"
         assert str(stripped.pid) in event["message"]
         assert testbed.uuids[0] in event["message"]
-        said = [line for line in manager.log().splitlines() if "no hook joined it" in line]
+        said = [line for line in manager.log().splitlines() if "no hook tells of it" in line]
         assert len(said) == 1
         assert "in pod team/train (allocation one)" in said[0]
         manager.end()

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "kubelet"))
 from scripted_api_server import serving
 
 PROGRAM = Path(__file__).parents[1] / "hook" / "programs" / "memory.py"
-SUCCESS, OUT_OF_MEMORY = 0, 2
+SUCCESS, OUT_OF_MEMORY, INVALID_DEVICE = 0, 2, 101
 CAP_MIB = 1024
 SMALL_MIB = 100
 """Below a bare context."""
@@ -285,3 +285,21 @@ def test_what_a_process_uses_counts_on_the_gpu_that_it_is_on(testbed: Testbed, m
         finally:
             second.end()
             answers.close()
+
+
+@pytest.mark.parametrize("visible", ["1", "1,0"])
+def test_a_gpu_that_is_not_the_allocations_cannot_be_used(testbed: Testbed, manager: Manager, visible: str) -> None:
+    log = testbed.root / "hook.log"
+    with held(testbed, "one", CAP_MIB):
+        program = Program(testbed, "one", CUDA_VISIBLE_DEVICES=visible, EDGESHARE_HOOK_LOG=str(log))
+        try:
+            assert program.do("start 0") == INVALID_DEVICE
+            assert program.do("create 0") == INVALID_DEVICE
+            assert program.do(f"chunk {2 * MIB} 1 0") == OUT_OF_MEMORY
+            if "0" in visible:
+                assert program.do("start 1") == SUCCESS
+                assert program.do(f"plain {MIB}") == SUCCESS
+        finally:
+            program.end()
+    assert log.read_text().count("is none of its allocation's and is refused") == 1
+    assert testbed.machine.gpus()[1].used_bytes == 0

@@ -4,11 +4,14 @@ much exactly, on the virtual clock (tests/virtual/test_shares.py)."""
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 from busy import all_granted, assert_ranked, burn, executed_until
-from testbed import EDGESHARE, MIB, PATIENCE_S, Manager, Testbed
+from testbed import EDGESHARE, MIB, PATIENCE_S, Manager, Testbed, share
 
+from edgeshare.cli.run import hook_library
+from edgeshare.v1.allocations_pb2 import Allocation
 from edgeshare.v1.status_pb2 import NodeStatus
 from simgpu.native import BURN
 
@@ -109,6 +112,51 @@ def test_a_process_that_no_hook_joined_is_told_as_unmanaged(testbed: Testbed, ma
         stranger.kill()
         stranger.wait(PATIENCE_S)
     testbed.until(lambda status: not status.devices[0].unmanaged_processes)
+
+
+REPLACED = """
+import ctypes, fcntl, os, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+assert cuda.cuInit(0) == 0  # which joins
+for name in os.listdir("/proc/self/fd"):
+    try:
+        fcntl.fcntl(int(name), fcntl.F_SETFD, 0)
+    except OSError:
+        pass
+del os.environ["LD_PRELOAD"]
+os.execv(sys.argv[1], [sys.argv[1], "--seconds", "600"])
+"""
+"""Keeps its connection to the manager, and loses its hook."""
+
+
+@pytest.mark.parametrize("gpu", [0, 1])
+def test_a_process_that_joined_and_tells_of_nothing_that_it_does_is_told_as_unmanaged(
+    testbed: Testbed, manager: Manager, gpu: int
+) -> None:
+    """Wherever it does it: its allocation is one of GPU 0."""
+    burn(testbed, "honest", percent=20)
+    with testbed.calls() as calls:
+        allocation = Allocation(id="other", device_ids=testbed.uuids[:1], request_percent=10)
+        answers = calls.hold(allocation, wait_for_manager=False)
+        next(answers)
+        hooked = {
+            "LD_PRELOAD": str(hook_library()),
+            "EDGESHARE_HOOK_DIR": str(testbed.folder("other")),
+            "CUDA_VISIBLE_DEVICES": str(gpu),
+        }
+        replaced = subprocess.Popen(
+            [sys.executable, "-c", REPLACED, BURN], env={**testbed.environment, **hooked}, stdout=subprocess.DEVNULL
+        )
+        try:
+            status = testbed.until(lambda status: bool(status.devices[gpu].unmanaged_processes))
+            (found,) = status.devices[gpu].unmanaged_processes
+            assert found.pid == replaced.pid
+            assert [client.pid for client in share(status, "other").clients] == [replaced.pid]
+            assert not status.devices[1 - gpu].unmanaged_processes
+        finally:
+            replaced.kill()
+            replaced.wait(PATIENCE_S)
+        answers.close()
 
 
 def test_a_lost_gpu_is_told_with_its_cause(testbed: Testbed, manager: Manager) -> None:

@@ -2,13 +2,14 @@
 
 import json
 import logging
+import os
 from pathlib import Path
 
 import pytest
 
 from edgeshare.errors import Unavailable
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY, Allocation, Owner
-from sharemgr.node.store import Store
+from sharemgr.node.store import BYTES_MAX, Store
 
 ALLOCATIONS = [
     Allocation(
@@ -56,7 +57,10 @@ def test_a_write_that_was_cut_off_leaves_what_was_there(tmp_path: Path) -> None:
         b'{"version": 1, "allocations": [{"id": "a", "colour": "red"}]}',
         b'{"version": 1, "allocations": [{"id": 7}]}',
         b'{"version": 1, "allocations": [7]}',
+        b"[" * 200_000,
+        b" " * (BYTES_MAX + 1),
     ],
+    ids=range(12),
 )
 def test_a_damaged_file_is_set_aside_and_said(tmp_path: Path, text: bytes, caplog: pytest.LogCaptureFixture) -> None:
     store = Store(tmp_path)
@@ -77,6 +81,33 @@ def test_a_file_of_a_later_version_is_left_where_it_is(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=r"later edgeshare \(version 2"):
         store.load()
     assert store.path.read_text() == text
+
+
+def test_what_is_no_file_is_said_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "allocations.json")
+    with pytest.raises(Unavailable, match=r"allocations\.json cannot be read: it is no regular file"):
+        Store(tmp_path).load()
+
+
+def test_a_link_in_the_place_of_the_new_file_is_not_followed(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("theirs")
+    (tmp_path / "allocations.json.new").symlink_to(other)
+    Store(tmp_path).save(ALLOCATIONS)
+    assert other.read_text() == "theirs"
+    assert Store(tmp_path).load() == ALLOCATIONS
+
+
+def test_what_is_saved_already_is_not_written_again(tmp_path: Path) -> None:
+    Store(tmp_path).save(ALLOCATIONS)
+    store = Store(tmp_path)
+    loaded = store.load()
+    assert loaded is not None
+    (tmp_path / "allocations.json.new").mkdir()
+    store.save(loaded)
+    with pytest.raises(Unavailable):
+        store.save(loaded[:1])
+    store.save(loaded)
 
 
 def test_a_directory_that_cannot_be_written_is_said(tmp_path: Path) -> None:
