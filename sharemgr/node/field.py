@@ -60,9 +60,9 @@ class Field:
         """Whether one that has not had more than its part would be picked rather than the holder."""
         return self.competition.lag_ns(contender) >= 0 and self._pick((contender, holder), now_ns) is contender
 
-    def begin_turn(self, contender: Contender, now_ns: int, slice_ns: int) -> None:
-        """A slice of this length begins."""
-        if self.turn is not None:
+    def begin_turn(self, contender: Contender, now_ns: int, slice_ns: int, drains: bool = False) -> None:
+        """A slice of this length begins. ``drains``: the turn before it is over when its drain is."""
+        if self.turn is not None and not drains:
             self.competition.end_turn(self.turn)
         self.turn = contender
         self.slice_end_ns = self._ends.place(self, now_ns + slice_ns)

@@ -18,6 +18,8 @@ is made of.
             another and back would take the device as long
     pick    of the latency allocations with budget the one whose period ends first; else, among those with v ≤ V,
             the least deadline v + q(c)/r
+    owed    a turn that costs more than 5 L is long. Those with v ≤ V whose turns are not, as a rule, and who have had
+            none since the last long one go before all others: long turns follow each other where nobody else waits
     keep    the turn is picked again when its slice is used up (a renewed slice is a new turn), not before; while
             its client thinks, for at most A(c), the device waits for it
     wake    one that has work again after it had none ends the turn of a holder before which it would be picked, once
@@ -58,6 +60,11 @@ Its turn costs it 2 H more: the others get their part of the time in which the d
 What is put right at a drain is at most H, or as much as the drain before lasted longer than foretold, and sums to
 nothing or less: until then V and one v are wrong by so much, which adds it to q once.
 
+Who is owed a turn may be picked ahead of an earlier deadline: each at most once for each long turn, by which all others
+are behind as well. So one waits for a long turn, and for one of each that is owed one, too. By deadlines alone one
+would wait for all long ones: q is at most 4 L, and nothing is known of who comes for the first time, so that the
+deadlines of many are over at once, and none of their turns brings another one an earlier deadline.
+
 A kernel longer than K breaks the bound once; what it cost is owed and paid back, up to one window. Latency turns may
 begin with lag < 0 and lower the bound of the others by up to 2 r × 50 ms. Somebody who leaves with lag x and does not
 come back moves each other lag by its part of x, which is physical: that time has been given already.
@@ -72,6 +79,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from edgeshare.units import NS_PER_MS, NS_PER_S, NS_PER_US
+
+RECKONED_SLICES = 4
+"""Deadlines reckon with turns that cost so many slices at most."""
+
+LONG_SLICES = 5
+"""A turn that costs more is long: beyond what deadlines reckon with, there is what is queued, and a kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +134,15 @@ class Standing:
         "active",
         "budget_ns",
         "deadline",
+        "is_long",
+        "known",
         "lag_ns",
         "latency",
         "left_ns",
         "limit_percent",
         "period_end_ns",
         "request_percent",
+        "seen_long",
         "tat_ns",
         "think_ns",
         "turn_ns",
@@ -145,6 +161,9 @@ class Standing:
         self.left_ns = now_ns
         self.turn_ns = 0
         self.usual_turn_ns = settings.slice_ns
+        self.known = False  # what a turn of it costs
+        self.is_long = False  # its present turn
+        self.seen_long = 0  # of the turns that were long, how many there had been when it had its last one
         # Nothing is known of it yet: half of A gives it the longest anticipation once.
         self.think_ns = settings.anticipation_ns // 2
         self.tat_ns = now_ns
@@ -207,13 +226,15 @@ S = TypeVar("S", bound=Standing)
 class Competition:
     """The allocations that compete for one device, and their virtual time."""
 
-    __slots__ = ("_last_v", "_settings", "_weight", "_weighted_v")
+    __slots__ = ("_last_v", "_long_ns", "_long_turns", "_settings", "_weight", "_weighted_v")
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._weight = 0  # Σ request_percent of those that compete
         self._weighted_v = 0  # Σ request_percent · v of those that compete
         self._last_v = 0
+        self._long_ns = LONG_SLICES * settings.slice_ns
+        self._long_turns = 0
 
     @property
     def virtual_time(self) -> int:
@@ -241,6 +262,7 @@ class Competition:
         self._weight += percent
         self._weighted_v += percent * standing.v
         standing.active = True
+        standing.seen_long = self._long_turns
         self._set_deadline(standing)
         if standing.latency:
             standing.renew_budget(now_ns, self._settings)
@@ -262,7 +284,15 @@ class Competition:
         standing.deadline += virtual
         standing.turn_ns += held_ns
         standing.budget_ns -= held_ns
+        if not standing.is_long and standing.turn_ns > self._long_ns:
+            standing.is_long = True
+            self._long_turns += 1
+            standing.seen_long = self._long_turns
         self._weighted_v += percent * virtual
+
+    def would_be_long(self, standing: Standing, more_ns: int) -> bool:
+        """Whether its turn is long once it has cost so much more."""
+        return standing.turn_ns + more_ns > self._long_ns
 
     def change_request(self, standing: Standing, request_percent: int) -> None:
         """Sets another request. One that competes keeps its v, and is behind or ahead by as much virtual time."""
@@ -287,21 +317,27 @@ class Competition:
         """Learns from a turn that is over what its turns cost, for the deadlines to come."""
         shorter_ns = standing.usual_turn_ns - standing.turn_ns
         standing.usual_turn_ns -= shorter_ns >> 3 if shorter_ns > 0 else shorter_ns
+        standing.known = True
+        standing.seen_long = self._long_turns
+        standing.is_long = False
         standing.turn_ns = 0
         self._set_deadline(standing)
 
     def pick(self, candidates: Iterable[S]) -> S | None:
-        """The candidate with v ≤ V whose deadline is earliest, the first of equals; where none has v ≤ V (those
-        that have cannot be granted now), the one with the least v. None without candidates."""
+        """The candidate with v ≤ V whose deadline is earliest, the first of equals, of those alone that are owed a turn
+        where some are; where none has v ≤ V (those that have cannot be granted now), the one with the least v. None
+        without candidates."""
         virtual_time = self.virtual_time
         best: S | None = None
         earliest = 0
+        is_owed = False
         ahead: S | None = None
         for standing in candidates:
             if standing.v <= virtual_time:
                 deadline = standing.deadline
-                if best is None or deadline < earliest:
-                    best, earliest = standing, deadline
+                owed = self._owed(standing)
+                if best is None or owed > is_owed or (owed == is_owed and deadline < earliest):
+                    best, earliest, is_owed = standing, deadline, owed
             elif ahead is None or standing.v < ahead.v:
                 ahead = standing
         return best if best is not None else ahead
@@ -316,7 +352,11 @@ class Competition:
                 best = standing
         return best
 
+    def _owed(self, standing: Standing) -> bool:
+        """Whether there was a long turn since it had its last one, and its own are known not to be long."""
+        return standing.seen_long != self._long_turns and standing.known and standing.usual_turn_ns <= self._long_ns
+
     def _set_deadline(self, standing: Standing) -> None:
         slice_ns = self._settings.slice_ns
-        cost_ns = min(max(standing.usual_turn_ns, slice_ns), 4 * slice_ns)
+        cost_ns = min(max(standing.usual_turn_ns, slice_ns), RECKONED_SLICES * slice_ns)
         standing.deadline = standing.v + cost_ns * 100 // standing.request_percent

@@ -302,7 +302,7 @@ class Slices(Grants):
         if occupant is not None and occupant.phase is DRAINING:
             if not occupant.foretold_ns or self._ending is not None or not occupant.drains.are_foretold:
                 return
-            best = self.field.next(self._now_ns, occupant)
+            best = self._next_after(occupant)
             if best is None or best.phase is not WAITING:
                 return
             self._foresee(occupant)
@@ -317,13 +317,25 @@ class Slices(Grants):
         if best is not None and best.phase is WAITING:
             self._grant(best)
 
+    def _next_after(self, occupant: Contender) -> Contender | None:
+        """Who gets the device when it has drained. After a long turn that is decided as of then: what the others are
+        behind by, they are behind by its drain, too."""
+        competition = self.field.competition
+        more_ns = min(occupant.foretold_ns, occupant.lease_end_ns) - self._now_ns
+        if not competition.would_be_long(occupant, more_ns):
+            return self.field.next(self._now_ns, occupant)
+        competition.charge(occupant, more_ns)
+        best = self.field.next(self._now_ns, occupant)
+        competition.charge(occupant, -more_ns)
+        return best
+
     def _grant(self, contender: Contender) -> None:
         # While the one before drains, the grant is of a time to come.
         begin_ns = max(self._now_ns, self.device_free_ns())
         self.field.move(contender, HOLDING, self._now_ns)
         contender.handed_over = self.field.turn is not contender
         if contender.handed_over or begin_ns >= self.field.slice_end_ns:
-            self.field.begin_turn(contender, begin_ns, self._slice_ns(contender))
+            self.field.begin_turn(contender, begin_ns, self._slice_ns(contender), drains=self._ending is not None)
         if begin_ns == self._now_ns:
             contender.end_wait(begin_ns)
         given_up = any(client.given_up for client in contender.clients.values())
@@ -358,6 +370,8 @@ class Slices(Grants):
 
     def _end(self) -> None:
         """The one that was about to drain has drained, or took too long: the device is the occupant's."""
+        assert self._ending is not None
+        self.field.competition.end_turn(self._ending)
         self._ending = None
         occupant = self._occupant
         if occupant is not None:

@@ -95,6 +95,17 @@ def lies_about_drains() -> Attacker:
     return attacker(packets, *join(), Move(kind="hint", amount=1 << 61), *TAKES, *answers, again=len(join()))
 
 
+def drains_long(drain_ms: int) -> Attacker:
+    """Says when it is called back that it will have drained in a century, and has after this time."""
+    packets = [HELLO, REQUEST, wire.encode(wire.Draining(1, 1 << 61)), wire.encode(wire.Release(1, 0, False))]
+    drains = (
+        Move(kind="answer", packet=2),
+        Move(kind="think", amount=drain_ms * MS),
+        Move(kind="answer", packet=3),
+    )
+    return attacker(packets, *join(), *TAKES, *drains, again=len(join()))
+
+
 def lies_about_memory() -> Attacker:
     """Frees what it never had."""
     receives = (Move(kind="receive"), Move(kind="receive"))

@@ -12,7 +12,7 @@ from case import Attacker, Case, Client
 from report import Report
 from world import World
 
-from edgeshare.units import NS_PER_S
+from edgeshare.units import NS_PER_MS, NS_PER_S
 from sharemgr.node.config import Config
 from sharemgr.node.policy import Settings
 from sharemgr.node.server import BACKLOG, CONNECTIONS_PER_S
@@ -94,6 +94,24 @@ def test_an_attack_costs_the_others_nothing_and_is_counted(world: World, name: s
 @seeds
 def test_lies_about_drains_cost_the_others_nothing(world: World, seed: int) -> None:
     assert_unharmed(world, attacked(world, seed, attacks.lies_about_drains()), [attacks.PERCENT])
+
+
+@seeds
+@pytest.mark.parametrize("drain_ms", [50, 95])
+def test_many_that_keep_the_device_at_a_time_cost_nobody_a_wait_for_all_of_them(
+    world: World, seed: int, drain_ms: int
+) -> None:
+    """One waits for a long turn, and where one is ahead of one's part, for another; not for ten."""
+    hogs = [attacks.drains_long(drain_ms).model_copy(update={"percent": 1}) for _ in range(10)]
+    report = attacked(world, seed, *hogs)
+    long_ns = RULE.slice_ns + RULE.queue_cap_ns + drain_ms * NS_PER_MS
+    short_ns = RULE.slice_ns + RULE.queue_cap_ns + NS_PER_MS
+    for name in report.case.names:
+        longest_ns = max(step["longest_wait_ns"][name] for step in report.steps)
+        assert longest_ns <= 2 * (long_ns + len(VICTIMS) * short_ns), name
+    assert all(report.of("held_ns", name) > 0 for name in report.case.attacker_names)
+    shares = [report.share_percent(name) for name in report.case.names]
+    assert shares == pytest.approx([75, 25], abs=POINTS)
 
 
 def test_a_flood_is_read_no_faster_than_it_may_come(world: World) -> None:

@@ -47,6 +47,32 @@ def test_a_drain_that_ends_sooner_than_foreseen_lets_the_next_begin() -> None:
     assert arbiter.device_free_ns() == 0
 
 
+def test_who_is_next_after_a_long_drain_is_decided_as_of_its_end() -> None:
+    """c, whose turns are short and which has just had one, is ahead of its part now, and behind it by then."""
+    arbiter = Arbiter()
+    for name, percent in {"c": 60, "a": 1, "b": 1}.items():
+        arbiter.add(name, Share(percent, 100), 0)
+        arbiter.join(name, 1, 0)
+        arbiter.request(name, 1, 0)
+    now_ns, holder, number, turns = 0, "c", 1, ""
+    while turns.count("a") + turns.count("b") < 2:
+        turns += holder
+        now_ns = arbiter.slice_end_ns()
+        revoked = [each for each in arbiter.tick(now_ns) if isinstance(each, Revoke)]
+        if not revoked:
+            continue
+        drain_ns = 100 * US if holder == "c" else 60 * MS
+        granted = arbiter.draining(holder, 1, number, now_ns + drain_ns, now_ns + 50 * US)
+        if drain_ns > 50 * MS:
+            granted += arbiter.release(holder, 1, number, 5 * MS, True, now_ns + drain_ns)
+        else:
+            arbiter.release(holder, 1, number, 5 * MS, True, now_ns + drain_ns)
+        (grant,) = [each for each in granted if isinstance(each, Grant)]
+        holder, number = grant.allocation_id, grant.number
+    assert "ab" not in turns
+    assert "ba" not in turns
+
+
 def test_a_drain_foretold_far_too_late_gives_the_next_no_more_than_four_slices() -> None:
     arbiter = draining()
     arbiter.draining("a", 1, 1, 90 * MS, 5 * MS)

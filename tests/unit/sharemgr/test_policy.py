@@ -1,5 +1,7 @@
 """The rule: virtual time, credit and debt, who is picked, limit, budget, anticipation."""
 
+from itertools import pairwise
+
 import pytest
 
 from edgeshare.units import NS_PER_MS as MS
@@ -29,6 +31,34 @@ def test_the_lags_of_those_that_compete_add_up_to_nothing() -> None:
     assert abs(sum(race.lag_ns(each) for each in (a, b, c))) <= 3
     assert race.lag_ns(a) == pytest.approx(0.5 * 9 * MS - 7 * MS, abs=2)
     assert race.lag_ns(c) == pytest.approx(0.2 * 9 * MS, abs=2)
+
+
+def had_a_turn(race: Competition, each: Standing, cost_ns: int) -> None:
+    race.charge(each, cost_ns)
+    race.end_turn(each)
+
+
+def test_between_two_long_turns_who_waits_has_one_of_its_own() -> None:
+    """Ten that are due at once, each of which holds the device for twenty slices."""
+    honest = [standing(60), standing(20)]
+    race = competition(*honest)
+    for _ in range(2):
+        for each in honest:
+            had_a_turn(race, each, SETTINGS.slice_ns)
+    hogs = [standing(1) for _ in range(10)]
+    for each in hogs:
+        race.enter(each, 0)
+    order: list[Standing] = []
+    while any(each not in order for each in hogs):
+        picked = race.pick([*honest, *hogs])
+        assert picked is not None
+        had_a_turn(race, picked, SETTINGS.slice_ns * (20 if picked in hogs else 1))
+        order.append(picked)
+    places = [place for place, each in enumerate(order) if each in hogs]
+    between = [order[before + 1 : after] for before, after in pairwise(places)]
+    assert all(each in turns for turns in between for each in honest)
+    # As soon as that may be: nobody is kept from what it is due.
+    assert min(len(turns) for turns in between) == len(honest)
 
 
 def test_one_that_is_alone_owes_nothing() -> None:
