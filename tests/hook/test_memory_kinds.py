@@ -274,6 +274,7 @@ def test_graphs_give_back_what_they_keep_before_anything_is_refused(client: Clie
     assert used_mib() == CAP_MIB
 
 
+@pytest.mark.misuses("*: no context")
 def test_wrong_calls_get_the_drivers_own_answers(stage: Stage, client: Client, used_mib: Used) -> None:
     bare = stage.memory_client(LD_PRELOAD="").ready()
     hooked = stage.memory_client().ready()
