@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -11,6 +12,7 @@ from typing import Any
 
 from edgeshare.errors import AlreadyExists, InvalidRequest, NotFound, Unavailable
 from simgpu.machine import DEVICE_FILES, MIB, SCHEDULING, device_file
+from simgpu.misuses import MADE
 from simgpu.models import MODELS, Model
 from simgpu.native import load
 from simgpu.paces import PACES, Pace
@@ -91,6 +93,7 @@ def create(
     for index in range(gpus):
         device_file(directory, index).parent.mkdir(exist_ok=True)
         device_file(directory, index).touch()
+    sys.audit(MADE, directory)
 
 
 def destroy(directory: Path) -> None:
@@ -98,7 +101,8 @@ def destroy(directory: Path) -> None:
     if not (directory / "machine").is_file():
         raise NotFound(f"there is no machine in {directory}")
     (directory / "machine").unlink()
-    (directory / "locks").unlink(missing_ok=True)
+    for name in ("locks", "misuses"):
+        (directory / name).unlink(missing_ok=True)
     shutil.rmtree(directory / DEVICE_FILES, ignore_errors=True)
     if not any(directory.iterdir()):
         directory.rmdir()

@@ -3,8 +3,10 @@
 import asyncio
 import fcntl
 import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from fnmatch import fnmatch
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,6 +14,8 @@ import hypothesis
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+
+from simgpu.misuses import MADE, Misuses
 
 ROOT = Path(__file__).parent.parent
 
@@ -61,6 +65,38 @@ async def let_pass(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
         now_s += seconds
 
     return let_pass
+
+
+WATCHED: list[Misuses] = []
+"""Of every machine that a test of this process made, or told of, until its files are gone."""
+
+
+def watch_machine(event: str, arguments: tuple[object, ...]) -> None:
+    """As an audit hook."""
+    if event == MADE:
+        (directory,) = arguments
+        assert isinstance(directory, Path)
+        WATCHED.append(Misuses(directory))
+
+
+def pytest_configure() -> None:
+    """Every simulated machine is watched, whoever makes it here."""
+    sys.addaudithook(watch_machine)
+
+
+@pytest.fixture(autouse=True)
+def nothing_misused(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails a test in which a simulated driver was used as a real one cannot be relied on to survive: by a handle of
+    what is no more, without a context, from a forked child. A test of what does so is marked ``misuses``, with patterns
+    of what may be noted of it."""
+    yield
+    found = {misuse for watched in WATCHED for misuse in watched.new()}
+    for watched in [each for each in WATCHED if each.over]:
+        WATCHED.remove(watched)
+        watched.close()
+    meant = [pattern for marker in request.node.iter_markers("misuses") for pattern in marker.args]
+    worse = sorted(misuse for misuse in found if not any(fnmatch(misuse, pattern) for pattern in meant))
+    assert not worse, f"the simulated driver was misused: {worse}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

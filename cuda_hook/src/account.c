@@ -186,7 +186,7 @@ bool es_account_claim_here(struct es_claim *claim, CUcontext *context, uint64_t 
     CUdevice device;
 
     *claim = (struct es_claim){.bytes = 0};
-    if (ES_DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS || ES_DRIVER(cuCtxGetCurrent)(context) != CUDA_SUCCESS)
+    if (!es_device_current(&device) || ES_DRIVER(cuCtxGetCurrent)(context) != CUDA_SUCCESS)
         return true;
     return es_account_claim(claim, device, bytes);
 }

@@ -1,4 +1,5 @@
 #include "account.h"
+#include "devices.h"
 #include "contexts.h"
 #include "symbols.h"
 #include "wrappers.h"
@@ -90,7 +91,7 @@ static bool claim_array(struct es_claim *claim, CUcontext *context, const CUDA_A
     CUdevice device;
 
     *claim = (struct es_claim){.counted = false};
-    if (bytes == 0 || !es_account_counts() || ES_DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
+    if (bytes == 0 || !es_account_counts() || !es_device_current(&device))
         return true;
     quiet = es_quiet_begin();
     said = ask_driver(array, levels, device);

@@ -139,7 +139,7 @@ static void close_batch(struct es_slot *slot, bool foreign)
 {
     struct es_batch_open open;
     struct es_closed batch;
-    CUevent ends[ES_STREAMS];
+    struct es_marker ends[ES_STREAMS];
     uint64_t used, launches, now_ns;
     bool stalled;
 
@@ -199,19 +199,19 @@ static void close_batch(struct es_slot *slot, bool foreign)
     es_lock_give(&es_gate.lock);
 
     for (int i = 0; i < ES_STREAMS; i++)
-        ends[i] = (open.streams >> i & 1) != 0 ? es_marker_record(i, foreign) : NULL;
+        ends[i] = (open.streams >> i & 1) != 0 ? es_marker_record(i, foreign) : (struct es_marker){NULL, -1};
     batch.work.marked_ns = es_now_ns();
 
     es_lock_take(&es_gate.lock);
     batch.work.left = grant_is_over(open.grant);
     batch.work.exact = open.stopped && !foreign && es_stop_holds(slot);
     for (int i = 0; i < ES_STREAMS; i++) {
-        if (ends[i] == NULL)
+        if (ends[i].event == NULL)
             continue;
         if (open.streams >> i == 1)
             batch.queued = es_queued_with(open.queued, used, launches, __builtin_popcountll(open.streams));
-        batch.end = ends[i];
-        batch.context = es_stream_context(i);
+        batch.end = ends[i].event;
+        batch.context = ends[i].context;
         batch.stream = i;
         es_closed_push(batch);
         /* The first stands for the batch; it has ended when the others have too. */
@@ -248,6 +248,17 @@ bool es_batches_close_all(void)
             es_batch_close(slot, true);
     }
     return all;
+}
+
+bool es_batches_beside(uint64_t streams)
+{
+    bool any = false;
+
+    es_lock_take(&es_gate.lock);
+    for (size_t i = 0; i < es_slots_used(); i++)
+        any = any || (es_slot_at(i) != es_slot_self && (es_slot_at(i)->batch.streams & streams) != 0);
+    es_lock_give(&es_gate.lock);
+    return any;
 }
 
 bool es_batches_open(uint64_t since_ns)

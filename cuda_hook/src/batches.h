@@ -31,6 +31,9 @@ void es_batch_close(struct es_slot *slot, bool foreign);
 /* The same of all threads, while the gate is shut: false when some are within the driver, and theirs stayed open. */
 bool es_batches_close_all(void);
 
+/* Has another thread a batch open that touched any of these streams? */
+bool es_batches_beside(uint64_t streams);
+
 /* Has any thread submitted what no marker ends yet, in a batch that it opened by then? With the lock held. */
 bool es_batches_open(uint64_t since_ns);
 

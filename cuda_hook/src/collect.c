@@ -9,6 +9,7 @@
 
 static bool collecting; /* atomic: one thread at a time asks the driver about the head */
 static CUevent awaited; /* the helper sleeps on this marker, which must not be used anew meanwhile */
+static int awaited_context;
 static int spent_context; /* … and it would have gone back to the pool of this context; -1: not yet */
 
 /* The latest end that was counted, from which the next batch of its context is. */
@@ -124,7 +125,7 @@ static void end_head(int64_t start_ns, int64_t after_ns, uint64_t now_ns)
     account(head, &spent, now_ns);
 }
 
-/* The time from one marker to another. */
+/* The time from one marker to another, in a context that is current. */
 static int64_t elapsed_ns(CUevent from, CUevent to)
 {
     float ms = 0;
@@ -149,10 +150,22 @@ static int beside_head(uint64_t asked)
     return -1;
 }
 
-/* When the stream came to a marker that was just seen to be done. */
-static uint64_t stamp_ns(CUevent before, CUevent end)
+/* How long a batch's end, which was just seen to be done, was after its start and after `before`, in its context, which is
+ * held. */
+static void measure(const struct es_closed *batch, CUcontext owner, CUevent before, int64_t *start_ns, int64_t *after_ns)
 {
-    const int64_t after_ns = elapsed_ns(before, end);
+    const struct es_entered entered = es_context_enter(owner);
+
+    if (entered.current) {
+        *start_ns = batch->start_context == batch->context ? elapsed_ns(batch->start, batch->end) : ES_UNTOLD;
+        *after_ns = elapsed_ns(before, batch->end);
+    }
+    es_context_leave(entered);
+}
+
+/* When the stream came to a marker that was just seen to be done, so long after the latest end that was counted. */
+static uint64_t stamp_ns(int64_t after_ns)
+{
     const uint64_t now_ns = es_now_ns(), then_ns = counted.ended_ns + (uint64_t)after_ns;
 
     return after_ns != ES_UNTOLD && then_ns < now_ns ? then_ns : now_ns;
@@ -166,8 +179,10 @@ static bool collect_beside(void)
 
     for (;;) {
         struct es_closed batch;
+        CUcontext owner;
         CUevent before;
         uint64_t ended_ns = 0;
+        int64_t start_ns = ES_UNTOLD, after_ns = ES_UNTOLD;
         bool held, over;
         int place;
 
@@ -178,13 +193,17 @@ static bool collect_beside(void)
             return any;
         }
         batch = *es_closed_at((uint32_t)place);
+        batch.start = NULL;
         held = es_context_hold(batch.context);
+        owner = es_context_handle(batch.context);
         before = latest_context == batch.context ? latest : NULL;
         es_lock_give(&es_gate.lock);
 
         over = held && ended(&batch);
-        if (over)
-            ended_ns = stamp_ns(before, batch.end);
+        if (over) {
+            measure(&batch, owner, before, &start_ns, &after_ns);
+            ended_ns = stamp_ns(after_ns);
+        }
         es_lock_take(&es_gate.lock);
         if (held)
             es_context_drop(batch.context);
@@ -213,6 +232,7 @@ bool es_collect(void)
         uint64_t now_ns;
         int64_t start_ns = ES_UNTOLD, after_ns = ES_UNTOLD;
         struct es_closed head;
+        CUcontext owner;
         CUevent before;
         bool held = false, over;
 
@@ -224,6 +244,7 @@ bool es_collect(void)
         head = *es_closed_at(0);
         if (head.end != NULL)
             held = es_context_hold(head.context);
+        owner = es_context_handle(head.context);
         before = latest_context == head.context ? latest : NULL;
         es_lock_give(&es_gate.lock);
 
@@ -232,10 +253,8 @@ bool es_collect(void)
             over = ended(&head);
         /* Not before: a thread that is put aside in between would take an end for earlier than it was. */
         now_ns = es_now_ns();
-        if (over && held) {
-            start_ns = head.start_context == head.context ? elapsed_ns(head.start, head.end) : ES_UNTOLD;
-            after_ns = elapsed_ns(before, head.end);
-        }
+        if (over && held)
+            measure(&head, owner, before, &start_ns, &after_ns);
         es_lock_take(&es_gate.lock);
         if (held)
             es_context_drop(head.context);
@@ -261,8 +280,10 @@ bool es_collect(void)
 
 bool es_collect_await(void)
 {
+    struct es_entered entered;
     struct es_quiet quiet;
     struct es_closed head;
+    CUcontext owner = NULL;
     bool held = false;
 
     es_lock_take(&es_gate.lock);
@@ -275,13 +296,17 @@ bool es_collect_await(void)
         held = es_context_hold(head.context);
     if (held) {
         awaited = head.end;
+        awaited_context = head.context;
         spent_context = -1;
+        owner = es_context_handle(head.context);
     }
     es_lock_give(&es_gate.lock);
     if (held) {
         quiet = es_quiet_begin();
-        es_context_enter(head.context);
-        (void)ES_DRIVER(cuEventSynchronize)(head.end);
+        entered = es_context_enter(owner);
+        if (entered.current)
+            (void)ES_DRIVER(cuEventSynchronize)(head.end);
+        es_context_leave(entered);
         es_quiet_end(quiet);
         es_lock_take(&es_gate.lock);
         awaited = NULL;
@@ -298,6 +323,11 @@ bool es_collect_await(void)
     }
     (void)es_collect();
     return true;
+}
+
+bool es_collect_awaits(int context)
+{
+    return awaited != NULL && awaited_context == context;
 }
 
 void es_collect_forget(int context)

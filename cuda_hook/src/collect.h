@@ -16,6 +16,9 @@ bool es_collect(void);
  * none. */
 bool es_collect_await(void);
 
+/* Does the hook's own thread wait in this context for work? With the lock held. */
+bool es_collect_awaits(int context);
+
 /* Where streams run beside each other: all that was submitted to these is done, as who waited for it knows. To be said when what
  * had ended was collected. With the lock held. */
 void es_collect_over(uint64_t streams, uint64_t now_ns);

@@ -1,13 +1,18 @@
 #include "contexts.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "batches.h"
+#include "collect.h"
 #include "gate.h"
 #include "symbols.h"
 
+enum { NUMBERS = INT_MAX / ES_CONTEXTS };
+
 struct context {
     CUcontext handle; /* NULL: a free place */
+    int number;       /* leaves its place when divided by ES_CONTEXTS */
     bool ending;
     uint32_t users;
     uint32_t pooled;
@@ -15,7 +20,8 @@ struct context {
 };
 
 static struct context contexts[ES_CONTEXTS];
-static uint32_t context_count; /* ever, of this process: an upper bound of those alive */
+static uint32_t context_count; /* of those that do not end */
+static uint32_t made;          /* ever */
 
 struct es_quiet es_quiet_begin(void)
 {
@@ -39,29 +45,46 @@ CUcontext es_context_current(void)
     return ES_DRIVER(cuCtxGetCurrent) != NULL && ES_DRIVER(cuCtxGetCurrent)(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
+/* With the lock held: NULL where it has ended and nobody uses it. */
+static struct context *numbered(int number)
+{
+    struct context *context = number < 0 ? NULL : &contexts[number % ES_CONTEXTS];
+
+    return context != NULL && context->handle != NULL && context->number == number ? context : NULL;
+}
+
+static struct context *living(int number)
+{
+    struct context *context = numbered(number);
+
+    return context != NULL && !context->ending ? context : NULL;
+}
+
 int es_context_note(CUcontext handle)
 {
     int place = -1;
 
     for (int i = 0; i < ES_CONTEXTS; i++) {
         if (contexts[i].handle == handle && !contexts[i].ending)
-            return i;
+            return contexts[i].number;
         if (contexts[i].handle == NULL && place < 0)
             place = i;
     }
-    if (place >= 0) {
-        contexts[place] = (struct context){.handle = handle};
-        context_count++;
-        /* What threads remember about default streams was of the one context so far. */
-        if (context_count > 1)
-            es_gate_forget_all();
-    }
-    return place;
+    if (place < 0)
+        return -1;
+    contexts[place] = (struct context){.handle = handle, .number = place + (int)(made++ % NUMBERS) * ES_CONTEXTS};
+    __atomic_store_n(&context_count, context_count + 1, __ATOMIC_RELAXED);
+    /* What threads remember about default streams was of the one context so far. */
+    if (context_count > 1)
+        es_gate_forget_all();
+    return contexts[place].number;
 }
 
-CUcontext es_context_handle(int index)
+CUcontext es_context_handle(int number)
 {
-    return contexts[index].handle;
+    const struct context *context = living(number);
+
+    return context == NULL ? NULL : context->handle;
 }
 
 bool es_contexts_many(void)
@@ -69,150 +92,141 @@ bool es_contexts_many(void)
     return __atomic_load_n(&context_count, __ATOMIC_RELAXED) > 1;
 }
 
-/* A marker from the pool or a new one; NULL when the driver gives none. */
-static CUevent take_event(int index)
+struct es_entered es_context_enter(CUcontext context)
 {
-    CUevent event = NULL;
-    CUcontext handle;
+    struct es_entered entered = {.current = true};
+
+    if (es_context_current() != context)
+        entered.current = entered.pushed = ES_DRIVER(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;
+    return entered;
+}
+
+void es_context_leave(struct es_entered entered)
+{
     CUcontext ignored;
-    bool pushed;
+
+    if (entered.pushed)
+        (void)ES_DRIVER(cuCtxPopCurrent_v2)(&ignored);
+}
+
+/* A marker from the pool of a context that is held and current, or a new one; NULL when the driver gives none. */
+static CUevent take_event(const struct es_use *use)
+{
+    struct context *context;
+    CUevent event = NULL;
 
     es_lock_take(&es_gate.lock);
-    handle = contexts[index].handle;
-    if (contexts[index].pooled > 0)
-        event = contexts[index].pool[--contexts[index].pooled];
+    context = numbered(use->context);
+    if (context->pooled > 0)
+        event = context->pool[--context->pooled];
     es_lock_give(&es_gate.lock);
     if (event != NULL)
         return event;
-    pushed = es_context_current() != handle;
-    if (pushed && ES_DRIVER(cuCtxPushCurrent_v2)(handle) != CUDA_SUCCESS)
-        return NULL;
-    if (ES_DRIVER(cuEventCreate)(&event, CU_EVENT_BLOCKING_SYNC) != CUDA_SUCCESS)
-        event = NULL;
-    if (pushed)
-        (void)ES_DRIVER(cuCtxPopCurrent_v2)(&ignored);
-    return event;
+    return ES_DRIVER(cuEventCreate)(&event, CU_EVENT_BLOCKING_SYNC) == CUDA_SUCCESS ? event : NULL;
 }
 
-/* A default stream is that of the current context. */
-static CUresult record(CUevent event, CUstream stream, CUcontext context)
+struct es_marker es_marker_record(int index, bool foreign)
 {
-    CUcontext ignored;
-    CUresult result;
-
-    if (!es_stream_is_default(stream) || es_context_current() == context)
-        return ES_DRIVER(cuEventRecord)(event, stream);
-    result = ES_DRIVER(cuCtxPushCurrent_v2)(context);
-    if (result == CUDA_SUCCESS) {
-        result = ES_DRIVER(cuEventRecord)(event, stream);
-        (void)ES_DRIVER(cuCtxPopCurrent_v2)(&ignored);
-    }
-    return result;
-}
-
-CUevent es_marker_record(int index, bool foreign)
-{
+    struct es_marker marker = {NULL, -1};
+    struct es_entered entered;
     struct es_quiet quiet;
-    CUcontext handle;
-    CUstream stream;
-    CUevent event = NULL;
-    bool alive;
-    int context;
+    struct es_use use;
 
-    es_lock_take(&es_gate.lock);
-    context = es_stream_context(index);
-    stream = es_stream_handle(index);
-    handle = contexts[context].handle;
-    alive = es_context_alive(context) && es_stream_hold(index) && es_context_hold(context);
-    es_lock_give(&es_gate.lock);
-    if (!alive)
-        return NULL;
-    if (foreign && stream == CU_STREAM_PER_THREAD)
-        stream = CU_STREAM_LEGACY;
+    if (!es_stream_use(index, &use))
+        return marker;
+    marker.context = use.context;
+    if (foreign && use.handle == CU_STREAM_PER_THREAD)
+        use.handle = CU_STREAM_LEGACY;
+    entered = es_context_enter(use.owner);
     quiet = es_quiet_begin();
-    if (!es_stream_capturing(stream))
-        event = take_event(context);
-    if (event != NULL && record(event, stream, handle) != CUDA_SUCCESS) {
+    if (entered.current && !es_stream_capturing(use.handle))
+        marker.event = take_event(&use);
+    if (marker.event != NULL && ES_DRIVER(cuEventRecord)(marker.event, use.handle) != CUDA_SUCCESS) {
         es_lock_take(&es_gate.lock);
-        es_marker_give(context, event);
+        es_marker_give(marker.context, marker.event);
         es_lock_give(&es_gate.lock);
-        event = NULL;
+        marker.event = NULL;
     }
     es_quiet_end(quiet);
-    es_lock_take(&es_gate.lock);
-    es_context_drop(context);
-    es_stream_drop(index);
-    es_lock_give(&es_gate.lock);
-    return event;
+    es_context_leave(entered);
+    es_stream_used(&use);
+    return marker;
 }
 
-void es_marker_give(int context, CUevent event)
+void es_marker_give(int number, CUevent event)
 {
+    struct context *context = living(number);
+
     /* A full pool lets the event go to waste until the context ends: destroying it would need the driver. */
-    if (event != NULL && contexts[context].handle != NULL && contexts[context].pooled < ES_POOL)
-        contexts[context].pool[contexts[context].pooled++] = event;
+    if (event != NULL && context != NULL && context->pooled < ES_POOL)
+        context->pool[context->pooled++] = event;
 }
 
-void es_context_enter(int index)
+bool es_context_hold(int number)
 {
-    if (es_context_current() != contexts[index].handle)
-        (void)ES_DRIVER(cuCtxSetCurrent)(contexts[index].handle);
+    struct context *context = living(number);
+
+    if (context != NULL)
+        context->users++;
+    return context != NULL;
 }
 
-bool es_context_alive(int index)
+/* With the lock held: the events go with the context. */
+static void leave_place(struct context *context)
 {
-    return contexts[index].handle != NULL && !contexts[index].ending;
+    if (context->ending && context->users == 0)
+        *context = (struct context){.handle = NULL};
 }
 
-bool es_context_hold(int index)
+void es_context_drop(int number)
 {
-    if (!es_context_alive(index))
-        return false;
-    contexts[index].users++;
-    return true;
+    struct context *context = numbered(number);
+
+    context->users--;
+    leave_place(context);
 }
 
-void es_context_drop(int index)
+/* With the lock held: the number of a context that nobody may begin to use from here on; -1: it was not noted. */
+static int begin_end(CUcontext handle)
 {
-    contexts[index].users--;
+    for (int i = 0; i < ES_CONTEXTS; i++) {
+        const int number = contexts[i].number;
+
+        if (handle == NULL || contexts[i].handle != handle || contexts[i].ending)
+            continue;
+        contexts[i].ending = true;
+        __atomic_store_n(&context_count, context_count - 1, __ATOMIC_RELAXED);
+        es_streams_forget(number);
+        es_batches_forget(number);
+        es_gate_forget_all();
+        leave_place(&contexts[i]);
+        return number;
+    }
+    return -1;
 }
 
 void es_context_end(CUcontext handle)
 {
     const uint64_t give_up_ns = es_now_ns() + 1000 * ES_MS;
-    int index = -1;
-    uint32_t users;
+    bool used;
+    int number;
 
     es_lock_take(&es_gate.lock);
-    for (int i = 0; i < ES_CONTEXTS && index < 0; i++) {
-        if (contexts[i].handle == handle && handle != NULL && !contexts[i].ending)
-            index = i;
-    }
-    if (index >= 0) {
-        contexts[index].ending = true;
-        es_streams_forget(index);
-        es_batches_forget(index);
-        es_gate_forget_all();
-    }
+    number = begin_end(handle);
+    used = numbered(number) != NULL;
     es_lock_give(&es_gate.lock);
-    if (index < 0)
-        return;
-    do {
+    while (used) {
         const uint32_t seen = __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE);
 
+        es_sleep_on(&es_gate.progress, seen, ES_MS);
         es_lock_take(&es_gate.lock);
-        users = contexts[index].users;
-        /* The events go with the context. A place that somebody still uses is never used again. */
-        if (users == 0)
-            contexts[index] = (struct context){.handle = NULL};
+        used = numbered(number) != NULL && (es_collect_awaits(number) || es_now_ns() < give_up_ns);
         es_lock_give(&es_gate.lock);
-        if (users != 0)
-            es_sleep_on(&es_gate.progress, seen, ES_MS);
-    } while (users != 0 && es_now_ns() < give_up_ns);
+    }
 }
 
 void es_contexts_reset(void)
 {
     memset(contexts, 0, sizeof(contexts));
-    context_count = 0;
+    context_count = made = 0;
 }

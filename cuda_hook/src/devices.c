@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "contexts.h"
 #include "gate.h"
 #include "log.h"
 #include "symbols.h"
@@ -146,6 +147,11 @@ bool es_device_integrated(CUdevice device)
         __atomic_store_n(&integrated[device], is != 0 ? 2 : 1, __ATOMIC_RELAXED);
     }
     return __atomic_load_n(&integrated[device], __ATOMIC_RELAXED) == 2;
+}
+
+bool es_device_current(CUdevice *device)
+{
+    return es_context_current() != NULL && ES_DRIVER(cuCtxGetDevice)(device) == CUDA_SUCCESS;
 }
 
 void es_devices_forget(void)

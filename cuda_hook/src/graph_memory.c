@@ -73,7 +73,7 @@ void es_graph_memory_launched(void)
     CUdevice device;
 
     if (__atomic_load_n(&allocates, __ATOMIC_RELAXED) && es_account_counts() &&
-        ES_DRIVER(cuCtxGetDevice)(&device) == CUDA_SUCCESS)
+        es_device_current(&device))
         (void)es_graph_memory_look(device);
 }
 
@@ -108,10 +108,10 @@ bool es_graph_memory_fits(CUgraphExec graph, CUstream stream)
 
     if (__builtin_expect(!__atomic_load_n(&allocates, __ATOMIC_RELAXED), 1) || !es_account_counts() ||
         has_memory(graph) || ES_DRIVER(cuGraphUpload) == NULL || ES_DRIVER(cuDeviceGetGraphMemAttribute) == NULL ||
+        !es_device_current(&device) || device < 0 || device >= ES_ORDINALS ||
         (ES_DRIVER(cuStreamIsCapturing) != NULL &&
          (ES_DRIVER(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS ||
-          status != CU_STREAM_CAPTURE_STATUS_NONE)) ||
-        ES_DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS || device < 0 || device >= ES_ORDINALS)
+          status != CU_STREAM_CAPTURE_STATUS_NONE)))
         return true;
     es_lock_take(&lock);
     before = counted[device].bytes;

@@ -135,7 +135,7 @@ static bool integrated_here(void)
 {
     CUdevice device;
 
-    return ES_DRIVER(cuCtxGetDevice)(&device) == CUDA_SUCCESS && es_device_integrated(device);
+    return es_device_current(&device) && es_device_integrated(device);
 }
 
 #define ALLOCATE_HOST(name, parameters, arguments)                                                                  \

@@ -1,4 +1,5 @@
 #include "account.h"
+#include "devices.h"
 #include "gate.h"
 #include "graph_memory.h"
 #include "pools.h"
@@ -31,7 +32,7 @@ static bool device_of(CUstream stream, CUdevice *device)
         ES_DRIVER(cuStreamGetCtx) != NULL && ES_DRIVER(cuStreamGetCtx)(stream, &context) != CUDA_SUCCESS)
         return false;
     if (context == NULL || context == current)
-        return ES_DRIVER(cuCtxGetDevice)(device) == CUDA_SUCCESS;
+        return es_device_current(device);
     if (ES_DRIVER(cuCtxPushCurrent_v2)(context) != CUDA_SUCCESS)
         return false;
     result = ES_DRIVER(cuCtxGetDevice)(device);

@@ -261,19 +261,19 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     es_lock_give(&es_gate.lock);
     if (timed) {
         bool stopped = !open && stops && es_stop_begin(slot, index);
-        CUevent start = es_marker_record(index, false);
+        const struct es_marker start = es_marker_record(index, false);
 
         es_lock_take(&es_gate.lock);
-        if (slot->batch.opened_ns != 0 && slot->batch.start == NULL && start != NULL) {
-            slot->batch.start = start;
-            slot->batch.start_context = es_stream_context(index);
+        if (slot->batch.opened_ns != 0 && slot->batch.start == NULL && start.event != NULL) {
+            slot->batch.start = start.event;
+            slot->batch.start_context = start.context;
             slot->batch.started_ns = es_now_ns();
             slot->batch.stopped = stopped;
             if (!stopped)
                 es_bursts_recorded(slot->batch.first ? &es_gate.begins : &es_gate.bursts, slot->batch.started_ns - now_ns);
         } else {
-            slot->batch.fresh = start == NULL;
-            es_marker_give(es_stream_context(index), start);
+            slot->batch.fresh = start.event == NULL;
+            es_marker_give(start.context, start.event);
         }
         stopped = stopped && !slot->batch.stopped;
         es_lock_give(&es_gate.lock);

@@ -9,19 +9,22 @@
  * but for the first batch of a grant, and behind a function of the host. */
 static bool start_is_over(const struct es_slot *slot)
 {
-    const int context = slot->batch.start_context;
     struct es_quiet quiet;
+    CUevent start;
     bool held, over;
+    int context;
 
     if (!slot->batch.first && !slot->batch.held)
         return true;
     es_lock_take(&es_gate.lock);
-    held = slot->batch.start != NULL && es_context_hold(context);
+    start = slot->batch.start;
+    context = slot->batch.start_context;
+    held = start != NULL && es_context_hold(context);
     es_lock_give(&es_gate.lock);
     if (!held)
         return true;
     quiet = es_quiet_begin();
-    over = ES_DRIVER(cuEventQuery)(slot->batch.start) != CUDA_ERROR_NOT_READY;
+    over = ES_DRIVER(cuEventQuery)(start) != CUDA_ERROR_NOT_READY;
     es_quiet_end(quiet);
     es_lock_take(&es_gate.lock);
     es_context_drop(context);

@@ -48,47 +48,42 @@ bool es_stop_can(void)
 }
 
 /* The stream is this thread's to submit to, and the current context's where its handle alone does not say which is meant. */
-static bool submit(int context, CUstream stream, uint32_t which)
+static bool submit(const struct es_use *use, uint32_t which)
 {
     struct es_quiet quiet;
     bool done = false;
 
-    if (es_stream_is_default(stream) && es_context_current() != es_context_handle(context))
+    if (es_stream_is_default(use->handle) && es_context_current() != use->owner)
         return false;
     quiet = es_quiet_begin();
-    if (!es_stream_capturing(stream))
-        done = ES_DRIVER(cuLaunchHostFunc)(stream, stand, (void *)(uintptr_t)which) == CUDA_SUCCESS;
+    if (!es_stream_capturing(use->handle))
+        done = ES_DRIVER(cuLaunchHostFunc)(use->handle, stand, (void *)(uintptr_t)which) == CUDA_SUCCESS;
     es_quiet_end(quiet);
     return done;
 }
 
 bool es_stop_begin(const struct es_slot *slot, int stream)
 {
-    CUstream handle;
+    struct es_use use;
     uint32_t which;
-    bool alive, done;
-    int context;
+    bool can, done = false;
 
+    if (!es_stream_use(stream, &use))
+        return false;
     es_lock_take(&es_gate.lock);
-    context = es_stream_context(stream);
-    handle = es_stream_handle(stream);
-    alive = es_stop_can() && es_stream_hold(stream);
-    if (alive && !es_context_hold(context)) {
-        es_stream_drop(stream);
-        alive = false;
-    }
-    if (alive) {
+    can = es_stop_can();
+    if (can) {
         number++;
         __atomic_store_n(&owner, slot, __ATOMIC_RELAXED);
     }
     which = number;
     es_lock_give(&es_gate.lock);
-    if (!alive)
+    if (can)
+        done = submit(&use, which);
+    es_stream_used(&use);
+    if (!can)
         return false;
-    done = submit(context, handle, which);
     es_lock_take(&es_gate.lock);
-    es_stream_drop(stream);
-    es_context_drop(context);
     if (!done && number == which) {
         failures++;
         go_on();

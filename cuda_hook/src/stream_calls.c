@@ -58,13 +58,24 @@ HOST_FUNCTIONS(cuStreamAddCallback,
                (CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags),
                (hStream, callback, userData, flags));
 
+/* What other threads submitted to a stream that is about to end is marked while that can be done. */
+static void mark_others(CUstream stream)
+{
+    if (!es_batches_beside(es_streams_like(stream)) || !es_gate_pause())
+        return;
+    (void)es_batches_close_all();
+    es_gate_resume();
+}
+
 #define END_STREAM(name)                     \
     CUresult es_##name(CUstream hStream)     \
     {                                        \
         ES_REAL_OR_RETURN(name);             \
         mark_before();                       \
-        if (!es_life_apart())                \
+        if (!es_life_apart()) {              \
+            mark_others(hStream);            \
             es_stream_end(hStream);          \
+        }                                    \
         return ES_DRIVER(name)(hStream);     \
     }                                        \
     ES_EXPORT(name)
@@ -72,25 +83,20 @@ HOST_FUNCTIONS(cuStreamAddCallback,
 END_STREAM(cuStreamDestroy);
 END_STREAM(cuStreamDestroy_v2);
 
-/* Threads ask again before they submit to it: only then is it seen that it captures. */
-static void ask_again(void)
-{
-    if (es_life_apart())
-        return;
-    es_lock_take(&es_gate.lock);
-    es_gate_forget_all();
-    es_lock_give(&es_gate.lock);
-}
-
 #define BEGIN_CAPTURE(name, parameters, arguments) \
     CUresult es_##name parameters                  \
     {                                              \
+        const bool apart = es_life_apart();        \
         CUresult result;                           \
                                                    \
         ES_REAL_OR_RETURN(name);                   \
         mark_before();                             \
+        if (!apart)                                \
+            es_capture_begin();                    \
         result = ES_DRIVER(name) arguments;        \
-        ask_again();                               \
+        /* Threads ask again before they submit to it: only then is it seen that it captures. */ \
+        if (!apart)                                \
+            es_capture_begun();                    \
         return result;                             \
     }                                              \
     ES_EXPORT(name)

@@ -20,8 +20,9 @@ struct stream {
 static struct stream streams[ES_STREAMS];
 static uint64_t streams_used;
 static uint32_t stream_users[ES_STREAMS]; /* who is inside the driver on behalf of a stream */
+static uint32_t captures;                 /* that threads of the program are beginning */
 
-enum { STREAM_END_TRIES = 1000 }; /* of a millisecond each, or less */
+enum { PATIENCE_NS = 1000 * 1000 * 1000 }; /* with who is inside the driver */
 
 static bool many_said;
 
@@ -62,11 +63,13 @@ static int find_stream(CUstream handle, CUcontext context)
 /* With the lock held: a place for a stream that is not noted yet, or why there is none. */
 static int note_stream(CUstream handle, CUcontext context)
 {
-    uint64_t free_places = ~streams_used;
+    const uint64_t touched = streams_touched();
+    uint64_t free_places = ~(streams_used | touched);
     int owner, index;
 
+    /* What ended has its place while an open batch touched it, or it would be taken for what comes after it. */
     if (free_places == 0)
-        free_places = ~streams_touched();
+        free_places = ~touched;
     if (free_places == 0)
         return ES_STREAM_LATER;
     owner = es_context_note(context);
@@ -91,11 +94,13 @@ static bool context_of(CUstream stream, CUcontext *context)
 int es_stream_index(CUstream stream)
 {
     const CUstream handle = normal(stream);
-    CUcontext context = es_stream_is_default(handle) ? es_context_current() : NULL;
+    const CUcontext current = es_context_current();
+    CUcontext context = es_stream_is_default(handle) ? current : NULL;
     bool full;
     int index;
 
-    if (es_stream_capturing(handle))
+    /* Without a context the driver refuses what the program is about to do. */
+    if (current == NULL || es_stream_capturing(handle))
         return ES_STREAM_NONE;
     es_lock_take(&es_gate.lock);
     index = find_stream(handle, context);
@@ -103,9 +108,7 @@ int es_stream_index(CUstream stream)
     if (index >= 0)
         return index;
     if (!es_stream_is_default(handle) && !context_of(handle, &context))
-        context = es_context_current();
-    if (context == NULL)
-        return ES_STREAM_NONE;
+        context = current;
     for (int tries = 0; tries < 3; tries++) {
         es_lock_take(&es_gate.lock);
         index = find_stream(handle, context);
@@ -128,16 +131,6 @@ int es_stream_index(CUstream stream)
     return index;
 }
 
-int es_stream_context(int index)
-{
-    return streams[index].context;
-}
-
-CUstream es_stream_handle(int index)
-{
-    return streams[index].handle;
-}
-
 bool es_streams_many(void)
 {
     return (streams_used & (streams_used - 1)) != 0;
@@ -150,7 +143,7 @@ uint64_t es_streams_of(CUcontext wanted)
 
     es_lock_take(&es_gate.lock);
     for (int i = 0; i < ES_STREAMS; i++) {
-        if ((streams_used >> i & 1) != 0 && es_context_handle(streams[i].context) == context)
+        if (context != NULL && (streams_used >> i & 1) != 0 && es_context_handle(streams[i].context) == context)
             set |= UINT64_C(1) << i;
     }
     es_lock_give(&es_gate.lock);
@@ -169,40 +162,88 @@ uint64_t es_streams_like(CUstream stream)
     return index < 0 ? 0 : UINT64_C(1) << index;
 }
 
-bool es_stream_hold(int index)
+bool es_stream_use(int index, struct es_use *use)
 {
-    if ((streams_used >> index & 1) == 0)
-        return false;
-    stream_users[index]++;
-    return true;
+    bool alive;
+
+    es_lock_take(&es_gate.lock);
+    /* As long as a call of the driver that begins one. */
+    while (captures != 0) {
+        es_lock_give(&es_gate.lock);
+        es_sleep_on(&es_gate.progress, __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE), ES_MS);
+        es_lock_take(&es_gate.lock);
+    }
+    *use = (struct es_use){index, streams[index].context, streams[index].handle, es_context_handle(streams[index].context)};
+    alive = (streams_used >> index & 1) != 0 && es_context_hold(use->context);
+    stream_users[index] += alive;
+    es_lock_give(&es_gate.lock);
+    return alive;
 }
 
-void es_stream_drop(int index)
+void es_stream_used(const struct es_use *use)
 {
-    stream_users[index]--;
+    es_lock_take(&es_gate.lock);
+    stream_users[use->stream]--;
+    es_context_drop(use->context);
+    es_lock_give(&es_gate.lock);
+}
+
+/* With the lock held. */
+static uint32_t users_of(uint64_t set)
+{
+    uint32_t users = 0;
+
+    for (uint64_t rest = set; rest != 0; rest &= rest - 1)
+        users += stream_users[__builtin_ctzll(rest)];
+    return users;
+}
+
+/* With the lock held, which is given meanwhile: returns when nobody is inside the driver on behalf of any of these. */
+static void wait_for_users(uint64_t set)
+{
+    uint64_t give_up_ns;
+
+    if (users_of(set) == 0)
+        return;
+    give_up_ns = es_now_ns() + PATIENCE_NS;
+    while (users_of(set) != 0 && es_now_ns() < give_up_ns) {
+        const uint32_t seen = __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE);
+
+        es_lock_give(&es_gate.lock);
+        es_sleep_on(&es_gate.progress, seen, ES_MS);
+        es_lock_take(&es_gate.lock);
+    }
 }
 
 void es_stream_end(CUstream stream)
 {
     const CUstream handle = normal(stream);
-    uint32_t users = 0;
     int index;
 
     es_lock_take(&es_gate.lock);
     index = find_stream(handle, NULL);
     if (index >= 0) {
         streams_used &= ~(UINT64_C(1) << index);
-        users = stream_users[index];
         es_gate_forget_all();
+        wait_for_users(UINT64_C(1) << index);
     }
     es_lock_give(&es_gate.lock);
-    /* Another thread may be recording a marker in it, which a stream that is gone does not survive. */
-    for (int tries = 0; users != 0 && tries < STREAM_END_TRIES; tries++) {
-        es_sleep_on(&es_gate.progress, __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE), ES_MS);
-        es_lock_take(&es_gate.lock);
-        users = stream_users[index];
-        es_lock_give(&es_gate.lock);
-    }
+}
+
+void es_capture_begin(void)
+{
+    es_lock_take(&es_gate.lock);
+    captures++;
+    wait_for_users(UINT64_MAX);
+    es_lock_give(&es_gate.lock);
+}
+
+void es_capture_begun(void)
+{
+    es_lock_take(&es_gate.lock);
+    captures--;
+    es_gate_forget_all();
+    es_lock_give(&es_gate.lock);
 }
 
 void es_streams_forget(int context)
@@ -217,4 +258,5 @@ void es_streams_reset(void)
 {
     streams_used = 0;
     memset(stream_users, 0, sizeof(stream_users));
+    captures = 0;
 }

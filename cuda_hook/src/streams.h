@@ -18,10 +18,6 @@ enum {
 /* The index of a stream, for sets of streams: noted when it is new. NULL and CU_STREAM_LEGACY are the same. */
 int es_stream_index(CUstream stream);
 
-/* Of a noted stream: the index of its context, and its handle. With the gate's lock held. */
-int es_stream_context(int index);
-CUstream es_stream_handle(int index);
-
 /* The set of noted streams of a context (NULL: the current one), or of one stream (0 when it was never noted). */
 uint64_t es_streams_of(CUcontext context);
 uint64_t es_streams_like(CUstream stream);
@@ -39,12 +35,25 @@ static inline bool es_stream_is_default(CUstream stream)
  * gives an error. Takes no lock. */
 bool es_stream_capturing(CUstream stream);
 
-/* While somebody is inside the driver on behalf of a noted stream; false when it has ended. With the gate's lock held. */
-bool es_stream_hold(int index);
-void es_stream_drop(int index);
+/* A stretch in which the hook is inside the driver on behalf of a noted stream: neither it nor its context ends in it, and no
+ * capture begins, but that of another thread which does not come back from the driver for a second. */
+struct es_use {
+    int stream, context;
+    CUstream handle;
+    CUcontext owner;
+};
 
-/* A stream is about to end: returns when nobody uses it, or after a second. */
+/* False when there is no such stream any more, or its context has ended. es_stream_used ends the stretch. */
+bool es_stream_use(int index, struct es_use *use);
+void es_stream_used(const struct es_use *use);
+
+/* A stream is about to end: nobody starts to use it any more. Returns when nobody does, or after a second. */
 void es_stream_end(CUstream stream);
+
+/* The program begins a capture, which uses of streams would break: returns when there is none, or after a second. Until it
+ * has begun none is started. */
+void es_capture_begin(void);
+void es_capture_begun(void);
 
 /* A context ends, with all its streams. With the gate's lock held. */
 void es_streams_forget(int context);

@@ -75,23 +75,30 @@ void es_sync_done(CUstream stream)
 static void waited_for_event(void)
 {
     struct es_slot *slot = slot_here();
+    struct es_entered entered;
     struct es_quiet quiet;
+    struct es_use use;
     uint64_t streams;
-    CUstream stream = NULL;
+    bool all;
 
     if (slot == NULL)
         return;
     es_lock_take(&es_gate.lock);
     streams = slot->launches != slot->batch.settled ? slot->batch.streams : 0;
-    if (streams != 0)
-        stream = es_stream_handle(__builtin_ctzll(streams));
     es_lock_give(&es_gate.lock);
-    if (streams == 0 || (streams & (streams - 1)) != 0 || ES_DRIVER(cuStreamQuery) == NULL)
+    /* Another thread may have ended it, or be about to. */
+    if (streams == 0 || (streams & (streams - 1)) != 0 || ES_DRIVER(cuStreamQuery) == NULL ||
+        !es_stream_use(__builtin_ctzll(streams), &use))
         return;
+    entered = es_context_enter(use.owner);
     quiet = es_quiet_begin();
-    if (ES_DRIVER(cuStreamQuery)(stream) == CUDA_SUCCESS)
-        waited(streams);
+    /* A capture would not survive it. */
+    all = entered.current && !es_stream_capturing(use.handle) && ES_DRIVER(cuStreamQuery)(use.handle) == CUDA_SUCCESS;
     es_quiet_end(quiet);
+    es_context_leave(entered);
+    es_stream_used(&use);
+    if (all)
+        waited(streams);
 }
 
 #define WAIT_FOR_STREAM(name, where)                 \

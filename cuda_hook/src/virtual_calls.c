@@ -182,42 +182,69 @@ CUresult es_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAl
 }
 ES_EXPORT(cuMemMap);
 
-/* A range holds whole mappings, of which each ends. */
+/* The mappings in a range, taken out of the books. */
+struct taken {
+    struct es_block *blocks;
+    size_t count;
+};
+
+static bool in_range(const struct es_block *block, CUdeviceptr ptr, size_t size)
+{
+    return block->address != 0 && block->address - ptr < size;
+}
+
+/* False when there is no memory to remember them in, and then they stay. */
+static bool take_out(CUdeviceptr ptr, size_t size, struct taken *taken)
+{
+    size_t count = 0;
+
+    *taken = (struct taken){NULL, 0};
+    es_lock_take(&lock);
+    for (size_t place = 0; place < mappings.capacity; place++)
+        count += in_range(&mappings.places[place], ptr, size);
+    if (count > 0)
+        taken->blocks = malloc(count * sizeof(*taken->blocks));
+    if (taken->blocks != NULL) {
+        for (size_t place = 0; place < mappings.capacity; place++) {
+            if (in_range(&mappings.places[place], ptr, size))
+                taken->blocks[taken->count++] = mappings.places[place];
+        }
+        for (size_t i = 0; i < taken->count; i++)
+            (void)es_blocks_remove(&mappings, taken->blocks[i].address);
+    }
+    es_lock_give(&lock);
+    return taken->count == count;
+}
+
+/* They have ended, or go back into the books where they have not. */
+static void settle(struct taken *taken, bool ended)
+{
+    for (size_t i = 0; i < taken->count; i++) {
+        struct chunk *over = NULL;
+
+        es_lock_take(&lock);
+        if (ended)
+            over = unuse(taken->blocks[i].owner);
+        else
+            (void)es_blocks_add(&mappings, taken->blocks[i]);
+        es_lock_give(&lock);
+        end(over);
+    }
+    free(taken->blocks);
+}
+
+/* A range holds whole mappings, of which each ends. They are taken out before: another thread may map something there as soon
+ * as the driver has ended them. */
 CUresult es_cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
-    CUdeviceptr at = ptr;
+    struct taken taken = {NULL, 0};
     CUresult result;
 
     ES_REAL_OR_RETURN(cuMemUnmap);
+    if (es_account_counts() && !take_out(ptr, size, &taken))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     result = ES_DRIVER(cuMemUnmap)(ptr, size);
-    if (result != CUDA_SUCCESS || !es_account_counts())
-        return result;
-    while (at - ptr < size) {
-        struct chunk *ended = NULL;
-        struct es_block block;
-
-        es_lock_take(&lock);
-        block = es_blocks_remove(&mappings, at);
-        if (block.address == 0) {
-            /* Mapped from what is not counted: the next one that is. */
-            uint64_t next = 0;
-
-            for (size_t place = 0; place < mappings.capacity; place++) {
-                const uint64_t begin = mappings.places[place].address;
-
-                if (begin > at && begin - ptr < size && (next == 0 || begin < next))
-                    next = begin;
-            }
-            block = es_blocks_remove(&mappings, next);
-        }
-        if (block.address != 0)
-            ended = unuse(block.owner);
-        es_lock_give(&lock);
-        end(ended);
-        if (block.address == 0)
-            break;
-        at = block.address + block.bytes;
-    }
+    settle(&taken, result == CUDA_SUCCESS);
     return result;
 }
 ES_EXPORT(cuMemUnmap);

@@ -18,7 +18,8 @@ static inline CUstream own(CUstream stream)
 #define ES_FITS_FETCH(stream) true
 #define ES_FITS_GRAPH(stream) es_graph_memory_fits(hGraphExec, stream)
 #define ES_DONE_LAUNCH(stream)
-#define ES_DONE_FETCH(stream) es_sync_done(stream);
+/* One that failed has waited for nothing. */
+#define ES_DONE_FETCH(stream) if (result == CUDA_SUCCESS) es_sync_done(stream);
 #define ES_DONE_GRAPH(stream) es_graph_memory_launched();
 
 /* One call of the driver for both ways to it, and what is asked for passed on in memory: else the compiler would keep some

@@ -201,8 +201,10 @@ CUresult release(uintptr_t begin, enum allocation_kind kind) {
 
 CUresult release_device(uintptr_t begin) {
     struct allocation found;
-    if (!find_allocation(begin, &found) || found.begin != begin)
+    if (!find_allocation(begin, &found) || found.begin != begin) {
+        misused(__func__, "address", MISUSE_UNKNOWN);
         return CUDA_ERROR_INVALID_VALUE;
+    }
     switch (found.kind) {
     case ALLOCATION_GRAPH: return graph_memory_free(found.graph);
     case ALLOCATION_DEVICE:

@@ -27,8 +27,7 @@ _Static_assert(sizeof(union params) <= sizeof((CUgraphNodeParams){0}.reserved1),
 
 /* Where no context is named it is the calling thread's. */
 static CUcontext named_or_current(CUcontext named) {
-    struct CUctx_st *current = NULL;
-    return named || current_context(&current) != CUDA_SUCCESS ? named : current;
+    return named ? named : context_if_any();
 }
 
 static CUresult add(CUgraphNode *made, CUgraph graph, const CUgraphNode *dependencies, size_t count,

@@ -64,10 +64,7 @@ void array_destroy(struct CUarray_st *array) {
 }
 
 static CUresult check(const struct CUarray_st *array) {
-    if (!array || array->owned.mark != MARK_ARRAY)
-        return CUDA_ERROR_INVALID_HANDLE;
-    bool lives = array->owned.context->mark == MARK_CONTEXT && array->owned.context->id == array->owned.context_id;
-    return lives ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return LIVES(array, MARK_ARRAY) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult check_array(const struct CUarray_st *array) {

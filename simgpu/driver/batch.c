@@ -4,7 +4,7 @@
 
 /* The legacy stream cannot have them ("CUDA Driver API", cuMemcpyBatchAsync). */
 static CUresult find(CUstream handle, struct CUstream_st **stream) {
-    CUresult result = find_stream(handle, stream);
+    CUresult result = find_stream(handle, stream, __func__);
     if (result == CUDA_SUCCESS && *stream == &(*stream)->context->legacy)
         result = CUDA_ERROR_INVALID_VALUE;
     return result;

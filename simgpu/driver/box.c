@@ -114,8 +114,8 @@ static CUresult copy_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *plan) {
     CHECK_DRIVER();
     if (!plan)
         return CUDA_ERROR_INVALID_VALUE;
-    if ((plan->srcContext && check_context(plan->srcContext) != CUDA_SUCCESS) ||
-        (plan->dstContext && check_context(plan->dstContext) != CUDA_SUCCESS))
+    if ((plan->srcContext && check_context(plan->srcContext, __func__) != CUDA_SUCCESS) ||
+        (plan->dstContext && check_context(plan->dstContext, __func__) != CUDA_SUCCESS))
         return CUDA_ERROR_INVALID_CONTEXT;
     CUDA_MEMCPY3D box = {
         .srcXInBytes = plan->srcXInBytes,

@@ -131,7 +131,7 @@ CUresult capture_wait(struct CUstream_st *stream, struct CUevent_st *event) {
 
 static CUresult begin(CUstream handle, CUstreamCaptureMode mode, struct CUgraph_st *given) {
     struct CUstream_st *stream;
-    CUresult result = find_stream(handle, &stream);
+    CUresult result = find_stream(handle, &stream, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     if ((unsigned int)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
@@ -174,7 +174,7 @@ static CUresult do_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, c
     if (count && !dependencies)
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t index = 0; index < count; index++) {
-        if (!dependencies[index] || dependencies[index]->mark != MARK_NODE)
+        if (!LIVES(dependencies[index], MARK_NODE))
             return CUDA_ERROR_INVALID_VALUE;
     }
     return begin(stream, mode, graph);
@@ -232,7 +232,7 @@ void capture_forget(const struct CUctx_st *context, const struct CUstream_st *st
 
 static CUresult do_cuStreamEndCapture(CUstream handle, CUgraph *phGraph) {
     struct CUstream_st *stream;
-    CUresult result = find_stream(handle, &stream);
+    CUresult result = find_stream(handle, &stream, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     if (!phGraph)

@@ -4,7 +4,7 @@
 
 static CUresult info(CUstream handle, CUstreamCaptureStatus *status, struct capture **capture) {
     struct CUstream_st *stream;
-    CUresult result = find_stream(handle, &stream);
+    CUresult result = find_stream(handle, &stream, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     if (!status)

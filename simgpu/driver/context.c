@@ -17,16 +17,23 @@ static struct object_pool pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 /* A real driver's defaults: 1 KiB of stack a thread, 1 MiB printf buffer, 8 MiB heap (CUDA C++ Programming Guide). */
 static const size_t DEFAULT_LIMITS[LIMITS] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0};
 
-CUresult check_context(const struct CUctx_st *context) {
-    if (!context)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    return context->mark == MARK_CONTEXT ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+CUresult check_context(const struct CUctx_st *context, const char *call) {
+    if (is_live(context, MARK_CONTEXT, call))
+        return CUDA_SUCCESS;
+    return context ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-CUresult current_context(struct CUctx_st **context) {
-    CHECK_DRIVER();
-    *context = stack.depth ? stack.contexts[stack.depth - 1] : NULL;
-    return check_context(*context);
+struct CUctx_st *context_if_any(void) { return stack.depth ? stack.contexts[stack.depth - 1] : NULL; }
+
+CUresult current_context(struct CUctx_st **context, const char *call) {
+    CUresult result = driver_check(call);
+    if (result != CUDA_SUCCESS)
+        return result;
+    *context = context_if_any();
+    if (*context)
+        return check_context(*context, call);
+    misused(call, "", MISUSE_NO_CONTEXT);
+    return CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult context_push(struct CUctx_st *context) {
@@ -136,7 +143,7 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx) {
     CHECK_DRIVER();
     if (!ctx)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = check_context(ctx);
+    CUresult result = check_context(ctx, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     if (ctx->primary)
@@ -233,7 +240,7 @@ EXPORT CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
     CHECK_DRIVER();
     if (!ctx)
         return CUDA_ERROR_INVALID_CONTEXT;
-    CUresult result = check_context(ctx);
+    CUresult result = check_context(ctx, __func__);
     return result == CUDA_SUCCESS ? context_push(ctx) : result;
 }
 
@@ -254,7 +261,7 @@ EXPORT CUresult cuCtxSetCurrent(CUcontext ctx) {
             stack.depth--;
         return CUDA_SUCCESS;
     }
-    CUresult result = check_context(ctx);
+    CUresult result = check_context(ctx, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     if (stack.depth)
@@ -266,7 +273,7 @@ EXPORT CUresult cuCtxGetCurrent(CUcontext *pctx) {
     CHECK_DRIVER();
     if (!pctx)
         return CUDA_ERROR_INVALID_VALUE;
-    *pctx = stack.depth ? stack.contexts[stack.depth - 1] : NULL;
+    *pctx = context_if_any();
     return CUDA_SUCCESS;
 }
 
@@ -280,7 +287,7 @@ EXPORT CUresult cuCtxSynchronize(void) {
 
 EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx) {
     CHECK_DRIVER();
-    CUresult result = check_context(ctx);
+    CUresult result = check_context(ctx, __func__);
     if (result == CUDA_SUCCESS)
         result = capture_check_context(ctx);
     if (result != CUDA_SUCCESS)

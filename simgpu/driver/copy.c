@@ -28,9 +28,9 @@ EXPORT_PTDS(cuMemcpyDtoD_v2, (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size
 static CUresult do_cuMemcpyPeer(CUstream stream, CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from,
                                 size_t bytes) {
     CHECK_DRIVER();
-    CUresult result = check_context(to);
+    CUresult result = check_context(to, __func__);
     if (result == CUDA_SUCCESS)
-        result = check_context(from);
+        result = check_context(from, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     return copy_line(stream, (uintptr_t)dst, DEVICE, (uintptr_t)src, DEVICE, bytes, false);

@@ -24,8 +24,8 @@
     EXPORT CUresult name params { return do_##name(CU_STREAM_LEGACY, __VA_ARGS__); } \
     EXPORT CUresult name##_ptds params { return do_##name(CU_STREAM_PER_THREAD, __VA_ARGS__); }
 
-/* Objects keep their memory when they are destroyed (it is used again for objects of the same kind), so that a stale
- * handle is told by its mark. */
+/* Objects begin with their mark and keep their memory when they are destroyed (it is used again for objects of the same kind), so that a stale
+ * handle is told by its mark: not before many others were destroyed after it. */
 enum mark {
     MARK_CONTEXT = 0x63747831,
     MARK_STREAM = 0x73747231,
@@ -38,9 +38,12 @@ enum mark {
     MARK_EXEC = 0x67657831,
     MARK_ARRAY = 0x61727231,
     MARK_MIPMAP = 0x6d697031,
-    MARK_PHYSICAL = 0x70687931,
     MARK_EXTERNAL_MEMORY = 0x656d6d31,
-    MARK_SEMAPHORE = 0x73656d31
+    MARK_SEMAPHORE = 0x73656d31,
+    MARK_LINK = 0x6c6e6b31,
+    MARK_TEXTURE = 0x74657831,
+    MARK_SURFACE = 0x73757231,
+    MARK_REFERENCE = 0x72656631
 };
 
 /* ---- process ---- */
@@ -61,15 +64,15 @@ struct driver {
 /* The driver once cuInit has succeeded. */
 extern struct driver driver;
 
-/* CUDA_SUCCESS, or why no call may pass: not initialised, forked, shut down. */
-CUresult driver_check(void);
+/* CUDA_SUCCESS, or why no call may pass: not initialised, forked, shut down. `call`: who asks. */
+CUresult driver_check(const char *call);
 
 /* The CUDA version of the driver, also before cuInit and without a device. */
 int driver_cuda_version(void);
 
 #define CHECK_DRIVER()                       \
     do {                                     \
-        CUresult driver_state = driver_check(); \
+        CUresult driver_state = driver_check(__func__); \
         if (driver_state != CUDA_SUCCESS)    \
             return driver_state;             \
     } while (0)
@@ -130,15 +133,17 @@ struct CUctx_st {
     uint64_t peers[PEERS]; /* ids of contexts whose memory this one's kernels may use; 0: none */
 };
 
-/* The calling thread's context, in `context`. */
-CUresult current_context(struct CUctx_st **context);
-CUresult check_context(const struct CUctx_st *context);
+/* The calling thread's context, in `context`. Here and below `call` is who asks, for what is noted of a misuse. */
+CUresult current_context(struct CUctx_st **context, const char *call);
+CUresult check_context(const struct CUctx_st *context, const char *call);
+/* The same without a word of misuse. */
+struct CUctx_st *context_if_any(void);
 
 /* The calling thread's context, or return why there is none. */
 #define CURRENT(context)                              \
     struct CUctx_st *context;                         \
     do {                                              \
-        CUresult found = current_context(&context);   \
+        CUresult found = current_context(&context, __func__); \
         if (found != CUDA_SUCCESS)                    \
             return found;                             \
     } while (0)
@@ -180,7 +185,7 @@ CUresult queue_error(const struct CUctx_st *context);
 /* ---- streams and events ---- */
 
 /* The stream that a handle names for this thread. */
-CUresult find_stream(CUstream handle, struct CUstream_st **stream);
+CUresult find_stream(CUstream handle, struct CUstream_st **stream, const char *call);
 /* When the work queued on it so far is done. */
 uint64_t stream_after(const struct CUstream_st *stream);
 void streams_end(struct CUctx_st *context);
@@ -221,7 +226,7 @@ struct CUfunc_st {
 };
 
 /* The function behind a CUfunction or a CUkernel handle. */
-CUresult find_function(CUfunction handle, struct CUfunc_st **function);
+CUresult find_function(CUfunction handle, struct CUfunc_st **function, const char *call);
 void modules_end(struct CUctx_st *context);
 
 /* ---- objects ---- */
@@ -229,9 +234,28 @@ void modules_end(struct CUctx_st *context);
 /* Memory for an object, zeroed, and back. */
 struct object_pool {
     pthread_mutex_t lock;
-    void *free;
+    void *oldest, *latest; /* of those dropped */
+    unsigned int dropped;
 };
 void *object_make(struct object_pool *pool, size_t size);
 void object_drop(struct object_pool *pool, void *object);
+/* The same for one that is of no pool: it is freed when as many others have been dropped like this. */
+void object_free(void *object);
+
+/* ---- misuse ---- */
+
+/* What a real driver need not survive. */
+enum misuse {
+    MISUSE_DESTROYED,  /* of an object that is not any more */
+    MISUSE_UNKNOWN,    /* of what never was such an object */
+    MISUSE_NO_CONTEXT, /* a call that needs a context, in a thread that has none */
+    MISUSE_FORKED      /* a call in a child of the process that initialised the driver */
+};
+
+/* Notes such a call in the machine, so that no test passes with it; it is answered with an error. */
+void misused(const char *call, const char *object, enum misuse kind);
+/* Whether the handle is a living object of that kind; where it is not, that is noted. */
+bool is_live(const void *handle, enum mark mark, const char *call);
+#define LIVES(handle, mark) is_live(handle, mark, __func__)
 
 #endif

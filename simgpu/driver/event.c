@@ -11,9 +11,18 @@ static struct object_pool pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 #define EVENT(event)                             \
     do {                                         \
         CHECK_DRIVER();                          \
-        if (!(event) || (event)->mark != MARK_EVENT) \
+        if (!LIVES(event, MARK_EVENT)) \
             return CUDA_ERROR_INVALID_HANDLE;    \
     } while (0)
+
+/* Notes a call that needs a context by its documentation and has none: it goes on, as the event says which is meant. */
+static void expect_context(const char *call) {
+    const struct CUctx_st *context = context_if_any();
+    if (!context)
+        misused(call, "", MISUSE_NO_CONTEXT);
+    else
+        (void)is_live(context, MARK_CONTEXT, call);
+}
 
 /* Notes when the event was done, once it is. Under the context's lock. */
 static void settle(struct CUevent_st *event) {
@@ -87,6 +96,7 @@ EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) {
 
 EXPORT CUresult cuEventDestroy_v2(CUevent hEvent) {
     EVENT(hEvent);
+    expect_context(__func__);
     destroy(hEvent);
     return CUDA_SUCCESS;
 }
@@ -94,7 +104,7 @@ EXPORT CUresult cuEventDestroy_v2(CUevent hEvent) {
 static CUresult do_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
     EVENT(hEvent);
     struct CUstream_st *stream;
-    CUresult result = find_stream(hStream, &stream);
+    CUresult result = find_stream(hStream, &stream, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     if (flags > CU_EVENT_RECORD_EXTERNAL)
@@ -155,6 +165,7 @@ EXPORT CUresult cuEventQuery(CUevent hEvent) {
 
 EXPORT CUresult cuEventSynchronize(CUevent hEvent) {
     EVENT(hEvent);
+    expect_context(__func__);
     if (hEvent->capture)
         return CUDA_ERROR_CAPTURED_EVENT;
     CUresult result = capture_check_unsafe();
@@ -166,9 +177,11 @@ EXPORT CUresult cuEventSynchronize(CUevent hEvent) {
     return queue_wait(hEvent->context, hEvent->after, blocking);
 }
 
-static CUresult elapsed(float *milliseconds, struct CUevent_st *start, struct CUevent_st *end) {
-    EVENT(start);
-    EVENT(end);
+static CUresult elapsed(float *milliseconds, struct CUevent_st *start, struct CUevent_st *end, const char *call) {
+    CHECK_DRIVER();
+    if (!is_live(start, MARK_EVENT, call) || !is_live(end, MARK_EVENT, call))
+        return CUDA_ERROR_INVALID_HANDLE;
+    expect_context(call);
     if (!milliseconds)
         return CUDA_ERROR_INVALID_VALUE;
     if (start->context != end->context || ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) ||
@@ -193,8 +206,8 @@ static CUresult elapsed(float *milliseconds, struct CUevent_st *start, struct CU
 }
 
 EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
-    return elapsed(pMilliseconds, hStart, hEnd);
+    return elapsed(pMilliseconds, hStart, hEnd, __func__);
 }
 EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
-    return elapsed(pMilliseconds, hStart, hEnd);
+    return elapsed(pMilliseconds, hStart, hEnd, __func__);
 }

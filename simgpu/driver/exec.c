@@ -98,7 +98,7 @@ static void end(struct CUgraphExec_st *exec) {
         if (exec->work[index].memory)
             graph_memory_drop(exec->work[index].memory);
     }
-    free(exec);
+    object_free(exec);
 }
 
 EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
@@ -126,10 +126,10 @@ EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hG
 /* Its memory is there from here on. */
 static CUresult upload(CUgraphExec exec, CUstream handle) {
     struct CUstream_st *stream;
-    CUresult result = find_stream(handle, &stream);
+    CUresult result = find_stream(handle, &stream, __func__);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!exec || exec->mark != MARK_EXEC)
+    if (!LIVES(exec, MARK_EXEC))
         return CUDA_ERROR_INVALID_VALUE;
     return graph_backing_take(&exec->backing);
 }
@@ -160,7 +160,7 @@ EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgr
 
 EXPORT CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags) {
     CHECK_DRIVER();
-    if (!hGraphExec || hGraphExec->mark != MARK_EXEC || !flags)
+    if (!LIVES(hGraphExec, MARK_EXEC) || !flags)
         return CUDA_ERROR_INVALID_VALUE;
     *flags = hGraphExec->flags;
     return CUDA_SUCCESS;
@@ -168,7 +168,7 @@ EXPORT CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags) {
 
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
     CHECK_DRIVER();
-    if (!hGraphExec || hGraphExec->mark != MARK_EXEC)
+    if (!LIVES(hGraphExec, MARK_EXEC))
         return CUDA_ERROR_INVALID_VALUE;
     end(hGraphExec);
     return CUDA_SUCCESS;
@@ -228,10 +228,10 @@ static CUresult capture_exec(struct CUstream_st *stream, const struct CUgraphExe
 
 static CUresult do_cuGraphLaunch(CUgraphExec exec, CUstream handle) {
     struct CUstream_st *stream;
-    CUresult result = find_stream(handle, &stream);
+    CUresult result = find_stream(handle, &stream, __func__);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!exec || exec->mark != MARK_EXEC)
+    if (!LIVES(exec, MARK_EXEC))
         return CUDA_ERROR_INVALID_VALUE;
     result = capture_check_legacy(stream);
     if (result == CUDA_SUCCESS && stream->capture)

@@ -23,7 +23,7 @@ EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
     CUresult result = physical_import(memHandleDesc->handle.fd, &handle);
     if (result != CUDA_SUCCESS)
         return result == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_OPERATING_SYSTEM : result;
-    struct physical *physical = physical_use(handle);
+    struct physical *physical = physical_use(handle, __func__);
     bool enough = memHandleDesc->size <= physical->size;
     physical_unmapped(physical);
     struct CUextMemory_st *made = enough ? object_make(&objects, sizeof *made) : NULL;
@@ -41,12 +41,12 @@ EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
 EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemory extMem,
                                                 const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc) {
     CURRENT(context);
-    if (!extMem || extMem->mark != MARK_EXTERNAL_MEMORY)
+    if (!LIVES(extMem, MARK_EXTERNAL_MEMORY))
         return CUDA_ERROR_INVALID_HANDLE;
     if (!devPtr || !bufferDesc || bufferDesc->flags || !bufferDesc->size || bufferDesc->offset % PAGE ||
         bufferDesc->offset > extMem->size || bufferDesc->size > extMem->size - bufferDesc->offset)
         return CUDA_ERROR_INVALID_VALUE;
-    struct physical *physical = physical_use(extMem->handle);
+    struct physical *physical = physical_use(extMem->handle, __func__);
     if (!physical)
         return CUDA_ERROR_INVALID_HANDLE;
     size_t mapped = round_up(bufferDesc->size, PAGE);
@@ -70,7 +70,7 @@ EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalM
 EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory extMem) {
     CURRENT(context);
     (void)context;
-    if (!extMem || extMem->mark != MARK_EXTERNAL_MEMORY)
+    if (!LIVES(extMem, MARK_EXTERNAL_MEMORY))
         return CUDA_ERROR_INVALID_HANDLE;
     CUresult result = physical_release(extMem->handle);
     object_drop(&objects, extMem);

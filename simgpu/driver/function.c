@@ -6,7 +6,7 @@
     struct CUfunc_st *function;                                  \
     do {                                                         \
         CHECK_DRIVER();                                          \
-        CUresult check = find_function((CUfunction)(handle), &function); \
+        CUresult check = find_function((CUfunction)(handle), &function, __func__); \
         if (check != CUDA_SUCCESS)                               \
             return check;                                        \
     } while (0)

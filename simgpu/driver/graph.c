@@ -21,10 +21,10 @@ void graph_free(struct CUgraph_st *graph) {
         if (node->child)
             graph_free(node->child);
         node->mark = 0;
-        free(node);
+        object_free(node);
     }
     graph->mark = 0;
-    free(graph);
+    object_free(graph);
 }
 
 CUresult graph_add(struct CUgraph_st *graph, const struct node_work *work, struct CUgraphNode_st **added) {
@@ -95,7 +95,7 @@ EXPORT CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numN
 
 EXPORT CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type) {
     CHECK_DRIVER();
-    if (!hNode || hNode->mark != MARK_NODE || !type)
+    if (!LIVES(hNode, MARK_NODE) || !type)
         return CUDA_ERROR_INVALID_VALUE;
     switch (hNode->work.kind) {
     case SIMGPU_KERNEL: *type = CU_GRAPH_NODE_TYPE_KERNEL; break;

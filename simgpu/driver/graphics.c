@@ -50,7 +50,7 @@ EXPORT CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, size
 
 static CUresult map(CUstream hStream, unsigned int count, void **resources) {
     struct CUstream_st *stream;
-    CUresult result = find_stream(hStream, &stream);
+    CUresult result = find_stream(hStream, &stream, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     return count && resources ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;

@@ -170,7 +170,7 @@ void host_end(struct CUctx_st *context) {
 
 static CUresult call(CUstream handle, const struct host_call *wanted) {
     struct CUstream_st *stream;
-    CUresult result = find_stream(handle, &stream);
+    CUresult result = find_stream(handle, &stream, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     if (!wanted->function && !wanted->callback)

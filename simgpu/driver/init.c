@@ -14,7 +14,11 @@ static bool forked;
 static CUresult state_now(void) { return (CUresult)__atomic_load_n((int *)&state, __ATOMIC_ACQUIRE); }
 static void set_state(CUresult value) { __atomic_store_n((int *)&state, (int)value, __ATOMIC_RELEASE); }
 
-CUresult driver_check(void) { return state_now(); }
+CUresult driver_check(const char *call) {
+    if (forked)
+        misused(call, "", MISUSE_FORKED);
+    return state_now();
+}
 
 /* Contexts do not survive fork: nothing in the child may touch the parent's queues. */
 static void in_child(void) {
@@ -41,8 +45,10 @@ static CUresult find_machine(void) {
 }
 
 static CUresult start(void) {
-    if (forked)
+    if (forked) {
+        misused("cuInit", "", MISUSE_FORKED);
         return CUDA_ERROR_NOT_INITIALIZED;
+    }
     CUresult result = find_machine();
     if (result != CUDA_SUCCESS)
         return result;
@@ -114,12 +120,18 @@ EXPORT CUresult cuGetErrorString(CUresult error, const char **pStr) { return des
 
 /* ---- objects ---- */
 
-/* A free object's first word is its mark, 0; its second links it. */
+/* So many of a kind are destroyed after one before its handle is another's. */
+#define DROPPED_MOST 64
+
+/* A dropped object's first word is its mark, 0; its second links it. */
 void *object_make(struct object_pool *pool, size_t size) {
+    void **object = NULL;
     pthread_mutex_lock(&pool->lock);
-    void **object = pool->free;
-    if (object)
-        pool->free = object[1];
+    if (pool->dropped > DROPPED_MOST) {
+        object = pool->oldest;
+        pool->oldest = object[1];
+        pool->dropped--;
+    }
     pthread_mutex_unlock(&pool->lock);
     if (!object)
         return calloc(1, size);
@@ -130,7 +142,18 @@ void object_drop(struct object_pool *pool, void *object) {
     void **words = object;
     words[0] = NULL;
     pthread_mutex_lock(&pool->lock);
-    words[1] = pool->free;
-    pool->free = words;
+    words[1] = NULL;
+    if (pool->dropped++)
+        ((void **)pool->latest)[1] = words;
+    else
+        pool->oldest = words;
+    pool->latest = words;
     pthread_mutex_unlock(&pool->lock);
+}
+
+void object_free(void *object) {
+    static void *dropped[DROPPED_MOST];
+    static unsigned int count;
+    unsigned int place = __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED) % DROPPED_MOST;
+    free(__atomic_exchange_n(&dropped[place], object, __ATOMIC_ACQ_REL));
 }

@@ -74,9 +74,9 @@ CUresult launch_kernel(CUfunction handle, const struct launch_shape *shape, CUst
                        void **extra) {
     struct CUfunc_st *function;
     struct CUstream_st *stream;
-    CUresult result = find_stream(hStream, &stream);
+    CUresult result = find_stream(hStream, &stream, __func__);
     if (result == CUDA_SUCCESS)
-        result = find_function(handle, &function);
+        result = find_function(handle, &function, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     if (function->context && function->context != stream->context)
@@ -139,7 +139,7 @@ static bool check_devices(const CUDA_LAUNCH_PARAMS *list, unsigned int count) {
     for (unsigned int index = 0; index < count; index++) {
         const CUDA_LAUNCH_PARAMS *one = &list[index];
         if (!one->hStream || one->hStream == CU_STREAM_LEGACY || one->hStream == CU_STREAM_PER_THREAD ||
-            one->hStream->mark != MARK_STREAM || !one->function || one->function->mark != MARK_FUNCTION)
+            !LIVES(one->hStream, MARK_STREAM) || !LIVES(one->function, MARK_FUNCTION))
             return false;
         uint32_t bit = 1u << one->hStream->context->device;
         if ((seen & bit) || one->gridDimX != list->gridDimX || one->gridDimY != list->gridDimY ||

@@ -61,7 +61,7 @@ EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary l
 EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) {
     CURRENT(context);
     struct CUfunc_st *found;
-    CUresult result = find_function((CUfunction)kernel, &found);
+    CUresult result = find_function((CUfunction)kernel, &found, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     if (!pFunc)

@@ -8,11 +8,10 @@
 #include "driver/driver.h"
 #include "driver/entries.h"
 
-enum { MARK_LINK = 0x6c6e6b31 };
 enum input { INPUT_CUBIN, INPUT_PTX, INPUT_FATBIN, INPUT_OBJECT, INPUT_LIBRARY, INPUT_NVVM };
 
 struct link {
-    uint32_t mark;
+    enum mark mark;
     char *image; /* PTX with a 0 at the end, or the first machine code that was added */
     size_t size;
     bool opaque;
@@ -24,7 +23,7 @@ static struct object_pool pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
     do {                                                \
         CURRENT(context);                               \
         (void)context;                                  \
-        if (!(link) || (link)->mark != MARK_LINK)       \
+        if (!LIVES(link, MARK_LINK))       \
             return CUDA_ERROR_INVALID_HANDLE;           \
     } while (0)
 

@@ -39,7 +39,7 @@ static CUresult submit(struct CUstream_st *stream, size_t bytes) {
 static CUresult prefetch(CUdeviceptr address, size_t size, const CUmemLocation *location, unsigned int flags,
                          CUstream handle) {
     struct CUstream_st *stream;
-    CUresult result = find_stream(handle, &stream);
+    CUresult result = find_stream(handle, &stream, __func__);
     if (result == CUDA_SUCCESS)
         result = check_location(location);
     if (result == CUDA_SUCCESS)
@@ -81,7 +81,7 @@ static CUresult check_batch(const CUdeviceptr *addresses, const size_t *sizes, s
 static CUresult batch(const CUdeviceptr *addresses, const size_t *sizes, size_t count, const CUmemLocation *locations,
                       const size_t *indices, size_t location_count, unsigned long long flags, CUstream handle) {
     struct CUstream_st *stream;
-    CUresult result = find_stream(handle, &stream);
+    CUresult result = find_stream(handle, &stream, __func__);
     if (result == CUDA_SUCCESS)
         result = flags ? CUDA_ERROR_INVALID_VALUE
                        : check_batch(addresses, sizes, count, locations, indices, location_count);
@@ -145,7 +145,7 @@ EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise ad
 static CUresult do_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags) {
     (void)length;
     struct CUstream_st *stream;
-    CUresult result = find_stream(hStream, &stream);
+    CUresult result = find_stream(hStream, &stream, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     struct allocation allocation;

@@ -61,8 +61,10 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
     if (!dptr)
         return CUDA_SUCCESS;
     struct allocation allocation;
-    if (!find_allocation((uintptr_t)dptr, &allocation))
+    if (!find_allocation((uintptr_t)dptr, &allocation)) {
+        misused(__func__, "address", MISUSE_UNKNOWN);
         return CUDA_ERROR_INVALID_VALUE;
+    }
     CUresult result = capture_check_unsafe();
     /* As a real driver does: what is queued may still use it. */
     if (result == CUDA_SUCCESS && allocation.context)

@@ -66,7 +66,7 @@ static CUresult submit(struct CUstream_st *stream, const struct memory_op *op) {
 static CUresult single(CUstream handle, enum memory_op_kind kind, CUdeviceptr address, uint64_t value,
                        unsigned int bytes, unsigned int flags) {
     struct CUstream_st *stream;
-    CUresult result = find_stream(handle, &stream);
+    CUresult result = find_stream(handle, &stream, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     struct memory_op op = {kind, bytes, flags & CU_STREAM_WAIT_VALUE_NOR, address, value};
@@ -123,7 +123,7 @@ static bool translate(const CUstreamBatchMemOpParams *params, struct memory_op *
 
 static CUresult batch(CUstream handle, unsigned int count, const CUstreamBatchMemOpParams *params, unsigned int flags) {
     struct CUstream_st *stream;
-    CUresult result = find_stream(handle, &stream);
+    CUresult result = find_stream(handle, &stream, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     if (!params || !count || count > MOST_OPS || flags)

@@ -66,7 +66,7 @@ EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARR
 #define MIPMAP(handle)                                        \
     do {                                                      \
         CHECK_DRIVER();                                       \
-        if (!(handle) || (handle)->owned.mark != MARK_MIPMAP) \
+        if (!LIVES(handle, MARK_MIPMAP)) \
             return CUDA_ERROR_INVALID_HANDLE;                 \
     } while (0)
 

@@ -14,8 +14,8 @@ static struct object_pool module_pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static struct object_pool function_pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static struct CUmod_st *modules; /* under driver.lock, like all functions' lists */
 
-CUresult find_function(CUfunction handle, struct CUfunc_st **function) {
-    if (!handle || handle->mark != MARK_FUNCTION)
+CUresult find_function(CUfunction handle, struct CUfunc_st **function, const char *call) {
+    if (!is_live(handle, MARK_FUNCTION, call))
         return CUDA_ERROR_INVALID_HANDLE;
     *function = handle;
     return CUDA_SUCCESS;

@@ -20,7 +20,7 @@ struct CUmod_st {
 #define MODULE(module)                              \
     do {                                            \
         CHECK_DRIVER();                             \
-        if (!(module) || (module)->mark != MARK_MODULE) \
+        if (!LIVES(module, MARK_MODULE)) \
             return CUDA_ERROR_INVALID_HANDLE;       \
     } while (0)
 

@@ -11,7 +11,7 @@ static CUresult add(CUgraphNode *made, CUgraph graph, const CUgraphNode *depende
     if (!made || (count && !dependencies))
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t index = 0; index < count; index++) {
-        if (!dependencies[index] || dependencies[index]->mark != MARK_NODE)
+        if (!LIVES(dependencies[index], MARK_NODE))
             return CUDA_ERROR_INVALID_VALUE;
     }
     return graph_add(graph, work, made);
@@ -29,7 +29,7 @@ EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph
         return CUDA_ERROR_INVALID_VALUE;
     struct CUfunc_st *function;
     CUfunction handle = nodeParams->func ? nodeParams->func : (CUfunction)nodeParams->kern;
-    CUresult result = find_function(handle, &function);
+    CUresult result = find_function(handle, &function, __func__);
     if (result != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_VALUE;
     struct launch_shape shape = {{nodeParams->gridDimX, nodeParams->gridDimY, nodeParams->gridDimZ},
@@ -48,7 +48,7 @@ EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, c
                                      size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx) {
     CHECK_DRIVER();
     struct node_work work;
-    CUresult result = check_context(ctx);
+    CUresult result = check_context(ctx, __func__);
     if (result == CUDA_SUCCESS)
         result = graph_copy_work(copyParams, &work);
     return result == CUDA_SUCCESS ? add(phGraphNode, hGraph, dependencies, numDependencies, &work) : result;
@@ -58,7 +58,7 @@ EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, c
                                      size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams,
                                      CUcontext ctx) {
     CHECK_DRIVER();
-    CUresult result = check_context(ctx);
+    CUresult result = check_context(ctx, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     const CUDA_MEMSET_NODE_PARAMS *set = memsetParams;
@@ -127,7 +127,7 @@ EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 
 EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out) {
     CHECK_DRIVER();
-    if (!hNode || hNode->mark != MARK_NODE || hNode->work.kind != WORK_ALLOCATE || !params_out)
+    if (!LIVES(hNode, MARK_NODE) || hNode->work.kind != WORK_ALLOCATE || !params_out)
         return CUDA_ERROR_INVALID_VALUE;
     const struct graph_memory *memory = hNode->work.memory;
     *params_out = (CUDA_MEM_ALLOC_NODE_PARAMS){
@@ -164,7 +164,7 @@ EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, 
 
 EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out) {
     CHECK_DRIVER();
-    if (!hNode || hNode->mark != MARK_NODE || hNode->work.kind != WORK_FREE || !dptr_out)
+    if (!LIVES(hNode, MARK_NODE) || hNode->work.kind != WORK_FREE || !dptr_out)
         return CUDA_ERROR_INVALID_VALUE;
     *dptr_out = hNode->work.memory->address;
     return CUDA_SUCCESS;

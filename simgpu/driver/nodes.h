@@ -21,7 +21,7 @@ struct CUgraph_st {
 #define GRAPH(graph)                                 \
     do {                                             \
         CHECK_DRIVER();                              \
-        if (!(graph) || (graph)->mark != MARK_GRAPH) \
+        if (!LIVES(graph, MARK_GRAPH)) \
             return CUDA_ERROR_INVALID_VALUE;         \
     } while (0)
 

@@ -23,7 +23,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CUresult find_setting(CUfunction handle, struct setting **found) {
     CHECK_DRIVER();
     struct CUfunc_st *function;
-    CUresult result = find_function(handle, &function);
+    CUresult result = find_function(handle, &function, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     pthread_mutex_lock(&lock);

@@ -35,7 +35,7 @@ EXPORT CUresult cuCtxDetach(CUcontext ctx) {
 /* Not while somebody is attached. */
 EXPORT CUresult cuCtxDestroy(CUcontext ctx) {
     CHECK_DRIVER();
-    CUresult result = check_context(ctx);
+    CUresult result = check_context(ctx, __func__);
     if (result == CUDA_SUCCESS && __atomic_load_n(&ctx->attached, __ATOMIC_RELAXED))
         result = CUDA_ERROR_INVALID_CONTEXT;
     return result == CUDA_SUCCESS ? cuCtxDestroy_v2(ctx) : result;

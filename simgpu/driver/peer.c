@@ -44,7 +44,7 @@ static uint64_t *find_peer(struct CUctx_st *context, uint64_t id) {
 
 EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
     CURRENT(context);
-    CUresult result = check_context(peerContext);
+    CUresult result = check_context(peerContext, __func__);
     if (result == CUDA_SUCCESS && peerContext == context)
         result = CUDA_ERROR_INVALID_CONTEXT;
     if (result != CUDA_SUCCESS)
@@ -67,7 +67,7 @@ EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 
 EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
     CURRENT(context);
-    CUresult result = check_context(peerContext);
+    CUresult result = check_context(peerContext, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     pthread_mutex_lock(&context->lock);

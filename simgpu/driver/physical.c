@@ -66,7 +66,7 @@ static void unlock_and_settle(struct physical *physical) {
         give_back(physical);
 }
 
-struct physical *physical_use(CUmemGenericAllocationHandle handle) {
+struct physical *physical_use(CUmemGenericAllocationHandle handle, const char *call) {
     pthread_mutex_lock(&table.lock);
     struct physical *found = find(handle);
     if (found && found->handles)
@@ -74,6 +74,8 @@ struct physical *physical_use(CUmemGenericAllocationHandle handle) {
     else
         found = NULL;
     pthread_mutex_unlock(&table.lock);
+    if (!found)
+        misused(call, "memory handle", MISUSE_UNKNOWN);
     return found;
 }
 
@@ -94,6 +96,7 @@ CUresult physical_release(CUmemGenericAllocationHandle handle) {
     struct physical *found = find(handle);
     if (!found || !found->handles) {
         pthread_mutex_unlock(&table.lock);
+        misused("cuMemRelease", "memory handle", MISUSE_UNKNOWN);
         return CUDA_ERROR_INVALID_VALUE;
     }
     found->handles--;
@@ -179,7 +182,7 @@ EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle
 
 EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle) {
     CHECK_DRIVER();
-    struct physical *physical = prop ? physical_use(handle) : NULL;
+    struct physical *physical = prop ? physical_use(handle, __func__) : NULL;
     if (!physical)
         return CUDA_ERROR_INVALID_VALUE;
     *prop = physical->prop;

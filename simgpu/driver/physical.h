@@ -17,7 +17,7 @@ struct physical {
 };
 
 /* What a handle names: NULL for none. With one more user (physical_unmapped gives it back). */
-struct physical *physical_use(CUmemGenericAllocationHandle handle);
+struct physical *physical_use(CUmemGenericAllocationHandle handle, const char *call);
 void physical_mapped(struct physical *physical);
 void physical_unmapped(struct physical *physical);
 

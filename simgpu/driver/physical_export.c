@@ -49,7 +49,7 @@ EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGeneric
     CHECK_DRIVER();
     if (!shareableHandle || flags || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
-    struct physical *physical = physical_use(handle);
+    struct physical *physical = physical_use(handle, __func__);
     if (!physical)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = CUDA_ERROR_INVALID_VALUE;

@@ -31,7 +31,7 @@ struct CUmemPoolHandle_st {
 #define POOL(pool)                                \
     do {                                          \
         CHECK_DRIVER();                           \
-        if (!(pool) || (pool)->mark != MARK_POOL) \
+        if (!LIVES(pool, MARK_POOL)) \
             return CUDA_ERROR_INVALID_VALUE;      \
     } while (0)
 

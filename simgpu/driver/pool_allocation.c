@@ -6,7 +6,7 @@
 
 static CUresult allocate_async(CUdeviceptr *made, size_t size, struct CUmemPoolHandle_st *pool, CUstream handle) {
     struct CUstream_st *stream;
-    CUresult result = find_stream(handle, &stream);
+    CUresult result = find_stream(handle, &stream, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     if (!made || !size)
@@ -40,7 +40,7 @@ EXPORT_PTSZ(cuMemAllocFromPoolAsync, (CUdeviceptr *dptr, size_t bytesize, CUmemo
 
 static CUresult do_cuMemFreeAsync(CUdeviceptr dptr, CUstream handle) {
     struct CUstream_st *stream;
-    CUresult result = find_stream(handle, &stream);
+    CUresult result = find_stream(handle, &stream, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     if (stream->capture)

@@ -44,5 +44,5 @@ EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, int config) {
     struct CUfunc_st *function;
     if (config < BANKS_DEFAULT || config > BANKS_OF_8_BYTES)
         return CUDA_ERROR_INVALID_VALUE;
-    return find_function(hfunc, &function);
+    return find_function(hfunc, &function, __func__);
 }

@@ -42,7 +42,7 @@ EXPORT CUresult cuImportExternalSemaphore(CUexternalSemaphore *extSem_out,
 
 EXPORT CUresult cuDestroyExternalSemaphore(CUexternalSemaphore extSem) {
     CHECK_DRIVER();
-    if (!extSem || extSem->mark != MARK_SEMAPHORE)
+    if (!LIVES(extSem, MARK_SEMAPHORE))
         return CUDA_ERROR_INVALID_HANDLE;
     munmap(extSem->value, sizeof(uint64_t));
     object_drop(&objects, extSem);
@@ -52,13 +52,13 @@ EXPORT CUresult cuDestroyExternalSemaphore(CUexternalSemaphore extSem) {
 static CUresult submit(CUstream handle, const CUexternalSemaphore *semaphores, unsigned int count, const void *params,
                        struct memory_op (*op_of)(const struct CUextSemaphore_st *, const void *, unsigned int)) {
     struct CUstream_st *stream;
-    CUresult result = find_stream(handle, &stream);
+    CUresult result = find_stream(handle, &stream, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     if (!semaphores || !params || !count)
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned int index = 0; index < count; index++) {
-        if (!semaphores[index] || semaphores[index]->mark != MARK_SEMAPHORE)
+        if (!LIVES(semaphores[index], MARK_SEMAPHORE))
             return CUDA_ERROR_INVALID_HANDLE;
     }
     result = capture_check_legacy(stream);

@@ -4,7 +4,7 @@
 static CUresult set(CUstream handle, CUdeviceptr to, size_t pitch, unsigned int value, unsigned int size, size_t width,
                     size_t height) {
     struct CUstream_st *stream;
-    CUresult result = find_stream(handle, &stream);
+    CUresult result = find_stream(handle, &stream, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     if (to % size || (width && height && width > SIZE_MAX / 2 / size / height))

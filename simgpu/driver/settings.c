@@ -13,7 +13,7 @@ EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx) {
     CHECK_DRIVER();
     if (!device)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = check_context(ctx);
+    CUresult result = check_context(ctx, __func__);
     if (result == CUDA_SUCCESS)
         *device = ctx->device;
     return result;
@@ -40,7 +40,7 @@ EXPORT CUresult cuCtxGetId(CUcontext ctx, unsigned long long *ctxId) {
     if (!ctxId)
         return CUDA_ERROR_INVALID_VALUE;
     struct CUctx_st *context = ctx;
-    CUresult result = ctx ? check_context(ctx) : current_context(&context);
+    CUresult result = ctx ? check_context(ctx, __func__) : current_context(&context, __func__);
     if (result == CUDA_SUCCESS)
         *ctxId = context->id;
     return result;
@@ -51,7 +51,7 @@ EXPORT CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version) {
     if (!version)
         return CUDA_ERROR_INVALID_VALUE;
     struct CUctx_st *context = ctx;
-    CUresult result = ctx ? check_context(ctx) : current_context(&context);
+    CUresult result = ctx ? check_context(ctx, __func__) : current_context(&context, __func__);
     if (result == CUDA_SUCCESS)
         *version = context->api_version;
     return result;

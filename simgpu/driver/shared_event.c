@@ -86,7 +86,7 @@ CUresult shared_event_query(const struct CUevent_st *event) {
 
 EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event) {
     CHECK_DRIVER();
-    if (!event || event->mark != MARK_EVENT)
+    if (!LIVES(event, MARK_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
     if (!pHandle || !is_shared_event(event))
         return CUDA_ERROR_INVALID_VALUE;

@@ -49,18 +49,21 @@ static CUresult thread_stream(struct CUctx_st *context, struct CUstream_st **str
     return CUDA_SUCCESS;
 }
 
-CUresult find_stream(CUstream handle, struct CUstream_st **stream) {
-    CURRENT(context);
+CUresult find_stream(CUstream handle, struct CUstream_st **stream, const char *call) {
+    struct CUctx_st *context;
+    CUresult found = current_context(&context, call);
+    if (found != CUDA_SUCCESS)
+        return found;
     if (!handle || handle == CU_STREAM_LEGACY) {
         *stream = &context->legacy;
         return CUDA_SUCCESS;
     }
     if (handle == CU_STREAM_PER_THREAD)
         return thread_stream(context, stream);
-    if (handle->mark != MARK_STREAM)
+    if (!is_live(handle, MARK_STREAM, call))
         return CUDA_ERROR_INVALID_HANDLE;
     *stream = handle;
-    return check_context(handle->context);
+    return check_context(handle->context, call);
 }
 
 uint64_t stream_after(const struct CUstream_st *stream) {
@@ -101,7 +104,7 @@ EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flag
 EXPORT CUresult cuStreamDestroy_v2(CUstream hStream) {
     CHECK_DRIVER();
     /* The default streams cannot be destroyed. What is queued on the stream still runs. */
-    if (!hStream || hStream == CU_STREAM_LEGACY || hStream == CU_STREAM_PER_THREAD || hStream->mark != MARK_STREAM)
+    if (!hStream || hStream == CU_STREAM_LEGACY || hStream == CU_STREAM_PER_THREAD || !LIVES(hStream, MARK_STREAM))
         return CUDA_ERROR_INVALID_HANDLE;
     struct CUctx_st *context = hStream->context;
     capture_forget(context, hStream);
@@ -122,7 +125,7 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream hStream) {
 #define STREAM(stream)                                   \
     struct CUstream_st *stream;                          \
     do {                                                 \
-        CUresult found = find_stream(hStream, &stream);  \
+        CUresult found = find_stream(hStream, &stream, __func__);  \
         if (found != CUDA_SUCCESS)                       \
             return found;                                \
     } while (0)
@@ -204,7 +207,7 @@ EXPORT_PTSZ(cuStreamSynchronize, (CUstream hStream), hStream)
 
 static CUresult do_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int flags) {
     STREAM(stream);
-    if (!hEvent || hEvent->mark != MARK_EVENT)
+    if (!LIVES(hEvent, MARK_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
     if (flags > 1)
         return CUDA_ERROR_INVALID_VALUE;

@@ -6,7 +6,6 @@
 #include "driver/entries.h"
 
 enum resource_type { RESOURCE_ARRAY, RESOURCE_MIPMAPPED_ARRAY, RESOURCE_LINEAR, RESOURCE_PITCH2D };
-enum { MARK_TEXTURE = 0x74657831, MARK_SURFACE = 0x73726631, MARK_REFERENCE = 0x74787231 };
 
 /* CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC and CUDA_RESOURCE_VIEW_DESC: what is looked at here, and room for the rest. */
 struct resource {
@@ -31,7 +30,7 @@ _Static_assert(sizeof(struct resource) == 144 && sizeof(struct sampling) == 104 
                "sizes of cuda.h, the same from CUDA 5 to 13");
 
 struct texture {
-    uint32_t mark;
+    enum mark mark;
     struct resource resource;
     struct sampling sampling;
     struct view view;
@@ -40,7 +39,7 @@ struct texture {
 
 static struct object_pool pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static CUresult make(unsigned long long *made, uint32_t mark, const struct resource *resource,
+static CUresult make(unsigned long long *made, enum mark mark, const struct resource *resource,
                      const struct sampling *sampling, const struct view *view) {
     CURRENT(context);
     (void)context;
@@ -68,15 +67,15 @@ static CUresult make(unsigned long long *made, uint32_t mark, const struct resou
 }
 
 /* The object behind a handle, or NULL. */
-static struct texture *find(unsigned long long handle, uint32_t mark) {
+static struct texture *find(unsigned long long handle, enum mark mark, const char *call) {
     struct texture *texture = (struct texture *)(uintptr_t)handle;
-    return texture && texture->mark == mark ? texture : NULL;
+    return is_live(texture, mark, call) ? texture : NULL;
 }
 
-static CUresult destroy(unsigned long long handle, uint32_t mark) {
+static CUresult destroy(unsigned long long handle, enum mark mark) {
     CURRENT(context);
     (void)context;
-    struct texture *texture = find(handle, mark);
+    struct texture *texture = find(handle, mark, __func__);
     if (!texture)
         return CUDA_ERROR_INVALID_VALUE;
     object_drop(&pool, texture);
@@ -91,10 +90,10 @@ EXPORT CUresult cuTexObjectCreate(unsigned long long *pTexObject, const struct r
 
 EXPORT CUresult cuTexObjectDestroy(unsigned long long texObject) { return destroy(texObject, MARK_TEXTURE); }
 
-static CUresult resource_of(struct resource *resource, unsigned long long handle, uint32_t mark) {
+static CUresult resource_of(struct resource *resource, unsigned long long handle, enum mark mark) {
     CURRENT(context);
     (void)context;
-    struct texture *texture = find(handle, mark);
+    struct texture *texture = find(handle, mark, __func__);
     if (!resource || !texture)
         return CUDA_ERROR_INVALID_VALUE;
     *resource = texture->resource;
@@ -108,7 +107,7 @@ EXPORT CUresult cuTexObjectGetResourceDesc(struct resource *pResDesc, unsigned l
 EXPORT CUresult cuTexObjectGetTextureDesc(struct sampling *pTexDesc, unsigned long long texObject) {
     CURRENT(context);
     (void)context;
-    struct texture *texture = find(texObject, MARK_TEXTURE);
+    struct texture *texture = find(texObject, MARK_TEXTURE, __func__);
     if (!pTexDesc || !texture)
         return CUDA_ERROR_INVALID_VALUE;
     *pTexDesc = texture->sampling;
@@ -118,7 +117,7 @@ EXPORT CUresult cuTexObjectGetTextureDesc(struct sampling *pTexDesc, unsigned lo
 EXPORT CUresult cuTexObjectGetResourceViewDesc(struct view *pResViewDesc, unsigned long long texObject) {
     CURRENT(context);
     (void)context;
-    struct texture *texture = find(texObject, MARK_TEXTURE);
+    struct texture *texture = find(texObject, MARK_TEXTURE, __func__);
     if (!pResViewDesc || !texture || !texture->viewed)
         return CUDA_ERROR_INVALID_VALUE;
     *pResViewDesc = texture->view;
@@ -138,7 +137,7 @@ EXPORT CUresult cuSurfObjectGetResourceDesc(struct resource *pResDesc, unsigned 
 /* ---- references: of modules, which CUDA 12 no longer compiles, and made ---- */
 
 struct reference {
-    uint32_t mark;
+    enum mark mark;
     CUarray array;
     CUdeviceptr address;
     int format, channels;
@@ -152,7 +151,7 @@ static struct object_pool references = {.lock = PTHREAD_MUTEX_INITIALIZER};
 #define REFERENCE(reference)                                        \
     do {                                                            \
         CHECK_DRIVER();                                             \
-        if (!(reference) || (reference)->mark != MARK_REFERENCE)    \
+        if (!LIVES(reference, MARK_REFERENCE))    \
             return CUDA_ERROR_INVALID_HANDLE;                       \
     } while (0)
 
@@ -313,5 +312,5 @@ EXPORT CUresult cuParamSetTexRef(CUfunction hfunc, int texunit, struct reference
     REFERENCE(hTexRef);
     struct CUfunc_st *function;
     const int any_unit = -1; /* CU_PARAM_TR_DEFAULT, the only one that is allowed */
-    return texunit == any_unit ? find_function(hfunc, &function) : CUDA_ERROR_INVALID_VALUE;
+    return texunit == any_unit ? find_function(hfunc, &function, __func__) : CUDA_ERROR_INVALID_VALUE;
 }

@@ -94,7 +94,7 @@ static void occupy(const struct part *part, const struct CUstream_st *stream, ui
         peer = driver.primary[part->device];
         pthread_mutex_unlock(&driver.lock);
     }
-    if (peer && check_context(peer) == CUDA_SUCCESS)
+    if (peer && peer->mark == MARK_CONTEXT)
         queue_push(&peer->legacy, SIMGPU_COPY, duration_ns, SIMGPU_PLACE_UP, NULL);
 }
 
@@ -166,7 +166,7 @@ CUresult transfer_submit(struct CUstream_st *stream, const struct transfer *tran
 
 CUresult copy_box(CUstream handle, const struct box *box, bool wait) {
     struct CUstream_st *stream;
-    CUresult result = find_stream(handle, &stream);
+    CUresult result = find_stream(handle, &stream, __func__);
     return result == CUDA_SUCCESS ? transfer_submit(stream, &(struct transfer){.box = *box}, wait) : result;
 }
 

@@ -87,7 +87,7 @@ EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGener
     uintptr_t begin = (uintptr_t)ptr;
     if (!size || size % GRANULARITY || begin % GRANULARITY || offset || flags)
         return CUDA_ERROR_INVALID_VALUE;
-    struct physical *physical = physical_use(handle);
+    struct physical *physical = physical_use(handle, __func__);
     if (!physical)
         return CUDA_ERROR_INVALID_VALUE;
     struct allocation mapping = {

@@ -15,6 +15,8 @@
 
 #define DEFAULT_DIRECTORY "/dev/shm/simgpu"
 
+static char opened[4096]; /* the directory of the machine that this process opened last */
+
 static const char MAGIC[8] = {'S', 'I', 'M', 'G', 'P', 'U', '\r', '\n'};
 
 /* Orders lie behind all GPUs, so that a machine without them is as if there were none. */
@@ -134,7 +136,17 @@ enum machine_status machine_open(struct machine *machine, const char *directory)
         return MACHINE_SYSTEM_ERROR;
     }
     machine->shared = memory;
+    snprintf(opened, sizeof opened, "%s", directory);
     return MACHINE_OK;
+}
+
+void machine_note_misuse(const char *line, size_t length) {
+    int fd = open_in(opened, "misuses", O_WRONLY | O_APPEND | O_CREAT);
+    if (fd < 0)
+        return;
+    /* It goes to the end wherever it is said to go, whole. */
+    (void)!pwrite(fd, line, length, 0);
+    close(fd);
 }
 
 void machine_forked(struct machine *machine) {

@@ -34,6 +34,9 @@ enum machine_status { MACHINE_OK = 0, MACHINE_MISSING, MACHINE_WRONG_VERSION, MA
 /* Opens the machine in `directory` (NULL: $SIMGPU_MACHINE, or else /dev/shm/simgpu). */
 enum machine_status machine_open(struct machine *machine, const char *directory);
 
+/* Appends a line to what is noted of misuses in the machine that this process opened last. */
+void machine_note_misuse(const char *line, size_t length);
+
 /* Makes one. Errors are errno values; 0: made. */
 int machine_create(const char *directory, const struct simgpu_plan *plan);
 

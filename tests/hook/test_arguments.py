@@ -27,6 +27,7 @@ def answers(program: Path, library: Path, begin: str, names: list[str], environm
     return dict(line.split() for line in done.stdout.splitlines())
 
 
+@pytest.mark.misuses("*")
 @pytest.mark.parametrize(
     ("version", "begin"),
     [*((version, "nothing") for version in DRIVERS), ("simulated", "nothing"), ("simulated", "context")],

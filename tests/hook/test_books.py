@@ -98,6 +98,7 @@ def test_threads_that_ask_a_silent_manager_at_once_lose_nothing(stage: Stage, ma
     settles(manager, client, 0)
 
 
+@pytest.mark.misuses("cuMemGetInfo_v2: destroyed context")
 def test_a_context_whose_verdict_comes_too_late_is_counted_once(stage: Stage) -> None:
     with ScriptedManager(stage.directory, context_bytes=100 * MIB) as manager:
         client = stage.client().ready()

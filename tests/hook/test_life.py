@@ -208,6 +208,7 @@ def test_a_manager_that_does_not_answer_holds_nobody_up_for_long(stage: Stage, m
     assert client.do(f"alloc plain {100 * MIB}") == SUCCESS
 
 
+@pytest.mark.misuses("*: in a forked child")
 def test_a_fork_does_not_disturb_the_slice(stage: Stage, manager: ScriptedManager) -> None:
     client = stage.client().ready().start()
     client.tell("launch 1000")
@@ -244,6 +245,7 @@ def test_a_child_that_begins_with_cuda_is_a_client_of_its_own(stage: Stage, mana
     assert client.answer() == [SUCCESS]
 
 
+@pytest.mark.misuses("*: in a forked child")
 def test_a_child_outlives_nothing_of_its_parents_session(stage: Stage, manager: ScriptedManager) -> None:
     """The parent joined; its child tries a context of its own, which joins as another client."""
     client = stage.client().ready()

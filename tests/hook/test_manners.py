@@ -60,6 +60,7 @@ def said(result: "subprocess.CompletedProcess[str]") -> tuple[int, str, str]:
     return result.returncode, result.stdout, result.stderr
 
 
+@pytest.mark.misuses("*: in a forked child")
 @pytest.mark.parametrize("contended", [True, False], ids=["contended", "alone"])
 @pytest.mark.parametrize("thing", THINGS)
 def test_the_hook_changes_nothing_of(

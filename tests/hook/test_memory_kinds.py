@@ -1,11 +1,13 @@
 """Every way to get device memory is counted, to the byte, until it is given back."""
 
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from manager import MIB, WELCOME, ScriptedManager
-from programs import OUT_OF_MEMORY, SUCCESS, Client, Stage
+from manager import MIB, PATIENCE_S, WELCOME, ScriptedManager
+from programs import LINK_DRIVER, OUT_OF_MEMORY, SUCCESS, Client, Stage, compile_program
 
 from sharemgr.node.memory import Memory
 
@@ -274,6 +276,7 @@ def test_graphs_give_back_what_they_keep_before_anything_is_refused(client: Clie
     assert used_mib() == CAP_MIB
 
 
+@pytest.mark.misuses("*: no context", "*: unknown *")
 def test_wrong_calls_get_the_drivers_own_answers(stage: Stage, client: Client, used_mib: Used) -> None:
     bare = stage.memory_client(LD_PRELOAD="").ready()
     hooked = stage.memory_client().ready()
@@ -335,3 +338,13 @@ def test_a_graph_whose_memory_does_not_fit_is_not_launched(how: str, client: Cli
     assert client.do("launch 1") == OUT_OF_MEMORY
     assert client.do("free 3") == SUCCESS
     assert client.do("launch 1") == SUCCESS
+
+
+def test_what_is_mapped_where_something_was_just_unmapped_counts(
+    tmp_path: Path, stage: Stage, manager: ScriptedManager
+) -> None:
+    program = compile_program(tmp_path / "remapped", "remapped.c", *LINK_DRIVER)
+    done = subprocess.run(
+        [program], env=stage.environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["200", "0"])

@@ -132,6 +132,7 @@ def node() -> Iterator[Node]:
     shutil.rmtree(root)
 
 
+@pytest.mark.misuses("cuMemFree_v2: unknown address")
 @each_program
 def test_it_prints_and_ends_as_without_the_hook(
     program: Program, arguments: tuple[str, ...], built: Path, node: Node
@@ -143,6 +144,7 @@ def test_it_prints_and_ends_as_without_the_hook(
     assert bare.returncode == {"linked": 7, "opened": 7, "statics": 5}.get(program.name, 0), bare.stderr
 
 
+@pytest.mark.misuses("cuMemFree_v2: unknown address")
 @each_program
 def test_it_executes_nothing_before_a_grant(
     program: Program, arguments: tuple[str, ...], built: Path, stage: Stage, manager: ScriptedManager

@@ -46,6 +46,11 @@ SCRIPT = 'for thing in "$@"; do echo "thing $thing"; SIMGPU_TAG=$thing timeout 6
 
 Answers = dict[str, str]
 
+MISUSES = ("*: no context", "*: in a forked child", "*: unknown *", "*: destroyed context")
+"""Of wrong_arguments, queries, fork_after and contexts, which all run where the first test asks for an answer."""
+
+pytestmark = pytest.mark.misuses(*MISUSES)
+
 
 class Programs:
     """The compiled program on a machine with a manager."""

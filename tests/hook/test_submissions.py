@@ -48,6 +48,7 @@ def listed() -> set[str]:
     return plain | ptsz | ptds | {"cuGraphInstantiateWithParams", "cuGraphInstantiateWithParams_ptsz"}
 
 
+@pytest.mark.misuses("release_device: unknown address")
 def test_each_submission_waits_for_a_grant_and_each_order_passes(
     program: Path, stage: Stage, manager: ScriptedManager, clients: list[Client]
 ) -> None:

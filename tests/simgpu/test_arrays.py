@@ -1,5 +1,6 @@
 """Arrays: memory whose layout is the driver's own affair."""
 
+import pytest
 from simulated import Simulated
 
 TYPES = """
@@ -28,6 +29,7 @@ cu.start()
 """
 
 
+@pytest.mark.misuses("check: destroyed array")
 def test_arrays_take_memory_and_give_it_back(simulated: Simulated) -> None:
     script = """
 plane, bytes_2d = taken(lambda: cu.out("cuArrayCreate_v2", ctypes.c_void_p,
@@ -77,6 +79,7 @@ result([bytes_2d, bytes_3d, bytes_mip, none, full, [describe.width, describe.hei
     ]
 
 
+@pytest.mark.misuses("check: unknown array")
 def test_what_is_copied_into_an_array_can_be_copied_out(simulated: Simulated) -> None:
     script = """
 plane = cu.out("cuArrayCreate_v2", ctypes.c_void_p, ctypes.byref(Plane(8, 4, U8, 1)))
@@ -107,6 +110,12 @@ result([part, back.raw[:16].decode(), outside])
     assert kinds == ["copy"] * 8
 
 
+@pytest.mark.misuses(
+    "check: unknown array",
+    "get_array: unknown reference",
+    "set_array: destroyed reference",
+    "set_array: unknown reference",
+)
 def test_texture_and_surface_references_hold_the_array_that_they_were_given(simulated: Simulated) -> None:
     script = """
 plane = cu.out("cuArrayCreate_v2", ctypes.c_void_p, ctypes.byref(Plane(64, 64, FLOAT, 1)))

@@ -13,6 +13,14 @@ result([cu.cuDeviceGetCount(ctypes.byref(pointer)), cu.cuCtxSynchronize(), cu.cu
     assert simulated.python(script).result() == [3, 3, 3, 3, 3, 1]
 
 
+@pytest.mark.misuses(
+    "create: no context",
+    "cuCtxSynchronize: no context",
+    "cuEventCreate: no context",
+    "cuMemAlloc_v2: no context",
+    "cuStreamSynchronize: no context",
+    "load_data: no context",
+)
 def test_calls_without_a_context_say_so(simulated: Simulated) -> None:
     script = """
 cu.ok("cuInit", 0)
@@ -24,6 +32,7 @@ result([cu.cuCtxSynchronize(), cu.cuMemAlloc_v2(ctypes.byref(place), 1), cu.cuSt
     assert simulated.python(script).result() == [201] * 7
 
 
+@pytest.mark.misuses("cuEventRecordWithFlags: unknown event", "launch_kernel: unknown function")
 def test_null_arguments_are_refused(simulated: Simulated) -> None:
     script = """
 cu.start()
@@ -101,6 +110,7 @@ result(found)
     assert found == [uuids[gpu].removeprefix("GPU-").replace("-", "") for gpu in seen]
 
 
+@pytest.mark.misuses("cuInit: in a forked child")
 def test_an_initialised_parents_child_is_not_initialised(simulated: Simulated) -> None:
     script = """
 cu.start()
@@ -128,6 +138,7 @@ result(True)
     assert [each.executed_ns[0] for each in simulated.machine.processes()] == [2_000_000, 2_000_000]
 
 
+@pytest.mark.misuses("cuCtxSetCurrent: destroyed context")
 def test_the_context_stack_is_each_threads_own(simulated: Simulated) -> None:
     script = """
 import threading
@@ -151,6 +162,7 @@ result([device, found, popped == second.value, current == first.value, after == 
     assert simulated.python(script).result() == [1, [None], True, True, True, 709, 201]
 
 
+@pytest.mark.misuses("cuCtxSynchronize: destroyed context")
 def test_the_primary_context_lives_while_it_is_retained(simulated: Simulated) -> None:
     script = """
 def state():
@@ -171,6 +183,7 @@ result([states, cu.cuCtxSynchronize(), cu.cuDevicePrimaryCtxRelease_v2(0), cu.cu
     assert simulated.python(script).result() == [[0, 1, 1, 0], 709, 201, 0]
 
 
+@pytest.mark.misuses("launch_kernel: destroyed function", "module_unload: destroyed module")
 def test_modules_have_their_functions_and_globals(simulated: Simulated) -> None:
     script = """
 cu.start()
@@ -207,6 +220,7 @@ result([missing, size.value, params, name, same, bad, launched, cu.launch(blocks
     ]
 
 
+@pytest.mark.misuses("launch_kernel: destroyed function")
 def test_launches_that_cannot_be_are_refused(simulated: Simulated) -> None:
     script = """
 cu.start()

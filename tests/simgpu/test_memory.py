@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 
+import pytest
 from simulated import MIB, Simulated
 
 
+@pytest.mark.misuses("cuMemFree_v2: unknown address")
 def test_allocations_end_exactly_at_capacity(simulate: Callable[..., Simulated]) -> None:
     simulated = simulate(gpus=1, memory_mib=1024)
     script = """
@@ -79,6 +81,7 @@ result([(before - cu.memory()[0]) >> 20, cu.out("cuDeviceGetAttribute", ctypes.c
     assert simulated.python(script).result() == [7, 1]
 
 
+@pytest.mark.misuses("cuMemFree_v2: unknown address", "module_unload: destroyed module")
 def test_a_context_gives_its_memory_back_when_it_ends(simulated: Simulated) -> None:
     script = """
 cu.start()

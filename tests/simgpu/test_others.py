@@ -45,6 +45,7 @@ result([empty, missing, size > 100])
     assert simulated.process("linked").executed_ns[0] == 2 * MS
 
 
+@pytest.mark.misuses("destroy: destroyed texture")
 def test_texture_objects_hold_what_they_were_made_of(simulated: Simulated) -> None:
     script = (
         START
@@ -74,6 +75,7 @@ result([held, linear, unviewed, again, surface])
     assert simulated.python(script).result() == [True, True, wrong, wrong, wrong]
 
 
+@pytest.mark.misuses("find_setting: unknown function")
 def test_launches_as_before_cuda_4_take_what_was_set(simulated: Simulated) -> None:
     script = (
         START

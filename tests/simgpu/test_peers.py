@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 
+import pytest
 from simulated import MIB, Simulated
 
 
+@pytest.mark.misuses("cuCtxEnablePeerAccess: unknown context")
 def test_contexts_on_two_gpus_may_use_each_others_memory(simulated: Simulated) -> None:
     script = """
 first = cu.start(0)

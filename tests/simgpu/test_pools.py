@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from simulated import MIB, Simulated
 
 TYPES = """
@@ -53,6 +54,7 @@ result([seen, codes, get(default, USED_HIGH)])
     ]
 
 
+@pytest.mark.misuses("cuMemPoolDestroy: destroyed pool", "cuMemPoolTrimTo: destroyed pool")
 def test_a_pool_keeps_up_to_its_threshold_and_is_trimmed(simulated: Simulated) -> None:
     script = """
 pool = make()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from simulated import MIB, Simulated
 
 TYPES = """
@@ -45,6 +46,7 @@ time.sleep(60)
     simulated.until(lambda: [gpu.used_bytes for gpu in simulated.machine.gpus()] == [0, 0])
 
 
+@pytest.mark.misuses("cuMemMap: unknown memory handle", "cuMemRelease: unknown memory handle")
 def test_physical_memory_ends_with_its_last_handle_and_mapping(simulated: Simulated) -> None:
     script = """
 cu.start()
@@ -98,6 +100,7 @@ result([before, back.raw.decode(), flags, other, alias.raw.decode(), off, cu.cuM
     assert simulated.python(TYPES + script).result() == [1, "12345678", 3, 0, "5678", 0, 1, 1, 1]
 
 
+@pytest.mark.misuses("cuMemMap: unknown memory handle", "cuMemRelease: unknown memory handle")
 def test_what_cannot_be_is_refused(simulate: Callable[..., Simulated]) -> None:
     simulated = simulate(gpus=1, memory_mib=512)
     script = """

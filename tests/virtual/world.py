@@ -17,6 +17,7 @@ from vt.build import build
 
 from bench.compiler import compile_program
 from edgeshare.errors import Unavailable
+from simgpu.misuses import MADE
 from simgpu.native import LIBRARIES
 
 FOLDER = Path(__file__).parent
@@ -96,6 +97,8 @@ class World:
             self._process.stdin.write(f"{root}\t{line}\n")
             self._process.stdin.flush()
             answer = json.loads(self._line())
+            if (root / "machine" / "machine").exists():
+                sys.audit(MADE, root / "machine")
             said = root / "said"
             if "died" in answer and said.exists():
                 answer["said"] = said.read_text(errors="replace")[-SAID_MOST:]
