@@ -2,7 +2,7 @@
 #
 # It installs the wheels that the build context brings along, so that a build needs neither a network nor a compiler:
 #
-#   pip install 'setuptools>=77' cffi mypy ziglang
+#   pip install --constraint constraints.txt 'setuptools>=77' cffi mypy ziglang
 #   pip wheel --no-build-isolation --constraint constraints.txt --wheel-dir wheels '.[cluster]' pip
 #   docker build -t edgeshare .
 #

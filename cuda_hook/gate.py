@@ -47,9 +47,13 @@ class GatePages:
     @classmethod
     def create(cls, epoch: int, place: int = NO_PLACE) -> Self:
         """Makes both pages, the gate closed. ``epoch`` (1 to 2^32 − 1) tells a manager's life from others; ``place`` is
-        the client's in the siblings page."""
+        the client's in the siblings page. Raises OSError where there is no descriptor left."""
         gate_fd, gate_map = _page("edgeshare-gate")
-        hint_fd, hint_map = _page("edgeshare-hint")
+        try:
+            hint_fd, hint_map = _page("edgeshare-hint")
+        except OSError:
+            os.close(gate_fd)
+            raise
         pages = cls(gate_fd, hint_fd, gate_map, hint_map)
         pages._gate.epoch = epoch
         pages._gate.place = place
@@ -202,8 +206,12 @@ class SiblingsPage:
 
 def _page(name: str) -> tuple[int, mmap.mmap]:
     fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(fd, lib.ES_PAGE_BYTES)
-    return fd, mmap.mmap(fd, lib.ES_PAGE_BYTES)
+    try:
+        os.ftruncate(fd, lib.ES_PAGE_BYTES)
+        return fd, mmap.mmap(fd, lib.ES_PAGE_BYTES)
+    except OSError:
+        os.close(fd)
+        raise
 
 
 def _seal(fd: int, seals: int) -> None:

@@ -15,6 +15,8 @@ NS_PER_S = 1_000_000_000
 MAX_DEVICES_PER_ALLOCATION = 16
 """No server has more accelerators on one node than this."""
 
+COMMAND_CHARACTERS = 200
+"""How much of a command line an allocation's owner holds, which status shows."""
 
 MEMORY_MIB_MAX = 1 << 24
 """16 TiB: no accelerator has so much; a number with a unit too many is refused."""

@@ -1,12 +1,14 @@
 """A few pages for Prometheus and probes over HTTP: GET alone, one answer a connection, and bounds on everything."""
 
 import asyncio
+import errno
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from time import monotonic_ns
+from typing import Any
 
 from edgeshare.connection_limit import ConnectionLimit
 from edgeshare.errors import Unavailable
@@ -33,6 +35,9 @@ with the connection's first packets."""
 
 ANSWER_S = 5.0
 """How long an answer may take to be made and taken."""
+
+NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+"""For one more connection."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,7 @@ async def serving(address: str, pages: Pages) -> AsyncIterator[str]:
             f"metrics_address {address}: cannot be listened on: {error.strerror or error}; choose another, or none"
         ) from error
     bound = server.sockets[0].getsockname()
+    asyncio.get_running_loop().set_exception_handler(web.failed)
     async with server:
         yield f"{host}:{bound[1]}"
 
@@ -79,6 +85,18 @@ class _Web:
         self._answered: ConnectionLimit[Task] = ConnectionLimit(CONNECTIONS_MAX, PER_ADDRESS_MAX)
         """Those whose request has, until its answer is taken."""
         self._log = LogLimit()
+        self._no_room_log = LogLimit()
+
+    def failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Handles what the loop can tell nobody else. asyncio (Python 3.11) tells a hundred times a second, each time
+        with a traceback, that a connection finds no room."""
+        error = context.get("exception")
+        if "socket" not in context or not isinstance(error, OSError) or error.errno not in NO_ROOM:
+            loop.default_exception_handler(context)
+            return
+        more = self._no_room_log.ending(monotonic_ns())
+        if more is not None:
+            logger.error("%s: no connection can be accepted for a moment: %s%s", self._where, error.strerror, more)
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # Whatever of an answer has not been taken counts as untaken, so that it is waited for here and not behind us.

@@ -55,9 +55,9 @@ class DriverFacts:
     """NVIDIA's driver."""
 
     version: str
-    """``580.95.05``."""
+    """``580.95.05``; empty where it does not say."""
     cuda_major: int
-    """The newest CUDA that it can run."""
+    """The newest CUDA that it can run; 0.0 where it does not say."""
     cuda_minor: int
 
 

@@ -17,7 +17,14 @@ from edgeshare.client import ManagerClient
 from edgeshare.devices import Accelerator
 from edgeshare.errors import EdgeshareError, InvalidRequest, NoRoom, NotFound, Unavailable
 from edgeshare.names import HOOK_DIR_VARIABLE, HOOK_LIBRARY, RUNTIME_DIR, TPU_HOOK_DIR_VARIABLE
-from edgeshare.units import UNITS_PER_DEVICE, check_limit_percent, default_memory_mib, parse_request_percent
+from edgeshare.text import in_one_line
+from edgeshare.units import (
+    COMMAND_CHARACTERS,
+    UNITS_PER_DEVICE,
+    check_limit_percent,
+    default_memory_mib,
+    parse_request_percent,
+)
 from edgeshare.v1.allocations_pb2 import (
     SHARE_CLASS_BATCH,
     SHARE_CLASS_LATENCY,
@@ -31,9 +38,6 @@ CLASSES = {"batch": SHARE_CLASS_BATCH, "latency": SHARE_CLASS_LATENCY}
 
 WORDS = {Accelerator.GPU: ("--gpu", "GPU"), Accelerator.EDGETPU: ("--tpu", "EdgeTPU")}
 """The option that names a device of this kind, and what it is called."""
-
-COMMAND_CHARACTERS = 200
-"""How much of the command line the status shows."""
 
 RETRY_S = 1.0
 """Between two attempts to get the allocation back, when somebody else took its place while the manager
@@ -270,7 +274,7 @@ def command(
         limit_percent=limit_percent or 0,
         share_class=CLASSES[share_class],
         memory_mib=memory_mib or 0,
-        owner=Owner(command=shlex.join(argv)[:COMMAND_CHARACTERS]),
+        owner=Owner(command=in_one_line(shlex.join(argv), COMMAND_CHARACTERS)),
     )
     # Before the client: gRPC has threads.
     child = Child()

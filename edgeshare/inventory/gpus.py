@@ -31,7 +31,8 @@ class Gpu:
 
     id: str
     index: int
-    minor: int
+    minor: int | None
+    """Of its device node; None where the driver does not say."""
     model: str
     total_bytes: int
     reserved_bytes: int
@@ -89,8 +90,8 @@ def devices_of(gpus: Iterable[Gpu], nodes_there: Collection[str]) -> list[Device
 
 
 def nodes_of(gpu: Gpu) -> tuple[str, ...]:
-    """The device nodes of a GPU, with those that all share."""
-    return (f"/dev/nvidia{gpu.minor}", *CONTROL_NODES)
+    """The device nodes of a GPU, as far as they are known, with those that all share."""
+    return CONTROL_NODES if gpu.minor is None else (f"/dev/nvidia{gpu.minor}", *CONTROL_NODES)
 
 
 def capability_nodes(partition: Partition) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """NVIDIA GPUs, as the driver's management library lists them."""
 
 import logging
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,21 @@ from edgeshare.inventory.gpus import (
     pci_folder,
 )
 from edgeshare.inventory.interface import DeviceProcess
-from edgeshare.inventory.nvml_library import begin, end, mig_devices, mig_mode, name_of, read_memory
+from edgeshare.inventory.nvml_library import (
+    NO_FAULTS,
+    NO_FILE,
+    RefusedError,
+    ask_for_events,
+    begin,
+    each_mig_device,
+    end,
+    mig_mode,
+    name_of,
+    needed,
+    read_memory,
+    said,
+    told,
+)
 from edgeshare.inventory.tree import Tree
 from edgeshare.units import MIB
 
@@ -46,6 +59,7 @@ class NvmlInventory:
         self._integrated: set[int] = set()
         self._sampled_us: dict[str, int] = {}
         """Of the newest sample of what processes do that was seen; by device id, in the driver's time."""
+        self._left_out: dict[int, str] = {}
         self._events: Any = None
 
     def open(self) -> Self:
@@ -53,7 +67,7 @@ class NvmlInventory:
         that would need it, and Unavailable where it does not answer."""
         begin(self._tree)
         try:
-            self._events = pynvml.nvmlEventSetCreate()
+            self._events = said(pynvml.nvmlEventSetCreate, without=NO_FAULTS)
             self.devices()
         except BaseException:
             self.close()
@@ -90,10 +104,11 @@ class NvmlInventory:
         for index in range(count):
             try:
                 gpu = self._read_gpu(index)
-            except pynvml.NVMLError as error:
+            except RefusedError as error:
                 if index in self._known:
                     lost[self._known[index].id] = f"the driver cannot read it: {error}"
-                else:
+                elif self._left_out.get(index) != str(error):
+                    self._left_out[index] = str(error)
                     logger.warning("GPU %d cannot be read and is left out: %s", index, error)
             else:
                 if gpu is not None:
@@ -106,16 +121,15 @@ class NvmlInventory:
     def memory_used_mib(self, device_id: str) -> int:
         """Memory in use on a device, the driver's reserve excluded; 0 for a device that cannot be read."""
         try:
-            memory, _ = read_memory(self._handles[device_id])
-        except (KeyError, pynvml.NVMLError):
+            return read_memory(self._handles[device_id], device_id).used // MIB
+        except (KeyError, RefusedError):
             return 0
-        return int(memory.used) // MIB
 
     def processes(self, device_id: str) -> list[DeviceProcess]:
         """The processes that have a context on a device; none for a device that cannot be read."""
         try:
-            found = _read_processes(self._handles[device_id])
-        except (KeyError, pynvml.NVMLError):
+            found = _read_processes(self._handles[device_id], device_id)
+        except (KeyError, RefusedError):
             return []
         return [DeviceProcess(process.pid, process.usedGpuMemory or 0) for process in found]
 
@@ -123,8 +137,9 @@ class NvmlInventory:
         """Of a MIG device and of a virtual GPU the driver does not say it."""
         since_us = self._sampled_us.get(device_id, 0)
         try:
-            samples = pynvml.nvmlDeviceGetProcessUtilization(self._handles[device_id], since_us)
-        except (KeyError, pynvml.NVMLError):
+            handle = self._handles[device_id]
+            samples = said(pynvml.nvmlDeviceGetProcessUtilization, handle, since_us, of=device_id) or ()
+        except (KeyError, RefusedError):
             return frozenset()
         self._sampled_us[device_id] = max((sample.timeStamp for sample in samples), default=since_us)
         return frozenset(sample.pid for sample in samples if sample.smUtil and sample.timeStamp > since_us)
@@ -135,67 +150,76 @@ class NvmlInventory:
         if any(partition.id == device_id for gpu in self._known.values() for partition in gpu.partitions):
             return None
         try:
-            return int(pynvml.nvmlDeviceGetUtilizationRates(self._handles[device_id]).gpu)
-        except (KeyError, pynvml.NVMLError):
+            rates = said(pynvml.nvmlDeviceGetUtilizationRates, self._handles[device_id], of=device_id)
+        except (KeyError, RefusedError):
             return None
+        return None if rates is None else int(rates.gpu)
 
     def temperature_c(self, device_id: str) -> float | None:
         """How hot a GPU is, for a MIG device that which it is a part of; None where it cannot be read."""
         gpus = {partition.id: gpu.id for gpu in self._known.values() for partition in gpu.partitions}
         try:
             handle = self._handles[gpus.get(device_id, device_id)]
-            return float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU))
-        except (KeyError, pynvml.NVMLError):
+            celsius = said(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU, of=device_id)
+        except (KeyError, RefusedError):
             return None
+        return None if celsius is None else float(celsius)
 
     def _read_gpu(self, index: int) -> Gpu | None:
         """None for a GPU whose memory is the host's: a Jetson's, which the inventory of that name lists."""
-        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-        device_id = pynvml.nvmlDeviceGetUUID(handle)
+        handle = needed(pynvml.nvmlDeviceGetHandleByIndex, index)
+        device_id = str(needed(pynvml.nvmlDeviceGetUUID, handle))
         try:
-            memory, reserved_bytes = read_memory(handle)
-        except pynvml.NVMLError_NotSupported:
+            memory = read_memory(handle, device_id)
+        except RefusedError as error:
+            if not error.not_supported:
+                raise
             if index not in self._integrated:
                 logger.info("GPU %d (%s) has no memory of its own and is not listed by NVML", index, device_id)
             self._integrated.add(index)
             return None
-        if device_id not in self._handles:
-            self._ask_for_events(handle)
+        if device_id not in self._handles and self._events is not None:
+            ask_for_events(handle, device_id, self._events)
         self._handles[device_id] = handle
-        minor = pynvml.nvmlDeviceGetMinorNumber(handle)
-        partitioned = bool(mig_mode(handle))
+        minor = told(pynvml.nvmlDeviceGetMinorNumber, handle, of=device_id, without=NO_FILE)
+        pci = told(pynvml.nvmlDeviceGetPciInfo, handle, of=device_id, without="its NUMA node is not known")
+        partitioned = bool(mig_mode(handle, device_id))
         return Gpu(
             id=device_id,
             index=index,
             minor=minor,
-            model=name_of(handle),
-            total_bytes=int(memory.total),
-            reserved_bytes=reserved_bytes,
-            numa_node=self._read_numa_node(pynvml.nvmlDeviceGetPciInfo(handle).busId),
+            model=name_of(handle, device_id),
+            total_bytes=memory.total,
+            reserved_bytes=memory.reserved,
+            numa_node=-1 if pci is None else self._read_numa_node(pci.busId),
             partitioned=partitioned,
-            partitions=tuple(self._read_partitions(handle, minor)) if partitioned else (),
+            partitions=tuple(self._read_partitions(handle, device_id, minor)) if partitioned else (),
         )
 
-    def _read_partitions(self, gpu: Any, minor: int) -> list[Partition]:
-        found = []
-        for handle in mig_devices(gpu):
-            device_id = pynvml.nvmlDeviceGetUUID(handle)
+    def _read_partitions(self, gpu: Any, gpu_id: str, minor: int | None) -> list[Partition]:
+        def read(handle: Any, _: str) -> Partition:
+            device_id = str(needed(pynvml.nvmlDeviceGetUUID, handle))
+            memory = read_memory(handle, device_id)
             self._handles[device_id] = handle
-            memory, reserved_bytes = read_memory(handle)
-            files = access_files(
-                minor, pynvml.nvmlDeviceGetGpuInstanceId(handle), pynvml.nvmlDeviceGetComputeInstanceId(handle)
+            return Partition(
+                id=device_id,
+                model=name_of(handle, device_id),
+                total_bytes=memory.total,
+                reserved_bytes=memory.reserved,
+                capabilities=self._read_capabilities(handle, device_id, minor),
             )
-            minors = (capability_minor(self._tree.read(file)) for file in files)
-            found.append(
-                Partition(
-                    id=device_id,
-                    model=name_of(handle),
-                    total_bytes=int(memory.total),
-                    reserved_bytes=reserved_bytes,
-                    capabilities=tuple(minor for minor in minors if minor is not None),
-                )
-            )
-        return found
+
+        return each_mig_device(gpu, gpu_id, read)
+
+    def _read_capabilities(self, handle: Any, device_id: str, gpu_minor: int | None) -> tuple[int, ...]:
+        without = "its device files are not known"
+        gpu_instance = told(pynvml.nvmlDeviceGetGpuInstanceId, handle, of=device_id, without=without)
+        compute_instance = told(pynvml.nvmlDeviceGetComputeInstanceId, handle, of=device_id, without=without)
+        if gpu_minor is None or gpu_instance is None or compute_instance is None:
+            return ()
+        files = access_files(gpu_minor, gpu_instance, compute_instance)
+        minors = (capability_minor(self._tree.read(file)) for file in files)
+        return tuple(minor for minor in minors if minor is not None)
 
     def _nodes_there(self) -> set[str]:
         named = {node for gpu in self._known.values() for node in nodes_of(gpu)}
@@ -220,16 +244,9 @@ class NvmlInventory:
         cause = lost.get(gpu) or self._causes.get(gpu, "")
         return replace(device, healthy=not cause, cause=cause)
 
-    def _ask_for_events(self, handle: Any) -> None:
-        wanted = pynvml.nvmlEventTypeXidCriticalError | pynvml.nvmlEventTypeDoubleBitEccError
-        try:
-            supported = pynvml.nvmlDeviceGetSupportedEventTypes(handle)
-            pynvml.nvmlDeviceRegisterEvents(handle, wanted & supported, self._events)
-        except pynvml.NVMLError_NotSupported:
-            # Some GPUs of notebooks and of old generations: then only a lost GPU is noticed.
-            logger.info("GPU %s reports no fault events", pynvml.nvmlDeviceGetUUID(handle))
-
     def _read_events(self) -> None:
+        if self._events is None:
+            return
         for _ in range(EVENTS_PER_READ):
             try:
                 event = pynvml.nvmlEventSetWait_v2(self._events, 0)
@@ -243,11 +260,10 @@ class NvmlInventory:
                 self._causes.setdefault(device_id, f"XID {event.eventData}")
 
 
-def _read_processes(handle: Any) -> list[Any]:
-    newest: Callable[[Any], list[Any]] = pynvml.nvmlDeviceGetComputeRunningProcesses_v3
-    try:
-        return newest(handle)
-    except pynvml.NVMLError_FunctionNotFound:
+def _read_processes(handle: Any, of: str) -> list[Any]:
+    found = said(pynvml.nvmlDeviceGetComputeRunningProcesses_v3, handle, of=of)
+    if found is None:
         # Drivers before 510.
-        older: Callable[[Any], list[Any]] = pynvml.nvmlDeviceGetComputeRunningProcesses_v2
-        return older(handle)
+        older = pynvml.nvmlDeviceGetComputeRunningProcesses_v2
+        found = said(older, handle, of=of, without="which processes use it is not known")
+    return found or []

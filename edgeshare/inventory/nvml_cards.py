@@ -9,7 +9,19 @@ import pynvml
 
 from edgeshare.errors import Unavailable
 from edgeshare.inventory.gpus import MigAttributes
-from edgeshare.inventory.nvml_library import begin, end, mig_devices, mig_mode, name_of, read_memory, said
+from edgeshare.inventory.nvml_library import (
+    Memory,
+    RefusedError,
+    begin,
+    each_mig_device,
+    end,
+    mig_mode,
+    name_of,
+    needed,
+    read_memory,
+    said,
+    told,
+)
 from edgeshare.inventory.tree import Tree
 
 
@@ -54,8 +66,9 @@ class Cards:
     """All of a machine's."""
 
     driver_version: str
+    """Empty where the driver does not say."""
     cuda: tuple[int, int]
-    """The newest CUDA that the driver can run."""
+    """The newest CUDA that the driver can run. (0, 0) where it does not say."""
     found: tuple[Card, ...]
     unread: tuple[str, ...]
     """Of each that the driver lists and cannot read: why."""
@@ -65,16 +78,16 @@ def read_cards(tree: Tree) -> Cards:
     """Raises NoDriver where there is no driver and nothing that needs one, Unavailable where it does not answer."""
     with _library(tree):
         found, unread = [], []
+        version = said(pynvml.nvmlSystemGetDriverVersion, without="its version is not known") or ""
+        cuda = said(pynvml.nvmlSystemGetCudaDriverVersion_v2, without="which CUDA it can run is not known") or 0
         try:
-            version = str(pynvml.nvmlSystemGetDriverVersion())
-            cuda = int(pynvml.nvmlSystemGetCudaDriverVersion_v2())
             count = pynvml.nvmlDeviceGetCount()
         except pynvml.NVMLError as error:
             raise Unavailable(f"the NVIDIA driver does not list its GPUs: {error}; nvidia-smi tells more") from error
         for index in range(count):
             try:
                 found.append(_read_card(index))
-            except pynvml.NVMLError as error:
+            except RefusedError as error:
                 unread.append(f"GPU {index} cannot be read: {error}; nvidia-smi tells more")
     return Cards(version, (cuda // 1000, cuda % 1000 // 10), tuple(found), tuple(unread))
 
@@ -89,51 +102,57 @@ def _library(tree: Tree) -> Iterator[None]:
 
 
 def _read_card(index: int) -> Card:
-    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-    total_bytes, reserved_bytes = _memory(handle)
-    major, minor = said(pynvml.nvmlDeviceGetCudaComputeCapability, handle) or (0, 0)
-    pci = said(pynvml.nvmlDeviceGetPciInfo, handle)
-    mig = mig_mode(handle)
+    handle = needed(pynvml.nvmlDeviceGetHandleByIndex, index)
+    device_id = str(needed(pynvml.nvmlDeviceGetUUID, handle))
+    memory = _memory(handle, device_id)
+    compute = told(
+        pynvml.nvmlDeviceGetCudaComputeCapability, handle, of=device_id, without="its compute capability is not known"
+    )
+    major, minor = compute or (0, 0)
+    pci = told(pynvml.nvmlDeviceGetPciInfo, handle, of=device_id)
+    mode = told(pynvml.nvmlDeviceGetVirtualizationMode, handle, of=device_id)
+    mig = mig_mode(handle, device_id)
     return Card(
-        id=str(pynvml.nvmlDeviceGetUUID(handle)),
+        id=device_id,
         index=index,
-        name=name_of(handle),
-        total_bytes=total_bytes,
-        reserved_bytes=reserved_bytes,
+        name=name_of(handle, device_id),
+        total_bytes=memory.total,
+        reserved_bytes=memory.reserved,
         compute=(int(major), int(minor)),
         bus_id=str(pci.busId) if pci else "",
         pci_id=int(pci.pciDeviceId) if pci else 0,
-        virtual=said(pynvml.nvmlDeviceGetVirtualizationMode, handle) == pynvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU,
+        virtual=mode == pynvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU,
         mig=mig,
-        mig_devices=tuple(_read_mig_device(part) for part in mig_devices(handle)) if mig else (),
+        mig_devices=tuple(each_mig_device(handle, device_id, _read_mig_device)) if mig else (),
     )
 
 
-def _read_mig_device(handle: Any) -> MigDevice:
-    memory, reserved_bytes = read_memory(handle)
-    told = said(pynvml.nvmlDeviceGetAttributes_v2, handle)
+def _read_mig_device(handle: Any, name: str) -> MigDevice:
+    memory = read_memory(handle, name)
+    attributes = told(pynvml.nvmlDeviceGetAttributes_v2, handle, of=name)
     return MigDevice(
-        name=name_of(handle),
-        total_bytes=int(memory.total),
-        reserved_bytes=reserved_bytes,
-        attributes=told
+        name=name_of(handle, name),
+        total_bytes=memory.total,
+        reserved_bytes=memory.reserved,
+        attributes=attributes
         and MigAttributes(
-            multiprocessors=told.multiprocessorCount,
-            gpu_instance_slices=told.gpuInstanceSliceCount,
-            compute_instance_slices=told.computeInstanceSliceCount,
-            copy_engines=told.sharedCopyEngineCount,
-            decoders=told.sharedDecoderCount,
-            encoders=told.sharedEncoderCount,
-            jpeg_engines=told.sharedJpegCount,
-            ofa_engines=told.sharedOfaCount,
+            multiprocessors=attributes.multiprocessorCount,
+            gpu_instance_slices=attributes.gpuInstanceSliceCount,
+            compute_instance_slices=attributes.computeInstanceSliceCount,
+            copy_engines=attributes.sharedCopyEngineCount,
+            decoders=attributes.sharedDecoderCount,
+            encoders=attributes.sharedEncoderCount,
+            jpeg_engines=attributes.sharedJpegCount,
+            ofa_engines=attributes.sharedOfaCount,
         ),
     )
 
 
-def _memory(handle: Any) -> tuple[int, int]:
+def _memory(handle: Any, of: str) -> Memory:
     try:
-        memory, reserved_bytes = read_memory(handle)
-    except pynvml.NVMLError_NotSupported:
+        return read_memory(handle, of)
+    except RefusedError as error:
+        if not error.not_supported:
+            raise
         # DGX Spark, Orin, Thor: it is the machine's.
-        return 0, 0
-    return int(memory.total), reserved_bytes
+        return Memory(0, 0, 0)

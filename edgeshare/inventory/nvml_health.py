@@ -11,7 +11,17 @@ from typing import Any, Self
 import pynvml
 
 from edgeshare.errors import Unavailable
-from edgeshare.inventory.nvml_library import end, said
+from edgeshare.inventory.nvml_library import (
+    NO_FAULTS,
+    NO_FILE,
+    RefusedError,
+    ask_for_events,
+    end,
+    needed,
+    said,
+    say_refused,
+    told,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -70,11 +80,7 @@ class NvmlHealth:
             pynvml.nvmlInit()
         except pynvml.NVMLError as error:
             raise Unavailable(f"no NVIDIA driver answers here: {error}") from error
-        try:
-            self._events = pynvml.nvmlEventSetCreate()
-        except pynvml.NVMLError as error:
-            pynvml.nvmlShutdown()
-            raise Unavailable(f"the NVIDIA driver tells no faults: {error}") from error
+        self._events = said(pynvml.nvmlEventSetCreate, without=NO_FAULTS)
         self._stop = threading.Event()
         self._ids = dict(known)
         self._last = {device_id: Vitals() for device_id in known.values()}
@@ -88,7 +94,8 @@ class NvmlHealth:
         self._thread = None
         # A driver that is gone may refuse, and there is nothing left to give back then.
         with suppress(pynvml.NVMLError):
-            pynvml.nvmlEventSetFree(self._events)
+            if self._events is not None:
+                pynvml.nvmlEventSetFree(self._events)
         end()
         self._ids.clear()
         self._last.clear()
@@ -101,14 +108,14 @@ class NvmlHealth:
         except pynvml.NVMLError as error:
             raise Unavailable(f"the NVIDIA driver no longer lists its GPUs: {error}") from error
         found: dict[str, Vitals] = {}
-        errors: dict[str, pynvml.NVMLError] = {}
+        errors: dict[str, RefusedError] = {}
         for index in range(count):
             try:
-                handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-                self._ids[index] = pynvml.nvmlDeviceGetUUID(handle)
+                handle = needed(pynvml.nvmlDeviceGetHandleByIndex, index)
+                self._ids[index] = str(needed(pynvml.nvmlDeviceGetUUID, handle))
                 self._ask_for_events(handle, self._ids[index])
-                found[self._ids[index]] = _vitals(handle)
-            except pynvml.NVMLError as error:
+                found[self._ids[index]] = _vitals(handle, self._ids[index])
+            except RefusedError as error:
                 errors[self._ids.get(index, "")] = error
         for device_id, last in self._last.items():
             if device_id not in found:
@@ -118,24 +125,18 @@ class NvmlHealth:
                 found[device_id] = Vitals(
                     files=last.files,
                     error=f"the driver cannot read it: {cause}" if cause else "the driver no longer lists it",
-                    lost=isinstance(cause, pynvml.NVMLError_GpuIsLost),
+                    lost=cause is not None and cause.lost,
                 )
         self._last = found
         return dict(found)
 
     def _ask_for_events(self, handle: Any, device_id: str) -> None:
-        if self._registered.get(_address(handle)) == device_id:
+        if self._events is None or self._registered.get(_address(handle)) == device_id:
             return
-        wanted = pynvml.nvmlEventTypeXidCriticalError | pynvml.nvmlEventTypeDoubleBitEccError
-        try:
-            supported = pynvml.nvmlDeviceGetSupportedEventTypes(handle)
-            pynvml.nvmlDeviceRegisterEvents(handle, wanted & supported, self._events)
-        except pynvml.NVMLError_NotSupported:
-            # Some GPUs of notebooks and of old generations: then only what a look shows is noticed.
-            logger.info("GPU %s reports no fault events", device_id)
-            self._registered[_address(handle)] = device_id
-            return
+        registered = ask_for_events(handle, device_id, self._events)
         self._registered[_address(handle)] = device_id
+        if not registered:
+            return
         # Not before a device is registered: the wait on an empty set is an error of some drivers.
         if self._thread is None:
             self._thread = threading.Thread(target=self._listen, args=(self._stop,), name="nvml-events", daemon=True)
@@ -149,7 +150,7 @@ class NvmlHealth:
                 continue
             except pynvml.NVMLError as error:
                 # What is wrong shows at the next look. A GPU that is lost makes each call fail at once.
-                logger.debug("no event: %s", error)
+                say_refused(pynvml.nvmlEventSetWait_v2, "", str(error), NO_FAULTS)
                 stop.wait(EVENT_WAIT_MS / 1_000)
                 continue
             # First not asked of the driver: a GPU that has just left the bus cannot say its name.
@@ -170,19 +171,21 @@ def _address(handle: Any) -> int | None:
     return ctypes.cast(handle, ctypes.c_void_p).value
 
 
-def _vitals(handle: Any) -> Vitals:
-    rows = said(pynvml.nvmlDeviceGetRemappedRows, handle)
+def _vitals(handle: Any, device_id: str) -> Vitals:
+    rows = said(pynvml.nvmlDeviceGetRemappedRows, handle, of=device_id)
     uncorrected = said(
         pynvml.nvmlDeviceGetTotalEccErrors,
         handle,
         pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
         pynvml.NVML_VOLATILE_ECC,
+        of=device_id,
     )
+    minor = told(pynvml.nvmlDeviceGetMinorNumber, handle, of=device_id, without=NO_FILE)
     return Vitals(
-        files=(f"/dev/nvidia{pynvml.nvmlDeviceGetMinorNumber(handle)}", *SHARED_FILES),
-        energy_mj=said(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle),
+        files=(*(() if minor is None else (f"/dev/nvidia{minor}",)), *SHARED_FILES),
+        energy_mj=said(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle, of=device_id),
         uncorrected=uncorrected,
         remap_pending=None if rows is None else bool(rows[2]),
         remap_failed=None if rows is None else bool(rows[3]),
-        temperature_c=said(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU),
+        temperature_c=said(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU, of=device_id),
     )

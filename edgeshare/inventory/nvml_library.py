@@ -1,8 +1,10 @@
 """NVIDIA's management library itself: how it is begun, and what differs from one driver to another. It and the other
 ``nvml`` modules beside it are the only importers of its Python binding."""
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pynvml
@@ -12,6 +14,58 @@ from edgeshare.inventory.boards import is_tegra
 from edgeshare.inventory.tree import DEVICETREE, PCI_DEVICES, Tree
 
 Value = TypeVar("Value")
+
+logger = logging.getLogger(__name__)
+
+UNNAMED = "NVIDIA GPU"
+"""What a GPU is called that does not say its name."""
+
+NO_FILE = "its device file is not known"
+NO_FAULTS = "faults are seen only as far as a look shows them"
+
+_GONE = (
+    pynvml.NVMLError_GpuIsLost,
+    pynvml.NVMLError_ResetRequired,
+    pynvml.NVMLError_InvalidArgument,  # a MIG device that was unmade
+    pynvml.NVMLError_Uninitialized,
+    pynvml.NVMLError_DriverNotLoaded,
+)
+"""What is refused with these is no detail: the GPU is not to be had."""
+
+_NOT_THERE = (
+    pynvml.NVMLError_NotSupported,
+    pynvml.NVMLError_FunctionNotFound,
+    pynvml.NVMLError_NoPermission,
+    pynvml.NVMLError_NotFound,  # samples: there are none
+)
+"""How a GPU, or a driver, says that it does not have what others have, or has nothing now."""
+
+_refused: set[tuple[str, str]] = set()
+"""GPU and function of each refusal that the log has. Of the process, as the library is."""
+
+_told: dict[tuple[str, str], Any] = {}
+"""GPU and function → what it answered last, of what does not change."""
+
+
+class RefusedError(Exception):
+    """A GPU cannot be had: the text says which function refused, and how."""
+
+    def __init__(self, call: Callable[..., object], error: pynvml.NVMLError) -> None:
+        super().__init__(f"{error} ({_name(call)})")
+        self.lost = isinstance(error, pynvml.NVMLError_GpuIsLost)
+        self.gone = isinstance(error, _GONE)
+        self.not_supported = isinstance(error, pynvml.NVMLError_NotSupported)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Of a device, in bytes."""
+
+    total: int
+    reserved: int
+    """What the driver keeps for itself; 0 where it does not say."""
+    used: int
+    """The reserve excluded, where it is said."""
 
 
 def begin(tree: Tree) -> None:
@@ -42,52 +96,122 @@ def has_hardware(tree: Tree) -> bool:
     )
 
 
-def said(call: Callable[..., Value], *arguments: Any) -> Value | None:
-    """What the library answers; None where this GPU or this driver does not know it. Raises other errors."""
+def needed(call: Callable[..., Value], *arguments: Any) -> Value:
+    """What the library answers; raises RefusedError."""
     try:
         return call(*arguments)
-    except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound, pynvml.NVMLError_NoPermission):
-        return None
+    except pynvml.NVMLError as error:
+        raise RefusedError(call, error) from error
 
 
-def name_of(handle: Any) -> str:
+def said(call: Callable[..., Value], *arguments: Any, of: str = "", without: str = "") -> Value | None:
+    """What the library answers; None where it refuses. Raises RefusedError where the GPU is gone.
+
+    ``of`` names the GPU, empty: the driver itself is asked. ``without`` is what is lacking then; empty: many GPUs do
+    not have it, so that only a refusal that says something else is told of. The log has each once.
+    """
+    try:
+        return call(*arguments)
+    except pynvml.NVMLError as error:
+        if of and isinstance(error, _GONE):
+            raise RefusedError(call, error) from error
+        if without or not isinstance(error, _NOT_THERE):
+            say_refused(call, of, str(error), without)
+    return None
+
+
+def told(call: Callable[..., Value], *arguments: Any, of: str, without: str = "") -> Value | None:
+    """The same of what does not change: what was answered last goes for an answer."""
+    answer = said(call, *arguments, of=of, without=without)
+    if answer is None:
+        kept: Value | None = _told.get((of, _name(call)))
+        return kept
+    _told[of, _name(call)] = answer
+    return answer
+
+
+def say_refused(call: Callable[..., object], of: str, error: str, without: str) -> None:
+    """Says in the log, once, what a GPU or (``of`` empty) the driver refuses."""
+    if (of, _name(call)) not in _refused:
+        _refused.add((of, _name(call)))
+        logger.warning("%s refuses %s: %s%s", of or "NVIDIA's driver", _name(call), error, without and f": {without}")
+
+
+def name_of(handle: Any, of: str) -> str:
     """A device's name, as the driver has it; what is no text in it is replaced."""
     try:
-        return str(pynvml.nvmlDeviceGetName(handle))
+        return told(pynvml.nvmlDeviceGetName, handle, of=of, without=f"it is called {UNNAMED}") or UNNAMED
     except UnicodeDecodeError as error:
         return bytes(error.object).decode(errors="replace")
 
 
-def mig_mode(handle: Any) -> bool | None:
+def mig_mode(handle: Any, of: str) -> bool | None:
     """Whether a GPU is in MIG mode; None for one that cannot be: before Ampere, or not for data centres, or with a
-    driver before 450."""
-    try:
-        current, _ = pynvml.nvmlDeviceGetMigMode(handle)
-    except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound):
-        return None
-    return bool(current == pynvml.NVML_DEVICE_MIG_ENABLE)
+    driver before 450. One that does not say is taken for such."""
+    modes = told(pynvml.nvmlDeviceGetMigMode, handle, of=of)
+    return None if modes is None else bool(modes[0] == pynvml.NVML_DEVICE_MIG_ENABLE)
 
 
-def mig_devices(handle: Any) -> list[Any]:
-    """The MIG devices of a GPU in that mode."""
+def each_mig_device(handle: Any, of: str, read: Callable[[Any, str], Value]) -> list[Value]:
+    """What ``read`` makes of each MIG device of a GPU in that mode, given its handle and a name for it. One that cannot
+    be read is left out, which the log says once."""
     found = []
-    for place in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+    count = told(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle, of=of, without="its MIG devices are not known")
+    for place in range(count or 0):
         try:
-            found.append(pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, place))
+            part = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, place)
         except pynvml.NVMLError_NotFound:
             # Nobody has made a MIG device at that place.
             continue
+        except pynvml.NVMLError as error:
+            if isinstance(error, _GONE):
+                raise RefusedError(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, error) from error
+            say_refused(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, of, str(error), "its MIG devices are not known")
+            continue
+        try:
+            found.append(read(part, f"{of} MIG device {place}"))
+        except RefusedError as error:
+            if error.gone:
+                raise
+            say_refused(read, f"{of} MIG device {place}", str(error), "it is left out")
     return found
 
 
-def read_memory(handle: Any) -> tuple[Any, int]:
-    """(memory information, bytes that the driver keeps for itself)."""
+def ask_for_events(handle: Any, of: str, events: Any) -> bool:
+    """Has a GPU report its faults; whether it does. Some of notebooks and of old generations do not."""
+    wanted = pynvml.nvmlEventTypeXidCriticalError | pynvml.nvmlEventTypeDoubleBitEccError
+    supported = said(pynvml.nvmlDeviceGetSupportedEventTypes, handle, of=of, without=NO_FAULTS)
+    if supported is None:
+        return False
     try:
-        memory = pynvml.nvmlDeviceGetMemoryInfo(handle, pynvml.nvmlMemory_v2)
-    except pynvml.NVMLError_FunctionNotFound:
-        # Drivers before 510 do not tell their reserve, and count it as used.
-        return pynvml.nvmlDeviceGetMemoryInfo(handle), 0
-    return memory, int(memory.reserved)
+        pynvml.nvmlDeviceRegisterEvents(handle, wanted & supported, events)
+    except pynvml.NVMLError as error:
+        if isinstance(error, _GONE):
+            raise RefusedError(pynvml.nvmlDeviceRegisterEvents, error) from error
+        say_refused(pynvml.nvmlDeviceRegisterEvents, of, str(error), NO_FAULTS)
+        return False
+    return True
+
+
+def read_memory(handle: Any, of: str) -> Memory:
+    """Raises RefusedError; with ``not_supported`` for a GPU whose memory is the machine's."""
+    newest = pynvml.nvmlDeviceGetMemoryInfo
+    try:
+        memory = newest(handle, pynvml.nvmlMemory_v2)
+    except pynvml.NVMLError as error:
+        if isinstance(error, _GONE):
+            raise RefusedError(newest, error) from error
+        # Drivers before 510 do not tell their reserve, and count it as used; WSL2's refuse it, too.
+        memory = needed(newest, handle)
+        reserved = _told.get((of, "reserved"), 0)
+        say_refused(newest, of, f"{error} (its second version)", "what its driver keeps for itself is not known")
+        return Memory(int(memory.total), reserved, int(memory.used) - reserved)
+    _told[of, "reserved"] = int(memory.reserved)
+    return Memory(int(memory.total), int(memory.reserved), int(memory.used))
+
+
+def _name(call: Callable[..., object]) -> str:
+    return str(getattr(call, "__name__", call))
 
 
 def _init_advice(error: pynvml.NVMLError) -> str:

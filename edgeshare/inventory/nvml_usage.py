@@ -7,7 +7,17 @@ from typing import Any
 import pynvml
 
 from edgeshare.errors import Unavailable
-from edgeshare.inventory.nvml_library import begin, end, mig_devices, mig_mode, name_of, read_memory, said
+from edgeshare.inventory.nvml_library import (
+    RefusedError,
+    begin,
+    each_mig_device,
+    end,
+    mig_mode,
+    name_of,
+    needed,
+    read_memory,
+    said,
+)
 from edgeshare.inventory.tree import Tree
 
 logger = logging.getLogger(__name__)
@@ -54,7 +64,7 @@ class NvmlUsage:
         for index in range(count):
             try:
                 found += _look_at(index)
-            except pynvml.NVMLError as error:
+            except RefusedError as error:
                 logger.debug("GPU %d cannot be read: %s", index, error)
         return found
 
@@ -66,40 +76,45 @@ class NvmlUsage:
 
 
 def _look_at(index: int) -> list[GpuUsage]:
-    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-    device_id = str(pynvml.nvmlDeviceGetUUID(handle))
+    handle = needed(pynvml.nvmlDeviceGetHandleByIndex, index)
+    device_id = str(needed(pynvml.nvmlDeviceGetUUID, handle))
     # Not told of a GPU in MIG mode, nor of a MIG device. (NVML API Reference, nvmlDeviceGetUtilizationRates.)
-    rates = said(pynvml.nvmlDeviceGetUtilizationRates, handle)
-    used_bytes, total_bytes = _memory(handle)
+    rates = said(pynvml.nvmlDeviceGetUtilizationRates, handle, of=device_id)
+    used_bytes, total_bytes = _memory(handle, device_id)
     whole = GpuUsage(
         id=device_id,
         index=index,
-        model=name_of(handle),
+        model=name_of(handle, device_id),
         load_percent=None if rates is None else int(rates.gpu),
         memory_used_bytes=used_bytes,
         memory_total_bytes=total_bytes,
-        temperature_c=said(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU),
-        power_mw=said(pynvml.nvmlDeviceGetPowerUsage, handle),
+        temperature_c=said(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU, of=device_id),
+        power_mw=said(pynvml.nvmlDeviceGetPowerUsage, handle, of=device_id),
     )
-    return [whole, *(_part(part, whole) for part in mig_devices(handle))] if mig_mode(handle) else [whole]
+    if not mig_mode(handle, device_id):
+        return [whole]
+    return [whole, *each_mig_device(handle, device_id, lambda part, name: _part(part, name, whole))]
 
 
-def _part(handle: Any, gpu: GpuUsage) -> GpuUsage:
-    used_bytes, total_bytes = _memory(handle)
+def _part(handle: Any, name: str, gpu: GpuUsage) -> GpuUsage:
+    device_id = str(needed(pynvml.nvmlDeviceGetUUID, handle))
+    used_bytes, total_bytes = _memory(handle, name)
     return GpuUsage(
-        id=str(pynvml.nvmlDeviceGetUUID(handle)),
+        id=device_id,
         index=gpu.index,
-        model=name_of(handle),
+        model=name_of(handle, name),
         parent=gpu.id,
         memory_used_bytes=used_bytes,
         memory_total_bytes=total_bytes,
     )
 
 
-def _memory(handle: Any) -> tuple[int | None, int | None]:
+def _memory(handle: Any, of: str) -> tuple[int | None, int | None]:
     """In use, and in total."""
-    found = said(read_memory, handle)
-    if found is None:
+    try:
+        memory = read_memory(handle, of)
+    except RefusedError as error:
+        if error.gone:
+            raise
         return None, None
-    memory, reserved_bytes = found
-    return int(memory.used), int(memory.total) - reserved_bytes
+    return memory.used, memory.total - memory.reserved

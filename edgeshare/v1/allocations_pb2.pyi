@@ -50,10 +50,15 @@ class Owner(_message.Message):
     CONTAINER_FIELD_NUMBER: _builtins.int
     COMMAND_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
+    """a DNS label"""
     pod: _builtins.str
+    """a DNS subdomain, at most 253 characters"""
     pod_uid: _builtins.str
+    """at most 128 of [A-Za-z0-9._-]"""
     container: _builtins.str
+    """a DNS label"""
     command: _builtins.str
+    """one line of at most 200 characters"""
     def __init__(
         self,
         *,
@@ -337,7 +342,7 @@ class DeviceHealth(_message.Message):
     CAUSE_FIELD_NUMBER: _builtins.int
     device_id: _builtins.str
     cause: _builtins.str
-    """why it is not healthy, who said so and since when; empty: it is healthy"""
+    """why it is not healthy, who said so and since when (500 characters of it are kept); empty: it is"""
     def __init__(
         self,
         *,

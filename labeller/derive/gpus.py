@@ -128,14 +128,17 @@ def _family(gpu: GpuFacts) -> str:
 
 def _driver(driver: DriverFacts) -> dict[str, str]:
     major, minor, revision = [*driver.version.split("."), "", ""][:3]
+    cuda = {
+        names.GPU_CUDA: f"{driver.cuda_major}.{driver.cuda_minor}",
+        names.GPU_CUDA_MAJOR: str(driver.cuda_major),
+        names.GPU_CUDA_MINOR: str(driver.cuda_minor),
+    }
     return {
         names.GPU_DRIVER: driver.version,
         names.GPU_DRIVER_MAJOR: major,
         names.GPU_DRIVER_MINOR: minor,
         names.GPU_DRIVER_REVISION: revision,
-        names.GPU_CUDA: f"{driver.cuda_major}.{driver.cuda_minor}",
-        names.GPU_CUDA_MAJOR: str(driver.cuda_major),
-        names.GPU_CUDA_MINOR: str(driver.cuda_minor),
+        **(cuda if driver.cuda_major else {}),
     }
 
 

@@ -6,8 +6,10 @@ import socket
 import ssl
 from collections.abc import Callable, Mapping
 from functools import partial
+from time import monotonic_ns
 
 from edgeshare.connection_limit import ConnectionLimit
+from edgeshare.log_limit import LogLimit
 from sharemgr.cluster.endings import Ending, Endings
 
 logger = logging.getLogger(__name__)
@@ -53,6 +55,7 @@ class Door:
         self._refusal = refusal
         self._speaking = speaking
         self._endings = endings
+        self._no_room_log = LogLimit()
         self._shaking: ConnectionLimit[_Visitor] = ConnectionLimit(HANDSHAKES_MAX, HANDSHAKES_PER_ADDRESS_MAX)
         self._inside: ConnectionLimit[_Visitor] = ConnectionLimit(CONNECTIONS_MAX, CONNECTIONS_MAX)
         """The youngest is the one that was heard of last."""
@@ -66,7 +69,9 @@ class Door:
                 try:
                     connection, address = await asyncio.get_running_loop().sock_accept(listener)
                 except OSError as error:
-                    logger.error("no connection can be accepted for a moment: %s", error.strerror or error)
+                    more = self._no_room_log.ending(monotonic_ns())
+                    if more is not None:
+                        logger.error("no connection can be accepted for a moment: %s%s", error.strerror or error, more)
                     await asyncio.sleep(ACCEPT_AGAIN_S)
                     continue
                 visitor = _Visitor(self, str(address[0]))

@@ -14,6 +14,9 @@ NAME = r"^[0-9A-Za-z][0-9A-Za-z._-]*$"
 NODES_MAX = 20_000
 """Kubernetes is made for up to 5,000."""
 
+VICTIMS_MAX = 2_000
+"""Of one node: Kubernetes is made for 110 pods on each."""
+
 CACHE = "set nodeCacheCapable: true for this extender of kube-scheduler"
 
 
@@ -55,7 +58,7 @@ class MetaPod(Message):
 class MetaVictims(Message):
     """Those of one node."""
 
-    pods: list[MetaPod] | None = Field(default=None, alias="Pods")
+    pods: list[MetaPod] | None = Field(default=None, alias="Pods", max_length=VICTIMS_MAX)
     violations: int = Field(default=0, alias="NumPDBViolations")
 
 
@@ -63,7 +66,7 @@ class PreemptionArgs(Message):
     """Of preempt."""
 
     pod: dict[str, Any] = Field(alias="Pod")
-    nodes: dict[str, MetaVictims] | None = Field(default=None, alias="NodeNameToMetaVictims")
+    nodes: dict[str, MetaVictims] | None = Field(default=None, alias="NodeNameToMetaVictims", max_length=NODES_MAX)
 
     @property
     def victims(self) -> dict[str, MetaVictims]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from edgeshare.devices import Device
 from edgeshare.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound
 from edgeshare.units import (
+    COMMAND_CHARACTERS,
     MAX_DEVICES_PER_ALLOCATION,
     UNITS_PER_DEVICE,
     check_limit_percent,
@@ -14,7 +15,20 @@ from edgeshare.units import (
 )
 
 # A DNS label (RFC 1123): it also names a folder.
-_ID = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_ID = re.compile(_LABEL)
+
+# What Kubernetes lets these be: DNS labels and, of a pod, a DNS subdomain (RFC 1123). A uid is a UUID, that of a static
+# pod a hash.
+_OF_OWNER = {
+    "namespace": (re.compile(_LABEL), 63),
+    "pod": (re.compile(rf"{_LABEL}(\.{_LABEL})*"), 253),
+    "pod_uid": (re.compile(r"[A-Za-z0-9._-]*"), 128),
+    "container": (re.compile(_LABEL), 63),
+}
+
+_QUOTED_CHARACTERS = 80
+"""How much of what is refused an answer shows: gRPC cannot send one of more than some kilobytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +76,12 @@ class Book:
     def completed(self, allocation: Allocation) -> Allocation:
         """The allocation with its defaults filled in. Raises InvalidRequest where a field is out of range and
         NotFound where a device is not there; does not look at what room is left."""
-        where = f"allocation {allocation.id!r}"
+        where = f"allocation {_quoted(allocation.id)}"
         if not _ID.fullmatch(allocation.id):
             raise InvalidRequest(
                 f"{where} cannot be named so: use 1 to 63 of a-z, 0-9 and -, with a letter or digit at both ends"
             )
+        _check_owner(allocation.owner, where)
         devices = [self._device(device_id, where) for device_id in allocation.device_ids]
         if len({device.accelerator for device in devices}) > 1:
             raise InvalidRequest(f"{where} names devices of several kinds: make an allocation of each kind")
@@ -162,7 +177,9 @@ class Book:
         """The allocation. Raises NotFound."""
         allocation = self._allocations.get(allocation_id)
         if allocation is None:
-            raise NotFound(f"there is no allocation {allocation_id!r} on this node: list them to see what there is")
+            raise NotFound(
+                f"there is no allocation {_quoted(allocation_id)} on this node: list them to see what there is"
+            )
         return allocation
 
     def all(self) -> tuple[Allocation, ...]:
@@ -184,5 +201,26 @@ class Book:
         device = self._devices.get(device_id)
         if device is None:
             known = ", ".join(self._devices) or "none"
-            raise NotFound(f"{where} names device {device_id!r}, which this node has not: it has {known}")
+            raise NotFound(f"{where} names device {_quoted(device_id)}, which this node has not: it has {known}")
         return device
+
+
+def _check_owner(owner: Owner, where: str) -> None:
+    for name, (pattern, most) in _OF_OWNER.items():
+        text = getattr(owner, name)
+        if text and (len(text) > most or not pattern.fullmatch(text)):
+            raise InvalidRequest(
+                f"{where} has an owner whose {name} {_quoted(text)} is none of Kubernetes': "
+                f"name one as the API server has it, of at most {most} characters"
+            )
+    if len(owner.command) > COMMAND_CHARACTERS or not owner.command.isprintable():
+        raise InvalidRequest(
+            f"{where} has an owner whose command {_quoted(owner.command)} cannot be shown: "
+            f"give at most {COMMAND_CHARACTERS} characters, in one line"
+        )
+
+
+def _quoted(text: str) -> str:
+    if len(text) <= _QUOTED_CHARACTERS:
+        return repr(text)
+    return f"{text[:_QUOTED_CHARACTERS]!r}… ({len(text)} characters)"

@@ -491,9 +491,24 @@ class Client:
             return
         self.speaks = wire.agreed_version(record)
         self._place = self._siblings.take(self._beside_others)
-        pages = GatePages.create(self._terms.welcome.epoch, self._place)
-        pages.name_devices([uuid_bytes(device_id) for device_id in self._terms.device_ids])
+        self._make_pages(now_ns)
+
+    def _make_pages(self, now_ns: int) -> None:
+        """Makes its pages and welcomes it, now or as soon as there are descriptors for them."""
+        terms = self._terms
+        try:
+            pages = GatePages.create(terms.welcome.epoch, self._place)
+        except OSError as error:
+            text = f"pid {self.peer.pid} waits: its pages cannot be made: {error.strerror}"
+            terms.offences.tell(Offence.NOT_WELCOMED, text, now_ns)
+            self._loop.call_later(AGAIN_S, self._make_pages_late)
+            return
+        pages.name_devices([uuid_bytes(device_id) for device_id in terms.device_ids])
         self._welcome(pages, now_ns)
+
+    def _make_pages_late(self) -> None:
+        if self._ended is not None:
+            self._make_pages(monotonic_ns())
 
     @property
     def _beside_others(self) -> bool:

@@ -5,10 +5,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from edgeshare.devices import Device
+from edgeshare.text import in_one_line
 from edgeshare.units import NS_PER_S
 
 FRESH_NS = 60 * NS_PER_S
 """So long it holds. Who tells it does so three times as often; one that no longer does is gone, and may be wrong."""
+
+CAUSE_CHARACTERS = 500
+"""So much of a cause is kept: status, metrics and the log show it."""
 
 
 class ToldHealth:
@@ -19,8 +23,9 @@ class ToldHealth:
         self._until_ns = 0
 
     def tell(self, causes: Mapping[str, str], now_ns: int) -> None:
-        """Why each device is not healthy, by id, empty for one that is; takes the place of all that was told before."""
-        self._causes = dict(causes)
+        """Why each device is not healthy, by id, empty for one that is; takes the place of all that was told before.
+        Of a cause one line is kept."""
+        self._causes = {device_id: in_one_line(cause, CAUSE_CHARACTERS) for device_id, cause in causes.items()}
         self._until_ns = now_ns + FRESH_NS
 
     def of(self, device: Device, now_ns: int) -> Device:

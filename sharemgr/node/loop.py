@@ -7,9 +7,10 @@ import selectors
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import Context
-from time import monotonic
+from time import monotonic, monotonic_ns
 from typing import Any, TypeVarTuple
 
+from edgeshare.log_limit import LogLimit
 from edgeshare.units import NS_PER_MS, NS_PER_S
 
 Ts = TypeVarTuple("Ts")
@@ -32,6 +33,7 @@ class Urgent(selectors.BaseSelector):
         self._others = selectors.EpollSelector()
         self._epoll = select.epoll()
         self._callbacks: dict[int, Callable[[], None]] = {}
+        self._log = LogLimit()
         self.scheduled = False
         """Something was given to asyncio to be done: it has to look."""
         self._others_fd = self._others.fileno()
@@ -81,7 +83,9 @@ class Urgent(selectors.BaseSelector):
                     callback()
                 except Exception:
                     # As asyncio does with its callbacks: one client's trouble must not end all others.
-                    logger.exception("a callback of the event loop failed")
+                    more = self._log.ending(monotonic_ns())
+                    if more is not None:
+                        logger.exception("a callback of the event loop failed%s", more)
         return ready
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:

@@ -274,8 +274,10 @@ class Node:
                 yield allocation, server
 
     def tell_health(self, causes: Mapping[str, str]) -> None:
-        """Takes in why each device is not healthy, by its id, empty for one that is."""
-        self._told_health.tell(causes, monotonic_ns())
+        """Takes in why each device is not healthy, by its id, empty for one that is; one that is not there is passed
+        over."""
+        known = [device.id for device in self._devices_now() if device.id in causes]
+        self._told_health.tell({device_id: causes[device_id] for device_id in known}, monotonic_ns())
 
     def look(self) -> None:
         """The driver is about to be asked."""

@@ -42,8 +42,8 @@ class Offence(StrEnum):
     REFUSED = "refused"
     """A client of another version, or of another kind of device."""
     NOT_WELCOMED = "not-welcomed"
-    """Nobody's offence of this allocation, maybe: processes of the manager's user had so many descriptors on their way
-    that a client could not be passed its pages, and waits."""
+    """Nobody's offence of this allocation, maybe: the manager had no descriptors for a client's pages, or processes of
+    its user had so many on their way that they could not be passed to it, and it waits."""
 
 
 class Offences:

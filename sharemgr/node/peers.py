@@ -23,6 +23,7 @@ class Peer:
     """
 
     def __init__(self, connection: socket.socket) -> None:
+        """Raises PeerGoneError, and OSError where it cannot be watched."""
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
         self.pid: int = _UCRED.unpack(credentials)[0]
         """In our pid namespace; 0 where the client's process is not in it, so that only its socket can
@@ -32,11 +33,18 @@ class Peer:
 
     def alive(self) -> bool:
         """Whether the process still runs, as far as can be told without a pidfd."""
-        return self._started is None or start_time(self.pid) == self._started
+        try:
+            return self._started is None or start_time(self.pid) == self._started
+        except OSError:
+            # Nobody can look just now, for want of a descriptor.
+            return True
 
     def stopped(self) -> bool:
         """Whether the process is stopped (SIGSTOP, or a debugger), so that it gives nothing back."""
-        fields = _stat(self.pid) if self.pid else None
+        try:
+            fields = _stat(self.pid) if self.pid else None
+        except OSError:
+            return False
         return fields is not None and fields[0] in ("T", "t")
 
     def close(self) -> None:
@@ -48,6 +56,7 @@ class Peer:
 
 def start_time(pid: int) -> str | None:
     """When a process started, in clock ticks since boot, as in /proc; None where there is no such process.
+    Raises OSError where /proc cannot be read.
 
     Together with the pid it names a process for good: pids are used again, this pair is not.
     """
@@ -57,10 +66,11 @@ def start_time(pid: int) -> str | None:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat from the third (the state) on; None where there is no such process."""
+    """The fields of /proc/PID/stat from the third (the state) on; None where there is no such process. Raises OSError
+    where it cannot be read."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return None
     # The name, in parentheses, may hold anything.
     return text.rpartition(")")[2].split()
@@ -79,4 +89,6 @@ def _open_pidfd(connection: socket.socket, pid: int) -> int:
     except OSError as error:
         if error.errno == errno.ENOSYS:
             return -1
-        raise PeerGoneError(f"process {pid} ended before it could be watched") from error
+        if error.errno == errno.ESRCH:
+            raise PeerGoneError(f"process {pid} ended before it could be watched") from error
+        raise

@@ -12,6 +12,7 @@ from time import monotonic_ns
 from cuda_hook import wire
 from cuda_hook.gate import BESIDE_OTHERS, BESIDE_TELLS, SiblingsPage
 from edgeshare.errors import InvalidRequest, Unavailable
+from edgeshare.log_limit import LogLimit
 from edgeshare.names import HOOK_CONFIG, HOOK_SOCKET
 from sharemgr.node.arbiter import Use
 from sharemgr.node.budget import Budget
@@ -37,6 +38,9 @@ PAUSE_S = 0.1
 QUIET_LOOKS = 2
 """So many looks long nothing was told by one that is taken to tell of nothing: a driver's samples of what processes do
 are up to a second old (NVML API Reference, nvmlDeviceGetProcessUtilization), and pages tell at once."""
+
+_no_room = LogLimit()
+"""Of the lines that say that a connection finds no room: descriptors are the manager's, of all allocations together."""
 
 SOCKET_PATH_BYTES_MAX = 107
 """unix(7): sun_path has 108, the last of them zero."""
@@ -75,6 +79,7 @@ class AllocationServer:
         self._use = Use()
         self._used_at_ns = self.opened_at_ns
         self._warned = False
+        self._paused = False
         self.revokes = 0
         """Grants that were called back."""
         self._hearing = False
@@ -245,14 +250,25 @@ class AllocationServer:
                 memory.driver_says(client_id, used)
 
     def _listen(self) -> None:
+        self._paused = False
         if self._listener is not None:
             self._loop.watch(self._listener.fileno(), self._accept)
 
     def _pause(self) -> None:
         """Leaves who connects in the backlog for a moment."""
         assert self._listener is not None
-        self._loop.unwatch(self._listener.fileno())
-        self._loop.call_later(PAUSE_S, self._listen)
+        if not self._paused:
+            self._paused = True
+            self._loop.unwatch(self._listener.fileno())
+            self._loop.call_later(PAUSE_S, self._listen)
+
+    def _find_no_room(self, error: OSError) -> None:
+        """Most often there is no descriptor left: listening on would only spin."""
+        more = _no_room.ending(monotonic_ns())
+        if more is not None:
+            text = "no connection can be accepted for a moment"
+            logger.error("allocation %s: %s: %s%s", self.terms.allocation_id, text, error.strerror, more)
+        self._pause()
 
     def _accept(self) -> None:
         assert self._listener is not None
@@ -265,9 +281,7 @@ class AllocationServer:
         except (BlockingIOError, ConnectionAbortedError):
             return
         except OSError as error:
-            # No descriptors left: listening on would only spin.
-            logger.error("allocation %s: no connection can be accepted: %s", self.terms.allocation_id, error)
-            self._pause()
+            self._find_no_room(error)
             return
         if not self._connections.spend(monotonic_ns()):
             self.terms.offences.tell(
@@ -284,8 +298,12 @@ class AllocationServer:
             return
         try:
             peer = Peer(connection)
-        except (PeerGoneError, OSError):
+        except PeerGoneError:
             self._closer.end(connection)
+            return
+        except OSError as error:
+            self._closer.end(connection)
+            self._find_no_room(error)
             return
         if peer.pid == 0 and not self._warned:
             self._warned = True

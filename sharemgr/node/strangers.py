@@ -37,8 +37,14 @@ class Strangers:
         fresh = []
         for device_id, pids in unmanaged.items():
             for pid in pids:
-                started = start_time(pid)
                 before = self._present.get((device_id, pid))
+                try:
+                    started = start_time(pid)
+                except OSError:
+                    # Nobody can look just now, for want of a descriptor: who is new is told of when one can.
+                    if before is not None:
+                        present[device_id, pid] = before
+                    continue
                 if before is None or before.started != started:
                     before = Stranger(pid, device_id, started, _container(pid))
                     fresh.append(before)

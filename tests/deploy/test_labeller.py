@@ -63,15 +63,21 @@ def test_it_is_an_ordinary_user_with_no_power_who_writes_nothing_on_the_node(ren
     assert (root["runAsUser"], "runAsNonRoot" in root) == (0, False)
 
 
-def test_it_sees_of_the_node_what_its_sources_read_below_its_root(render: Render, tmp_path: Path) -> None:
-    objects = render()
+@pytest.mark.parametrize(
+    ("user", "paths"), [(65532, ("/sys", "/proc/meminfo", "/etc")), (0, ("/sys", "/proc/meminfo"))]
+)
+def test_it_sees_of_the_node_what_its_sources_read_below_its_root_and_root_no_keys(
+    render: Render, tmp_path: Path, user: int, paths: tuple[str, ...]
+) -> None:
+    objects = render(f"labeller.user={user}")
     on_node = {volume["name"]: volume["hostPath"]["path"] for volume in pod(objects)["volumes"] if "hostPath" in volume}
     mounts = pod(objects)["containers"][0]["volumeMounts"]
     config = tmp_path / "labeller.yaml"
     config.write_text(only(objects, "ConfigMap")["data"]["labeller.yaml"])
     root = str(read_config(config, Config).root)
     seen = {mount["mountPath"]: on_node[mount["name"]] for mount in mounts if mount["name"] in on_node}
-    assert seen == {f"{root}{path}": path for path in ("/sys", "/proc/meminfo", "/etc")}
+    assert seen == {f"{root}{path}": path for path in paths}
+    assert set(on_node.values()) == set(paths)
 
 
 def test_it_runs_on_and_reads_the_configuration_that_is_set(render: Render, tmp_path: Path) -> None:

@@ -90,7 +90,9 @@ def test_a_gpu_that_is_lost_changes_no_label(eight: tuple[Looker, Machine]) -> N
     for _ in range(2):
         labels, troubles, unread = looker.look()
         assert (labels, unread) == (before, [])
-        assert troubles == {"nvml": "GPU 3 cannot be read: GPU is lost; nvidia-smi tells more"}
+        assert troubles == {
+            "nvml": "GPU 3 cannot be read: GPU is lost (nvmlDeviceGetHandleByIndex); nvidia-smi tells more"
+        }
     machine.reset(3)
     assert looker.look() == (before, {}, [])
 

@@ -16,6 +16,7 @@ from edgeshare.v1.allocations_pb2 import (
     SHARE_CLASS_LATENCY,
     AddAllocationRequest,
     Allocation,
+    HoldAllocationRequest,
     ListAllocationsRequest,
     Owner,
     RemoveAllocationRequest,
@@ -71,6 +72,22 @@ def test_the_configuration_reaches_the_clients(testbed: Testbed) -> None:
     assert (welcome.failure_policy.name, welcome.grace_ms) == ("CLOSED", 500)
     assert (welcome.queue_cap_ns, welcome.anticipation_ns) == (700_000, 20_000)
     assert "failure-policy=closed\ngrace-ms=500\n" in (testbed.folder("half") / HOOK_CONFIG).read_text()
+
+
+def test_an_owner_of_three_megabytes_is_refused_in_one_line(testbed: Testbed, stub: AllocationsStub) -> None:
+    monster = Owner(namespace="team", pod="line\n" * 600_000)
+    added = stub.AddAllocation(AddAllocationRequest(allocation=half(testbed))).allocation
+    for call in (
+        lambda: stub.AddAllocation(AddAllocationRequest(allocation=half(testbed, "other", owner=monster))),
+        lambda: next(stub.HoldAllocation(HoldAllocationRequest(allocation=half(testbed, "other", owner=monster)))),
+        lambda: stub.UpdateAllocation(UpdateAllocationRequest(id="half", owner=monster)),
+        lambda: stub.UpdateAllocation(UpdateAllocationRequest(id="x" * 3_000_000)),
+    ):
+        with pytest.raises(grpc.RpcError) as raised:
+            call()
+        assert raised.value.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND)
+        assert len(raised.value.details()) < 500
+    assert list(stub.ListAllocations(ListAllocationsRequest()).allocations) == [added]
 
 
 def test_adding_it_once_more_changes_nothing(testbed: Testbed, stub: AllocationsStub) -> None:

@@ -1,6 +1,8 @@
 """Descriptors that are passed to the manager, which has no use for any, and by it, where the kernel has had enough."""
 
 import os
+import re
+import resource
 import select
 import signal
 import socket
@@ -34,6 +36,7 @@ if os.geteuid() == 0:
     FEW_RIGHTS = ("setpriv", "--bounding-set=-sys_resource,-sys_admin", *FEW_RIGHTS)
 
 LOOK_S = 0.01
+TRIED = 40
 HELLO = wire.encode(wire.Hello(wire.VERSION, wire.VERSION, wire.Accelerator.GPU))
 REQUEST = wire.encode(wire.Request())
 
@@ -201,3 +204,51 @@ def test_who_cannot_be_passed_its_pages_waits_and_is_told_of(
     waiting.welcomed()
     waiting.request()
     waiting.granted()
+
+
+@contextmanager
+def without_any(manager: Manager) -> Iterator[None]:
+    """The manager gets no descriptor more, for as long as this is entered."""
+    pid = manager.process.pid
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    taken = {int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()}
+    free = next(fd for fd in range(len(taken) + 1) if fd not in taken)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (free, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+
+def test_out_of_descriptors_who_comes_waits_and_the_log_has_some_lines(testbed: Testbed) -> None:
+    manager = testbed.manager("metrics_address: 127.0.0.1:0\n")
+    port = int(re.search(r"metrics at http://127.0.0.1:(\d+)/", manager.log())[1])
+    with testbed.calls() as calls, ExitStack() as stack:
+        for name in ("good", "bad"):
+            wanted = Allocation(id=name, device_ids=testbed.uuids[:1], request_percent=50, memory_mib=100)
+            next(stack.enter_context(closing(calls.hold(wanted, wait_for_manager=False))))
+        calls.status()
+        before = descriptors(manager)
+        waiting = testbed.connect("good")
+        while descriptors(manager) == before:
+            time.sleep(LOOK_S)
+        with without_any(manager):
+            waiting.socket.send(HELLO)
+            late = testbed.connect("bad")
+            late.socket.send(HELLO)
+            scrape = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            scrape.send(b"GET /healthz HTTP/1.0\r\n\r\n")
+            # It is tried again ten times a second, as is whatever else could fill the log.
+            deadline_s = time.monotonic() + PATIENCE_S
+            while share(calls.status(), "good").offences["not-welcomed"] < TRIED:
+                assert time.monotonic() < deadline_s, manager.log()
+                time.sleep(LOOK_S)
+            assert silent(waiting)
+            assert silent(late)
+        waiting.welcomed()
+        late.welcomed()
+        assert scrape.recv(1 << 16).startswith(b"HTTP/1.1 200")
+    lines = manager.log().splitlines()
+    assert sum("Too many open files" in line for line in lines) in range(3, TRIED // 2), lines
+    assert len(lines) < TRIED
+    assert "Traceback" not in manager.log()

@@ -102,7 +102,7 @@ def test_a_programs_own_mistake_leaves_the_gpu_healthy(testbed: Testbed, looker:
         (("xid", "48", "--gpu", "1"), "XID 48"),
         (("xid", "62", "--gpu", "1"), "XID 62"),
         (("ecc", "--double", "--gpu", "1"), "uncorrectable memory error (double-bit ECC)"),
-        (("lost", "--gpu", "1"), "the driver cannot read it: GPU is lost"),
+        (("lost", "--gpu", "1"), "the driver cannot read it: GPU is lost (nvmlDeviceGetHandleByIndex)"),
     ],
 )
 def test_a_fault_stays_with_its_gpu_and_its_cause(

@@ -95,6 +95,11 @@ def test_killing_it_kills_the_command_and_frees_the_share(testbed: Testbed, wait
     assert not testbed.folder(allocation_id).exists()
 
 
+def test_a_command_of_several_lines_is_shown_in_one(testbed: Testbed, manager: Manager) -> None:
+    result = run(testbed, "--percent", "30", "--", sys.executable, "-c", "import os\n\nos._exit(7)", "\x1b[2J" * 300)
+    assert (result.returncode, result.stderr) == (7, "")
+
+
 def test_the_command_finds_its_share_in_its_environment(testbed: Testbed, manager: Manager) -> None:
     code = """
 import json, os

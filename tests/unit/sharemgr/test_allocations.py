@@ -1,11 +1,13 @@
 """The book of allocations: defaults, room, and what is refused."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from edgeshare.devices import Device
 from edgeshare.errors import AlreadyExists, EdgeshareError, InvalidRequest, NoRoom, NotFound
+from edgeshare.units import COMMAND_CHARACTERS
 from sharemgr.node.allocations import Allocation, Book, Owner
 
 DEVICES = (Device("GPU-a", 0, "Model", 40_000), Device("GPU-b", 1, "Model", 40_000))
@@ -99,6 +101,54 @@ def test_what_can_never_be_is_refused_in_one_line(
         empty.add(allocation)
     assert "\n" not in str(raised.value)
     assert empty.all() == ()
+
+
+@pytest.mark.parametrize(
+    ("owner", "words"),
+    [
+        (Owner(namespace="a" * 64), "namespace 'aaa"),
+        (Owner(namespace="a.b"), "namespace 'a.b'"),
+        (Owner(namespace="team\n"), "namespace"),
+        (Owner(pod="p" * 254), "pod 'ppp"),
+        (Owner(pod="../up"), "pod '../up'"),
+        (Owner(pod="Train"), "pod 'Train'"),
+        (Owner(pod="line\n" * 600_000), r"pod 'line\\nline"),
+        (Owner(pod_uid="u" * 129), "pod_uid"),
+        (Owner(pod_uid="u 1"), "pod_uid"),
+        (Owner(container="c" * 64), "container"),
+        (Owner(container="ma.in"), "container"),
+        (Owner(command="c" * (COMMAND_CHARACTERS + 1)), f"command .* at most {COMMAND_CHARACTERS} "),
+        (Owner(command="two\nlines"), "command"),
+        (Owner(command="\x1b[2J"), "command"),
+    ],
+)
+def test_an_owner_is_one_that_kubernetes_may_have(owner: Owner, words: str) -> None:
+    busy = book()
+    with pytest.raises(InvalidRequest, match=words) as raised:
+        busy.add(replace(half(), owner=owner))
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 500
+    busy.add(half())
+    with pytest.raises(InvalidRequest, match=words):
+        busy.update("one", owner=owner)
+    assert busy.all() == (busy.add(half()),)
+
+
+def test_names_may_be_as_long_as_kubernetes_lets_them_be() -> None:
+    pod = ".".join(["p" * 63] * 3 + ["p" * 61])
+    longest = Owner("n" * 63, pod, "0123abcd-" * 4, "c" * 63, "cömmand " * 25)
+    assert book().add(replace(half(), owner=longest)).owner == longest
+    # A static pod's uid is a hash of its manifest.
+    assert book().add(replace(half(), owner=Owner(pod_uid="f" * 32))).owner.pod_uid
+
+
+@pytest.mark.parametrize(
+    "ask", [book().get, lambda name: book().add(half(name)), lambda name: book().add(half("a", name))]
+)
+def test_no_answer_is_as_long_as_a_name_that_is_refused(ask: Callable[[str], object]) -> None:
+    with pytest.raises(EdgeshareError, match="3000000 characters") as raised:
+        ask("n" * 3_000_000)
+    assert len(str(raised.value)) < 500
 
 
 def test_an_id_may_have_63_characters() -> None:

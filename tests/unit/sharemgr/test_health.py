@@ -3,7 +3,7 @@
 import pytest
 
 from edgeshare.devices import Device
-from sharemgr.node.health import FRESH_NS, ToldHealth
+from sharemgr.node.health import CAUSE_CHARACTERS, FRESH_NS, ToldHealth
 
 SOUND = Device("GPU-a", 0, "m", 1)
 ILL = Device("GPU-a", 0, "m", 1, healthy=False, cause="XID 62, as the manager saw it")
@@ -31,3 +31,13 @@ def test_a_device_of_which_nothing_was_told_is_as_the_manager_sees_it() -> None:
     told.tell({"GPU-a": ""}, now_ns=7)
     told.tell({"GPU-b": ""}, now_ns=8)
     assert told.of(ILL, 8) == ILL
+
+
+def test_a_cause_is_one_line_of_some_length() -> None:
+    told = ToldHealth()
+    told.tell({"GPU-a": "too hot\n\x1b[2J" + "!" * 3_000_000}, now_ns=7)
+    cause = told.of(SOUND, 7).cause
+    assert cause.startswith("too hot  [2J!!!")
+    assert len(cause) == CAUSE_CHARACTERS
+    told.tell({"GPU-a": "\n"}, now_ns=8)
+    assert not told.of(SOUND, 8).healthy

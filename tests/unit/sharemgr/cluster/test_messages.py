@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeshare.errors import InvalidRequest
-from sharemgr.cluster.messages import NODES_MAX, Args, BindingArgs, Message, PreemptionArgs, parse
+from sharemgr.cluster.messages import NODES_MAX, VICTIMS_MAX, Args, BindingArgs, Message, PreemptionArgs, parse
 
 BINDING = {"PodName": "p", "PodNamespace": "d", "PodUID": "u", "Node": "n"}
 MODELS = (Args, BindingArgs, PreemptionArgs)
@@ -60,6 +60,18 @@ def test_what_is_none_is_refused_in_one_line(model: type[Message], body: bytes) 
 @pytest.mark.parametrize("names", [5, "n", {}, [5], [None], [["n"]], ["n"] * (NODES_MAX + 1)])
 def test_node_names_are_a_list_of_up_to_20_000_names(names: object) -> None:
     assert ": NodeNames" in refused(Args, json.dumps({"Pod": {}, "NodeNames": names}).encode())
+
+
+@pytest.mark.parametrize(
+    "victims",
+    [
+        {f"n{number}": {} for number in range(NODES_MAX + 1)},
+        {"n": {"Pods": [{"UID": "u"}] * (VICTIMS_MAX + 1)}},
+    ],
+)
+def test_victims_are_of_as_many_nodes_and_so_many_of_each(victims: object) -> None:
+    told = refused(PreemptionArgs, json.dumps({"Pod": {}, "NodeNameToMetaVictims": victims}).encode())
+    assert ": NodeNameToMetaVictims" in told
 
 
 def test_as_many_nodes_as_are_allowed_are_read() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from edgeshare.errors import InvalidRequest
 from edgeshare.units import peak
-from sharemgr.cluster.pods import SharePod, parse_pod
+from sharemgr.cluster.pods import CONTAINERS_MAX, SharePod, parse_pod
 from sharemgr.cluster.request import Ask
 
 T = TypeVar("T")
@@ -314,6 +314,19 @@ def test_what_is_no_pod_is_an_invalid_request_in_one_line(thing: object) -> None
     with pytest.raises(InvalidRequest, match="expected") as caught:
         parse_pod(thing)
     assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("key", ["initContainers", "containers"])
+def test_more_containers_than_any_node_runs_are_a_fault_and_not_looked_at(key: str) -> None:
+    many = pod_json(container("main", "50"))
+    # Each of them would be a fault of its own.
+    many["spec"][key] = [None] * 40_000
+    assert parse_pod(many).fault == f"spec.{key} has 40000 containers: no node runs over {CONTAINERS_MAX} of a pod"
+
+
+def test_a_pod_may_have_as_many_containers_as_any_node_runs() -> None:
+    most = pod(*(container(f"c{number}", "1") for number in range(CONTAINERS_MAX)))
+    assert (most.fault, most.request.units) == ("", CONTAINERS_MAX)
 
 
 @pytest.mark.parametrize("containers", [5, True, "ab", {"a": 1}, [5], ["a"], [None], [{"resources": 5}]])

@@ -1,0 +1,6 @@
+"""What others say, fit to be shown."""
+
+
+def in_one_line(text: str, most: int) -> str:
+    """Its first ``most`` characters, each that would not show as one character as a space."""
+    return "".join(character if character.isprintable() else " " for character in text[:most])
