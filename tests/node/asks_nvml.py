@@ -81,7 +81,7 @@ def ask(root: Path, refuse: Callable[[], None]) -> dict[str, Any]:
         listed = inventory.devices()
         for device in listed:
             inventory.memory_used_mib(device.id), inventory.processes(device.id)
-            inventory.busy_percent(device.id), inventory.temperature_c(device.id)
+            inventory.busy_percent(device.id), inventory.temperature_c(device.id), inventory.active(device.id)
         return [(each.id, each.healthy, each.cause, each.memory_mib, each.model) for each in listed]
 
     def vitals() -> dict[str, str]:
