@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from onenode.api_server import ApiServer
+from onenode.api_server import ApiServer, until_told
 
 from deviceplugin.kinds import EDGETPU, GPU
 from deviceplugin.pods import parse_terms
@@ -109,6 +109,23 @@ def test_share_annotation_that_is_changed_later_is_checked(installed: ApiServer)
     assert "above the annotation edge/gpu-percent-limit: 40" in bad.stderr
 
 
+def test_who_asks_for_a_certain_gpu_is_warned_that_nobody_goes_by_that(installed: ApiServer) -> None:
+    def warned(**metadata: dict[str, str]) -> str:
+        asking = pod({"main": {"edge/gpu-percent": 50}, **metadata}, "choosy")
+        done = installed.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(asking))
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    every = {
+        "annotations": {"edge/gpu-model": "Tesla-T4"},
+        "labels": {"edge/gpu-affinity": "a", "edge/gpu-exclusion": "b"},
+    }
+    names = "edge/gpu-model, edge/gpu-affinity, edge/gpu-exclusion"
+    until_told(lambda: warned(**every), f": nobody goes by {names}: the assigner is not enabled")
+    assert ": nobody goes by edge/gpu-exclusion: the assigner" in warned(labels={"edge/gpu-exclusion": "b"})
+    assert warned() == ""
+
+
 def test_label_that_is_changed_later_is_checked(installed: ApiServer) -> None:
     done = installed.kubectl("create", "-f", "-", stdin=json.dumps(pod({"main": {"edge/gpu-percent": 200}}, "whole")))
     assert done.returncode == 0, done.stderr
@@ -174,10 +191,12 @@ def test_pod_of_many_containers_is_looked_at_in_full(installed: ApiServer) -> No
         described = pod({"annotations": {"edge/gpu-model": "L4"}}, "large")
         return {**described, "spec": {"containers": many("main"), "initContainers": many("init")}}
 
-    assert installed.admitted([large(16)]) == ({"large"}, [])
+    admitted, said = installed.admitted([large(16)])
+    assert admitted == {"large"}
+    assert all("the assigner is not enabled" in message for message in said)
     admitted, messages = installed.admitted([large(1600)])
     assert not admitted
-    assert f"ask for edge/gpu-percent: {16 * (MANY - 1) + 1600} in sum" in messages[0]
+    assert any(f"ask for edge/gpu-percent: {16 * (MANY - 1) + 1600} in sum" in message for message in messages)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if "refused" not in case], ids=lambda case: case["name"])

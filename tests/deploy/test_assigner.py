@@ -67,6 +67,14 @@ def test_nothing_of_it_is_installed_unless_it_is_enabled(render: Render) -> None
     assert {"Deployment", "Service", "ConfigMap", "ServiceAccount", "ClusterRole", "Role"} < named(*WITH_SECRET)
 
 
+def test_where_it_is_nobody_is_warned_that_it_is_not(render: Render) -> None:
+    def policies(*values: str) -> set[str]:
+        return {each["metadata"]["name"] for each in render(*values) if each["kind"] == "ValidatingAdmissionPolicy"}
+
+    assert "edgeshare-wishes" in policies()
+    assert "edgeshare-wishes" not in policies(*WITH_SECRET)
+
+
 def test_without_a_secret_it_is_not_installed_and_says_how_one_is_made(render: Render) -> None:
     with pytest.raises(subprocess.CalledProcessError) as refused:
         render(ENABLED)

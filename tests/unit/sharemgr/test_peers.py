@@ -1,0 +1,67 @@
+"""Processes that nobody can look at just now, for want of a descriptor."""
+
+import errno
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sharemgr.node.events import Events
+from sharemgr.node.peers import Peer, start_time
+from sharemgr.node.strangers import Strangers
+
+
+@pytest.fixture
+def out_of_descriptors(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Called, makes it so that no file can be opened."""
+
+    def begin() -> None:
+        def refuse(*_: object, **__: object) -> str:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        monkeypatch.setattr(Path, "read_text", refuse)
+        monkeypatch.setattr(os, "pidfd_open", refuse)
+        monkeypatch.setattr("sharemgr.node.peers._SO_PEERPIDFD", 9999)
+
+    return begin
+
+
+def test_who_cannot_be_looked_at_is_not_taken_for_dead_or_stopped(
+    monkeypatch: pytest.MonkeyPatch, out_of_descriptors: Callable[[], None]
+) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        with monkeypatch.context() as older:
+            # Before Linux 5.3.
+            older.setattr("sharemgr.node.peers._open_pidfd", lambda connection, pid: -1)
+            peer = Peer(ours)
+        out_of_descriptors()
+        assert peer.alive()
+        assert not peer.stopped()
+
+
+def test_who_cannot_be_watched_is_not_taken_for_gone(out_of_descriptors: Callable[[], None]) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        out_of_descriptors()
+        with pytest.raises(OSError, match="Too many open files"):
+            Peer(ours)
+
+
+def test_who_has_ended_is_gone() -> None:
+    assert start_time(os.getpid()) is not None
+    assert start_time(2**22 + 1) is None
+
+
+def test_a_stranger_that_cannot_be_looked_at_is_told_of_once(
+    out_of_descriptors: Callable[[], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    strangers = Strangers(Events("", None))
+    strangers.seen({"GPU-a": [os.getpid()]}, ())
+    assert len(caplog.messages) == 1
+    out_of_descriptors()
+    # One that is known, and one that is new.
+    strangers.seen({"GPU-a": [os.getpid(), os.getppid()]}, ())
+    assert len(caplog.messages) == 1
