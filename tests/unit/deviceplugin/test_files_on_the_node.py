@@ -18,7 +18,9 @@ from deviceplugin.kinds import GPU as GPUS
 from deviceplugin.kinds import Kind
 from deviceplugin.ledger import Allocation, Ledger, Owner, Terms
 from deviceplugin.library import Library
+from deviceplugin.lifetimes import Lifetimes
 from deviceplugin.listings import InFlight, Listings
+from deviceplugin.manager import Manager
 from deviceplugin.notices import Notices
 from deviceplugin.records import Records
 from deviceplugin.settings import ChosenName, Settings
@@ -390,7 +392,7 @@ async def test_who_is_just_taking_units_back_sees_that_they_were_handed_out_agai
     devices.set([GPU])
     listings = Listings(PodResources(tmp_path / "nobody.sock", GPUS.resource), InFlight())
     nobody_known = Applicants(None, holdings.ledger, listings.get, GPUS)
-    admission = Admission(devices, holdings, listings, nobody_known)
+    admission = Admission(devices, holdings, listings, nobody_known, Lifetimes(None, None, Manager(tmp_path)))
     await admission.allocate([UNITS])
     (before,) = holdings.ledger
     await admission.allocate([UNITS])
