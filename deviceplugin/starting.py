@@ -74,7 +74,8 @@ class Starting:
             identified = await self._identity.identify(allocation)
             if self._holdings.ledger.get(allocation.id) is allocation:
                 self._check_memory(identified)
-                self._holdings.library.check(identified.library)
+                if identified.library or identified.terms is None or identified.terms.hooked:
+                    self._holdings.library.check(identified.library)
                 self._holdings.put(identified)
                 return identified
 
@@ -187,7 +188,7 @@ class Starting:
         units = listing.get((owner.namespace, owner.pod), {}).get(owner.container, frozenset())
         if units and self._holdings.ledger.exactly(units) is None:
             logger.warning("the record of %s of %s was lost: made anew from the manager's", stranger.id, owner)
-            library = self._holdings.library.hash
+            library = self._holdings.mounted_library(stranger.id)
             self._holdings.put(
                 replace(
                     stranger,
