@@ -16,6 +16,7 @@ from pathlib import Path
 
 from deviceplugin.files import make_folder, remove_unfinished, write_file
 from edgeshare.errors import Unavailable
+from edgeshare.loadable import check_loadable
 from edgeshare.names import HOOK_LIBRARY
 
 logger = logging.getLogger(__name__)
@@ -40,7 +41,8 @@ class Library:
         self._kept: set[str] = set()
 
     def install(self) -> None:
-        """Puts this version's library in place; raises Unavailable where that cannot be done."""
+        """Puts this version's library in place; raises Unavailable where that cannot be done, or no program could load
+        it from there."""
         try:
             content = self._source.read_bytes()
         except OSError as error:
@@ -58,6 +60,7 @@ class Library:
                 write_file(path, content, EXECUTABLE)
         except OSError as error:
             raise Unavailable(f"the hook library cannot be installed: {error}") from error
+        check_loadable(path)
 
     def path(self, library_hash: str) -> Path:
         """Where the library of that hash lies on this node."""
@@ -74,6 +77,7 @@ class Library:
             )
         path = self.path(library_hash)
         if _is_intact(path, library_hash):
+            check_loadable(path)
             return
         if library_hash != self.hash:
             raise Unavailable(

@@ -16,6 +16,7 @@ from edgeshare.cli.child import Child
 from edgeshare.client import ManagerClient
 from edgeshare.devices import Accelerator
 from edgeshare.errors import EdgeshareError, InvalidRequest, NoRoom, NotFound, Unavailable
+from edgeshare.loadable import check_loadable
 from edgeshare.names import HOOK_DIR_VARIABLE, HOOK_LIBRARY, RUNTIME_DIR, TPU_HOOK_DIR_VARIABLE
 from edgeshare.units import UNITS_PER_DEVICE, check_limit_percent, default_memory_mib, parse_request_percent
 from edgeshare.v1.allocations_pb2 import (
@@ -31,6 +32,9 @@ CLASSES = {"batch": SHARE_CLASS_BATCH, "latency": SHARE_CLASS_LATENCY}
 
 WORDS = {Accelerator.GPU: ("--gpu", "GPU"), Accelerator.EDGETPU: ("--tpu", "EdgeTPU")}
 """The option that names a device of this kind, and what it is called."""
+
+SEPARATORS = " :$"
+"""The loader takes a name in LD_PRELOAD apart at the first two, and puts something else for what follows the last."""
 
 COMMAND_CHARACTERS = 200
 """How much of the command line the status shows."""
@@ -173,10 +177,14 @@ def _free_text(device: DeviceStatus, word: str) -> str:
 
 
 def hook_library() -> Path:
-    """The library that a client preloads; raises Unavailable where it was not built."""
+    """The library that a client preloads; raises Unavailable where it was not built, or the loader would pass it over
+    and run the program without it."""
     path = Path(cuda_hook.__file__).with_name(HOOK_LIBRARY)
     if not path.exists():
         raise Unavailable(f"{path} is not there: build it with 'make build', or install the wheel")
+    if any(each in str(path) for each in SEPARATORS):
+        raise Unavailable(f"{path} has a space, a colon or a dollar in it, which LD_PRELOAD cannot name: move it")
+    check_loadable(path)
     return path
 
 
