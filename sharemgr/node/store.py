@@ -21,10 +21,12 @@ VERSION = 1
 class Store:
     """``allocations.json`` in the state directory: ``{"version": 1, "allocations": [...]}``, each
     allocation in protobuf's JSON. It is written whole and atomically: a crash leaves the old one or the
-    new one."""
+    new one. Keys of an allocation that are not known are another version's, and still there when it is written anew."""
 
     def __init__(self, state_dir: Path) -> None:
         self.path = state_dir / FILE_NAME
+        self._unknown: dict[str, dict[str, Any]] = {}
+        """By the allocation's id."""
 
     def load(self) -> list[Allocation] | None:
         """What was saved last; None where nothing ever was, or where it could not be used.
@@ -39,7 +41,9 @@ class Store:
         except OSError as error:
             raise Unavailable(f"{self.path} cannot be read: {error.strerror}") from error
         try:
-            return _parse(text)
+            found = _parse(text)
+            self._unknown = {allocation.id: unknown for allocation, unknown in found if unknown}
+            return [allocation for allocation, _ in found]
         except _LaterVersionError as error:
             raise Unavailable(
                 f"{self.path} was written by a later edgeshare (version {error}, this one knows {VERSION}): "
@@ -61,7 +65,10 @@ class Store:
         be written."""
         content = {
             "version": VERSION,
-            "allocations": [MessageToDict(allocation, preserving_proto_field_name=True) for allocation in allocations],
+            "allocations": [
+                MessageToDict(allocation, preserving_proto_field_name=True) | self._unknown.get(allocation.id, {})
+                for allocation in allocations
+            ],
         }
         fresh = self.path.with_name(f"{FILE_NAME}.new")
         try:
@@ -86,8 +93,9 @@ class _LaterVersionError(Exception):
     """The file has a version that was not known when this was written."""
 
 
-def _parse(text: bytes) -> list[Allocation]:
-    """Raises ValueError for whatever ``save`` never writes."""
+def _parse(text: bytes) -> list[tuple[Allocation, dict[str, Any]]]:
+    """Each allocation, and what it has of keys that are not known. Raises ValueError for whatever no version's ``save``
+    writes."""
     content: Any = json.loads(text)
     if not isinstance(content, dict):
         raise ValueError("it is no JSON object")
@@ -100,7 +108,13 @@ def _parse(text: bytes) -> list[Allocation]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ValueError("allocations is no list of objects")
     try:
-        return [ParseDict(entry, Allocation()) for entry in entries]
+        return [
+            (
+                ParseDict(entry, Allocation(), ignore_unknown_fields=True),
+                {key: value for key, value in entry.items() if key not in Allocation.DESCRIPTOR.fields_by_name},
+            )
+            for entry in entries
+        ]
     except ParseError as error:
         raise ValueError(f"allocations: {error}") from error
 
