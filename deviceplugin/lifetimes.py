@@ -83,6 +83,6 @@ class Lifetimes:
 
 def in_doubt(doubtful: Iterable[Allocation]) -> Lasting:
     """Those that count as lasting while the API server cannot be asked: all whose container is known, but plain init
-    containers, whose units go on to others of their pod. The start of a container asks again."""
-    found = [each for each in doubtful if each.whose is not None and each.whose.listed]
+    containers that did not start yet, whose units go on to others of their pod."""
+    found = [each for each in doubtful if each.owner is not None or (each.whose is not None and each.whose.listed)]
     return Lasting(found, {each.id for each in found})

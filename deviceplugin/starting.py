@@ -81,7 +81,6 @@ class Starting:
 
     async def _let_in(self, allocation: Allocation) -> bool:
         """Tells the manager of it; False where it has changed since it was looked at."""
-        await self._check_others(allocation)
         async with self._one_at_a_time:
             if self._holdings.ledger.get(allocation.id) is not allocation:
                 return False
@@ -151,15 +150,6 @@ class Starting:
 
     def _known(self) -> set[str]:
         return {allocation.id for allocation in self._holdings.ledger} | self._holdings.leaving
-
-    async def _check_others(self, allocation: Allocation) -> None:
-        """Raises NoRoom where units of it are another pod's that lasts, Unavailable where that cannot be known."""
-        owner = allocation.owner
-        assert owner is not None
-        touching = self._holdings.ledger.touching(allocation.unit_ids)
-        others = [other for other in touching if other.whose is not None and not other.whose.is_beside(owner)]
-        for other in (await self._lifetimes.lasting(others)).allocations:
-            raise NoRoom(f"units of {owner} are held by {other.whose}: make the pod anew")
 
     async def _add(self, allocation: Allocation) -> None:
         owner, terms = allocation.owner, allocation.terms

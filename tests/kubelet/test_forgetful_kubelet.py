@@ -85,16 +85,36 @@ async def test_no_other_pod_gets_the_units_of_an_init_container_that_runs(in_clu
     assert set(await in_cluster.allocations()) == {"first/fetch"}
 
 
+@pytest.mark.parametrize("init", [False, True])
+@pytest.mark.parametrize("size", [60, 200])
 async def test_while_the_api_server_is_away_none_gets_the_units_of_one_that_may_be_there(
-    in_cluster: Node, api: ApiServer
+    in_cluster: Node, api: ApiServer, init: bool, size: int
 ) -> None:
     kubelet = in_cluster.kubelet
-    first, second = (put(api, Pod(name, {"main": 60})) for name in ("first", "second"))
+    first = put(api, Pod("first", {"main": 0}, init={"it": 60}) if init else Pod("first", {"it": 60}))
+    second = put(api, Pod("second", {"main": size}))
     await kubelet.run(first)
-    (device,) = by_device(kubelet.held[first.uid, "main"])
+    (device,) = by_device(kubelet.held[first.uid, "it"])
     api.broken = True
     await kubelet.lose_checkpoint()
-    assert await device_of(in_cluster, second) != device
+    if size == 60:
+        assert await device_of(in_cluster, second) != device
+    else:
+        with pytest.raises(AdmissionError, match="are held by team/first/it"):
+            await kubelet.admit(second)
+    assert set(await in_cluster.allocations()) == {"first/it"}
+
+
+async def test_a_pod_that_only_the_kubelet_knows_is_not_taken_for_one_that_starts_again(
+    in_cluster: Node, api: ApiServer
+) -> None:
+    # As a static pod whose mirror is still to come.
+    kubelet = in_cluster.kubelet
+    first = put(api, Pod("first", {"main": 60}))
+    await kubelet.run(first)
+    (device,) = by_device(kubelet.held[first.uid, "main"])
+    await kubelet.lose_checkpoint()
+    assert await device_of(in_cluster, Pod("static", {"main": 60})) != device
 
 
 @pytest.mark.parametrize("size", [60, 100], ids=["preferred", "all that is left"])
