@@ -37,7 +37,7 @@ def check_units(
         common = sorted(allocation.unit_ids & set(unit_ids))
         if common:
             raise NoRoom(
-                f"{len(common)} of these units, {common[0]} among them, are held by {allocation.owner}: "
+                f"{len(common)} of these units, {common[0]} among them, are held by {allocation.whose}: "
                 "make the pod anew"
             )
     return tuple(sorted((devices[device_id] for device_id in chosen), key=lambda device: device.index))

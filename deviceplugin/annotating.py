@@ -13,6 +13,7 @@ from deviceplugin.preference import by_device
 from edgeshare.assignment import write_assignment
 from edgeshare.errors import Unavailable
 from edgeshare.kube import Kube
+from edgeshare.kube_asking import ask
 from edgeshare.names import GPU_ASSIGNMENT
 
 REASON = "AssignmentEdited"
@@ -53,7 +54,7 @@ class Annotating:
         text = self._as_allocated(pod)
         if text is not None and assignment_text(pod.json) is None:
             namespace, name = pod.name
-            await asyncio.to_thread(self._kube.annotate_pod, namespace, name, pod.uid, {GPU_ASSIGNMENT: text})
+            await ask(self._kube.annotate_pod, namespace, name, pod.uid, {GPU_ASSIGNMENT: text})
             pod.bound = text
         elif pod.edited is not None and pod.edited not in (text, self._told.get(pod.uid)):
             await self._tell(pod, pod.edited)
@@ -75,5 +76,5 @@ class Annotating:
         bound = f"it was bound with {pod.bound}" if pod.bound is not None else "it was bound with none"
         about = {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name, "uid": pod.uid}
         message = f"annotation {GPU_ASSIGNMENT} was edited ({bound}): that changes nothing, make the pod anew"
-        await asyncio.to_thread(self._kube.event, COMPONENT, about, True, REASON, message[:1000])
+        await ask(self._kube.event, COMPONENT, about, True, REASON, message[:1000])
         self._told[pod.uid] = text

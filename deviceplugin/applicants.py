@@ -1,19 +1,16 @@
 """Who is being admitted, and what it was assigned: of the pods that the kubelet lists, the one with a container that
 has no units yet and asks for just as many."""
 
-import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
-from deviceplugin.bound import Applicant, allocated, applicants, is_past
+from deviceplugin.bound import Applicant, IsAllocated, allocated, applicants, is_past
 from deviceplugin.kinds import Kind
-from deviceplugin.ledger import Ledger, Owner
+from deviceplugin.ledger import Allocation, Ledger, Owner
 from deviceplugin.owners import Listing
 from deviceplugin.podwatch import BoundPods
 from deviceplugin.preference import by_device
 from edgeshare.errors import InvalidRequest, NoRoom, Unavailable
 from edgeshare.podresources import Units
-
-logger = logging.getLogger(__name__)
 
 Get = Callable[[str, str], Awaitable[Units | None]]
 """One pod's containers, as the kubelet knows it; harmless at any time."""
@@ -28,48 +25,35 @@ class Applicants:
         self._get = get
         self._kind = kind
 
-    async def find(self, listing: Listing, size: int) -> Applicant | None:
-        """The container that is being given ``size`` units; None where that cannot be told.
+    async def find(self, listing: Listing, size: int, forgotten: Collection[Allocation]) -> list[Applicant]:
+        """The containers that may be being given ``size`` units: of those that lack units, or else of those whose
+        allocations the kubelet has ``forgotten``: it admits such a container anew when that starts again.
 
-        Raises InvalidRequest where its assignment is nonsense, NoRoom where it may be one of several that were assigned
-        different devices.
+        Raises Unavailable where the API server has to be asked, and cannot be.
         """
         if self._pods is None:
-            return None
-        try:
-            found = await self._find(self._pods, listing, size)
-            if not found:
-                # Somebody is being admitted: perhaps a pod with the name of one that was, or was not, there before.
-                await self._pods.read_all()
-                found = await self._find(self._pods, listing, size)
-        except Unavailable as error:
-            # Its start asks again, and lets nobody start on a device that is not his.
-            logger.warning("choosing units without knowing for whom: %s", error)
-            return None
-        return self._only(found, size)
+            return []
+        found = await self._find(self._pods, listing, size, allocated(self._ledger))
+        if not found:
+            # Somebody is being admitted: perhaps a pod with the name of one that was, or was not, there before.
+            await self._pods.read_all()
+            found = await self._find(self._pods, listing, size, allocated(self._ledger))
+        # One that only the kubelet knows, such as a static pod, may be asking, too.
+        if not found and forgotten and not listing.keys() - {pod.name for pod in self._pods}:
+            found = await self._find(self._pods, listing, size, self._allocated_but(forgotten))
+        return found
 
-    async def skipped(self, unit_ids: Collection[str]) -> Applicant | None:
-        """Whose units these are, if the kubelet asked for no preference: it takes over an init container's for the
-        next one of its pod, or no others are left. None where nobody that is known was assigned any device.
+    async def skipped(self, unit_ids: Collection[str], forgotten: Collection[Allocation]) -> list[Applicant]:
+        """Whose units these may be, if the kubelet asked for no preference because no others are left; or it has
+        ``forgotten`` that it gave just these to a container, which starts again. None where nobody that is known was
+        assigned any device.
 
-        Raises InvalidRequest and NoRoom where they are not those of the one pod that it can be.
+        Raises Unavailable as ``find`` does, and NoRoom where it knows none of those that wait.
         """
         if self._pods is None:
-            return None
-        size = len(unit_ids)
-        try:
-            found = await self._next_of_pod(unit_ids) or await self._known(self._pods, size)
-        except Unavailable as error:
-            logger.warning("handing units out without knowing to whom: %s", error)
-            return None
-        applicant = self._only(found, size)
-        if applicant is not None:
-            try:
-                check_assigned(applicant, unit_ids)
-            except NoRoom:
-                self.refuse(applicant.owner)
-                raise
-        return applicant
+            return []
+        found = await self._known(self._pods, len(unit_ids))
+        return found or await self._again(unit_ids, forgotten)
 
     def others(self, applicant: Applicant | None) -> list[Applicant]:
         """All that are still to get units but this one."""
@@ -83,8 +67,7 @@ class Applicants:
         if pod is not None:
             pod.refused = True
 
-    async def _find(self, pods: BoundPods, listing: Listing, size: int) -> list[Applicant]:
-        has_units = allocated(self._ledger)
+    async def _find(self, pods: BoundPods, listing: Listing, size: int, has_units: IsAllocated) -> list[Applicant]:
         names = [name for name, containers in listing.items() if not (containers and all(containers.values()))]
         found = []
         for pod in await pods.find(names, lambda pod: is_past(pod, listing, has_units, self._kind)):
@@ -120,7 +103,7 @@ class Applicants:
         waiting = [each for pod in self._pods or () for each in applicants(pod, has_units, self._kind)]
         return [each for each in waiting if size in (None, each.percent)]
 
-    async def _next_of_pod(self, unit_ids: Collection[str]) -> list[Applicant]:
+    async def next_of_pod(self, unit_ids: Collection[str]) -> list[Applicant]:
         """Who takes over the units of an init container: nobody, if its pod is one that the kubelet knows no more."""
         before = [each.applicant for each in self._ledger.touching(unit_ids)]
         uids = {owner.pod_uid if owner is not None and not owner.listed else "" for owner in before}
@@ -131,8 +114,26 @@ class Applicants:
         ]
         return [each for each in found[:1] if not each.is_assigned or await self._may_be(each.owner)]
 
-    def _only(self, found: list[Applicant], size: int) -> Applicant | None:
-        """The only one that it can be; None where there is none, or it can be several that are assigned nothing."""
+    async def _again(self, unit_ids: Collection[str], forgotten: Collection[Allocation]) -> list[Applicant]:
+        same = [each for each in forgotten if each.unit_ids == frozenset(unit_ids) and each.whose is not None]
+        for whose in [each.whose for each in same]:
+            assert whose is not None
+            containers = await self._get(whose.namespace, whose.pod)
+            pod = self._pods.now(whose.namespace, whose.pod, whose.pod_uid) if self._pods is not None else None
+            if pod is not None and containers is not None and not containers.get(whose.container):
+                has_units = self._allocated_but(same)
+                waiting = applicants(pod, has_units, self._kind)
+                return [each for each in waiting if each.owner.container == whose.container]
+        return []
+
+    def _allocated_but(self, forgotten: Collection[Allocation]) -> IsAllocated:
+        ids = {each.id for each in forgotten}
+        return allocated(each for each in self._ledger if each.id not in ids)
+
+    def only(self, found: Sequence[Applicant], size: int) -> Applicant | None:
+        """The only one of these that it can be; None where there is none, or it can be several that are assigned
+        nothing. Raises InvalidRequest where its assignment is nonsense, NoRoom where it may be one of several that were
+        assigned different devices."""
         if len(found) > 1 and any(each.is_assigned for each in found):
             names = ", ".join(sorted(str(each.owner) for each in found))
             raise NoRoom(f"{size} units may be for any of {names}, which are assigned devices: make the pod anew")

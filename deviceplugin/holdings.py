@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from deviceplugin.cdi import Specs, present
-from deviceplugin.files import make_folder
+from deviceplugin.files import make_folder, write_file
 from deviceplugin.injection import Injected, answer, preload_text
 from deviceplugin.kinds import Kind
 from deviceplugin.ledger import Allocation, Ledger, Owner
@@ -21,6 +21,10 @@ from edgeshare.errors import Unavailable
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from edgeshare.names import CLIENTS_DIR
 from edgeshare.units import UNITS_PER_DEVICE
+
+MOUNTED = "library"
+"""In an allocation's folder of the runtime directory: the path on this node of the library that its container mounts.
+It tells what the kubelet mounts again where the state directory was lost, or another one is used."""
 
 OWNER_ONLY = 0o700
 """Of the folder above the socket folders: a container reaches its own through a mount, and no other."""
@@ -70,6 +74,8 @@ class Holdings:
             if older is not None:
                 self._forget(older)
             self.ledger.put(allocation)
+        for unread in self._records.ids() - {allocation.id for allocation in self.ledger}:
+            self.library.keep(self._records.library(unread))
         found = self._records.ids() | {path.name for path in self._clients.glob("*")}
         self._unrecorded = {each for each in found if self.kind.owns(each) and not self._records.has(each)}
 
@@ -96,6 +102,7 @@ class Holdings:
         try:
             self._clients.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
             make_folder(self._clients / allocation.id)
+            self._keep_mounted(allocation)
         except OSError as error:
             raise Unavailable(f"allocation {allocation.id} gets no socket folder: {error}") from error
         terms = allocation.terms
@@ -106,6 +113,18 @@ class Holdings:
         if allocation.cdi_names:
             self._specs.keep()
         self._tell()
+
+    def mounted_library(self, allocation_id: str) -> str:
+        """The hash of the library that an allocation's container mounts whose record is lost; empty where that cannot
+        be told, or it lies elsewhere than this plugin keeps them."""
+        preloaded = self._records.library(allocation_id)
+        if preloaded:
+            return preloaded
+        try:
+            mounted = Path((self._clients / allocation_id / MOUNTED).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError):
+            return ""
+        return mounted.parent.name if mounted == self.library.path(mounted.parent.name) else ""
 
     def drop(self, allocation: Allocation) -> None:
         """Takes an allocation back. The manager has to be told: see ``leaving``."""
@@ -151,6 +170,12 @@ class Holdings:
     def remove_old_libraries(self) -> None:
         """Removes what no allocation of any kind mounts."""
         self.library.remove_all_but({each.library for ledger in self._ledgers.values() for each in ledger})
+
+    def _keep_mounted(self, allocation: Allocation) -> None:
+        file = self._clients / allocation.id / MOUNTED
+        text = str(self.library.path(allocation.library))
+        if allocation.library and not (file.is_file() and file.read_text(encoding="utf-8", errors="replace") == text):
+            write_file(file, text.encode())
 
     def _forget(self, allocation: Allocation) -> None:
         self.ledger.drop(allocation.id)

@@ -1,5 +1,6 @@
 """What a container gets with its units: the hook, the way to its share manager, its devices."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,12 @@ class Injected:
 def library_in_container(library_hash: str) -> str:
     """The hook library's path as its container sees it."""
     return f"{LIBRARY_DIR}/{library_hash}/{HOOK_LIBRARY}"
+
+
+def preloaded_library(text: str) -> str:
+    """The hash of the library that a preload file names; empty where it names none of ours."""
+    found = re.fullmatch(rf"{LIBRARY_DIR}/([0-9a-f]+)/{re.escape(HOOK_LIBRARY)}\n", text)
+    return found[1] if found else ""
 
 
 def preload_text(library_hash: str, hooked: bool) -> str:

@@ -24,6 +24,11 @@ class Owner:
     def __str__(self) -> str:
         return f"{self.namespace}/{self.pod}/{self.container}"
 
+    def is_beside(self, other: "Owner") -> bool:
+        """Whether both are containers of one pod, as far as is known."""
+        uids = {self.pod_uid, other.pod_uid} - {""}
+        return (self.namespace, self.pod) == (other.namespace, other.pod) and len(uids) < 2
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -59,6 +64,11 @@ class Allocation:
     """What the terms say, or will say as far as was known at the pod's admission; 0: the request's fraction."""
     cdi_names: tuple[str, ...] = ()
     """The devices that its container names to CDI, each time that it starts."""
+
+    @property
+    def whose(self) -> Owner | None:
+        """Whose it is, as far as is known now or was known at the pod's admission."""
+        return self.owner or self.applicant
 
 
 class Ledger:

@@ -2,7 +2,8 @@
 there.
 
 An update puts another file beside it; containers keep the one that they were started with, and those that
-start again get the one that their allocation names. One that no allocation names any more is removed.
+start again get the one that their allocation names. One that no allocation names any more is removed, once it is known
+which there are.
 """
 
 import hashlib
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from deviceplugin.files import make_folder, remove_unfinished, write_file
 from edgeshare.errors import Unavailable
+from edgeshare.loadable import check_loadable
 from edgeshare.names import HOOK_LIBRARY
 
 logger = logging.getLogger(__name__)
@@ -34,9 +36,13 @@ class Library:
         self._folder = folder
         self._source = source
         self.hash = ""
+        self.all_known = False
+        """Whether all allocations are known of this node, as after a comparison; until then none is removed."""
+        self._kept: set[str] = set()
 
     def install(self) -> None:
-        """Puts this version's library in place; raises Unavailable where that cannot be done."""
+        """Puts this version's library in place; raises Unavailable where that cannot be done, or no program could load
+        it from there."""
         try:
             content = self._source.read_bytes()
         except OSError as error:
@@ -54,6 +60,7 @@ class Library:
                 write_file(path, content, EXECUTABLE)
         except OSError as error:
             raise Unavailable(f"the hook library cannot be installed: {error}") from error
+        check_loadable(path)
 
     def path(self, library_hash: str) -> Path:
         """Where the library of that hash lies on this node."""
@@ -64,8 +71,13 @@ class Library:
 
         A missing library would be mounted as an empty folder, and the container would run on unrestricted.
         """
+        if not library_hash:
+            raise Unavailable(
+                "which hook library this container was set up with is not known any more: make the pod anew"
+            )
         path = self.path(library_hash)
         if _is_intact(path, library_hash):
+            check_loadable(path)
             return
         if library_hash != self.hash:
             raise Unavailable(
@@ -74,12 +86,16 @@ class Library:
             )
         self.install()
 
+    def keep(self, library_hash: str) -> None:
+        """Never removes this one: a container may have it mounted of which nothing else is known."""
+        self._kept.add(library_hash)
+
     def remove_all_but(self, wanted: Collection[str]) -> None:
         """Removes the libraries of other versions whose hash is not wanted. Who has one mounted keeps it."""
-        if not self._folder.is_dir():
+        if not self.all_known or not self._folder.is_dir():
             return
         for folder in self._folder.iterdir():
-            if OUR_FOLDER.fullmatch(folder.name) and folder.name not in {self.hash, *wanted}:
+            if OUR_FOLDER.fullmatch(folder.name) and folder.name not in {self.hash, *self._kept, *wanted}:
                 try:
                     shutil.rmtree(folder)
                 except OSError as error:

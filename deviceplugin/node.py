@@ -1,6 +1,5 @@
 """What the cluster is told of this node: how much GPU memory it has, and what is not well; and what its label asks."""
 
-import asyncio
 from collections import deque
 from collections.abc import Iterable
 
@@ -8,6 +7,7 @@ from edgeshare.devices import WORDS, Device
 from edgeshare.errors import Unavailable
 from edgeshare.health import Health
 from edgeshare.kube import Kube
+from edgeshare.kube_asking import ask
 from edgeshare.names import CONFIG_DEFAULT, CONFIG_LABEL, GPU_MEMORY_MIB
 from edgeshare.quantity import whole_number
 
@@ -26,7 +26,7 @@ class Node:
 
         Raises Unavailable where the API server cannot be asked, or has no such node.
         """
-        node = await asyncio.to_thread(self._kube.node, self._name)
+        node = await ask(self._kube.node, self._name)
         if node is None:
             raise Unavailable(f"the API server has no node {self._name}: set the node's name as it is registered")
         labels: dict[str, str] = (node.get("metadata") or {}).get("labels") or {}
@@ -44,13 +44,13 @@ class Node:
         Raises Unavailable where the API server cannot be asked, or has no such node.
         """
         memory_mib = sum(device.memory_mib for device in devices if device.healthy)
-        node = await asyncio.to_thread(self._kube.node, self._name)
+        node = await ask(self._kube.node, self._name)
         status = (node or {}).get("status") or {}
         # Never one without the other: the kubelet makes allocatable of capacity anew, each time that it looks at them.
         # A node that never had a GPU says nothing, and needs not say 0.
         if any(_says(status.get(field)) != memory_mib for field in ("capacity", "allocatable")):
             told = {GPU_MEMORY_MIB: str(memory_mib)}
-            await asyncio.to_thread(self._kube.patch_node_resources, self._name, told, told)
+            await ask(self._kube.patch_node_resources, self._name, told, told)
 
     async def tell_health(self, changes: deque[tuple[Device, Health]]) -> None:
         """Writes an event for each device whose health changed, and takes it out; raises Unavailable where that cannot
@@ -65,7 +65,7 @@ class Node:
     async def _event(self, reason: str, message: str, warning: bool) -> None:
         # Its name for a uid, as in the kubelet's own events about it: `kubectl describe` looks for that.
         about = {"apiVersion": "v1", "kind": "Node", "name": self._name, "uid": self._name}
-        await asyncio.to_thread(self._kube.event, COMPONENT, about, warning, reason, message)
+        await ask(self._kube.event, COMPONENT, about, warning, reason, message)
 
 
 def _says(resources: dict[str, str] | None) -> int:

@@ -11,6 +11,7 @@ from deviceplugin.holdings import Holdings
 from deviceplugin.identity import Identity
 from deviceplugin.kinds import Kind
 from deviceplugin.lifecycle import Lifecycle
+from deviceplugin.lifetimes import Lifetimes
 from deviceplugin.listings import InFlight, Listings
 from deviceplugin.manager import Manager
 from deviceplugin.podwatch import BoundPods
@@ -47,10 +48,11 @@ class Offer:
         self._tally = tally
         kube, node_name = cluster
         self.listings = Listings(PodResources(pod_resources_socket, kind.resource), in_flight)
-        self._identity = Identity(self.listings, holdings.ledger, kube, node_name, pods, kind)
+        self._lifetimes = Lifetimes(kube, pods, manager)
+        identity = Identity(self.listings, holdings.ledger, kube, node_name, pods, kind, self._lifetimes)
         applicants = Applicants(pods, holdings.ledger, self.listings.get, kind)
-        self._admission = Admission(devices, holdings, self.listings, applicants)
-        self._starting = Starting(devices, holdings, self.listings, self._identity, manager)
+        self._admission = Admission(devices, holdings, self.listings, applicants, self._lifetimes)
+        self._starting = Starting(devices, holdings, self.listings, identity, self._lifetimes, manager)
         self._lifecycle = Lifecycle(plugins_dir, kind.resource, self._make_service, f"edgeshare-{kind.prefix}-")
 
     @property
@@ -68,7 +70,7 @@ class Offer:
         ``registered`` with a line of text each time that it is."""
 
         def tell() -> None:
-            self._identity.kubelet_started()
+            self._lifetimes.kubelet_started()
             registered(f"{len(self._devices.now)} {self.kind.word}s registered as {self.kind.resource}")
 
         while not (always or self.is_made or stop.is_set()):

@@ -34,6 +34,22 @@ def missing(allocations: Iterable[Allocation], listing: Listing) -> list[Allocat
     return [allocation for allocation in allocations if allocation.owner and not _shows(listing, allocation)]
 
 
+def is_superseded(allocation: Allocation, allocations: Iterable[Allocation], listing: Listing) -> bool:
+    """Whether its container is listed with other units, which another allocation of it holds: a kubelet that lost its
+    checkpoint gives a container new ones when it starts again."""
+    owner = allocation.owner
+    if owner is None or not owner.listed:
+        return False
+    units = listing.get((owner.namespace, owner.pod), {}).get(owner.container)
+    return units != allocation.unit_ids and any(
+        other.unit_ids == units
+        and other.owner is not None
+        and _same(other.owner, owner)
+        and owner.is_beside(other.owner)
+        for other in allocations
+    )
+
+
 def unclaimed(allocations: Collection[Allocation], listing: Listing) -> list[Allocation]:
     """The allocations without an owner of which no container that is listed has a unit, and no allocation that has an
     owner: an init container's units go on to later containers of its pod."""

@@ -137,7 +137,6 @@ class Plugin:
         self._library.install()
         for offer in self._offers:
             offer.holdings.load()
-        self._gpus.holdings.remove_old_libraries()
 
         def registered(what: str) -> None:
             self._tally.registrations += 1
@@ -241,6 +240,10 @@ class Plugin:
                 if str(error) != said:
                     said = str(error)
                     logger.warning("allocations not compared: %s", error)
+            else:
+                if not self._library.all_known:
+                    self._library.all_known = True
+                    self._gpus.holdings.remove_old_libraries()
 
     async def _meet_node(self, node: Node) -> None:
         await self._notices.write(node.warn)

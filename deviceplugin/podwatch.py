@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from deviceplugin.bound import BoundPod, Name
 from deviceplugin.pods import assignment_text, slim
 from edgeshare.kube import Kube
+from edgeshare.kube_asking import ask
 
 BEHIND_S = 0.2
 """How far the watch may be behind the kubelet's before the pod is read; 90 ms were seen."""
@@ -77,7 +78,7 @@ class BoundPods:
             await self._wait_until(lambda: not missing())
         for namespace, name in missing():
             with self._reading() as put:
-                read = await asyncio.to_thread(self._kube.pod, namespace, name)
+                read = await ask(self._kube.pod, namespace, name)
                 if read is not None and (read.get("spec") or {}).get("nodeName") == self._node_name:
                     put(read)
                     # A kubelet that was killed over a pod's admission has left no trace of it: the next one admits the
@@ -91,7 +92,7 @@ class BoundPods:
     async def read_all(self) -> None:
         """Takes in all that the API server has, whatever the watch told before. Raises Unavailable."""
         with self._reading() as put:
-            for read in await asyncio.to_thread(self._kube.pods_on, self._node_name):
+            for read in await ask(self._kube.pods_on, self._node_name):
                 put(read)
 
     async def until_some(self, what: "Callable[[BoundPods], list[T]]") -> list[T]:

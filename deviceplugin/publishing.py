@@ -14,6 +14,7 @@ from deviceplugin.node import COMPONENT
 from edgeshare.errors import Unavailable
 from edgeshare.following import Following, Json
 from edgeshare.kube import Kube
+from edgeshare.kube_asking import ask
 from edgeshare.names import ACCELERATOR_NODES
 
 
@@ -54,7 +55,7 @@ class Publishing:
     async def _look(self) -> None:
         if self._there is None:
             # It goes with its Node; one that was made anew has another uid.
-            node = await asyncio.to_thread(self._kube.node, self._node_name)
+            node = await ask(self._kube.node, self._node_name)
             if node is None:
                 raise Unavailable(f"the API server has no node {self._node_name}: set its name as it is registered")
             self._node_uid = str(node["metadata"].get("uid", ""))
@@ -66,7 +67,7 @@ class Publishing:
         if not _is(self._there, wanted):
             path = f"{ACCELERATOR_NODES}/{self._node_name}"
             before = self._there
-            applied = await asyncio.to_thread(self._kube.apply, path, COMPONENT, wanted)
+            applied = await ask(self._kube.apply, path, COMPONENT, wanted)
             # What was told meanwhile may be younger; of what was applied it is told, too.
             if self._there is before:
                 self._there = applied

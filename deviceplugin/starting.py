@@ -1,23 +1,24 @@
 """The last check before a container starts, and taking back what containers no longer have.
 
-Both tell the manager, so one waits for the other. An error here leaves the pod pending, and the kubelet tries
-again.
+Both tell the manager, so one waits for the other while it does that; nobody waits for one that asks the API server. An
+error here leaves the pod pending, and the kubelet tries again.
 """
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from deviceplugin.devices import Devices
 from deviceplugin.holdings import Holdings
 from deviceplugin.identity import Identity
 from deviceplugin.ledger import Allocation, Terms
+from deviceplugin.lifetimes import Lifetimes
 from deviceplugin.listings import Listings
 from deviceplugin.manager import Manager
-from deviceplugin.owners import Listing, attach_owners, missing, unclaimed
+from deviceplugin.owners import Listing, attach_owners, is_superseded, missing, unclaimed
 from deviceplugin.preference import by_device
-from edgeshare.errors import EdgeshareError, InvalidRequest, NoRoom, NotFound
+from edgeshare.errors import InvalidRequest, NoRoom, NotFound, Unavailable
 from edgeshare.names import GPU_MEMORY_MIB
 from edgeshare.units import UNITS_PER_DEVICE
 
@@ -33,12 +34,14 @@ class Starting:
         holdings: Holdings,
         listings: Listings,
         identity: Identity,
+        lifetimes: Lifetimes,
         manager: Manager,
     ) -> None:
         self._devices = devices
         self._holdings = holdings
         self._listings = listings
         self._identity = identity
+        self._lifetimes = lifetimes
         self._manager = manager
         self._one_at_a_time = asyncio.Lock()
 
@@ -49,27 +52,45 @@ class Starting:
         May be called again for a container that starts again. Raises an EdgeshareError that says why it may
         not start.
         """
-        async with self._one_at_a_time:
+        compared = False
+        while True:
+            identified = await self._identified(unit_ids)
+            try:
+                if await self._let_in(identified):
+                    return
+            except NoRoom:
+                if compared:
+                    raise
+                # Pods that are over may still count.
+                compared = True
+                await self.compare()
+
+    async def _identified(self, unit_ids: Collection[str]) -> Allocation:
+        """The allocation of these units, kept with its owner and terms. It asks others, so nobody waits for it."""
+        while True:
             allocation = self._holdings.ledger.exactly(unit_ids)
             if allocation is None:
                 raise NotFound("these units were not handed out here, or the record of it is lost: make the pod anew")
             identified = await self._identity.identify(allocation)
-            self._check_memory(identified)
-            self._holdings.library.check(identified.library)
+            if self._holdings.ledger.get(allocation.id) is allocation:
+                self._check_memory(identified)
+                if identified.library or identified.terms is None or identified.terms.hooked:
+                    self._holdings.library.check(identified.library)
+                self._holdings.put(identified)
+                return identified
+
+    async def _let_in(self, allocation: Allocation) -> bool:
+        """Tells the manager of it; False where it has changed since it was looked at."""
+        async with self._one_at_a_time:
             if self._holdings.ledger.get(allocation.id) is not allocation:
-                raise NotFound(f"allocation {allocation.id} was taken back meanwhile: the pod is over")
-            self._holdings.put(identified)
+                return False
             await self._tell_leaving()
-            for other in self._holdings.ledger.touching(unit_ids):
+            for other in self._holdings.ledger.touching(allocation.unit_ids):
                 # An init container's of the same pod: it has ended, or this would not be starting.
-                if other.id != identified.id:
+                if other.id != allocation.id:
                     await self._manager.remove(other.id)
-            try:
-                await self._add(identified)
-            except NoRoom:
-                # Pods that are over may still count.
-                await self._compare()
-                await self._add(identified)
+            await self._add(allocation)
+            return True
 
     async def compare(self) -> None:
         """Learns the owners of new allocations, and takes back those of pods that are over, from the manager
@@ -77,8 +98,58 @@ class Starting:
 
         Raises Unavailable where kubelet or manager cannot be asked; what was not done is done next time.
         """
-        async with self._one_at_a_time:
-            await self._compare()
+        # One that is handed out meanwhile may be too young for this list.
+        before = {allocation.id: allocation for allocation in self._holdings.ledger}
+        listing = await self._listings.list()
+        for allocation in attach_owners(self._unchanged(before), listing):
+            self._holdings.put(allocation)
+            before[allocation.id] = allocation
+        over, unknown = await self._over(before, listing)
+        for allocation in over:
+            if self._holdings.ledger.get(allocation.id) is allocation:
+                logger.info("%s of %s is over", allocation.id, allocation.owner or allocation.applicant or "nobody")
+                self._holdings.drop(allocation)
+        await self._compare_with_manager(listing)
+        if unknown is not None:
+            raise unknown
+
+    async def _over(
+        self, before: Mapping[str, Allocation], listing: Listing
+    ) -> tuple[list[Allocation], Unavailable | None]:
+        """Those that last no longer, of those that are as they were before the list; and why it is not known of all. An
+        API server that does not answer is asked once, and not for each of them."""
+        ledger = self._holdings.ledger
+        over, unknown = [], None
+        try:
+            for allocation in missing(self._unchanged(before), listing):
+                assert allocation.owner is not None
+                if is_superseded(allocation, ledger, listing) or await self._lifetimes.is_over(allocation.owner):
+                    over.append(allocation)
+            for allocation in unclaimed(list(ledger), listing):
+                if before.get(allocation.id) is allocation and await self._identity.is_nobodys(allocation, listing):
+                    over.append(allocation)
+        except Unavailable as error:
+            unknown = error
+        running = await self._lifetimes.having_clients() if over else set()
+        return [allocation for allocation in over if allocation.id not in running], unknown
+
+    def _unchanged(self, before: Mapping[str, Allocation]) -> list[Allocation]:
+        return [allocation for allocation in self._holdings.ledger if before.get(allocation.id) is allocation]
+
+    async def _compare_with_manager(self, listing: Listing) -> None:
+        known = self._known()
+        of_manager = await self._manager.list()
+        try:
+            for stranger in of_manager:
+                if self._holdings.kind.owns(stranger.id) and stranger.id not in known | self._known():
+                    await self._take_in(stranger, listing)
+        finally:
+            self._holdings.remove_unrecorded({each.id for each in of_manager})
+            async with self._one_at_a_time:
+                await self._tell_leaving()
+
+    def _known(self) -> set[str]:
+        return {allocation.id for allocation in self._holdings.ledger} | self._holdings.leaving
 
     async def _add(self, allocation: Allocation) -> None:
         owner, terms = allocation.owner, allocation.terms
@@ -99,42 +170,6 @@ class Starting:
                     f"but GPU {device_id} has {memory_mib}: ask for at most that"
                 )
 
-    async def _compare(self) -> None:
-        # One that is handed out meanwhile may be too young for this list.
-        before = {allocation.id: allocation for allocation in self._holdings.ledger}
-        listing = await self._listings.list()
-        for allocation in attach_owners(self._holdings.ledger, listing):
-            self._holdings.put(allocation)
-        over = []
-        for allocation in missing(self._holdings.ledger, listing):
-            assert allocation.owner is not None
-            if await self._identity.is_over(allocation.owner):
-                over.append(allocation)
-        for allocation in unclaimed(list(self._holdings.ledger), listing):
-            if before.get(allocation.id) is allocation and await self._identity.is_nobodys(allocation, listing):
-                over.append(allocation)
-        running = await self._running() if over else set()
-        for allocation in over:
-            if allocation.id not in running and self._holdings.ledger.get(allocation.id) is allocation:
-                logger.info("%s of %s is over", allocation.id, allocation.owner or allocation.applicant or "nobody")
-                self._holdings.drop(allocation)
-        known = {allocation.id for allocation in self._holdings.ledger} | self._holdings.leaving
-        of_manager = await self._manager.list()
-        for stranger in of_manager:
-            if self._holdings.kind.owns(stranger.id) and stranger.id not in known:
-                await self._take_in(stranger, listing)
-        self._holdings.remove_unrecorded({each.id for each in of_manager})
-        await self._tell_leaving()
-
-    async def _running(self) -> set[str]:
-        """The allocations whose processes run: those of a pod that was deleted by force can outlive it."""
-        try:
-            return await self._manager.having_clients()
-        except EdgeshareError as error:
-            # Anybody may use that socket up: then the kubelet's and the API server's word has to do.
-            logger.warning("taking allocations of pods that are over for unused: %s", error)
-            return set()
-
     async def _take_in(self, stranger: Allocation, listing: Listing) -> None:
         """An allocation that only the manager knows, because the record was lost or a removal did not get
         through."""
@@ -143,7 +178,7 @@ class Starting:
         units = listing.get((owner.namespace, owner.pod), {}).get(owner.container, frozenset())
         if units and self._holdings.ledger.exactly(units) is None:
             logger.warning("the record of %s of %s was lost: made anew from the manager's", stranger.id, owner)
-            library = self._holdings.library.hash
+            library = self._holdings.mounted_library(stranger.id)
             self._holdings.put(
                 replace(
                     stranger,
@@ -153,7 +188,7 @@ class Starting:
                     memory_mib=stranger.terms.memory_mib if stranger.terms else 0,
                 )
             )
-        elif await self._identity.is_over(owner):
+        elif await self._lifetimes.is_over(owner) and stranger.id not in self._known():
             logger.info("%s of %s is over", stranger.id, owner)
             self._holdings.leaving.add(stranger.id)
 

@@ -216,6 +216,8 @@ class Kube:
                 body=None if body is None else json.dumps(body).encode(),
                 headers=headers,
                 timeout=timeout,
+                # urllib3's own default asks four times, each for as long: whoever wants another try makes it.
+                retries=False,
                 preload_content=False,
             )
         except urllib3.exceptions.HTTPError as error:

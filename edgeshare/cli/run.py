@@ -16,6 +16,7 @@ from edgeshare.cli.child import Child
 from edgeshare.client import ManagerClient
 from edgeshare.devices import Accelerator
 from edgeshare.errors import EdgeshareError, InvalidRequest, NoRoom, NotFound, Unavailable
+from edgeshare.loadable import check_loadable
 from edgeshare.names import HOOK_DIR_VARIABLE, HOOK_LIBRARY, RUNTIME_DIR, TPU_HOOK_DIR_VARIABLE
 from edgeshare.text import in_one_line
 from edgeshare.units import (
@@ -38,6 +39,9 @@ CLASSES = {"batch": SHARE_CLASS_BATCH, "latency": SHARE_CLASS_LATENCY}
 
 WORDS = {Accelerator.GPU: ("--gpu", "GPU"), Accelerator.EDGETPU: ("--tpu", "EdgeTPU")}
 """The option that names a device of this kind, and what it is called."""
+
+SEPARATORS = " :$"
+"""The loader takes a name in LD_PRELOAD apart at the first two, and puts something else for what follows the last."""
 
 RETRY_S = 1.0
 """Between two attempts to get the allocation back, when somebody else took its place while the manager
@@ -177,10 +181,14 @@ def _free_text(device: DeviceStatus, word: str) -> str:
 
 
 def hook_library() -> Path:
-    """The library that a client preloads; raises Unavailable where it was not built."""
+    """The library that a client preloads; raises Unavailable where it was not built, or the loader would pass it over
+    and run the program without it."""
     path = Path(cuda_hook.__file__).with_name(HOOK_LIBRARY)
     if not path.exists():
         raise Unavailable(f"{path} is not there: build it with 'make build', or install the wheel")
+    if any(each in str(path) for each in SEPARATORS):
+        raise Unavailable(f"{path} has a space, a colon or a dollar in it, which LD_PRELOAD cannot name: move it")
+    check_loadable(path)
     return path
 
 

@@ -27,12 +27,14 @@ read it would take as much memory as somebody likes."""
 class Store:
     """``allocations.json`` in the state directory: ``{"version": 1, "allocations": [...]}``, each
     allocation in protobuf's JSON. It is written whole and atomically: a crash leaves the old one or the
-    new one."""
+    new one. Keys of an allocation that are not known are another version's, and still there when it is written anew."""
 
     def __init__(self, state_dir: Path) -> None:
         self.path = state_dir / FILE_NAME
         self._content: Any = None
         """Of the file, where it is known to be on the disk."""
+        self._unknown: dict[str, dict[str, Any]] = {}
+        """By the allocation's id."""
 
     def load(self) -> list[Allocation] | None:
         """What was saved last; None where nothing ever was, or where it could not be used.
@@ -48,7 +50,7 @@ class Store:
             raise Unavailable(f"{self.path} cannot be read: {error.strerror or error}") from error
         try:
             content = _content(text)
-            allocations = _allocations(content)
+            found = _allocations(content)
         except _LaterVersionError as error:
             raise Unavailable(
                 f"{self.path} was written by a later edgeshare (version {error}, this one knows {VERSION}): "
@@ -65,14 +67,18 @@ class Store:
             )
             return None
         self._content = content
-        return allocations
+        self._unknown = {allocation.id: unknown for allocation, unknown in found if unknown}
+        return [allocation for allocation, _ in found]
 
     def save(self, allocations: Iterable[Allocation]) -> None:
         """Replaces what is saved; when it returns, it is on the disk. What is there already is not written: a manager
         serves what it has read from a disk that is full. Raises Unavailable where it cannot be written."""
         content = {
             "version": VERSION,
-            "allocations": [MessageToDict(allocation, preserving_proto_field_name=True) for allocation in allocations],
+            "allocations": [
+                MessageToDict(allocation, preserving_proto_field_name=True) | self._unknown.get(allocation.id, {})
+                for allocation in allocations
+            ],
         }
         if content == self._content:
             return
@@ -116,7 +122,7 @@ def _read(path: Path) -> bytes:
 
 
 def _content(text: bytes) -> Any:
-    """What a text that ``save`` wrote says. Raises ValueError for whatever it never writes."""
+    """What a text that ``save`` wrote says. Raises ValueError for whatever no version of it writes."""
     if len(text) > BYTES_MAX:
         raise ValueError(f"it is larger than {BYTES_MAX // MIB} MiB")
     try:
@@ -133,13 +139,19 @@ def _content(text: bytes) -> Any:
     return content
 
 
-def _allocations(content: Any) -> list[Allocation]:
-    """Raises ValueError as _content does."""
+def _allocations(content: Any) -> list[tuple[Allocation, dict[str, Any]]]:
+    """Each allocation, and what it has of keys that are not known. Raises ValueError as _content does."""
     entries = content["allocations"]
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ValueError("allocations is no list of objects")
     try:
-        return [ParseDict(entry, Allocation()) for entry in entries]
+        return [
+            (
+                ParseDict(entry, Allocation(), ignore_unknown_fields=True),
+                {key: value for key, value in entry.items() if key not in Allocation.DESCRIPTOR.fields_by_name},
+            )
+            for entry in entries
+        ]
     except ParseError as error:
         raise ValueError(f"allocations: {error}") from error
 

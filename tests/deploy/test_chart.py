@@ -122,10 +122,12 @@ def test_changed_configuration_starts_the_pods_anew_where_a_part_reads_it_once(r
     assert template() == template('devicePlugin.config={"rescan_s": 7, "configs": {"lab": {"rescan_s": 1}}}')
 
 
-def test_folder_of_the_host_has_the_same_path_in_the_container(render: Render) -> None:
+@pytest.mark.parametrize("state_dir", [STATE_DIR, "/home/kubernetes/edgeshare"])
+def test_folder_of_the_host_has_the_same_path_in_the_container(render: Render, state_dir: str) -> None:
     """The kubelet is handed paths below them, and mounts these from the host."""
-    objects = render('kubeletRootDir="/var/lib/k0s/kubelet"')
+    objects = render('kubeletRootDir="/var/lib/k0s/kubelet"', f'stateDir="{state_dir}"')
     pod = only(objects, "DaemonSet")["spec"]["template"]["spec"]
+    assert all(f"--state-dir={state_dir}" in container["command"] for container in pod["containers"])
     folders = {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
     mounts = [mount for container in pod["containers"] for mount in container["volumeMounts"]]
     mounted = {mount["name"]: mount["mountPath"] for mount in mounts if mount["name"] in folders}
@@ -134,7 +136,7 @@ def test_folder_of_the_host_has_the_same_path_in_the_container(render: Render) -
     assert mounted == folders
     assert set(folders.values()) == {
         RUNTIME_DIR,
-        STATE_DIR,
+        state_dir,
         "/var/lib/kubelet/device-plugins",
         "/var/lib/k0s/kubelet/pod-resources",
     }
@@ -309,6 +311,7 @@ def test_objects_of_another_release_have_other_names(helm: Path) -> None:
             "at '/devicePlugin/config': additional properties 'kubelet_dir' not allowed",
         ),
         ('kubeletRootDir="kubelet"', "at '/kubeletRootDir': 'kubelet' does not match pattern"),
+        ('stateDir="state"', "at '/stateDir': 'state' does not match pattern"),
         ('nodeSelector={"gpu": true}', "at '/nodeSelector/gpu': got boolean, want string"),
         ('policies.pods.enabled="no"', "at '/policies/pods/enabled': got string, want boolean"),
         ("policies.pods.schedulerNames=[]", "at '/policies/pods/schedulerNames': minItems: got 0, want 1"),

@@ -47,6 +47,10 @@ class ApiServer:
         self.no_annotations = False
         """Whoever annotates a pod is refused."""
         self.closed = False
+        self.silent = False
+        """It takes calls, and answers none until it is no longer silent."""
+        self.unanswered: list[str] = []
+        """Method and path of all that it left unanswered while it was."""
         self._version = 1
         self._log: list[tuple[int, str, dict[str, Any]]] = []
         """(version, path, event) of each change."""
@@ -95,8 +99,21 @@ class ApiServer:
             self._hold_back = held
             self._changed.notify_all()
 
+    def be_silent(self, silent: bool) -> None:
+        """Answers no call, but for the watches that are under way; or all of them."""
+        with self._changed:
+            self.silent = silent
+            self._changed.notify_all()
+
+    def wait_until_it_answers(self, method: str, url: str) -> None:
+        """Returns at once where it does."""
+        with self._changed:
+            if self.silent:
+                self.unanswered.append(f"{method} {urlsplit(url).path}")
+            self._changed.wait_for(lambda: not self.silent or self.closed)
+
     def close(self) -> None:
-        """Ends the watches."""
+        """Ends the watches, and answers whoever still waits."""
         with self._changed:
             self.closed = True
             self._changed.notify_all()
@@ -230,17 +247,21 @@ def serving(folder: Path) -> Iterator[tuple[ApiServer, Path]]:
             length = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(length)) if length else None
             assert self.headers["Authorization"] == "Bearer open sesame"
+            api.wait_until_it_answers(self.command, self.path)
             if "watch=1" in self.path and not api.broken:
                 self.watch()
                 return
             status, thing = api.answer(self.command, self.path, self.headers["Content-Type"], body)
             content = api.nonsense or json.dumps(thing).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.send_header("Connection", "close")
-            self.end_headers()
-            self.wfile.write(content)
+            try:
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(content)))
+                self.send_header("Connection", "close")
+                self.end_headers()
+                self.wfile.write(content)
+            except OSError:
+                self.close_connection = True  # whoever asked has gone
 
         do_PATCH = do_POST = do_DELETE = do_GET  # noqa: N815
 

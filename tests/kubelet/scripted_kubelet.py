@@ -232,6 +232,18 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
         """The kubelet's bug: it no longer knows that it is handing these out."""
         self._allocated -= units
 
+    async def lose_checkpoint(self, *but: Pod, lists_pods: bool = True, healthy: int = 200) -> None:
+        """It starts anew and knows of no units that it gave to anybody but these; nor of any pods, unless it
+        ``lists_pods``. Returns when it has so many healthy units."""
+        await self.stop()
+        uids = {pod.uid for pod in but}
+        self.held = {key: units for key, units in self.held.items() if key[0] in uids}
+        self.answers = {key: answer for key, answer in self.answers.items() if key[0] in uids}
+        if not lists_pods:
+            self.pods = {}
+        await self.start()
+        await self.until(healthy=healthy)
+
     def free(self) -> set[str]:
         """What it would offer."""
         return self.healthy() - self._allocated

@@ -1,8 +1,11 @@
 """What a pod needs to reach the API server. That it does is shown on a real one, in tests/cluster."""
 
+import socket
+import threading
 from pathlib import Path
 
 import pytest
+import urllib3
 
 from edgeshare.errors import Unavailable
 from edgeshare.kube import Kube
@@ -40,3 +43,30 @@ def test_what_is_no_token_is_never_sent(account: Path, token: bytes) -> None:
 def test_a_certificate_authority_that_is_none_is_said(account: Path) -> None:
     with pytest.raises(Unavailable, match="API server cannot be asked"):
         Kube.in_cluster(ADDRESS, account).node("n1")
+
+
+def test_a_server_that_breaks_off_or_sends_elsewhere_is_asked_once(account: Path) -> None:
+    answers = iter([b"", b"HTTP/1.1 307 Elsewhere\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"])
+    asked: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            while True:
+                connection, _ = server.accept()
+                with connection:
+                    line = connection.recv(65536).partition(b"\r\n")[0]
+                    asked.append(line)
+                    if not line:
+                        return
+                    connection.sendall(next(answers))
+
+        serving = threading.Thread(target=serve)
+        serving.start()
+        host, port = server.getsockname()
+        kube = Kube(f"http://{host}:{port}", urllib3.PoolManager(), lambda: None)
+        for _ in range(2):
+            with pytest.raises(Unavailable):
+                kube.node("n1")
+        socket.create_connection((host, port)).close()
+        serving.join()
+    assert asked == [b"GET /api/v1/nodes/n1? HTTP/1.1"] * 2 + [b""]

@@ -1,5 +1,7 @@
 import asyncio
+import json
 import os
+import shutil
 import stat
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,7 +20,9 @@ from deviceplugin.kinds import GPU as GPUS
 from deviceplugin.kinds import Kind
 from deviceplugin.ledger import Allocation, Ledger, Owner, Terms
 from deviceplugin.library import Library
+from deviceplugin.lifetimes import Lifetimes
 from deviceplugin.listings import InFlight, Listings
+from deviceplugin.manager import Manager
 from deviceplugin.notices import Notices
 from deviceplugin.records import Records
 from deviceplugin.settings import ChosenName, Settings
@@ -135,6 +139,7 @@ def test_an_old_library_goes_with_the_last_allocation_that_has_it(
     source.write_bytes(b"second version")
     second = Library(tmp_path / "state/hook", source)
     second.install()
+    second.all_known = True
     again = new_holdings(tmp_path, second)
     again.load()
     with first.open("rb") as mounted:
@@ -146,7 +151,7 @@ def test_an_old_library_goes_with_the_last_allocation_that_has_it(
     assert second.path(second.hash).read_bytes() == b"second version"
 
 
-def test_at_the_start_a_library_that_no_allocation_has_is_removed_and_nothing_else(
+def test_once_all_are_known_a_library_that_no_allocation_has_is_removed_and_nothing_else(
     holdings: Holdings, library: Library, source: Path, tmp_path: Path
 ) -> None:
     kept = holdings.mint(UNITS)
@@ -158,8 +163,13 @@ def test_at_the_start_a_library_that_no_allocation_has_is_removed_and_nothing_el
     source.write_bytes(b"second version")
     second = Library(folder, source)
     second.install()
+    second.all_known = True
     again = new_holdings(tmp_path, second)
     again.load()
+    second.all_known = False
+    again.remove_old_libraries()
+    assert unused.exists()
+    second.all_known = True
     again.remove_old_libraries()
     assert {path.name for path in folder.iterdir()} == {kept.library, second.hash, "somebody"}
 
@@ -174,6 +184,7 @@ def test_while_records_are_read_no_library_of_a_later_one_is_removed(
     source.write_bytes(b"second version")
     second = Library(tmp_path / "state/hook", source)
     second.install()
+    second.all_known = True
     again = new_holdings(tmp_path, second)
     again.load()
     again.remove_old_libraries()
@@ -186,6 +197,7 @@ def test_a_library_that_a_container_of_another_kind_mounts_stays(
     source.write_bytes(b"second version")
     second = Library(tmp_path / "state/hook", source)
     second.install()
+    second.all_known = True
     ledgers = {GPUS: Ledger(), EDGETPUS: Ledger()}
     gpus, edgetpus = (new_holdings(tmp_path, second, kind=kind, ledgers=ledgers) for kind in ledgers)
     old = [Allocation(f"{kind.prefix}-old", UNITS, library.hash) for kind in ledgers]
@@ -307,9 +319,7 @@ def test_a_dropped_allocation_is_forgotten_but_for_telling_the_manager(
     assert not holdings.files(allocation).socket_folder.exists()
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b'{"id": 1}', b"\xff", b'{"id":"x","unit_ids":[],"library":"","to":1}']
-)
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"id": 1}', b"\xff"])
 def test_a_record_that_cannot_be_read_is_left_out_and_said_so(
     tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -317,6 +327,56 @@ def test_a_record_that_cannot_be_read_is_left_out_and_said_so(
     (tmp_path / "x/record.json").write_bytes(content)
     assert list(Records(tmp_path).read()) == []
     assert "x/record.json is left out" in caplog.text
+
+
+def test_what_another_version_wrote_into_a_record_stays_there(
+    holdings: Holdings, library: Library, tmp_path: Path
+) -> None:
+    owner, terms = Owner("team", "trainer", "main", "u1"), Terms(2, 50, "latency", 100)
+    allocation = replace(holdings.mint(UNITS), owner=owner, terms=terms)
+    holdings.put(allocation)
+    record = tmp_path / f"state/{GPUS.resource}/{allocation.id}/record.json"
+    newer = json.loads(record.read_text())
+    newer["colour"] = {"name": "red"}
+    newer["terms"]["colours"] = [1, 2]
+    newer["owner"]["colour"] = None
+    record.write_text(json.dumps(newer))
+    again = new_holdings(tmp_path, library)
+    again.load()
+    assert list(again.ledger) == [allocation]
+    again.put(replace(allocation, memory_mib=7))
+    newer["memory_mib"] = 7
+    newer["unit_ids"] = sorted(newer["unit_ids"])
+    kept = json.loads(record.read_text())
+    assert {**kept, "unit_ids": sorted(kept["unit_ids"])} == newer
+
+
+@pytest.mark.parametrize("content", ["{", '{"id": 1}'])
+def test_the_library_of_a_record_that_cannot_be_read_stays(
+    holdings: Holdings, library: Library, source: Path, tmp_path: Path, content: str
+) -> None:
+    allocation = holdings.mint(UNITS)
+    (tmp_path / f"state/{GPUS.resource}/{allocation.id}/record.json").write_text(content)
+    source.write_bytes(b"second version")
+    second = Library(tmp_path / "state/hook", source)
+    second.install()
+    second.all_known = True
+    again = new_holdings(tmp_path, second)
+    again.load()
+    again.remove_old_libraries()
+    assert library.path(library.hash).exists()
+    assert again.mounted_library(allocation.id) == library.hash
+
+
+def test_without_its_files_what_a_container_mounts_is_told_by_its_folder_unless_it_lies_elsewhere(
+    holdings: Holdings, library: Library, source: Path, tmp_path: Path
+) -> None:
+    allocation = holdings.mint(UNITS)
+    shutil.rmtree(tmp_path / f"state/{GPUS.resource}")
+    assert new_holdings(tmp_path, library).mounted_library(allocation.id) == library.hash
+    elsewhere = Library(tmp_path / "elsewhere", source)
+    assert new_holdings(tmp_path, elsewhere).mounted_library(allocation.id) == ""
+    assert holdings.mounted_library("gpu-of-a-time-when-it-was-not-told") == ""
 
 
 def test_of_two_records_of_the_same_units_the_younger_is_live(tmp_path: Path, library: Library) -> None:
@@ -390,7 +450,7 @@ async def test_who_is_just_taking_units_back_sees_that_they_were_handed_out_agai
     devices.set([GPU])
     listings = Listings(PodResources(tmp_path / "nobody.sock", GPUS.resource), InFlight())
     nobody_known = Applicants(None, holdings.ledger, listings.get, GPUS)
-    admission = Admission(devices, holdings, listings, nobody_known)
+    admission = Admission(devices, holdings, listings, nobody_known, Lifetimes(None, None, Manager(tmp_path)))
     await admission.allocate([UNITS])
     (before,) = holdings.ledger
     await admission.allocate([UNITS])

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from deviceplugin.identity import SETTLE_S, Identity
+from deviceplugin.identity import Identity
 from deviceplugin.kinds import GPU
 from deviceplugin.ledger import Allocation, Ledger
+from deviceplugin.lifetimes import SETTLE_S, Lifetimes
 from deviceplugin.listings import InFlight, Listings
+from deviceplugin.manager import Manager
 from edgeshare.podresources import PodResources
 
 
@@ -30,7 +32,8 @@ def loop() -> Iterator[ToldTime]:
 def test_with_no_api_server_units_are_nobodys_once_the_kubelet_has_had_time_to_list_them(loop: ToldTime) -> None:
     in_flight = InFlight()
     listings = Listings(PodResources(Path("nobody.sock"), GPU.resource), in_flight)
-    identity = Identity(listings, Ledger(), None, "", None, GPU)
+    lifetimes = Lifetimes(None, None, Manager(Path("nowhere")))
+    identity = Identity(listings, Ledger(), None, "", None, GPU, lifetimes)
     allocation = Allocation("gpu-1", frozenset({"GPU-a::00"}), "")
 
     async def allocate() -> None:
@@ -38,7 +41,7 @@ def test_with_no_api_server_units_are_nobodys_once_the_kubelet_has_had_time_to_l
             pass
 
     async def register() -> None:
-        identity.kubelet_started()
+        lifetimes.kubelet_started()
 
     def is_nobodys() -> bool:
         return loop.run_until_complete(identity.is_nobodys(allocation, {}))

@@ -1,0 +1,126 @@
+"""An API server that takes calls and does not answer holds up nobody but who needs its answer, and him for one call."""
+
+import asyncio
+
+import grpc
+import pytest
+from node_under_test import Node
+from scripted_api_server import ApiServer
+from scripted_kubelet import Pod, StartError
+from test_pods_wishes import put
+
+from edgeshare.kube import CALL_TIMEOUT_S
+from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as kubelet_api
+
+SAFETY_S = 60
+
+Allocating = grpc.aio.UnaryUnaryCall[kubelet_api.AllocateRequest, kubelet_api.AllocateResponse]
+
+
+async def until_asked(api: ApiServer, what: str) -> None:
+    """Waits until somebody waits for an answer about this."""
+    async with asyncio.timeout(SAFETY_S):
+        while not any(what in each for each in api.unanswered):  # noqa: ASYNC110 - a thread of the server tells nobody
+            await asyncio.sleep(0.02)
+
+
+async def test_a_start_that_waits_for_it_is_refused_after_one_call_and_holds_up_no_other(
+    in_cluster: Node, api: ApiServer
+) -> None:
+    kubelet = in_cluster.kubelet
+    known, new = (put(api, Pod(name, {"main": 30})) for name in ("known", "new"))
+    await kubelet.run(known)
+    await kubelet.admit(new)
+    api.be_silent(True)
+    ends: list[str] = []
+
+    async def start_new() -> None:
+        with pytest.raises(StartError, match=f"API server .*{CALL_TIMEOUT_S}"):
+            await kubelet.start_container(new, "main")
+        ends.append("new")
+
+    starting = asyncio.create_task(start_new())
+    await until_asked(api, "GET /api/v1/namespaces/team/pods/new")
+    await kubelet.start_container(known, "main")
+    ends.append("known")
+    await starting
+    assert ends == ["known", "new"]
+    assert api.unanswered.count("GET /api/v1/namespaces/team/pods/new") == 1
+    api.be_silent(False)
+    await kubelet.start_container(new, "main")
+
+
+async def test_a_comparison_that_waits_for_it_holds_up_no_start_and_asks_once(in_cluster: Node, api: ApiServer) -> None:
+    kubelet = in_cluster.kubelet
+    known, *others = (put(api, Pod(name, {"main": 20})) for name in ("known", "one", "two", "three"))
+    for pod in (known, *others):
+        await kubelet.run(pod)
+    api.be_silent(True)
+    for pod in others:
+        kubelet.end(pod)
+    ends: list[str] = []
+
+    async def wait_for_comparison() -> None:
+        await in_cluster.until_said("allocations not compared")
+        ends.append("comparison")
+
+    comparing = asyncio.create_task(wait_for_comparison())
+    await until_asked(api, "GET /api/v1/namespaces/team/pods/")
+    await kubelet.start_container(known, "main")
+    ends.append("known")
+    await comparing
+    assert ends == ["known", "comparison"]
+    assert len(await in_cluster.allocations()) == 4
+    api.be_silent(False)
+    for pod in others:
+        api.end_pod(pod.name)
+    await in_cluster.until_allocations_are("known/main")
+
+
+async def test_calls_of_the_kubelet_that_overlap_while_it_is_silent_all_end(in_cluster: Node, api: ApiServer) -> None:
+    kubelet = in_cluster.kubelet
+    api.hold_back(True)
+    api.be_silent(True)
+    units = sorted(kubelet.free())
+    pod = Pod("trainer", {"main": 30})
+    kubelet.pods[pod.uid] = pod
+    stub = kubelet.plugin.stub
+
+    def allocate(place: int) -> Allocating:
+        return stub.Allocate(
+            kubelet_api.AllocateRequest(
+                container_requests=[kubelet_api.ContainerAllocateRequest(devices_ids=units[place : place + 10])]
+            )
+        )
+
+    allocating = [allocate(0)]
+    await until_asked(api, "GET /api/v1/pods")
+    preferring = []
+    for place in (10, 20, 30):
+        # Each waited for the other once: a preference for all that are handed out to be, and those for the preference.
+        preferring.append(asyncio.create_task(kubelet.prefer(set(units[100:]), set(), 30)))
+        await asyncio.sleep(0)
+        allocating.append(allocate(place))
+    async with asyncio.timeout(SAFETY_S):
+        for call in allocating:
+            assert len((await call).container_responses) == 1
+        for preferred in await asyncio.gather(*preferring):
+            assert len(preferred) == 30
+
+
+async def test_with_many_calls_unanswered_it_ends_at_once(in_cluster: Node, api: ApiServer) -> None:
+    kubelet = in_cluster.kubelet
+    pods = [put(api, Pod(f"pod-{number}", {"main": 10})) for number in range(12)]
+    for pod in pods:
+        await kubelet.admit(pod)
+    api.be_silent(True)
+    starting = [asyncio.create_task(kubelet.start_container(pod, "main")) for pod in pods]
+    async with asyncio.timeout(SAFETY_S):
+        # All of them at a time: none waits for a thread, of which a machine's processors decide.
+        while len({each for each in api.unanswered if "GET /api/v1/namespaces/team/pods/" in each}) < len(pods):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    assert in_cluster.plugin is not None
+    in_cluster.plugin.terminate()
+    async with asyncio.timeout(SAFETY_S):
+        assert await in_cluster.plugin.wait() == 0
+    await asyncio.gather(*starting, return_exceptions=True)
