@@ -59,7 +59,7 @@ def test_a_write_that_was_cut_off_leaves_what_was_there(tmp_path: Path) -> None:
         b"[" * 200_000,
         b" " * (BYTES_MAX + 1),
     ],
-    ids=range(12),
+    ids=range(11),
 )
 def test_a_damaged_file_is_set_aside_and_said(tmp_path: Path, text: bytes, caplog: pytest.LogCaptureFixture) -> None:
     store = Store(tmp_path)
