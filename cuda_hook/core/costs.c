@@ -234,17 +234,19 @@ void es_costs_put_off(struct es_costs *costs, struct es_cost *entry)
     es_costs_count(costs, true);
 }
 
-/* The first exact time counts for more than all others, and one in which no other ran for more than those in which some may have;
- * of these the shortest does. */
-static bool takes_their_place(const struct es_cost *entry, uint64_t ns, bool alone)
-{
-    return entry->exact == 0 || (entry->mixed && (alone || ns + ES_COSTS_LEAST_NS < entry->ns));
-}
-
 /* By how much an exact time may be longer than another one and have no gap in it. */
 static uint64_t apart_ns(uint64_t ns)
 {
     return ns / ES_COSTS_APART_PART + ES_COSTS_LEAST_NS / 4;
+}
+
+/* The first exact time counts for more than all others, and one in which no other ran for more than those in which some may have;
+ * of these the shortest does. A time that no other has borne out yet had a gap in it where the next one is shorter. */
+static bool takes_their_place(const struct es_cost *entry, uint64_t ns, bool alone)
+{
+    const bool had_gap = alone && entry->exact == 1 && ns + apart_ns(ns) < entry->ns;
+
+    return entry->exact == 0 || had_gap || (entry->mixed && (alone || ns + ES_COSTS_LEAST_NS < entry->ns));
 }
 
 static void note_exact(struct es_cost *entry, uint64_t ns, bool first)

@@ -194,6 +194,22 @@ static void exact_times_take_the_place_of_others(void)
     CHECK(entry->exact == 0 && !es_costs_sure(entry) && !es_costs_vague(&table, entry));
 }
 
+static void an_exact_time_that_no_other_bears_out_gives_way_to_a_shorter_one(void)
+{
+    static struct es_costs table;
+    struct es_cost *entry = es_costs_find(&table, 7);
+
+    learn(&table, 7, 20000);
+    es_costs_learn_exact(&table, 7, 3254, true);
+    es_costs_learn_exact(&table, 7, 2000, true);
+    CHECK(entry->ns == 2000 && entry->exact == 1 && !es_costs_sure(entry) && es_costs_vague(&table, entry));
+    es_costs_learn_exact(&table, 7, 2010, true);
+    CHECK(entry->ns == 2005 && entry->exact == 2 && es_costs_sure(entry));
+    /* Two that bear each other out are not given up for one. */
+    es_costs_learn_exact(&table, 7, 1500, true);
+    CHECK(entry->exact == 3 && entry->ns > 1800);
+}
+
 static void one_that_is_due_and_cannot_be_timed_keeps_nobody_waiting(void)
 {
     static struct es_costs table;
@@ -1413,6 +1429,7 @@ int main(void)
     words_carry_what_was_put_in();
     costs_are_learnt();
     exact_times_take_the_place_of_others();
+    an_exact_time_that_no_other_bears_out_gives_way_to_a_shorter_one();
     one_that_is_due_and_cannot_be_timed_keeps_nobody_waiting();
     where_exact_times_are_unlike_each_other_all_times_count();
     exact_times_that_are_found_wrong_again_and_again_are_given_up();
