@@ -371,8 +371,8 @@ static void a_gap_in_an_exact_time_does_not_count_beside_others(void)
 
     learn(&table, 7, 9000);
     CHECK(es_costs_usual_ns(entry, true) == 9000);
-    es_costs_learn_exact(&table, 7, 6300, true);
     es_costs_learn_exact(&table, 7, 5000, true);
+    es_costs_learn_exact(&table, 7, 6300, true);
     CHECK(entry->ns == 5650 && es_costs_usual_ns(entry, false) == 5650 && es_costs_usual_ns(entry, true) == 5000);
     es_costs_learn_exact(&table, 7, 6300, true);
     CHECK(es_costs_usual_ns(entry, true) == 5000);
