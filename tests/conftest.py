@@ -84,14 +84,22 @@ def pytest_configure() -> None:
     sys.addaudithook(watch_machine)
 
 
+def pytest_unconfigure() -> None:
+    """None is any more."""
+    while WATCHED:
+        WATCHED.pop().close()
+
+
 @pytest.fixture(autouse=True)
 def nothing_misused(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fails a test in which a simulated driver was used as a real one cannot be relied on to survive: by a handle of
     what is no more, without a context, from a forked child. A test of what does so is marked ``misuses``, with patterns
     of what may be noted of it."""
+    own: Path | None = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
     yield
     found = {misuse for watched in WATCHED for misuse in watched.new()}
-    for watched in [each for each in WATCHED if each.over]:
+    # A machine in the test's own folder stays there, and nobody uses it any more.
+    for watched in [each for each in WATCHED if each.over or (own is not None and own in each.directory.parents)]:
         WATCHED.remove(watched)
         watched.close()
     meant = [pattern for marker in request.node.iter_markers("misuses") for pattern in marker.args]

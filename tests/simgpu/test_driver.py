@@ -110,7 +110,7 @@ result(found)
     assert found == [uuids[gpu].removeprefix("GPU-").replace("-", "") for gpu in seen]
 
 
-@pytest.mark.misuses("cuInit: in a forked child")
+@pytest.mark.misuses("cuInit: in a forked child", "cuCtxSynchronize: in a forked child")
 def test_an_initialised_parents_child_is_not_initialised(simulated: Simulated) -> None:
     script = """
 cu.start()
