@@ -93,6 +93,7 @@ def binaries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: compile_program(folder / name, f"{name}.c", *LINK_DRIVER) for name in PROGRAMS}
 
 
+@pytest.mark.misuses("*: no context", "*: in a forked child", "*: unknown *", "*: destroyed context")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_sanitizers_find_nothing_behind_programs(
     name: str, kind: str, preload: dict[str, str], binaries: dict[str, Path], stage: Stage, manager: ScriptedManager
