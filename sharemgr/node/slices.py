@@ -20,7 +20,7 @@ from sharemgr.node.ends import Ends
 from sharemgr.node.field import Field
 from sharemgr.node.grants import OVERDUE_NS, Grants, Numbers
 from sharemgr.node.hand_overs import HandOvers
-from sharemgr.node.policy import Settings
+from sharemgr.node.policy import RECKONED_SLICES, Settings
 from sharemgr.node.timers import Timers
 
 SOONER_NS = 25 * NS_PER_US
@@ -382,7 +382,7 @@ class Slices(Grants):
             occupant.held_from_ns = self._now_ns
             if self._foreseen_end_ns > self._now_ns + SOONER_NS:
                 # What was foretold may be a lie: who begins sooner has no more than a turn is reckoned to cost (q).
-                most_ns = self._now_ns + 4 * self._settings.slice_ns
+                most_ns = self._now_ns + RECKONED_SLICES * self._settings.slice_ns
                 self.field.slice_end_ns = min(self.field.slice_end_ns, most_ns)
                 self._begin_anew()
 

@@ -117,6 +117,7 @@ async def test_with_many_calls_unanswered_it_ends_at_once(in_cluster: Node, api:
     starting = [asyncio.create_task(kubelet.start_container(pod, "main")) for pod in pods]
     async with asyncio.timeout(SAFETY_S):
         # All of them at a time: none waits for a thread, of which a machine's processors decide.
+        # A thread of the server tells nobody when it is asked.
         while len({each for each in api.unanswered if "GET /api/v1/namespaces/team/pods/" in each}) < len(pods):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     assert in_cluster.plugin is not None

@@ -7,19 +7,11 @@
 #include <string.h>
 
 #include "driver_api.h"
+#include "must.h"
 #include "workload/spin.h"
 
 /* Now and then the hook marks the end of what a thread submitted before it waits: then nothing is open. */
 enum { ROUNDS = 40, US = 1000 };
-
-#define MUST(call)                                                             \
-    do {                                                                       \
-        CUresult answer = (call);                                              \
-        if (answer != CUDA_SUCCESS) {                                          \
-            printf("line %d: %s answered %d\n", __LINE__, #call, (int)answer); \
-            exit(3);                                                           \
-        }                                                                      \
-    } while (0)
 
 static CUcontext context;
 static CUfunction spin;

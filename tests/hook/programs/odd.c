@@ -9,19 +9,11 @@
 #include <unistd.h>
 
 #include "driver_api.h"
+#include "must.h"
 #include "workload/spin.h"
 
 enum { US = 1000, MS = 1000000 };
 
-/* What a call must have answered for the program to go on. */
-#define MUST(call)                                                             \
-    do {                                                                       \
-        CUresult answer = (call);                                              \
-        if (answer != CUDA_SUCCESS) {                                          \
-            printf("line %d: %s answered %d\n", __LINE__, #call, (int)answer); \
-            exit(3);                                                           \
-        }                                                                      \
-    } while (0)
 #define SAY(call) printf("%s = %d\n", #call, (int)(call))
 
 static CUcontext context;

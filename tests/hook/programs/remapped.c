@@ -7,17 +7,9 @@
 #include <stdlib.h>
 
 #include "driver_api.h"
+#include "must.h"
 
 enum { MIB = 1 << 20, FIRST_BYTES = 600 * MIB, SECOND_BYTES = 200 * MIB };
-
-#define MUST(call)                                                             \
-    do {                                                                       \
-        CUresult answer = (call);                                              \
-        if (answer != CUDA_SUCCESS) {                                          \
-            printf("line %d: %s answered %d\n", __LINE__, #call, (int)answer); \
-            exit(3);                                                           \
-        }                                                                      \
-    } while (0)
 
 static sem_t unmapped, mapped;
 static CUdeviceptr range;

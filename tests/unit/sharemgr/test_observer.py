@@ -4,18 +4,11 @@ import asyncio
 
 import pytest
 
-from edgeshare.devices import Device
+from edgeshare.inventory.sources import Inventories
 from sharemgr.node import observer
 
 STEPS = 40
 """More than two rounds of ``watch`` take, of the event loop's."""
-
-
-class Nothing:
-    """An inventory without devices, whose driver answers at once."""
-
-    def devices(self) -> tuple[Device, ...]:
-        return ()
 
 
 @pytest.mark.parametrize("occupied", [True, False])
@@ -31,9 +24,8 @@ async def test_whoever_looks_ends_at_whatever_step_it_is_told_to(
         there = asyncio.Event()
         if occupied:
             there.set()
-        looking = asyncio.create_task(
-            observer.watch(Nothing(), (), lambda: None, lambda observation: None, there)  # type: ignore[arg-type]
-        )
+        nothing = Inventories(())
+        looking = asyncio.create_task(observer.watch(nothing, (), lambda: None, lambda observation: None, there))
         for _ in range(step):
             await asyncio.sleep(0)
         looking.cancel()
