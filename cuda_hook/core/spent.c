@@ -3,9 +3,10 @@
 #include "costs.h"
 
 /* Who waits for a marker wakes late, but the markers themselves tell how long one was after the other: so the host's time
- * of an end is the earliest that agrees with what was seen since. It may creep, by a thousandth, as elapsed times are
- * rounded. */
-enum { CREEP_SHIFT = 10, AT_ONCE_NS = 2 * 1000 * 1000 };
+ * of an end is the earliest that agrees with what was seen since. It may creep, as elapsed times are rounded to half a
+ * microsecond (CUDA Driver API, cuEventElapsedTime), but no more than quartz clocks drift apart, a ten-thousandth: of ends
+ * that are seen long after they were nothing else says how late that was. */
+enum { CREEP_NS = 250, CREEP_SHIFT = 13, CREEP_MOST_SHIFT = 10, AT_ONCE_NS = 2 * 1000 * 1000 };
 
 /* From a call that records a marker in an idle stream until the device has come to it (2 us and less), amply. */
 enum { REACHED_NS = 10 * 1000 };
@@ -46,9 +47,17 @@ static uint64_t sooner_ns(const struct es_counted *latest, int64_t after_ns, uin
     return after_ns >= 0 && latest->ended_ns + (uint64_t)after_ns < now_ns ? latest->ended_ns + (uint64_t)after_ns : now_ns;
 }
 
+/* A thousandth at most: between ends that are close together it must not add up to more. */
+static int64_t creep_ns(int64_t after_ns)
+{
+    const int64_t ns = CREEP_NS + (after_ns >> CREEP_SHIFT), most_ns = after_ns >> CREEP_MOST_SHIFT;
+
+    return ns < most_ns ? ns : most_ns;
+}
+
 static uint64_t end_of(const struct es_counted *latest, int64_t after_ns, uint64_t now_ns)
 {
-    return sooner_ns(latest, after_ns < 0 ? after_ns : after_ns + (after_ns >> CREEP_SHIFT), now_ns);
+    return sooner_ns(latest, after_ns < 0 ? after_ns : after_ns + creep_ns(after_ns), now_ns);
 }
 
 /* The time since its start, if that says when it began. */

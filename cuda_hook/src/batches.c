@@ -273,10 +273,19 @@ bool es_batches_open(uint64_t since_ns)
     return false;
 }
 
+/* With the lock held: has all ended? Then the device is idle from now on. */
+static void note_drained(void)
+{
+    if (es_gate.idle_since_ns != 0 || !es_batches_drained())
+        return;
+    es_gate.idle_since_ns = es_now_ns();
+    /* Who is on its way may have a batch already. */
+    if (__atomic_load_n(&es_gate.arriving, __ATOMIC_SEQ_CST) == 0)
+        es_gate_drained(es_gate.idle_since_ns);
+}
+
 void es_batch_waited(struct es_slot *slot, uint64_t streams)
 {
-    bool collect;
-
     es_lock_take(&es_gate.lock);
     if (slot->batch.opened_ns != 0 && !slot->marking && (slot->batch.streams & ~streams) == 0) {
         const uint64_t used = es_submitted_in(slot);
@@ -300,6 +309,15 @@ void es_batch_waited(struct es_slot *slot, uint64_t streams)
         slot->batch.settled = slot->launches;
         clear(slot);
     }
+    es_lock_give(&es_gate.lock);
+    es_batches_look(streams);
+}
+
+void es_batches_look(uint64_t streams)
+{
+    bool collect;
+
+    es_lock_take(&es_gate.lock);
     collect = es_closed_count() > 0;
     es_lock_give(&es_gate.lock);
     if (collect)
@@ -307,12 +325,7 @@ void es_batch_waited(struct es_slot *slot, uint64_t streams)
     es_lock_take(&es_gate.lock);
     if (es_gate.overlap.seen)
         es_collect_over(streams, es_now_ns());
-    if (es_gate.idle_since_ns == 0 && es_batches_drained()) {
-        es_gate.idle_since_ns = es_now_ns();
-        /* Who is on its way may have a batch already. */
-        if (__atomic_load_n(&es_gate.arriving, __ATOMIC_SEQ_CST) == 0)
-            es_gate_drained(es_gate.idle_since_ns);
-    }
+    note_drained();
     es_lock_give(&es_gate.lock);
 }
 

@@ -41,6 +41,9 @@ bool es_batches_open(uint64_t since_ns);
  * when it touched no others. */
 void es_batch_waited(struct es_slot *slot, uint64_t streams);
 
+/* What is closed may have ended, and all in these streams has: counts it, and knows then whether the device is idle. */
+void es_batches_look(uint64_t streams);
+
 /* Nothing is queued and nothing about to be, as far as the hook knows. With the lock held. */
 bool es_batches_drained(void);
 

@@ -71,34 +71,44 @@ void es_sync_done(CUstream stream)
         waited(es_streams_like(stream));
 }
 
-/* An event says that part of a stream is done; the stream itself is asked whether that was all. */
-static void waited_for_event(void)
+/* Is a stream done with all that it has? Not where nobody can ask: a capture would not survive it. */
+static bool stream_is_done(int stream)
 {
-    struct es_slot *slot = slot_here();
     struct es_entered entered;
     struct es_quiet quiet;
     struct es_use use;
+    bool done;
+
+    /* Another thread may have ended it, or be about to. */
+    if (ES_DRIVER(cuStreamQuery) == NULL || !es_stream_use(stream, &use))
+        return false;
+    entered = es_context_enter(use.owner);
+    quiet = es_quiet_begin();
+    done = entered.current && !es_stream_capturing(use.handle) && ES_DRIVER(cuStreamQuery)(use.handle) == CUDA_SUCCESS;
+    es_quiet_end(quiet);
+    es_context_leave(entered);
+    es_stream_used(&use);
+    return done;
+}
+
+/* An event says that part of a stream is done; the stream itself is asked whether that was all. What was marked before tells
+ * its time at once: seen later, its end would be taken for later. */
+static void waited_for_event(void)
+{
+    const int error = errno;
+    struct es_slot *slot = slot_here();
     uint64_t streams;
-    bool all;
 
     if (slot == NULL)
         return;
     es_lock_take(&es_gate.lock);
     streams = slot->launches != slot->batch.settled ? slot->batch.streams : 0;
     es_lock_give(&es_gate.lock);
-    /* Another thread may have ended it, or be about to. */
-    if (streams == 0 || (streams & (streams - 1)) != 0 || ES_DRIVER(cuStreamQuery) == NULL ||
-        !es_stream_use(__builtin_ctzll(streams), &use))
-        return;
-    entered = es_context_enter(use.owner);
-    quiet = es_quiet_begin();
-    /* A capture would not survive it. */
-    all = entered.current && !es_stream_capturing(use.handle) && ES_DRIVER(cuStreamQuery)(use.handle) == CUDA_SUCCESS;
-    es_quiet_end(quiet);
-    es_context_leave(entered);
-    es_stream_used(&use);
-    if (all)
+    if (streams != 0 && (streams & (streams - 1)) == 0 && stream_is_done(__builtin_ctzll(streams)))
         waited(streams);
+    else
+        es_batches_look(0);
+    errno = error;
 }
 
 #define WAIT_FOR_STREAM(name, where)                 \

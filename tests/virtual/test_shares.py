@@ -4,6 +4,7 @@ pauses; a limit; a manager that was away. In real time tests/node/test_shares.py
 import pytest
 import step_programs
 from case import Case, Client, Fault, Program, Step, Thread
+from paces import PACES
 from report import Report
 from world import World
 
@@ -117,3 +118,15 @@ def test_status_tells_the_gpu_time_and_the_held_time_of_each(world: World, perce
         assert abs(report.gpu_error_percent(name)) < TOLD_PERCENT
         assert report.steps[-1]["held_ns"][name] == pytest.approx(held_ns(report, name), rel=TOLD_PERCENT / 100)
         assert report.steps[-1]["longest_wait_ns"][name] > 0
+
+
+@pytest.mark.parametrize("pace", PACES)
+def test_status_tells_the_gpu_time_of_who_waits_by_an_event(world: World, pace: str) -> None:
+    """Nothing else says when its work ended than that wait: seen each tenth of a second, it would be taken for longer."""
+    steps = (
+        *(Step(kind="launch", count=64), Step(kind="record"), Step(kind="wait_event")),
+        *(Step(kind="think", amount=20 * NS_PER_MS), Step(kind="round")),
+    )
+    program = Program(kernels=step_programs.kernels(100), threads=(Thread(steps=steps),))
+    report = world.run(Case(clients=(Client(program=program, percent=60),), pace=pace, settle_ms=0, measure_ms=8000))
+    assert abs(report.gpu_error_percent("c0")) < TOLD_PERCENT

@@ -801,6 +801,16 @@ static void a_start_tells_as_much_as_is_sure_of_it(void)
     CHECK(spent.teaches && !spent.whole && spent.own_ns == 37500);
 }
 
+static void an_end_that_is_seen_late_is_taken_for_later_by_no_more_than_clocks_drift(void)
+{
+    const struct es_counted latest = {.ended_ns = UINT64_C(1000000000), .mark_ns = 700};
+    const struct es_work work = {.cost_ns = 300, .opened_ns = 1020000000, .before_ns = 700, .mark_ns = 1000};
+
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 30000000, 1100000000).ended_ns == 1030000000 + 250 + 30000000 / 8192);
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 20480, 1100000000).ended_ns == 1000020500);
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 30000000, 1030000100).ended_ns == 1030000100);
+}
+
 static void a_burst_that_the_host_could_not_keep_up_with_counts_its_estimate(void)
 {
     const struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
@@ -1459,6 +1469,7 @@ int main(void)
     a_timeline_counts_a_sleeping_threads_work_once();
     a_batch_alone_counts_what_its_markers_say();
     a_start_tells_as_much_as_is_sure_of_it();
+    an_end_that_is_seen_late_is_taken_for_later_by_no_more_than_clocks_drift();
     a_burst_that_the_host_could_not_keep_up_with_counts_its_estimate();
     what_takes_as_long_as_is_known_counts_that_however_long_the_host_took();
     a_marker_behind_others_work_makes_no_exact_time_longer();
