@@ -133,6 +133,8 @@ async def test_a_container_that_starts_again_gets_back_what_it_had(in_cluster: N
 
 async def test_what_a_container_had_before_it_got_others_is_over(in_cluster: Node, api: ApiServer) -> None:
     kubelet = in_cluster.kubelet
+    # With its assignment written down it would be kept to the GPU that it had.
+    api.no_annotations = True
     pod = put(api, Pod("trainer", {"main": 60}))
     await kubelet.run(pod)
     (before,) = (await in_cluster.allocations()).values()
