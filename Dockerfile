@@ -2,11 +2,12 @@
 #
 # It installs the wheels that the build context brings along, so that a build needs neither a network nor a compiler:
 #
-#   pip install --constraint constraints.txt 'setuptools>=77' cffi mypy ziglang
-#   pip wheel --no-build-isolation --constraint constraints.txt --wheel-dir wheels '.[cluster]' pip
+#   make setup
+#   .venv/bin/python -m pip wheel --require-hashes --requirement requirements.txt --wheel-dir wheels
+#   .venv/bin/python -m pip wheel --no-build-isolation --no-deps --wheel-dir wheels .
 #   docker build -t edgeshare .
 #
-# (`ziglang` builds the hook for the oldest C library that a workload may have, glibc 2.17; without it the C compiler does.)
+# (Set-up brings `ziglang`, which builds the hook for the oldest C library that a workload may have, glibc 2.17.)
 # The wheels have to be made by the Python version of the base (here 3.11), on its architecture.
 ARG BASE=python:3.11-slim-bookworm
 

@@ -8,7 +8,7 @@ GROUPS_OF_TEST = test-unit test-virtual test-parts test-cluster test-shares
 GROUPS_OF_SOAK = soak-virtual soak-sim soak-cluster
 
 .PHONY: help setup build portable demo check lint test-quick test test-changed test-slowly soak $(GROUPS_OF_TEST) $(GROUPS_OF_SOAK)
-.PHONY: gpu-test format proto manifest bench bench-cluster cluster cluster-figures cluster-down wheel clean
+.PHONY: gpu-test format lock proto manifest bench bench-cluster cluster cluster-figures cluster-down wheel clean
 # Two groups at once would be more workers than there are processors: `test` says which may be beside others.
 .NOTPARALLEL:
 
@@ -29,10 +29,11 @@ help:
 	@echo "make portable      the hook for glibc 2.17 and later, x86-64 and aarch64, in build/portable"
 	@echo "make manifest      deploy/edgeshare.yaml and the chart's schema"
 	@echo "make wheel         a wheel in dist/         make format  the code's format"
+	@echo "make lock          requirements.txt and requirements-dev.txt by pyproject.toml; LOCK=--upgrade: of the newest versions"
 
 # Stamps, so that a second call costs nothing. What only tests and tools need comes when they do: a compiler for other
 # processors alone is 400 MB.
-$(VENV)/.ready: pyproject.toml setup.py constraints.txt tools/setup
+$(VENV)/.ready: pyproject.toml setup.py requirements.txt requirements-dev.txt tools/setup
 	@tools/setup $(VENV)
 	@touch $@
 
@@ -149,6 +150,14 @@ proto: setup
 
 manifest: setup
 	$(PYTHON_IN_VENV) deploy/render.py --helm "$$(PYTHONPATH=tests/cluster $(PYTHON_IN_VENV) -c 'from onenode.binaries import HELM, program; print(program(HELM, "helm"))')"
+
+# --upgrade: to the newest versions; else those that are pinned stay where they still fit.
+LOCK ?=
+LOCKED = $(PYTHON_IN_VENV) -m uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+    $(LOCK) pyproject.toml
+lock: setup
+	@$(LOCKED) --extra dev --output-file requirements-dev.txt
+	@$(LOCKED) --extra build --extra cluster --constraints requirements-dev.txt --output-file requirements.txt
 
 format: setup
 	$(VENV)/bin/ruff format -q .

@@ -25,7 +25,7 @@ EVERYTHING = tuple(
 FILES = {
     "tests/conftest.py": EVERYTHING,
     "pyproject.toml": EVERYTHING,
-    "constraints.txt": EVERYTHING,
+    "requirements": EVERYTHING,
     "setup.py": EVERYTHING,
     "cuda_hook/": ("tests/hook", "tests/simgpu/test_headers.py", "tests/unit", *NODE, "tests/cluster"),
     "simgpu/": DRIVEN,

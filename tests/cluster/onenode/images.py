@@ -5,7 +5,6 @@ import os
 import shutil
 import sys
 import tempfile
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -25,7 +24,6 @@ BASE_NAME = "localhost/edgeshare-test-base:1"
 # Wheels of C++ code, gRPC's among them, expect its library, which every image with a package manager has.
 BASE_PACKAGES = ("python3", "libstdc++6")
 # What the Dockerfile installs beside the plain dependencies.
-EXTRA = "cluster"
 # What of the tree no wheel is made of: built files, and what an image does not change with.
 NOT_IN_WHEEL = (".*", "build", "dist", "*.so*", "*.o", "bench", "deploy", "docs", "tests", "tools", "__pycache__")
 PIP_WHEEL = (sys.executable, "-m", "pip", "wheel", "--quiet")
@@ -77,7 +75,7 @@ def client_image(folder: Path, name: str, files: Mapping[str, Path], entrypoint:
 def project_image() -> tuple[str, Path]:
     """The image that the project's Dockerfile describes: its name, tagged by what it is made of, and an archive.
 
-    What the project depends on comes from where pip is set up to get it, at the versions of constraints.txt.
+    What the project depends on comes from where pip is set up to get it, as the files that requirements.txt names by hash.
     """
     cache_dir().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache_dir(), prefix=".image.") as scratch:
@@ -100,15 +98,12 @@ def project_image() -> tuple[str, Path]:
 
 def _dependencies() -> Path:
     """A folder with the wheels of pip and of what the project depends on."""
-    constraints = PROJECT / "constraints.txt"
-    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
-    required = [*project["dependencies"], *project["optional-dependencies"][EXTRA]]
-    key = _digest([constraints], f"{sys.implementation.cache_tag} {required}")
+    requirements = PROJECT / "requirements.txt"
 
     def make(wheels: Path) -> None:
-        run([*PIP_WHEEL, "--constraint", constraints, "--wheel-dir", wheels, "pip", *required])
+        run([*PIP_WHEEL, "--require-hashes", "--requirement", requirements, "--wheel-dir", wheels])
 
-    return make_once(cache_dir() / f"wheels-{key}", make)
+    return make_once(cache_dir() / f"wheels-{_digest([requirements], sys.implementation.cache_tag)}", make)
 
 
 def _project_wheel(source: Path, wheels: Path) -> None:
