@@ -1,0 +1,51 @@
+"""What the documents refer to is there: tests that are named for what they hold, files, and headings."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+NAMED = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
+LINK = re.compile(r"\]\(([^()\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def names_in(path: Path) -> set[str]:
+    """What a file of tests has at its top: functions, and what is assigned there (tests of a state machine)."""
+    names: set[str] = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return names
+
+
+def anchors(path: Path) -> set[str]:
+    """What a link can name within a page, as GitHub makes it of its headings."""
+    headings = HEADING.findall(CODE.sub("", path.read_text()))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_tests_that_security_is_said_to_rest_on_are_there() -> None:
+    named = NAMED.findall((ROOT / "docs/security.md").read_text())
+    assert len(named) > 50
+    missing = [
+        f"{path}::{name}" for path, name in named if not (ROOT / path).exists() or name not in names_in(ROOT / path)
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    for link in LINK.findall(CODE.sub("", page.read_text())):
+        name, _, anchor = link.partition("#")
+        if re.match(r"\w+:", link):
+            continue
+        target = page.parent / name if name else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
