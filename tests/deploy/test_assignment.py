@@ -217,6 +217,8 @@ def test_accelerator_node_is_written_with_a_token_of_that_node_alone(
     refused(apply(plugin, node_object("node-b")), f"AcceleratorNode node-b {said}")
     for somebody in (impersonate(ACCOUNT, "node-b"), impersonate(ACCOUNT), impersonate("mallory", "node-a"), installed):
         refused(apply(somebody, node_object("node-a", healthy=False)), f"AcceleratorNode node-a {said}")
+    for somebody in (impersonate(ACCOUNT, "node-b"), impersonate(ACCOUNT)):
+        refused(somebody.kubectl("label", "acceleratornode", "node-a", "seen=no"), f"AcceleratorNode node-a {said}")
     # What is no news of the node, the garbage collector has to be able to change.
     done(installed.kubectl("label", "acceleratornode", "node-a", "seen=yes"))
     done(apply(plugin, node_object("node-a", healthy=False)))

@@ -96,7 +96,8 @@ seccompProfile:
     sources:
       - serviceAccountToken:
           path: token
-          expirationSeconds: 3607
+          # Not what the kubelet asks for by itself: such a token an API server may let live for a year.
+          expirationSeconds: 3600
       - configMap:
           name: kube-root-ca.crt
           items:
