@@ -122,7 +122,7 @@ def test_status_tells_the_gpu_time_and_the_held_time_of_each(world: World, perce
 
 @pytest.mark.parametrize("pace", PACES)
 def test_status_tells_the_gpu_time_of_who_waits_by_an_event(world: World, pace: str) -> None:
-    """Nothing else says when its work ended than that wait: seen each tenth of a second, it would be taken for longer."""
+    """Nothing but that wait says when its work ended: seen each tenth of a second, it would be taken for longer."""
     steps = (
         *(Step(kind="launch", count=64), Step(kind="record"), Step(kind="wait_event")),
         *(Step(kind="think", amount=20 * NS_PER_MS), Step(kind="round")),

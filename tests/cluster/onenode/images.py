@@ -23,7 +23,6 @@ PROJECT_REPOSITORY = "localhost/edgeshare"
 BASE_NAME = "localhost/edgeshare-test-base:1"
 # Wheels of C++ code, gRPC's among them, expect its library, which every image with a package manager has.
 BASE_PACKAGES = ("python3", "libstdc++6")
-# What the Dockerfile installs beside the plain dependencies.
 # What of the tree no wheel is made of: built files, and what an image does not change with.
 NOT_IN_WHEEL = (".*", "build", "dist", "*.so*", "*.o", "bench", "deploy", "docs", "tests", "tools", "__pycache__")
 PIP_WHEEL = (sys.executable, "-m", "pip", "wheel", "--quiet")
@@ -75,7 +74,7 @@ def client_image(folder: Path, name: str, files: Mapping[str, Path], entrypoint:
 def project_image() -> tuple[str, Path]:
     """The image that the project's Dockerfile describes: its name, tagged by what it is made of, and an archive.
 
-    What the project depends on comes from where pip is set up to get it, as the files that requirements.txt names by hash.
+    What the project depends on comes from where pip is set up to get it: the files that requirements.txt names by hash.
     """
     cache_dir().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache_dir(), prefix=".image.") as scratch:
