@@ -16,8 +16,8 @@ from edgeshare.cli import cli
 from edgeshare.config import read_config
 from edgeshare.kube import Kube
 from labeller.config import Config
-from labeller.feature_output import FeatureOutput
-from labeller.names import FIELD_MANAGER
+from labeller.feature_output import VERSION, FeatureOutput
+from labeller.names import FEATURE_PREFIX, FIELD_MANAGER, NFD_NODE_NAME
 
 ROOT = Path(__file__).parent.parent.parent
 NAME = "edgeshare-labeller"
@@ -295,6 +295,46 @@ def test_feature_object_is_made_changed_and_deleted_at_a_real_api_server(nodes: 
     assert json.loads(made(".spec.labels")) == {"edge/gpu.count": "2"}
     assert output.remove().before == {"edge/gpu.count": "2"}
     assert made(".metadata.name") == ""
+
+
+def test_labeller_writes_the_feature_object_of_its_own_node_and_nothing_else(
+    nodes: ApiServer, somebody: Somebody
+) -> None:
+    done(nodes.kubectl("apply", "-f", "-", stdin=json.dumps(FEATURES)))
+    done(nodes.kubectl("wait", "--for=condition=Established", "crd/nodefeatures.nfd.k8s-sigs.io", "--timeout=60s"))
+    # What the chart's role allows where features are the output.
+    rights = ("--verb=get,create,patch,delete", "--resource=nodefeatures.nfd.k8s-sigs.io")
+    done(nodes.kubectl("create", "role", "features", "--namespace=edgeshare", *rights))
+    binding = ("--role=features", "--serviceaccount=edgeshare:edgeshare-labeller")
+    done(nodes.kubectl("create", "rolebinding", "features", "--namespace=edgeshare", *binding))
+    labeller = somebody(ACCOUNT, "labelled-a")
+
+    def write(name: str, of: str, **spec: Any) -> Done:
+        metadata = {"name": name, "namespace": "edgeshare", "labels": {NFD_NODE_NAME: of}}
+        feature = {"apiVersion": VERSION, "kind": "NodeFeature", "metadata": metadata, "spec": spec}
+        return labeller.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(feature))
+
+    ours = {"edge/gpu.share": "true", f"{FEATURE_PREFIX}gpu.model": "x", "beta.devicetree.org/nvidia-tegra210": "1"}
+    own, own_node = "edgeshare-labelled-a", "a labeller writes the NodeFeature of its own node alone"
+    until_told(lambda: write("edgeshare-labelled-b", "labelled-b", labels=ours).stderr, own_node)
+    done(write(own, "labelled-a", labels=ours))
+    refused(write(own, "labelled-b", labels=ours), own_node)
+    refused(write("other", "labelled-a", labels=ours), own_node)
+    kinds = "of a NodeFeature a labeller writes labels that begin with"
+    for name in ("node-role.kubernetes.io/control-plane", "edge/config", f"{FEATURE_PREFIX}cpu-model"):
+        refused(write(own, "labelled-a", labels={name: ""}), kinds)
+    refused(write(own, "labelled-a", labels=ours, features={}), kinds)
+    someone_elses = {
+        "apiVersion": VERSION,
+        "kind": "NodeFeature",
+        "metadata": {"name": "theirs"},
+        "spec": {"labels": {}},
+    }
+    done(nodes.kubectl("create", "--namespace=edgeshare", "-f", "-", stdin=json.dumps(someone_elses)))
+    delete = ("delete", "nodefeature", "--namespace=edgeshare")
+    refused(labeller.kubectl(*delete, "theirs"), own_node)
+    done(labeller.kubectl(*delete, own))
+    done(nodes.kubectl(*delete, "theirs"))
 
 
 def test_labels_go_by_what_the_page_says_for_those_without_helm(nodes: ApiServer, tmp_path: Path) -> None:
