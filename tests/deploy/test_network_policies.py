@@ -85,7 +85,9 @@ def test_policy_selects_no_pod_of_another_part_or_of_anybody_else(render: Render
     for name, policy in policies(objects).items():
         assert len([pod for pod in pods(objects) if policy in selecting(pod, objects)]) == 1, name
         labels = policy["podSelector"]["matchLabels"]
-        own = labels.get("app.kubernetes.io/instance") == "edgeshare" or "edgeshare-" in labels["app.kubernetes.io/name"]
+        own = (
+            labels.get("app.kubernetes.io/instance") == "edgeshare" or "edgeshare-" in labels["app.kubernetes.io/name"]
+        )
         assert own, name
 
 
