@@ -3,7 +3,7 @@
 from edgeshare.units import NS_PER_S, UNITS_PER_DEVICE
 
 GUARANTEE_BURST_S = 2
-"""So many seconds' worth of what a part is guaranteed may come at once: a program that starts says more than one that runs."""
+"""So many seconds' worth of what a part is guaranteed may come at once: who starts says more than one that runs."""
 
 
 class Budget:
@@ -27,8 +27,8 @@ class Budget:
 
 
 class Part:
-    """What one of many may do: what it is guaranteed, whatever the others do, and beyond that what none of the others took
-    of one budget that they have in common.
+    """What one of many may do: what it is guaranteed, whatever the others do, and beyond that what none of the others
+    took of one budget that they have in common.
 
     So all of them together do no more than that budget and the sum of what they are guaranteed allow, however many they
     are; and who does no more than it is guaranteed never waits.
@@ -57,8 +57,8 @@ class Part:
 
 
 class Whole:
-    """What all allocations of a node may do together in a second: half of ``most`` is guaranteed, to each by its units, and
-    beyond that they do no more than ``most``, as each of them does by itself."""
+    """What all allocations of a node may do together in a second: half of ``most`` is guaranteed, to each by its units,
+    and beyond that they do no more than ``most``, as each of them does by itself."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -42,8 +42,8 @@ PAUSE_S = 0.02
 """How long a client that sends more than it may is not read, at least."""
 
 PAUSE_RECORDS = 3
-"""What a pause costs of the records that may be sent, as it costs the manager about so much: many clients that each say one
-thing between two pauses would otherwise cost three times what their records do."""
+"""What a pause costs of the records that may be sent, as it costs the manager about so much: many clients that each
+say one thing between two pauses would otherwise cost several times what their records do."""
 
 AGAIN_S = 0.1
 """After which one that could not be welcomed is tried to be again."""
