@@ -1,6 +1,9 @@
-"""How much of something may be done in a time: a leaky bucket."""
+"""How much of something may be done in a time: a leaky bucket, and parts of one that many share."""
 
-from edgeshare.units import NS_PER_S
+from edgeshare.units import NS_PER_S, UNITS_PER_DEVICE
+
+GUARANTEE_BURST_S = 2
+"""So many seconds' worth of what a part is guaranteed may come at once: who starts says more than one that runs."""
 
 
 class Budget:
@@ -21,3 +24,47 @@ class Budget:
     def wait_ns(self, now_ns: int) -> int:
         """How long it takes until it may be done again; 0: it may."""
         return max(0, self._paid_until_ns - self._burst_ns - now_ns)
+
+
+class Part:
+    """What one of many may do: what it is guaranteed, whatever the others do, and beyond that what none of the others
+    took of one budget that they have in common.
+
+    So all of them together do no more than that budget and the sum of what they are guaranteed allow, however many they
+    are; and who does no more than it is guaranteed never waits.
+    """
+
+    __slots__ = ("_common", "_guaranteed", "_own")
+
+    def __init__(self, own: Budget, guaranteed: Budget, common: Budget) -> None:
+        """``own``: the most that it may do, whatever is left of the others."""
+        self._own = own
+        self._guaranteed = guaranteed
+        self._common = common
+
+    def spend(self, now_ns: int, count: int = 1) -> bool:
+        """Does it this often; False where it has to wait before it does more."""
+        may = self._own.spend(now_ns, count)
+        if not self._guaranteed.wait_ns(now_ns):
+            self._guaranteed.spend(now_ns, count)
+            return may
+        return self._common.spend(now_ns, count) and may
+
+    def wait_ns(self, now_ns: int) -> int:
+        """How long it takes until it may be done again; 0: it may."""
+        shared_ns = min(self._guaranteed.wait_ns(now_ns), self._common.wait_ns(now_ns))
+        return max(self._own.wait_ns(now_ns), shared_ns)
+
+
+class Whole:
+    """What all allocations of a node may do together in a second: half of ``most`` is guaranteed, to each by its units,
+    and beyond that they do no more than ``most``, as each of them does by itself."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._common = Budget(most, most // 4)
+
+    def part(self, units: int, devices: int) -> Part:
+        """That of an allocation of so many units, of all that so many devices have."""
+        rate = max(1, self._most * units // (2 * devices * UNITS_PER_DEVICE))
+        return Part(Budget(self._most, self._most // 4), Budget(rate, GUARANTEE_BURST_S * rate), self._common)

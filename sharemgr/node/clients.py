@@ -14,7 +14,7 @@ from cuda_hook.gate import GRANT_NUMBER_MAX, GatePages, SiblingsPage
 from edgeshare.errors import InvalidRequest
 from edgeshare.units import NS_PER_MS, NS_PER_S
 from sharemgr.node.arbiter import Use
-from sharemgr.node.budget import Budget
+from sharemgr.node.budget import Part
 from sharemgr.node.closer import Closer
 from sharemgr.node.device import DeviceArbiter
 from sharemgr.node.ledger import Verdict
@@ -40,6 +40,10 @@ CLOSE_ON_EXEC = int(socket.MSG_CMSG_CLOEXEC)
 
 PAUSE_S = 0.02
 """How long a client that sends more than it may is not read, at least."""
+
+PAUSE_RECORDS = 3
+"""What a pause costs of the records that may be sent, as it costs the manager about so much: many clients that each
+say one thing between two pauses would otherwise cost several times what their records do."""
 
 AGAIN_S = 0.1
 """After which one that could not be welcomed is tried to be again."""
@@ -72,8 +76,8 @@ class Terms:
     device: DeviceArbiter
     memory: Memory
     offences: Offences
-    records: Budget
-    """How many records its clients may send, all together."""
+    records: Part
+    """How many records its clients may send, all together, beside those of the other allocations."""
     inbox: wire.Inbox
     """Where all clients' records are received, one at a time."""
     device_lines: tuple[str, ...] = ()
@@ -318,10 +322,12 @@ class Client:
             self._read()
         if self._ended is None or not (self._floods or full):
             return
+        self._loop.unwatch(self.fd)
+        now_ns = monotonic_ns()
         if self._floods:
             self._terms.offences.count(Offence.FLOOD)
-        self._loop.unwatch(self.fd)
-        self._pause(monotonic_ns())
+            self._terms.records.spend(now_ns, PAUSE_RECORDS)
+        self._pause(now_ns)
 
     def _pause(self, now_ns: int) -> None:
         self._loop.call_later(max(PAUSE_S, self._terms.records.wait_ns(now_ns) / NS_PER_S), self._resume)

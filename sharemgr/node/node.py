@@ -21,7 +21,7 @@ from edgeshare.v1.status_pb2 import AllocationStatus, NodeStatus
 from sharemgr.node import edgetpu
 from sharemgr.node.allocations import Allocation, Book
 from sharemgr.node.arbiter import Rule, Settings, Share
-from sharemgr.node.budget import Budget
+from sharemgr.node.budget import Whole
 from sharemgr.node.clients import Terms
 from sharemgr.node.config import Config
 from sharemgr.node.device import DeviceArbiter
@@ -93,6 +93,7 @@ class Node:
         """Allocations that were kept, but that fit this machine no more: a device is missing."""
         self._client_ids = itertools.count(1)
         self._inbox = wire.Inbox()
+        self._records = Whole(config.max_records_per_s)
         self._devices = devices
         for device in devices:
             self._take_in(device)
@@ -376,7 +377,8 @@ class Node:
             ),
             device_lines=tuple(edgetpu.device_lines(own, self._config.sysfs)) if is_tpu else (),
             offences=Offences(allocation.id),
-            records=Budget(self._config.max_records_per_s, self._config.max_records_per_s // 4),
+            # By the devices that there are: one that comes later takes nothing from who is there.
+            records=self._records.part(allocation.request_percent * len(own), len(self._arbiters)),
             inbox=self._inbox,
             device=device,
             memory=Memory(

@@ -28,6 +28,9 @@ PACKETS = {
 TAKES = (Move(kind="send", packet=1), Move(kind="await_grant"), Move(kind="await_revoke"))
 """Asks for a slice, which is to be the second packet, and has it until it is called back."""
 
+FLOODS = 4
+"""Connections that one floods over."""
+
 CONNECTIONS = 150
 """Of one allocation that are open at once: more than it may have clients (max_clients), and more than twice of that."""
 
@@ -60,9 +63,15 @@ def stale() -> Attacker:
 
 def flood() -> Attacker:
     """Records that are good, but far too many, over several connections at once."""
-    joins = sum((join(connection) for connection in range(4)), ())
-    sends = (Move(kind="send", connection=connection, packet=1, count=250) for connection in range(4))
+    joins = sum((join(connection) for connection in range(FLOODS)), ())
+    sends = (Move(kind="send", connection=connection, packet=1, count=250) for connection in range(FLOODS))
     return attacker([HELLO, REQUEST], *joins, *sends, again=len(joins))
+
+
+def asks() -> Attacker:
+    """Asks for a slice, once, and gives nothing back."""
+    moves = (Move(kind="send", packet=1), Move(kind="think", amount=60_000 * MS))
+    return attacker([HELLO, REQUEST], *join(), *moves, again=len(join()) + 1)
 
 
 def deaf() -> Attacker:

@@ -196,7 +196,7 @@ class Case(Parsed):
     """All that decides what happens."""
 
     clients: Annotated[tuple[Client, ...], Field(min_length=1, max_length=80)]
-    attackers: Annotated[tuple[Attacker, ...], Field(max_length=16)] = ()
+    attackers: Annotated[tuple[Attacker, ...], Field(max_length=20)] = ()
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 1
     noise: Annotated[int, Field(ge=0, le=2)] = 1
     pace: Literal[tuple(PACES)] = "plain"  # type: ignore[valid-type]

@@ -13,6 +13,7 @@ from report import Report
 from world import World
 
 from edgeshare.units import NS_PER_MS, NS_PER_S
+from sharemgr.node.budget import GUARANTEE_BURST_S
 from sharemgr.node.config import Config
 from sharemgr.node.policy import Settings
 from sharemgr.node.server import BACKLOG, CONNECTIONS_PER_S
@@ -42,6 +43,9 @@ ATTACKS: dict[str, tuple[Callable[[], Attacker], set[str]]] = {
     "half-closed sockets": (attacks.half_closes, set()),
 }
 """How each is done, and what is counted of it: at least that, as who is sent away comes back more often than it may."""
+
+UNREAD_RECORDS = 300
+"""What there is room for in a socket, at most (net.core.wmem_default)."""
 
 ASKING = ("a flood", "slices that are kept", "lies about usage", "descriptors")
 """These ask for slices, and leave them unused."""
@@ -125,6 +129,37 @@ def test_a_flood_is_read_no_faster_than_it_may_come(world: World) -> None:
     # A quarter of a second's records at once, and what lies unread in the sockets.
     most = Config().max_records_per_s * (report.measured_ns / NS_PER_S + 0.25)
     assert report.attackers["a0"]["sent"] == pytest.approx(most, rel=0.05)
+
+
+def longest_waits_ns(report: Report) -> list[int]:
+    """Each victim's."""
+    return [max(step["longest_wait_ns"][name] for step in report.steps) for name in report.case.names]
+
+
+@seeds
+@pytest.mark.parametrize("act", [attacks.flood, attacks.stale])
+def test_floods_of_many_allocations_cost_the_others_nothing(
+    world: World, act: Callable[[], Attacker], seed: int
+) -> None:
+    """Beyond what each of them is guaranteed, all together are read no faster than one."""
+    many = 20
+    report = attacked(world, seed, *(act().model_copy(update={"percent": 1}) for _ in range(many)))
+    shares = [report.share_percent(name) for name in report.case.names]
+    assert shares == pytest.approx([75, 25], abs=1)
+    assert not any(report.offences(name) for name in report.case.names)
+    assert all("flood" in report.offences(name) for name in report.case.attacker_names)
+    guaranteed = Config().max_records_per_s * many // 200
+    most = (Config().max_records_per_s + guaranteed) * report.measured_ns / NS_PER_S
+    at_once = Config().max_records_per_s // 4 + GUARANTEE_BURST_S * guaranteed
+    unread = many * attacks.FLOODS * UNREAD_RECORDS
+    assert sum(each["sent"] for each in report.attackers.values()) <= most + at_once + unread
+    if act is attacks.stale:
+        assert max(longest_waits_ns(report)) <= 100 * NS_PER_MS
+    else:
+        # They keep the slices that they ask for. It is no longer than where each asks once.
+        once = attacked(world, seed, *(attacks.asks().model_copy(update={"percent": 1}) for _ in range(many)))
+        for flooded_ns, once_ns in zip(longest_waits_ns(report), longest_waits_ns(once), strict=True):
+            assert flooded_ns <= once_ns + RULE.slice_ns
 
 
 def test_a_crowd_is_accepted_no_faster_than_it_may_come(world: World) -> None:

@@ -56,6 +56,30 @@ helm.sh/hook-weight: {{ . | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 
+{{/*
+The rules of a NetworkPolicy, of a list of who reaches which `ports`. There is none where `from` is empty: to Kubernetes a rule
+from nobody in particular is one from everybody, which only the word `any` asks for here.
+*/}}
+{{- define "edgeshare.ingress" -}}
+{{- $rules := list }}
+{{- range . }}
+{{- if and .ports .from }}
+{{- $ports := list }}
+{{- range .ports }}
+{{- $ports = append $ports (dict "protocol" "TCP" "port" .) }}
+{{- end }}
+{{- $rule := dict "ports" $ports }}
+{{- if not (kindIs "string" .from) }}
+{{- $_ := set $rule "from" .from }}
+{{- end }}
+{{- $rules = append $rules $rule }}
+{{- end }}
+{{- end -}}
+policyTypes: [Ingress]
+ingress:
+  {{- toYaml $rules | nindent 2 }}
+{{- end }}
+
 {{- define "edgeshare.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}

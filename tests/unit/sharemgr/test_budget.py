@@ -1,7 +1,11 @@
-"""A budget: a rate on average, a burst at once."""
+"""A budget: a rate on average, a burst at once; and what many do who share one."""
 
-from edgeshare.units import NS_PER_S
-from sharemgr.node.budget import Budget
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgeshare.units import NS_PER_MS, NS_PER_S
+from sharemgr.node.budget import Budget, Part, Whole
 
 
 def test_a_burst_is_there_at_once_and_comes_back_at_the_rate() -> None:
@@ -27,3 +31,81 @@ def test_how_long_it_takes_until_it_may_be_done_again() -> None:
     assert budget.wait_ns(now_ns) == NS_PER_S // 10
     assert budget.wait_ns(now_ns + NS_PER_S // 10) == 0
     assert budget.spend(now_ns + 2 * NS_PER_S // 10)
+
+
+def paying(parts: list[Part], wanted: list[int], seconds: int) -> list[int]:
+    """How often each could do it by a clock of milliseconds, who tries so often in each of these, and waits where it is
+    told to. They are asked by turns."""
+    did = [0] * len(parts)
+    for now_ms in range(seconds * 1000):
+        now_ns = NS_PER_S + now_ms * NS_PER_MS
+        for each, part in enumerate(parts):
+            for _ in range(wanted[each]):
+                if part.wait_ns(now_ns):
+                    break
+                part.spend(now_ns)
+                did[each] += 1
+    return did
+
+
+@pytest.mark.parametrize("many", [1, 5, 20, 99])
+def test_many_do_together_no_more_than_the_whole_allows(many: int) -> None:
+    whole = Whole(1000)
+    did = paying([whole.part(1, 1) for _ in range(many)], [10] * many, 10)
+    guaranteed = many * 500 // 100
+    # A quarter of a second's at once, two seconds' of what is guaranteed, and of each what it does last.
+    assert sum(did) <= 10 * (1000 + guaranteed) + 250 + 2 * guaranteed + many
+    # And no less.
+    assert sum(did) >= min(10 * 1000 * many, 10 * 1000)
+
+
+def test_one_by_itself_does_as_much_as_if_there_were_no_others() -> None:
+    alone = Budget(1000, 250)
+    one = Whole(1000).part(1, 8)
+    for now_ms in range(2000):
+        for _ in range(7):
+            assert one.wait_ns(now_ms * NS_PER_MS) == alone.wait_ns(now_ms * NS_PER_MS)
+            assert one.spend(now_ms * NS_PER_MS) == alone.spend(now_ms * NS_PER_MS)
+
+
+@given(
+    units=st.lists(st.integers(1, 40), min_size=2, max_size=20),
+    floods=st.lists(st.integers(0, 20), min_size=20, max_size=20),
+)
+def test_who_does_no_more_than_it_is_guaranteed_never_waits(units: list[int], floods: list[int]) -> None:
+    whole = Whole(2000)
+    devices = 1 + sum(units) // 100
+    calm, *others = (whole.part(each, devices) for each in units)
+    every_ms = 1 + 1000 // (2000 * units[0] // (2 * devices * 100))
+    for now_ms in range(3000):
+        now_ns = now_ms * NS_PER_MS
+        for part, count in zip(others, floods, strict=False):
+            for _ in range(count):
+                part.spend(now_ns)
+        if now_ms % every_ms == 0:
+            assert not calm.wait_ns(now_ns)
+            assert calm.spend(now_ns)
+
+
+def test_who_waited_for_the_others_goes_on_by_what_it_is_guaranteed() -> None:
+    whole = Whole(1000)
+    calm, loud = whole.part(10, 1), whole.part(1, 1)
+    now_ns = NS_PER_S
+    for _ in range(5000):
+        loud.spend(now_ns)
+    # Two seconds' worth, and one that it pays for afterwards.
+    for _ in range(101):
+        assert calm.spend(now_ns)
+    assert not calm.spend(now_ns)
+    assert calm.wait_ns(now_ns) == NS_PER_S // 50
+    assert loud.wait_ns(now_ns) > NS_PER_S
+
+
+def test_what_an_offence_costs_is_paid_by_who_offends() -> None:
+    whole = Whole(1000)
+    bad, good = whole.part(1, 1), whole.part(10, 1)
+    for now_ms in range(1000):
+        bad.spend(now_ms * NS_PER_MS, 20)
+    assert bad.wait_ns(NS_PER_S) > NS_PER_S
+    assert not good.wait_ns(NS_PER_S)
+    assert good.spend(NS_PER_S)
