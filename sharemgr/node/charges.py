@@ -1,15 +1,10 @@
 """Who is charged for what of one device's time, and what each is owed for it (gates.py says why)."""
 
-from edgeshare.units import NS_PER_MS
 from sharemgr.node.demand import fill
 from sharemgr.node.gate import LEAST_PART, Gate, Rule
 
 COSTS_MOST = 2
 """Costs that add up to more than so many times the time that went by are no error: somebody lies."""
-
-EXCESS_MOST_NS = 50 * NS_PER_MS
-"""So much of what was told beyond the time that went by is charged later. What takes now so long, now so long is told
-of by its mean, and may have taken less: that is a few kernels of 20 ms. More is an error that stays, or a lie."""
 
 
 def settle(gates: list[Gate], rule: Rule, slice_ns: int, elapsed_ns: int, open_ns: int, now_ns: int) -> tuple[int, int]:
@@ -17,9 +12,7 @@ def settle(gates: list[Gate], rule: Rule, slice_ns: int, elapsed_ns: int, open_n
     before is nobody's yet, since what ran then had not ended. Returns how long the device was busy, and what is open
     now."""
     free_ns = open_ns + elapsed_ns
-    told_ns = [gate.excess_ns + gate.demand.take() for gate in gates]
-    used_ns = _fit(told_ns, gates, free_ns)
-    _keep_excess(gates, told_ns, used_ns)
+    used_ns = _fit([gate.demand.take() for gate in gates], gates, free_ns)
     busy_ns = sum(used_ns)
     open_ns = min(free_ns - busy_ns, sum(gate.demand.running_ns for gate in gates))
     for gate, gpu_ns in zip(gates, used_ns, strict=True):
@@ -41,18 +34,10 @@ def _fit(told_ns: list[int], gates: list[Gate], free_ns: int) -> list[int]:
     sum_ns = sum(told_ns)
     if sum_ns <= free_ns:
         return told_ns
-    if sum_ns <= COSTS_MOST * free_ns + EXCESS_MOST_NS:
+    if sum_ns <= COSTS_MOST * free_ns:
         return [each_ns * free_ns // sum_ns for each_ns in told_ns]
     parts = fill([each_ns / free_ns for each_ns in told_ns], [gate.standing.request_percent for gate in gates])
     return [min(each_ns, int(part * free_ns)) for each_ns, part in zip(told_ns, parts, strict=True)]
-
-
-def _keep_excess(gates: list[Gate], told_ns: list[int], used_ns: list[int]) -> None:
-    """What they are not charged with now they are charged with when there is time for it."""
-    excess_ns = sum(told_ns) - sum(used_ns)
-    kept_ns = min(excess_ns, EXCESS_MOST_NS)
-    for gate, told, used in zip(gates, told_ns, used_ns, strict=True):
-        gate.excess_ns = (told - used) * kept_ns // excess_ns if excess_ns else 0
 
 
 def divide(gates: list[Gate], ns: int) -> None:

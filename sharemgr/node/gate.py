@@ -49,7 +49,6 @@ class Gate:
         "cap_ns",
         "charged_ns",
         "demand",
-        "excess_ns",
         "heavy",
         "lag_ns",
         "open",
@@ -78,7 +77,6 @@ class Gate:
         self.worked_ns = -1  # when it last had work; -1: it is away
         # At the last settling: GPU time that it used, and with idle time that was kept for it what it was charged with.
         self.used_ns = self.charged_ns = 0
-        self.excess_ns = 0  # that it told of beyond the time there was, and will be charged with
         self.turns_gpu_ns = 0  # that it said it used by turns …
         self.turns_from_ns = 0  # … since then, …
         self.turns_worked_ns = -1  # … and when it had work last
@@ -88,7 +86,7 @@ class Gate:
         """The rule looks at it from now on: nothing is owed."""
         self.open = self.heavy = self.protected = self.worked = False
         self.part = LEAST_PART
-        self.lag_ns = self.bucket_ns = self.used_ns = self.charged_ns = self.excess_ns = self.demand.gpu_ns = 0
+        self.lag_ns = self.bucket_ns = self.used_ns = self.charged_ns = self.demand.gpu_ns = 0
         self.worked_ns = -1
 
     def begin_turns(self, now_ns: int) -> None:

@@ -2,7 +2,7 @@
 
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_S as S
-from sharemgr.node.charges import EXCESS_MOST_NS, settle
+from sharemgr.node.charges import settle
 from sharemgr.node.gate import Gate, Rule
 from sharemgr.node.policy import Settings, Share, Standing
 
@@ -80,28 +80,6 @@ def test_costs_that_add_up_to_somewhat_too_much_are_scaled_down() -> None:
     books.ends(1, 2 * MS)
     books.settle(3 * MS)
     assert [gate.charged_ns for gate in books.gates] == [2 * MS, 1 * MS]
-
-
-def test_what_is_told_at_once_beyond_the_time_there_was_is_charged_when_there_is_time() -> None:
-    # A kernel of 5 ms, of a function that takes 16 in the mean.
-    books = Books(50, 50)
-    books.ends(0, 16 * MS)
-    charged = []
-    for _ in range(4):
-        books.settle(6 * MS)
-        charged.append(books.gates[0].charged_ns)
-    assert charged == [6 * MS, 6 * MS, 4 * MS, 0]
-
-
-def test_no_more_is_charged_later_than_an_error_of_costs_can_be() -> None:
-    books = Books(50, 50)
-    books.ends(0, 3600 * S)
-    books.settle(6 * MS)
-    charged_ns = 0
-    for _ in range(20):
-        books.settle(6 * MS)
-        charged_ns += books.gates[0].charged_ns
-    assert charged_ns == EXCESS_MOST_NS
 
 
 def test_nobody_is_charged_less_than_its_part_because_of_what_others_claim() -> None:
