@@ -153,7 +153,7 @@ def test_removal_comes_after_the_labeller_has_lost_its_rights_and_is_in_no_manif
         for each in render()
         if "helm.sh/hook" in each["metadata"].get("annotations", {})
     }
-    kinds = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Job")
+    kinds = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "NetworkPolicy", "Job")
     assert hooks.keys() == {(kind, REMOVAL) for kind in kinds}
     assert {annotations["helm.sh/hook"] for annotations in hooks.values()} == {"post-delete"}
     assert all(

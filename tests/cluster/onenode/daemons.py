@@ -53,7 +53,10 @@ class Daemons:
                 setsigdef=[signal.SIGPIPE, signal.SIGINT],
                 setsigmask=[],
             )
-        (self._pids / name).write_text(f"{pid} {_started_ticks(pid)}\n")
+        # At once: others look whether it runs meanwhile.
+        new = self._pids.with_name(f"{name}.pid")
+        new.write_text(f"{pid} {_started_ticks(pid)}\n")
+        new.replace(self._pids / name)
 
     def runs(self, name: str) -> bool:
         """Whether the process that was started under this name still runs."""
