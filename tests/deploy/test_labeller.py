@@ -279,17 +279,25 @@ FEATURES = {
 """What is needed here of node-feature-discovery's (deployment/base/nfd-crds/nfd-api-crds.yaml there)."""
 
 
-def test_feature_object_is_made_changed_and_deleted_at_a_real_api_server(nodes: ApiServer) -> None:
+@pytest.fixture(scope="module")
+def with_features(nodes: ApiServer) -> ApiServer:
+    """The same API server, which knows NodeFeature objects."""
     done(nodes.kubectl("apply", "-f", "-", stdin=json.dumps(FEATURES)))
     done(nodes.kubectl("wait", "--for=condition=Established", "crd/nodefeatures.nfd.k8s-sigs.io", "--timeout=60s"))
-    output = FeatureOutput(Kube.from_kubeconfig(nodes.kubeconfig), "labelled-b", "edgeshare")
+    return nodes
+
+
+def test_feature_object_is_made_changed_and_deleted_at_a_real_api_server(with_features: ApiServer) -> None:
+    output = FeatureOutput(Kube.from_kubeconfig(with_features.kubeconfig), "labelled-b", "edgeshare")
 
     def made(path: str) -> str:
-        found = nodes.kubectl("get", "nodefeatures", "--namespace=edgeshare", f"--output=jsonpath={{.items[*]{path}}}")
+        found = with_features.kubectl(
+            "get", "nodefeatures", "--namespace=edgeshare", f"--output=jsonpath={{.items[*]{path}}}"
+        )
         return done(found).stdout
 
     output.write({"gpu.model": "Tesla-T4", "edge/gpu.count": "1"}, complete=True)
-    uid = nodes.kubectl("get", "node", "labelled-b", "--output=jsonpath={.metadata.uid}").stdout
+    uid = with_features.kubectl("get", "node", "labelled-b", "--output=jsonpath={.metadata.uid}").stdout
     assert json.loads(made(".metadata.ownerReferences[0]"))["uid"] == uid
     output.write({"edge/gpu.count": "2"}, complete=True)
     assert json.loads(made(".spec.labels")) == {"edge/gpu.count": "2"}
@@ -298,15 +306,13 @@ def test_feature_object_is_made_changed_and_deleted_at_a_real_api_server(nodes: 
 
 
 def test_labeller_writes_the_feature_object_of_its_own_node_and_nothing_else(
-    nodes: ApiServer, somebody: Somebody
+    with_features: ApiServer, somebody: Somebody
 ) -> None:
-    done(nodes.kubectl("apply", "-f", "-", stdin=json.dumps(FEATURES)))
-    done(nodes.kubectl("wait", "--for=condition=Established", "crd/nodefeatures.nfd.k8s-sigs.io", "--timeout=60s"))
     # What the chart's role allows where features are the output.
     rights = ("--verb=get,create,patch,delete", "--resource=nodefeatures.nfd.k8s-sigs.io")
-    done(nodes.kubectl("create", "role", "features", "--namespace=edgeshare", *rights))
+    done(with_features.kubectl("create", "role", "features", "--namespace=edgeshare", *rights))
     binding = ("--role=features", "--serviceaccount=edgeshare:edgeshare-labeller")
-    done(nodes.kubectl("create", "rolebinding", "features", "--namespace=edgeshare", *binding))
+    done(with_features.kubectl("create", "rolebinding", "features", "--namespace=edgeshare", *binding))
     labeller = somebody(ACCOUNT, "labelled-a")
 
     def write(name: str, of: str, **spec: Any) -> Done:
@@ -330,11 +336,11 @@ def test_labeller_writes_the_feature_object_of_its_own_node_and_nothing_else(
         "metadata": {"name": "theirs"},
         "spec": {"labels": {}},
     }
-    done(nodes.kubectl("create", "--namespace=edgeshare", "-f", "-", stdin=json.dumps(someone_elses)))
+    done(with_features.kubectl("create", "--namespace=edgeshare", "-f", "-", stdin=json.dumps(someone_elses)))
     delete = ("delete", "nodefeature", "--namespace=edgeshare")
     refused(labeller.kubectl(*delete, "theirs"), own_node)
     done(labeller.kubectl(*delete, own))
-    done(nodes.kubectl(*delete, "theirs"))
+    done(with_features.kubectl(*delete, "theirs"))
 
 
 def test_labels_go_by_what_the_page_says_for_those_without_helm(nodes: ApiServer, tmp_path: Path) -> None:
