@@ -60,6 +60,31 @@ static uint64_t end_of(const struct es_counted *latest, int64_t after_ns, uint64
     return sooner_ns(latest, after_ns < 0 ? after_ns : after_ns + creep_ns(after_ns), now_ns);
 }
 
+/* The host's time that it did not end before: its start was recorded when it had been opened, or later; and so with the latest
+ * end, as far as clocks agree. */
+static uint64_t no_sooner_ns(const struct es_work *work, const struct es_counted *latest, int64_t start_ns, int64_t after_ns,
+                             uint64_t ended_ns)
+{
+    uint64_t ns = work->opened_ns;
+
+    if (start_ns > 0)
+        ns += (uint64_t)start_ns;
+    if (after_ns > 0 && latest->no_sooner_ns != 0)
+        ns = most(ns, latest->no_sooner_ns + (uint64_t)(after_ns - creep_ns(after_ns)));
+    return ns < ended_ns ? ns : ended_ns;
+}
+
+/* For so long at least the device ran what had been submitted: from when its marker had been recorded, and the latest end had
+ * come, until its own. Not where it may stand behind others' work, as the first of a grant does, or its stream stood still. */
+static uint64_t ran_ns(const struct es_work *work, const struct es_counted *latest, uint64_t no_sooner_ns)
+{
+    const uint64_t ns = since(most(work->marked_ns, latest->ended_ns), no_sooner_ns);
+
+    const bool same_grant = work->grant != 0 && work->grant == latest->grant;
+
+    return same_grant && !work->left && !work->stalled && !work->exact && !work->beside ? ns : 0;
+}
+
 /* The time since its start, if that says when it began. */
 static int64_t told_by_start(const struct es_work *work, int64_t start_ns)
 {
@@ -87,6 +112,8 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
     const bool unknown = fresh && latest->ended_ns <= work->opened_ns;
     const bool followed = after_ns != ES_UNTOLD && (start_ns == ES_UNTOLD ? !unknown : after_ns < start_ns);
     const bool started = start_ns != ES_UNTOLD && !followed;
+    /* Another thread recorded the earlier marker while this batch was open: its launches may stand on either side of that. */
+    const bool between = followed && work->opened_ns < latest->marked_ns;
     /* … though not from before it was there. */
     const bool later = !started && work->opened_ns > latest->ended_ns;
     struct es_spent spent = {.ended_ns = end_of(latest, after_ns, now_ns), .measured = started || followed};
@@ -108,7 +135,10 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
     const bool idle = !work->exact && ((known && (!late || work->left)) || (work->stalled && span_ns != 0) ||
                                        (!ran && work->alone_ns >= since_ns + span_ns && at_once));
     int64_t ns = started ? start_ns : after_ns, apart_ns = 0;
+    uint64_t ran_for_ns;
 
+    spent.no_sooner_ns = no_sooner_ns(work, latest, since_start_ns, after_ns, spent.ended_ns);
+    ran_for_ns = ran_ns(work, latest, spent.no_sooner_ns);
     if (started)
         apart_ns = (int64_t)work->behind_ns;
     else if (followed && later)
@@ -126,12 +156,14 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
         spent.gpu_ns = uncounted_ns(work, latest, mark_ns, span_ns);
     else
         spent.gpu_ns = uncounted_ns(work, latest, mark_ns, ns > 0 ? (uint64_t)ns : 0);
+    if (idle && spent.measured)
+        spent.gpu_ns = most(spent.gpu_ns, since(latest->waited_ns, ran_for_ns));
     spent.passed_ns = spent.measured && ns > 0 ? (uint64_t)ns : 0;
-    /* Of a batch that had been submitted before the earlier marker nothing is known, unless it took longer after that than it
-     * should have in all; of the time, others took their part. */
+    /* Of a batch that may have been submitted before the earlier marker nothing is known, unless it took longer after that than
+     * it should have in all; of the time, others took their part. */
     spent.teaches = spent.measured && !idle && span_ns != 0 && ns >= 0 &&
-                    (span_ns >= work->cost_ns || ns > (int64_t)work->cost_ns);
-    spent.whole = span_ns == work->cost_ns;
+                    ((span_ns >= work->cost_ns && !between) || ns > (int64_t)work->cost_ns);
+    spent.whole = span_ns == work->cost_ns && (work->lone || !work->exact);
     if (work->exact) {
         /* Between two markers with nothing in between no time passes: no launch was submitted. */
         spent.teaches = started && start_ns > 0;

@@ -24,11 +24,13 @@ struct es_work {
     uint64_t marked_ns; /* when the call that recorded its marker had returned */
     uint64_t behind_ns; /* for how long after its start the device still ran what others had queued, or stood idle */
     uint64_t unsure_ns; /* so much of that it may have run already, and nobody knows; 0: it had not begun */
+    uint32_t grant;     /* of which it is; 0: of none */
     uint64_t known_ns;  /* so much of what had been submitted last takes as long as its estimate, exactly */
     bool stalled;       /* it stood behind one for which its stream was stopped, and ended when its thread saw that */
     bool foreign;       /* it was closed while its thread did other things */
     bool left;          /* its marker was recorded when the grant was over: it may have come behind others' work */
-    bool exact;         /* its start and its end had been recorded before it ran */
+    bool exact;         /* its start and its end had been recorded before it ran, … */
+    bool lone;          /* … and no other thread submitted anything meanwhile */
     bool reached;       /* the device had come to its start when the first launch returned */
     bool fresh;         /* it began on an idle device, and no start was recorded */
     bool beside;        /* others' work ran in the same time: its estimate counts */
@@ -36,13 +38,17 @@ struct es_work {
 
 /* The latest end that was counted. */
 struct es_counted {
-    uint64_t ended_ns; /* the host's time */
+    uint64_t ended_ns; /* the host's time, … */
+    uint64_t no_sooner_ns; /* … and no sooner than this, whatever delayed the host */
+    uint64_t marked_ns; /* when the call that recorded its marker had returned */
     uint64_t mark_ns;  /* all that had been submitted up to there is counted, */
+    uint32_t grant;    /* of which that was */
     uint64_t waited_ns; /* and of what came after that, so much: it was waited for, and no marker ends it */
 };
 
 struct es_spent {
     uint64_t ended_ns;  /* … or when that was seen, where it ended before the latest did */
+    uint64_t no_sooner_ns; /* as the latest end has it */
     uint64_t stream_ended_ns; /* when its stream came to its marker, however long ago that was */
     uint64_t gpu_ns;   /* to be counted */
     bool measured;     /* else it is an estimate */

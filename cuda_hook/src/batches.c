@@ -178,6 +178,7 @@ static void close_batch(struct es_slot *slot, bool foreign)
             .mark_ns = es_submitted_ns(),
             .alone_ns = es_closed_count() == 0 && (!open.amid || es_queued_ns(now_ns) == 0) ? now_ns : 0,
             .launches = launches,
+            .grant = open.grant,
             .behind_ns = open.behind_ns,
             .unsure_ns = open.unsure_ns,
             .stalled = stalled,
@@ -205,6 +206,7 @@ static void close_batch(struct es_slot *slot, bool foreign)
     es_lock_take(&es_gate.lock);
     batch.work.left = grant_is_over(open.grant);
     batch.work.exact = open.stopped && !foreign && es_stop_holds(slot);
+    batch.work.lone = batch.work.exact && open.others_ns != UINT64_MAX && es_submitted_by_others(slot) == open.others_ns;
     for (int i = 0; i < ES_STREAMS; i++) {
         if (ends[i].event == NULL)
             continue;

@@ -100,6 +100,9 @@ static void account(const struct es_closed *batch, const struct es_spent *spent,
         latest_context = batch->context;
         latest_stream = batch->stream;
         counted.ended_ns = spent->ended_ns;
+        counted.no_sooner_ns = spent->no_sooner_ns;
+        counted.grant = batch->work.grant;
+        counted.marked_ns = batch->work.marked_ns;
     }
     if (batch->end != NULL && batch->work.mark_ns > counted.mark_ns) {
         counted.mark_ns = batch->work.mark_ns;

@@ -88,6 +88,16 @@ static inline bool es_key_is_copy(uint64_t key)
     return key >> 56 == 0x7F;
 }
 
+/* A copy of a page or less, or as much that is set: it takes the device some microseconds over any link, which is less than what
+ * the host's calls leave open. Not where pages may have to be moved, or several are in one call. */
+static inline bool es_key_is_brief(uint64_t key)
+{
+    const uint64_t kind = (key >> 8 & 0xFF) - 1;
+
+    return es_key_is_copy(key) && (key >> 16 & 0xFFFFFFFF) == 0 && (key & 0xFF) <= es_magnitude(4096) &&
+           (kind == ES_COPY_IN || kind == ES_COPY_OUT || kind == ES_COPY_WITHIN || kind == ES_SET);
+}
+
 static inline uint64_t es_key_copy_2d(const CUDA_MEMCPY2D *copy)
 {
     return copy == NULL ? es_key_copy(ES_COPY_ANY, 0)

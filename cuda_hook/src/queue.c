@@ -188,6 +188,8 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     es_lock_take(&es_gate.lock);
     progress = __atomic_load_n(&es_gate.progress, __ATOMIC_RELAXED);
     cost = es_costs_find(&es_gate.costs, key);
+    if (cost->samples == 0 && es_key_is_brief(key))
+        es_costs_assume(&es_gate.costs, key, ES_BRIEF_NS);
     unknown = cost->samples == 0;
     /* Beside others' work the time of a function that is known would tell nothing. */
     tells = cost->provisional || !es_gate_mixed(es_gate_siblings());
@@ -269,6 +271,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
             slot->batch.start_context = start.context;
             slot->batch.started_ns = es_now_ns();
             slot->batch.stopped = stopped;
+            slot->batch.others_ns = es_submitted_by_others(slot);
             if (!stopped)
                 es_bursts_recorded(slot->batch.first ? &es_gate.begins : &es_gate.bursts, slot->batch.started_ns - now_ns);
         } else {

@@ -41,7 +41,8 @@ struct es_batch_open {
     bool brief;         /* … and too short to be timed by a start that came too early */
     bool amid;          /* … it was not: other work was queued or about to be */
     bool held;          /* its first launch is behind a function of the host */
-    bool stopped;       /* its stream stands still until its one launch is marked */
+    bool stopped;       /* its stream stands still until its one launch is marked, … */
+    uint64_t others_ns; /* … and what other threads had submitted when that began; UINT64_MAX: one was about to submit more */
     bool guessed;       /* of a launch no exact time is known */
     bool beside;        /* others' gates were open, too, when it was opened, or siblings used the device */
     uint64_t siblings;  /* what these had done then */

@@ -28,6 +28,15 @@ uint64_t es_submitted_ns(void)
     return es_gate.timeline.settled_ns + open_ns();
 }
 
+uint64_t es_submitted_by_others(const struct es_slot *slot)
+{
+    for (size_t i = 0; i < es_slots_used(); i++) {
+        if (es_slot_at(i) != slot && __atomic_load_n(&es_slot_at(i)->busy, __ATOMIC_ACQUIRE) != 0)
+            return UINT64_MAX;
+    }
+    return es_submitted_ns() - es_submitted_in(slot);
+}
+
 uint64_t es_own_queued_ns(uint64_t now_ns)
 {
     const uint64_t submitted_ns = open_ns(), over_ns = es_closed_over_ns();

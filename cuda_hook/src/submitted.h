@@ -13,7 +13,10 @@ uint64_t es_submitted_in(const struct es_slot *slot);
 /* In all batches since the beginning (es_timeline). */
 uint64_t es_submitted_ns(void);
 
-/* Of that, what is still to run, as far as is known; takes in the time that has passed. */
+/* Of that, by all threads but this one; UINT64_MAX: one of them is about to submit more. */
+uint64_t es_submitted_by_others(const struct es_slot *slot);
+
+/* Of all, what is still to run, as far as is known; takes in the time that has passed. */
 uint64_t es_own_queued_ns(uint64_t now_ns);
 
 /* How long the device takes for that, which is less where streams run beside each other. */

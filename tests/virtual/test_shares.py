@@ -130,3 +130,27 @@ def test_status_tells_the_gpu_time_of_who_waits_by_an_event(world: World, pace: 
     program = Program(kernels=step_programs.kernels(100), threads=(Thread(steps=steps),))
     report = world.run(Case(clients=(Client(program=program, percent=60),), pace=pace, settle_ms=0, measure_ms=8000))
     assert abs(report.gpu_error_percent("c0")) < TOLD_PERCENT
+
+
+@pytest.mark.parametrize("pace", PACES)
+@pytest.mark.parametrize("kind", ["upload", "download", "fetch", "fill"])
+def test_status_tells_the_gpu_time_of_who_copies_a_little(world: World, kind: str, pace: str) -> None:
+    """A page takes the device less than the calls that would measure it, and what it is beside is not measured by those either."""
+    steps = (
+        Step(kind="alloc", amount=1 << 20),
+        *(Step(kind="launch", count=16), Step(kind=kind, amount=4096), Step(kind="wait"), Step(kind="round")),
+    )
+    program = Program(kernels=step_programs.kernels(5), threads=(Thread(steps=steps, again=1),))
+    report = world.run(Case(clients=(Client(program=program, percent=60),), pace=pace, settle_ms=0, measure_ms=4000))
+    assert abs(report.gpu_error_percent("c0")) < TOLD_PERCENT
+
+
+@pytest.mark.parametrize("pace", PACES)
+def test_status_tells_the_gpu_time_of_threads_that_launch_into_one_stream(world: World, pace: str) -> None:
+    """While one is timed, another launches into the same stream: the two together are not taken for the one."""
+    thread = Thread(steps=(Step(kind="launch", count=4), Step(kind="wait"), Step(kind="round")))
+    program = Program(kernels=step_programs.kernels(2), threads=(thread, thread, thread))
+    clients = (Client(program=program, percent=50), Client(program=BUSY, percent=50))
+    report = world.run(Case(clients=clients, pace=pace, settle_ms=0, measure_ms=4000))
+    for name in report.case.names:
+        assert abs(report.gpu_error_percent(name)) < TOLD_PERCENT

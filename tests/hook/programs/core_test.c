@@ -194,6 +194,18 @@ static void exact_times_take_the_place_of_others(void)
     CHECK(entry->exact == 0 && !es_costs_sure(entry) && !es_costs_vague(&table, entry));
 }
 
+static void what_is_assumed_of_a_function_is_exact_until_that_is_found_to_be_wrong(void)
+{
+    static struct es_costs table;
+    struct es_cost *entry = es_costs_find(&table, 7);
+
+    es_costs_assume(&table, 7, 2000);
+    CHECK(es_costs_sure(entry) && !es_costs_vague(&table, entry) && es_costs_known_ns(&table, entry, 7, true) == 2000);
+    for (int i = 0; i < ES_COSTS_DOUBTS / ES_COSTS_DOUBT; i++)
+        es_costs_judge(&table, true);
+    CHECK(!es_costs_sure(entry) && entry->exact == 0);
+}
+
 static void an_exact_time_that_no_other_bears_out_gives_way_to_a_shorter_one(void)
 {
     static struct es_costs table;
@@ -874,6 +886,50 @@ static void what_takes_as_long_as_is_known_counts_that_however_long_the_host_too
     CHECK(es_spent_by(&work, &latest, 15000, 18000, 21000).gpu_ns == 15000);
 }
 
+static void what_ran_after_its_marker_was_there_is_told_however_short_it_should_have_been(void)
+{
+    /* The end before it had been seen at once, by its start. */
+    const struct es_counted latest = {.ended_ns = 2000, .no_sooner_ns = 2000, .mark_ns = 700, .grant = 3};
+    struct es_work work = {.cost_ns = 640, .opened_ns = 1000, .before_ns = 700, .mark_ns = 1340, .marked_ns = 1900,
+                           .launches = 2, .known_ns = 640, .grant = 3};
+    struct es_spent spent = es_spent_by(&work, &latest, ES_UNTOLD, 8192000, 9000000);
+
+    CHECK(spent.gpu_ns == 8192000 - 250 - 1000 && spent.no_sooner_ns == 2000 + spent.gpu_ns && !spent.teaches);
+    /* From when the marker had been recorded: before that, the host may have been slow. */
+    work.marked_ns = 4002000;
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 8192000, 9000000).gpu_ns == 8192000 - 250 - 1000 - 4000000);
+    /* Behind others' work, of the grant before or after this one, it may have waited for that. */
+    work.grant = 4;
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 8192000, 9000000).gpu_ns == 640);
+    work.grant = 3;
+    work.left = true;
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 8192000, 9000000).gpu_ns == 640);
+    work.left = false;
+    work.stalled = true;
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 8192000, 9000000).gpu_ns == 640);
+    work.stalled = false;
+    /* An end that may have been seen late says nothing of when the next one was. */
+    spent = es_spent_by(&work, &(struct es_counted){.ended_ns = 2000, .mark_ns = 700, .grant = 3}, ES_UNTOLD, 8192000, 9000000);
+    CHECK(spent.gpu_ns == 640 && spent.no_sooner_ns == 1000);
+    /* Its own start does: that was no sooner than it was opened. Nor did it end after it was seen. */
+    CHECK(es_spent_by(&work, &latest, 8193000, 8192000, 9000000).no_sooner_ns == 1000 + 8193000);
+    CHECK(es_spent_by(&work, &latest, 8193000, 8192000, 8000000).no_sooner_ns == 8000000);
+}
+
+static void of_a_batch_that_was_open_when_the_marker_before_it_was_recorded_nothing_is_learned(void)
+{
+    /* Two threads launch, and then both mark: the second's kernel is before the first's marker. */
+    const struct es_counted latest = {.ended_ns = 2000, .marked_ns = 1500, .mark_ns = 700};
+    struct es_work work = {.cost_ns = 300, .opened_ns = 1400, .before_ns = 400, .mark_ns = 1000, .marked_ns = 1600};
+
+    CHECK(!es_spent_by(&work, &latest, ES_UNTOLD, 0, 5600).teaches);
+    CHECK(!es_spent_by(&work, &latest, ES_UNTOLD, 290, 5600).teaches);
+    /* It took longer than it should have. */
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 310, 5600).teaches);
+    work.opened_ns = 1500;
+    CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 290, 5600).teaches);
+}
+
 static void a_marker_behind_others_work_makes_no_exact_time_longer(void)
 {
     struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
@@ -902,10 +958,15 @@ static void a_launch_between_two_markers_that_were_there_before_it_ran_tells_its
 {
     const struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
     struct es_work work = {.cost_ns = 20000, .opened_ns = 5000, .before_ns = 700, .mark_ns = 20700, .alone_ns = 26000,
-                           .marked_ns = 26000, .exact = true};
+                           .marked_ns = 26000, .exact = true, .lone = true};
     struct es_spent spent = es_spent_by(&work, &latest, 2000, 25000, 28000);
 
     CHECK(spent.gpu_ns == 2000 && spent.teaches && spent.whole && spent.own_ns == 2000);
+    /* Another thread was about to submit something meanwhile. */
+    work.lone = false;
+    spent = es_spent_by(&work, &latest, 2000, 25000, 28000);
+    CHECK(spent.teaches && !spent.whole && spent.own_ns == 2000);
+    work.lone = true;
     /* Others of 5000 ran in that time, or did not. */
     work.mark_ns = 25700;
     spent = es_spent_by(&work, &latest, 2000, 25000, 28000);
@@ -1439,6 +1500,7 @@ int main(void)
     words_carry_what_was_put_in();
     costs_are_learnt();
     exact_times_take_the_place_of_others();
+    what_is_assumed_of_a_function_is_exact_until_that_is_found_to_be_wrong();
     an_exact_time_that_no_other_bears_out_gives_way_to_a_shorter_one();
     one_that_is_due_and_cannot_be_timed_keeps_nobody_waiting();
     where_exact_times_are_unlike_each_other_all_times_count();
@@ -1472,6 +1534,8 @@ int main(void)
     an_end_that_is_seen_late_is_taken_for_later_by_no_more_than_clocks_drift();
     a_burst_that_the_host_could_not_keep_up_with_counts_its_estimate();
     what_takes_as_long_as_is_known_counts_that_however_long_the_host_took();
+    what_ran_after_its_marker_was_there_is_told_however_short_it_should_have_been();
+    of_a_batch_that_was_open_when_the_marker_before_it_was_recorded_nothing_is_learned();
     a_marker_behind_others_work_makes_no_exact_time_longer();
     a_launch_between_two_markers_that_were_there_before_it_ran_tells_its_time();
     batches_of_two_threads_are_counted_once();
