@@ -135,7 +135,7 @@ def test_status_tells_the_gpu_time_of_who_waits_by_an_event(world: World, pace: 
 @pytest.mark.parametrize("pace", PACES)
 @pytest.mark.parametrize("kind", ["upload", "download", "fetch", "fill"])
 def test_status_tells_the_gpu_time_of_who_copies_a_little(world: World, kind: str, pace: str) -> None:
-    """A page takes the device less than the calls that would measure it, and what it is beside is not measured by those either."""
+    """A page takes the device less than the calls that would measure it, and with them all that it is beside."""
     steps = (
         Step(kind="alloc", amount=1 << 20),
         *(Step(kind="launch", count=16), Step(kind=kind, amount=4096), Step(kind="wait"), Step(kind="round")),
