@@ -15,6 +15,7 @@ from simgpu.machine import DEVICE_FILES, MIB, SCHEDULING, device_file
 from simgpu.misuses import MADE
 from simgpu.models import MODELS, Model
 from simgpu.native import load
+from simgpu.nvml_profiles import ANSWERS, NVML_PROFILES, NvmlProfile
 from simgpu.paces import PACES, Pace
 
 CONTEXT_OVERHEAD_MIB = 256
@@ -29,10 +30,14 @@ DRIVERS = {
     "12.0": "525.147.05",
     "12.2": "535.261.03",
     "12.4": "550.163.01",
+    "12.6": "560.35.05",
     "12.8": "570.211.01",
     "13.0": "580.95.05",
 }
 """CUDA version → the driver that brought it (NVIDIA, "CUDA Toolkit Release Notes", table of drivers)."""
+
+CUDA_VERSION = "12.4"
+"""Where none is named."""
 
 
 def create(
@@ -43,17 +48,19 @@ def create(
     memory_mib: int | None = None,
     reserved_mib: int = RESERVED_MIB,
     scheduling: str = "fifo",
-    cuda_version: str = "12.4",
+    cuda_version: str | None = None,
     uuids: Sequence[str] = (),
     mig: Mapping[int, Sequence[str]] | None = None,
     pace: str | Pace | None = None,
     overlap: bool = False,
+    nvml: str | NvmlProfile | None = None,
 ) -> None:
     """Makes a machine of equal GPUs, or with one model named for each.
 
     ``mig``: index of a GPU that is in MIG mode → the profiles of its MIG devices. ``pace``: what calls and switches of
     contexts cost; None: nothing. ``overlap``: within a context a GPU runs kernels side by side as far as they
-    have room, and copies of both directions beside them; without, one thing at a time.
+    have room, and copies of both directions beside them; without, one thing at a time. ``nvml``: what functions of NVML
+    answer in place of what they would; None: nothing. ``cuda_version``: None: that of ``nvml``, or else CUDA_VERSION.
 
     Raises InvalidRequest for what no machine can be, AlreadyExists where one is, Unavailable where none can
     be made.
@@ -77,9 +84,12 @@ def create(
     plan.gpu_count = gpus
     plan.scheduling = SCHEDULING.index(scheduling)
     plan.overlap = overlap
+    profile = _profile(nvml, cuda_version)
+    cuda_version = cuda_version or profile.cuda_version or CUDA_VERSION
     plan.cuda_version = _cuda_number(cuda_version)
-    plan.driver_version = DRIVERS[cuda_version].encode()
+    plan.driver_version = (profile.driver_version or DRIVERS[cuda_version]).encode()
     _set_pace(plan.pace, pace)
+    _set_nvml(plan.nvml, profile)
     for index in range(gpus):
         _describe(plan.models[index], models[index], memories[index], reserved_mib)
         _divide(plan.models[index], models[index], (mig or {}).get(index))
@@ -123,6 +133,29 @@ def _set_pace(to: Any, pace: str | Pace | None) -> None:
     chosen = PACES[pace] if isinstance(pace, str) else pace or Pace("")
     for name, value in asdict(chosen).items():
         setattr(to, name, value.encode() if name == "name" else value)
+
+
+def _profile(nvml: str | NvmlProfile | None, cuda_version: str | None) -> NvmlProfile:
+    """Raises InvalidRequest for one that is not known, or is of another CUDA version."""
+    if isinstance(nvml, str) and nvml not in NVML_PROFILES:
+        raise InvalidRequest(
+            f"no profile of NVML is called {nvml!r}: choose one of {', '.join(NVML_PROFILES)}, or none"
+        )
+    profile = NVML_PROFILES[nvml] if isinstance(nvml, str) else nvml or NvmlProfile("")
+    if cuda_version and profile.cuda_version not in ("", cuda_version):
+        raise InvalidRequest(
+            f"NVML's profile {profile.name} is of a driver with CUDA {profile.cuda_version}, not {cuda_version}: "
+            "leave the CUDA version out"
+        )
+    return profile
+
+
+def _set_nvml(to: Any, profile: NvmlProfile) -> None:
+    to.name = profile.name.encode()
+    to.count = len(profile.answers)
+    for place, (function, answer) in enumerate(profile.answers.items()):
+        to.answers[place].function = function.encode()
+        to.answers[place].answer = ANSWERS[answer]
 
 
 def _models(names: Sequence[str], gpus: int) -> list[Model]:

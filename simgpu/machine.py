@@ -11,6 +11,7 @@ from typing import Any
 
 from edgeshare.errors import InvalidRequest, NotFound, Unavailable
 from simgpu.native import load
+from simgpu.nvml_profiles import ANSWERS
 from simgpu.paces import Pace
 
 MIB = 1 << 20
@@ -143,6 +144,22 @@ class Machine:
     def overlap(self) -> bool:
         """Whether the GPUs' engines overlap."""
         return bool(self._shared.overlap)
+
+    @property
+    def driver_version(self) -> str:
+        return self._text(self._shared.driver_version)
+
+    @property
+    def nvml(self) -> str:
+        """The name of NVML's profile; empty: it has none."""
+        return self._text(self._shared.nvml.name)
+
+    @property
+    def nvml_answers(self) -> dict[str, str]:
+        """Function of NVML → what it answers, of those that do not answer as ever."""
+        words = {number: word for word, number in ANSWERS.items()}
+        told = [self._shared.nvml.answers[place] for place in range(self._shared.nvml.count)]
+        return {self._text(each.function): words[each.answer] for each in told if each.answer}
 
     @property
     def gpu_count(self) -> int:
@@ -314,6 +331,13 @@ class Machine:
         """Calls of NVML about the GPU do not come back, as when its firmware hangs, until they may. Raises NotFound."""
         self._check(gpu)
         self._library.simgpu_set_silent(self._observer, gpu, silent)
+
+    def set_nvml_answer(self, function: str, answer: str) -> None:
+        """What a function of NVML answers from now on, as ANSWERS calls it. Raises InvalidRequest."""
+        if answer not in ANSWERS:
+            raise InvalidRequest(f"NVML answers nothing called {answer!r}: choose one of {', '.join(ANSWERS)}")
+        if self._library.simgpu_set_answer(self._observer, function.encode(), ANSWERS[answer]):
+            raise InvalidRequest(f"{function}: the machine keeps no more answers of NVML's, or none of so long a name")
 
     def remove_file(self, gpu: int) -> None:
         """The GPU's device file goes. Raises NotFound."""

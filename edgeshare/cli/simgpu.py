@@ -12,10 +12,11 @@ from rich.console import Console
 from rich.table import Table
 
 from edgeshare.errors import NotFound
-from simgpu.create import DRIVERS, create, destroy
+from simgpu.create import CUDA_VERSION, DRIVERS, create, destroy
 from simgpu.environment import variables
 from simgpu.machine import DEFAULT_DIRECTORY, MIB, SCHEDULING, Machine
 from simgpu.models import MODELS
+from simgpu.nvml_profiles import ANSWERS, NVML_PROFILES
 from simgpu.paces import PACES
 
 machine_option = click.option(
@@ -64,9 +65,12 @@ def command() -> None:
     "--pace", type=click.Choice(list(PACES)), help="What calls and context switches cost.  [default: nothing]"
 )
 @click.option("--overlap", is_flag=True, help="Within a context kernels run side by side, and copies beside them.")
-@click.option("--cuda", type=click.Choice(list(DRIVERS)), default="12.4", show_default=True, help="CUDA version.")
+@click.option("--nvml", type=click.Choice(list(NVML_PROFILES)), help="What NVML refuses.  [default: nothing]")
+@click.option(
+    "--cuda", type=click.Choice(list(DRIVERS)), help=f"CUDA version.  [default: the profile's, or {CUDA_VERSION}]"
+)
 def create_command(
-    directory: Path, cuda: str, models: tuple[str, ...], parts: tuple[tuple[int, str], ...], **plan: Any
+    directory: Path, cuda: str | None, models: tuple[str, ...], parts: tuple[tuple[int, str], ...], **plan: Any
 ) -> None:
     """Makes a machine. Its processes find it with the variables that `edgeshare simgpu env` prints."""
     mig: dict[int, list[str]] = {}
@@ -120,13 +124,17 @@ def state_command(directory: Path, as_json: bool) -> None:
             "scheduling": machine.scheduling,
             "overlap": machine.overlap,
             "pace": dataclasses.asdict(machine.pace) if machine.pace else None,
+            "driver_version": machine.driver_version,
+            "nvml": machine.nvml or None,
+            "nvml_answers": machine.nvml_answers,
             "gpus": [dataclasses.asdict(gpu) for gpu in gpus],
             "processes": [dataclasses.asdict(process) for process in processes],
         }
         click.echo(json.dumps(state))
         return
     pace = f", pace {machine.pace.name}" if machine.pace else ""
-    title = f"{machine.scheduling}{', engines overlap' if machine.overlap else ''}{pace}"
+    nvml = f", NVML {machine.nvml}" if machine.nvml else ""
+    title = f"{machine.scheduling}{', engines overlap' if machine.overlap else ''}{pace}{nvml}"
     table = Table("GPU", "UUID", "model", "memory MiB", "queued", "busy s", "health", title=title)
     for gpu in gpus:
         health = "lost" if gpu.lost else f"XID {gpu.xids[-1]}" if gpu.xids else "ok"
@@ -228,6 +236,15 @@ def temperature_command(directory: Path, gpu: int, celsius: int) -> None:
 def silence_command(directory: Path, gpu: int, over: bool) -> None:
     """Calls of NVML about the GPU do not come back."""
     Machine(directory).set_silent(gpu, not over)
+
+
+@fault.command("nvml")
+@machine_option
+@click.argument("function")
+@click.argument("answer", type=click.Choice(list(ANSWERS)))
+def nvml_command(directory: Path, function: str, answer: str) -> None:
+    """A function of NVML, such as nvmlDeviceGetName, answers otherwise from now on."""
+    Machine(directory).set_nvml_answer(function, answer)
 
 
 @fault.command("file")

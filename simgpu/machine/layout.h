@@ -4,7 +4,7 @@
  * Every time is CLOCK_MONOTONIC in nanoseconds, which all containers of a machine share. */
 
 enum simgpu_limits {
-    SIMGPU_VERSION = 7,
+    SIMGPU_VERSION = 8,
     SIMGPU_GPUS = 16,        /* GPUs of one machine at most */
     SIMGPU_PROCESSES = 1024, /* slots; a dead process keeps its slot until no other is free */
     SIMGPU_CONTEXTS = 256,   /* contexts of one GPU at a time */
@@ -14,7 +14,8 @@ enum simgpu_limits {
     SIMGPU_FAULTS = 64,      /* faults kept for each GPU */
     SIMGPU_HOLDERS = 4096,   /* processes that may hold a lock at a time */
     SIMGPU_EXPORTS = 1024,   /* things that processes have exported to others, at a time */
-    SIMGPU_IMPORTERS = 32    /* processes that hold one of those, the exporter included */
+    SIMGPU_IMPORTERS = 32,   /* processes that hold one of those, the exporter included */
+    SIMGPU_ANSWERS = 48      /* functions of NVML that answer otherwise than of themselves */
 };
 
 enum simgpu_scheduling { SIMGPU_FIFO = 0, SIMGPU_TIMESLICE = 1 };
@@ -38,6 +39,11 @@ enum simgpu_scope {
 };
 enum simgpu_export_kind { SIMGPU_EXPORT_NONE = 0, SIMGPU_EXPORT_MEMORY = 1, SIMGPU_EXPORT_EVENT = 2 };
 enum simgpu_fault_kind { SIMGPU_FAULT_XID = 1, SIMGPU_FAULT_ECC_SINGLE = 2, SIMGPU_FAULT_ECC_DOUBLE = 3 };
+/* What a function of NVML answers, beside the errors of its own, which are below these. */
+enum simgpu_answer_kind {
+    SIMGPU_ANSWER_NO_MEMORY = 10001, /* it lists processes, but not what memory they have */
+    SIMGPU_ANSWER_WIDE = 10002       /* it lists them in the larger structure of some drivers of R535 */
+};
 enum simgpu_mig_mode { SIMGPU_MIG_NEVER = 0, SIMGPU_MIG_OFF = 1, SIMGPU_MIG_ON = 2 };
 
 /* One piece of queued work. The owner writes the first part and then publishes it; the engine writes the rest. */
@@ -274,6 +280,21 @@ struct simgpu_pace {
     uint64_t context_switch_ns;
 };
 
+/* What one function of NVML answers. */
+struct simgpu_answer {
+    char function[56];
+    uint32_t answer; /* an error of NVML's, or simgpu_answer_kind; 0: as ever */
+    uint32_t unused;
+};
+
+/* NVML's profile: functions that are not here answer as ever. */
+struct simgpu_nvml {
+    char name[32]; /* empty: it has none */
+    uint32_t count;
+    uint32_t unused[7];
+    struct simgpu_answer answers[48];
+};
+
 struct simgpu_machine {
     char magic[8];
     uint32_t version;
@@ -293,6 +314,7 @@ struct simgpu_machine {
     uint32_t overlap;      /* 1: engines do */
     struct simgpu_pace pace;
     uint64_t padding[2];
+    struct simgpu_nvml nvml;
     struct simgpu_process processes[1024];
     struct simgpu_export exports[1024]; /* under `lock`; what they take of a GPU's memory under that GPU's too */
     struct simgpu_gpu gpus[];
@@ -306,6 +328,7 @@ struct simgpu_plan {
     uint32_t cuda_version;
     char driver_version[32];
     struct simgpu_pace pace;
+    struct simgpu_nvml nvml;
     struct simgpu_model models[16];
     char uuids[16][48];
 };

@@ -57,6 +57,7 @@ static void describe(struct simgpu_machine *shared, const struct simgpu_plan *pl
     shared->cuda_version = plan->cuda_version;
     shared->created_ns = clock_now_ns();
     shared->pace = plan->pace;
+    shared->nvml = plan->nvml;
     memcpy(shared->driver_version, plan->driver_version, sizeof shared->driver_version);
     for (uint32_t index = 0; index < plan->gpu_count; index++) {
         struct simgpu_gpu *gpu = &shared->gpus[index];

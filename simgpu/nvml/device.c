@@ -5,6 +5,7 @@
 #include "nvml/nvml.h"
 
 EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length) {
+    ANSWER();
     DEVICE(gpu, device, name);
     const struct simgpu_mig *mig = mig_of(device);
     char text[sizeof gpu->model.name + sizeof mig->profile + sizeof " MIG "];
@@ -13,12 +14,14 @@ EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned 
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length) {
+    ANSWER();
     DEVICE(gpu, device, uuid);
     const struct simgpu_mig *mig = mig_of(device);
     return copy_text(uuid, length, mig ? mig->uuid : gpu->uuid);
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index) {
+    ANSWER();
     DEVICE(gpu, device, index);
     (void)gpu;
     *index = device->index;
@@ -26,6 +29,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index)
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int *minorNumber) {
+    ANSWER();
     DEVICE(gpu, device, minorNumber);
     (void)gpu;
     *minorNumber = device->gpu;
@@ -33,6 +37,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int *
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial, unsigned int length) {
+    ANSWER();
     DEVICE(gpu, device, serial);
     (void)gpu;
     (void)length;
@@ -40,6 +45,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial, unsig
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, nvmlBrandType_t *type) {
+    ANSWER();
     DEVICE(gpu, device, type);
     *type = strstr(gpu->model.name, "GeForce") ? NVML_BRAND_GEFORCE
             : strstr(gpu->model.name, "Tesla") ? NVML_BRAND_TESLA
@@ -60,11 +66,21 @@ static nvmlReturn_t pci_info(nvmlDevice_t device, nvmlPciInfo_t *pci) {
              gpu->pci_device & 0xff);
     return NVML_SUCCESS;
 }
-EXPORT nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t *pci) { return pci_info(device, pci); }
-EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t *pci) { return pci_info(device, pci); }
-EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci) { return pci_info(device, pci); }
+EXPORT nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t *pci) {
+    ANSWER();
+    return pci_info(device, pci);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t *pci) {
+    ANSWER();
+    return pci_info(device, pci);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci) {
+    ANSWER();
+    return pci_info(device, pci);
+}
 
 EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor) {
+    ANSWER();
     DEVICE(gpu, device, major);
     if (!minor)
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -74,6 +90,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int 
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, nvmlDeviceArchitecture_t *arch) {
+    ANSWER();
     static const struct {
         const char *name;
         nvmlDeviceArchitecture_t number;
@@ -91,18 +108,21 @@ EXPORT nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, nvmlDeviceArc
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetVirtualizationMode(nvmlDevice_t device, nvmlGpuVirtualizationMode_t *pVirtualMode) {
+    ANSWER();
     DEVICE(gpu, device, pVirtualMode);
     *pVirtualMode = gpu->model.virtual_gpu ? NVML_GPU_VIRTUALIZATION_MODE_VGPU : NVML_GPU_VIRTUALIZATION_MODE_NONE;
     return NVML_SUCCESS;
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryBusWidth(nvmlDevice_t device, unsigned int *busWidth) {
+    ANSWER();
     DEVICE(gpu, device, busWidth);
     *busWidth = gpu->model.memory_bus_bits;
     return NVML_SUCCESS;
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t *mode) {
+    ANSWER();
     DEVICE(gpu, device, mode);
     (void)gpu;
     *mode = NVML_COMPUTEMODE_DEFAULT;
@@ -110,6 +130,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMod
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, nvmlEnableState_t *mode) {
+    ANSWER();
     DEVICE(gpu, device, mode);
     (void)gpu;
     *mode = NVML_FEATURE_ENABLED;
@@ -119,6 +140,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, nvmlEnable
 /* All GPUs hang on one processor, each on a root port of its own. */
 EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device1, nvmlDevice_t device2,
                                                         nvmlGpuTopologyLevel_t *pathInfo) {
+    ANSWER();
     DEVICE(first, device1, pathInfo);
     DEVICE(second, device2, pathInfo);
     *pathInfo = first == second ? NVML_TOPOLOGY_INTERNAL : NVML_TOPOLOGY_NODE;
@@ -127,6 +149,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device1, nv
 
 EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_t device2, nvmlGpuP2PCapsIndex_t p2pIndex,
                                            nvmlGpuP2PStatus_t *p2pStatus) {
+    ANSWER();
     DEVICE(first, device1, p2pStatus);
     DEVICE(second, device2, p2pStatus);
     (void)p2pIndex;

@@ -14,6 +14,7 @@ struct nvmlEventSet_st {
 };
 
 EXPORT nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set) {
+    ANSWER();
     CHECK_LIBRARY();
     if (!set)
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -25,6 +26,7 @@ EXPORT nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set) {
 }
 
 EXPORT nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set) {
+    ANSWER();
     CHECK_LIBRARY();
     if (!set)
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -34,12 +36,14 @@ EXPORT nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set) {
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long *eventTypes) {
+    ANSWER();
     DEVICE(gpu, device, eventTypes);
     *eventTypes = gpu->model.ecc ? SUPPORTED : nvmlEventTypeXidCriticalError;
     return NVML_SUCCESS;
 }
 
 EXPORT nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long eventTypes, nvmlEventSet_t set) {
+    ANSWER();
     DEVICE(gpu, device, set);
     if (eventTypes & ~(unsigned long long)(gpu->model.ecc ? SUPPORTED : nvmlEventTypeXidCriticalError))
         return NVML_ERROR_NOT_SUPPORTED;
@@ -111,8 +115,10 @@ static nvmlReturn_t wait_for_event(nvmlEventSet_t set, nvmlEventData_t *data, un
 }
 
 EXPORT nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeoutms) {
+    ANSWER();
     return wait_for_event(set, data, timeoutms);
 }
 EXPORT nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeoutms) {
+    ANSWER();
     return wait_for_event(set, data, timeoutms);
 }

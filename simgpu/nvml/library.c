@@ -12,6 +12,23 @@ nvmlReturn_t check_library(void) {
     return __atomic_load_n(&library.uses, __ATOMIC_ACQUIRE) > 0 ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
 }
 
+static uint32_t answer_of(const char *function) {
+    const struct simgpu_machine *shared = library.machine.shared;
+    uint32_t count = shared ? load_u32(&shared->nvml.count) : 0;
+    for (uint32_t index = 0; index < count && index < SIMGPU_ANSWERS; index++) {
+        if (strcmp(shared->nvml.answers[index].function, function) == 0)
+            return load_u32(&shared->nvml.answers[index].answer);
+    }
+    return 0;
+}
+
+nvmlReturn_t told_answer(const char *function) {
+    uint32_t answer = answer_of(function);
+    return answer < SIMGPU_ANSWER_NO_MEMORY ? (nvmlReturn_t)answer : NVML_SUCCESS;
+}
+
+bool answers_so(const char *function, enum simgpu_answer_kind kind) { return answer_of(function) == (uint32_t)kind; }
+
 static bool is_device(nvmlDevice_t device) {
     const struct nvmlDevice_st *parts = &library.parts[0][0];
     return (device >= library.devices && device < library.devices + library.count) ||
@@ -64,23 +81,26 @@ static nvmlReturn_t start(void) {
     return NVML_SUCCESS;
 }
 
-static nvmlReturn_t init(void) {
+static nvmlReturn_t init(const char *function) {
     pthread_mutex_lock(&library.lock);
     nvmlReturn_t result = start();
+    if (result == NVML_SUCCESS)
+        result = told_answer(function);
     if (result == NVML_SUCCESS)
         __atomic_add_fetch(&library.uses, 1, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&library.lock);
     return result;
 }
 
-EXPORT nvmlReturn_t nvmlInit(void) { return init(); }
-EXPORT nvmlReturn_t nvmlInit_v2(void) { return init(); }
+EXPORT nvmlReturn_t nvmlInit(void) { return init(__func__); }
+EXPORT nvmlReturn_t nvmlInit_v2(void) { return init(__func__); }
 EXPORT nvmlReturn_t nvmlInitWithFlags(unsigned int flags) {
     /* NVML_INIT_FLAG_NO_GPUS and _NO_ATTACH are all there are. */
-    return flags & ~3u ? NVML_ERROR_INVALID_ARGUMENT : init();
+    return flags & ~3u ? NVML_ERROR_INVALID_ARGUMENT : init(__func__);
 }
 
 EXPORT nvmlReturn_t nvmlShutdown(void) {
+    ANSWER();
     pthread_mutex_lock(&library.lock);
     nvmlReturn_t result = library.uses > 0 ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
     if (result == NVML_SUCCESS)
@@ -118,11 +138,13 @@ EXPORT const char *nvmlErrorString(nvmlReturn_t result) {
 /* ---- the system ---- */
 
 EXPORT nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length) {
+    ANSWER();
     CHECK_LIBRARY();
     return copy_text(version, length, library.machine.shared->driver_version);
 }
 
 EXPORT nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length) {
+    ANSWER();
     CHECK_LIBRARY();
     char text[64];
     /* The library's version is the CUDA major's, and the driver's after it. */
@@ -138,10 +160,17 @@ static nvmlReturn_t cuda_version(int *version) {
     *version = (int)library.machine.shared->cuda_version;
     return NVML_SUCCESS;
 }
-EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *cudaDriverVersion) { return cuda_version(cudaDriverVersion); }
-EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *cudaDriverVersion) { return cuda_version(cudaDriverVersion); }
+EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *cudaDriverVersion) {
+    ANSWER();
+    return cuda_version(cudaDriverVersion);
+}
+EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *cudaDriverVersion) {
+    ANSWER();
+    return cuda_version(cudaDriverVersion);
+}
 
 EXPORT nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsigned int length) {
+    ANSWER();
     CHECK_LIBRARY();
     char path[64], text[4096];
     if (!name || !length)
@@ -164,8 +193,14 @@ static nvmlReturn_t count_devices(unsigned int *count) {
     *count = library.count;
     return NVML_SUCCESS;
 }
-EXPORT nvmlReturn_t nvmlDeviceGetCount(unsigned int *deviceCount) { return count_devices(deviceCount); }
-EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *deviceCount) { return count_devices(deviceCount); }
+EXPORT nvmlReturn_t nvmlDeviceGetCount(unsigned int *deviceCount) {
+    ANSWER();
+    return count_devices(deviceCount);
+}
+EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *deviceCount) {
+    ANSWER();
+    return count_devices(deviceCount);
+}
 
 static nvmlReturn_t found(unsigned int index, nvmlDevice_t *device) {
     *device = &library.devices[index];
@@ -179,13 +214,16 @@ static nvmlReturn_t by_index(unsigned int index, nvmlDevice_t *device) {
     return found(index, device);
 }
 EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *device) {
+    ANSWER();
     return by_index(index, device);
 }
 EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device) {
+    ANSWER();
     return by_index(index, device);
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device) {
+    ANSWER();
     CHECK_LIBRARY();
     if (!uuid || !device)
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -221,13 +259,16 @@ static nvmlReturn_t by_pci(const char *text, nvmlDevice_t *device) {
     return NVML_ERROR_NOT_FOUND;
 }
 EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *pciBusId, nvmlDevice_t *device) {
+    ANSWER();
     return by_pci(pciBusId, device);
 }
 EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *pciBusId, nvmlDevice_t *device) {
+    ANSWER();
     return by_pci(pciBusId, device);
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *device) {
+    ANSWER();
     CHECK_LIBRARY();
     return serial && device ? NVML_ERROR_NOT_FOUND : NVML_ERROR_INVALID_ARGUMENT;
 }

@@ -9,6 +9,7 @@ const struct simgpu_mig *mig_of(nvmlDevice_t device) {
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *currentMode, unsigned int *pendingMode) {
+    ANSWER();
     DEVICE(gpu, device, currentMode);
     if (!pendingMode)
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -19,6 +20,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *curr
 }
 
 EXPORT nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int *isMigDevice) {
+    ANSWER();
     DEVICE(gpu, device, isMigDevice);
     (void)gpu;
     *isMigDevice = mig_of(device) != NULL;
@@ -26,6 +28,7 @@ EXPORT nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned in
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *count) {
+    ANSWER();
     DEVICE(gpu, device, count);
     *count = gpu->model.mig == SIMGPU_MIG_ON ? MOST_PARTS : 0;
     return NVML_SUCCESS;
@@ -33,6 +36,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned
 
 EXPORT nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index,
                                                         nvmlDevice_t *migDevice) {
+    ANSWER();
     DEVICE(gpu, device, migDevice);
     if (mig_of(device) || index >= MOST_PARTS)
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -45,6 +49,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, uns
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t migDevice, nvmlDevice_t *device) {
+    ANSWER();
     DEVICE(gpu, migDevice, device);
     if (!mig_of(migDevice))
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -65,13 +70,16 @@ static nvmlReturn_t instance_id(nvmlDevice_t device, unsigned int *id, bool comp
     return NVML_SUCCESS;
 }
 EXPORT nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t device, unsigned int *id) {
+    ANSWER();
     return instance_id(device, id, false);
 }
 EXPORT nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t device, unsigned int *id) {
+    ANSWER();
     return instance_id(device, id, true);
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes) {
+    ANSWER();
     DEVICE(gpu, device, attributes);
     (void)gpu;
     const struct simgpu_mig *mig = mig_of(device);

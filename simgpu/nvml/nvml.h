@@ -33,6 +33,20 @@ extern struct library library;
 nvmlReturn_t check_library(void);
 nvmlReturn_t check_device(nvmlDevice_t device);
 
+/* What the machine's profile has a function answer in place of what it would; NVML_SUCCESS: it answers as ever. One that a
+ * driver does not export answers FUNCTION_NOT_FOUND here, which is what a binding makes of a name that it does not find. */
+nvmlReturn_t told_answer(const char *function);
+/* Whether it does answer, and in that way. */
+bool answers_so(const char *function, enum simgpu_answer_kind kind);
+
+/* First in each exported function: its own name is what the profile knows. */
+#define ANSWER()                                  \
+    do {                                          \
+        nvmlReturn_t told = told_answer(__func__); \
+        if (told != NVML_SUCCESS)                 \
+            return told;                          \
+    } while (0)
+
 #define CHECK_LIBRARY()                           \
     do {                                          \
         nvmlReturn_t checked = check_library();   \

@@ -66,6 +66,8 @@ typedef unsigned int nvmlDeviceArchitecture_t;
 #define NVML_DEVICE_ARCH_BLACKWELL 10
 #define NVML_DEVICE_ARCH_UNKNOWN 0xffffffff
 
+#define NVML_VALUE_NOT_AVAILABLE (~0ull)
+
 #define nvmlEventTypeSingleBitEccError 0x0000000000000001LL
 #define nvmlEventTypeDoubleBitEccError 0x0000000000000002LL
 #define nvmlEventTypeXidCriticalError 0x0000000000000008LL

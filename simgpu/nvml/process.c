@@ -58,13 +58,23 @@ static nvmlReturn_t list_users(nvmlDevice_t device, unsigned int *count, const v
     return !room || given < *count ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
-static nvmlReturn_t running(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v2_t *infos) {
+/* As some drivers of R535 have it: 43.02 to 86.05. */
+struct wide_info {
+    nvmlProcessInfo_v2_t narrow;
+    unsigned long long protected_memory;
+};
+
+static nvmlReturn_t running(nvmlDevice_t device, unsigned int *count, void *infos, const char *function) {
     struct user users[MOST_USERS];
+    size_t stride = answers_so(function, SIMGPU_ANSWER_WIDE) ? sizeof(struct wide_info) : sizeof(nvmlProcessInfo_v2_t);
+    bool silent = answers_so(function, SIMGPU_ANSWER_NO_MEMORY);
     nvmlReturn_t result = list_users(device, count, infos, users);
     for (unsigned int index = 0; result == NVML_SUCCESS && index < *count; index++) {
-        infos[index] = (nvmlProcessInfo_v2_t){
+        nvmlProcessInfo_v2_t *info = (nvmlProcessInfo_v2_t *)((char *)infos + index * stride);
+        memset(info, 0, stride);
+        *info = (nvmlProcessInfo_v2_t){
             .pid = users[index].pid,
-            .usedGpuMemory = users[index].memory_bytes,
+            .usedGpuMemory = silent ? NVML_VALUE_NOT_AVAILABLE : users[index].memory_bytes,
             .gpuInstanceId = NO_INSTANCE,
             .computeInstanceId = NO_INSTANCE,
         };
@@ -74,19 +84,26 @@ static nvmlReturn_t running(nvmlDevice_t device, unsigned int *count, nvmlProces
 
 EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *infoCount,
                                                          nvmlProcessInfo_v1_t *infos) {
+    ANSWER();
     struct user users[MOST_USERS];
+    bool silent = answers_so(__func__, SIMGPU_ANSWER_NO_MEMORY);
     nvmlReturn_t result = list_users(device, infoCount, infos, users);
     for (unsigned int index = 0; result == NVML_SUCCESS && index < *infoCount; index++)
-        infos[index] = (nvmlProcessInfo_v1_t){.pid = users[index].pid, .usedGpuMemory = users[index].memory_bytes};
+        infos[index] = (nvmlProcessInfo_v1_t){
+            .pid = users[index].pid,
+            .usedGpuMemory = silent ? NVML_VALUE_NOT_AVAILABLE : users[index].memory_bytes,
+        };
     return result;
 }
 EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *infoCount,
                                                             nvmlProcessInfo_v2_t *infos) {
-    return running(device, infoCount, infos);
+    ANSWER();
+    return running(device, infoCount, infos, __func__);
 }
 EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount,
                                                             nvmlProcessInfo_t *infos) {
-    return running(device, infoCount, infos);
+    ANSWER();
+    return running(device, infoCount, infos, __func__);
 }
 
 /* Nobody draws, and there is no MPS. */
@@ -98,21 +115,25 @@ static nvmlReturn_t none_running(nvmlDevice_t device, unsigned int *count) {
 }
 EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned int *infoCount,
                                                           nvmlProcessInfo_v1_t *infos) {
+    ANSWER();
     (void)infos;
     return none_running(device, infoCount);
 }
 EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned int *infoCount,
                                                              nvmlProcessInfo_v2_t *infos) {
+    ANSWER();
     (void)infos;
     return none_running(device, infoCount);
 }
 EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount,
                                                              nvmlProcessInfo_t *infos) {
+    ANSWER();
     (void)infos;
     return none_running(device, infoCount);
 }
 EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount,
                                                                nvmlProcessInfo_t *infos) {
+    ANSWER();
     (void)infos;
     return none_running(device, infoCount);
 }
@@ -120,6 +141,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t devi
 EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization,
                                                     unsigned int *processSamplesCount,
                                                     unsigned long long lastSeenTimeStamp) {
+    ANSWER();
     struct user users[MOST_USERS];
     unsigned int active = 0;
     DEVICE(gpu, device, processSamplesCount);

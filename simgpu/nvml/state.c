@@ -13,6 +13,7 @@
     } while (0)
 
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
+    ANSWER();
     DEVICE(gpu, device, memory);
     NEEDS_MEMORY(gpu);
     machine_reap_now(&library.machine);
@@ -25,6 +26,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *m
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory) {
+    ANSWER();
     DEVICE(gpu, device, memory);
     if (memory->version != (sizeof *memory | 2u << 24))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
@@ -95,6 +97,7 @@ static unsigned int percent(const struct simgpu_gpu *gpu, bool kernels) {
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization) {
+    ANSWER();
     DEVICE(gpu, device, utilization);
     machine_advance(&library.machine, device->gpu);
     utilization->gpu = percent(gpu, true);
@@ -105,6 +108,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtili
 /* Idle at 30 °C and a tenth of the limit, at full load 75 °C and all of it, unless a fault makes it hotter. */
 EXPORT nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensorType,
                                              unsigned int *temp) {
+    ANSWER();
     DEVICE(gpu, device, temp);
     if (sensorType != NVML_TEMPERATURE_GPU)
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -116,6 +120,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatur
 
 /* A tenth of the power limit all the time, the rest while it runs something. */
 EXPORT nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *energy) {
+    ANSWER();
     DEVICE(gpu, device, energy);
     machine_advance(&library.machine, device->gpu);
     uint64_t passed_us = (clock_now_ns() - load_u64(&gpu->reset_ns)) / 1000;
@@ -125,6 +130,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, uns
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int *power) {
+    ANSWER();
     DEVICE(gpu, device, power);
     machine_advance(&library.machine, device->gpu);
     *power = gpu->model.power_limit_mw / 10 + gpu->model.power_limit_mw / 1000 * 9 * percent(gpu, true);
@@ -137,9 +143,11 @@ static nvmlReturn_t power_limit(nvmlDevice_t device, unsigned int *limit) {
     return NVML_SUCCESS;
 }
 EXPORT nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device, unsigned int *limit) {
+    ANSWER();
     return power_limit(device, limit);
 }
 EXPORT nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned int *limit) {
+    ANSWER();
     return power_limit(device, limit);
 }
 
@@ -151,13 +159,16 @@ static nvmlReturn_t clock_mhz(nvmlDevice_t device, nvmlClockType_t type, unsigne
     return NVML_SUCCESS;
 }
 EXPORT nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned int *clock) {
+    ANSWER();
     return clock_mhz(device, type, clock);
 }
 EXPORT nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned int *clock) {
+    ANSWER();
     return clock_mhz(device, type, clock);
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, nvmlPstates_t *pState) {
+    ANSWER();
     DEVICE(gpu, device, pState);
     machine_advance(&library.machine, device->gpu);
     *pState = percent(gpu, true) ? NVML_PSTATE_0 : NVML_PSTATE_8;
@@ -166,6 +177,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, nvmlPstat
 
 /* Cards of servers have no fan. */
 EXPORT nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int *speed) {
+    ANSWER();
     DEVICE(gpu, device, speed);
     (void)gpu;
     return NVML_ERROR_NOT_SUPPORTED;
@@ -174,6 +186,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int *spe
 /* ---- ECC ---- */
 
 EXPORT nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t *current, nvmlEnableState_t *pending) {
+    ANSWER();
     DEVICE(gpu, device, current);
     if (!pending)
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -200,6 +213,7 @@ static nvmlReturn_t ecc_errors(nvmlDevice_t device, nvmlMemoryErrorType_t type, 
 /* From Ampere on. All errors that cannot be corrected are in one row. */
 EXPORT nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *corrRows, unsigned int *uncRows,
                                               unsigned int *isPending, unsigned int *failureOccurred) {
+    ANSWER();
     DEVICE(gpu, device, corrRows);
     if (!uncRows || !isPending || !failureOccurred)
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -215,11 +229,13 @@ EXPORT nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int 
 
 EXPORT nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t errorType,
                                                 nvmlEccCounterType_t counterType, unsigned long long *eccCounts) {
+    ANSWER();
     return ecc_errors(device, errorType, counterType, eccCounts);
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetDetailedEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t errorType,
                                                    nvmlEccCounterType_t counterType, nvmlEccErrorCounts_t *eccCounts) {
+    ANSWER();
     unsigned long long errors = 0;
     nvmlReturn_t result = ecc_errors(device, errorType, counterType, eccCounts ? &errors : NULL);
     if (result == NVML_SUCCESS)

@@ -1,4 +1,6 @@
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "machine/machine.h"
 
@@ -59,4 +61,20 @@ void simgpu_set_silent(struct observer *observer, uint32_t gpu, int silent) {
 void simgpu_remap(struct observer *observer, uint32_t gpu, int failed) {
     struct simgpu_gpu *shared = &observer->machine.shared->gpus[gpu];
     store_u32(failed ? &shared->remap_failed : &shared->remap_pending, 1);
+}
+
+int simgpu_set_answer(struct observer *observer, const char *function, uint32_t answer) {
+    struct simgpu_nvml *nvml = &observer->machine.shared->nvml;
+    uint32_t count = load_u32(&nvml->count), index = 0;
+    while (index < count && strcmp(nvml->answers[index].function, function) != 0)
+        index++;
+    if (index == SIMGPU_ANSWERS || strlen(function) >= sizeof nvml->answers[index].function)
+        return ENOSPC;
+    /* Others read it meanwhile: its name comes before it counts. */
+    if (index == count)
+        strcpy(nvml->answers[index].function, function);
+    store_u32(&nvml->answers[index].answer, answer);
+    if (index == count)
+        store_u32(&nvml->count, count + 1);
+    return 0;
 }

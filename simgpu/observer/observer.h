@@ -22,3 +22,5 @@ void simgpu_set_temperature(struct observer *observer, uint32_t gpu, uint32_t te
 void simgpu_set_silent(struct observer *observer, uint32_t gpu, int silent);
 /* A row of a GPU's memory waits for a reset to be remapped, or could not be. */
 void simgpu_remap(struct observer *observer, uint32_t gpu, int failed);
+/* What a function of NVML answers from now on (struct simgpu_answer). Returns 0, or ENOSPC where no more can be told. */
+int simgpu_set_answer(struct observer *observer, const char *function, uint32_t answer);
