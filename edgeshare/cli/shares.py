@@ -57,7 +57,7 @@ def device_table(status: NodeStatus) -> Table:
             f"{device.allocated_memory_mib} of {device.memory_mib} MiB",
             f"{device.memory_used_mib} MiB",
             "healthy" if device.healthy else device.cause,
-            ", ".join(f"pid {process.pid}" for process in device.unmanaged_processes) or "none",
+            _unmanaged(device),
         )
     return table
 
@@ -95,10 +95,22 @@ def share_cells(status: NodeStatus, share: AllocationStatus) -> tuple[str, ...]:
         _ms(share.queued_ns),
         _ms(share.waiting_ns),
         _ms(share.longest_wait_ns),
-        f"{share.memory_used_bytes // MIB} of {allocation.memory_mib} MiB",
+        f"{_at_least(status, share)}{share.memory_used_bytes // MIB} of {allocation.memory_mib} MiB",
         str(sum(not client.dying for client in share.clients)),
         allocation.id,
     )
+
+
+def _unmanaged(device: DeviceStatus) -> str:
+    if device.processes_unknown:
+        return "not known"
+    return ", ".join(f"pid {process.pid}" for process in device.unmanaged_processes) or "none"
+
+
+def _at_least(status: NodeStatus, share: AllocationStatus) -> str:
+    """Where the driver does not say what each process has, contexts are not in what is told."""
+    silent = {device.id for device in status.devices if device.process_memory_unknown}
+    return "" if silent.isdisjoint(share.allocation.device_ids) or not share.clients else "at least "
 
 
 def _index(device: DeviceStatus) -> str:

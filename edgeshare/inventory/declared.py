@@ -33,8 +33,8 @@ class DeclaredInventory:
         """0: nobody can be asked."""
         return 0
 
-    def processes(self, device_id: str) -> list[DeviceProcess]:
-        return []
+    def processes(self, device_id: str) -> list[DeviceProcess] | None:
+        return None
 
     def active(self, device_id: str) -> frozenset[int]:
         """Nobody knows."""

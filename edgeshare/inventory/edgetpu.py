@@ -41,9 +41,9 @@ class EdgeTpuInventory:
         """0: its 8 MB hold parts of models, and nobody is asked for them."""
         return 0
 
-    def processes(self, device_id: str) -> list[DeviceProcess]:
+    def processes(self, device_id: str) -> list[DeviceProcess] | None:
         # The driver knows only whether there is one.
-        return []
+        return None
 
     def active(self, device_id: str) -> frozenset[int]:
         """Nobody knows."""

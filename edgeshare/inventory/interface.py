@@ -11,8 +11,8 @@ class DeviceProcess:
     """A process with a context on a device. Its pid is in the host's pid namespace."""
 
     pid: int
-    memory_bytes: int
-    """0 where the driver does not say."""
+    memory_bytes: int | None
+    """None where the driver does not say."""
 
 
 class Inventory(Protocol):
@@ -30,8 +30,8 @@ class Inventory(Protocol):
     def memory_used_mib(self, device_id: str) -> int:
         """Memory in use on a device; 0 where nobody knows."""
 
-    def processes(self, device_id: str) -> list[DeviceProcess]:
-        """The processes that use a device; none where nobody knows."""
+    def processes(self, device_id: str) -> list[DeviceProcess] | None:
+        """The processes that use a device; None where nobody knows."""
 
     def active(self, device_id: str) -> frozenset[int]:
         """The pids of the processes that ran kernels on a device since this was last asked; none where nobody knows."""

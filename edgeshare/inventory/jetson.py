@@ -65,9 +65,9 @@ class JetsonInventory:
             return 0
         return memory.total_mib - memory.available_mib
 
-    def processes(self, device_id: str) -> list[DeviceProcess]:
+    def processes(self, device_id: str) -> list[DeviceProcess] | None:
         # The driver tells them through debugfs alone, which a container does not have.
-        return []
+        return None
 
     def active(self, device_id: str) -> frozenset[int]:
         """Nobody knows."""

@@ -35,6 +35,7 @@ from edgeshare.inventory.nvml_library import (
     needed,
     read_memory,
     said,
+    say_refused,
     told,
 )
 from edgeshare.inventory.tree import Tree
@@ -125,13 +126,13 @@ class NvmlInventory:
         except (KeyError, RefusedError):
             return 0
 
-    def processes(self, device_id: str) -> list[DeviceProcess]:
-        """The processes that have a context on a device; none for a device that cannot be read."""
+    def processes(self, device_id: str) -> list[DeviceProcess] | None:
+        """The processes that have a context on a device; None for a device that cannot be read, or does not say."""
         try:
             found = _read_processes(self._handles[device_id], device_id)
         except (KeyError, RefusedError):
-            return []
-        return [DeviceProcess(process.pid, process.usedGpuMemory or 0) for process in found]
+            return None
+        return None if found is None else [DeviceProcess(process.pid, process.usedGpuMemory) for process in found]
 
     def active(self, device_id: str) -> frozenset[int]:
         """Of a MIG device and of a virtual GPU the driver does not say it."""
@@ -260,10 +261,15 @@ class NvmlInventory:
                 self._causes.setdefault(device_id, f"XID {event.eventData}")
 
 
-def _read_processes(handle: Any, of: str) -> list[Any]:
-    found = said(pynvml.nvmlDeviceGetComputeRunningProcesses_v3, handle, of=of)
+def _read_processes(handle: Any, of: str) -> list[Any] | None:
+    # The second version first: what the third tells besides is of no use here, and drivers from 535.43 to 535.86 have
+    # it in a larger structure than any caller expects. (XuehaiPan/nvitop, pull request 79.)
+    call = pynvml.nvmlDeviceGetComputeRunningProcesses_v2
+    found = said(call, handle, of=of)
     if found is None:
-        # Drivers before 510.
-        older = pynvml.nvmlDeviceGetComputeRunningProcesses_v2
-        found = said(older, handle, of=of, without="which processes use it is not known")
-    return found or []
+        call = pynvml.nvmlDeviceGetComputeRunningProcesses_v3
+        found = said(call, handle, of=of, without="which processes use it is not known")
+    if any(process.usedGpuMemory is None for process in found or ()):
+        # Under Windows' driver model, WSL2 too. (NVML API Reference, nvmlProcessInfo_t.)
+        say_refused(call, of, "no memory of each process", "what the driver takes for a program is not counted")
+    return found

@@ -71,9 +71,9 @@ class Inventories:
         inventory = self._of(device_id)
         return inventory.memory_used_mib(device_id) if inventory else 0
 
-    def processes(self, device_id: str) -> list[DeviceProcess]:
+    def processes(self, device_id: str) -> list[DeviceProcess] | None:
         inventory = self._of(device_id)
-        return inventory.processes(device_id) if inventory else []
+        return inventory.processes(device_id) if inventory else None
 
     def active(self, device_id: str) -> frozenset[int]:
         inventory = self._of(device_id)

@@ -169,6 +169,8 @@ class DeviceStatus(_message.Message):
     CAUSE_FIELD_NUMBER: _builtins.int
     UNMANAGED_PROCESSES_FIELD_NUMBER: _builtins.int
     ACCELERATOR_FIELD_NUMBER: _builtins.int
+    PROCESSES_UNKNOWN_FIELD_NUMBER: _builtins.int
+    PROCESS_MEMORY_UNKNOWN_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     index: _builtins.int
     model: _builtins.str
@@ -184,6 +186,10 @@ class DeviceStatus(_message.Message):
     """why it is not healthy"""
     accelerator: _builtins.str
     """its kind: gpu or edgetpu; indices count within a kind"""
+    processes_unknown: _builtins.bool
+    """the driver does not say who uses it: unmanaged_processes says nothing then"""
+    process_memory_unknown: _builtins.bool
+    """nor, or not of all that do, how much memory each has"""
     @_builtins.property
     def unmanaged_processes(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnmanagedProcess]: ...
     def __init__(
@@ -200,10 +206,12 @@ class DeviceStatus(_message.Message):
         cause: _builtins.str = ...,
         unmanaged_processes: _abc.Iterable[Global___UnmanagedProcess] | None = ...,
         accelerator: _builtins.str = ...,
+        processes_unknown: _builtins.bool = ...,
+        process_memory_unknown: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accelerator", b"accelerator", "allocated_memory_mib", b"allocated_memory_mib", "allocated_percent", b"allocated_percent", "cause", b"cause", "healthy", b"healthy", "id", b"id", "index", b"index", "memory_mib", b"memory_mib", "memory_used_mib", b"memory_used_mib", "model", b"model", "unmanaged_processes", b"unmanaged_processes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accelerator", b"accelerator", "allocated_memory_mib", b"allocated_memory_mib", "allocated_percent", b"allocated_percent", "cause", b"cause", "healthy", b"healthy", "id", b"id", "index", b"index", "memory_mib", b"memory_mib", "memory_used_mib", b"memory_used_mib", "model", b"model", "process_memory_unknown", b"process_memory_unknown", "processes_unknown", b"processes_unknown", "unmanaged_processes", b"unmanaged_processes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

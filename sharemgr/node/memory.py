@@ -152,13 +152,16 @@ class Memory:
             self._ledger.look(client_id, self._idle(client_id))
 
     def reconcile(self, client_id: int, driver_bytes: Mapping[str, int]) -> None:
-        """Takes in what the driver says that a client's process uses, by device id. Of one that has still to declare
-        what it has, that counts for the one that it was."""
+        """Takes in what the driver says that a client's process uses, by device id, as far as it says it. Of one that
+        has still to declare what it has, that counts for the one that it was."""
         if self._predecessors.get(client_id):
             return
         for device, device_id in enumerate(self._device_ids):
+            if device_id not in driver_bytes:
+                # What is not told is not nothing: what was measured before, or expected, goes on.
+                continue
             standing_bytes = self._standing_bytes(client_id, device)
-            context_bytes = self._ledger.reconcile(client_id, device, driver_bytes.get(device_id, 0), standing_bytes)
+            context_bytes = self._ledger.reconcile(client_id, device, driver_bytes[device_id], standing_bytes)
             if context_bytes is not None:
                 # Code that was loaded since counts in it, too: the least that was seen is nearest to a bare context.
                 known_bytes = self._context_bytes.get(device_id, context_bytes)

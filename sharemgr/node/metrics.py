@@ -1,7 +1,7 @@
 """The node's status as Prometheus metrics. Nothing is counted for them: they are made of a status, when one is asked
 for."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import partial
 
 from prometheus_client.core import Metric, SummaryMetricFamily
@@ -31,7 +31,9 @@ def families(status: NodeStatus) -> Iterator[Metric]:
     yield from _devices(status.devices)
     # Those that fit this machine no more have no device to be told of.
     known = {device.id for device in status.devices}
-    yield from _allocations([each for each in status.allocations if known.issuperset(each.allocation.device_ids)])
+    silent = {device.id for device in status.devices if device.process_memory_unknown}
+    shares = [each for each in status.allocations if known.issuperset(each.allocation.device_ids)]
+    yield from _allocations(shares, silent)
 
 
 def _manager(manager: ManagerStatus) -> Iterator[Metric]:
@@ -47,9 +49,11 @@ def _manager(manager: ManagerStatus) -> Iterator[Metric]:
 
 
 def _devices(devices: Sequence[DeviceStatus]) -> Iterator[Metric]:
-    def gauge(name: str, text: str, values: Iterable[float]) -> Metric:
+    def gauge(name: str, text: str, values: Iterable[float | None]) -> Metric:
+        """None: nobody knows it, and it is left out."""
         labels = ((device.id, str(device.index), device.model) for device in devices)
-        return _gauge(f"device_{name}", text, DEVICE, zip(labels, values, strict=True))
+        rows = [(label, value) for label, value in zip(labels, values, strict=True) if value is not None]
+        return _gauge(f"device_{name}", text, DEVICE, rows)
 
     yield gauge("healthy", "1: healthy, 0: not.", [device.healthy for device in devices])
     yield gauge("memory_bytes", "Memory, without the driver's reserve.", [MIB * each.memory_mib for each in devices])
@@ -63,11 +67,23 @@ def _devices(devices: Sequence[DeviceStatus]) -> Iterator[Metric]:
     yield gauge(
         "unmanaged_processes",
         "Processes on a shared device whose use no hook tells of: they take time that nobody counts.",
-        [len(each.unmanaged_processes) for each in devices],
+        [None if each.processes_unknown else len(each.unmanaged_processes) for each in devices],
+    )
+    yield gauge(
+        "processes_known",
+        "1: the driver lists who uses it; 0: nobody can be told as unmanaged.",
+        [not each.processes_unknown for each in devices],
+    )
+    yield gauge(
+        "process_memory_known",
+        "1: the driver says how much memory each process has; 0: what it takes by itself is not counted.",
+        [not each.process_memory_unknown for each in devices],
     )
 
 
-def _allocations(shares: Sequence[AllocationStatus]) -> Iterator[Metric]:
+def _allocations(shares: Sequence[AllocationStatus], silent: Container[str]) -> Iterator[Metric]:
+    """``silent``: of these devices nobody knows what the driver takes by itself."""
+
     def rows(values: Iterable[float]) -> Iterator[tuple[tuple[str, ...], float]]:
         for share, value in zip(shares, values, strict=True):
             for device_id in share.allocation.device_ids:
@@ -79,11 +95,12 @@ def _allocations(shares: Sequence[AllocationStatus]) -> Iterator[Metric]:
     def counter(name: str, text: str, values: Iterable[float]) -> Metric:
         return _counter(f"allocation_{name}", text, ALLOCATION, rows(values))
 
-    def memory(name: str, text: str, values: Iterable[Sequence[int]]) -> Metric:
+    def memory(name: str, text: str, values: Iterable[Sequence[int]], without: Container[str] = ()) -> Metric:
         each_device = (
             (_labels(share.allocation, device_id), value)
             for share, of_devices in zip(shares, values, strict=True)
             for device_id, value in zip(share.allocation.device_ids, of_devices, strict=False)
+            if device_id not in without
         )
         return _gauge(f"allocation_{name}", text, ALLOCATION, each_device)
 
@@ -135,6 +152,7 @@ def _allocations(shares: Sequence[AllocationStatus]) -> Iterator[Metric]:
         "memory_overhead_bytes",
         "Part of it that the driver took by itself, as for contexts.",
         [each.memory_overhead_bytes for each in shares],
+        without=silent,
     )
     # These are of an allocation, not of one of its devices: so that a sum over them counts each once.
     yield _gauge(

@@ -31,8 +31,8 @@ class Observation:
     devices: tuple[Device, ...]
     memory_used_mib: dict[str, int]
     """By device id."""
-    processes: dict[str, dict[int, int]]
-    """By device id: bytes by pid."""
+    processes: dict[str, dict[int, int | None]]
+    """By device id: bytes by pid, None where the driver does not say; without those of which it lists no processes."""
     busy_percent: dict[str, int]
     """By device id, where the driver says it."""
     active: dict[str, frozenset[int]] = field(default_factory=dict)
@@ -52,8 +52,9 @@ def observe(inventory: Inventory, last: tuple[Device, ...]) -> Observation:
         devices=devices,
         memory_used_mib={device.id: inventory.memory_used_mib(device.id) for device in devices},
         processes={
-            device.id: {process.pid: process.memory_bytes for process in inventory.processes(device.id)}
+            device.id: {process.pid: process.memory_bytes for process in processes}
             for device in devices
+            if (processes := inventory.processes(device.id)) is not None
         },
         busy_percent={
             device.id: percent for device in devices if (percent := inventory.busy_percent(device.id)) is not None

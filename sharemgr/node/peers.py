@@ -65,6 +65,25 @@ def start_time(pid: int) -> str | None:
     return fields[19] if fields is not None else None
 
 
+def process_start(pid: int) -> str | None:
+    """The same; None, too, where nobody can look just now."""
+    try:
+        return start_time(pid)
+    except OSError:
+        return None
+
+
+def running(pid: int, started: str | None) -> bool:
+    """Whether the process of that pid and start still runs; also where nobody can look just now. One that has ended and
+    that its parent has not asked for does not."""
+    try:
+        fields = _stat(pid) if started is not None else None
+    except OSError:
+        return True
+    # Fields 3, 20 and 22 of proc_pid_stat(5): a first thread that has ended may leave others behind.
+    return fields is not None and fields[19] == started and (fields[0] not in ("Z", "X") or int(fields[17]) > 1)
+
+
 def _stat(pid: int) -> list[str] | None:
     """The fields of /proc/PID/stat from the third (the state) on; None where there is no such process. Raises OSError
     where it cannot be read."""

@@ -4,7 +4,7 @@ import logging
 import os
 import select
 import socket
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic_ns
@@ -18,10 +18,11 @@ from sharemgr.node.arbiter import Use
 from sharemgr.node.budget import Budget
 from sharemgr.node.clients import HELLO_TIMEOUT_NS, Client, Terms
 from sharemgr.node.closer import Closer
+from sharemgr.node.dying import Dying, Listed, bytes_told
 from sharemgr.node.loop import Loop
 from sharemgr.node.observer import Observation
 from sharemgr.node.offences import Offence
-from sharemgr.node.peers import Peer, PeerGoneError
+from sharemgr.node.peers import Peer, PeerGoneError, process_start
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +84,7 @@ class AllocationServer:
         self.revokes = 0
         """Grants that were called back."""
         self._hearing = False
-        self._dying: dict[int, tuple[int, int]] = {}
+        self._dying: dict[int, Dying] = {}
 
     def open(self) -> None:
         """Makes the folder, what the hook must know without us, and the socket.
@@ -209,7 +210,7 @@ class AllocationServer:
 
     def pids(self) -> list[int]:
         """The processes of its clients, and of those whose memory the driver has not freed yet."""
-        return [client.peer.pid for client in self.clients.values()] + [pid for pid, _ in self._dying.values()]
+        return [client.peer.pid for client in self.clients.values()] + [each.pid for each in self._dying.values()]
 
     def silent_pids(self, active: Container[int]) -> set[int]:
         """The processes of its clients that use a device, as the driver says, and whose pages say that they do not:
@@ -219,35 +220,35 @@ class AllocationServer:
 
     def dying_pid(self, client_id: int) -> int:
         """The process that a client was which the ledger calls dying."""
-        return self._dying[client_id][0]
+        return self._dying[client_id].pid
 
     def reconcile(self, observation: Observation) -> None:
         """Brings in line with what the driver says what is known of its clients."""
-        listed = [observation.processes.get(device_id, {}) for device_id in self.terms.device_ids]
+        told = observation.processes
+        listed = {device_id: told[device_id] for device_id in self.terms.device_ids if device_id in told}
         for client_id, client in self.clients.items():
             client.look()
             if client.joined:
-                pid = client.peer.pid
-                used = zip(self.terms.device_ids, listed, strict=True)
-                self.terms.memory.reconcile(client_id, {device_id: of.get(pid, 0) for device_id, of in used})
+                self.terms.memory.reconcile(client_id, bytes_told(listed, client.peer.pid))
         self._reconcile_dying(observation.began_at_ns, listed)
 
-    def _reconcile_dying(self, began_at_ns: int, listed: Sequence[Mapping[int, int]]) -> None:
+    def _reconcile_dying(self, began_at_ns: int, listed: Listed) -> None:
         memory = self.terms.memory
         dying = memory.dying()
-        last = {pid: client_id for client_id, (pid, _) in self._dying.items()}
-        for client_id, (pid, ended_at_ns) in list(self._dying.items()):
-            used = {each: of.get(pid, 0) for each, of in zip(self.terms.device_ids, listed, strict=True)}
+        last = {each.pid: client_id for client_id, each in self._dying.items()}
+        for client_id, each in list(self._dying.items()):
             if client_id not in dying:
                 del self._dying[client_id]
-            elif began_at_ns <= ended_at_ns:
+            elif began_at_ns <= each.ended_at_ns:
                 # It may have been too early to see what it had.
                 continue
-            elif last[pid] != client_id or not any(pid in of for of in listed):
+            elif last[each.pid] != client_id or each.freed(self.terms.device_ids, listed):
                 memory.driver_freed(client_id)
                 del self._dying[client_id]
-            elif any(used.values()):
-                memory.driver_says(client_id, used)
+            else:
+                used = bytes_told(listed, each.pid)
+                if len(used) == len(self.terms.device_ids) and any(used.values()):
+                    memory.driver_says(client_id, used)
 
     def _listen(self) -> None:
         self._paused = False
@@ -334,7 +335,7 @@ class AllocationServer:
         self._said.unregister(client.fd)
         pid = client.peer.pid
         if self.terms.memory.leave(client_id):
-            self._dying[client_id] = (pid, monotonic_ns())
+            self._dying[client_id] = Dying(pid, process_start(pid), monotonic_ns())
             for other in self.clients.values():
                 if other.peer.pid == pid and other.joined:
                     self.terms.memory.succeed(other.client_id, client_id)
@@ -354,8 +355,8 @@ class AllocationServer:
 
     def _welcomed(self, client: Client) -> None:
         """A process that lost its connection may be back with another one, on which it declares again what it has."""
-        for dying_id, (pid, _) in self._dying.items():
-            if pid == client.peer.pid:
+        for dying_id, dying in self._dying.items():
+            if dying.pid == client.peer.pid:
                 self.terms.memory.succeed(client.client_id, dying_id)
 
     def _write_config(self) -> None:

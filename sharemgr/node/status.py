@@ -42,7 +42,8 @@ def device_status(
     """One device; ``unmanaged`` are the pids on it that are nobody's clients, and ``strangers`` knows where they
     run."""
     used_mib = observation.memory_used_mib.get(device.id, 0) if observation else 0
-    processes = observation.processes.get(device.id, {}) if observation else {}
+    processes = observation.processes.get(device.id) if observation else {}
+    listed = processes or {}
     return DeviceStatus(
         id=device.id,
         index=device.index,
@@ -55,8 +56,10 @@ def device_status(
         cause=device.cause,
         accelerator=device.accelerator.value,
         unmanaged_processes=[
-            _unmanaged(pid, processes.get(pid, 0), strangers.container(device.id, pid)) for pid in sorted(unmanaged)
+            _unmanaged(pid, listed.get(pid) or 0, strangers.container(device.id, pid)) for pid in sorted(unmanaged)
         ],
+        processes_unknown=processes is None,
+        process_memory_unknown=device.memory_mib > 0 and (processes is None or None in processes.values()),
     )
 
 

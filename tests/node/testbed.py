@@ -58,11 +58,12 @@ class Testbed:
 
     __test__ = False
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, **plan: Any) -> None:
+        """``plan`` is what of the machine is not as usual (``simgpu.create.create``)."""
         self.root = root
         self.runtime_dir = root / "run"
         self.state_dir = root / "state"
-        create(root / "machine", gpus=2, memory_mib=GPU_MEMORY_MIB)
+        create(root / "machine", **{"gpus": 2, "memory_mib": GPU_MEMORY_MIB, **plan})
         self.machine = Machine(root / "machine")
         self.uuids = [gpu.uuid for gpu in self.machine.gpus()]
         self.environment = {**os.environ, **variables(root / "machine")}
