@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,39 +23,23 @@ from edgeshare.inventory.nvml_cards import read_cards
 from edgeshare.inventory.nvml_health import NvmlHealth
 from edgeshare.inventory.nvml_usage import NvmlUsage
 from edgeshare.inventory.tree import Tree
-
-REFUSALS = {
-    "not supported": pynvml.NVML_ERROR_NOT_SUPPORTED,
-    "no permission": pynvml.NVML_ERROR_NO_PERMISSION,
-    "unknown": pynvml.NVML_ERROR_UNKNOWN,
-    "timeout": pynvml.NVML_ERROR_TIMEOUT,
-    "lost": pynvml.NVML_ERROR_GPU_IS_LOST,
-    "not exported": None,
-}
+from simgpu.machine import Machine
+from simgpu.nvml_profiles import REFUSALS
 
 LOOKS = 3
 
 
-class Library:
-    """The functions of NVML, as the binding finds them by their names."""
+class Called:
+    """The functions of NVML that were called, as the binding finds them by their names."""
 
     def __init__(self) -> None:
-        self.called: set[str] = set()
-        self.refused: set[str] = set()
-        self.refusal: int | None = None
+        self.names: set[str] = set()
         self._real = pynvml._nvmlGetFunctionPointer
 
     def function(self, name: str) -> Callable[..., Any]:
-        self.called.add(name)
-        if name not in self.refused:
-            found: Callable[..., Any] = self._real(name)
-            return found
-        if self.refusal is None:
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
-        return self._refuse
-
-    def _refuse(self, *_: object) -> int | None:
-        return self.refusal
+        self.names.add(name)
+        found: Callable[..., Any] = self._real(name)
+        return found
 
 
 def ask(root: Path, refuse: Callable[[], None]) -> dict[str, Any]:
@@ -106,12 +91,11 @@ def case(root: Path, names: tuple[str, ...], refusal: str, later: bool) -> None:
     handler = logging.Handler(logging.INFO)
     handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    library = Library()
-    pynvml._nvmlGetFunctionPointer = library.function
-    library.refusal = REFUSALS.get(refusal)
+    called = Called()
+    pynvml._nvmlGetFunctionPointer = called.function
 
     def refuse() -> None:
-        library.refused = set(names)
+        tell(names, refusal)
 
     if not later:
         refuse()
@@ -120,7 +104,18 @@ def case(root: Path, names: tuple[str, ...], refusal: str, later: bool) -> None:
         told["found"] = ask(root, refuse)
     except Exception:
         told["traceback"] = traceback.format_exc()
-    print(json.dumps(told | {"log": lines, "called": sorted(library.called)}), flush=True)
+    print(json.dumps(told | {"log": lines, "called": sorted(called.names)}), flush=True)
+
+
+@cache
+def machine() -> Machine:
+    """Opened once, before any child: that takes longer than a case."""
+    return Machine()
+
+
+def tell(names: tuple[str, ...], answer: str) -> None:
+    for name in names:
+        machine().set_nvml_answer(name, answer)
 
 
 def apart(root: Path, names: tuple[str, ...], refusal: str, later: bool) -> None:
@@ -134,12 +129,14 @@ def apart(root: Path, names: tuple[str, ...], refusal: str, later: bool) -> None
         finally:
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    tell(names, "as-ever")
 
 
 def main() -> None:
     """All cases: those of the functions named after the root, joined by commas where they are refused together."""
     root = Path(sys.argv[1])
     nvml_health.EVENT_WAIT_MS = 1
+    machine()
     if len(sys.argv) == 2:
         apart(root, (), "", False)
     for together in sys.argv[2:]:

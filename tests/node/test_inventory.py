@@ -21,7 +21,7 @@ for round in range(2):
             print(json.dumps([dataclasses.asdict(device) | {
                 "used_mib": inventory.memory_used_mib(device.id),
                 "busy_percent": inventory.busy_percent(device.id),
-                "pids": [process.pid for process in inventory.processes(device.id)],
+                "pids": [process.pid for process in inventory.processes(device.id) or ()],
             } for device in devices]), flush=True)
 """
 """Looks once for each line that it gets, and opens the inventory again where the line says so."""

@@ -31,7 +31,7 @@ for line in sys.stdin:
         "temperatures": [machine.temperature_c(device.id) for device in devices],
         "busy_percent": [machine.busy_percent(device.id) for device in devices],
         "used_mib": [machine.memory_used_mib(device.id) for device in devices],
-        "pids": [[process.pid for process in machine.processes(device.id)] for device in devices],
+        "pids": [[process.pid for process in machine.processes(device.id) or ()] for device in devices],
         "troubles": machine.troubles,
         "absent": machine.absent,
     }), flush=True)

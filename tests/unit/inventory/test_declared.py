@@ -90,6 +90,6 @@ def test_nothing_is_known_of_their_use(tmp_path: Path) -> None:
     assert inventory.devices() == []
     assert (inventory.memory_used_mib("npu"), inventory.processes("npu"), inventory.temperature_c("npu")) == (
         0,
-        [],
+        None,
         None,
     )

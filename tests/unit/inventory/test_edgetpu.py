@@ -49,7 +49,7 @@ def test_its_temperature_is_the_drivers(tmp_path: Path) -> None:
     inventory = EdgeTpuInventory(tmp_path)
     assert inventory.temperature_c(ADDRESS) == 52.3
     assert inventory.temperature_c("2-1") is None
-    assert (inventory.memory_used_mib(ADDRESS), inventory.processes(ADDRESS)) == (0, [])
+    assert (inventory.memory_used_mib(ADDRESS), inventory.processes(ADDRESS)) == (0, None)
 
 
 def test_one_without_a_driver_is_listed_with_that_cause(tmp_path: Path) -> None:

@@ -50,14 +50,14 @@ def test_every_kind_is_found_and_numbered_by_itself(tmp_path: Path) -> None:
     assert machine.temperature_c(SERIAL) == 41.5
     assert machine.temperature_c("0001:01:00.0") == 52.3
     assert machine.memory_used_mib(SERIAL) > 0
-    assert machine.processes("npu") == []
+    assert machine.processes("npu") is None
 
 
 def test_a_machine_without_any_has_none_and_no_trouble(tmp_path: Path) -> None:
     machine = inventories(tmp_path)
     assert machine.devices() == []
     assert (machine.troubles, machine.absent) == ((), ())
-    assert (machine.temperature_c("x"), machine.memory_used_mib("x"), machine.processes("x")) == (None, 0, [])
+    assert (machine.temperature_c("x"), machine.memory_used_mib("x"), machine.processes("x")) == (None, 0, None)
     assert machine.busy_percent("x") is None
 
 
