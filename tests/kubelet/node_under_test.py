@@ -45,6 +45,11 @@ class Node:
         self._configs = 0
         create(self.machine_dir, memory_mib=MEMORY_MIB, uuids=UUIDS)
 
+    def simulate(self, **plan: Any) -> None:
+        """Has another machine from now on; arguments are those of ``simgpu.create.create``."""
+        destroy(self.machine_dir)
+        create(self.machine_dir, **{"memory_mib": MEMORY_MIB, "uuids": UUIDS, **plan})
+
     @property
     def machine(self) -> Machine:
         """Where faults are injected."""
