@@ -1,7 +1,6 @@
 """The manager of one node, from its start to its end: puts the parts together in the right order."""
 
 import asyncio
-import fcntl
 import gc
 import logging
 import os
@@ -10,8 +9,8 @@ import signal
 import socket
 import stat
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from grpc.aio import Server
@@ -23,6 +22,7 @@ from edgeshare.inventory.config import InventoryConfig
 from edgeshare.inventory.interface import Inventory
 from edgeshare.inventory.sources import Inventories, sources_of
 from edgeshare.kube import Kube
+from edgeshare.lock_file import locked
 from edgeshare.names import ALLOCATIONS_SOCKET, CLIENTS_DIR, STATUS_SOCKET
 from edgeshare.waiting import ended, first_of
 from sharemgr.node.config import Config
@@ -63,7 +63,8 @@ class Manager:
         self._node_name = node_name
 
     async def run(self, ready: Callable[[str], None]) -> None:
-        """Starts, calls ``ready`` with what it shares, and ends at SIGTERM or SIGINT.
+        """Starts, calls ``ready`` with what it shares, and ends at SIGTERM or SIGINT. While another manager serves
+        its runtime folder, it waits for that one's end.
 
         Raises InvalidRequest or Unavailable where it cannot start; then nothing of it is left.
         """
@@ -73,7 +74,9 @@ class Manager:
         for ending in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(ending, stopping.set)
         _make_directory(self._runtime_dir, 0o755)
-        with locked(self._runtime_dir / LOCK_FILE):
+        async with locked(self._runtime_dir / LOCK_FILE, stopping, self._standing_by) as alone:
+            if not alone:
+                return
             raise_descriptor_limit()
             sys.setswitchinterval(SWITCH_S)
             inventory = find_inventory(self._config.inventory, self._config.wait_for_driver)
@@ -82,6 +85,24 @@ class Manager:
                 inventory = await self._wait(ready, stopping, loop)
             if inventory is not None:
                 await self._share(inventory, ready, stopping, loop)
+
+    @asynccontextmanager
+    async def _standing_by(self, holder: str) -> AsyncIterator[None]:
+        """While another manager has the node: tells so, to probes and to the log."""
+        async with AsyncExitStack() as stack:
+            if self._config.metrics_address:
+                from sharemgr.node.pages import pages_standing_by  # noqa: PLC0415
+
+                pages = pages_standing_by(holder)
+                address = await stack.enter_async_context(web.serving(self._config.metrics_address, pages))
+                logger.info("probes are answered at http://%s/readyz", address)
+            logger.info(
+                "another share manager (pid %s) serves %s: ready to take over when it ends; to have two beside each "
+                "other, choose another --runtime-dir",
+                holder,
+                self._runtime_dir,
+            )
+            yield
 
     async def _wait(self, ready: Callable[[str], None], stopping: asyncio.Event, loop: Loop) -> Inventory | None:
         """Answers calls, with no device, until there is one; None where it is to end before that."""
@@ -169,29 +190,6 @@ def find_inventory(config: InventoryConfig, wait: bool) -> Inventory | None:
     if wait:
         return None
     raise Unavailable("; ".join(missing))
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Holds the lock that one manager at a time can have; raises Unavailable where another has it."""
-    try:
-        file = path.open("a+", encoding="utf-8")
-    except OSError as error:
-        raise Unavailable(f"{path} cannot be opened: {error.strerror}") from error
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            file.seek(0)
-            raise Unavailable(
-                f"another share manager (pid {file.read().strip() or 'unknown'}) serves {path.parent}: "
-                "end it, or choose another --runtime-dir"
-            ) from error
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        # The file stays: who removed it could let a third manager lock a new one beside the second's.
-        yield
 
 
 def claim_socket(path: Path) -> Path:

@@ -4,6 +4,7 @@ import asyncio
 from http import HTTPStatus
 from time import monotonic
 
+from edgeshare.errors import Unavailable
 from edgeshare.prometheus import CONTENT_TYPE
 from edgeshare.web import Page, Pages, text_page
 from sharemgr.node.metrics import exposition
@@ -22,6 +23,20 @@ def pages(node: Node) -> Pages:
         return text_page(HTTPStatus.OK, "ok")
 
     return {"/metrics": metrics.page, "/healthz": well, "/readyz": well}
+
+
+def pages_standing_by(holder: str) -> Pages:
+    """Those of a manager that waits for the end of another, process ``holder``: it is ready, for that is what an update
+    waits for before it ends the other one."""
+    text = f"ready to take over when the share manager with pid {holder} ends"
+
+    async def ready() -> Page:
+        return text_page(HTTPStatus.OK, text)
+
+    async def metrics() -> Page:
+        raise Unavailable(text)
+
+    return {"/metrics": metrics, "/healthz": ready, "/readyz": ready}
 
 
 class _Metrics:

@@ -62,11 +62,6 @@ def test_another_user_may_read_the_status_and_nothing_else(testbed: Testbed, man
     assert reach(ALLOCATIONS_SOCKET) != 0
 
 
-def test_a_second_manager_is_refused_and_the_first_goes_on(testbed: Testbed, manager: Manager) -> None:
-    refused(testbed, f"another share manager (pid {manager.process.pid}) serves {testbed.runtime_dir}")
-    assert len(testbed.status().devices) == 2
-
-
 @pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGINT"])
 def test_a_signal_ends_it_cleanly(testbed: Testbed, manager: Manager, signal_name: str) -> None:
     manager.process.send_signal(signal.Signals[signal_name])
