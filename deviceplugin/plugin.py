@@ -4,8 +4,8 @@ import asyncio
 import copy
 import logging
 import signal
-from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +37,7 @@ from deviceplugin.tally import Tally
 from edgeshare import web
 from edgeshare.errors import EdgeshareError, InvalidRequest
 from edgeshare.kube import Kube
+from edgeshare.lock_file import locked
 from edgeshare.names import HOOK_LIBRARY
 from edgeshare.waiting import first_of
 
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from deviceplugin.metrics import Figures
 
 logger = logging.getLogger(__name__)
+
+LOCK_FILE = "deviceplugin.lock"
 
 COMPARE_PAUSE_S = 1
 """At least this long between two comparisons: the kubelet answers 100 calls a second for everybody."""
@@ -76,6 +79,9 @@ class Plugin:
         """``kubelet_dir`` goes before the configuration's. Raises InvalidRequest for a configuration that is wrong or
         does not fit this place, Unavailable where a credential of the API server cannot be used."""
         self._settings = Settings(config_path)
+        self._state_dir = state_dir
+        self._stands_by = False
+        """While another plugin has the node."""
         config = self._settings.file
         kubelet_dir = kubelet_dir or config.kubelet_dir
         self._metrics_address = config.metrics_address
@@ -125,7 +131,8 @@ class Plugin:
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Runs until SIGTERM or SIGINT, and reads its configuration anew at SIGHUP; calls ``ready`` with a line of text
-        each time that it is registered.
+        each time that it is registered. While another plugin of the node runs, it waits for that one's end: what that one
+        has handed out is read then.
 
         Raises Unavailable where the hook library cannot be installed, or the metrics have no address.
         """
@@ -134,9 +141,6 @@ class Plugin:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         loop.add_signal_handler(signal.SIGHUP, hangup.set)
-        self._library.install()
-        for offer in self._offers:
-            offer.holdings.load()
 
         def registered(what: str) -> None:
             self._tally.registrations += 1
@@ -153,6 +157,11 @@ class Plugin:
                 served = pages(self._figures, self._not_ready)
                 address = await stack.enter_async_context(web.serving(self._metrics_address, served))
                 logger.info("metrics at http://%s/metrics", address)
+            if not await stack.enter_async_context(locked(self._state_dir / LOCK_FILE, stop, self._standing_by)):
+                return
+            self._library.install()
+            for offer in self._offers:
+                offer.holdings.load()
             # Both before the kubelet asks: an empty list would make all that it has given out look lost, and what the
             # node's config leaves out must not be given out.
             await self._reloading.choose_at_start(self._node)
@@ -181,10 +190,28 @@ class Plugin:
                 # Most nodes never have an EdgeTPU, and what a node never had it need not say that it has none of.
                 tasks.create_task(offer.run(stop, registered, always=offer is self._gpus))
 
+    @asynccontextmanager
+    async def _standing_by(self, holder: str) -> AsyncIterator[None]:
+        """While another plugin has the node, and the kubelet: it is ready, for that is what an update waits for before it
+        ends the other one."""
+        logger.info(
+            "another device plugin (pid %s) has %s: ready to take over when it ends; to have two beside each other, choose "
+            "another --state-dir and another --kubelet-dir",
+            holder,
+            self._state_dir,
+        )
+        self._stands_by = True
+        try:
+            yield
+        finally:
+            self._stands_by = False
+
     def _served(self) -> list[Offer]:
         return [offer for offer in self._offers if offer is self._gpus or offer.is_made]
 
     def _not_ready(self) -> str:
+        if self._stands_by:
+            return ""
         reasons = [offer.not_ready for offer in self._served() if offer.not_ready]
         # A driver that is broken from the start on is what keeps the plugin from being asked.
         return "; ".join([*self._scan.troubles, *reasons]) if reasons else ""

@@ -19,7 +19,7 @@ OWNER_ALONE = 0o600
 async def locked(
     path: Path, stopping: asyncio.Event, waiting: Callable[[str], AbstractAsyncContextManager[None]]
 ) -> AsyncIterator[bool]:
-    """Holds the lock of a file, which is made where there is none; the kernel frees it however its holder ends.
+    """Holds the lock of a file, which is made with its folder where there is none; the kernel frees it however its holder ends.
 
     Where another process holds it, this one is within ``waiting`` (of the holder's pid, as text) until that has ended.
     Yields whether it has the lock: False where ``stopping`` was set first. Raises Unavailable where the file cannot be
@@ -47,6 +47,7 @@ async def locked(
 
 def _opened(path: Path) -> int:
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_ALONE)
         try:
             # One that an older version made lets everybody read it.

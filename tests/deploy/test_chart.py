@@ -341,3 +341,31 @@ def test_manifest_is_the_chart_and_its_kind_and_namespace(render: Render) -> Non
     # What Helm runs as it uninstalls must not be run by whoever applies the manifest.
     lasting = [each for each in render() if "helm.sh/hook" not in each["metadata"].get("annotations", {})]
     assert json.dumps(rest, sort_keys=True) == json.dumps(lasting, sort_keys=True)
+
+
+SURGE = 'updateStrategy.rollingUpdate={"maxSurge": 1, "maxUnavailable": 0}'
+
+
+def test_new_pod_beside_an_old_one_is_ready_by_what_it_answers_itself(render: Render) -> None:
+    """The sockets are the node's: the old pod answers there."""
+    daemon_set = only(render(SURGE), "DaemonSet")
+    assert daemon_set["spec"]["updateStrategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    for container in daemon_set["spec"]["template"]["spec"]["containers"]:
+        (port,) = container["ports"]
+        assert "hostPort" not in port
+        assert container["startupProbe"]["httpGet"]["port"] == port["name"]
+    (manager, plugin) = daemon_set["spec"]["template"]["spec"]["containers"]
+    assert manager["startupProbe"]["httpGet"]["path"] == plugin["readinessProbe"]["httpGet"]["path"] == "/readyz"
+
+
+@pytest.mark.parametrize("surge", ["0", '"0%"', "null"])
+def test_without_a_surge_the_manager_is_asked_at_its_socket(render: Render, surge: str) -> None:
+    pod = only(render(f"updateStrategy.rollingUpdate.maxSurge={surge}"), "DaemonSet")["spec"]["template"]["spec"]
+    assert "exec" in pod["containers"][0]["startupProbe"]
+
+
+@pytest.mark.parametrize("part", ["shareManager", "devicePlugin"])
+def test_surge_without_a_port_is_refused(render: Render, part: str) -> None:
+    assert "maxSurge needs shareManager.metricsPort and devicePlugin.metricsPort" in refusal(
+        render, SURGE, f"{part}.metricsPort=0"
+    )

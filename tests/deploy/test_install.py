@@ -2,7 +2,9 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from onenode.api_server import ApiServer
@@ -55,3 +57,15 @@ def test_page_on_installing_gives_the_defaults_of_the_configurations() -> None:
     }
     assert keys
     assert {key: said.get(key) for key in keys} == keys
+
+
+def test_api_server_takes_a_daemon_set_whose_update_surges(installed: ApiServer, render: Callable[..., list[Any]]) -> None:
+    values = 'updateStrategy.rollingUpdate={"maxSurge": 1, "maxUnavailable": 0}'
+    (daemon_set,) = [
+        each for each in render(values) if each["kind"] == "DaemonSet" and each["metadata"]["name"] == "edgeshare"
+    ]
+    arguments = ("apply", "--dry-run=server", "--validate=strict", "--output=json", "--filename=-")
+    done = installed.kubectl(*arguments, stdin=json.dumps(daemon_set))
+    assert done.returncode == 0, done.stderr
+    taken = json.loads(done.stdout)["spec"]["updateStrategy"]
+    assert taken == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}

@@ -169,12 +169,17 @@ livenessProbe:
 
 {{/*
 By a call at a socket, with no readiness probe: a container is ready when its start-up probe has succeeded once; from then
-on a call a minute finds a process that hangs. The first has time enough on a small, busy machine.
+on a call a minute finds a process that hangs. The first has time enough on a small, busy machine. `startsAt` is the port that
+the first is asked at instead, where another pod of the node may have the socket.
 */}}
 {{- define "edgeshare.probes" -}}
 startupProbe:
+  {{- if .startsAt }}
+  httpGet: {path: /readyz, port: {{ .startsAt }}}
+  {{- else }}
   exec:
     command: {{ toJson .command }}
+  {{- end }}
   periodSeconds: 3
   timeoutSeconds: 10
   failureThreshold: 60
@@ -184,6 +189,13 @@ livenessProbe:
   periodSeconds: 60
   timeoutSeconds: 10
   failureThreshold: 3
+{{- end }}
+
+{{/* Something where an update of share manager and device plugin starts a node's new pod before it ends the old one. */}}
+{{- define "edgeshare.surges" -}}
+{{- if not (has (toString (dig "rollingUpdate" "maxSurge" 0 .Values.updateStrategy)) (list "0" "0%" "<nil>")) -}}
+surges
+{{- end -}}
 {{- end }}
 
 {{/* Of share manager and device plugin. Terms of a node affinity are alternatives, so that they cannot be added to. */}}
