@@ -59,7 +59,9 @@ def test_page_on_installing_gives_the_defaults_of_the_configurations() -> None:
     assert {key: said.get(key) for key in keys} == keys
 
 
-def test_api_server_takes_a_daemon_set_whose_update_surges(installed: ApiServer, render: Callable[..., list[Any]]) -> None:
+def test_api_server_takes_a_daemon_set_whose_update_surges(
+    installed: ApiServer, render: Callable[..., list[Any]]
+) -> None:
     values = 'updateStrategy.rollingUpdate={"maxSurge": 1, "maxUnavailable": 0}'
     (daemon_set,) = [
         each for each in render(values) if each["kind"] == "DaemonSet" and each["metadata"]["name"] == "edgeshare"
