@@ -131,8 +131,8 @@ class Plugin:
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Runs until SIGTERM or SIGINT, and reads its configuration anew at SIGHUP; calls ``ready`` with a line of text
-        each time that it is registered. While another plugin of the node runs, it waits for that one's end: what that one
-        has handed out is read then.
+        each time that it is registered. While another plugin of the node runs, it waits for that one's end: what that
+        one has handed out is read then.
 
         Raises Unavailable where the hook library cannot be installed, or the metrics have no address.
         """
@@ -192,11 +192,11 @@ class Plugin:
 
     @asynccontextmanager
     async def _standing_by(self, holder: str) -> AsyncIterator[None]:
-        """While another plugin has the node, and the kubelet: it is ready, for that is what an update waits for before it
-        ends the other one."""
+        """While another plugin has the node, and the kubelet: it is ready, for that is what an update waits for before
+        it ends the other one."""
         logger.info(
-            "another device plugin (pid %s) has %s: ready to take over when it ends; to have two beside each other, choose "
-            "another --state-dir and another --kubelet-dir",
+            "another device plugin (pid %s) has %s: ready to take over when it ends; to have two beside each other, "
+            "choose another --state-dir and another --kubelet-dir",
             holder,
             self._state_dir,
         )

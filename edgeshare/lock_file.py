@@ -1,4 +1,4 @@
-"""A lock that one process at a time has, and that whoever comes next waits for: an update's new pod beside the old one."""
+"""A lock that one process at a time has, and the next one waits for: an update's new pod beside the old one."""
 
 import asyncio
 import fcntl
@@ -19,7 +19,8 @@ OWNER_ALONE = 0o600
 async def locked(
     path: Path, stopping: asyncio.Event, waiting: Callable[[str], AbstractAsyncContextManager[None]]
 ) -> AsyncIterator[bool]:
-    """Holds the lock of a file, which is made with its folder where there is none; the kernel frees it however its holder ends.
+    """Holds the lock of a file, which is made with its folder where there is none. The kernel frees it however its
+    holder ends.
 
     Where another process holds it, this one is within ``waiting`` (of the holder's pid, as text) until that has ended.
     Yields whether it has the lock: False where ``stopping`` was set first. Raises Unavailable where the file cannot be

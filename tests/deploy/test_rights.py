@@ -182,7 +182,7 @@ def test_quota_of_the_page_bounds_the_parts_of_a_namespace(cluster: ApiServer) -
 
     until_told(lambda: make(cluster, OTHERS, capped(60)).stderr, "exceeded quota: gpu-shares")
     done(make(cluster, OTHERS, capped(50)))
-    # Unlike a quota of CPU it takes in who names no memory: the default is the same fraction of the GPU's as of its time.
+    # Unlike a quota of CPU it takes in who names no memory, and counts nothing for it.
     done(make(cluster, OTHERS, pod("uncapped")))
 
 

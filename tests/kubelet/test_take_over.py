@@ -1,4 +1,4 @@
-"""A plugin that comes while another serves the node, as an update's new pod does: it waits, is ready, and takes over."""
+"""A plugin that comes while another serves the node, as an update's new pod does: it waits, ready to take over."""
 
 import asyncio
 import signal

@@ -352,3 +352,16 @@ result([seen(0), seen(1)])
     assert second == [{}, 0]
     holder.kill()
     elsewhere.kill()
+
+
+def test_a_machine_without_links_says_so_of_each(simulated: Simulated) -> None:
+    """A framework goes on where a device has none (3, NOT_SUPPORTED), and not where a function is missing (13)."""
+    script = """
+one, fabric = nv.nvmlDeviceGetHandleByIndex(1), nv.c_nvmlGpuFabricInfoV_t()
+result([failure(nv.nvmlDeviceGetNvLinkState, one, 0),
+        failure(nv.nvmlDeviceGetNvLinkCapability, one, 0, nv.NVML_NVLINK_CAP_P2P_SUPPORTED),
+        failure(nv.nvmlDeviceGetNvLinkRemotePciInfo, one, 0), failure(nv.nvmlDeviceGetNvLinkRemoteDeviceType, one, 0),
+        failure(nv.nvmlDeviceGetGpuFabricInfoV, one, nv.byref(fabric)),
+        failure(nv.nvmlDeviceGetGpuFabricInfoV, one, None)])
+"""
+    assert simulated.python(HEAD + script).result() == [3, 3, 3, 3, 3, 2]
