@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "driver/code.h"
+#include "driver/cubin.h"
 #include "driver/memory.h"
 #include "driver/module.h"
 
@@ -54,9 +55,12 @@ CUresult module_load(struct CUmod_st **made, struct CUctx_st *context, const voi
     if (!module)
         return CUDA_ERROR_OUT_OF_MEMORY;
     enum ptx_status status = PTX_OK;
-    if (is_opaque(image))
+    if (is_opaque(image)) {
         module->image.opaque = true;
-    else
+        /* What is in a fat binary is compressed, mostly. */
+        if (memcmp(image, "\177ELF", 4) == 0)
+            status = cubin_variables(image, &module->image);
+    } else
         status = ptx_read(image, &module->image);
     if (status == PTX_OK && module->image.globals) {
         module->addresses = calloc(module->image.globals, sizeof *module->addresses);
