@@ -61,6 +61,7 @@ class _Entry:
     dying: bool = False
     known: list[int] = field(default_factory=list)  # in use by its own account, when the last look at the driver began
     contexts_then: list[int] = field(default_factory=list)
+    missed: set[int] = field(default_factory=set)  # devices where the last look did not find what contexts take
 
     def used_bytes(self, device: int) -> int:
         return self.held[device] + self.overhead[device]
@@ -104,6 +105,7 @@ class Ledger:
         self._check_device(client_id, device)
         entry = self._entry(client_id)
         entry.contexts[device] += 1
+        entry.missed.discard(device)
         entry.overhead[device] += size_bytes
         self._used[device] += size_bytes
 
@@ -191,20 +193,29 @@ class Ledger:
         own account is overhead.
 
         The driver's figure is as old as its look; what the client used then lies between what it used when the look
-        began and what it uses now. The overhead is changed no further than it must to agree with that. Returns what
-        the driver takes for a context, where that is known now.
+        began and what it uses now. The overhead is changed no further than it must to agree with that. Of a process
+        that made a context and that the driver says nothing of, the driver may not have made it yet: what was set
+        aside for it stays until the next look. Returns what the driver takes for a context, where that is known now:
+        where nothing else can be in the figure, and the look before found the same, as one that is being made takes
+        less.
         """
         self._check_device(client_id, device)
         entry = self._entries.get(client_id)
         if entry is None or entry.dying or not entry.known:
             return None
+        if driver_bytes:
+            entry.missed.discard(device)
+        elif entry.contexts[device] and device not in entry.missed:
+            entry.missed.add(device)
+            return None
         known_bytes = entry.held[device] - standing_bytes
         low, high = sorted((known_bytes, entry.known[device]))
         overhead_bytes = max(0, min(max(entry.overhead[device], driver_bytes - high), driver_bytes - low))
+        same = overhead_bytes == entry.overhead[device]
         self._used[device] += overhead_bytes - entry.overhead[device]
         entry.overhead[device] = overhead_bytes
         bare = low == high and entry.contexts[device] == entry.contexts_then[device] == 1 and overhead_bytes > 0
-        return overhead_bytes if bare else None
+        return overhead_bytes if bare and same else None
 
     def client_gone(self, client_id: int) -> None:
         """A client's process is gone: what it had is dying."""

@@ -26,10 +26,12 @@ from edgeshare.lock_file import locked
 from edgeshare.names import ALLOCATIONS_SOCKET, CLIENTS_DIR, STATUS_SOCKET
 from edgeshare.waiting import ended, first_of
 from sharemgr.node.config import Config
+from sharemgr.node.contexts import FILE_NAME as CONTEXTS_FILE
+from sharemgr.node.contexts import UNSEEN_BYTES, ContextSizes
 from sharemgr.node.events import Events
 from sharemgr.node.loop import Loop
 from sharemgr.node.node import Node
-from sharemgr.node.observer import watch
+from sharemgr.node.observer import Observation, watch
 from sharemgr.node.server import SOCKET_PATH_BYTES_MAX
 from sharemgr.node.service import serve_allocations, serve_status
 from sharemgr.node.store import Store
@@ -107,7 +109,7 @@ class Manager:
     async def _wait(self, ready: Callable[[str], None], stopping: asyncio.Event, loop: Loop) -> Inventory | None:
         """Answers calls, with no device, until there is one; None where it is to end before that."""
         async with AsyncExitStack() as stack:
-            await self._open(stack, (), ready, loop)
+            await self._open(stack, (), ContextSizes(), ready, loop)
             while not stopping.is_set():
                 await first_of(stopping, timeout_s=RESCAN_S)
                 if stopping.is_set():
@@ -123,9 +125,17 @@ class Manager:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(detached.close, inventory.close)
             devices = tuple(inventory.devices())
-            node = await self._open(stack, devices, ready, loop)
+            contexts = ContextSizes(self._state_dir / CONTEXTS_FILE, driver_of(devices), UNSEEN_BYTES)
+            node = await self._open(stack, devices, contexts, ready, loop)
+            seen = asyncio.Event()
+
+            def deliver(observation: Observation) -> None:
+                node.observe(observation)
+                seen.set()
+
             tasks = [
-                asyncio.create_task(watch(inventory, devices, node.look, node.observe, node.occupied)),
+                asyncio.create_task(watch(inventory, devices, node.look, deliver, node.occupied)),
+                asyncio.create_task(keep_contexts(contexts, seen)),
                 asyncio.create_task(keep_judging(node)),
             ]
             for task in tasks:
@@ -142,7 +152,12 @@ class Manager:
                     task.result()
 
     async def _open(
-        self, stack: AsyncExitStack, devices: tuple[Device, ...], ready: Callable[[str], None], loop: Loop
+        self,
+        stack: AsyncExitStack,
+        devices: tuple[Device, ...],
+        contexts: ContextSizes,
+        ready: Callable[[str], None],
+        loop: Loop,
     ) -> Node:
         """Begins to serve these devices, until the stack ends."""
         # Each folder under it belongs to one container; nobody but we goes from one to another.
@@ -153,7 +168,7 @@ class Manager:
         events = Events(self._node_name, self._cluster)
         stack.push_async_callback(events.close)
         clients_dir = self._runtime_dir / CLIENTS_DIR
-        node = Node(self._config, devices, clients_dir, Store(self._state_dir), events, loop)
+        node = Node(self._config, devices, clients_dir, Store(self._state_dir), events, loop, contexts)
         stack.callback(node.close)
         node.restore()
         await stack.enter_async_context(serving(await serve_status(status_path, node), status_path))
@@ -175,6 +190,27 @@ async def keep_judging(node: Node) -> None:
         await node.occupied.wait()
         await asyncio.sleep(JUDGE_S)
         await node.judge()
+
+
+async def keep_contexts(contexts: ContextSizes, seen: asyncio.Event) -> None:
+    """Keeps on disk what contexts take, until it is cancelled: looks whenever the driver was asked. A thread waits for
+    the disk, so that no grant does."""
+    while True:
+        await seen.wait()
+        seen.clear()
+        known = contexts.unsaved()
+        if known is not None:
+            await asyncio.to_thread(contexts.save, known)
+
+
+def driver_of(devices: tuple[Device, ...]) -> str:
+    """The version of the driver that has them, where it says one; their inventory is open."""
+    if not any(device.source == "nvml" for device in devices):
+        return ""
+    # Loaded only where there is such a driver: memory is counted on a node.
+    from edgeshare.inventory.nvml_driver import driver_version  # noqa: PLC0415
+
+    return driver_version()
 
 
 def find_inventory(config: InventoryConfig, wait: bool) -> Inventory | None:

@@ -1,13 +1,24 @@
 """The ledger of one allocation and the allowance words of its clients, which together say what is used."""
 
 import logging
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from cuda_hook.gate import DEVICES_MAX, GatePages
 from edgeshare.units import MIB
 from sharemgr.node.ledger import Info, Ledger, Verdict
 
 logger = logging.getLogger(__name__)
+
+
+class Sizes(Protocol):
+    """By device id, what a context takes of it in bytes: a dict, or what keeps them over restarts."""
+
+    def get(self, device_id: str, otherwise: int, /) -> int:
+        """What is known of a device."""
+
+    def __setitem__(self, device_id: str, size_bytes: int, /) -> None:
+        """This is known of it now."""
 
 
 class Memory:
@@ -21,12 +32,14 @@ class Memory:
         allocation_id: str,
         cap_bytes: int,
         device_ids: tuple[str, ...],
-        context_bytes: MutableMapping[str, int],
+        context_bytes: Sizes,
         context_refused: Callable[[str], None] = lambda _: None,
+        unseen_context_bytes: int = 0,
     ) -> None:
         """``cap_bytes`` is of each device; ``context_bytes`` by device id is what a context takes, as measured:
-        shared by all allocations of a node, empty at first. ``context_refused`` gets what is to be said of a context
-        that did not fit: once for each size that one has, however often it is tried."""
+        shared by all allocations of a node. ``context_refused`` gets what is to be said of a context that did not fit:
+        once for each size that one has, however often it is tried. Where none was measured, ``unseen_context_bytes``
+        are set aside for one, or what is free where that is less: a guess refuses no context."""
         self.refused_context_bytes = 0
         """What the last context took that did not fit under the cap; 0 once one fitted."""
         self._allocation_id = allocation_id
@@ -35,6 +48,7 @@ class Memory:
         self._ledger = Ledger(cap_bytes, len(device_ids))
         self._pages: dict[int, GatePages] = {}
         self._context_refused = context_refused
+        self._unseen_context_bytes = unseen_context_bytes
         self._refused_mib: set[int] = set()
         self._predecessors: dict[int, list[int]] = {}  # by the id of a client that has not declared all yet
 
@@ -87,7 +101,7 @@ class Memory:
 
     def reserve_context(self, client_id: int, device: int) -> Verdict:
         """May a client make a context? Raises InvalidRequest for what cannot be meant."""
-        size_bytes = self._context_size_bytes(device)
+        size_bytes = self._context_size_bytes(device) or self._guess_bytes(device)
         verdict = self._ledger.reserve_context(client_id, device, size_bytes)
         if not verdict.granted:
             self._take_all_back(device)
@@ -101,11 +115,13 @@ class Memory:
         """A client has a context from before. Raises InvalidRequest for what cannot be."""
         predecessors = self._predecessors.get(client_id, ())
         if not any(self._ledger.inherit_context(client_id, dying_id, device) for dying_id in predecessors):
-            self._ledger.declare_context(client_id, device, self._context_size_bytes(device))
+            size_bytes = self._context_size_bytes(device) or self._guess_bytes(device)
+            self._ledger.declare_context(client_id, device, size_bytes)
 
     def context_ended(self, client_id: int, device: int) -> None:
         """A client has a context less. Raises InvalidRequest where it made none."""
-        self._ledger.context_ended(client_id, device, self._context_size_bytes(device))
+        size_bytes = self._context_size_bytes(device) or self._unseen_context_bytes
+        self._ledger.context_ended(client_id, device, size_bytes)
 
     def declare(self, client_id: int, device: int, size_bytes: int) -> None:
         """A client has this much from before. Raises InvalidRequest for what cannot be."""
@@ -193,6 +209,9 @@ class Memory:
     def _context_size_bytes(self, device: int) -> int:
         self._ledger.info(device)
         return self._context_bytes.get(self._device_ids[device], 0)
+
+    def _guess_bytes(self, device: int) -> int:
+        return min(self._unseen_context_bytes, self._ledger.info(device).free_bytes)
 
     def _standing_bytes(self, client_id: int, device: int) -> int:
         pages = self._pages.get(client_id)

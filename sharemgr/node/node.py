@@ -24,6 +24,7 @@ from sharemgr.node.arbiter import Rule, Settings, Share
 from sharemgr.node.budget import Whole
 from sharemgr.node.clients import Terms
 from sharemgr.node.config import Config
+from sharemgr.node.contexts import ContextSizes
 from sharemgr.node.device import DeviceArbiter
 from sharemgr.node.ends import Ends
 from sharemgr.node.events import Events, Reason
@@ -66,7 +67,9 @@ class Node:
         store: Store,
         events: Events,
         loop: Loop,
+        contexts: ContextSizes | None = None,
     ) -> None:
+        """``contexts`` is what is known of contexts from before; None: nothing is."""
         self._config = config
         self._clients_dir = clients_dir
         self._store = store
@@ -95,10 +98,9 @@ class Node:
         self._inbox = wire.Inbox()
         self._records = Whole(config.max_records_per_s)
         self._devices = devices
+        self._contexts = contexts or ContextSizes()
         for device in devices:
             self._take_in(device)
-        self._context_bytes: dict[str, int] = {}
-        """What a bare context takes of a device, as measured; by device id."""
         self._observation: Observation | None = None
         self._seen_ns = monotonic_ns()  # how busy the devices were
         self._told_health = ToldHealth()
@@ -334,6 +336,7 @@ class Node:
     def _take_in(self, device: Device) -> None:
         """Takes in a device, with no allocation yet."""
         self._book.extend(device)
+        self._contexts.take_in(device)
         self._arbiters[device.id] = DeviceArbiter(self._loop, self._settings_of(device), self._ends, self._rule)
 
     def _open_stranded(self) -> None:
@@ -385,8 +388,9 @@ class Node:
                 allocation.id,
                 allocation.memory_mib * MIB,
                 allocation.device_ids,
-                self._context_bytes,
+                self._contexts,
                 partial(self._context_refused, allocation.id),
+                self._contexts.unseen_bytes,
             ),
         )
         server = AllocationServer(

@@ -2,8 +2,6 @@
 
 import json
 import logging
-import os
-import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from edgeshare.errors import Unavailable
 from edgeshare.units import MIB
 from edgeshare.v1.allocations_pb2 import Allocation
+from sharemgr.node.files import put, read, write_json
 
 logger = logging.getLogger(__name__)
 
@@ -43,14 +42,12 @@ class Store:
         Raises Unavailable where it cannot be read at all, or comes from a later version.
         """
         try:
-            text = _read(self.path)
+            content = _content(read(self.path, BYTES_MAX))
+            found = _allocations(content)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise Unavailable(f"{self.path} cannot be read: {error.strerror or error}") from error
-        try:
-            content = _content(text)
-            found = _allocations(content)
         except _LaterVersionError as error:
             raise Unavailable(
                 f"{self.path} was written by a later edgeshare (version {error}, this one knows {VERSION}): "
@@ -82,17 +79,10 @@ class Store:
         }
         if content == self._content:
             return
-        fresh = self.path.with_name(f"{FILE_NAME}.new")
         try:
-            fresh.unlink(missing_ok=True)
-            # Whatever stands there meanwhile, be it a link to something else, is not written to.
-            with fresh.open("x", encoding="utf-8") as file:
-                json.dump(content, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
+            fresh = write_json(self.path, content)
             self._content = None
-            fresh.replace(self.path)
-            _sync_directory(self.path.parent)
+            put(fresh, self.path)
         except OSError as error:
             raise Unavailable(f"{self.path} cannot be written: {error.strerror}") from error
         self._content = content
@@ -112,19 +102,8 @@ class _LaterVersionError(Exception):
     """The file has a version that was not known when this was written."""
 
 
-def _read(path: Path) -> bytes:
-    """A file's bytes, and one more where there are more than BYTES_MAX. Raises OSError, for what is no file, too: who
-    opens a pipe waits for somebody at its other end."""
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError("it is no regular file")
-        return file.read(BYTES_MAX + 1)
-
-
 def _content(text: bytes) -> Any:
     """What a text that ``save`` wrote says. Raises ValueError for whatever no version of it writes."""
-    if len(text) > BYTES_MAX:
-        raise ValueError(f"it is larger than {BYTES_MAX // MIB} MiB")
     try:
         content: Any = json.loads(text)
     except RecursionError as error:
@@ -154,12 +133,3 @@ def _allocations(content: Any) -> list[tuple[Allocation, dict[str, Any]]]:
         ]
     except ParseError as error:
         raise ValueError(f"allocations: {error}") from error
-
-
-def _sync_directory(path: Path) -> None:
-    # The rename itself is on the disk only after this.
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

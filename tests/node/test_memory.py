@@ -1,5 +1,6 @@
 """Memory of hooked processes under the real manager: exact while one sleeps, given back when one dies, and told."""
 
+import json
 import os
 import re
 import selectors
@@ -18,7 +19,7 @@ from testbed import MIB, PATIENCE_S, Manager, Testbed, share
 from edgeshare.cli.run import hook_library
 from edgeshare.v1.allocations_pb2 import Allocation, Owner
 from edgeshare.v1.status_pb2 import AllocationStatus
-from simgpu.create import create
+from simgpu.create import CONTEXT_OVERHEAD_MIB, create
 from simgpu.environment import variables
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "kubelet"))
@@ -98,7 +99,10 @@ def measured(testbed: Testbed, count: int) -> Iterator[list[Program]]:
         try:
             for program in programs:
                 assert program.do("start") == SUCCESS
-            testbed.until(lambda status: all(each.memory_used_bytes for each in share(status, "one").clients))
+            contexts = [count * CONTEXT_OVERHEAD_MIB * MIB]
+            testbed.until(lambda status: share(status, "one").memory_overhead_bytes == contexts)
+            # From the second look that finds the same it is known what one takes.
+            testbed.until(lambda _: (testbed.state_dir / "contexts.json").exists())
             yield programs
         finally:
             for program in programs:
@@ -198,6 +202,8 @@ def test_a_driver_that_gives_its_only_device_no_identity_is_capped(testbed: Test
         program = Program(testbed, "one", **variables(testbed.root / "unnamed", {}))
         try:
             assert program.do("start") == SUCCESS
+            # Its driver is not the one that says what a context takes.
+            testbed.until(lambda status: share(status, "one").memory_used_bytes == 0)
             assert program.do(f"plain {1000 * MIB}") == SUCCESS
             assert program.do(f"plain {25 * MIB}") == OUT_OF_MEMORY
             assert program.ask("info") == [SUCCESS, 24 * MIB, CAP_MIB * MIB]
@@ -303,3 +309,41 @@ def test_a_gpu_that_is_not_the_allocations_cannot_be_used(testbed: Testbed, mana
             program.end()
     assert log.read_text().count("is none of its allocation's and is refused") == 1
     assert testbed.machine.gpus()[1].used_bytes == 0
+
+
+SMALL_CAP_MIB = 512
+
+
+def passes_no_cap(testbed: Testbed) -> None:
+    """Of a program that allocates at once after its first context, before the driver is looked at."""
+    with held(testbed, "small", SMALL_CAP_MIB):
+        program = Program(testbed, "small")
+        try:
+            assert program.do("start") == SUCCESS
+            assert program.do(f"plain {(SMALL_CAP_MIB - CONTEXT_OVERHEAD_MIB + 1) * MIB}") == OUT_OF_MEMORY
+            assert testbed.machine.gpus()[0].used_bytes <= SMALL_CAP_MIB * MIB
+            # What a context was thought to take beyond what it takes comes back when it is measured.
+            testbed.until(lambda status: share(status, "small").memory_used_bytes == CONTEXT_OVERHEAD_MIB * MIB)
+            assert program.do(f"plain {(SMALL_CAP_MIB - CONTEXT_OVERHEAD_MIB) * MIB}") == SUCCESS
+        finally:
+            program.end()
+
+
+def test_the_first_context_of_a_new_model_passes_no_cap(testbed: Testbed, manager: Manager) -> None:
+    passes_no_cap(testbed)
+
+
+def test_a_restarted_manager_knows_what_a_context_takes(testbed: Testbed) -> None:
+    kept = testbed.state_dir / "contexts.json"
+    before = testbed.manager()
+    with measured(testbed, 1):
+        pass
+    before.end()
+    (row,) = json.loads(kept.read_text())["contexts"]
+    assert row["bytes"] == CONTEXT_OVERHEAD_MIB * MIB
+    written_ns = kept.stat().st_mtime_ns
+    after = testbed.manager()
+    passes_no_cap(testbed)
+    assert refused(testbed, "too-small").refused_context_bytes == CONTEXT_OVERHEAD_MIB * MIB
+    after.end()
+    assert kept.stat().st_mtime_ns == written_ns

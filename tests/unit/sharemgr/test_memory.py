@@ -57,3 +57,25 @@ def test_a_process_that_is_back_has_its_contexts_counted_whichever_of_its_sessio
     for step in (ends, comes_back) if end_first else (comes_back, ends):
         step()
     assert memory.used_bytes() == memory.client_bytes(2) == 100 * MIB
+
+
+def test_a_context_of_a_size_that_nobody_knows_sets_a_guess_aside_and_is_not_refused_for_it() -> None:
+    sizes: dict[str, int] = {}
+    memory = Memory("one", 1000 * MIB, ("GPU-a",), sizes, unseen_context_bytes=600 * MIB)
+    for client_id in (1, 2, 3):
+        pages = GatePages.create(client_id)
+        pages.close_fds()
+        memory.join(client_id, pages)
+        assert memory.reserve_context(client_id, 0).granted
+        assert memory.used_bytes() == min(1000, 600 * client_id) * MIB
+    assert not memory.reserve(1, 0, 1).granted
+    # One that was not made leaves nothing behind.
+    memory.context_ended(3, 0)
+    memory.context_ended(2, 0)
+    assert memory.used_bytes() == 600 * MIB
+    for _ in range(2):
+        memory.look()
+        memory.reconcile(1, {"GPU-a": 250 * MIB})
+    assert sizes == {"GPU-a": 250 * MIB}
+    assert memory.reserve_context(2, 0).granted
+    assert memory.used_bytes() == 500 * MIB

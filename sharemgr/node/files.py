@@ -1,0 +1,43 @@
+"""Small files of the manager's state: read as hostile, written whole or not at all."""
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+
+def read(path: Path, bytes_max: int) -> bytes:
+    """A file's bytes. Raises ValueError where there are more than ``bytes_max``, and OSError, for what is no file, too:
+    who opens a pipe waits for somebody at its other end."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError("it is no regular file")
+        text = file.read(bytes_max + 1)
+    if len(text) > bytes_max:
+        raise ValueError(f"it is larger than {bytes_max >> 10} KiB")
+    return text
+
+
+def write_json(path: Path, content: Any) -> Path:
+    """Writes beside a file what is to be in its place; when it returns, that is on the disk. Returns where. Raises
+    OSError."""
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.unlink(missing_ok=True)
+    # Whatever stands there meanwhile, be it a link to something else, is not written to.
+    with fresh.open("x", encoding="utf-8") as file:
+        json.dump(content, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    return fresh
+
+
+def put(fresh: Path, path: Path) -> None:
+    """Puts what was written in its place, at once and for good. Raises OSError."""
+    fresh.replace(path)
+    # The rename itself is on the disk only after this.
+    fd = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
