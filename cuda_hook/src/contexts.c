@@ -16,10 +16,10 @@ struct context {
     bool ending;
     uint32_t users;
     uint32_t pooled;
-    CUevent pool[ES_POOL];
 };
 
 static struct context contexts[ES_CONTEXTS];
+static CUevent pools[ES_CONTEXTS][ES_POOL]; /* apart: untouched, so without memory, but for what was ever pooled */
 static uint32_t context_count; /* of those that do not end */
 static uint32_t made;          /* ever */
 
@@ -118,7 +118,7 @@ static CUevent take_event(const struct es_use *use)
     es_lock_take(&es_gate.lock);
     context = numbered(use->context);
     if (context->pooled > 0)
-        event = context->pool[--context->pooled];
+        event = pools[use->context % ES_CONTEXTS][--context->pooled];
     es_lock_give(&es_gate.lock);
     if (event != NULL)
         return event;
@@ -157,9 +157,10 @@ void es_marker_give(int number, CUevent event)
 {
     struct context *context = living(number);
 
-    /* A full pool lets the event go to waste until the context ends: destroying it would need the driver. */
+    /* There is room for all that can be in use at once, but for starts that more threads record than are ever seen:
+     * such an event goes to waste until the context ends, as destroying it would need the driver. */
     if (event != NULL && context != NULL && context->pooled < ES_POOL)
-        context->pool[context->pooled++] = event;
+        pools[number % ES_CONTEXTS][context->pooled++] = event;
 }
 
 bool es_context_hold(int number)

@@ -10,7 +10,7 @@
 /* The contexts that the program submits to, each with a pool of events of the hook's own (markers). All functions take
  * the gate's lock themselves unless they say otherwise, and call the driver without it. */
 
-enum { ES_CONTEXTS = 256, ES_POOL = 64 };
+enum { ES_CONTEXTS = 256, ES_POOL = 512 }; /* a pool: of each closed batch (ES_CLOSED) its start and its end */
 
 /* A stretch of calls of the hook's own: in it, what the driver forbids while some thread of the program captures (event
  * queries among others) is allowed, and breaks no capture. */

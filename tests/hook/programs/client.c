@@ -354,6 +354,13 @@ static int run(char *line)
     } else if (IS("streamsync")) {
         sscanf(line, "%*s %lld", &c);
         result = cu.cuStreamSynchronize(streams[c]);
+    } else if (IS("events")) {
+        /* How many there are in this process, the hook's with the program's own; it has none. */
+        uint64_t (*live_events)(void) = (uint64_t (*)(void))dlsym(dlopen("libcuda.so.1", RTLD_NOW), "simgpu_live_events");
+
+        printf("= 0 %llu\n", (unsigned long long)live_events());
+        fflush(stdout);
+        return 1;
     } else if (IS("eventsync")) {
         result = cu.cuEventCreate(&event, 0);
         if (result == CUDA_SUCCESS && (result = cu.cuEventRecord(event, NULL)) == CUDA_SUCCESS)
