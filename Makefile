@@ -5,7 +5,7 @@ PYTHON_IN_VENV = $(VENV)/bin/python
 NATIVE = $(wildcard cuda_hook/*.h cuda_hook/*/*.[chS] cuda_hook/*/*.def cuda_hook/build_core.py simgpu/*.h simgpu/*/*.[ch] simgpu/*/*/*.[ch] simgpu/*/*.def sharemgr/node/*.py setup.py)
 
 GROUPS_OF_TEST = test-unit test-virtual test-parts test-cluster test-shares
-GROUPS_OF_SOAK = soak-virtual soak-sim soak-cluster
+GROUPS_OF_SOAK = soak-virtual soak-sim soak-memory soak-cluster
 
 .PHONY: help setup build portable demo check lint test-quick test test-changed test-slowly soak $(GROUPS_OF_TEST) $(GROUPS_OF_SOAK)
 .PHONY: gpu-test format lock proto manifest bench bench-cluster cluster cluster-figures cluster-down wheel clean
@@ -118,6 +118,9 @@ soak-virtual: build setup
 
 soak-sim: build setup
 	$(pytest) --soak $(BESIDE) tests/sim
+
+soak-memory: build setup
+	$(pytest) --soak tests/hook/test_books_random.py
 
 soak-cluster: build setup
 	$(pytest) --soak tests/cluster

@@ -7,7 +7,7 @@ from manager import ScriptedManager
 from programs import SUCCESS, Client, Stage
 
 EVENTS_MAX = 2 * 256
-"""Of each batch that can be closed and not seen to have ended (ES_CLOSED) its start and its end: on no machine is it more.
+"""Of each batch that can be closed and not seen to have ended (ES_CLOSED) its start and its end: no machine has more.
 Here it is 3 with one stream, 10 with four, 242 with sixty."""
 
 
