@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from manager import MIB, PATIENCE_S, WELCOME, ScriptedManager
@@ -204,6 +205,7 @@ def play(programs: Path, steps: list[tuple[object, ...]]) -> None:
         shutil.rmtree(folder)
 
 
+@pytest.mark.timeout(3 * 3600)
 def test_after_any_sequence_all_memory_is_free_again_to_the_byte(programs: Path, counts: Mapping[str, int]) -> None:
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large]
     many = settings(max_examples=counts["memory_sequences"], deadline=None, suppress_health_check=checks)
