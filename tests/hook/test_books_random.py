@@ -146,6 +146,7 @@ class World:
     def kill(self, who: int) -> None:
         self.end(self.programs[who])
         self.programs[who] = self.new_program()
+        self.check()
 
     def end(self, program: Program) -> None:
         """It is gone, and the driver lists it no more."""
@@ -173,6 +174,10 @@ class World:
                 assert program.client.answer()[0] == SUCCESS
 
     def right(self) -> bool:
+        pids = {each.pid for each in self.manager.connections if each.pages is not None and not each.ended}
+        if not pids >= {program.client.process.pid for program in self.programs}:
+            # One that is without its manager is held to the cap by itself alone.
+            return False
         used_bytes, exact_bytes = self.manager.used_bytes, self.exact_mib() * MIB
         if any(program.pools for program in self.programs):
             return exact_bytes <= used_bytes <= CAP_MIB * MIB
@@ -196,6 +201,7 @@ def play(programs: Path, steps: list[tuple[object, ...]]) -> None:
     stage = Stage(folder, programs)
     try:
         world = World(stage)
+        world.check()
         for name, *arguments in steps:
             getattr(world, str(name))(*arguments)
             world.check()
