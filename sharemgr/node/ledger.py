@@ -62,6 +62,7 @@ class _Entry:
     known: list[int] = field(default_factory=list)  # in use by its own account, when the last look at the driver began
     contexts_then: list[int] = field(default_factory=list)
     missed: set[int] = field(default_factory=set)  # devices where the last look did not find what contexts take
+    guessed: dict[int, int] = field(default_factory=dict)  # by device: of the overhead, what is a guess
 
     def used_bytes(self, device: int) -> int:
         return self.held[device] + self.overhead[device]
@@ -91,23 +92,38 @@ class Ledger:
         self._hold(client_id, device, size_bytes)
         return Verdict(True, free_bytes)
 
-    def reserve_context(self, client_id: int, device: int, size_bytes: int) -> Verdict:
+    def reserve_context(self, client_id: int, device: int, size_bytes: int, guess: bool = False) -> Verdict:
         """May a client make a context, which will take about so much? It counts as overhead, which is then measured."""
         self._check_device(client_id, device)
         free_bytes = max(0, self._cap_bytes - self._used[device])
         if size_bytes > free_bytes:
             return Verdict(False, free_bytes)
-        self.declare_context(client_id, device, size_bytes)
+        self.declare_context(client_id, device, size_bytes, guess)
         return Verdict(True, free_bytes)
 
-    def declare_context(self, client_id: int, device: int, size_bytes: int) -> None:
+    def declare_context(self, client_id: int, device: int, size_bytes: int, guess: bool = False) -> None:
         """A client has a context already, which takes about so much. It counts as overhead, which is then measured."""
         self._check_device(client_id, device)
         entry = self._entry(client_id)
         entry.contexts[device] += 1
         entry.missed.discard(device)
         entry.overhead[device] += size_bytes
+        if guess:
+            entry.guessed[device] = entry.guessed.get(device, 0) + size_bytes
         self._used[device] += size_bytes
+
+    def forget_guesses(self, device: int) -> None:
+        """What was set aside on a guess, and has not been measured, is not any more."""
+        for client_id in self._entries:
+            self.forget_guess(client_id, device)
+
+    def forget_guess(self, client_id: int, device: int) -> None:
+        """The same of one client."""
+        entry = self._entries.get(client_id)
+        size_bytes = min(entry.guessed.pop(device, 0), entry.overhead[device]) if entry else 0
+        if entry and size_bytes:
+            entry.overhead[device] -= size_bytes
+            self._used[device] -= size_bytes
 
     def context_ended(self, client_id: int, device: int, size_bytes: int) -> None:
         """A client made a context less; it takes about so much with it."""
@@ -214,6 +230,7 @@ class Ledger:
         same = overhead_bytes == entry.overhead[device]
         self._used[device] += overhead_bytes - entry.overhead[device]
         entry.overhead[device] = overhead_bytes
+        entry.guessed.pop(device, None)
         bare = low == high and entry.contexts[device] == entry.contexts_then[device] == 1 and overhead_bytes > 0
         return overhead_bytes if bare and same else None
 

@@ -39,7 +39,8 @@ class Memory:
         """``cap_bytes`` is of each device; ``context_bytes`` by device id is what a context takes, as measured:
         shared by all allocations of a node. ``context_refused`` gets what is to be said of a context that did not fit:
         once for each size that one has, however often it is tried. Where none was measured, ``unseen_context_bytes``
-        are set aside for one, or what is free where that is less: a guess refuses no context."""
+        are set aside for one, or what is free where that is less: a guess makes less of what is said to be free, and
+        refuses nothing."""
         self.refused_context_bytes = 0
         """What the last context took that did not fit under the cap; 0 once one fitted."""
         self._allocation_id = allocation_id
@@ -86,12 +87,15 @@ class Memory:
         return client_id in self._ledger.dying()
 
     def reserve(self, client_id: int, device: int, size_bytes: int) -> Verdict:
-        """May a client take so much? Before anything is refused, all take part with what they hold and do not use.
-        Raises InvalidRequest for what cannot be meant."""
+        """May a client take so much? Before anything is refused, all take part with what they hold and do not use, and
+        what is set aside on a guess is not any more. Raises InvalidRequest for what cannot be meant."""
         verdict = self._ledger.reserve(client_id, device, size_bytes)
         if not verdict.granted:
             self._take_all_back(device)
             verdict = self._ledger.reserve(client_id, device, size_bytes)
+            if not verdict.granted:
+                self._ledger.forget_guesses(device)
+                verdict = self._ledger.reserve(client_id, device, size_bytes)
         elif device < DEVICES_MAX:
             pages = self._pages[client_id]
             more_bytes = self._ledger.allow(client_id, device, self._standing_bytes(client_id, device))
@@ -101,11 +105,15 @@ class Memory:
 
     def reserve_context(self, client_id: int, device: int) -> Verdict:
         """May a client make a context? Raises InvalidRequest for what cannot be meant."""
-        size_bytes = self._context_size_bytes(device) or self._guess_bytes(device)
-        verdict = self._ledger.reserve_context(client_id, device, size_bytes)
+        size_bytes = self._context_size_bytes(device)
+        guess = not size_bytes
+        if guess:
+            size_bytes = self._guess_bytes(device)
+        verdict = self._ledger.reserve_context(client_id, device, size_bytes, guess)
         if not verdict.granted:
             self._take_all_back(device)
-            verdict = self._ledger.reserve_context(client_id, device, size_bytes)
+            self._ledger.forget_guesses(device)
+            verdict = self._ledger.reserve_context(client_id, device, size_bytes, guess)
         self.refused_context_bytes = 0 if verdict.granted else size_bytes
         if not verdict.granted:
             self._tell_refused(device, -(-size_bytes // MIB), verdict.free_bytes // MIB)
@@ -115,8 +123,8 @@ class Memory:
         """A client has a context from before. Raises InvalidRequest for what cannot be."""
         predecessors = self._predecessors.get(client_id, ())
         if not any(self._ledger.inherit_context(client_id, dying_id, device) for dying_id in predecessors):
-            size_bytes = self._context_size_bytes(device) or self._guess_bytes(device)
-            self._ledger.declare_context(client_id, device, size_bytes)
+            size_bytes = self._context_size_bytes(device)
+            self._ledger.declare_context(client_id, device, size_bytes or self._guess_bytes(device), not size_bytes)
 
     def context_ended(self, client_id: int, device: int) -> None:
         """A client has a context less. Raises InvalidRequest where it made none."""
@@ -174,7 +182,8 @@ class Memory:
             return
         for device, device_id in enumerate(self._device_ids):
             if device_id not in driver_bytes:
-                # What is not told is not nothing: what was measured before, or expected, goes on.
+                # What is not told is not nothing: what was measured before goes on. A guess would do so for good.
+                self._ledger.forget_guess(client_id, device)
                 continue
             standing_bytes = self._standing_bytes(client_id, device)
             context_bytes = self._ledger.reconcile(client_id, device, driver_bytes[device_id], standing_bytes)

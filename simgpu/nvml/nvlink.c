@@ -4,6 +4,7 @@
  * for each link) goes on without, where a function that is missing ends some. */
 
 #define NO_LINK(device, result)                                                                                       \
+    ANSWER();                                                                                                         \
     DEVICE(gpu, device, result);                                                                                      \
     (void)gpu;                                                                                                        \
     return NVML_ERROR_NOT_SUPPORTED

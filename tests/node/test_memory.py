@@ -329,8 +329,17 @@ def passes_no_cap(testbed: Testbed) -> None:
             program.end()
 
 
-def test_the_first_context_of_a_new_model_passes_no_cap(testbed: Testbed, manager: Manager) -> None:
-    passes_no_cap(testbed)
+def test_what_the_first_context_of_a_new_model_is_thought_to_take_refuses_nothing(
+    testbed: Testbed, manager: Manager
+) -> None:
+    with held(testbed, "small", SMALL_CAP_MIB):
+        program = Program(testbed, "small")
+        try:
+            assert program.do("start") == SUCCESS
+            assert program.do(f"plain {(SMALL_CAP_MIB - CONTEXT_OVERHEAD_MIB) * MIB}") == SUCCESS
+            testbed.until(lambda status: share(status, "small").memory_used_bytes == SMALL_CAP_MIB * MIB)
+        finally:
+            program.end()
 
 
 def test_a_restarted_manager_knows_what_a_context_takes(testbed: Testbed) -> None:

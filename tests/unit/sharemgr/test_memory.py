@@ -68,14 +68,37 @@ def test_a_context_of_a_size_that_nobody_knows_sets_a_guess_aside_and_is_not_ref
         memory.join(client_id, pages)
         assert memory.reserve_context(client_id, 0).granted
         assert memory.used_bytes() == min(1000, 600 * client_id) * MIB
-    assert not memory.reserve(1, 0, 1).granted
     # One that was not made leaves nothing behind.
     memory.context_ended(3, 0)
     memory.context_ended(2, 0)
     assert memory.used_bytes() == 600 * MIB
+    # Nor is an allocation refused for it.
+    assert not memory.reserve(1, 0, 1001 * MIB).granted
+    assert memory.used_bytes() == 0
+    assert memory.reserve_context(1, 0).granted
+    assert memory.reserve(1, 0, 900 * MIB).granted
+    assert memory.client_bytes(1) >= 900 * MIB
+    memory.freed(1, 0, 900 * MIB)
+    memory.context_ended(1, 0)
+    memory.context_ended(1, 0)
+    assert memory.reserve_context(1, 0).granted
     for _ in range(2):
         memory.look()
         memory.reconcile(1, {"GPU-a": 250 * MIB})
     assert sizes == {"GPU-a": 250 * MIB}
     assert memory.reserve_context(2, 0).granted
     assert memory.used_bytes() == 500 * MIB
+
+
+def test_a_guess_does_not_stay_where_the_driver_does_not_say_what_a_process_has() -> None:
+    memory = Memory("one", 1000 * MIB, ("GPU-a", "GPU-b"), {}, unseen_context_bytes=600 * MIB)
+    pages = GatePages.create(1)
+    pages.close_fds()
+    memory.join(1, pages)
+    assert memory.reserve_context(1, 0).granted
+    assert memory.reserve_context(1, 1).granted
+    for _ in range(3):
+        memory.look()
+        memory.reconcile(1, {"GPU-b": 250 * MIB})
+    assert memory.info(0).used_bytes == 0
+    assert memory.info(1).used_bytes == 250 * MIB
