@@ -326,10 +326,8 @@ void es_costs_judge(struct es_costs *costs, bool longer)
     }
 }
 
-void es_costs_assume(struct es_costs *costs, uint64_t key, uint64_t ns)
+void es_costs_assume(struct es_cost *entry, uint64_t ns)
 {
-    struct es_cost *entry = es_costs_find(costs, key);
-
     SET(entry->ns, ns);
     SET(entry->exact_ns, ns);
     entry->exact = ES_COSTS_EXACT;

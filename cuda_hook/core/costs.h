@@ -107,7 +107,7 @@ void es_costs_give_up(struct es_costs *costs, uint64_t key);
 void es_costs_judge(struct es_costs *costs, bool longer);
 
 /* It takes so long, as its kind says: as exact as times come, unless more of them are found to be wrong. */
-void es_costs_assume(struct es_costs *costs, uint64_t key, uint64_t ns);
+void es_costs_assume(struct es_cost *entry, uint64_t ns);
 
 /* Is the time that is known of it exact? Needs no lock. */
 bool es_costs_sure(const struct es_cost *entry);

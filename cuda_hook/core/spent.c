@@ -79,7 +79,6 @@ static uint64_t no_sooner_ns(const struct es_work *work, const struct es_counted
 static uint64_t ran_ns(const struct es_work *work, const struct es_counted *latest, uint64_t no_sooner_ns)
 {
     const uint64_t ns = since(most(work->marked_ns, latest->ended_ns), no_sooner_ns);
-
     const bool same_grant = work->grant != 0 && work->grant == latest->grant;
 
     return same_grant && !work->left && !work->stalled && !work->exact && !work->beside ? ns : 0;

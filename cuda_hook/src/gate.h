@@ -43,7 +43,7 @@ enum {
     ES_SETTLED_NS = 100 * 1000,           /* after that, in place of a barrier, what a thread wrote is taken to be seen */
     ES_UNKNOWN_NS = 100 * 1000 * 1000,    /* how long a function's second launch waits for the time of the first */
     ES_GUESS_NS = 100 * 1000,             /* what a function counts for until its first time is known */
-    ES_BRIEF_NS = 2 * 1000,               /* … and a copy of a page or less for good, unless it is found to be wrong */
+    ES_BRIEF_NS = 2 * 1000,               /* … and a copy of less than two pages for good, unless it is found to be wrong */
     ES_LONG_BURST_NS = 200 * 1000,        /* bursts of this length are timed each, of shorter ones some (es_bursts) */
 };
 

@@ -88,7 +88,7 @@ static inline bool es_key_is_copy(uint64_t key)
     return key >> 56 == 0x7F;
 }
 
-/* A copy of a page or less, or as much that is set: it takes the device some microseconds over any link, which is less than what
+/* A copy of less than two pages, or as much that is set: it takes the device some microseconds over any link, which is less than what
  * the host's calls leave open. Not where pages may have to be moved, or several are in one call. */
 static inline bool es_key_is_brief(uint64_t key)
 {

@@ -189,7 +189,7 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     progress = __atomic_load_n(&es_gate.progress, __ATOMIC_RELAXED);
     cost = es_costs_find(&es_gate.costs, key);
     if (cost->samples == 0 && es_key_is_brief(key))
-        es_costs_assume(&es_gate.costs, key, ES_BRIEF_NS);
+        es_costs_assume(cost, ES_BRIEF_NS);
     unknown = cost->samples == 0;
     /* Beside others' work the time of a function that is known would tell nothing. */
     tells = cost->provisional || !es_gate_mixed(es_gate_siblings());

@@ -9,6 +9,7 @@ import pynvml
 
 from edgeshare.errors import Unavailable
 from edgeshare.inventory.gpus import MigAttributes
+from edgeshare.inventory.nvml_driver import driver_version
 from edgeshare.inventory.nvml_library import (
     Memory,
     RefusedError,
@@ -78,7 +79,7 @@ def read_cards(tree: Tree) -> Cards:
     """Raises NoDriver where there is no driver and nothing that needs one, Unavailable where it does not answer."""
     with _library(tree):
         found, unread = [], []
-        version = said(pynvml.nvmlSystemGetDriverVersion, without="its version is not known") or ""
+        version = driver_version()
         cuda = said(pynvml.nvmlSystemGetCudaDriverVersion_v2, without="which CUDA it can run is not known") or 0
         try:
             count = pynvml.nvmlDeviceGetCount()

@@ -120,8 +120,8 @@ class Ledger:
     def forget_guess(self, client_id: int, device: int) -> None:
         """The same of one client."""
         entry = self._entries.get(client_id)
-        size_bytes = min(entry.guessed.pop(device, 0), entry.overhead[device]) if entry else 0
-        if entry and size_bytes:
+        if entry is not None:
+            size_bytes = min(entry.guessed.pop(device, 0), entry.overhead[device])
             entry.overhead[device] -= size_bytes
             self._used[device] -= size_bytes
 

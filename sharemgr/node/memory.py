@@ -105,10 +105,7 @@ class Memory:
 
     def reserve_context(self, client_id: int, device: int) -> Verdict:
         """May a client make a context? Raises InvalidRequest for what cannot be meant."""
-        size_bytes = self._context_size_bytes(device)
-        guess = not size_bytes
-        if guess:
-            size_bytes = self._guess_bytes(device)
+        size_bytes, guess = self._expected(device)
         verdict = self._ledger.reserve_context(client_id, device, size_bytes, guess)
         if not verdict.granted:
             self._take_all_back(device)
@@ -123,8 +120,7 @@ class Memory:
         """A client has a context from before. Raises InvalidRequest for what cannot be."""
         predecessors = self._predecessors.get(client_id, ())
         if not any(self._ledger.inherit_context(client_id, dying_id, device) for dying_id in predecessors):
-            size_bytes = self._context_size_bytes(device)
-            self._ledger.declare_context(client_id, device, size_bytes or self._guess_bytes(device), not size_bytes)
+            self._ledger.declare_context(client_id, device, *self._expected(device))
 
     def context_ended(self, client_id: int, device: int) -> None:
         """A client has a context less. Raises InvalidRequest where it made none."""
@@ -219,8 +215,10 @@ class Memory:
         self._ledger.info(device)
         return self._context_bytes.get(self._device_ids[device], 0)
 
-    def _guess_bytes(self, device: int) -> int:
-        return min(self._unseen_context_bytes, self._ledger.info(device).free_bytes)
+    def _expected(self, device: int) -> tuple[int, bool]:
+        """What is set aside for a context, in bytes, and whether that is a guess."""
+        size_bytes = self._context_size_bytes(device)
+        return size_bytes or min(self._unseen_context_bytes, self._ledger.info(device).free_bytes), not size_bytes
 
     def _standing_bytes(self, client_id: int, device: int) -> int:
         pages = self._pages.get(client_id)

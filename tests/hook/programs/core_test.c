@@ -199,7 +199,7 @@ static void what_is_assumed_of_a_function_is_exact_until_that_is_found_to_be_wro
     static struct es_costs table;
     struct es_cost *entry = es_costs_find(&table, 7);
 
-    es_costs_assume(&table, 7, 2000);
+    es_costs_assume(entry, 2000);
     CHECK(es_costs_sure(entry) && !es_costs_vague(&table, entry) && es_costs_known_ns(&table, entry, 7, true) == 2000);
     for (int i = 0; i < ES_COSTS_DOUBTS / ES_COSTS_DOUBT; i++)
         es_costs_judge(&table, true);
