@@ -31,6 +31,8 @@ static void replace(struct es_cost *entry, uint64_t key)
     SET(entry->missed, 0);
     entry->pending_since_ns = 0;
     entry->call_ns = 0;
+    SET(entry->beside_ns, 0);
+    SET(entry->besides, 0);
     SET(entry->key, key);
 }
 
@@ -76,9 +78,10 @@ bool es_costs_due(const struct es_costs *costs, const struct es_cost *entry)
 
 uint64_t es_costs_usual_ns(const struct es_cost *entry, bool beside)
 {
-    const uint64_t exact_ns = beside ? GET(entry->exact_ns) : 0;
+    const uint64_t exact_ns = beside ? GET(entry->exact_ns) : 0, ns = exact_ns != 0 ? exact_ns : GET(entry->ns);
+    const uint64_t most_ns = beside && GET(entry->besides) >= ES_COSTS_WEIGHT ? GET(entry->beside_ns) : ns;
 
-    return exact_ns != 0 ? exact_ns : GET(entry->ns);
+    return most_ns < ns ? most_ns : ns;
 }
 
 int64_t es_costs_known_ns(const struct es_costs *costs, const struct es_cost *entry, uint64_t key, bool beside)
@@ -148,6 +151,28 @@ int es_costs_call(struct es_costs *costs, uint64_t key, uint64_t ns, int blocks)
 uint64_t es_costs_host_ns(const struct es_costs *costs, uint64_t launches)
 {
     return 2 * costs->call_ns * launches;
+}
+
+/* By how much an exact time may be longer than another one and have no gap in it. */
+static uint64_t apart_ns(uint64_t ns)
+{
+    return ns / ES_COSTS_APART_PART + ES_COSTS_LEAST_NS / 4;
+}
+
+bool es_costs_note_beside(struct es_costs *costs, uint64_t key, uint64_t most_ns)
+{
+    struct es_cost *entry = es_costs_find(costs, key);
+
+    if (entry->besides == 0 || most_ns + apart_ns(most_ns) < entry->beside_ns) {
+        SET(entry->beside_ns, most_ns);
+        SET(entry->besides, 1);
+    } else if (most_ns <= entry->beside_ns + apart_ns(entry->beside_ns)) {
+        SET(entry->besides, entry->besides + (entry->besides < ES_COSTS_BESIDES));
+    } else {
+        SET(entry->besides, entry->besides > ES_COSTS_WEIGHT ? entry->besides - ES_COSTS_WEIGHT : 0);
+    }
+    return entry->besides == ES_COSTS_WEIGHT && entry->exact_ns == 0 &&
+           entry->beside_ns + apart_ns(entry->beside_ns) < entry->ns;
 }
 
 void es_costs_learn_beside(struct es_costs *costs, uint64_t key, uint64_t most_ns)
@@ -232,12 +257,6 @@ void es_costs_put_off(struct es_costs *costs, struct es_cost *entry)
         return;
     SET(entry->missed, 0);
     es_costs_count(costs, true);
-}
-
-/* By how much an exact time may be longer than another one and have no gap in it. */
-static uint64_t apart_ns(uint64_t ns)
-{
-    return ns / ES_COSTS_APART_PART + ES_COSTS_LEAST_NS / 4;
 }
 
 /* The first exact time counts for more than all others, and one in which no other ran for more than those in which some may have;

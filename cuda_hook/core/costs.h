@@ -12,6 +12,7 @@ enum {
     ES_COSTS = 4096,       /* entries; a program has some hundreds of kernels */
     ES_COSTS_PROBES = 8,   /* places where a key may stand; the least used one gives way */
     ES_COSTS_WEIGHT = 8,   /* a new time counts 1/8, the first ones more: settled after some ten, follows within some twenty */
+    ES_COSTS_BESIDES = 64, /* times beside others that agree; one that is longer counts against as many as ES_COSTS_WEIGHT */
     ES_COSTS_FAR = 4,      /* a time so many times the mean of the first few takes its place */
     ES_COSTS_LEAST_NS = 500, /* events resolve no less (CUDA Driver API, cuEventElapsedTime); and nothing costs nothing */
     ES_COSTS_STALE = 64,   /* batches that told nothing of it after which a function is timed alone once more … */
@@ -49,6 +50,8 @@ struct es_cost {
     uint32_t missed;           /* batches since the last sample that were shared with other functions, or amid other work */
     uint64_t pending_since_ns; /* when its first, timed launch was let go; 0 when none is on its way */
     uint64_t call_ns;          /* usual host time of the call that submits it; 0: not known */
+    uint64_t beside_ns;        /* the least time from its start to its end that was seen while others' work ran beside it, … */
+    uint32_t besides;          /* … and how many agree with it, less those that do not */
 };
 
 struct es_costs {
@@ -126,6 +129,11 @@ void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns);
 /* One was seen to take no longer than this while other processes' work ran beside it, which has an unknown part of that time.
  * The shortest such time counts until one is learned without; after that they say nothing. */
 void es_costs_learn_beside(struct es_costs *costs, uint64_t key, uint64_t most_ns);
+
+/* Beside others' work a launch of the key had begun and was over within most_ns. Times that agree are of a function that always
+ * takes so long, and of nothing else that ran in them; it counts for no more then. True where that is found to be less than
+ * what had been learned. */
+bool es_costs_note_beside(struct es_costs *costs, uint64_t key, uint64_t most_ns);
 
 /* A launch of the key was over `most_ns` after its stream was free for it, whatever else ran meanwhile. */
 void es_costs_bound(struct es_costs *costs, uint64_t key, uint64_t most_ns);

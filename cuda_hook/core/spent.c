@@ -20,6 +20,9 @@ enum { SURE_PART = 64 };
 /* A start is of use where what it leaves open is so small a part of the time. */
 enum { UNSURE_PART = 64 };
 
+/* Some of the longest kernels that people have (20 ms), and no more: of estimates that were too high it is charged once. */
+enum { KEPT_MOST_NS = 50 * 1000 * 1000 };
+
 static uint64_t most(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -101,6 +104,14 @@ static bool is_known(const struct es_work *work, uint64_t span_ns)
     return !work->exact && all_ns != 0 && all_ns <= work->known_ns;
 }
 
+uint64_t es_spent_beside(uint64_t *kept_ns, uint64_t gpu_ns, uint64_t passed_ns)
+{
+    const uint64_t all_ns = *kept_ns + gpu_ns, spent_ns = all_ns < passed_ns ? all_ns : passed_ns;
+
+    *kept_ns = all_ns - spent_ns < KEPT_MOST_NS ? all_ns - spent_ns : KEPT_MOST_NS;
+    return spent_ns;
+}
+
 struct es_spent es_spent_by(const struct es_work *work, const struct es_counted *latest, int64_t since_start_ns,
                             int64_t after_ns, uint64_t now_ns)
 {
@@ -144,6 +155,7 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
         apart_ns = (int64_t)(work->opened_ns - latest->ended_ns);
     if (apart_ns > 0)
         ns -= apart_ns < ns ? apart_ns : ns;
+    spent.within_ns = work->unsure_ns == 0 && since_start_ns > 0 ? (uint64_t)since_start_ns : 0;
     spent.known = known && spent.measured && !work->beside;
     /* Of one that its thread closed for a reason: no host takes so long from one launch to the next as a rule. */
     spent.longer = spent.known && !work->left &&

@@ -53,6 +53,7 @@ struct es_spent {
     uint64_t gpu_ns;   /* to be counted */
     bool measured;     /* else it is an estimate */
     uint64_t passed_ns; /* from its start, or from the latest end, where that is known; else 0 */
+    uint64_t within_ns; /* from its start to its end, where its start was recorded before it began; else 0 */
     bool behind;       /* it ended before the latest did: in another stream */
     bool known;        /* all that ran has exact times, … */
     bool longer;       /* … and yet it ended later than those say */
@@ -65,5 +66,9 @@ struct es_spent {
  * that is not known. `now_ns` is when the end was seen. */
 struct es_spent es_spent_by(const struct es_work *work, const struct es_counted *latest, int64_t start_ns, int64_t after_ns,
                             uint64_t now_ns);
+
+/* What is to be counted of work of this estimate that ran beside others': no more than went by. The estimate of a function that
+ * takes now so long, now so long is the mean, so what is above that is kept for the launches that take longer. */
+uint64_t es_spent_beside(uint64_t *kept_ns, uint64_t gpu_ns, uint64_t passed_ns);
 
 #endif

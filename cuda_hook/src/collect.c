@@ -76,6 +76,15 @@ static bool ended(const struct es_closed *batch)
     return ES_DRIVER(cuEventQuery)(batch->end) != CUDA_ERROR_NOT_READY;
 }
 
+/* With the lock held: what is counted of one that ran beside others' work. */
+static uint64_t beside_ns(const struct es_closed *batch, const struct es_spent *spent)
+{
+    const uint64_t from_ns = batch->work.opened_ns > counted.ended_ns ? batch->work.opened_ns : counted.ended_ns;
+    const uint64_t passed_ns = spent->ended_ns > from_ns ? spent->ended_ns - from_ns : 0;
+
+    return es_spent_beside(&es_gate.kept_ns, es_overlap_together_ns(&es_gate.overlap, spent->gpu_ns), passed_ns);
+}
+
 /* With the lock held: the head has ended. */
 static void account(const struct es_closed *batch, const struct es_spent *spent, uint64_t now_ns)
 {
@@ -84,8 +93,7 @@ static void account(const struct es_closed *batch, const struct es_spent *spent,
     if (batch->end == NULL)
         es_collect_waited(batch->work.cost_ns, spent->ended_ns, batch->beside);
     else
-        count(batch->work.beside ? es_overlap_together_ns(&es_gate.overlap, spent->gpu_ns) : spent->gpu_ns, spent->ended_ns,
-              batch->beside);
+        count(batch->work.beside ? beside_ns(batch, spent) : spent->gpu_ns, spent->ended_ns, batch->beside);
     if (!batch->beside)
         es_overlap_count(&es_gate.overlap, batch->work.cost_ns, spent->gpu_ns);
     es_teach_ended(batch, spent, latest_stream);

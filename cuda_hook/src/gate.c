@@ -96,14 +96,14 @@ void es_gate_hint(uint64_t now_ns)
     /* The manager reads it as it calls the grant back. What is found out after that it is told by a record. */
     if ((es_gate_load(es_gate.page) & ES_GATE_HELD) != 0) {
         /* Siblings' work may be before what is queued here: then nobody knows. */
-        const bool known = (es_gate_siblings() & 1) == 0;
+        const bool known = (es_gate_siblings() & 1) == 0 && !es_gate_unseen();
         const uint64_t ends_at_ns = known ? now_ns + backlog_ns + (uint64_t)es_gate.end_error_ns : 0;
 
         __atomic_store_n(&es_gate.hint->ends_at_ns, ends_at_ns, __ATOMIC_RELAXED);
     }
     __atomic_store_n(&es_gate.hint->launches, es_launches(), __ATOMIC_RELAXED);
     __atomic_store_n(&es_gate.hint->waiting_threads, es_gate.waiting, __ATOMIC_RELAXED);
-    es_used_pend(es_gate_used(), submitted_ns > es_gate.over_ns ? submitted_ns - es_gate.over_ns : 0);
+    es_used_pend(es_gate_used(), es_gate.kept_ns + (submitted_ns > es_gate.over_ns ? submitted_ns - es_gate.over_ns : 0));
     __atomic_store_n(&es_gate.hint->hand_over_ns, (uint32_t)es_gate.hand_over_ns, __ATOMIC_RELAXED);
 }
 
@@ -142,6 +142,11 @@ void es_gate_drained(uint64_t now_ns)
 uint64_t es_gate_siblings(void)
 {
     return es_gate.siblings == NULL ? 0 : es_siblings_seen(es_gate.siblings, es_gate.page->place);
+}
+
+bool es_gate_unseen(void)
+{
+    return es_gate.over_ns < es_gate.unseen_ns && !es_batches_drained();
 }
 
 bool es_gate_mixed(uint64_t siblings)

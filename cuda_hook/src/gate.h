@@ -84,8 +84,10 @@ struct es_gate {
     struct es_gaps gaps;
     struct es_costs costs;
     uint64_t over_ns; /* of all that had been submitted, what is counted, by its estimates */
+    uint64_t kept_ns; /* … and what is yet to be counted of that (es_spent_beside) */
     uint64_t run_from_ns; /* what had been submitted when last nothing was queued */
-    uint64_t guessed_ns; /* what had been submitted by the latest launch of which no exact time is known */
+    uint64_t guessed_ns; /* what had been submitted by the latest launch of which no exact time is known, */
+    uint64_t unseen_ns; /* … and by the latest of which none at all is */
     uint64_t held_streams; /* set of those in which a function of the host was queued behind all that was marked */
     uint64_t gpu_ns;   /* not yet told to the manager */
     uint64_t idle_since_ns; /* when the device was last seen drained; 0: it is not, or nobody knows */
@@ -183,6 +185,9 @@ void es_gate_drained(uint64_t now_ns);
 
 /* With the lock held: what other processes of the allocation have done with the device so far. */
 uint64_t es_gate_siblings(void);
+
+/* With the lock held: is anything queued of which nobody knows how long it takes? */
+bool es_gate_unseen(void);
 
 /* With the lock held: whether others' work, or that of other processes of the allocation, may have run since es_gate_siblings
  * said this. */

@@ -104,7 +104,7 @@ static void learn_end(uint64_t told_ns, uint64_t now_ns)
  * nothing is foretold, and nothing learned from when the end comes. */
 static bool foretells(void)
 {
-    return !es_gate_mixed(es_gate_siblings());
+    return !es_gate_mixed(es_gate_siblings()) && !es_gate_unseen();
 }
 
 /* The grant was called back: waits until all that was queued is done, then releases. Also returns when the manager did

@@ -253,6 +253,8 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     }
     slot->batch.streams |= bit;
     slot->left_ns -= (int64_t)cost_ns;
+    if (unknown)
+        es_gate.unseen_ns = es_submitted_ns();
     slot->batch.last = alone || (slot->left_ns < 0 && es_batch_full(slot, room.cap_ns));
     /* Where a handle does not say which context is meant, every submission asks. */
     if (slot->left_ns >= 0 && !slot->batch.last &&

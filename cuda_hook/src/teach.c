@@ -45,6 +45,9 @@ static void learn_cost(const struct es_closed *batch, const struct es_spent *spe
     const uint64_t most_ns = in_stream_ns(batch, spent->stream_ended_ns);
 
     if (batch->beside) {
+        if (batch->key != 0 && spent->within_ns != 0 &&
+            es_costs_note_beside(&es_gate.costs, batch->key, spent->within_ns / batch->launches))
+            es_overlap_forget(&es_gate.overlap);
         learn_beside(batch, spent->teaches && spent->whole ? spent->own_ns / batch->launches : most_ns);
         return;
     }

@@ -3,7 +3,7 @@ pauses; a limit; a manager that was away. In real time tests/node/test_shares.py
 
 import pytest
 import step_programs
-from case import Case, Client, Fault, Program, Step, Thread
+from case import Case, Client, Fault, Kernel, Program, Step, Thread
 from paces import PACES
 from report import Report
 from world import World
@@ -152,5 +152,51 @@ def test_status_tells_the_gpu_time_of_threads_that_launch_into_one_stream(world:
     program = Program(kernels=step_programs.kernels(2), threads=(thread, thread, thread))
     clients = (Client(program=program, percent=50), Client(program=BUSY, percent=50))
     report = world.run(Case(clients=clients, pace=pace, settle_ms=0, measure_ms=4000))
+    for name in report.case.names:
+        assert abs(report.gpu_error_percent(name)) < TOLD_PERCENT
+
+
+@pytest.mark.parametrize("pace", PACES)
+@pytest.mark.parametrize(("length_us", "launches"), [(20_000, 2), (5000, 4)])
+def test_what_was_never_seen_is_not_foretold_to_be_over_soon(
+    world: World, length_us: int, launches: int, pace: str
+) -> None:
+    """Two programs that begin at once with functions that nobody knows: neither runs beside what the other has queued,
+    where a device takes turns between processes, and is told of time that was the other's."""
+    order = range(0, 2 * launches, launches)
+    program = Program(
+        kernels=step_programs.kernels(*[length_us] * 2 * launches),
+        threads=tuple(
+            Thread(
+                steps=(
+                    *(Step(kind="launch", object=first + each) for each in range(launches)),
+                    *(Step(kind="wait"), Step(kind="round")),
+                )
+            )
+            for first in order
+        ),
+    )
+    clients = (Client(program=program, percent=50), Client(program=program, percent=50, delay_ms=1))
+    report = world.run(
+        Case(clients=clients, pace=pace, scheduling="timeslice", settle_ms=0, measure_ms=3000),
+    )
+    for name in report.case.names:
+        assert abs(report.gpu_error_percent(name)) < TOLD_PERCENT
+
+
+@pytest.mark.parametrize("scheduling", ["fifo", "timeslice"])
+def test_status_tells_the_gpu_time_of_a_function_that_takes_now_so_long_now_so_long_beside_others(
+    world: World, scheduling: str
+) -> None:
+    """Its short launches count for no more than went by, and what they count for above that is the long ones'."""
+    kernels = (Kernel(duration_ns=NS_PER_MS), Kernel(duration_ns=20 * NS_PER_MS))
+    steps = (
+        *(Step(kind="launch", count=4), Step(kind="launch", object=1), Step(kind="wait")),
+        *(Step(kind="think", amount=3 * NS_PER_MS), Step(kind="round")),
+    )
+    varies = Program(kernels=kernels, threads=(Thread(steps=steps),))
+    light = step_programs.think(100, 1, 2000)
+    clients = (Client(program=varies, percent=60), *(Client(program=light, percent=20) for _ in range(2)))
+    report = world.run(Case(clients=clients, scheduling=scheduling, settle_ms=0, measure_ms=3000))
     for name in report.case.names:
         assert abs(report.gpu_error_percent(name)) < TOLD_PERCENT

@@ -1034,6 +1034,21 @@ static void beside_others_a_batch_counts_its_estimate_once(void)
     CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 320, 5600).gpu_ns == 320);
 }
 
+static void beside_others_no_more_is_counted_than_went_by_and_nothing_is_lost(void)
+{
+    uint64_t kept_ns = 0, told_ns = 0;
+
+    CHECK(es_spent_beside(&kept_ns, 300, 450) == 300 && kept_ns == 0);
+    /* A function of 1 and 20 ms in the mean takes 4.8: of four in five what is above 1 is kept, for the fifth. */
+    for (int i = 0; i < 1000; i++)
+        told_ns += es_spent_beside(&kept_ns, 4800000, i % 5 == 4 ? 20000000 : 1000000);
+    CHECK(told_ns == UINT64_C(4800000000) && kept_ns == 0);
+    /* Of estimates that are always too high not all is kept. */
+    for (int i = 0; i < 1000; i++)
+        CHECK(es_spent_beside(&kept_ns, 4800000, 1000000) == 1000000);
+    CHECK(kept_ns == 50000000);
+}
+
 /* By two threads: idle spells end and begin; what is read of them is never more than has passed. */
 enum { SPELLS = 200000 };
 
@@ -1338,6 +1353,11 @@ static void overlap_is_seen_by_how_soon_work_ends(void)
     CHECK(!overlap.seen);
     judge(&overlap, 1, 100000, 100);
     CHECK(overlap.seen);
+    /* It is looked for anew where estimates were wrong. */
+    es_overlap_forget(&overlap);
+    CHECK(!overlap.seen && es_overlap_together_ns(&overlap, 5000) == 5000);
+    judge(&overlap, 3, 100000, 100);
+    CHECK(!overlap.seen);
 }
 
 /* Of some thousands of multiples of the golden ratio, no part of the circle holds more or fewer by so many than by its length:
@@ -1476,6 +1496,33 @@ static void an_estimate_that_is_far_too_low_does_not_last(void)
     CHECK(entry->ns == 17000);
 }
 
+static void beside_others_a_function_takes_no_longer_than_times_that_agree(void)
+{
+    static struct es_costs table;
+    const struct es_cost *entry = es_costs_find(&table, 9);
+
+    learn(&table, 9, 1200000);
+    for (int i = 0; i < ES_COSTS_WEIGHT - 1; i++)
+        CHECK(!es_costs_note_beside(&table, 9, 1000000 + i % 2 * 500) && es_costs_usual_ns(entry, true) == 1200000);
+    CHECK(es_costs_note_beside(&table, 9, 1000000) && es_costs_usual_ns(entry, true) == 1000000);
+    CHECK(es_costs_usual_ns(entry, false) == 1200000);
+    /* It is said once. */
+    CHECK(!es_costs_note_beside(&table, 9, 1000000));
+    /* One in which others ran as well says little, and several that it takes now so long, now so long. */
+    CHECK(!es_costs_note_beside(&table, 9, 3000000) && es_costs_usual_ns(entry, true) == 1200000);
+    for (int i = 0; i < 1000; i++)
+        CHECK(!es_costs_note_beside(&table, 9, i % 5 == 4 ? 3000000 : 1000000) || i < ES_COSTS_WEIGHT);
+    CHECK(es_costs_usual_ns(entry, true) == 1200000);
+    /* A shorter one begins anew, and none makes more of what was learned. */
+    for (int i = 0; i < ES_COSTS_BESIDES; i++)
+        (void)es_costs_note_beside(&table, 9, 900000);
+    CHECK(es_costs_usual_ns(entry, true) == 900000);
+    learn(&table, 10, 1000000);
+    for (int i = 0; i < ES_COSTS_BESIDES; i++)
+        CHECK(!es_costs_note_beside(&table, 10, 1200000));
+    CHECK(es_costs_usual_ns(es_costs_find(&table, 10), true) == 1000000);
+}
+
 static void the_most_that_a_launch_can_take_is_what_its_stream_was_kept_for(void)
 {
     static struct es_costs table;
@@ -1522,6 +1569,7 @@ int main(void)
     gaps_are_what_passes_between_ends_and_is_no_gpu_time();
     beside_others_gaps_are_those_that_were_seen_lately();
     an_estimate_that_is_far_too_low_does_not_last();
+    beside_others_a_function_takes_no_longer_than_times_that_agree();
     the_most_that_a_launch_can_take_is_what_its_stream_was_kept_for();
     overlap_is_seen_by_how_soon_work_ends();
     timing_bursts_takes_a_small_part_of_the_time();
@@ -1540,6 +1588,7 @@ int main(void)
     a_launch_between_two_markers_that_were_there_before_it_ran_tells_its_time();
     batches_of_two_threads_are_counted_once();
     beside_others_a_batch_counts_its_estimate_once();
+    beside_others_no_more_is_counted_than_went_by_and_nothing_is_lost();
     of_what_ran_between_two_markers_only_what_was_submitted_there_counts();
     what_had_not_run_when_a_batch_was_opened_is_counted_with_its_time_and_not_again();
     what_a_busy_device_ran_is_counted_to_the_nanosecond();
