@@ -1,5 +1,6 @@
 """The C side of a machine, for Python: the layout of its file and the few functions that work on it."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ BURN = PACKAGE / "bin" / "burn"
 """A CUDA program that runs kernels of a given length."""
 
 
+@cache
 def load() -> tuple[FFI, Any]:
-    """The layout and the library. Raises OSError where the C parts are not built."""
+    """The layout and the library, read once: that takes longer than to make a machine. Raises OSError where the C parts
+    are not built."""
     ffi = FFI()
     for header in ("machine/layout.h", "observer/observer.h"):
         ffi.cdef((PACKAGE / header).read_text())
