@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from edgeshare.cli import loading
 from edgeshare.config import read_config
 from edgeshare.errors import Unavailable
 from edgeshare.kube import Kube
@@ -39,7 +40,8 @@ def command() -> None:
 @click.option("--config", "config_path", type=click.Path(path_type=Path), help="YAML file; defaults if absent.")
 def node(runtime_dir: Path, state_dir: Path, config_path: Path | None) -> None:
     """Shares this node's GPUs among the clients of its allocations, until SIGTERM or SIGINT."""
-    from sharemgr.node import config, loop, manager  # noqa: PLC0415
+    with loading():
+        from sharemgr.node import config, loop, manager  # noqa: PLC0415
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     settings = read_config(config_path, config.Config)
@@ -56,7 +58,8 @@ def node(runtime_dir: Path, state_dir: Path, config_path: Path | None) -> None:
 def cluster(config_path: Path | None) -> None:
     """Assigns a cluster's sharePODs to nodes and GPUs, as an extender of kube-scheduler, until SIGTERM or SIGINT."""
     try:
-        from sharemgr.cluster import config, replica, service  # noqa: PLC0415
+        with loading():
+            from sharemgr.cluster import config, replica, service  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise Unavailable(f"edgeshare sharemgr cluster needs {error.name}: pip install 'edgeshare[cluster]'") from None
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
