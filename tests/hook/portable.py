@@ -5,6 +5,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from programs import ROOT
 GLIBC_OLDEST = (2, 17)
 
 
+@cache
 def portable(processor: str, simgpu: bool = False) -> Path:
     """The folder with the hook for this processor, and the simulated driver if wanted; skips the test where there is no
     compiler."""

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from compiled import FLAGS, INCLUDES, compiled
 from manager import PATIENCE_S, ScriptedManager
 
 from cuda_hook import wire
@@ -20,7 +21,6 @@ from simgpu.paces import Pace
 ROOT = Path(__file__).parents[2]
 HOOK = ROOT / "cuda_hook" / "libedgeshare_cuda.so"
 SOURCES = Path(__file__).parent / "programs"
-FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror"]
 
 SUCCESS = 0
 OUT_OF_MEMORY = 2
@@ -28,9 +28,8 @@ OUT_OF_MEMORY = 2
 
 def compile_program(target: Path, source: str, *flags: str) -> Path:
     """Compiles one of the programs (or a library, with ``-shared``)."""
-    include = [f"-I{ROOT / folder}" for folder in ("cuda_hook", "simgpu")]
-    command = ["gcc", *FLAGS, *include, "-o", str(target), str(SOURCES / source), *flags, "-ldl"]
-    subprocess.run(command, check=True)
+    made = compiled("program", ["gcc", *FLAGS, *INCLUDES, "-o", "program", str(SOURCES / source), *flags, "-ldl"])
+    shutil.copy(made, target)
     return target
 
 

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 from busy import assert_ranked, executed_until
+from compiled import FLAGS
 from manager import PATIENCE_S, ScriptedManager
-from programs import FLAGS, LINK_DRIVER, OUT_OF_MEMORY, ROOT, SOURCES, Stage
+from programs import LINK_DRIVER, OUT_OF_MEMORY, ROOT, SOURCES, Stage
 from releases import NotHereError, release
 from testbed import EDGESHARE, Testbed
 

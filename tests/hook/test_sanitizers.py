@@ -5,18 +5,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from compiled import SANITIZERS, sanitized_hook, sanitizer_runtime
 from manager import MIB, PATIENCE_S, ScriptedManager
-from programs import FLAGS, LINK_DRIVER, ROOT, SUCCESS, Stage, compile_program
+from programs import LINK_DRIVER, SUCCESS, Stage, compile_program
 
 from simgpu.create import create
 from simgpu.environment import variables
-
-SANITIZERS = {
-    "address,undefined": "libasan.so",
-    "thread": "libtsan.so",
-}
-NOT_SANITIZED = ("doors.c", "objects.c", "symbols.c", "doors.S", "tpu_calls.c")
-"""What the sanitizer itself calls while it starts."""
 
 PROGRAMS = {
     "manners": [
@@ -54,30 +48,15 @@ NOT_FOR = {"thread": ("fork_anywhen",)}
 """A child of a program with threads is more than that sanitizer can follow."""
 
 
-def output(*command: object) -> str:
-    return subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True).stdout
-
-
 @pytest.fixture(scope="module", params=SANITIZERS)
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def preload(kind: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def preload(kind: str) -> dict[str, str]:
     """Variables that put the sanitizer and the hook, built with it, in front of a program."""
-    runtime = Path(output("gcc", f"-print-file-name={SANITIZERS[kind]}").strip())
-    if not runtime.is_absolute():
-        pytest.skip(f"the compiler has no {SANITIZERS[kind]}")
-    folder = tmp_path_factory.mktemp("sanitized")
-    library = folder / "libedgeshare_cuda.so"
-    objects = []
-    for source in sorted((ROOT / "cuda_hook").glob("src/*.[cS]")) + sorted((ROOT / "cuda_hook").glob("core/*.c")):
-        objects.append(folder / f"{source.name}.o")
-        flags = [] if source.name in NOT_SANITIZED else [f"-fsanitize={kind}", "-fno-omit-frame-pointer"]
-        hook_flags = ["-fPIC", "-fvisibility=hidden", f"-I{ROOT / 'cuda_hook'}"]
-        output("gcc", *FLAGS, *hook_flags, *flags, "-c", source, "-o", objects[-1])
-    output("gcc", "-shared", f"-fsanitize={kind}", "-o", library, *objects, "-ldl")
+    runtime, library = sanitizer_runtime(kind), sanitized_hook(kind)
     return {
         "LD_PRELOAD": f"{runtime}{os.pathsep}{library}",
         # Leaks would be the program's: it ends with all that it has.

@@ -9,31 +9,26 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from compiled import FLAGS, INCLUDES, compiled
 
 ROOT = Path(__file__).parents[2]
-FLAGS = "-std=c11 -D_GNU_SOURCE -g -O1 -Wall -Wextra -Werror -pthread -fno-sanitize-recover=all"
 MEMORY = "address,undefined"
 ENGINE = [f"machine/{name}.c" for name in ("engine", "foretell", "overlap", "steps")]
 Build = Callable[[str, list[str], str], Path]
 
 
 @pytest.fixture(scope="module")
-def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """Compiles a program of these tests, once."""
-    folder = tmp_path_factory.mktemp("c")
+def build() -> Build:
+    """Compiles a program of these tests."""
 
     def compile_program(name: str, sources: list[str], sanitizers: str) -> Path:
-        program = folder / f"{name}-{sanitizers}"
-        if not program.exists():
-            compiler = shlex.split(os.environ.get("CC", "cc"))
-            paths = [
-                str(ROOT / "tests/simgpu/c" / f"{name}.c"),
-                *(str(each) for source in sources for each in (ROOT / "simgpu").glob(source)),
-            ]
-            include = [f"-I{ROOT / folder}" for folder in ("simgpu", "cuda_hook")]
-            flags = [*shlex.split(FLAGS), f"-fsanitize={sanitizers}", *include]
-            subprocess.run([*compiler, *flags, "-o", str(program), *paths], check=True)
-        return program
+        compiler = shlex.split(os.environ.get("CC", "cc"))
+        paths = [
+            str(ROOT / "tests/simgpu/c" / f"{name}.c"),
+            *(str(each) for source in sources for each in sorted((ROOT / "simgpu").glob(source))),
+        ]
+        flags = [*FLAGS, "-fno-sanitize-recover=all", f"-fsanitize={sanitizers}", *INCLUDES]
+        return compiled(name, [*compiler, *flags, "-o", name, *paths])
 
     return compile_program
 

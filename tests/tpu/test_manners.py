@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from compiled import SANITIZERS, sanitized_hook, sanitizer_runtime
 from testbed import PATIENCE_S
-from tpu_lab import APEX, HOOK, PROGRAMS, ROOT, Lab, line, tell
+from tpu_lab import APEX, PROGRAMS, ROOT, Lab, line, tell
 
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror", "-Wno-nonnull"]
 THINGS = [
@@ -22,9 +23,6 @@ THINGS = [
     "signals",
     "slices",
 ]
-SANITIZERS = {"address,undefined": "libasan.so", "thread": "libtsan.so"}
-NOT_SANITIZED = ("doors.c", "objects.c", "symbols.c", "doors.S", "tpu_calls.c")
-"""What the sanitizer itself calls while it starts."""
 NOT_FOR = {"thread": ("forks", "signals")}
 """A child of a program with threads is more than that sanitizer can follow, and it delays signals."""
 
@@ -70,23 +68,11 @@ def test_a_program_that_gets_the_descriptor_by_exec_has_the_slice_until_it_ends(
 
 
 @pytest.mark.parametrize("kind", SANITIZERS)
-def test_sanitizers_find_nothing(kind: str, lab: Lab, manners: Path, tmp_path: Path) -> None:
-    found = subprocess.run(
-        ["gcc", f"-print-file-name={SANITIZERS[kind]}"], check=True, capture_output=True, text=True
-    ).stdout.strip()
-    if not Path(found).is_absolute():
-        pytest.skip(f"the compiler has no {SANITIZERS[kind]}")
-    library = tmp_path / HOOK.name
-    objects = []
-    for source in sorted((ROOT / "cuda_hook").glob("src/*.[cS]")) + sorted((ROOT / "cuda_hook").glob("core/*.c")):
-        objects.append(str(tmp_path / f"{source.name}.o"))
-        flags = [] if source.name in NOT_SANITIZED else [f"-fsanitize={kind}", "-fno-omit-frame-pointer"]
-        hook_flags = ["-fPIC", "-fvisibility=hidden", f"-I{ROOT / 'cuda_hook'}"]
-        subprocess.run(["gcc", *FLAGS, *hook_flags, *flags, "-c", str(source), "-o", objects[-1]], check=True)
-    subprocess.run(["gcc", "-shared", f"-fsanitize={kind}", "-o", str(library), *objects, "-ldl"], check=True)
+def test_sanitizers_find_nothing(kind: str, lab: Lab, manners: Path) -> None:
+    found, library = sanitizer_runtime(kind), sanitized_hook(kind)
     lab.manager()
     lab.allocate("mine", 40)
-    preload = os.pathsep.join((found, str(library), str(lab.driver)))
+    preload = os.pathsep.join((str(found), str(library), str(lab.driver)))
     for thing in THINGS:
         if thing in NOT_FOR.get(kind, ()):
             continue

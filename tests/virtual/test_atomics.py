@@ -16,8 +16,8 @@ SEEDS, CASES = 2, 30
 
 
 @pytest.fixture(scope="module")
-def instrumented(libraries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    world = World(libraries, hook=build_instrumented(tmp_path_factory.mktemp("instrumented")))
+def instrumented(libraries: Path) -> Iterator[World]:
+    world = World(libraries, hook=build_instrumented())
     yield world
     world.close()
 

@@ -1,0 +1,88 @@
+"""What tests compile of this tree, kept in build/compiled: nothing is compiled again that has not changed."""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+KEPT = ROOT / "build" / "compiled"
+UNUSED_S = 14 * 24 * 3600
+"""What nobody has asked for so long is removed."""
+
+INCLUDES = tuple(f"-I{ROOT / folder}" for folder in ("cuda_hook", "simgpu"))
+FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror")
+
+SANITIZERS = {"address,undefined": "libasan.so", "thread": "libtsan.so"}
+NOT_SANITIZED = ("doors.c", "objects.c", "symbols.c", "doors.S", "tpu_calls.c")
+"""What the sanitizer itself calls while it starts."""
+
+
+@cache
+def _sources() -> str:
+    """Tells one state of all that a compiler may read of this tree, and one compiler, from another."""
+    digest = hashlib.sha256(subprocess.run(["gcc", "-v"], check=True, stderr=subprocess.PIPE).stderr)
+    for folder in ("cuda_hook", "simgpu", "tests"):
+        for path in sorted((ROOT / folder).rglob("*.[chS]")) + sorted((ROOT / folder).rglob("*.def")):
+            text = path.read_bytes()
+            digest.update(f"{path} {len(text)}\n".encode() + text)
+    return digest.hexdigest()
+
+
+def compiled(name: str, *commands: Sequence[str]) -> Path:
+    """The file of that name which these commands make in the folder that they are run in. Raises CalledProcessError."""
+    key = hashlib.sha256(f"{_sources()}\n{json.dumps([name, *commands])}".encode()).hexdigest()
+    folder = KEPT / key
+    KEPT.mkdir(parents=True, exist_ok=True)
+    with (KEPT / f"{key}.lock").open("w") as lock:
+        # Others may want it, too.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            _remove_unused()
+            fresh = folder.with_suffix(".new")
+            # What an interrupted run left of it.
+            shutil.rmtree(fresh, ignore_errors=True)
+            fresh.mkdir()
+            for command in commands:
+                subprocess.run(command, check=True, cwd=fresh)
+            fresh.rename(folder)
+        os.utime(folder)
+    return folder / name
+
+
+def _remove_unused() -> None:
+    for folder in KEPT.iterdir():
+        if folder.is_dir() and folder.stat().st_mtime < time.time() - UNUSED_S:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.with_suffix(".lock").unlink(missing_ok=True)
+
+
+def sanitizer_runtime(kind: str) -> Path:
+    """The library that a program is started with where not all of it is built with the sanitizer; skips the test where
+    the compiler has none."""
+    command = ["gcc", f"-print-file-name={SANITIZERS[kind]}"]
+    found = Path(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip())
+    if not found.is_absolute():
+        pytest.skip(f"the compiler has no {SANITIZERS[kind]}")
+    return found
+
+
+def sanitized_hook(kind: str) -> Path:
+    """The hook, built with a sanitizer."""
+    hook = ROOT / "cuda_hook"
+    commands, objects = [], []
+    for source in sorted(hook.glob("src/*.[cS]")) + sorted(hook.glob("core/*.c")):
+        objects.append(f"{source.name}.o")
+        flags = [] if source.name in NOT_SANITIZED else [f"-fsanitize={kind}", "-fno-omit-frame-pointer"]
+        hook_flags = ["-fPIC", "-fvisibility=hidden", *INCLUDES]
+        commands.append(["gcc", *FLAGS, *hook_flags, *flags, "-c", str(source), "-o", objects[-1]])
+    library = "libedgeshare_cuda.so"
+    return compiled(library, *commands, ["gcc", "-shared", f"-fsanitize={kind}", "-o", library, *objects, "-ldl"])
