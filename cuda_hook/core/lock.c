@@ -33,6 +33,17 @@ void es_lock_take(struct es_lock *lock)
         futex(&lock->state, FUTEX_WAIT, 2, &again);
 }
 
+bool es_lock_try(struct es_lock *lock)
+{
+    uint32_t state = 0;
+
+    es_locks_hold();
+    if (__atomic_compare_exchange_n(&lock->state, &state, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        return true;
+    es_locks_drop();
+    return false;
+}
+
 void es_lock_give(struct es_lock *lock)
 {
     if (__atomic_exchange_n(&lock->state, 0, __ATOMIC_RELEASE) == 2)

@@ -1,6 +1,7 @@
 #ifndef EDGESHARE_CORE_LOCK_H
 #define EDGESHARE_CORE_LOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A mutex of one word that needs no libpthread and can be made anew in a forked child by setting it to zero.
@@ -10,6 +11,7 @@ struct es_lock {
 };
 
 void es_lock_take(struct es_lock *lock);
+bool es_lock_try(struct es_lock *lock); /* false where somebody holds it; never waits */
 void es_lock_give(struct es_lock *lock);
 
 /* How many of them the calling thread holds, or is about to. A signal handler that finds one held by the very thread that

@@ -304,7 +304,9 @@ void es_session_look(void)
         es_session_end("it discarded this client's page");
         return;
     }
-    es_lock_take(&asking);
+    /* Who asks reads what there is, and may wait long for an answer: what gives the device back comes by here. */
+    if (!es_lock_try(&asking))
+        return;
     es_lock_take(&es_gate.lock);
     if (!es_channel_there(&channel))
         lose("its socket was closed by the program");

@@ -38,6 +38,14 @@ DESCRIPTORS_DROPPED = int(socket.MSG_CTRUNC)
 CLOSE_ON_EXEC = int(socket.MSG_CMSG_CLOEXEC)
 """Plain numbers: socket's own are an enumeration, whose members take microseconds to combine."""
 
+PUT_OFF_NS = 400 * NS_PER_MS
+"""So long a client's answers wait, at most and all together, for what the driver says that contexts take. A client
+takes a manager for hung that answers nothing for a second (ES_ANSWER_MS in the hook's greeting.h), and its other
+threads' questions wait behind each."""
+
+PUT_OFF_APART_NS = 2000 * NS_PER_MS
+"""From when a client's answers began to wait until they may do so again."""
+
 PAUSE_S = 0.02
 """How long a client that sends more than it may is not read, at least."""
 
@@ -80,6 +88,8 @@ class Terms:
     """How many records its clients may send, all together, beside those of the other allocations."""
     inbox: wire.Inbox
     """Where all clients' records are received, one at a time."""
+    look_soon: Callable[[], None] = lambda: None
+    """Has the driver asked soon what its clients' processes use: one's answer waits for that."""
     device_lines: tuple[str, ...] = ()
     """Lines of hook.conf that say by what paths a program reaches its devices, where the hook has to know."""
 
@@ -112,11 +122,13 @@ class Client:
         "_moved_at_ns",
         "_opened_at_ns",
         "_place",
+        "_put_off_at_ns",
         "_read_at_ns",
         "_sent",
         "_siblings",
         "_terms",
         "_told_ns",
+        "_unanswered",
         "_used",
         "_welcomed",
         "client_id",
@@ -183,6 +195,8 @@ class Client:
         self.quiet_looks = 0
         """So many looks at the devices came one after the other in which its pages told of no use."""
         self._beside = False  # others may be let in beside it
+        self._unanswered: wire.Reserve | None = None  # what it asked, as long as the answer waits for the driver
+        self._put_off_at_ns = -PUT_OFF_APART_NS  # when one waited first, of those that wait together
         loop.watch(connection.fileno(), self._readable)
         if peer.pidfd >= 0:
             loop.watch(peer.pidfd, self.end)
@@ -191,6 +205,11 @@ class Client:
     def joined(self) -> bool:
         """Whether it has been welcomed."""
         return self.pages is not None
+
+    @property
+    def waits(self) -> bool:
+        """Whether an answer of it waits for what the driver says."""
+        return self._unanswered is not None
 
     def open_gate(
         self,
@@ -289,6 +308,7 @@ class Client:
     def end(self) -> None:
         """Takes the client out: its process died, its connection ended, or it is to leave."""
         ended, self._ended = self._ended, None
+        self._unanswered = None
         if ended is None:
             return
         if self.pages is not None:
@@ -308,6 +328,13 @@ class Client:
         """Counts an offence that costs it its connection, and says so."""
         self._terms.offences.tell(kind, f"pid {self.peer.pid}: {text}; its connection is closed", monotonic_ns())
         self.end()
+
+    def answer(self, waits: bool = True) -> None:
+        """Answers what waits for the driver, which has just been asked, where that is enough to go by; without
+        ``waits`` in any case."""
+        record, self._unanswered = self._unanswered, None
+        if record is not None:
+            self._answer(record, monotonic_ns(), waits)
 
     def catch_up(self) -> None:
         """Handles what the client has said so far, as far as it may say so much. What it freed before another one asks
@@ -424,13 +451,15 @@ class Client:
         if not isinstance(record, wire.Declare):
             memory.declared(self.client_id)
         match record:
-            case wire.Reserve(number):
-                verdict = self._reserve(record)
-                if not verdict.granted:
-                    self._terms.records.spend(now_ns, REFUSAL_RECORDS + memory.clients)
-                    self._hear_others(self)
-                    verdict = self._reserve(record)
-                self._send(wire.Reserved(number, verdict.free_bytes, verdict.granted))
+            case wire.Reserve():
+                late_ns = now_ns - self._put_off_at_ns
+                waits = self._unanswered is None and not PUT_OFF_NS <= late_ns < PUT_OFF_APART_NS
+                self._answer(record, now_ns, waits)
+                if self._unanswered is record:
+                    if late_ns >= PUT_OFF_APART_NS:
+                        self._put_off_at_ns, late_ns = now_ns, 0
+                    self._terms.look_soon()
+                    self._loop.call_later((PUT_OFF_NS - late_ns) / NS_PER_S, self._answer_late, record)
             case wire.Declare(size_bytes, device, wire.MemoryKind.PLAIN):
                 memory.declare(self.client_id, device, size_bytes)
             case wire.Declare(_, device):
@@ -444,6 +473,23 @@ class Client:
                 self._send(wire.MemoryInfo(number, info.cap_bytes, info.used_bytes))
             case wire.Hello():
                 self.offend(Offence.OUT_OF_ORDER, "HELLO came twice")
+
+    def _answer(self, record: wire.Reserve, now_ns: int, waits: bool) -> None:
+        """Answers a question, or keeps it where it hangs on what the driver says, if the answer may wait for that."""
+        verdict = self._reserve(record, waits)
+        if not (verdict.granted or verdict.unsure):
+            self._terms.records.spend(now_ns, REFUSAL_RECORDS + self._terms.memory.clients)
+            self._hear_others(self)
+            verdict = self._reserve(record, waits)
+        if verdict.unsure:
+            self._unanswered = record
+        else:
+            self._send(wire.Reserved(record.number, verdict.free_bytes, verdict.granted))
+
+    def _answer_late(self, record: wire.Reserve) -> None:
+        """The time is over in which the driver could say something."""
+        if self._unanswered is record:
+            self.answer(waits=False)
 
     def _check_number(self, number: int, now_ns: int) -> bool:
         """Whether its gate has shown this number since it released; one that it has not is counted, and ignored by
@@ -480,10 +526,10 @@ class Client:
             return FLAWS[flaw]
         return Offence.OVERSIZED if self._inbox.exceeds(size_bytes) else Offence.TRUNCATED
 
-    def _reserve(self, record: wire.Reserve) -> Verdict:
+    def _reserve(self, record: wire.Reserve, waits: bool) -> Verdict:
         if record.kind == wire.MemoryKind.CONTEXT:
             return self._terms.memory.reserve_context(self.client_id, record.device)
-        return self._terms.memory.reserve(self.client_id, record.device, record.size_bytes)
+        return self._terms.memory.reserve(self.client_id, record.device, record.size_bytes, waits)
 
     def _join(self, record: wire.ClientRecord, now_ns: int) -> None:
         if not isinstance(record, wire.Hello) or self.speaks:

@@ -34,6 +34,8 @@ class Verdict:
     granted: bool
     free_bytes: int
     """Under the cap, before this reservation."""
+    unsure: bool = False
+    """It is not granted, and would be if contexts took less than is set aside for them on a guess."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +79,24 @@ class Ledger:
         self._cap_bytes = cap_bytes
         self._used = [0] * devices
         self._entries: dict[int, _Entry] = {}
+        # Of each device by client: what was set aside on a guess, until two looks have found the same.
+        self._unsure: list[dict[int, int]] = [{} for _ in range(devices)]
 
     def join(self, client_id: int) -> None:
         """A client came: also one that never reserves is measured, for what the driver takes for its context."""
         self._entry(client_id)
 
     def reserve(self, client_id: int, device: int, size_bytes: int) -> Verdict:
-        """May a client take this much? If so it holds it from now on."""
+        """May a client take this much? If so it holds it from now on. What was set aside for contexts on a guess
+        counts until two looks have found the same, also where the first has found less."""
         self._check_device(client_id, device)
         _check_size(client_id, size_bytes)
         free_bytes = max(0, self._cap_bytes - self._used[device])
-        if size_bytes > free_bytes:
-            return Verdict(False, free_bytes)
+        if size_bytes > free_bytes - self._more_bytes(device):
+            fits_bytes = self._cap_bytes - self._used[device] + self._guessed_bytes(device)
+            unsure = bool(self._unsure[device]) and size_bytes <= fits_bytes
+            if unsure or size_bytes > free_bytes:
+                return Verdict(False, free_bytes, unsure)
         self._hold(client_id, device, size_bytes)
         return Verdict(True, free_bytes)
 
@@ -109,19 +117,22 @@ class Ledger:
         entry.missed.discard(device)
         entry.overhead[device] += size_bytes
         if guess:
-            entry.guessed[device] = entry.guessed.get(device, 0) + size_bytes
+            self._guess(client_id, device, size_bytes)
         self._used[device] += size_bytes
 
-    def forget_guesses(self, device: int) -> None:
-        """What was set aside on a guess, and has not been measured, is not any more."""
+    def forget_guesses(self, device: int, context_bytes: int = 0) -> None:
+        """What was set aside on a guess, and has not been measured, is not any more, but for ``context_bytes`` of each
+        context."""
         for client_id in self._entries:
-            self.forget_guess(client_id, device)
+            self.forget_guess(client_id, device, context_bytes)
 
-    def forget_guess(self, client_id: int, device: int) -> None:
+    def forget_guess(self, client_id: int, device: int, context_bytes: int = 0) -> None:
         """The same of one client."""
         entry = self._entries.get(client_id)
+        self._unsure[device].pop(client_id, None)
         if entry is not None:
             size_bytes = min(entry.guessed.pop(device, 0), entry.overhead[device])
+            size_bytes = max(0, size_bytes - context_bytes * entry.contexts[device])
             entry.overhead[device] -= size_bytes
             self._used[device] -= size_bytes
 
@@ -135,11 +146,13 @@ class Ledger:
         entry.contexts[device] -= 1
         entry.overhead[device] -= size_bytes
         self._used[device] -= size_bytes
+        if not entry.contexts[device]:
+            self._unsure[device].pop(client_id, None)
 
     def allow(self, client_id: int, device: int, standing_bytes: int) -> int:
         """How much more a client gets to hold before it needs it, `standing_bytes` of which it has."""
         self._check_device(client_id, device)
-        free_bytes = max(0, self._cap_bytes - self._used[device])
+        free_bytes = max(0, self._cap_bytes - self._used[device] - self._more_bytes(device))
         most_bytes = min(ALLOWANCE_BYTES_MAX, self._cap_bytes * ALLOWANCE_PERCENT_OF_CAP // 100)
         size_bytes = max(0, min(most_bytes, free_bytes // ALLOWANCE_PART_OF_FREE) - standing_bytes)
         self._hold(client_id, device, size_bytes)
@@ -178,6 +191,10 @@ class Ledger:
         dying.contexts[device] -= 1
         heir.overhead[device] += part_bytes
         heir.contexts[device] += 1
+        guess_bytes = min(part_bytes, dying.guessed.get(device, 0))
+        if guess_bytes:
+            dying.guessed[device] -= guess_bytes
+            self._guess(heir_id, device, guess_bytes)
         return True
 
     def freed(self, client_id: int, device: int, size_bytes: int) -> None:
@@ -231,6 +248,8 @@ class Ledger:
         self._used[device] += overhead_bytes - entry.overhead[device]
         entry.overhead[device] = overhead_bytes
         entry.guessed.pop(device, None)
+        if not driver_bytes or (same and low == high):
+            self._unsure[device].pop(client_id, None)
         bare = low == high and entry.contexts[device] == entry.contexts_then[device] == 1 and overhead_bytes > 0
         return overhead_bytes if bare and same else None
 
@@ -242,7 +261,7 @@ class Ledger:
         if any(entry.used_bytes(device) for device in range(len(self._used))):
             entry.dying = True
         else:
-            del self._entries[client_id]
+            self._forget(client_id)
 
     def driver_says(self, client_id: int, used_bytes: Sequence[int]) -> None:
         """The driver still lists a dying client's process, with so much of each device: that it has, whatever it had
@@ -251,6 +270,7 @@ class Ledger:
         if entry is None or not entry.dying:
             return
         for device, size_bytes in enumerate(used_bytes):
+            self._unsure[device].pop(client_id, None)
             self._used[device] += size_bytes - entry.used_bytes(device)
             entry.overhead[device] = min(entry.overhead[device], size_bytes)
             entry.held[device] = size_bytes - entry.overhead[device]
@@ -262,7 +282,7 @@ class Ledger:
             return
         for device in range(len(self._used)):
             self._used[device] -= entry.used_bytes(device)
-        del self._entries[client_id]
+        self._forget(client_id)
 
     def info(self, device: int) -> Info:
         """Cap and use of one device. Raises InvalidRequest where the allocation has no such device."""
@@ -281,6 +301,26 @@ class Ledger:
     def dying(self) -> dict[int, int]:
         """The clients that are gone and whose memory the driver has not freed yet, and how many bytes each had."""
         return {client_id: self.client_bytes(client_id) for client_id, entry in self._entries.items() if entry.dying}
+
+    def _guess(self, client_id: int, device: int, size_bytes: int) -> None:
+        guessed = self._entry(client_id).guessed
+        guessed[device] = guessed.get(device, 0) + size_bytes
+        self._unsure[device][client_id] = self._unsure[device].get(client_id, 0) + size_bytes
+
+    def _more_bytes(self, device: int) -> int:
+        """By how much the guesses are above what a look has found since, and has still to find again."""
+        unsure = self._unsure[device]
+        return sum(max(0, guess - self._entries[each].overhead[device]) for each, guess in unsure.items())
+
+    def _guessed_bytes(self, device: int) -> int:
+        """What is set aside on a guess, and no look has found yet."""
+        entries = (self._entries[each] for each in self._unsure[device])
+        return sum(min(entry.guessed.get(device, 0), entry.overhead[device]) for entry in entries)
+
+    def _forget(self, client_id: int) -> None:
+        del self._entries[client_id]
+        for unsure in self._unsure:
+            unsure.pop(client_id, None)
 
     def _hold(self, client_id: int, device: int, size_bytes: int) -> None:
         self._entry(client_id).held[device] += size_bytes

@@ -134,7 +134,7 @@ class Manager:
                 seen.set()
 
             tasks = [
-                asyncio.create_task(watch(inventory, devices, node.look, deliver, node.occupied)),
+                asyncio.create_task(watch(inventory, devices, node.look, deliver, node.occupied, node.glances)),
                 asyncio.create_task(keep_contexts(contexts, seen)),
                 asyncio.create_task(keep_judging(node)),
             ]

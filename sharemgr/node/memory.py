@@ -39,8 +39,8 @@ class Memory:
         """``cap_bytes`` is of each device; ``context_bytes`` by device id is what a context takes, as measured:
         shared by all allocations of a node. ``context_refused`` gets what is to be said of a context that did not fit:
         once for each size that one has, however often it is tried. Where none was measured, ``unseen_context_bytes``
-        are set aside for one, or what is free where that is less: a guess makes less of what is said to be free, and
-        refuses nothing."""
+        are set aside for one, or what is free where that is less: a guess makes less of what is said to be free, has
+        an answer wait for the driver, and refuses nothing."""
         self.refused_context_bytes = 0
         """What the last context took that did not fit under the cap; 0 once one fitted."""
         self._allocation_id = allocation_id
@@ -51,6 +51,8 @@ class Memory:
         self._context_refused = context_refused
         self._unseen_context_bytes = unseen_context_bytes
         self._refused_mib: set[int] = set()
+        self._making: set[int] = set()  # clients that have asked for nothing since they asked for a context
+        self._made: set[int] = set()  # the others, when the last look at the driver began
         self._predecessors: dict[int, list[int]] = {}  # by the id of a client that has not declared all yet
 
     @property
@@ -82,18 +84,21 @@ class Memory:
         for device in range(len(self._device_ids)):
             self._take_back(client_id, device)
         self._pages.pop(client_id, None)
+        self._making.discard(client_id)
         self._predecessors.pop(client_id, None)
         self._ledger.client_gone(client_id)
         return client_id in self._ledger.dying()
 
-    def reserve(self, client_id: int, device: int, size_bytes: int) -> Verdict:
-        """May a client take so much? Before anything is refused, all take part with what they hold and do not use, and
-        what is set aside on a guess is not any more. Raises InvalidRequest for what cannot be meant."""
+    def reserve(self, client_id: int, device: int, size_bytes: int, waits: bool = False) -> Verdict:
+        """May a client take so much? Before anything is refused, all take part with what they hold and do not use.
+        Where it hangs on what is set aside on a guess, the verdict says so if the answer can wait until the driver was
+        looked at; else that is not set aside any more. Raises InvalidRequest for what cannot be meant."""
+        self._making.discard(client_id)
         verdict = self._ledger.reserve(client_id, device, size_bytes)
         if not verdict.granted:
             self._take_all_back(device)
             verdict = self._ledger.reserve(client_id, device, size_bytes)
-            if not verdict.granted:
+            if verdict.unsure and not waits:
                 self._ledger.forget_guesses(device)
                 verdict = self._ledger.reserve(client_id, device, size_bytes)
         elif device < DEVICES_MAX:
@@ -109,8 +114,11 @@ class Memory:
         verdict = self._ledger.reserve_context(client_id, device, size_bytes, guess)
         if not verdict.granted:
             self._take_all_back(device)
-            self._ledger.forget_guesses(device)
+            # Of others' contexts, too, the size is known by now.
+            self._ledger.forget_guesses(device, size_bytes)
             verdict = self._ledger.reserve_context(client_id, device, size_bytes, guess)
+        if verdict.granted:
+            self._making.add(client_id)
         self.refused_context_bytes = 0 if verdict.granted else size_bytes
         if not verdict.granted:
             self._tell_refused(device, -(-size_bytes // MIB), verdict.free_bytes // MIB)
@@ -168,15 +176,19 @@ class Memory:
 
     def look(self) -> None:
         """The driver is about to be asked what each process uses."""
+        self._made = self._pages.keys() - self._making
         for client_id in self._pages:
             self._ledger.look(client_id, self._idle(client_id))
 
-    def reconcile(self, client_id: int, driver_bytes: Mapping[str, int]) -> None:
+    def reconcile(self, client_id: int, driver_bytes: Mapping[str, int], again: bool = False) -> None:
         """Takes in what the driver says that a client's process uses, by device id, as far as it says it. Of one that
-        has still to declare what it has, that counts for the one that it was."""
-        if self._predecessors.get(client_id):
+        has still to declare what it has, that counts for the one that it was. ``again``: so soon after another look
+        that a context which is being made takes as much as then."""
+        if self._predecessors.get(client_id) or (again and client_id not in self._made):
             return
         for device, device_id in enumerate(self._device_ids):
+            if again and driver_bytes.get(device_id) == 0:
+                continue
             if device_id not in driver_bytes:
                 # What is not told is not nothing: what was measured before goes on. A guess would do so for good.
                 self._ledger.forget_guess(client_id, device)

@@ -28,6 +28,7 @@ from sharemgr.node.contexts import ContextSizes
 from sharemgr.node.device import DeviceArbiter
 from sharemgr.node.ends import Ends
 from sharemgr.node.events import Events, Reason
+from sharemgr.node.glances import Glances
 from sharemgr.node.guarantee import Misses
 from sharemgr.node.health import ToldHealth
 from sharemgr.node.loop import Loop
@@ -88,6 +89,8 @@ class Node:
         self._ends = Ends()
         self._arbiters: dict[str, DeviceArbiter] = {}
         self._servers: dict[str, AllocationServer] = {}
+        self.glances = Glances(self._servers)
+        """Looks at the driver between those of each second."""
         self.occupied = asyncio.Event()
         """Set while there is an allocation."""
         self._held: dict[str, asyncio.Event] = {}
@@ -383,6 +386,7 @@ class Node:
             # By the devices that there are: one that comes later takes nothing from who is there.
             records=self._records.part(allocation.request_percent * len(own), len(self._arbiters)),
             inbox=self._inbox,
+            look_soon=partial(self.glances.want, allocation.id),
             device=device,
             memory=Memory(
                 allocation.id,

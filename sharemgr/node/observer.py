@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic_ns
+from typing import Protocol
 
 from edgeshare import detached
 from edgeshare.devices import WORDS, Device
@@ -17,6 +18,9 @@ logger = logging.getLogger(__name__)
 
 INTERVAL_S = 1.0
 """How old what the driver says may be: memory that a dead process held is missed by nobody for a second."""
+
+GLANCE_S = 0.05
+"""At least this long between two glances."""
 
 IDLE_INTERVAL_S = 5.0
 """And where nobody has an allocation: each look wakes a processor, and the driver."""
@@ -39,6 +43,19 @@ class Observation:
     """By device id: the pids of those that ran kernels since the look before, as far as the driver says it."""
 
 
+class Between(Protocol):
+    """Who wants glances between two looks."""
+
+    wanted: asyncio.Event
+    """Set while one is wanted."""
+
+    def begin(self) -> Iterable[str]:
+        """One begins; of these devices."""
+
+    def deliver(self, told: dict[str, dict[int, int | None]], /) -> None:
+        """Takes it in."""
+
+
 def observe(inventory: Inventory, last: tuple[Device, ...]) -> Observation:
     """Looks once; where the driver went away, the devices of the last look are unhealthy."""
     began_at_ns = monotonic_ns()
@@ -51,16 +68,21 @@ def observe(inventory: Inventory, last: tuple[Device, ...]) -> Observation:
         began_at_ns=began_at_ns,
         devices=devices,
         memory_used_mib={device.id: inventory.memory_used_mib(device.id) for device in devices},
-        processes={
-            device.id: {process.pid: process.memory_bytes for process in processes}
-            for device in devices
-            if (processes := inventory.processes(device.id)) is not None
-        },
+        processes=glance(inventory, [device.id for device in devices]),
         busy_percent={
             device.id: percent for device in devices if (percent := inventory.busy_percent(device.id)) is not None
         },
         active={device.id: inventory.active(device.id) for device in devices},
     )
+
+
+def glance(inventory: Inventory, device_ids: Iterable[str]) -> dict[str, dict[int, int | None]]:
+    """What processes have of some devices, as ``Observation.processes``."""
+    return {
+        device_id: {process.pid: process.memory_bytes for process in processes}
+        for device_id in device_ids
+        if (processes := inventory.processes(device_id)) is not None
+    }
 
 
 async def watch(
@@ -69,9 +91,10 @@ async def watch(
     begin: Callable[[], None],
     deliver: Callable[[Observation], None],
     occupied: asyncio.Event,
+    glances: Between,
 ) -> None:
     """Says that it begins to look, looks and delivers the observation, until it is cancelled: every second while there
-    are allocations, as ``occupied`` says.
+    are allocations, as ``occupied`` says; and glances in between as long as that is wanted.
 
     The driver may take milliseconds to answer, and for ever when a GPU hangs: a thread of its own waits for it, so
     that no grant does.
@@ -86,5 +109,17 @@ async def watch(
                 logger.warning("%s %d (%s) is %s", WORDS[device.accelerator], device.index, device.id, state)
         devices = observation.devices
         deliver(observation)
-        await asyncio.sleep(INTERVAL_S)
+        await _rest(inventory, glances)
         await first_of(occupied, timeout_s=IDLE_INTERVAL_S - INTERVAL_S)
+
+
+async def _rest(inventory: Inventory, glances: Between) -> None:
+    """Until the next look is due. Looks and glances never overlap: each says when it begins."""
+    now_s = asyncio.get_running_loop().time
+    ends_s = now_s() + INTERVAL_S
+    while (left_s := ends_s - now_s()) > 0:
+        await first_of(glances.wanted, timeout_s=left_s)
+        if glances.wanted.is_set():
+            told = await detached.result(partial(glance, inventory, glances.begin()))
+            glances.deliver(told)
+            await asyncio.sleep(GLANCE_S)

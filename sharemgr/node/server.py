@@ -224,13 +224,30 @@ class AllocationServer:
 
     def reconcile(self, observation: Observation) -> None:
         """Brings in line with what the driver says what is known of its clients."""
-        told = observation.processes
-        listed = {device_id: told[device_id] for device_id in self.terms.device_ids if device_id in told}
-        for client_id, client in self.clients.items():
+        listed = self._listed(observation.processes)
+        for client in self.clients.values():
             client.look()
-            if client.joined:
-                self.terms.memory.reconcile(client_id, bytes_told(listed, client.peer.pid))
+        self._reconcile_clients(listed, again=False)
         self._reconcile_dying(observation.began_at_ns, listed)
+
+    def glance(self, told: Listed) -> None:
+        """The same soon after a look, as far as answers wait for it."""
+        self._reconcile_clients(self._listed(told), again=True)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a client's answer waits for what the driver says."""
+        return any(client.waits for client in self.clients.values())
+
+    def _listed(self, told: Listed) -> Listed:
+        return {device_id: told[device_id] for device_id in self.terms.device_ids if device_id in told}
+
+    def _reconcile_clients(self, listed: Listed, again: bool) -> None:
+        for client_id, client in self.clients.items():
+            if client.joined:
+                self.terms.memory.reconcile(client_id, bytes_told(listed, client.peer.pid), again)
+        for client in [each for each in self.clients.values() if each.waits]:
+            client.answer()
 
     def _reconcile_dying(self, began_at_ns: int, listed: Listed) -> None:
         memory = self.terms.memory

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from manager import MS, ScriptedManager
+from manager import MIB, MS, Connection, ScriptedManager
 from programs import SUCCESS, Client, Stage
 
 from cuda_hook import wire
@@ -399,3 +399,34 @@ def test_a_client_that_was_stopped_launches_nothing_on_an_old_grant(stage: Stage
         manager.hears_release(number)
         assert kernels() == count * 1000
         assert client.idle()
+
+
+def test_a_question_that_is_not_answered_yet_keeps_nobody_from_the_device(
+    stage: Stage, manager: ScriptedManager
+) -> None:
+    """The manager may put the answer of an allocation off: what helps it to find one is not held up meanwhile."""
+    answers_at_once = manager.answer
+    put_off: list[bytes] = []
+    given: list[bytes] = []
+
+    def answer(connection: Connection, record: wire.ClientRecord) -> bytes | None:
+        answered = answers_at_once(connection, record)
+        if isinstance(record, wire.Reserve):
+            assert answered is not None
+            put_off.append(answered)
+            return None
+        if put_off and isinstance(record, wire.Usage):
+            # It comes each tenth of a second, from who looks after the manager, and after the grant.
+            given.append(put_off.pop())
+            return given[0]
+        return answered
+
+    client = stage.client().ready().start()
+    client.tell("launch 3000000 1")
+    manager.hears(wire.Request)
+    manager.grant_until(client.answers, contended=False)
+    assert client.answer() == [SUCCESS]
+    manager.answer = answer
+    assert client.do(f"alloc plain {MIB}") == SUCCESS
+    assert len(given) == 1
+    assert not manager.client().ended

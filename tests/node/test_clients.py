@@ -414,3 +414,27 @@ def test_a_client_that_cannot_say_so_is_taken_to_work_all_the_time(testbed: Test
     older.close()
     testbed.until(lambda status: len(share(status, "one").clients) == 1)
     assert one.siblings() % 2 == 0
+
+
+def test_an_answer_that_waits_for_the_driver_keeps_no_other_waiting_and_comes_though_it_says_nothing(
+    testbed: Testbed, manager: Manager, calls: ManagerClient
+) -> None:
+    """Of a context that its client asked for and never made, on a model of which none was seen."""
+    wanted = Allocation(id="small", device_ids=testbed.uuids[:1], request_percent=50, memory_mib=512)
+    answers = calls.hold(wanted, wait_for_manager=False)
+    next(answers)
+    client = testbed.join("small")
+    context = client.ask(wire.Reserve(1, 0, 0, wire.MemoryKind.CONTEXT))
+    assert isinstance(context, wire.Reserved)
+    assert context.granted
+    os.kill(manager.process.pid, signal.SIGSTOP)
+    os.waitpid(manager.process.pid, os.WUNTRACED)
+    client.send(wire.MemoryQuery(2, 0))
+    client.send(wire.Reserve(3, 512 * MIB, 0, PLAIN))
+    client.send(wire.MemoryQuery(4, 0))
+    os.kill(manager.process.pid, signal.SIGCONT)
+    heard = [client.answer() for _ in range(3)]
+    assert [each.number for each in heard if isinstance(each, wire.Reserved | wire.MemoryInfo)] == [2, 4, 3]
+    assert isinstance(heard[2], wire.Reserved)
+    assert heard[2].granted
+    answers.close()

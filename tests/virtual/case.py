@@ -205,6 +205,8 @@ class Case(Parsed):
     """Whether the device's engines overlap."""
     seen: bool = True
     """Whether the driver says how busy the device is; where it does not, the manager takes exclusive turns."""
+    unseen: bool = False
+    """Whether the device is of a model of which no context was seen, so that something is set aside for the first."""
     hooked: bool = True
     """Whether there are hook and manager; without, each program has what the driver gives it."""
     settle_ms: Annotated[int, Field(ge=0, le=60_000)] = 1000

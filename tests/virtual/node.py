@@ -18,11 +18,12 @@ from edgeshare.names import HOOK_SOCKET
 from edgeshare.units import NS_PER_MS
 from edgeshare.v1.allocations_pb2 import Allocation
 from sharemgr.node.config import Config
+from sharemgr.node.contexts import UNSEEN_BYTES, ContextSizes
 from sharemgr.node.events import Events
 from sharemgr.node.loop import Loop
 from sharemgr.node.messages import LATENCY
 from sharemgr.node.node import Node
-from sharemgr.node.observer import INTERVAL_S, Observation
+from sharemgr.node.observer import GLANCE_S, INTERVAL_S, Observation
 from sharemgr.node.store import Store
 from simgpu.create import create
 from simgpu.machine import Interval, Machine
@@ -145,7 +146,10 @@ class VirtualNode:
         if case.openings:
             node = Opener(case.openings, case.names, self._clients_dir, loop)
         else:
-            node = Node(CONFIG, (DEVICE,), self._clients_dir, self._store, Events("", None), loop)
+            contexts = ContextSizes(unseen_bytes=UNSEEN_BYTES) if case.unseen else None
+            node = Node(CONFIG, (DEVICE,), self._clients_dir, self._store, Events("", None), loop, contexts)
+            if case.unseen:
+                loop.call_later(GLANCE_S, self._glance, loop, node)
         node.restore()
         self._opened_ns = self._seen_ns = time.monotonic_ns()
         self._seen_executed_ns = sum(self.machine.executed_ns(0).values())
@@ -262,11 +266,20 @@ class VirtualNode:
         self._observe({UUID: min(100, busy_percent)} if self._case.seen else {})
         self._loop.call_later(INTERVAL_S, self._observe_each_second)
 
+    def _glance(self, loop: Loop, node: Node) -> None:
+        """The same of what processes have alone, where an answer waits for it."""
+        if node.glances.wanted.is_set():
+            node.glances.begin()
+            node.glances.deliver({UUID: self._held()})
+        loop.call_later(GLANCE_S, self._glance, loop, node)
+
+    def _held(self) -> dict[int, int | None]:
+        return {each.pid: each.memory_bytes[0] for each in self.machine.processes() if each.alive}
+
     def _observe(self, busy_percent: Mapping[str, int]) -> None:
         self._node.look()
-        processes = [each for each in self.machine.processes() if each.alive]
-        held = {each.pid: each.memory_bytes[0] for each in processes}
-        used_mib = sum(held.values()) >> 20
+        held = self._held()
+        used_mib = sum(size_bytes for size_bytes in held.values() if size_bytes) >> 20
         self._node.observe(Observation(time.monotonic_ns(), (DEVICE,), {UUID: used_mib}, {UUID: held}, busy_percent))
 
     def _driver_bytes(self) -> dict[str, int]:
