@@ -11,7 +11,7 @@ import pytest
 import yaml
 from onenode.api_server import ApiServer, done, refused, until_told
 
-from edgeshare.names import GPU_PERCENT
+from edgeshare.names import GPU_PERCENT, TPU_PERCENT
 
 Object = dict[str, Any]
 Render = Callable[..., list[Object]]
@@ -62,12 +62,13 @@ def tenants(namespace: str) -> list[Object]:
 
 
 WORLD: list[Object] = [
-    role("rights-maker", "", ["pods"]),
+    role("rights-maker", "", ["pods", "pods/status"]),
     role("rights-all", "share.edge", ["gpuexclusions", "latencyclasses"], "use"),
     *tenants(TEAM),
     *tenants(OTHERS),
     binding("entitled-to", TEAM, "rights-all", kind="User", name="entitled"),
     binding("server", TEAM, "rights-all", kind="ServiceAccount", name="server", namespace=TEAM),
+    binding("server-of-the-team", OTHERS, "rights-all", kind="ServiceAccount", name="server", namespace=TEAM),
 ]
 
 
@@ -131,7 +132,7 @@ def test_it_takes_the_right_of_the_maker_or_of_the_service_account_in_that_names
     done(make(entitled, TEAM, pod("b", **metadata)))
     done(make(maker, TEAM, pod("c", account="server", **metadata)))
     done(make(cluster, TEAM, pod("d", **metadata)))
-    # Neither right is one in the other namespace.
+    # Neither right is one in the other namespace, nor is an account of the first that of the same name there.
     refused(make(entitled, OTHERS, pod("e", **metadata)), said)
     refused(make(maker, OTHERS, pod("f", account="server", **metadata)), said)
 
@@ -144,6 +145,17 @@ def test_pod_without_a_share_or_without_a_wish_takes_none(cluster: ApiServer, so
     done(make(maker, TEAM, pod("empty", labels={"edge/gpu-exclusion": ""})))
 
 
+@pytest.mark.parametrize(("where", "resource"), [("initContainers", GPU_PERCENT), ("containers", TPU_PERCENT)])
+def test_a_share_of_any_container_and_of_any_kind_takes_it(
+    cluster: ApiServer, somebody: Somebody, where: str, resource: str
+) -> None:
+    made = pod("any", asks=0, **EXCLUDES)
+    asking = {"name": "asks", "image": "none", "resources": {"limits": {resource: 1}}}
+    made["spec"][where] = [*made["spec"].get(where, []), asking]
+    refused(make(somebody("maker"), TEAM, made), NO_EXCLUSION)
+    done(make(cluster, TEAM, made))
+
+
 def test_right_is_asked_for_of_who_writes_it_later_and_of_nobody_who_writes_something_else(
     cluster: ApiServer, somebody: Somebody
 ) -> None:
@@ -151,6 +163,9 @@ def test_right_is_asked_for_of_who_writes_it_later_and_of_nobody_who_writes_some
     done(cluster.kubectl("create", here, "-f", "-", stdin=json.dumps(pod("later"))))
     refused(maker.kubectl("label", here, "pod", "later", "edge/gpu-exclusion=mine"), NO_EXCLUSION)
     refused(maker.kubectl("annotate", here, "pod", "later", "edge/share-class=latency"), NO_HURRY)
+    # The subresource takes changed labels and annotations too.
+    change = json.dumps({"metadata": EXCLUDES})
+    refused(maker.kubectl("patch", here, "pod", "later", "--subresource=status", f"--patch={change}"), NO_EXCLUSION)
     done(cluster.kubectl("label", here, "pod", "later", "edge/gpu-exclusion=mine"))
     done(maker.kubectl("label", here, "pod", "later", "app=web"))
 
