@@ -3,6 +3,10 @@
 #include "gate.h"
 #include "streams.h"
 
+/* So many are closed at most for each stream, less a few, and a batch that is closed in all of them adds one of each: so the
+ * driver has no more events than four for each stream. Of few streams no more are closed than that anyway. */
+enum { MARKERS_A_STREAM = 3, MARKERS_SPARE = 16, FEW_MARKERS = 128 };
+
 static struct es_closed queue[ES_CLOSED]; /* oldest first */
 static uint32_t first, count;
 static uint64_t over_ns; /* es_closed_over_ns */
@@ -43,7 +47,10 @@ uint32_t es_closed_count(void)
 
 bool es_closed_full(void)
 {
-    return count + ES_STREAMS >= ES_CLOSED;
+    const uint32_t some = MARKERS_A_STREAM * es_streams_count();
+    const uint32_t most = some > FEW_MARKERS + MARKERS_SPARE ? some - MARKERS_SPARE : FEW_MARKERS;
+
+    return count >= (most < ES_CLOSED - ES_STREAMS ? most : ES_CLOSED - ES_STREAMS);
 }
 
 uint64_t es_closed_over_ns(void)

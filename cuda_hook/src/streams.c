@@ -131,6 +131,11 @@ int es_stream_index(CUstream stream)
     return index;
 }
 
+uint32_t es_streams_count(void)
+{
+    return (uint32_t)__builtin_popcountll(streams_used);
+}
+
 bool es_streams_many(void)
 {
     return (streams_used & (streams_used - 1)) != 0;

@@ -22,6 +22,9 @@ int es_stream_index(CUstream stream);
 uint64_t es_streams_of(CUcontext context);
 uint64_t es_streams_like(CUstream stream);
 
+/* So many are noted. With the gate's lock held. */
+uint32_t es_streams_count(void);
+
 /* Has the program submitted to more streams than one? With the gate's lock held. */
 bool es_streams_many(void);
 

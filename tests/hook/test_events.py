@@ -6,9 +6,8 @@ import pytest
 from manager import ScriptedManager
 from programs import SUCCESS, Client, Stage
 
-EVENTS_MAX = 2 * 256
-"""Of each batch that can be closed and not seen to have ended (ES_CLOSED) its start and its end: no machine has more.
-Here it is 3 with one stream, 10 with four, 242 with sixty."""
+EVENTS_PER_STREAM_MAX = 4
+"""Of few streams as few batches are closed and not over; of many, the hook closes no more (cuda_hook/src/closed.c)."""
 
 
 def live_events(client: Client) -> int:
@@ -18,7 +17,7 @@ def live_events(client: Client) -> int:
     return count
 
 
-@pytest.mark.parametrize("streams", [1, 4, 60])
+@pytest.mark.parametrize("streams", [1, 4, 50, 60])
 def test_the_hooks_events_do_not_become_more_the_longer_a_program_runs(
     streams: int, stage: Stage, manager: ScriptedManager
 ) -> None:
@@ -33,4 +32,4 @@ def test_the_hooks_events_do_not_become_more_the_longer_a_program_runs(
         assert client.do(f"spread {us} {dice.randrange(streams, 10 * streams)}") == SUCCESS
         most = max(most, live_events(client))
         assert client.do("sync") == SUCCESS
-    assert 0 < most <= EVENTS_MAX
+    assert 0 < most <= EVENTS_PER_STREAM_MAX * streams
