@@ -164,7 +164,9 @@ def test_nobody_else_can_hold_it_up_by_the_lock(testbed: Testbed) -> None:
     lock = testbed.runtime_dir / "manager.lock"
     # As a version before this one made it.
     lock.touch(0o644)
-    testbed.manager()
+    lock.write_text("12345678901234567890")
+    manager = testbed.manager()
+    assert lock.read_text() == str(manager.process.pid)
     assert stat.S_IMODE(lock.stat().st_mode) == 0o600
     opened = subprocess.run(["cat", lock], user=nobody, capture_output=True, check=False, timeout=PATIENCE_S)
     assert b"Permission denied" in opened.stderr
