@@ -21,6 +21,7 @@ from h2.exceptions import ProtocolError
 from hyperframe.frame import GoAwayFrame
 
 from sharemgr.cluster.answers import Answering, Asked
+from sharemgr.cluster.bodies import Bodies, Body
 from sharemgr.cluster.endings import Ending
 from sharemgr.cluster.frames import FrameBudget
 from sharemgr.cluster.h2_server import FIRST_WINDOW, STREAMS_MAX, h2_server
@@ -46,13 +47,14 @@ class _Stream:
 
     method: str
     path: str
+    kept: Body
     body: bytearray = field(default_factory=bytearray)
     received: int = 0
     """Bytes of its window that are to be given back."""
     is_whole: bool = False
     """No more of it comes."""
     is_begun: bool = False
-    """Being answered."""
+    """Being answered, or refused."""
     left: bytes = b""
     """Of the answer, what the client has no room for yet."""
 
@@ -66,6 +68,7 @@ class Connection(asyncio.Protocol):
         body_bytes_max: int,
         idle_s: float,
         all_of_them: set["Connection"],
+        bodies: Bodies,
         tell: Callable[[Ending, str], None],
     ) -> None:
         """``idle_s``: a client that says nothing for so long is sent away. ``tell`` is told why one is that does what
@@ -74,6 +77,7 @@ class Connection(asyncio.Protocol):
         self._body_bytes_max = body_bytes_max
         self._idle_s = idle_s
         self._all = all_of_them
+        self._bodies = bodies
         self._tell = tell
         self._http = h2_server(body_bytes_max)
         self._frames = FrameBudget()
@@ -102,7 +106,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio.Protocol. What is being answered goes on: a Binding is not half written."""
         self._idle.cancel()
-        self._streams.clear()
+        self._drop_all()
         self._all.discard(self)
         self.over.set()
 
@@ -157,17 +161,23 @@ class Connection(asyncio.Protocol):
 
     def _end(self) -> None:
         """From here on h2 sends nothing. Once only: a second close makes some transports forget their connection."""
-        self._streams.clear()
+        self._drop_all()
         if not self._transport.is_closing():
             self._flush()
             self._transport.close()
+
+    def _drop_all(self) -> None:
+        for stream in self._streams.values():
+            if not stream.is_begun:
+                stream.kept.drop()
+        self._streams.clear()
 
     def _take(self, event: Event) -> None:
         match event:
             case RequestReceived(headers=headers, stream_id=int(number)):
                 told = dict(headers or ())
                 method, path = (told.get(name, b"").decode("ascii", "replace") for name in (b":method", b":path"))
-                self._streams[number] = _Stream(method, path)
+                self._streams[number] = _Stream(method, path, self._bodies.begin(lambda: self._refuse(number)))
             case DataReceived(stream_id=int(number), data=bytes(data), flow_controlled_length=int(length)):
                 self._take_in(number, data, length)
             case StreamEnded(stream_id=int(number)):
@@ -188,8 +198,25 @@ class Connection(asyncio.Protocol):
             return
         stream.received += length
         stream.body += data
+        stream.kept.take_in(len(data))
         if len(stream.body) > self._body_bytes_max:
             self._begin(number, too_long=True)
+
+    def _refuse(self, number: int) -> None:
+        """There is no room for what a request brings, which is not whole."""
+        stream = self._streams[number]
+        stream.is_begun = True
+        stream.body.clear()
+        # Another connection may be reading. And h2 may know of more that this one has said by now.
+        asyncio.get_running_loop().call_soon(self._send_anew, number)
+
+    def _send_anew(self, number: int) -> None:
+        """Nothing was done for a request, says this: it may be sent anew (RFC 9113, 8.7)."""
+        if number in self._streams:
+            self._http.reset_stream(number, ErrorCodes.REFUSED_STREAM)
+            self._forget(number)
+            self._flush()
+            self._close_if_done()
 
     def _begin(self, number: int, too_long: bool = False) -> None:
         stream = self._streams.get(number)
@@ -199,18 +226,17 @@ class Connection(asyncio.Protocol):
         self._give_back(number, stream)
         body = None if too_long else bytes(stream.body)
         stream.body.clear()
+        stream.kept.is_whole()
+        if too_long:
+            stream.kept.drop()
         task = asyncio.create_task(self._answer(number, Asked(stream.method, stream.path, body)))
+        task.add_done_callback(lambda _: stream.kept.drop())
         self._answers.add(task)
         task.add_done_callback(self._answers.discard)
 
     async def _answer(self, number: int, asked: Asked) -> None:
         if self._asked_count == ANSWERS_MAX:
-            if number in self._streams:
-                # Nothing was done for it, says this: it may be sent anew (RFC 9113, 8.7).
-                self._http.reset_stream(number, ErrorCodes.REFUSED_STREAM)
-                self._forget(number)
-                self._flush()
-                self._close_if_done()
+            self._send_anew(number)
             return
         self._asked_count += 1
         answer = await self._answering(asked)
@@ -246,6 +272,8 @@ class Connection(asyncio.Protocol):
     def _forget(self, number: int) -> None:
         stream = self._streams.pop(number, None)
         if stream is not None:
+            if not stream.is_begun:
+                stream.kept.drop()
             self._give_back(number, stream)
 
     def _give_back(self, number: int, stream: _Stream) -> None:

@@ -17,6 +17,7 @@ from edgeshare.errors import InvalidRequest, Unavailable
 from sharemgr.cluster import http2
 from sharemgr.cluster.accepting import Door, Telling
 from sharemgr.cluster.answers import Answer, Asked
+from sharemgr.cluster.bodies import Bodies, Body
 from sharemgr.cluster.certificates import common_names
 from sharemgr.cluster.endings import Ending, Endings
 
@@ -65,6 +66,8 @@ class Server:
         )
         self._http2: set[http2.Connection] = set()
         """The connections that speak it."""
+        self.bodies = Bodies()
+        """What is kept of requests, of all connections."""
         self._door = Door(self._refusal, self._speaking, Endings(ended, now_ns))
 
     @asynccontextmanager
@@ -95,7 +98,7 @@ class Server:
     def _speaking(self, transport: asyncio.Transport, tell: Telling) -> asyncio.Protocol:
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         if tls is not None and tls.selected_alpn_protocol() == http2.NAME:
-            return http2.Connection(self._answer, BODY_BYTES_MAX, KEEP_ALIVE_S, self._http2, tell)
+            return http2.Connection(self._answer, BODY_BYTES_MAX, KEEP_ALIVE_S, self._http2, self.bodies, tell)
         assert self._runner.server is not None
         return self._runner.server()
 
@@ -110,10 +113,15 @@ class Server:
             connection.abort()
 
     async def _handle(self, request: web.Request) -> web.Response:
+        kept = self.bodies.begin(lambda: _abort(request))
         try:
-            body = await request.read()
-        except web.HTTPRequestEntityTooLarge:
-            body = None
+            return await self._handle_kept(request, kept)
+        finally:
+            kept.drop()
+
+    async def _handle_kept(self, request: web.Request, kept: Body) -> web.Response:
+        try:
+            body = await _read(request, kept)
         except (web.RequestPayloadError, ConnectionError) as error:
             # The other side's doing, which nobody is there to be told of.
             verb = request.path.removeprefix("/")
@@ -160,6 +168,26 @@ class Server:
         # Theirs may be anything, line ends too.
         came, let_in = ", ".join(map(repr, names)) or "nobody", ", ".join(sorted(self._clients))
         return f"the client's certificate names {came}: let in are {let_in} (tls.clients)"
+
+
+async def _read(request: web.Request, kept: Body) -> bytes | None:
+    """Its body; None where that is too long. Raises ConnectionError where there is no room for it."""
+    body = bytearray()
+    async for part in request.content.iter_any():
+        body += part
+        kept.take_in(len(part))
+        if kept.is_refused:
+            raise ConnectionError("there is no room for what it brings")
+        if len(body) > BODY_BYTES_MAX:
+            return None
+    kept.is_whole()
+    return bytes(body)
+
+
+def _abort(request: web.Request) -> None:
+    """Who waits for the rest of it hears that there is none."""
+    if request.transport is not None:
+        request.transport.abort()
 
 
 def _text(status: HTTPStatus, text: str) -> Answer:

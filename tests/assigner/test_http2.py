@@ -31,6 +31,7 @@ from onenode.certificates import Authority
 
 from edgeshare.errors import Unavailable
 from sharemgr.cluster import http2, serving
+from sharemgr.cluster.bodies import Bodies
 from sharemgr.cluster.certificates import tls_context
 from sharemgr.cluster.config import Tls
 from sharemgr.cluster.frames import SPARE_MAX, SPARE_PER_ANSWER
@@ -534,3 +535,32 @@ async def test_requests_that_are_given_up_are_not_answered_without_bound(running
         verbs.go_on.set()
         await asyncio.wait_for(verbs.done.wait(), SAFETY_S)
         assert await client.ask("/filter") == (200, "1")
+
+
+async def test_bodies_of_many_connections_are_bounded_together_and_another_is_answered(
+    running: Running, verbs: Verbs
+) -> None:
+    """Those that came first are refused, and may be sent anew; nothing is kept of who left."""
+    running.server.bodies = bodies = Bodies(BODY_BYTES_MAX)
+    part = b"x" * (BODY_BYTES_MAX // 8)
+    async with AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(running.client()) for _ in range(20)]
+        numbers = [await client.send("/prioritize", part, is_whole=False) for client in clients]
+        for client, number in zip(clients[:12], numbers[:12], strict=True):
+            await client.until(lambda number=number, client=client: number in client.reset)  # type: ignore[misc]
+        assert bodies.bytes <= BODY_BYTES_MAX
+        assert await clients[0].ask("/prioritize", part) == (200, str(len(part)))
+        clients[-1].http.end_stream(numbers[-1])
+        await clients[-1].flush()
+        assert await clients[-1].answer(numbers[-1]) == (200, str(len(part)))
+        # What is being answered counts, too.
+        waits = [await clients[1].send("/bind", part) for _ in range(4)]
+        await clients[1].ask("/filter")
+        assert verbs.waiting == 4
+        assert bodies.bytes >= 4 * len(part)
+        verbs.go_on.set()
+        assert [(await clients[1].answer(number))[0] for number in waits] == [200] * 4
+        assert not any(client.error_codes for client in clients)
+    while bodies.bytes:  # noqa: ASYNC110 (nobody else is told of it)
+        # Their ends come one after the other, and the tasks' before that.
+        await asyncio.sleep(0)

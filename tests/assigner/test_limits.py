@@ -23,10 +23,11 @@ from sharemgr.cluster.accepting import (
     HANDSHAKES_MAX,
     HANDSHAKES_PER_ADDRESS_MAX,
 )
+from sharemgr.cluster.bodies import Bodies
 from sharemgr.cluster.certificates import tls_context
 from sharemgr.cluster.config import Tls
 from sharemgr.cluster.endings import Ending
-from sharemgr.cluster.serving import Server
+from sharemgr.cluster.serving import BODY_BYTES_MAX, Server
 
 SCHEDULER = "system:kube-scheduler"
 SAFETY_S = 60
@@ -48,6 +49,12 @@ class Client:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             return bool(await asyncio.wait_for(self._reader.readuntil(ANSWERED), SAFETY_S))
         return False
+
+    async def begins(self, promised_bytes: int, sent_bytes: int) -> None:
+        """Asks, and sends only a part of it."""
+        head = f"POST /filter HTTP/1.1\r\nHost: a\r\nContent-Length: {promised_bytes}\r\n\r\n"
+        self._writer.write(head.encode() + b"x" * sent_bytes)
+        await self._writer.drain()
 
     async def until_end(self) -> None:
         """Until the server ends it, having said nothing."""
@@ -218,6 +225,23 @@ async def test_of_those_that_are_let_in_the_one_that_said_nothing_for_longest_en
     assert await first.is_answered()
     assert await others[0].is_answered()
     assert running.ended == {Ending.CONNECTIONS: 1}
+
+
+async def test_bodies_that_are_not_sent_on_are_bounded_over_all_connections(running: Running) -> None:
+    running.server.bodies = Bodies(BODY_BYTES_MAX)
+    clients = [await running.client() for _ in range(20)]
+    for client in clients:
+        await client.begins(BODY_BYTES_MAX, BODY_BYTES_MAX // 8)
+    there = {asyncio.create_task(client.until_end()) for client in clients}
+    while len(there) > 8:
+        _, there = await asyncio.wait(there, return_when=asyncio.FIRST_COMPLETED)
+    assert running.server.bodies.bytes <= BODY_BYTES_MAX
+    assert await (await running.client()).is_answered()
+    for client in clients:
+        client.end()
+    await asyncio.wait(there)
+    while running.server.bodies.bytes:  # noqa: ASYNC110 (nobody else is told of it)
+        await asyncio.sleep(0)
 
 
 @contextmanager
