@@ -117,6 +117,50 @@ EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId) {
     return CUDA_ERROR_INVALID_DEVICE;
 }
 
+/* What differs from one compute capability to another: "CUDA C++ Programming Guide", technical specifications per compute
+ * capability, and NVIDIA's cuda_occupancy.h. */
+enum { KIB = 1024 };
+
+/* From 8.0 on the driver keeps one KiB of each block's shared memory. */
+static int reserved_shared_bytes(const struct simgpu_model *model) { return model->compute_major >= 8 ? KIB : 0; }
+
+static int shared_bytes(const struct simgpu_model *model) {
+    switch (model->compute_major * 10 + model->compute_minor) {
+    case 75: return 64 * KIB;
+    case 70:
+    case 72: return 96 * KIB;
+    case 80:
+    case 87: return 164 * KIB;
+    case 90:
+    case 100:
+    case 103:
+    case 110: return 228 * KIB;
+    default: return model->compute_major >= 8 ? 100 * KIB : 64 * KIB;
+    }
+}
+
+int most_shared_bytes(const struct simgpu_model *model) {
+    return model->compute_major >= 7 ? shared_bytes(model) - reserved_shared_bytes(model) : 48 * KIB;
+}
+
+static int blocks_per_multiprocessor(const struct simgpu_model *model) {
+    switch (model->compute_major * 10 + model->compute_minor) {
+    case 75:
+    case 86:
+    case 87: return 16;
+    case 89:
+    case 110:
+    case 120:
+    case 121: return 24;
+    default: return 32;
+    }
+}
+
+/* Those for high performance computing have half as many units for double precision. */
+static int single_to_double_ratio(const struct simgpu_model *model) {
+    return model->compute_major >= 6 && model->compute_major <= 10 && model->compute_minor == 0 ? 2 : 32;
+}
+
 EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev) {
     DEVICE(pi, dev);
     const struct simgpu_gpu *gpu = gpu_of_device(dev);
@@ -138,6 +182,11 @@ EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevic
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: *pi = (int)gpu->pci_bus; break;
     case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID: *pi = (int)gpu->pci_device; break;
     case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID: *pi = (int)driver.gpu_of[dev]; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *pi = most_shared_bytes(model); break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: *pi = shared_bytes(model); break;
+    case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK: *pi = reserved_shared_bytes(model); break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: *pi = blocks_per_multiprocessor(model); break;
+    case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO: *pi = single_to_double_ratio(model); break;
     /* The rest is the same on every GPU since Volta ("CUDA C++ Programming Guide", technical specifications). */
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
     case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
@@ -147,9 +196,6 @@ EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevic
     case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
     case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: *pi = 65535; break;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: *pi = 49152; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *pi = 101376; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: *pi = 102400; break;
-    case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK: *pi = 1024; break;
     case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
     case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
     case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR: *pi = 65536; break;
@@ -159,8 +205,6 @@ EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevic
     case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT:
     case CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT: *pi = 512; break;
     case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: *pi = 2; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: *pi = 16; break;
-    case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO: *pi = 32; break;
     case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
     case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:

@@ -90,6 +90,9 @@ static inline struct simgpu_gpu *gpu_of_device(CUdevice device) {
     return &driver.machine.shared->gpus[driver.gpu_of[device]];
 }
 
+/* What a block may have of a multiprocessor's shared memory, once its function asks for it. */
+int most_shared_bytes(const struct simgpu_model *model);
+
 /* ---- contexts ---- */
 
 enum { LIMITS = 7, PEERS = SIMGPU_GPUS };

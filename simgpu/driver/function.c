@@ -11,6 +11,10 @@
             return check;                                        \
     } while (0)
 
+static const struct simgpu_model *model_of(const struct CUfunc_st *function) {
+    return &gpu_of_device(function->context ? function->context->device : 0)->model;
+}
+
 static CUresult get_attribute(int *value, CUfunction_attribute attribute, CUfunction handle) {
     FUNCTION(handle, function);
     if (!value)
@@ -20,7 +24,7 @@ static CUresult get_attribute(int *value, CUfunction_attribute attribute, CUfunc
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: {
-        const struct simgpu_model *model = &gpu_of_device(function->context ? function->context->device : 0)->model;
+        const struct simgpu_model *model = model_of(function);
         *value = (int)(model->compute_major * 10 + model->compute_minor);
         break;
     }
@@ -40,7 +44,7 @@ static CUresult set_attribute(CUfunction handle, CUfunction_attribute attribute,
     FUNCTION(handle, function);
     switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-        if (value < 0 || value > 101376)
+        if (value < 0 || value > most_shared_bytes(model_of(function)))
             return CUDA_ERROR_INVALID_VALUE;
         function->max_dynamic_shared_bytes = value;
         return CUDA_SUCCESS;

@@ -1,5 +1,7 @@
 """What the driver's calls return, by ctypes."""
 
+from collections.abc import Callable
+
 import pytest
 from simulated import MIB, Simulated
 
@@ -315,3 +317,36 @@ result([find(b"cuLaunchKernel", 12000), find(b"cuLaunchKernel", 12000, 2), find(
         500,
         7,
     ]
+
+
+KIB = 1024
+
+
+@pytest.mark.parametrize(
+    ("model", "shared", "reserved", "blocks", "ratio"),
+    [
+        ("v100", 96 * KIB, 0, 32, 2),
+        ("t4", 64 * KIB, 0, 16, 32),
+        ("a100", 164 * KIB, KIB, 32, 2),
+        ("a10", 100 * KIB, KIB, 16, 32),
+        ("orin", 164 * KIB, KIB, 16, 32),
+        ("l4", 100 * KIB, KIB, 24, 32),
+        ("h100", 228 * KIB, KIB, 32, 2),
+        ("gb10", 100 * KIB, KIB, 24, 32),
+    ],
+)
+def test_a_multiprocessor_has_what_its_compute_capability_says(
+    simulate: Callable[..., Simulated], model: str, shared: int, reserved: int, blocks: int, ratio: int
+) -> None:
+    """CUDA C++ Programming Guide, technical specifications per compute capability."""
+    script = """
+cu.start()
+# Shared memory of a multiprocessor, kept of each block, most of a block; resident blocks; single to double precision
+found = [cu.out("cuDeviceGetAttribute", ctypes.c_int, attribute, 0).value for attribute in (81, 111, 97, 106, 87)]
+function = cu.function()
+set_most = [cu.cuFuncSetAttribute(function, 8, found[2] + more) for more in (0, 1)]
+result([found, set_most])
+"""
+    found, set_most = simulate(gpus=1, model=model).python(script).result()
+    assert found == [shared, reserved, shared - reserved, blocks, ratio]
+    assert set_most == [0, 1]
