@@ -42,13 +42,14 @@ class Part:
         self._guaranteed = guaranteed
         self._common = common
 
-    def spend(self, now_ns: int, count: int = 1) -> bool:
-        """Does it this often; False where it has to wait before it does more."""
+    def spend(self, now_ns: int, count: int = 1, times: int = 1) -> bool:
+        """Does it this often; False where it has to wait before it does more. Of what all have in common it takes so
+        many times as much."""
         may = self._own.spend(now_ns, count)
         if not self._guaranteed.wait_ns(now_ns):
             self._guaranteed.spend(now_ns, count)
             return may
-        return self._common.spend(now_ns, count) and may
+        return self._common.spend(now_ns, count * times) and may
 
     def wait_ns(self, now_ns: int) -> int:
         """How long it takes until it may be done again; 0: it may."""

@@ -53,6 +53,10 @@ PAUSE_RECORDS = 3
 """What a pause costs of the records that may be sent, as it costs the manager about so much: many clients that each
 say one thing between two pauses would otherwise cost several times what their records do."""
 
+CLIENTS_A_RECORD = 5
+"""At a record the pages of all of the allocation's clients are read: of each so many more that costs the manager about
+as much as a record, and so it takes that from what allocations may say beyond what each is guaranteed."""
+
 AGAIN_S = 0.1
 """After which one that could not be welcomed is tried to be again."""
 
@@ -385,7 +389,7 @@ class Client:
             self.offend(self._flaw(error.flaw, size_bytes), str(error))
         except InvalidRequest as error:
             self.offend(Offence.FALSE_MEMORY, str(error))
-        self._floods = not terms.records.spend(now_ns)
+        self._floods = not terms.records.spend(now_ns, 1, 1 + terms.memory.clients // CLIENTS_A_RECORD)
         return True
 
     def _resume(self) -> None:

@@ -109,3 +109,16 @@ def test_what_an_offence_costs_is_paid_by_who_offends() -> None:
     assert bad.wait_ns(NS_PER_S) > NS_PER_S
     assert not good.wait_ns(NS_PER_S)
     assert good.spend(NS_PER_S)
+
+
+def test_what_counts_several_times_does_so_beyond_the_guarantee_alone() -> None:
+    """Half of 1000 is guaranteed to all units of one device: 50 a second to ten, two seconds' worth at once."""
+    whole = Whole(1000)
+    part, other = whole.part(10, 1), whole.part(10, 1)
+    guaranteed = sum(part.spend(0, 1, 50) for _ in range(101))
+    assert guaranteed == 101
+    # Of the 250 that all may do at once.
+    assert [part.spend(0, 1, 50) for _ in range(6)] == [True] * 5 + [False]
+    assert part.wait_ns(0)
+    assert [other.spend(0) for _ in range(101)] == [True] * 101
+    assert not other.spend(0)
