@@ -20,12 +20,17 @@ enum { SURE_PART = 64 };
 /* A start is of use where what it leaves open is so small a part of the time. */
 enum { UNSURE_PART = 64 };
 
-/* Some of the longest kernels that people have (20 ms), and no more: of estimates that were too high it is charged once. */
-enum { KEPT_MOST_NS = 50 * 1000 * 1000 };
+/* Some of the longest kernels that people have (20 ms), and no more: so much is counted once of estimates that were too high. */
+enum { BESIDE_MOST_NS = 50 * 1000 * 1000 };
 
 static uint64_t most(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
 }
 
 static uint64_t since(uint64_t then, uint64_t now)
@@ -104,11 +109,13 @@ static bool is_known(const struct es_work *work, uint64_t span_ns)
     return !work->exact && all_ns != 0 && all_ns <= work->known_ns;
 }
 
-uint64_t es_spent_beside(uint64_t *kept_ns, uint64_t gpu_ns, uint64_t passed_ns)
+uint64_t es_spent_beside(struct es_beside *beside, uint64_t gpu_ns, uint64_t passed_ns, bool paused)
 {
-    const uint64_t all_ns = *kept_ns + gpu_ns, spent_ns = all_ns < passed_ns ? all_ns : passed_ns;
+    const uint64_t all_ns = beside->kept_ns + gpu_ns, free_ns = passed_ns + (paused ? 0 : beside->free_ns);
+    const uint64_t spent_ns = least(all_ns, free_ns);
 
-    *kept_ns = all_ns - spent_ns < KEPT_MOST_NS ? all_ns - spent_ns : KEPT_MOST_NS;
+    beside->kept_ns = least(all_ns - spent_ns, BESIDE_MOST_NS);
+    beside->free_ns = least(free_ns - spent_ns, BESIDE_MOST_NS);
     return spent_ns;
 }
 

@@ -67,8 +67,15 @@ struct es_spent {
 struct es_spent es_spent_by(const struct es_work *work, const struct es_counted *latest, int64_t start_ns, int64_t after_ns,
                             uint64_t now_ns);
 
+/* What ran beside others' work, as far as it is counted. */
+struct es_beside {
+    uint64_t kept_ns; /* by estimates it took so much more than had gone by, */
+    uint64_t free_ns; /* or so much went by, without a pause, that nothing was counted for */
+};
+
 /* What is to be counted of work of this estimate that ran beside others': no more than went by. The estimate of a function that
- * takes now so long, now so long is the mean, so what is above that is kept for the launches that take longer. */
-uint64_t es_spent_beside(uint64_t *kept_ns, uint64_t gpu_ns, uint64_t passed_ns);
+ * takes now so long, now so long is the mean, so what is above that is kept for the launches that take longer. `passed_ns` went
+ * by since the latest end that was counted, or since it was opened, where that was later (`paused`). */
+uint64_t es_spent_beside(struct es_beside *beside, uint64_t gpu_ns, uint64_t passed_ns, bool paused);
 
 #endif

@@ -76,13 +76,16 @@ static bool ended(const struct es_closed *batch)
     return ES_DRIVER(cuEventQuery)(batch->end) != CUDA_ERROR_NOT_READY;
 }
 
-/* With the lock held: what is counted of one that ran beside others' work. */
+/* With the lock held: what is counted of one that ran beside others' work. Of what siblings ran an estimate may be all of the time
+ * in which both did, so that what is above the time that went by is not the longer launches'. */
 static uint64_t beside_ns(const struct es_closed *batch, const struct es_spent *spent)
 {
-    const uint64_t from_ns = batch->work.opened_ns > counted.ended_ns ? batch->work.opened_ns : counted.ended_ns;
+    const bool paused = batch->work.opened_ns > counted.ended_ns;
+    const uint64_t from_ns = paused ? batch->work.opened_ns : counted.ended_ns;
     const uint64_t passed_ns = spent->ended_ns > from_ns ? spent->ended_ns - from_ns : 0;
+    const uint64_t gpu_ns = es_overlap_together_ns(&es_gate.overlap, spent->gpu_ns);
 
-    return es_spent_beside(&es_gate.kept_ns, es_overlap_together_ns(&es_gate.overlap, spent->gpu_ns), passed_ns);
+    return es_gate_siblings() == 0 ? es_spent_beside(&es_gate.beside, gpu_ns, passed_ns, paused) : gpu_ns;
 }
 
 /* With the lock held: the head has ended. */

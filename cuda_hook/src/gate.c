@@ -103,7 +103,7 @@ void es_gate_hint(uint64_t now_ns)
     }
     __atomic_store_n(&es_gate.hint->launches, es_launches(), __ATOMIC_RELAXED);
     __atomic_store_n(&es_gate.hint->waiting_threads, es_gate.waiting, __ATOMIC_RELAXED);
-    es_used_pend(es_gate_used(), es_gate.kept_ns + (submitted_ns > es_gate.over_ns ? submitted_ns - es_gate.over_ns : 0));
+    es_used_pend(es_gate_used(), es_gate.beside.kept_ns + (submitted_ns > es_gate.over_ns ? submitted_ns - es_gate.over_ns : 0));
     __atomic_store_n(&es_gate.hint->hand_over_ns, (uint32_t)es_gate.hand_over_ns, __ATOMIC_RELAXED);
 }
 
@@ -146,7 +146,7 @@ uint64_t es_gate_siblings(void)
 
 bool es_gate_unseen(void)
 {
-    return es_gate.over_ns < es_gate.unseen_ns && !es_batches_drained();
+    return es_gate_siblings() == 0 && es_gate.over_ns < es_gate.unseen_ns && !es_batches_drained();
 }
 
 bool es_gate_mixed(uint64_t siblings)

@@ -13,6 +13,7 @@
 #include "core/lock.h"
 #include "core/overlap.h"
 #include "core/siblings.h"
+#include "core/spent.h"
 #include "core/timeline.h"
 #include "core/used.h"
 #include "slots.h"
@@ -84,7 +85,7 @@ struct es_gate {
     struct es_gaps gaps;
     struct es_costs costs;
     uint64_t over_ns; /* of all that had been submitted, what is counted, by its estimates */
-    uint64_t kept_ns; /* … and what is yet to be counted of that (es_spent_beside) */
+    struct es_beside beside; /* … and what is yet to be counted of that */
     uint64_t run_from_ns; /* what had been submitted when last nothing was queued */
     uint64_t guessed_ns; /* what had been submitted by the latest launch of which no exact time is known, */
     uint64_t unseen_ns; /* … and by the latest of which none at all is */
@@ -186,7 +187,7 @@ void es_gate_drained(uint64_t now_ns);
 /* With the lock held: what other processes of the allocation have done with the device so far. */
 uint64_t es_gate_siblings(void);
 
-/* With the lock held: is anything queued of which nobody knows how long it takes? */
+/* With the lock held: is anything queued of which nobody knows how long it takes? Beside siblings nothing is foretold anyway. */
 bool es_gate_unseen(void);
 
 /* With the lock held: whether others' work, or that of other processes of the allocation, may have run since es_gate_siblings

@@ -1036,17 +1036,27 @@ static void beside_others_a_batch_counts_its_estimate_once(void)
 
 static void beside_others_no_more_is_counted_than_went_by_and_nothing_is_lost(void)
 {
-    uint64_t kept_ns = 0, told_ns = 0;
+    struct es_beside beside = {0, 0};
+    uint64_t told_ns = 0;
 
-    CHECK(es_spent_beside(&kept_ns, 300, 450) == 300 && kept_ns == 0);
+    CHECK(es_spent_beside(&beside, 300, 450, true) == 300 && beside.kept_ns == 0);
     /* A function of 1 and 20 ms in the mean takes 4.8: of four in five what is above 1 is kept, for the fifth. */
     for (int i = 0; i < 1000; i++)
-        told_ns += es_spent_beside(&kept_ns, 4800000, i % 5 == 4 ? 20000000 : 1000000);
-    CHECK(told_ns == UINT64_C(4800000000) && kept_ns == 0);
+        told_ns += es_spent_beside(&beside, 4800000, i % 5 == 4 ? 20000000 : 1000000, true);
+    CHECK(told_ns == UINT64_C(4800000000) && beside.kept_ns == 0);
     /* Of estimates that are always too high not all is kept. */
     for (int i = 0; i < 1000; i++)
-        CHECK(es_spent_beside(&kept_ns, 4800000, 1000000) == 1000000);
-    CHECK(kept_ns == 50000000);
+        CHECK(es_spent_beside(&beside, 4800000, 1000000, true) == 1000000);
+    CHECK(beside.kept_ns == 50000000 && beside.free_ns == 0);
+    /* Ends that are seen at once: what went by until the first is the others', too, … */
+    beside = (struct es_beside){0, 0};
+    CHECK(es_spent_beside(&beside, 2000000, 7000000, true) == 2000000);
+    CHECK(es_spent_beside(&beside, 2000000, 0, false) == 2000000);
+    CHECK(es_spent_beside(&beside, 2000000, 0, false) == 2000000);
+    CHECK(es_spent_beside(&beside, 2000000, 0, false) == 1000000 && beside.kept_ns == 1000000);
+    /* … but not what went by before a pause. */
+    CHECK(es_spent_beside(&beside, 1000000, 9000000, false) == 2000000 && beside.free_ns == 7000000);
+    CHECK(es_spent_beside(&beside, 2000000, 1000000, true) == 1000000 && beside.free_ns == 0);
 }
 
 /* By two threads: idle spells end and begin; what is read of them is never more than has passed. */
