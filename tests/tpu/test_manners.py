@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from compiled import SANITIZERS, sanitized_hook, sanitizer_runtime
+from compiled import FLAGS, SANITIZERS, sanitized_hook, sanitizer_runtime
 from testbed import PATIENCE_S
 from tpu_lab import APEX, PROGRAMS, ROOT, Lab, line, tell
 
-FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror", "-Wno-nonnull"]
 THINGS = [
     "keep_errno",
     "copies",
@@ -31,7 +30,7 @@ NOT_FOR = {"thread": ("forks", "signals")}
 def manners(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("programs") / "manners"
     include = f"-I{ROOT / 'cuda_hook'}"
-    subprocess.run(["gcc", *FLAGS, include, "-o", str(target), str(PROGRAMS / "manners.c")], check=True)
+    subprocess.run(["gcc", *FLAGS, "-Wno-nonnull", include, "-o", str(target), str(PROGRAMS / "manners.c")], check=True)
     return target
 
 
