@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from math import inf
 
 from sharemgr.replay.engines import CARD_GIB
-from sharemgr.replay.world import Phase, Pod
+from sharemgr.replay.world import Pod
 
 HAND_OVER_S = 16.0
 """Between two pods that have the card one after the other: the published runs show 6 to 28 s."""
@@ -13,17 +13,18 @@ AFTER_BIND_S = 5.0
 
 Fits = Callable[[Pod, Sequence[Pod]], bool]
 """Whether a pod may come to those that are there."""
-Order = Callable[[Pod], float]
+Order = Callable[[Pod], tuple[float, float]]
 
 
-def largest_first(pod: Pod) -> float:
-    """By what is declared, as the published policies take them."""
-    return -pod.engine.limit_mib
+def largest_first(pod: Pod) -> tuple[float, float]:
+    """By what is declared, as the published policies take them; before them those that borrow nothing, so that what is
+    guaranteed is not lent just before it is asked for."""
+    return pod.borrows, -pod.engine.limit_mib
 
 
-def first_come(pod: Pod) -> float:
+def first_come(pod: Pod) -> tuple[float, float]:
     """As kube-scheduler takes pods of one priority."""
-    return pod.queued_at_s
+    return pod.queued_at_s, 0
 
 
 class Admission:
@@ -70,7 +71,8 @@ def kubernetes(usable_mib: int) -> Admission:
 def alibaba(usable_mib: int) -> Admission:
     """By whole GiB as declared."""
     return Admission(
-        lambda pod, there: sum(each.engine.declared_gib for each in there) + pod.engine.declared_gib <= CARD_GIB, first_come
+        lambda pod, there: sum(each.engine.declared_gib for each in there) + pod.engine.declared_gib <= CARD_GIB,
+        first_come,
     )
 
 

@@ -1,8 +1,7 @@
 """The pods of the published experiment: MLPerf v0.5 SingleStream engines, and when they arrive.
 
-Ferikoglou et al., "Resource-aware GPU scheduling in Kubernetes". Times are fitted to that author's solo runs; mobilenet's
-quantised form has no published memory, and is taken for as large as the plain one.
-"""
+Ferikoglou et al., "Resource-aware GPU scheduling in Kubernetes". Times are fitted to that author's solo runs;
+mobilenet's quantised form has no published memory, and is taken for as large as the plain one."""
 
 from dataclasses import dataclass
 from random import Random

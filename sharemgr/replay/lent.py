@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from math import inf
 
-from sharemgr.cluster.lending.card import Asked, Card, Decision, Policy, Resident, Sample, Use, decide
+from sharemgr.cluster.lending.card import Asked, Card, Policy, Resident, Sample, Use, decide
 from sharemgr.cluster.profiles import SERIES_MAX, Ending, Profile, Profiles, Run
 from sharemgr.replay.admissions import AFTER_BIND_S, Order, largest_first
 from sharemgr.replay.world import Phase, Pod, World
@@ -21,7 +21,8 @@ class Lending:
         self._policy, self._profiles, self._order = policy, profiles, order
         self._card = Card(world.usable_mib, Use(GPU, 0.0, world.usable_mib))
         self._residents: dict[Pod, Resident] = {}
-        self._decided: Decision | None = None
+        self._promised_mib: int | None = None
+        """To the pod that was picked last."""
         self._until_s = inf
 
     def pick(self, queue: Sequence[Pod], now_s: float) -> Pod | None:
@@ -32,7 +33,7 @@ class Lending:
             asked = Asked(pod.guarantee_mib, pod.engine.limit_mib, pod.engine.key)
             decision = decide(self._policy, self._card, self._known, asked, now_s, room)
             if decision.promised_mib is not None:
-                self._decided = decision
+                self._promised_mib = decision.promised_mib
                 return pod
             self._until_s = min(self._until_s, decision.until_s)
             patience_ends_s = pod.queued_at_s + self._policy.patience_s
@@ -51,9 +52,9 @@ class Lending:
 
     def bound(self, pod: Pod, now_s: float) -> None:
         """See simulation.Admission."""
-        assert self._decided is not None and self._decided.promised_mib is not None, "it was picked just now"
+        assert self._promised_mib is not None, "it was picked just now"
         asked = Asked(pod.guarantee_mib, pod.engine.limit_mib, pod.engine.key)
-        resident = Resident(asked, now_s, self._decided.promised_mib, Use(GPU, now_s, pod.engine.limit_mib))
+        resident = Resident(asked, now_s, self._promised_mib, Use(GPU, now_s, pod.engine.limit_mib))
         self._residents[pod] = resident
         self._card.residents.append(resident)
         self._card.last_bound_at_s = now_s

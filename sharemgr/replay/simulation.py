@@ -201,15 +201,15 @@ class Simulation:
 
     def _was_overtaken(self, pod: Pod) -> bool:
         """Whether one came after it that borrows nothing: it may be that one who has what this was promised."""
-        return any(
-            each.bound_at_s > pod.bound_at_s and each.guarantee_mib >= each.engine.limit_mib for each in self._bound
-        )
+        return any(each.bound_at_s > pod.bound_at_s and not each.borrows for each in self._bound)
 
     def _victims(self, claimant: Pod, missing_mib: float) -> list[Pod]:
         """Whose memory is taken back: of the borrowers one that suffices and has done the least, else as many as it
         takes, those first that have done the least."""
         borrowers = [
-            pod for pod in self._bound if pod is not claimant and pod.used_mib(self._world, self._now_s) > pod.guarantee_mib
+            pod
+            for pod in self._bound
+            if pod is not claimant and pod.used_mib(self._world, self._now_s) > pod.guarantee_mib
         ]
         borrowers.sort(key=lambda pod: (pod.leaves_at_s, pod.engine.work_s - pod.left_s))
         held_mib = {pod: pod.used_mib(self._world, self._now_s) for pod in borrowers}

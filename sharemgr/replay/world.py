@@ -97,6 +97,11 @@ class Pod:
     was_short: bool = False
     lost_s: float = 0.0
 
+    @property
+    def borrows(self) -> bool:
+        """Whether it may come to hold more than it is guaranteed."""
+        return self.guarantee_mib < self.engine.limit_mib
+
     def used_mib(self, world: World, now_s: float) -> float:
         """What it holds."""
         if self.phase is not Phase.RAMPING:

@@ -15,7 +15,8 @@ CONTEXT_MIB = 400
 SAME = 0.02
 """Samples that differ by no more than this part are of one level."""
 GAP_MAX_S = 20.0
-"""Between two samples, else nothing is known of the time between: exporters of card memory are scraped each 6 to 15 s."""
+"""Between two samples, else nothing is known of the time between: exporters of card memory are scraped each 6 to 15
+s."""
 SAMPLES_MAX = 600
 """That are kept of one pod or card: more than an hour of them."""
 
@@ -164,7 +165,9 @@ def decide(
     """
     left_mib = card.usable_mib - card.guaranteed_mib
     if asked.guarantee_mib > left_mib:
-        return Decision(None, f"guarantee of {asked.guarantee_mib} MiB, of which {left_mib} are not guaranteed to others")
+        return Decision(
+            None, f"guarantee of {asked.guarantee_mib} MiB, of which {left_mib} are not guaranteed to others"
+        )
     if asked.guarantee_mib >= asked.limit_mib:
         return Decision(asked.guarantee_mib, "guaranteed")
     newest_s = card.use.samples[-1].at_s if card.use.samples else card.use.since_s

@@ -1,4 +1,5 @@
-"""Correlation-based prediction, as published: while the free memory is steady, a pod comes if what it declares fits above
+"""Correlation-based prediction, as published: while the free memory is steady, a pod comes if what it declares fits
+above
 the 80th percentile of what is in use. Else as `res_ag`. (Ferikoglou et al., "Resource-aware GPU scheduling in
 Kubernetes"; despite the name it is the coefficient of variation that is tested.)
 

@@ -1,6 +1,6 @@
 """Correlation-based prediction, the original: a pod comes where its memory in an earlier run and that of each pod there
-do not rise and fall together (correlation below 0.5); each counts for its 80th percentile. A pod of which no run is known
-counts for its limit, as in `res_ag`. (Kube-Knots: Thinakaran et al., CLUSTER 2019.)
+do not rise and fall together (correlation below 0.5); each counts for its 80th percentile. A pod of which no run is
+known counts for its limit, as in `res_ag`. (Kube-Knots: Thinakaran et al., CLUSTER 2019.)
 
 A bad choice for pods that hold what they take: the 80th percentile of a short run is that of its ramp, and its peak,
 which has to fit as well, is above it.
@@ -29,7 +29,9 @@ def charge(asked: Asked, card: Card, profiles: Profiled, now_s: float) -> tuple[
     profile = profiles.get(asked.key)
     if profile is None or not profile.use_mib:
         return asked.limit_mib, "its limit: no run of it is known"
-    if any(correlation(profile.use_mib, _last(each, len(profile.use_mib))) >= CORRELATION_MAX for each in card.residents):
+    if any(
+        correlation(profile.use_mib, _last(each, len(profile.use_mib))) >= CORRELATION_MAX for each in card.residents
+    ):
         return asked.limit_mib, "its limit: a pod there rises and falls as it does"
     usual_mib = round(percentile(np.array(profile.use_mib, np.float64)))
     return max(asked.guarantee_mib, min(usual_mib, asked.limit_mib)), "80th percentile of its last run"

@@ -1,6 +1,6 @@
 """Peak prediction, as published: where `cbp` has no room, and the free memory resembles what it was ten seconds before,
-a pod comes if what it declares fits into what a line fitted to the two predicts. (Ferikoglou et al., "Resource-aware GPU
-scheduling in Kubernetes".)
+a pod comes if what it declares fits into what a line fitted to the two predicts. (Ferikoglou et al., "Resource-aware
+GPU scheduling in Kubernetes".)
 
 A bad choice where `cbp` is: it admits more.
 """

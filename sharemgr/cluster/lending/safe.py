@@ -4,8 +4,8 @@ gone.
     settled    its use has been of one level for 6 s, and it has been there for 24 s, or for as long as its program ever
                took to its peak
     in flight  it has not settled
-    room       what is usable, less what all pods there may come to hold: each at least what it was seen to hold and what
-               it is guaranteed, at most its limit
+    room       what is usable, less what all pods there may come to hold: each at least what it was seen to hold and
+               what it is guaranteed, at most its limit
 
     may come to hold   settled                             in flight
     program known      the profile's peak; if it was seen  1.25 of the peak; 1.1 while a settled pod of its program is
@@ -18,9 +18,9 @@ A pod that has waited 220 s holds back those behind it, so that small ones do no
 Samples that are late, missing or absurd lower nothing: what a pod may come to hold falls only by samples of that pod
 itself, taken since it was bound.
 
-The figures were found by simulation: docs/replay.md has what each single fault of the world does to them. They hold where
-a profile is 20 % low (1.25), or a peak comes late that is half as high again as what was seen (1.5), not where both do. A
-fixed reserve instead of the margin of pods in flight costs more and holds less.
+The figures were found by simulation: docs/replay.md has what each single fault of the world does to them. They hold
+where a profile is 20 % low (1.25), or a peak comes late that is half as high again as what was seen (1.5), not where
+both do. A fixed reserve instead of the margin of pods in flight costs more and holds less.
 
 A bad choice for a cold start where much more is declared than used (the first pods of a program count for their limit
 until one has settled), where programs run for less time than they take to settle, for a first run whose peak comes late

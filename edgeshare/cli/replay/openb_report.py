@@ -8,8 +8,8 @@ from typing import Any
 
 from rich.table import Table
 
-from edgeshare.errors import Unavailable
-from sharemgr.cluster.replay import REPORTED_PERCENT, Moment, at_percent
+from edgeshare.cli.replay.sharing import canvas
+from sharemgr.replay.arrivals import REPORTED_PERCENT, Moment, at_percent
 
 
 @dataclass(frozen=True)
@@ -58,28 +58,21 @@ class Report:
         return table
 
     def plot(self, folder: Path) -> list[Path]:
-        """Draws allocation and fragmentation over arrival, a line a run, and returns the files. Raises Unavailable
-        where matplotlib is not there."""
-        try:
-            # Imported here: large, and an extra of its own.
-            from matplotlib.figure import Figure as Canvas  # noqa: PLC0415
-        except ModuleNotFoundError:
-            raise Unavailable("plots need matplotlib: pip install 'edgeshare[plots]'") from None
-        folder.mkdir(parents=True, exist_ok=True)
+        """Draws allocation and fragmentation over arrival, a line a run, and returns the files."""
         lines = {
             "allocation": ("allocated", [run.allocated_percent for run in self.runs]),
             "fragmentation": ("free and of no use to the next pod", [run.fragmented_percent for run in self.runs]),
         }
         paths = []
         for name, (label, of_runs) in lines.items():
-            canvas = Canvas(figsize=(8, 5), layout="constrained")
-            axes = canvas.subplots()
+            drawing = canvas(8, 5)
+            axes = drawing.subplots()
             for run, heights in zip(self.runs, of_runs, strict=True):
                 axes.plot(run.arrived_percent, heights, linewidth=0.8)
             axes.set(xlabel="arrived, % of all GPUs", ylabel=f"{label}, % of all GPUs", title=f"policy {self.policy}")
             axes.grid(alpha=0.3)
             paths.append(folder / f"{name}-{self.policy}.png")
-            canvas.savefig(paths[-1], dpi=120)
+            drawing.savefig(paths[-1], dpi=120)
         return paths
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from edgeshare.errors import InvalidRequest
 from sharemgr.cluster.ledger import Gpu, Inventory
-from sharemgr.cluster.openb import read_nodes, read_pods
+from sharemgr.replay.openb import read_nodes, read_pods
 from sharemgr.cluster.request import Ask, Request
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\nn1,8000,1024,0,\n"
