@@ -10,9 +10,9 @@ from statistics import fmean, stdev
 
 from bench.measurement import Bench, Effort, Measurement
 from bench.report import Row, Target
-from sharemgr.replay.openb import read_nodes, read_pods
 from sharemgr.cluster.policies import DEFAULT, POLICIES
 from sharemgr.replay.arrivals import SEEDS, arrivals, at_percent, capacity_units, replay
+from sharemgr.replay.openb import read_nodes, read_pods
 
 FOLDER = Path(os.environ.get("EDGESHARE_OPENB_DIR", Path(__file__).parents[2] / "shared/data/openb"))
 NODES = FOLDER / "openb_node_list_gpu_node.csv"

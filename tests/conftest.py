@@ -28,8 +28,12 @@ hypothesis.settings.register_profile("explore", ANY_TIME, print_blob=True)
 hypothesis.settings.load_profile("same")
 
 # How much of what could go on for hours is run: by `make test`, and with --soak.
-USUAL = MappingProxyType({"mixed_pods": 32, "simulated_clusters": 120, "storm_pods": 70, "storm_strikes": 3})
-SOAK = MappingProxyType({"mixed_pods": 60, "simulated_clusters": 1000, "storm_pods": 200, "storm_strikes": 5})
+USUAL = MappingProxyType(
+    {"mixed_pods": 32, "simulated_clusters": 120, "storm_pods": 70, "storm_strikes": 3, "seeds": 2}
+)
+SOAK = MappingProxyType(
+    {"mixed_pods": 60, "simulated_clusters": 1000, "storm_pods": 200, "storm_strikes": 5, "seeds": 20}
+)
 
 ON_API_SERVER = ("assigner", "cluster", "deploy")
 WITHOUT_NODE = {f"tests/cluster/test_{name}.py" for name in ("cache", "daemons", "many_nodes", "runtime")}

@@ -77,7 +77,7 @@ def draw(setting: str, percent: int, guaranteed_percent: int, seed: int) -> list
     guaranteed = set(random.sample(range(len(kinds)), round(len(kinds) * guaranteed_percent / 100)))
     engines, at_s = [], 0.0
     for number, (name, queries) in enumerate(kinds):
-        at_s += random.randint(low, high) if high else 1 / len(kinds)
+        at_s = at_s + random.randint(low, high) if high else number / len(kinds)
         program = PROGRAMS[name]
         limit_mib = min(CARD_MIB, program.need_mib * (100 + percent) // 100)
         engines.append(

@@ -8,6 +8,7 @@ from typing import Protocol
 from sharemgr.replay.engines import Engine
 from sharemgr.replay.world import (
     BACK_OFF_S,
+    CONTEXT_PART,
     GRACE_S,
     LATE_PART,
     LOAD_IN_RAMP_S,
@@ -113,7 +114,10 @@ class Simulation:
         return max(self._now_s, min(times))
 
     def _over_s(self, pod: Pod, rate: float) -> float:
-        """When its phase is over if nothing changes."""
+        """When its phase is over if nothing changes, or what it holds grows from then on at another pace."""
+        if pod.phase is Phase.RAMPING:
+            bends_s = (pod.started_at_s, pod.started_at_s + CONTEXT_PART * self._world.ramp_s)
+            return min((at_s for at_s in bends_s if at_s > self._now_s + MOMENT_S), default=pod.next_s)
         if pod.phase is not Phase.WORKING:
             return pod.next_s
         return self._now_s + max(0.0, pod.left_s - self._peak_left_s(pod)) / rate

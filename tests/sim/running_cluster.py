@@ -17,11 +17,11 @@ from sharemgr.cluster.books import AcceleratorNode
 from sharemgr.cluster.cores import Cores
 from sharemgr.cluster.ledger import Inventory
 from sharemgr.cluster.nodes import parse_offer
-from sharemgr.replay.openb import read_nodes, read_pods
 from sharemgr.cluster.pods import parse_pod
 from sharemgr.cluster.policies import DEFAULT, POLICIES
-from sharemgr.replay.arrivals import Moment, arrivals, at_percent, capacity_units
 from sharemgr.cluster.request import Request
+from sharemgr.replay.arrivals import Moment, arrivals, at_percent, capacity_units
+from sharemgr.replay.openb import read_nodes, read_pods
 
 
 class Cluster:

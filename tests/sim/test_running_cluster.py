@@ -6,9 +6,9 @@ import pytest
 from generated_traces import write
 from running_cluster import allocated_percent
 
-from sharemgr.replay.openb import read_nodes, read_pods
 from sharemgr.cluster.policies import DEFAULT, POLICIES
 from sharemgr.replay.arrivals import arrivals, capacity_units, replay
+from sharemgr.replay.openb import read_nodes, read_pods
 
 SEED = 42
 

@@ -3,7 +3,7 @@
 Nothing here knows what a pod will need: only what was asked for, what was promised, and what samples showed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import NamedTuple
@@ -17,6 +17,8 @@ SAME = 0.02
 GAP_MAX_S = 20.0
 """Between two samples, else nothing is known of the time between: exporters of card memory are scraped each 6 to 15
 s."""
+NO_SAMPLE_S = 120.0
+"""After so long without a sample there is no source of them: four times the longest that one is expected to be late."""
 SAMPLES_MAX = 600
 """That are kept of one pod or card: more than an hour of them."""
 
@@ -41,22 +43,26 @@ class Use:
     samples: list[Sample] = field(default_factory=list)
     seen_mib: int = 0
     """The most."""
-    flat_since_s: float = inf
-    """The first of the samples that are all within 2 % of the last, without a gap, and above a bare context."""
+    level_mib: float = 0.0
+    """Of the last samples."""
+    level_since_s: float = inf
+    """The first of the samples since which all are within 2 % of that one, without a gap."""
     refused: int = 0
     """Samples that cannot be, or came too late."""
 
     def see(self, sample: Sample, now_s: float) -> bool:
         """Takes in a sample; what is absurd, of another card, of the future, or older than the last is not."""
-        last_s = self.samples[-1].at_s if self.samples else self.since_s
-        honest = isfinite(sample.used_mib) and 0 <= sample.used_mib <= self.most_mib and last_s <= sample.at_s <= now_s
-        if not honest or sample.gpu_id != self.gpu_id:
+        if self.told_at_s > now_s:
+            # The clock went back: what was told before has no place in time any more. What was seen remains seen.
+            self.samples.clear()
+            self.since_s, self.level_since_s = min(self.since_s, sample.at_s), inf
+        is_honest = isfinite(sample.used_mib) and 0 <= sample.used_mib <= self.most_mib
+        if not is_honest or sample.gpu_id != self.gpu_id or not self.told_at_s <= sample.at_s <= now_s:
             self.refused += 1
             return False
-        level_mib = self.samples[-1].used_mib if self.samples else inf
-        is_same = abs(sample.used_mib - level_mib) <= SAME * sample.used_mib and sample.at_s - last_s <= GAP_MAX_S
-        if not is_same or sample.used_mib <= CONTEXT_MIB:
-            self.flat_since_s = sample.at_s if sample.used_mib > CONTEXT_MIB else inf
+        is_level = abs(sample.used_mib - self.level_mib) <= SAME * self.level_mib
+        if not is_level or self.level_since_s == inf or sample.at_s - self.told_at_s > GAP_MAX_S:
+            self.level_mib, self.level_since_s = sample.used_mib, sample.at_s
         self.samples.append(sample)
         if len(self.samples) > SAMPLES_MAX:
             del self.samples[: SAMPLES_MAX // 2]
@@ -64,14 +70,20 @@ class Use:
         return True
 
     @property
-    def used_mib(self) -> int:
-        """By the last sample."""
-        return round(self.samples[-1].used_mib) if self.samples else 0
+    def told_at_s(self) -> float:
+        """When the last sample was taken; where there is none, since when one waits for them."""
+        return self.samples[-1].at_s if self.samples else self.since_s
 
     @property
     def flat_s(self) -> float:
-        """How long the last samples are of one level."""
-        return max(0.0, self.samples[-1].at_s - self.flat_since_s) if self.samples else 0.0
+        """How long it has been of one level, above a bare context, by the last sample."""
+        if not self.samples or self.level_mib <= CONTEXT_MIB:
+            return 0.0
+        return self.samples[-1].at_s - self.level_since_s
+
+    def is_untold(self, now_s: float) -> bool:
+        """Whether there is no source of samples, or one whose clock is not ours."""
+        return not 0 <= now_s - self.told_at_s <= NO_SAMPLE_S
 
 
 @dataclass(slots=True)
@@ -151,10 +163,6 @@ class Decision:
     """As in Room."""
 
 
-NO_SAMPLE_S = 120.0
-"""After so long without a sample there is no source of them: four times the longest that one is expected to be late."""
-
-
 def decide(
     policy: Policy, card: Card, profiles: Profiled, asked: Asked, now_s: float, room: Room | None = None
 ) -> Decision:
@@ -170,12 +178,11 @@ def decide(
         )
     if asked.guarantee_mib >= asked.limit_mib:
         return Decision(asked.guarantee_mib, "guaranteed")
-    newest_s = card.use.samples[-1].at_s if card.use.samples else card.use.since_s
-    if policy.needs_samples and now_s - newest_s > NO_SAMPLE_S:
+    if policy.needs_samples and card.use.is_untold(now_s):
         return Decision(asked.guarantee_mib, "no samples of what is in use: guarantees alone")
     room = room or policy.room(card, profiles, now_s)
     charge_mib, why = policy.charge(asked, card, profiles, now_s)
-    until_s = min(room.until_s, newest_s + NO_SAMPLE_S)
+    until_s = min(room.until_s, card.use.told_at_s + NO_SAMPLE_S if policy.needs_samples else inf)
     if charge_mib <= room.mib:
         return Decision(charge_mib, f"{why}; {room.reason}")
     return Decision(None, f"{charge_mib} MiB ({why}), of which {room.mib:.0f} are free ({room.reason})", until_s)
@@ -184,8 +191,3 @@ def decide(
 def by_limit(asked: Asked, card: Card, profiles: Profiled, now_s: float) -> tuple[int, str]:
     """Charge: all that it may come to use."""
     return asked.limit_mib, "its limit"
-
-
-def unused_mib(card: Card, held: Sequence[float]) -> float:
-    """Of the GPU, once its pods take so much each."""
-    return card.usable_mib - sum(held)

@@ -7,8 +7,8 @@ import pytest
 from edgeshare.errors import InvalidRequest
 from sharemgr.cluster.ledger import Gpu, Inventory
 from sharemgr.cluster.policies import POLICIES
-from sharemgr.replay.arrivals import Moment, arrivals, at_percent, capacity_units, replay
 from sharemgr.cluster.request import Ask, Request
+from sharemgr.replay.arrivals import Moment, arrivals, at_percent, capacity_units, replay
 
 NODES = [Inventory(f"n{n}", tuple(Gpu(f"n{n}-{g}", "T4", 0) for g in range(4)), 32000, 64000) for n in range(5)]
 PODS = [
