@@ -21,6 +21,7 @@ from bench import (
     gaps,
     latency,
     launch,
+    lending,
     memory,
     placement,
     shares,
@@ -36,7 +37,7 @@ from edgeshare.errors import EdgeshareError, Unavailable
 
 NOTE = (
     "Figures are from a simulated driver: GPU time is what the simulated GPU executed, host time is this "
-    "machine's. Each is the median of its runs. Placement is replayed, with no driver."
+    "machine's. Each is the median of its runs. Placement and lending are without a driver."
 )
 
 FIGURES = {
@@ -53,6 +54,7 @@ FIGURES = {
     "gaps": gaps.measurements,
     "crowd": crowd.measurements,
     "placement": placement.measurements,
+    "lending": lending.measurements,
 }
 
 
