@@ -38,11 +38,12 @@ class Tenant:
     program: Program
     request_percent: int
     limit_percent: int = 100
+    latency: bool = False
 
     @property
     def share(self) -> Share:
         """As the rules take it."""
-        return Share(self.request_percent, self.limit_percent)
+        return Share(self.request_percent, self.limit_percent, self.latency)
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ class Outcome:
     """At the gate, of waits that began within the guarantee."""
     wakes: int
     """How often the manager had something to do."""
+    answers_ms: tuple[tuple[float, ...], ...] = ()
+    """How long each batch took, from the end of thinking to the result; the first 2,048 of a program."""
 
     @property
     def busy(self) -> float:
@@ -125,6 +128,9 @@ class Simulator:
             used=tuple(outcome.executed_ns / length_ns for outcome in outcomes),
             longest_wait_ms=tuple(outcome.longest_wait_ns / NS_PER_MS for outcome in outcomes),
             wakes=wakes,
+            answers_ms=tuple(
+                tuple(ns / NS_PER_MS for ns in ffi.unpack(outcome.answers_ns, outcome.answers)) for outcome in outcomes
+            ),
         )
 
 

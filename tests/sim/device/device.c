@@ -39,7 +39,7 @@ struct client {
     int64_t backlog_ns;
     int64_t counted_ns, reported_ns, drained_reported_ns;
     int64_t idle_ns, idle_from_ns;
-    int64_t wait_from_ns, think_from_ns, usual_think_ns;
+    int64_t wait_from_ns, think_from_ns, usual_think_ns, begun_ns;
     int64_t bucket_ns, bucket_at_ns, longest_wait_ns;
     bool within;
 };
@@ -61,6 +61,7 @@ static struct sim {
     int64_t (*decide)(int, int, int64_t);
     struct sim_page *pages;
     struct sim_gate *gates;
+    struct sim_outcome *outcomes;
     int64_t *told_busy_ns;
 } s;
 
@@ -311,10 +312,19 @@ static void think(struct client *c) {
     }
 }
 
+static void answer(struct client *c) {
+    struct sim_outcome *outcome = &s.outcomes[c - s.clients];
+    if (c->begun_ns >= s.config.settle_ns && outcome->answers < SIM_ANSWERS_MAX)
+        outcome->answers_ns[outcome->answers++] = s.now_ns - c->begun_ns;
+}
+
 static void drained(struct client *c) {
     c->idle_from_ns = s.now_ns;
     c->drained_reported_ns = c->reported_ns;
-    if (c->host == SYNCING) think(c);
+    if (c->host == SYNCING) {
+        answer(c);
+        think(c);
+    }
     owe_release(c);
 }
 
@@ -348,6 +358,7 @@ static void host(struct client *c) {
     if (c->host == THINKING) {
         int64_t think_ns = least(s.now_ns - c->think_from_ns, 2 * s.config.anticipation_ns);
         c->usual_think_ns += (think_ns - c->usual_think_ns) / 8;
+        c->begun_ns = s.now_ns;
     }
     proceed(c);
 }
@@ -411,7 +422,9 @@ int64_t sim_run(const struct sim_config *config, const struct sim_program *progr
     s.pages = pages;
     s.told_busy_ns = busy_ns;
     s.gates = gates;
+    s.outcomes = outcomes;
     memset(gates, 0, (size_t)count * sizeof *gates);
+    memset(outcomes, 0, (size_t)count * sizeof *outcomes);
     for (int i = 0; i < count; i++) {
         struct client *c = &s.clients[i];
         c->is = programs[i];
@@ -431,7 +444,8 @@ int64_t sim_run(const struct sim_config *config, const struct sim_program *progr
     for (int i = 0; i < count; i++) {
         struct client *c = &s.clients[i];
         if (c->host == AT_GATE) pass_gate(c);
-        outcomes[i] = (struct sim_outcome){c->counted_ns, c->longest_wait_ns};
+        outcomes[i].executed_ns = c->counted_ns;
+        outcomes[i].longest_wait_ns = c->longest_wait_ns;
     }
     return s.calls;
 }

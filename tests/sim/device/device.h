@@ -1,7 +1,7 @@
 /* A device, the programs that submit to it, and the gate of each, on simulated time: what C and Python share.
  * Times are ns since the run began. Only enums, structs and prototypes stand here, since cffi reads this very text. */
 
-enum sim_limits { SIM_PROGRAMS_MAX = 32, SIM_BACKLOG_MAX = 1024 };
+enum sim_limits { SIM_PROGRAMS_MAX = 32, SIM_BACKLOG_MAX = 1024, SIM_ANSWERS_MAX = 2048 };
 
 enum sim_event {
     SIM_LOOK = 0,    /* the time has come that the manager asked for */
@@ -37,6 +37,8 @@ struct sim_gate {
 struct sim_outcome {
     int64_t executed_ns;     /* since the settling time */
     int64_t longest_wait_ns; /* at the gate, of waits begun within the guarantee after the settling time */
+    int64_t answers;         /* batches begun since the settling time and done, as many as there is room for … */
+    int64_t answers_ns[SIM_ANSWERS_MAX]; /* … and how long each took, from the end of thinking to the result */
 };
 
 struct sim_config {
