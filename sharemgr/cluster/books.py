@@ -289,6 +289,7 @@ def hold(pod: SharePod, inventory: Inventory) -> Holding:
         request.ram_mib,
         request.affinity,
         request.exclusion,
+        request.program,
     )
 
 

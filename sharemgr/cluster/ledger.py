@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from edgeshare.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound, Unavailable
 from edgeshare.units import UNITS_PER_DEVICE
-from sharemgr.cluster.request import Holding, Take
+from sharemgr.cluster.request import UNKNOWN, Holding, Program, Take
 
 T = TypeVar("T")
 
@@ -48,6 +48,8 @@ class Use:
     memory_mib: int = 0
     exclusions: Counter[str] = field(default_factory=Counter)
     """How many parts of it are held by pods of each exclusion."""
+    programs: Counter[tuple[Program, int]] = field(default_factory=Counter)
+    """How many parts of so many units are held by pods of each program, but for the unknown one."""
 
 
 class Node:
@@ -221,6 +223,8 @@ class Ledger:
             use.units += sign * take.units
             use.memory_mib += sign * take.memory_mib
             _count(use.exclusions, holding.exclusion, sign)
+            if holding.program != UNKNOWN:
+                _count(use.programs, (holding.program, take.units), sign)
             if not use.units and not use.memory_mib:
                 del node.use[take.gpu_id]
             if holding.affinity:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgeshare.units import UNITS_PER_DEVICE
+from sharemgr.cluster.neighbours import Known
 from sharemgr.cluster.request import Ask
 from sharemgr.cluster.table import Bools, Ints, Rows, usable_units
 
@@ -40,6 +41,8 @@ class Options:
     """node"""
     ram_after_mib: Ints
     """node"""
+    known: Known | None = None
+    """None: there are no profiles."""
 
     def taken(self, rows: slice, column: Ints) -> Bools:
         """node × GPU, of these rows: the GPUs that the ask takes if its place in each is in that column."""

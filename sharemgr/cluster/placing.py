@@ -8,9 +8,10 @@ import numpy as np
 
 from sharemgr.cluster.demand import Demand
 from sharemgr.cluster.ledger import Ledger
+from sharemgr.cluster.neighbours import Habits, Known
 from sharemgr.cluster.options import NOTHING, Options, find_options
 from sharemgr.cluster.policies import Policy
-from sharemgr.cluster.request import Holding, Request, Take
+from sharemgr.cluster.request import Ask, Holding, Request, Take
 from sharemgr.cluster.table import NOBODY, Bools, Floats, Ints, Rows, Table
 
 
@@ -112,9 +113,10 @@ def _in_order(
     for number in order or (0,):
         ask = request.asks[number] if order else NOTHING
         options = find_options(rows, ask, permitted, cpu_milli, ram_mib)
+        ranking.rows = ranking.rows[options.index]
+        options.known = _known(table, ranking.rows, request, ask)
         scores = np.where(options.fits, policy(options, demand), -np.inf)
         column = scores.argmax(axis=1)
-        ranking.rows = ranking.rows[options.index]
         ranking.scores = ranking.scores[options.index] + scores[np.arange(len(column)), column]
         ranking.steps.append(Step(number, options, column))
         cpu_milli = ram_mib = 0  # the pod's, not the container's
@@ -122,6 +124,22 @@ def _in_order(
             rows = _placed(options, column)
             permitted = None if permitted is None else permitted[options.index]
     return ranking
+
+
+def _known(table: Table, rows: Ints, request: Request, ask: Ask) -> Known | None:
+    """What profiles tell of an ask, and of who is on these rows of the table."""
+    if table.profiles is None or table.neighbours is None:
+        return None
+    program = request.program
+    found = [table.profiles.on(model.name).get(program.key) for model in table.models]
+    habits = [Habits(ask.units, 0, 0) if profile is None else Habits.of(profile) for profile in found]
+    return Known(
+        program.latency,
+        np.array([each.demand_units for each in habits], np.float64),
+        np.array([each.kernel_us for each in habits], np.float64),
+        np.array([each.longest_kernel_us for each in habits], np.float64),
+        table.neighbours.pick(rows),
+    )
 
 
 def choose(
@@ -164,6 +182,7 @@ def take_best(ledger: Ledger, table: Table, uid: str, request: Request, ranking:
         request.ram_mib,
         request.affinity,
         request.exclusion,
+        request.program,
     )
 
 

@@ -8,15 +8,24 @@ from typing import Any
 from edgeshare.assignment import Assignment, assigned_devices, parse_assignment, write_assignment
 from edgeshare.errors import InvalidRequest
 from edgeshare.labels import label_value
-from edgeshare.names import GPU_AFFINITY, GPU_ASSIGNMENT, GPU_EXCLUSION, GPU_MEMORY_MIB, GPU_MODEL, GPU_PERCENT
+from edgeshare.names import (
+    GPU_AFFINITY,
+    GPU_ASSIGNMENT,
+    GPU_EXCLUSION,
+    GPU_MEMORY_MIB,
+    GPU_MODEL,
+    GPU_PERCENT,
+    SHARE_CLASS,
+)
 from edgeshare.quantity import whole_number
 from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, MEMORY_MIB_MAX, UNITS_PER_DEVICE, parse_request_percent, peak
 from sharemgr.cluster.cores import Cores, parse_cores
-from sharemgr.cluster.request import Ask, Request
+from sharemgr.cluster.request import Ask, Program, Request
 
 Json = dict[str, Any]
 
 OVER = ("Succeeded", "Failed")
+LATENCY = "latency"
 MODELS_MAX = 16
 TEXT_MAX = 253
 """Characters of a name, and more than any uid has."""
@@ -136,6 +145,8 @@ def parse_pod(pod: object, bound: Callable[[str], SharePod | None] = lambda uid:
             models=_models(annotations.get(GPU_MODEL)),
             affinity=f"{namespace}/{labels[GPU_AFFINITY]}" if labels.get(GPU_AFFINITY) else "",
             exclusion=str(labels.get(GPU_EXCLUSION) or ""),
+            # No profiles are kept yet that a key could be of. What is no class is refused where it is served.
+            program=Program(latency=annotations.get(SHARE_CLASS) == LATENCY),
         )
     except InvalidRequest as error:
         return replace(known, fault=str(error))

@@ -30,6 +30,19 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class Program:
+    """What a pod runs, as far as it is known before it does."""
+
+    key: str = ""
+    """Of its profiles (profiles.py); empty: not known."""
+    latency: bool = False
+    """Whether its pod is of the latency class."""
+
+
+UNKNOWN = Program()
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """All that a pod asks for."""
 
@@ -43,6 +56,8 @@ class Request:
     """Pods of one affinity share a GPU; empty: with whom does not matter."""
     exclusion: str = ""
     """A GPU holds only pods of one exclusion; none is one, too."""
+    program: Program = UNKNOWN
+    """One for all its containers."""
 
     @property
     def units(self) -> int:
@@ -93,7 +108,8 @@ class Holding:
     affinity: str = ""
     """As it was requested."""
     exclusion: str = ""
+    program: Program = UNKNOWN
 
     def labelled(self, like: "Request | Holding") -> "Holding":
-        """The same with the affinity and exclusion of this: a node that lists it knows of none."""
-        return replace(self, affinity=like.affinity, exclusion=like.exclusion)
+        """The same with the affinity, exclusion and program of this: a node that lists it knows of none."""
+        return replace(self, affinity=like.affinity, exclusion=like.exclusion, program=like.program)

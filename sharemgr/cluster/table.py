@@ -1,4 +1,5 @@
-"""What is free, as arrays with one row a node: kept up to date from the ledger, read by the policies."""
+"""What is free, as arrays with one row a node: kept up to date from the ledger, read by the policies. And, where there
+are profiles, beside whom."""
 
 from dataclasses import dataclass
 from typing import TypeVar
@@ -8,6 +9,8 @@ from numpy.typing import NDArray
 
 from edgeshare.units import UNITS_PER_DEVICE
 from sharemgr.cluster.ledger import Gpu, Ledger, Node
+from sharemgr.cluster.neighbours import Neighbours
+from sharemgr.cluster.profiles import Profiles
 
 T = TypeVar("T")
 Ints = NDArray[np.int64]
@@ -86,7 +89,7 @@ def usable_units(free_units: Ints, free_mib: Ints, total_mib: Ints) -> Ints:
 class Table:
     """The rows of all nodes of a ledger."""
 
-    def __init__(self) -> None:
+    def __init__(self, profiles: Profiles | None = None) -> None:
         self.models = [NO_GPU]
         self.exclusions = {"": 0}
         self.row: dict[str, int] = {}
@@ -94,6 +97,9 @@ class Table:
         self.nodes: list[str] = []
         """By row; empty where a node is gone, until another takes its place."""
         self.rows = _empty(0, 1)
+        self.profiles = profiles
+        self.neighbours = None if profiles is None else Neighbours.of_nobody(0, 1)
+        """In the same rows; None where there are no profiles."""
         self._gone: list[int] = []
 
     def update(self, ledger: Ledger) -> list[str]:
@@ -121,9 +127,12 @@ class Table:
         gpus = node.inventory.gpus
         height, width = self.rows.free_units.shape
         if row >= height or len(gpus) > width:
-            self.rows = _grown(self.rows, max(row + 1, height + height // 2), max(width, len(gpus)))
+            height, width = max(row + 1, height + height // 2), max(width, len(gpus))
+            self.rows = _grown(self.rows, height, width)
+            if self.neighbours is not None:
+                self.neighbours = self.neighbours.grown(height, width)
         rows = self.rows
-        _clear_row(rows, row)
+        self._clear_row(row)
         for place, gpu in enumerate(gpus):
             if gpu.healthy:
                 units, mib = node.free(gpu)
@@ -132,12 +141,16 @@ class Table:
             rows.total_mib[row, place] = gpu.memory_mib
             rows.model[row, place] = _place(self.models, Model(gpu.model, gpu.memory_mib))
             rows.exclusion[row, place] = self._exclusion(node, gpu)
+            use = node.use.get(gpu.id)
+            if self.neighbours is not None and self.profiles is not None and use is not None:
+                self.neighbours.write(row, place, use, self.profiles.on(gpu.model))
         cpu_milli, ram_mib = node.cpu_free_milli, node.ram_free_mib
         rows.cpu_milli[row] = UNLIMITED if cpu_milli is None else max(0, cpu_milli)
         rows.ram_mib[row] = UNLIMITED if ram_mib is None else max(0, ram_mib)
         rows.kind[row] = 0
         # 64 bits: that two of 5,000 different rows have the same is as good as impossible.
-        rows.kind[row] = hash(b"".join(getattr(rows, name)[row].tobytes() for name in Rows.__slots__))
+        beside_whom = b"" if self.neighbours is None else self.neighbours.bytes_of(row)
+        rows.kind[row] = hash(b"".join(getattr(rows, name)[row].tobytes() for name in Rows.__slots__) + beside_whom)
 
     def distinct(self, rows: Ints) -> Ints:
         """Of these rows, of each kind the first: a policy makes the same of all of a kind."""
@@ -146,9 +159,17 @@ class Table:
 
     def _clear(self, name: str) -> None:
         row = self.row.pop(name)
-        _clear_row(self.rows, row)
+        self._clear_row(row)
         self.nodes[row] = ""
         self._gone.append(row)
+
+    def _clear_row(self, row: int) -> None:
+        for name in Rows.__slots__:
+            getattr(self.rows, name)[row] = 0
+        self.rows.exclusion[row] = NOBODY
+        self.rows.cpu_milli[row] = NO_NODE
+        if self.neighbours is not None:
+            self.neighbours.clear(row)
 
     def _exclusion(self, node: Node, gpu: Gpu) -> int:
         use = node.use.get(gpu.id)
@@ -181,10 +202,3 @@ def _grown(rows: Rows, height: int, width: int) -> Rows:
         old = getattr(rows, name)
         getattr(grown, name)[(slice(old_height), slice(old_width))[: old.ndim]] = old
     return grown
-
-
-def _clear_row(rows: Rows, row: int) -> None:
-    for name in Rows.__slots__:
-        getattr(rows, name)[row] = 0
-    rows.exclusion[row] = NOBODY
-    rows.cpu_milli[row] = NO_NODE

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from sharemgr.cluster.demand import Demand
 from sharemgr.cluster.options import Options
-from sharemgr.cluster.policies import binpack, fgd, spread, usable
+from sharemgr.cluster.policies import aware, binpack, fgd, spread, usable
 from sharemgr.cluster.table import Floats
 
 Policy = Callable[[Options, Demand], Floats]
@@ -18,5 +18,6 @@ POLICIES: dict[str, Policy] = {
     "fgd": fgd.score,
     "binpack": binpack.score,
     "spread": spread.score,
+    "aware": aware.score,
 }
 DEFAULT = "usable"

@@ -53,7 +53,7 @@ def test_with_nothing_configured_one_replica_serves_plainly_with_the_default_pol
     ("text", "says"),
     [
         ("polcy: fgd", "unknown key 'polcy': the keys are address, "),
-        ("policy: best", "policy: Value error, has to be one of usable, fgd, binpack, spread, found 'best'"),
+        ("policy: best", "policy: Value error, has to be one of usable, fgd, binpack, spread, aware, found 'best'"),
         ("choice: bind", "choice: Input should be 'scores' or 'filter'"),
         ("address: 9443", "address: "),
         ("address: ''", "address: Value error, has to be host:port"),
