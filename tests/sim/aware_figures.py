@@ -12,8 +12,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from itertools import chain
 from pathlib import Path
 from statistics import fmean, stdev
+from unittest.mock import patch
 
 import click
+import numpy as np
 from aware_pods import SLOWNESS, Pod, nodes_for, pods_of
 from rich.console import Console
 from rich.table import Table as TextTable
@@ -22,12 +24,14 @@ from simulated_device import Device, Program, Simulator, Tenant
 
 from bench.figures import percentile
 from edgeshare.units import UNITS_PER_DEVICE
+from sharemgr.cluster.demand import Demand
 from sharemgr.cluster.ledger import Inventory, Ledger
+from sharemgr.cluster.options import Options
 from sharemgr.cluster.placing import choose
-from sharemgr.cluster.policies import POLICIES
+from sharemgr.cluster.policies import Policy, aware, usable
 from sharemgr.cluster.profiles import Ending, Profiles, Run
 from sharemgr.cluster.shapes import Shapes
-from sharemgr.cluster.table import Table
+from sharemgr.cluster.table import Floats, Table
 
 DEVICE = Device(run_s=6, settle_s=1)
 PODS = 200
@@ -36,6 +40,7 @@ ASKED_PERCENT = (70, 90, 105)
 LONGEST_PART = 1.05
 """Of its usual length; by so much the kernels of a simulated program differ."""
 LATE_MS = 10
+TERMS_OF_AWARE = ("crowding", "wait", "slowness")
 
 
 class Lab:
@@ -124,7 +129,7 @@ class Figures:
     """The tenth of these that keeps least."""
 
 
-def place(pods: Sequence[Pod], nodes: Sequence[Inventory], policy: str, profiles: Profiles) -> dict[str, list[Pod]]:
+def place(pods: Sequence[Pod], nodes: Sequence[Inventory], policy: Policy, profiles: Profiles) -> dict[str, list[Pod]]:
     """By GPU, the pods that were placed as they came; none leaves."""
     ledger, table, shapes = Ledger(), Table(profiles), Shapes()
     for node in nodes:
@@ -133,14 +138,14 @@ def place(pods: Sequence[Pod], nodes: Sequence[Inventory], policy: str, profiles
     table.update(ledger)
     for number, pod in enumerate(pods):
         shapes.see(pod.request)
-        holding = choose(ledger, table, str(number), pod.request, POLICIES[policy], shapes.demand(table))
+        holding = choose(ledger, table, str(number), pod.request, policy, shapes.demand(table))
         if holding is not None:
             ledger.assume(holding)
             placed[holding.takes[0].gpu_id].append(pod)
     return placed
 
 
-def figures(lab: Lab, pods: Sequence[Pod], nodes: Sequence[Inventory], policy: str, profiles: Profiles) -> Figures:
+def figures(lab: Lab, pods: Sequence[Pod], nodes: Sequence[Inventory], policy: Policy, profiles: Profiles) -> Figures:
     """Places the pods and runs them."""
     placed = place(pods, nodes, policy, profiles)
     models = {gpu.id: gpu.model for node in nodes for gpu in node.gpus}
@@ -184,19 +189,31 @@ def anothers(keys: Sequence[str]) -> dict[str, str]:
     return dict(zip(keys, shuffled, strict=True))
 
 
-ROWS: dict[str, tuple[str, Callable[[Sequence[str]], dict[str, str]]]] = {
-    "usable": ("usable", every),
-    "aware": ("aware", every),
-    "aware, half of the profiles": ("aware", half),
-    "aware, each another's profile": ("aware", anothers),
-}
+def without(term: str) -> Policy:
+    """``aware`` with one of its terms taken out."""
+
+    def score(options: Options, demand: Demand) -> Floats:
+        with patch.object(aware, term, lambda options, known: np.zeros(options.fits.shape)):
+            return aware.score(options, demand)
+
+    return score
+
+
+Row = tuple[Policy, Callable[[Sequence[str]], dict[str, str]]]
 """A policy, and what it knows."""
+ROWS: dict[str, Row] = {
+    "usable": (usable.score, every),
+    "aware": (aware.score, every),
+    "aware, half of the profiles": (aware.score, half),
+    "aware, each another's profile": (aware.score, anothers),
+}
+TERMS: dict[str, Row] = {f"aware without {term}": (without(f"_{term}"), every) for term in TERMS_OF_AWARE}
 
 
 def row(lab: Lab, name: str, asked_percent: int, seed: int, count: int = PODS) -> Figures:
     """One run of one row."""
     pods = pods_of(count, seed)
-    policy, known = ROWS[name]
+    policy, known = (ROWS | TERMS)[name]
     profiles = lab.profiles(pods, known(sorted({pod.kind.key for pod in pods})))
     return figures(lab, pods, nodes_for(pods, asked_percent), policy, profiles)
 
@@ -209,16 +226,19 @@ def means(runs: Sequence[Figures]) -> dict[str, tuple[float, float]]:
 
 @click.command()
 @click.option("--seeds", default=5, show_default=True, help="How many, from 1 on.")
+@click.option("--pods", default=PODS, show_default=True, help="How many.")
+@click.option("--asked", multiple=True, type=int, default=ASKED_PERCENT, show_default=True, help="Percent of all GPUs.")
+@click.option("--terms", is_flag=True, help="With `aware` without each of its terms, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else.")
-def main(seeds: int, as_json: bool) -> None:
+def main(seeds: int, pods: int, asked: tuple[int, ...], terms: bool, as_json: bool) -> None:
     """Prints each figure of each row, mean ± standard deviation over the seeds."""
     report: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     table = TextTable("asked %", "policy", *(field.name for field in fields(Figures)))
     with tempfile.TemporaryDirectory() as folder:
         lab = Lab(Simulator(Path(folder)))
-        for asked_percent in ASKED_PERCENT:
-            for name in ROWS:
-                found = means([row(lab, name, asked_percent, seed) for seed in range(1, seeds + 1)])
+        for asked_percent in asked:
+            for name in [*ROWS, *(TERMS if terms else ())]:
+                found = means([row(lab, name, asked_percent, seed, pods) for seed in range(1, seeds + 1)])
                 told = {figure: {"mean": mean, "sd": sd} for figure, (mean, sd) in found.items()}
                 report.setdefault(str(asked_percent), {})[name] = told
                 table.add_row(str(asked_percent), name, *(f"{mean:.2f} ± {sd:.2f}" for mean, sd in found.values()))

@@ -20,7 +20,8 @@ A bad choice where
   what was known when something last changed there;
 - all GPUs have long kernels on them already, or are nearly full, or there are few: nothing is left to choose, and who
   came first counts. Nobody is moved;
-- room is all that counts: programs are kept apart at some of its cost;
+- room is all that counts: programs are kept apart at some of its cost, and the best model fills up with pods that
+  could have another;
 - a kernel is long once an hour: it counts as if it ran all the time, in sixteen runs to come;
 - a program is slowed down by a neighbour's use of memory or caches: nothing of that is looked at.
 """

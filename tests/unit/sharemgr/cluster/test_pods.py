@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from edgeshare.errors import InvalidRequest
 from edgeshare.units import peak
 from sharemgr.cluster.pods import CONTAINERS_MAX, SharePod, parse_pod
-from sharemgr.cluster.request import Ask
+from sharemgr.cluster.request import Ask, Program
 
 T = TypeVar("T")
 PERCENT, MEMORY = "edge/gpu-percent", "edge/gpu-memory-mib"
@@ -215,6 +215,14 @@ def test_an_affinity_is_of_its_namespace_and_an_exclusion_is_of_the_cluster() ->
     assert (none.affinity, none.exclusion) == ("", "")
 
 
+@pytest.mark.parametrize(("said", "latency"), [("latency", True), ("batch", False), ("fast", False), (["x"], False)])
+def test_what_is_known_of_a_pods_program_is_its_class(said: object, latency: bool) -> None:
+    asking = pod(container("a", "1"), annotations={"edge/share-class": said})
+    assert not asking.fault
+    assert asking.request.program == Program(latency=latency)
+    assert pod(container("a", "1")).request.program == Program()
+
+
 @pytest.mark.parametrize("percents", [("100",), ("300",), ("50", "200"), ("50", "51"), ("99", "1", "1")])
 def test_an_affinity_with_more_than_a_part_of_a_gpu_is_a_fault(percents: tuple[str, ...]) -> None:
     containers = [container(f"c{place}", percent) for place, percent in enumerate(percents)]
@@ -379,6 +387,7 @@ KEYS = st.text(max_size=3) | st.sampled_from(
         "edge/gpu-affinity",
         "edge/gpu-model",
         "edge/gpu-exclusion",
+        "edge/share-class",
         "edge/gpu-assignment",
         "resourceVersion",
     ]
