@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,7 @@ from sharemgr.cluster.books import AcceleratorNode, Books, Listed
 from sharemgr.cluster.cores import Cores, Offer
 from sharemgr.cluster.ledger import Gpu, Inventory
 from sharemgr.cluster.pods import SharePod, parse_pod
-from sharemgr.cluster.request import Holding, Take
+from sharemgr.cluster.request import Holding, Program, Take
 
 G, H = Gpu("g", "T4", 1000), Gpu("h", "T4", 1000)
 
@@ -68,6 +69,16 @@ def test_a_pod_has_what_its_assignment_says_and_memory_in_proportion() -> None:
     assert held(books) == {"g": (45, 470)}
     assert books.flagged == {}
     assert books.pods == 2
+
+
+def test_what_a_pod_holds_is_of_its_program() -> None:
+    serves = pod("u", {"main": ["g"]})
+    serves = replace(serves, request=replace(serves.request, program=Program("serves", latency=True)))
+    books = books_of(node())
+    books.pods_listed([serves, pod("v", {"main": ["g"]})])
+    there = books.ledger.node("n")
+    assert there is not None
+    assert dict(there.use["g"].programs) == {(Program("serves", latency=True), 40): 1}
 
 
 def test_memory_in_proportion_is_known_once_its_node_tells_of_its_gpus() -> None:
