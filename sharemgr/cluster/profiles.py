@@ -177,8 +177,8 @@ class Profiles:
         return len(self._learned)
 
     def on(self, model: str) -> Mapping[str, Profile]:
-        """Key → profile, on that model."""
-        return self._of_model.get(model, {})
+        """Key → profile, on that model, as they are learned."""
+        return self._of_model.setdefault(model, {})
 
     def learn(self, model: str, key: str, run: Run, now_s: float) -> None:
         """Takes in a run that is over. Raises InvalidRequest where its figures cannot be."""

@@ -1,7 +1,7 @@
 """The published experiment: every way to admit pods, at every arrival setting, over all over-provisionings and
 seeds."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from sharemgr.cluster.profiles import Profiles
 from sharemgr.replay.admissions import Order, alibaba, first_come, kubernetes, largest_first, oracle, unlimited
 from sharemgr.replay.engines import ARRIVALS_S, CARD_MIB, PERCENTS, draw
 from sharemgr.replay.lent import MODEL, Lending
-from sharemgr.replay.simulation import Admission, Outcome, Simulation, p99
+from sharemgr.replay.simulation import Admission, Outcome, Simulation
 from sharemgr.replay.world import HARD, World
 
 BASELINES: dict[str, Callable[[int], Admission]] = {
@@ -174,3 +174,12 @@ def measure(outcome: Outcome) -> Measures:
         lost_s=sum(pod.lost_s for pod in outcome.pods),
         failed_guarantees=outcome.failed_guarantees,
     )
+
+
+def p99(values: Iterable[float]) -> float:
+    """Interpolated."""
+    ordered = sorted(values)
+    place = (len(ordered) - 1) * 0.99
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)

@@ -1,10 +1,11 @@
 """Runs the engines on one card, from one event to the next."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, inf
 from typing import Protocol
 
+from edgeshare.errors import InvalidRequest
 from sharemgr.replay.engines import Engine
 from sharemgr.replay.world import (
     BACK_OFF_S,
@@ -62,9 +63,16 @@ class Outcome:
 
 
 class Simulation:
-    """One run."""
+    """One run. Raises InvalidRequest where an engine could never end: it needs more than its limit, or than there is."""
 
     def __init__(self, world: World, engines: Sequence[Engine], admission: Admission) -> None:
+        for engine in engines:
+            most_mib = min(engine.limit_mib, world.usable_mib)
+            if not 0 < engine.need_mib <= most_mib or not 0 <= engine.guarantee_mib <= most_mib:
+                raise InvalidRequest(
+                    f"engine {engine.number} ({engine.key}) needs {engine.need_mib} MiB, is guaranteed "
+                    f"{engine.guarantee_mib}, and can have {most_mib}: at least what it needs, and what is guaranteed"
+                )
         self._world = world
         self._admission = admission
         self._coming = [Pod(engine, engine.guarantee_mib) for engine in reversed(engines)]
@@ -75,6 +83,8 @@ class Simulation:
         self._now_s = 0.0
         self._look_s = 0.0
         """When the queue is looked at next, if there is one."""
+        self._rests_s = 0.0
+        """Until when no pod is let in after the last one."""
         self._sample_s = 0.0
         self._samples: list[tuple[float, float, list[tuple[Pod, float]]]] = []
         """Taken and not told yet."""
@@ -272,8 +282,6 @@ class Simulation:
         """The queue is looked at the next time that it is looked at."""
         self._look_s = min(self._look_s, _on_loop(max(self._now_s, self._rests_s)))
 
-    _rests_s = 0.0
-
     def _bind(self) -> None:
         pod = self._admission.pick(self._queue, self._now_s)
         if pod is None:
@@ -291,12 +299,3 @@ class Simulation:
 
 def _on_loop(at_s: float) -> float:
     return inf if at_s == inf else ceil((at_s - MOMENT_S) / LOOP_S) * LOOP_S
-
-
-def p99(values: Iterable[float]) -> float:
-    """Interpolated."""
-    ordered = sorted(values)
-    place = (len(ordered) - 1) * 0.99
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)

@@ -19,7 +19,6 @@ class Cluster:
         self.random = random.Random(seed)
         self.now_s = 0.0
         self.profiles = Profiles()
-        self.profiles.learn(MODEL, "never asked for", self.run(), 0.0)
         self.cards = [Card(USABLE_MIB, Use(f"GPU-{number}", 0.0, USABLE_MIB)) for number in range(GPUS)]
         self.fleet = Fleet(self.cards, self.profiles.on(MODEL), 0.0)
 

@@ -7,13 +7,14 @@ from itertools import pairwise
 
 import pytest
 
+from edgeshare.errors import InvalidRequest
 from sharemgr.cluster.lending import POLICIES
 from sharemgr.cluster.profiles import Profiles
 from sharemgr.replay.admissions import Admission, alibaba, kubernetes, oracle, unlimited
 from sharemgr.replay.engines import ARRIVALS_S, CARD_MIB, PERCENTS, QUERIES, Engine, draw
-from sharemgr.replay.experiment import RULES, Job, jobs, measure
+from sharemgr.replay.experiment import RULES, Job, jobs, measure, p99
 from sharemgr.replay.lent import MODEL, Lending
-from sharemgr.replay.simulation import Outcome, Simulation, p99
+from sharemgr.replay.simulation import Outcome, Simulation
 from sharemgr.replay.world import HARD, Phase, Pod, World
 
 SETTINGS = tuple(ARRIVALS_S)
@@ -116,6 +117,15 @@ def test_means_over_time_are_those_of_the_ramp_and_the_table() -> None:
     assert outcome.memory_mib == pytest.approx((ramp_mib_s + 7000 * 102) / 124)
     assert outcome.utilisation_percent == pytest.approx(4.2)
     assert outcome.power_w == pytest.approx(40.4)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"need_mib": 7001}, {"need_mib": 0}, {"guarantee_mib": 7001}, {"limit_mib": 50_000, "need_mib": CARD_MIB + 1}],
+)
+def test_an_engine_that_could_never_end_is_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(InvalidRequest, match=r"engine 3 \(a\) needs"):
+        Simulation(World(), [engine(3, **wrong)], unlimited(CARD_MIB))
 
 
 @pytest.mark.parametrize("admission", [kubernetes, alibaba, oracle])
