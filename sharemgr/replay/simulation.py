@@ -63,7 +63,7 @@ class Outcome:
 
 
 class Simulation:
-    """One run. Raises InvalidRequest where an engine could never end: it needs more than its limit, or than there is."""
+    """One run. Raises InvalidRequest where an engine could never end."""
 
     def __init__(self, world: World, engines: Sequence[Engine], admission: Admission) -> None:
         for engine in engines:
@@ -102,14 +102,8 @@ class Simulation:
             if self._queue and self._now_s >= self._look_s - MOMENT_S:
                 self._bind()
         end_s = self._now_s
-        return Outcome(
-            self.pods,
-            end_s,
-            self._memory / end_s,
-            self._utilisation / end_s,
-            self._power / end_s,
-            self._failed_guarantees,
-        )
+        memory_mib, utilisation, power_w = (each / end_s for each in (self._memory, self._utilisation, self._power))
+        return Outcome(self.pods, end_s, memory_mib, utilisation, power_w, self._failed_guarantees)
 
     def _next_s(self) -> float:
         rate = self._rate()
