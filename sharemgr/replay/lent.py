@@ -68,7 +68,8 @@ class Lending:
             peak_mib = round(pod.held_mib)
             run = Run(
                 ended_at_s=now_s,
-                ending=Ending.COMPLETED if not pod.restarts else Ending.FAILED,
+                # One that was refused memory took less than it would have.
+                ending=Ending.FAILED if pod.was_short else Ending.COMPLETED,
                 limit_mib=pod.engine.limit_mib,
                 peak_mib=max(peak_mib, *samples, 0),
                 time_to_peak_s=pod.held_since_s - resident.bound_at_s,

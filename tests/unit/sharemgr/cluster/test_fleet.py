@@ -48,7 +48,9 @@ class Cluster:
                 self.profiles.learn(MODEL, key, self.run(), self.now_s)
                 self.fleet.learned(key, self.now_s)
             case _:
-                self.sample(card)
+                for each, of in enumerate(self.cards):
+                    self.sample(of)
+                    self.fleet.changed(each, self.now_s)
         self.fleet.changed(number, self.now_s)
 
     def sample(self, card: Card) -> None:

@@ -81,7 +81,7 @@ def test_a_pod_that_finds_less_than_45_percent_of_its_memory_crashes_and_one_tha
 
 def test_what_is_guaranteed_is_taken_back_after_a_grace_from_who_loses_the_least() -> None:
     borrowers = [
-        engine(number, need_mib=10_000, limit_mib=10_000, work_s=work_s) for number, work_s in enumerate((300, 200))
+        engine(number, need_mib=10_000, limit_mib=10_000, work_s=work_s) for number, work_s in enumerate((120, 300))
     ]
     claimant = engine(2, arrives_at_s=60.0, need_mib=20_000, guarantee_mib=20_000, limit_mib=20_000)
     outcome = let_in([*borrowers, claimant], World(free_needed=HARD))
@@ -201,3 +201,19 @@ def test_what_a_run_took_is_learned_when_it_is_over() -> None:
     assert profile.peak_mib == 7000
     assert profile.time_to_peak_s == pytest.approx(22)
     assert profile.use_mib[-1] == 7000
+
+
+def test_what_a_run_took_that_was_refused_memory_is_not() -> None:
+    profiles = Profiles()
+    two = [
+        engine(number, key=key, need_mib=20_000, guarantee_mib=0, limit_mib=25_000) for number, key in enumerate("ab")
+    ]
+
+    class Heedless(Lending):
+        def pick(self, queue: Sequence[Pod], now_s: float) -> Pod | None:
+            self._promised_mib = queue[0].engine.limit_mib
+            return queue[0]
+
+    outcome = Simulation(World(), two, Heedless(POLICIES["safe"], World(), profiles)).run()
+    assert [pod.was_short for pod in outcome.pods] == [False, True]
+    assert [profiles.on(MODEL)[key].peak_mib for key in "ab"] == [20_000, None]
