@@ -1,9 +1,13 @@
 """``edgeshare replay mlperf``: the published experiment on sharing a GPU's memory, for every policy."""
 
 import json
+import os
+import signal
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import click
@@ -45,8 +49,25 @@ def mlperf(policies: tuple[str, ...], fault: str, seeds: int, as_json: bool, plo
 def _run(work: Sequence[Job]) -> list[Measured]:
     """All jobs, on all cores."""
     found: list[Measured] = []
-    with ProcessPoolExecutor(mp_context=get_context("forkserver")) as pool, progress() as shown:
+    workers = ProcessPoolExecutor(mp_context=get_context("forkserver"), initializer=begin_worker)
+    with workers as pool, progress() as shown:
         done = as_completed([pool.submit(job.run) for job in work])
-        for future in shown.track(done, total=len(work), description="runs of six percents"):
-            found += future.result()
+        try:
+            for future in shown.track(done, total=len(work), description="runs of six percents"):
+                found += future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
     return found
+
+
+def begin_worker() -> None:
+    """A worker leaves an interrupt to the command, and ends with it, however that ends: nothing else would tell it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    command = parent_process()
+    assert command is not None, "workers alone begin so"
+    threading.Thread(target=_end_with, args=(command.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)

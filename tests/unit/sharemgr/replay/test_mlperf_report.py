@@ -1,7 +1,12 @@
 """`edgeshare replay mlperf`: what it prints, and what it refuses."""
 
 import json
+import os
 import re
+import select
+import signal
+import subprocess
+import sys
 from collections.abc import Sequence
 from io import StringIO
 from itertools import pairwise
@@ -117,3 +122,28 @@ def test_what_does_not_exist_is_refused_with_what_does(arguments: list[str], sai
     result = CliRunner().invoke(command, ["mlperf", *arguments])
     assert result.exit_code == 2
     assert said in " ".join(result.output.split())
+
+
+STARTS_A_WORKER = """
+import os, sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from edgeshare.cli.replay.mlperf import begin_worker
+if __name__ == "__main__":
+    with ProcessPoolExecutor(1, get_context("forkserver"), begin_worker) as pool:
+        print(pool.submit(os.getpid).result(), flush=True)
+        sys.stdin.read()
+"""
+
+
+def test_a_worker_ends_with_the_command_however_that_ends(tmp_path: Path) -> None:
+    script = tmp_path / "starts.py"
+    script.write_text(STARTS_A_WORKER)
+    with subprocess.Popen([sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as command:
+        assert command.stdout is not None
+        worker = os.pidfd_open(int(command.stdout.readline()))
+        os.kill(command.pid, signal.SIGKILL)
+    poll = select.poll()
+    poll.register(worker, select.POLLIN)
+    assert poll.poll(60_000), "it runs on"
+    os.close(worker)
