@@ -130,7 +130,11 @@ class Report:
             if (compared := self.against(row, other)) is not None:
                 of_other = {figure: self.ratio(row, compared, figure) for figure in (*LOWER, *HIGHER)}
                 ratios[other] = {
-                    figure: {"ratio": ratio and round(ratio, 4), "sd": round(sd, 4)}
+                    figure: {
+                        "ratio": ratio and round(ratio, 4),
+                        "sd": round(sd, 4),
+                        "is_as_published": is_as_published(other, figure, ratio),
+                    }
                     for figure, (ratio, sd) in of_other.items()
                 }
         totals = {"restarts": self._total(row, "restarts"), "short_pods": self._total(row, "short_pods")}
@@ -165,7 +169,7 @@ class Report:
 
     def _ratio_table(self, other: str) -> Table:
         figures = tuple(PUBLISHED[other])
-        title = f"times better than {other}: ratio of means, deviation over seeds"
+        title = f"times better than {other}: ratio of means, deviation over seeds; *: not as published"
         table = _table(title, "a pod each", *(TITLES[figure].removesuffix(" %") for figure in figures))
         table.add_row("published", *(f"{PUBLISHED[other][figure]:g}" for figure in figures), end_section=True)
         for row in self.rows:
@@ -173,8 +177,11 @@ class Report:
             if compared is None or row.rule == "hard" or row.guaranteed_percent or row.order == "first come":
                 continue
             if row.policy not in BASELINES or row.policy == "oracle":
-                ratios = [self.ratio(row, compared, figure) for figure in figures]
-                cells = ("" if ratio is None else f"{ratio:.2f}±{sd:.2f}" for ratio, sd in ratios)
+                cells = []
+                for figure in figures:
+                    ratio, sd = self.ratio(row, compared, figure)
+                    mark = "" if is_as_published(other, figure, ratio) else "*"
+                    cells.append("" if ratio is None else f"{ratio:.2f}±{sd:.2f}{mark}")
                 table.add_row(f"{row.setting}, {name(row)}", *cells)
         return table
 
@@ -191,6 +198,12 @@ class Report:
                     f"{self.most(row, 'evictions_most'):.0f}",
                 )
         return table
+
+
+def is_as_published(other: str, figure: str, ratio: float | None) -> bool | None:
+    """Whether a ratio is at least the published one; None where none is published, or there is no ratio."""
+    published = PUBLISHED.get(other, {}).get(figure)
+    return None if published is None or ratio is None else ratio >= published
 
 
 def name(row: Row) -> str:

@@ -55,6 +55,15 @@ def test_a_ratio_is_one_of_means_and_says_how_many_times_better() -> None:
     assert ratios["p99_s"]["ratio"] == pytest.approx((800 + 1600) / (400 + 500), abs=1e-4)
     assert ratios["p99_s"]["sd"] == pytest.approx(abs(800 / 400 - 1600 / 500) / 2**0.5, abs=1e-4)
     assert ratios["memory_percent"]["ratio"] == 2
+    met = {figure: ratios[figure]["is_as_published"] for figure in (*PUBLISHED["kubernetes"], "mean_s")}
+    expected = {
+        "p99_s": False,
+        "pending_s": True,
+        "memory_percent": False,
+        "utilisation_percent": False,
+        "power_w": True,
+    }
+    assert met == {**expected, "mean_s": None}
     assert all(ratios[figure]["ratio"] > 1 for figure in LOWER)
     assert row["figures"]["p99_s"]["mean"] == 450
     assert row["figures"]["p99_s"]["by_percent"]["250"] == 450
@@ -85,6 +94,7 @@ def test_tables_fit_a_narrow_terminal_and_name_every_row() -> None:
     text = capture.get()
     assert "fault: late-peak" in text
     assert "…" not in text, "nothing is cut off"
+    assert "1.00±0.00*" in text, "less than was published is marked"
     assert len(re.findall(r"^ *safe +\d", text, re.M)) == len(ARRIVALS_S)
     for ratios in PUBLISHED.values():
         assert re.search(r"published +" + r" +".join(f"{ratio:g}" for ratio in ratios.values()), text)
