@@ -15,7 +15,6 @@ from sharemgr.replay.world import (
     LOAD_IN_RAMP_S,
     POWER_W,
     TAKEN_MAX,
-    THERE,
     UTILISATION_PERCENT,
     Phase,
     Pod,
@@ -134,18 +133,20 @@ class Simulation:
     def _full_mib(self, pod: Pod) -> int:
         return min(pod.engine.limit_mib, round(pod.engine.need_mib * self._world.late_peak))
 
+    def _working(self) -> int:
+        return sum(pod.phase is Phase.WORKING for pod in self._bound)
+
     def _rate(self) -> float:
-        working = sum(pod.phase is Phase.WORKING for pod in self._bound)
-        return 1 / (1 + self._world.slow_down * max(0, working - 1))
+        return 1 / (1 + self._world.slow_down * max(0, self._working() - 1))
 
     def _used_mib(self) -> float:
         return sum(pod.used_mib(self._world, self._now_s) for pod in self._bound)
 
     def _advance(self, to_s: float) -> None:
         before_mib, rate, passed_s = self._used_mib(), self._rate(), to_s - self._now_s
-        there = sum(pod.phase in THERE for pod in self._bound)
-        self._utilisation += passed_s * UTILISATION_PERCENT[min(there, len(UTILISATION_PERCENT) - 1)]
-        self._power += passed_s * POWER_W[min(there, len(POWER_W) - 1)]
+        working = self._working()
+        self._utilisation += passed_s * UTILISATION_PERCENT[min(working, len(UTILISATION_PERCENT) - 1)]
+        self._power += passed_s * POWER_W[min(working, len(POWER_W) - 1)]
         for pod in self._bound:
             if pod.phase is Phase.WORKING:
                 pod.left_s -= passed_s * rate

@@ -10,7 +10,7 @@ from math import inf
 from sharemgr.replay.engines import CARD_MIB, Engine
 
 UTILISATION_PERCENT = (1.6, 4.2, 36.3, 64.0, 79.5, 86.0, 88.0)
-"""With so many pods on the card; the last for all beyond."""
+"""While so many engines work; the last for all beyond."""
 POWER_W = (30.1, 40.4, 48.5, 52.3, 54.4, 55.0, 55.5)
 CONTEXT_MIB = 320
 """Held when ten of the eighteen seconds of the ramp are over."""
@@ -63,10 +63,6 @@ class Phase(Enum):
     WORKING = "working"
     CRASHED = "crashed"
     ENDED = "ended"
-
-
-THERE = frozenset({Phase.RAMPING, Phase.CLAIMING, Phase.LOADING, Phase.WORKING})
-"""Phases in which a pod's program is on the card."""
 
 
 @dataclass(slots=True, eq=False)

@@ -115,8 +115,8 @@ def test_means_over_time_are_those_of_the_ramp_and_the_table() -> None:
     outcome = let_in([engine()])
     ramp_mib_s = 320 * 10 / 2 + (320 + 7000) * 8 / 2
     assert outcome.memory_mib == pytest.approx((ramp_mib_s + 7000 * 102) / 124)
-    assert outcome.utilisation_percent == pytest.approx(4.2)
-    assert outcome.power_w == pytest.approx(40.4)
+    assert outcome.utilisation_percent == pytest.approx((24 * 1.6 + 100 * 4.2) / 124)
+    assert outcome.power_w == pytest.approx((24 * 30.1 + 100 * 40.4) / 124)
 
 
 @pytest.mark.parametrize(
