@@ -150,15 +150,14 @@ async def test_what_is_being_answered_at_the_end_is_answered(verbs: Verbs) -> No
     server = Server("127.0.0.1:0", (), lambda: verbs.by_name, verbs.answered, lambda kind: None)
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(server.running(None))
-        client = stack.enter_context(Connection(url))
-        asked = asyncio.create_task(client.ask("/bind", b"1"))
-        await verbs.began.wait()
-        with Connection(url) as other:
+        with Connection(url) as client, Connection(url) as other:
+            asked = asyncio.create_task(client.ask("/bind", b"1"))
+            await verbs.began.wait()
             assert await other.ask("/filter", b"1") == (200, "1")
             ending = asyncio.create_task(stack.pop_all().aclose())
             await asyncio.wait_for(until_sent_away(other), SAFETY_S)
-        verbs.go_on.set()
-        assert await asked == (200, '{"Error":""}')
+            verbs.go_on.set()
+            assert await asked == (200, '{"Error":""}')
         await ending
 
 
