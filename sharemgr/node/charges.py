@@ -1,7 +1,5 @@
 """Who is charged for what of one device's time, and what each is owed for it (gates.py says why)."""
 
-from dataclasses import dataclass
-
 from sharemgr.node.demand import fill
 from sharemgr.node.gate import LEAST_PART, Gate, Rule
 
@@ -9,36 +7,24 @@ COSTS_MOST = 2
 """Costs that add up to more than so many times the time that went by are no error: somebody lies."""
 
 
-@dataclass(slots=True)
-class Unended:
-    """Time in which something ran that has not ended, so that no page tells of it yet."""
-
-    open_ns: int = 0
-    """It is nobody's yet."""
-    in_turns_ns: int = 0
-    """It was charged already, to whose turn it was: who used it is told of it, and charged no more."""
-
-
-def settle(gates: list[Gate], rule: Rule, slice_ns: int, elapsed_ns: int, unended: Unended, now_ns: int) -> int:
-    """Charges the gates of a device what their pages say was used in the time that went by, and in what of the time
-    before had not ended. Returns how long the device was busy."""
-    free_ns = unended.open_ns + elapsed_ns
-    used_ns = _fit([gate.demand.take() for gate in gates], gates, free_ns + unended.in_turns_ns)
-    charged_ns = _fit(used_ns, gates, free_ns)
-    busy_ns = sum(charged_ns)
-    running_ns = sum(gate.demand.running_ns for gate in gates)
-    unended.open_ns = min(free_ns - busy_ns, running_ns)
-    unended.in_turns_ns = min(unended.in_turns_ns - (sum(used_ns) - busy_ns), running_ns)
-    for gate, gate_used_ns, gate_charged_ns in zip(gates, used_ns, charged_ns, strict=True):
-        gate.used_ns, gate.charged_ns = gate_used_ns, gate_charged_ns
-        _note_work(gates, gate, rule, gate_used_ns, now_ns)
-        _charge(gate, rule, elapsed_ns, now_ns)
+def settle(gates: list[Gate], rule: Rule, slice_ns: int, elapsed_ns: int, open_ns: int, now_ns: int) -> tuple[int, int]:
+    """Charges the gates of a device what their pages say was used in the time that went by. ``open_ns`` of what went by
+    before is nobody's yet, since what ran then had not ended. Returns how long the device was busy, and what is open
+    now."""
+    free_ns = open_ns + elapsed_ns
+    used_ns = _fit([gate.demand.take() for gate in gates], gates, free_ns)
+    busy_ns = sum(used_ns)
+    open_ns = min(free_ns - busy_ns, sum(gate.demand.running_ns for gate in gates))
+    for gate, gpu_ns in zip(gates, used_ns, strict=True):
+        gate.used_ns = gate.charged_ns = gpu_ns
+        _note_work(gates, gate, rule, gpu_ns, now_ns)
+        _charge(gate, rule, gpu_ns, elapsed_ns, now_ns)
         gate.heavy = gate.demand.heavy(slice_ns, gate.bucket_ns >= 0)
     active = [gate for gate in gates if gate.active]
     _set_parts(active, rule)
-    divide(active, busy_ns + _charge_idle(active, free_ns - busy_ns - unended.open_ns))
+    divide(active, busy_ns + _charge_idle(active, free_ns - busy_ns - open_ns))
     _cap(active, rule.most_lag_ns)
-    return busy_ns
+    return busy_ns, open_ns
 
 
 def _fit(told_ns: list[int], gates: list[Gate], free_ns: int) -> list[int]:
@@ -91,16 +77,16 @@ def _note_work(gates: list[Gate], gate: Gate, rule: Rule, gpu_ns: int, now_ns: i
         divide([other for other in gates if other.active], lag_ns)
 
 
-def _charge(gate: Gate, rule: Rule, elapsed_ns: int, now_ns: int) -> None:
+def _charge(gate: Gate, rule: Rule, gpu_ns: int, elapsed_ns: int, now_ns: int) -> None:
     standing, percent, most_ns = gate.standing, gate.standing.request_percent, rule.bucket_ns
     standing.tat_ns = max(standing.tat_ns, now_ns - elapsed_ns)
-    standing.charge_limit(gate.used_ns)
-    standing.budget_ns -= gate.charged_ns
-    bucket_ns = gate.bucket_ns + elapsed_ns * percent // 100 - gate.charged_ns
+    standing.charge_limit(gpu_ns)
+    standing.budget_ns -= gpu_ns
+    bucket_ns = gate.bucket_ns + elapsed_ns * percent // 100 - gpu_ns
     gate.bucket_ns = max(-most_ns, min(bucket_ns, most_ns * percent // 100))
     if gate.active:
-        gate.lag_ns -= gate.charged_ns
-        gate.demand.note_used(gate.charged_ns, elapsed_ns)
+        gate.lag_ns -= gpu_ns
+        gate.demand.note_used(gpu_ns, elapsed_ns)
 
 
 def _set_parts(active: list[Gate], rule: Rule) -> None:

@@ -69,7 +69,7 @@ keeps to a period seems to want more the longer its kernels wait. Where a switch
 
 from edgeshare.units import NS_PER_S
 from sharemgr.node.beside import DEAR_NS, LIGHT_PAYS, PAYS, Beside
-from sharemgr.node.charges import Unended, divide, settle
+from sharemgr.node.charges import divide, settle
 from sharemgr.node.demand import HEAVY_PART, JUDGED_NS
 from sharemgr.node.gate import Gate, Rule
 from sharemgr.node.hand_overs import TURN
@@ -115,7 +115,7 @@ class Gates:
         self._shared_ns = now_ns  # when there were last several of whom one left gaps
         self._look_ns = now_ns  # of the last whole look
         self._busy_ns = 0  # since then
-        self._unended = Unended()
+        self._open_ns = 0  # time that went by and is nobody's yet
         self._reported_ns = 0  # since one last saw what the device was busy
 
     @property
@@ -150,7 +150,7 @@ class Gates:
         for gate in gates:
             gate.end_turns(now_ns)
             gate.begin()
-        self._unended = Unended(in_turns_ns=sum(gate.demand.running_ns for gate in gates))
+        self._open_ns = sum(gate.demand.running_ns for gate in gates)
 
     def add(self, gate: Gate) -> None:
         """Adds an allocation, with its gate closed."""
@@ -191,10 +191,10 @@ class Gates:
         if elapsed_ns > 0:
             self._now_ns = now_ns
             self._reported_ns += sum(gate.demand.gpu_ns for gate in self.gates)
-            before_ns = self._unended.open_ns
-            busy_ns = settle(self.gates, self._rule, self.slice_ns, elapsed_ns, self._unended, now_ns)
+            before_ns = self._open_ns
+            busy_ns, self._open_ns = settle(self.gates, self._rule, self.slice_ns, elapsed_ns, before_ns, now_ns)
             # What runs and is nobody's yet keeps the device busy, too.
-            self._busy_ns += busy_ns + self._unended.open_ns - before_ns
+            self._busy_ns += busy_ns + self._open_ns - before_ns
             if self._alone is not None:
                 # All others are kept out for as long as it is in: what it queued may never end, or be a lie.
                 self._alone.standing.budget_ns += self._alone.used_ns - elapsed_ns

@@ -2,7 +2,7 @@
 
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_S as S
-from sharemgr.node.charges import Unended, settle
+from sharemgr.node.charges import settle
 from sharemgr.node.gate import Gate, Rule
 from sharemgr.node.policy import Settings, Share, Standing
 
@@ -15,16 +15,11 @@ class Books:
 
     def __init__(self, *request_percents: int) -> None:
         self.gates = [Gate(Standing(Share(percent, 100), SETTINGS, 0), SETTINGS) for percent in request_percents]
-        self.now_ns = self.busy_ns = 0
-        self.unended = Unended()
+        self.now_ns = self.open_ns = self.busy_ns = 0
 
     def settle(self, elapsed_ns: int = SLICE_NS) -> None:
         self.now_ns += elapsed_ns
-        self.busy_ns = settle(self.gates, Rule(), SLICE_NS, elapsed_ns, self.unended, self.now_ns)
-
-    @property
-    def open_ns(self) -> int:
-        return self.unended.open_ns
+        self.busy_ns, self.open_ns = settle(self.gates, Rule(), SLICE_NS, elapsed_ns, self.open_ns, self.now_ns)
 
     def runs(self, index: int, running_ns: int) -> None:
         """Something that it launched has been running for so long."""
@@ -93,33 +88,3 @@ def test_nobody_is_charged_less_than_its_part_because_of_what_others_claim() -> 
         books.ends(index, gpu_ns)
     books.settle(6 * MS)
     assert [gate.charged_ns for gate in books.gates] == [4 * MS, MS, MS]
-
-
-def test_what_ran_by_turns_is_told_when_it_ends_and_not_charged_again() -> None:
-    books = Books(50, 50)
-    books.unended.in_turns_ns = 10 * SLICE_NS
-    books.runs(0, 11 * SLICE_NS)
-    books.settle()
-    assert (books.open_ns, books.unended.in_turns_ns) == (SLICE_NS, 10 * SLICE_NS)
-    books.ends(0, 12 * SLICE_NS)
-    books.settle()
-    one, other = books.gates
-    assert (one.used_ns, one.charged_ns) == (12 * SLICE_NS, 2 * SLICE_NS)
-    assert (books.open_ns, books.unended.in_turns_ns) == (0, 0)
-    assert one.lag_ns + other.lag_ns == 0
-
-
-def test_who_feigned_by_turns_that_something_ran_is_charged_for_no_more_time_than_there_was_nor_is_anybody_else() -> (
-    None
-):
-    books = Books(10, 90)
-    liar, honest = books.gates
-    books.unended.in_turns_ns = S
-    honest.open = True
-    books.ends(1, SLICE_NS)
-    books.ends(0, 3600 * S)
-    books.settle()
-    assert liar.charged_ns + honest.charged_ns <= SLICE_NS
-    assert liar.lag_ns + honest.lag_ns == 0
-    books.settle()
-    assert liar.charged_ns == honest.charged_ns == 0, "nobody is charged for idle time that never was"
