@@ -12,10 +12,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from itertools import chain
 from pathlib import Path
 from statistics import fmean, stdev
-from unittest.mock import patch
 
 import click
-import numpy as np
 from aware_pods import SLOWNESS, Pod, nodes_for, pods_of
 from rich.console import Console
 from rich.table import Table as TextTable
@@ -40,7 +38,6 @@ ASKED_PERCENT = (70, 90, 105)
 LONGEST_PART = 1.05
 """Of its usual length; by so much the kernels of a simulated program differ."""
 LATE_MS = 10
-TERMS_OF_AWARE = ("crowding", "wait", "slowness")
 
 
 class Lab:
@@ -193,8 +190,7 @@ def without(term: str) -> Policy:
     """``aware`` with one of its terms taken out."""
 
     def score(options: Options, demand: Demand) -> Floats:
-        with patch.object(aware, term, lambda options, known: np.zeros(options.fits.shape)):
-            return aware.score(options, demand)
+        return aware.score_by([cost for name, cost in aware.COSTS.items() if name != term], options, demand)
 
     return score
 
@@ -207,7 +203,7 @@ ROWS: dict[str, Row] = {
     "aware, half of the profiles": (aware.score, half),
     "aware, each another's profile": (aware.score, anothers),
 }
-TERMS: dict[str, Row] = {f"aware without {term}": (without(f"_{term}"), every) for term in TERMS_OF_AWARE}
+TERMS: dict[str, Row] = {f"aware without {term}": (without(term), every) for term in aware.COSTS}
 
 
 def row(lab: Lab, name: str, asked_percent: int, seed: int, count: int = PODS) -> Figures:

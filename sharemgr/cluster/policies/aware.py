@@ -26,6 +26,8 @@ A bad choice where
 - a program is slowed down by a neighbour's use of memory or caches: nothing of that is looked at.
 """
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 
 from edgeshare.units import UNITS_PER_DEVICE
@@ -38,15 +40,22 @@ from sharemgr.cluster.table import Floats
 PERIOD_US = 50_000
 """Of the latency class's budget, on each node (sharemgr/node/policy.py)."""
 
+Cost = Callable[[Options, Known], Floats]
+
 
 def score(options: Options, demand: Demand) -> Floats:
     """See the module."""
+    return score_by(COSTS.values(), options, demand)
+
+
+def score_by(costs: Iterable[Cost], options: Options, demand: Demand) -> Floats:
+    """By room, and by these of the other terms."""
     room = usable.score(options, demand)
     known = options.known
     if known is None or not options.ask.devices:
         return room
-    costs: Floats = _crowding(options, known) + _wait(options, known) + _slowness(options, known)
-    return room - costs
+    sum_units: Floats = sum((cost(options, known) for cost in costs), np.zeros(options.fits.shape))
+    return room - sum_units
 
 
 def _crowding(options: Options, known: Known) -> Floats:
@@ -76,3 +85,7 @@ def _slowness(options: Options, known: Known) -> Floats:
     of_best = np.divide(best_us, kernel_us, out=np.ones_like(kernel_us), where=is_known)
     not_needed: Floats = options.units * (1 - np.minimum(1, of_best))
     return not_needed
+
+
+COSTS: dict[str, Cost] = {"crowding": _crowding, "wait": _wait, "slowness": _slowness}
+"""The terms besides room."""
