@@ -1,10 +1,10 @@
 """A lending policy as who lets pods onto the card: it sees what was asked, what was promised, and samples."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import inf
 
 from sharemgr.cluster.lending.card import Asked, Card, Policy, Resident, Sample, Use, decide
-from sharemgr.cluster.profiles import SERIES_MAX, Ending, Profile, Profiles, Run
+from sharemgr.cluster.profiles import SERIES_MAX, Ending, Profiles, Run
 from sharemgr.replay.admissions import AFTER_BIND_S, Order, largest_first
 from sharemgr.replay.world import Phase, Pod, World
 
@@ -19,6 +19,7 @@ class Lending:
 
     def __init__(self, policy: Policy, world: World, profiles: Profiles, order: Order = largest_first) -> None:
         self._policy, self._profiles, self._order = policy, profiles, order
+        self._known = profiles.on(MODEL)
         self._card = Card(world.usable_mib, Use(GPU, 0.0, world.usable_mib))
         self._residents: dict[Pod, Resident] = {}
         self._promised_mib: int | None = None
@@ -30,8 +31,7 @@ class Lending:
         self._until_s = inf
         room = self._policy.room(self._card, self._known, now_s)
         for pod in sorted(queue, key=self._order):
-            asked = Asked(pod.guarantee_mib, pod.engine.limit_mib, pod.engine.key)
-            decision = decide(self._policy, self._card, self._known, asked, now_s, room)
+            decision = decide(self._policy, self._card, self._known, _asked(pod), now_s, room)
             if decision.promised_mib is not None:
                 self._promised_mib = decision.promised_mib
                 return pod
@@ -42,10 +42,6 @@ class Lending:
             self._until_s = min(self._until_s, patience_ends_s)
         return None
 
-    @property
-    def _known(self) -> Mapping[str, Profile]:
-        return self._profiles.on(MODEL)
-
     def until_s(self) -> float:
         """See simulation.Admission."""
         return self._until_s
@@ -53,8 +49,7 @@ class Lending:
     def bound(self, pod: Pod, now_s: float) -> None:
         """See simulation.Admission."""
         assert self._promised_mib is not None, "it was picked just now"
-        asked = Asked(pod.guarantee_mib, pod.engine.limit_mib, pod.engine.key)
-        resident = Resident(asked, now_s, self._promised_mib, Use(GPU, now_s, pod.engine.limit_mib))
+        resident = Resident(_asked(pod), now_s, self._promised_mib, Use(GPU, now_s, pod.engine.limit_mib))
         self._residents[pod] = resident
         self._card.residents.append(resident)
         self._card.last_bound_at_s = now_s
@@ -84,3 +79,7 @@ class Lending:
         for pod, mib in by_pod:
             if pod in self._residents:
                 self._residents[pod].use.see(Sample(taken_at_s, mib, GPU), now_s)
+
+
+def _asked(pod: Pod) -> Asked:
+    return Asked(pod.guarantee_mib, pod.engine.limit_mib, pod.engine.key)

@@ -127,8 +127,7 @@ class Simulation:
 
     def _peak_left_s(self, pod: Pod) -> float:
         """How much work is left when its late peak comes; 0 where none does, or has."""
-        full_mib = self._full_mib(pod)
-        return pod.engine.work_s * (1 - LATE_PART) if pod.need_mib < full_mib else 0.0
+        return pod.engine.work_s * (1 - LATE_PART) if pod.need_mib < self._full_mib(pod) else 0.0
 
     def _full_mib(self, pod: Pod) -> int:
         return min(pod.engine.limit_mib, round(pod.engine.need_mib * self._world.late_peak))
@@ -187,13 +186,13 @@ class Simulation:
         assured_mib = min(pod.need_mib, pod.guarantee_mib)
         if have_mib < assured_mib and pod.leaves_at_s == inf:
             victims = self._victims(pod, assured_mib - have_mib)
-            self._failed_guarantees += not victims and pod.phase is not Phase.CLAIMING
+            for victim in victims:
+                victim.leaves_at_s = min(victim.leaves_at_s, self._now_s + GRACE_S)
             if victims:
-                for victim in victims:
-                    victim.leaves_at_s = min(victim.leaves_at_s, self._now_s + GRACE_S)
-                pod.held_mib = max(0.0, have_mib)
+                pod.held_mib = have_mib
                 pod.phase, pod.next_s = Phase.CLAIMING, self._now_s + GRACE_S
                 return
+            self._failed_guarantees += pod.phase is not Phase.CLAIMING
         if have_mib < pod.need_mib and self._was_overtaken(pod):
             self._take(pod)
             return
@@ -215,13 +214,9 @@ class Simulation:
     def _victims(self, claimant: Pod, missing_mib: float) -> list[Pod]:
         """Whose memory is taken back: of the borrowers one that suffices and has done the least, else as many as it
         takes, those first that have done the least."""
-        borrowers = [
-            pod
-            for pod in self._bound
-            if pod is not claimant and pod.used_mib(self._world, self._now_s) > pod.guarantee_mib
-        ]
+        held_mib = {pod: pod.used_mib(self._world, self._now_s) for pod in self._bound if pod is not claimant}
+        borrowers = [pod for pod, mib in held_mib.items() if mib > pod.guarantee_mib]
         borrowers.sort(key=lambda pod: (pod.leaves_at_s, pod.engine.work_s - pod.left_s))
-        held_mib = {pod: pod.used_mib(self._world, self._now_s) for pod in borrowers}
         alone = next((pod for pod in borrowers if held_mib[pod] >= missing_mib), None)
         if alone is not None:
             return [alone]

@@ -90,10 +90,8 @@ class Report:
 
     def against(self, row: Row, other: str) -> Row | None:
         """The row that this one is compared with."""
-        same = (
-            each for each in self.rows if each.policy == other and each.setting == row.setting and each.rule == row.rule
-        )
-        return next((each for each in same if each.guaranteed_percent == 0), None)
+        compared = (row.setting, row.rule, 0, other)
+        return next((each for each in self.rows if each[:4] == compared), None)
 
     def ratio(self, row: Row, other: Row, figure: str) -> tuple[float | None, float]:
         """How many times better than the other: of the means, and the standard deviation of that over seeds."""

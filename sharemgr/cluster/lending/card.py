@@ -15,8 +15,7 @@ CONTEXT_MIB = 400
 SAME = 0.02
 """Samples that differ by no more than this part are of one level."""
 GAP_MAX_S = 20.0
-"""Between two samples, else nothing is known of the time between: exporters of card memory are scraped each 6 to 15
-s."""
+"""Between two samples, else nothing is known of the time between: card memory is scraped each 6 to 15 s."""
 NO_SAMPLE_S = 120.0
 """After so long without a sample there is no source of them: four times the longest that one is expected to be late."""
 SAMPLES_MAX = 600

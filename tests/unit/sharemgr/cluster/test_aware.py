@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,8 +24,8 @@ TRAINS, QUICK, BURSTY = Program("trains"), Program("quick"), Program("bursty")
 SERVES = Program("serves", latency=True)
 
 
-def a_run(**of: float) -> Run:
-    return Run(0, Ending.COMPLETED, limit_mib=1, peak_mib=0, **of)  # type: ignore[arg-type]
+def a_run(**of: Any) -> Run:
+    return Run(0, Ending.COMPLETED, limit_mib=1, peak_mib=0, **of)
 
 
 RUNS = {

@@ -4,6 +4,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from sharemgr.cluster.lending import POLICIES
 from sharemgr.cluster.profiles import Profiles
 from sharemgr.replay.admissions import Admission, alibaba, kubernetes, oracle, unlimited
 from sharemgr.replay.engines import ARRIVALS_S, CARD_MIB, PERCENTS, QUERIES, Engine, draw
-from sharemgr.replay.experiment import RULES, Job, jobs, measure, p99
+from sharemgr.replay.experiment import RULES, Job, jobs, measure
 from sharemgr.replay.lent import MODEL, Lending
 from sharemgr.replay.simulation import Outcome, Simulation
 from sharemgr.replay.world import HARD, Phase, Pod, World
@@ -20,9 +21,9 @@ from sharemgr.replay.world import HARD, Phase, Pod, World
 SETTINGS = tuple(ARRIVALS_S)
 
 
-def engine(number: int = 0, **others: float) -> Engine:
+def engine(number: int = 0, **others: Any) -> Engine:
     plain = Engine(number, "a", 0.0, 14.0, 100.0, 7000, 1300, 7000, 7)
-    return replace(plain, **others)  # type: ignore[arg-type]
+    return replace(plain, **others)
 
 
 def let_in(engines: Sequence[Engine], world: World | None = None) -> Outcome:
@@ -189,8 +190,10 @@ def test_all_is_run_once() -> None:
 
 
 def test_percentiles_are_interpolated() -> None:
-    assert p99([*range(100), 100]) == pytest.approx(99)
-    assert p99([5.0]) == 5
+    outcome = let_in([engine(), engine(1, work_s=50.0)])
+    sooner_s, later_s = sorted(times_s(outcome))
+    assert measure(outcome).p99_s == pytest.approx(sooner_s + 0.99 * (later_s - sooner_s))
+    assert sooner_s < later_s
     assert measure(let_in([engine()])).p99_s == pytest.approx(124)
 
 
