@@ -2,7 +2,9 @@
 
 VENV ?= .venv
 PYTHON_IN_VENV = $(VENV)/bin/python
-NATIVE = $(wildcard cuda_hook/*.h cuda_hook/*/*.[chS] cuda_hook/*/*.def cuda_hook/build_core.py simgpu/*.h simgpu/*/*.[ch] simgpu/*/*/*.[ch] simgpu/*/*.def sharemgr/node/*.py setup.py)
+# All that is compiled, however deep: C, what it includes, and the node's manager, of which mypyc compiles a part.
+NATIVE = setup.py cuda_hook/build_core.py \
+    $(shell find cuda_hook simgpu -name '*.[chS]' -o -name '*.def') $(shell find sharemgr/node -name '*.py')
 
 GROUPS_OF_TEST = test-unit test-virtual test-parts test-cluster test-shares
 GROUPS_OF_SOAK = soak-virtual soak-sim soak-memory soak-cluster

@@ -38,8 +38,8 @@ class Plain:
 
 
 def sources(*folders: str) -> list[str]:
-    """Every C and assembly file right in these folders, sorted, so that a build can be repeated."""
-    found = [path for folder in folders for kind in ("*.c", "*.S") for path in (ROOT / folder).glob(kind)]
+    """Every C and assembly file of these folders and what is below them, sorted, so that a build can be repeated."""
+    found = [path for folder in folders for kind in ("*.c", "*.S") for path in (ROOT / folder).rglob(kind)]
     return sorted(str(path.relative_to(ROOT)) for path in found)
 
 

@@ -60,9 +60,9 @@ ffibuilder.cdef((HERE / "wire.h").read_text() + DECLARATIONS + TIMERS)
 ffibuilder.set_source(
     "cuda_hook._core",
     "".join(f"#include {header}\n" for header in HEADERS),
-    sources=[f"cuda_hook/core/{part}.c" for part in ("record", "gate_page", "allowance", "siblings", "used")],
+    sources=sorted(str(path.relative_to(HERE.parent)) for path in HERE.glob("core/**/*.c")),
     include_dirs=["cuda_hook", "cuda_hook/core"],
-    depends=["cuda_hook/wire.h", "cuda_hook/wire_checks.h", "cuda_hook/core/clock.h"],
+    depends=sorted(str(path.relative_to(HERE.parent)) for path in [*HERE.glob("*.h"), *HERE.glob("core/**/*.h")]),
     extra_compile_args=["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"],
 )
 

@@ -18,6 +18,7 @@ KEPT = ROOT / "build" / "compiled"
 UNUSED_S = 14 * 24 * 3600
 """What nobody has asked for so long is removed."""
 
+HOOK_SOURCES = tuple(sorted(path for folder in ("src", "core") for path in (ROOT / "cuda_hook" / folder).rglob("*.[cS]")))
 INCLUDES = tuple(f"-I{ROOT / folder}" for folder in ("cuda_hook", "simgpu"))
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror")
 
@@ -77,9 +78,8 @@ def sanitizer_runtime(kind: str) -> Path:
 
 def sanitized_hook(kind: str) -> Path:
     """The hook, built with a sanitizer."""
-    hook = ROOT / "cuda_hook"
     commands, objects = [], []
-    for source in sorted(hook.glob("src/*.[cS]")) + sorted(hook.glob("core/*.c")):
+    for source in HOOK_SOURCES:
         objects.append(f"{source.name}.o")
         flags = [] if source.name in NOT_SANITIZED else [f"-fsanitize={kind}", "-fno-omit-frame-pointer"]
         hook_flags = ["-fPIC", "-fvisibility=hidden", *INCLUDES]

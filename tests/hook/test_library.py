@@ -113,7 +113,7 @@ def test_loading_it_costs_no_more_than_an_empty_library(tmp_path: Path) -> None:
 
 
 def test_the_pure_parts_hold_under_sanitizers(tmp_path: Path) -> None:
-    core = [str(path) for path in sorted((ROOT / "cuda_hook" / "core").glob("*.c"))]
+    core = [str(path) for path in sorted((ROOT / "cuda_hook" / "core").rglob("*.c"))]
     program = compile_program(
         tmp_path / "core_test", "core_test.c", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", *core
     )

@@ -62,7 +62,7 @@ def test_ptx(build: Build, name: str) -> None:
 
 @pytest.mark.parametrize("name", names("machine_test.c"))
 def test_machine(build: Build, name: str) -> None:
-    program = build("machine_test", ["machine/*.c"], MEMORY)
+    program = build("machine_test", ["machine/**/*.c"], MEMORY)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         done = subprocess.run([program, name, directory], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
@@ -70,7 +70,7 @@ def test_machine(build: Build, name: str) -> None:
 
 @pytest.mark.parametrize("sanitizers", [MEMORY, "thread"])
 def test_driver_under_many_threads(build: Build, sanitizers: str) -> None:
-    program = build("driver_test", ["driver/*.c", "machine/*.c"], sanitizers)
+    program = build("driver_test", ["driver/**/*.c", "machine/**/*.c"], sanitizers)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         done = subprocess.run([program, directory], capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr

@@ -3,7 +3,7 @@ answers."""
 
 from pathlib import Path
 
-from compiled import compiled
+from compiled import HOOK_SOURCES, compiled
 from world import ROOT
 
 HOOK = ROOT / "cuda_hook"
@@ -13,8 +13,8 @@ LINK = ("-nostartfiles", "-Wl,-soname,libedgeshare_cuda.so", "-Wl,-z,nodelete", 
 
 def build_instrumented() -> Path:
     """Compiles the hook's sources. Raises CalledProcessError."""
-    plain = sorted([*HOOK.glob("src/*.c"), *HOOK.glob("core/*.c")])
-    assembly = sorted(HOOK.glob("src/*.S"))
+    plain = [source for source in HOOK_SOURCES if source.suffix == ".c"]
+    assembly = [source for source in HOOK_SOURCES if source.suffix == ".S"]
     objects = [*(f"{source.stem}.o" for source in plain), *(f"{source.name}.o" for source in assembly)]
     library = "libedgeshare_cuda.so"
     return compiled(
