@@ -18,7 +18,9 @@ KEPT = ROOT / "build" / "compiled"
 UNUSED_S = 14 * 24 * 3600
 """What nobody has asked for so long is removed."""
 
-HOOK_SOURCES = tuple(sorted(path for folder in ("src", "core") for path in (ROOT / "cuda_hook" / folder).rglob("*.[cS]")))
+HOOK_SOURCES = tuple(
+    sorted(path for folder in ("src", "core") for path in (ROOT / "cuda_hook" / folder).rglob("*.[cS]"))
+)
 INCLUDES = tuple(f"-I{ROOT / folder}" for folder in ("cuda_hook", "simgpu"))
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror")
 

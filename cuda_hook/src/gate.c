@@ -255,7 +255,7 @@ static void wait_at_gate(struct es_slot *slot)
     }
 }
 
-/* Twice the longest hand-over that the manager believes in: a tenth of a slice of 5 ms (sharemgr/node/hand_overs.py). */
+/* Twice the longest hand-over that the manager believes in: a tenth of a slice of 5 ms (sharemgr/node/turns/hand_overs.py). */
 enum { TO_AND_FRO_MOST_NS = 1000 * 1000 };
 
 uint64_t es_gate_anticipation_ns(void)

@@ -41,7 +41,9 @@ def command() -> None:
 def node(runtime_dir: Path, state_dir: Path, config_path: Path | None) -> None:
     """Shares this node's GPUs among the clients of its allocations, until SIGTERM or SIGINT."""
     with loading():
-        from sharemgr.node import config, loop, manager  # noqa: PLC0415
+        # Each part of the manager imports what the other runs without.
+        from sharemgr.node import config, manager  # noqa: PLC0415
+        from sharemgr.node.sockets import loop  # noqa: PLC0415
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     settings = read_config(config_path, config.Config)

@@ -1,0 +1,5 @@
+"""The manager of one node: grants the time of its devices and caps their memory, and says who has what.
+
+Begin with ``manager``, which puts the parts together, and ``node``, what can be done with them. Below are ``turns``
+(who has a device, and until when), ``memory``, ``clients``, ``machine`` and ``sockets``; none of them imports what lies
+above."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from edgeshare.errors import Unavailable
 from edgeshare.kube import Kube
-from sharemgr.node.allocations import Owner
-from sharemgr.node.budget import Budget
+from sharemgr.node.clients.budget import Budget
+from sharemgr.node.machine.allocations import Owner
 
 logger = logging.getLogger(__name__)
 

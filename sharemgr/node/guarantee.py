@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 LACK_RATIO, LACK_PERCENT = 0.05, 0.5
 """A guarantee is missed where more is lacking than such a part of what was due and so many points of the device: over a
-window of 10 s the rule itself may be off by 0.32 points (sharemgr/node/policy.py)."""
+window of 10 s the rule itself may be off by 0.32 points (sharemgr/node/turns/policy.py)."""
 
 
 @dataclass(frozen=True, slots=True)

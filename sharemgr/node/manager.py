@@ -25,16 +25,16 @@ from edgeshare.kube import Kube
 from edgeshare.lock_file import locked
 from edgeshare.names import ALLOCATIONS_SOCKET, CLIENTS_DIR, STATUS_SOCKET
 from edgeshare.waiting import ended, first_of
+from sharemgr.node.clients.server import SOCKET_PATH_BYTES_MAX
 from sharemgr.node.config import Config
-from sharemgr.node.contexts import FILE_NAME as CONTEXTS_FILE
-from sharemgr.node.contexts import UNSEEN_BYTES, ContextSizes
 from sharemgr.node.events import Events
-from sharemgr.node.loop import Loop
+from sharemgr.node.machine.contexts import FILE_NAME as CONTEXTS_FILE
+from sharemgr.node.machine.contexts import UNSEEN_BYTES, ContextSizes
+from sharemgr.node.machine.observer import Observation, watch
+from sharemgr.node.machine.store import Store
 from sharemgr.node.node import Node
-from sharemgr.node.observer import Observation, watch
-from sharemgr.node.server import SOCKET_PATH_BYTES_MAX
 from sharemgr.node.service import serve_allocations, serve_status
-from sharemgr.node.store import Store
+from sharemgr.node.sockets.loop import Loop
 
 logger = logging.getLogger(__name__)
 

@@ -19,24 +19,23 @@ from edgeshare.units import MIB
 from edgeshare.v1 import allocations_pb2 as messages
 from edgeshare.v1.status_pb2 import AllocationStatus, NodeStatus
 from sharemgr.node import edgetpu
-from sharemgr.node.allocations import Allocation, Book
-from sharemgr.node.arbiter import Rule, Settings, Share
-from sharemgr.node.budget import Whole
-from sharemgr.node.clients import Terms
+from sharemgr.node.clients.budget import Whole
+from sharemgr.node.clients.client import Terms
+from sharemgr.node.clients.device import DeviceArbiter
+from sharemgr.node.clients.glances import Glances
+from sharemgr.node.clients.offences import Offences
+from sharemgr.node.clients.server import AllocationServer, folders_of_managers, remove_folder
 from sharemgr.node.config import Config
-from sharemgr.node.contexts import ContextSizes
-from sharemgr.node.device import DeviceArbiter
-from sharemgr.node.ends import Ends
 from sharemgr.node.events import Events, Reason
-from sharemgr.node.glances import Glances
 from sharemgr.node.guarantee import Misses
-from sharemgr.node.health import ToldHealth
-from sharemgr.node.loop import Loop
-from sharemgr.node.memory import Memory
-from sharemgr.node.messages import LATENCY, allocation_from, message_from, owner_from
-from sharemgr.node.observer import Observation
-from sharemgr.node.offences import Offences
-from sharemgr.node.server import AllocationServer, folders_of_managers, remove_folder
+from sharemgr.node.machine.allocations import Allocation, Book
+from sharemgr.node.machine.contexts import ContextSizes
+from sharemgr.node.machine.health import ToldHealth
+from sharemgr.node.machine.messages import LATENCY, allocation_from, message_from, owner_from
+from sharemgr.node.machine.observer import Observation
+from sharemgr.node.machine.store import Store
+from sharemgr.node.memory.allowances import Memory
+from sharemgr.node.sockets.loop import Loop
 from sharemgr.node.status import (
     allocation_status,
     device_status,
@@ -45,8 +44,9 @@ from sharemgr.node.status import (
     measured_ns,
     unmanaged_pids,
 )
-from sharemgr.node.store import Store
 from sharemgr.node.strangers import Strangers
+from sharemgr.node.turns.arbiter import Rule, Settings, Share
+from sharemgr.node.turns.ends import Ends
 
 logger = logging.getLogger(__name__)
 

@@ -15,15 +15,15 @@ from edgeshare.v1.status_pb2 import (
     ManagerStatus,
     UnmanagedProcess,
 )
-from sharemgr.node.allocations import Allocation, Book
-from sharemgr.node.arbiter import Account, State
-from sharemgr.node.containers import Container
+from sharemgr.node.clients.server import AllocationServer
+from sharemgr.node.clients.timer import DeadlineTimer
 from sharemgr.node.guarantee import Guarantee, judge
-from sharemgr.node.messages import message_from
-from sharemgr.node.observer import Observation
-from sharemgr.node.server import AllocationServer
+from sharemgr.node.machine.allocations import Allocation, Book
+from sharemgr.node.machine.containers import Container
+from sharemgr.node.machine.messages import message_from
+from sharemgr.node.machine.observer import Observation
 from sharemgr.node.strangers import Strangers
-from sharemgr.node.timer import DeadlineTimer
+from sharemgr.node.turns.arbiter import Account, State
 
 STATES = {
     State.IDLE: ALLOCATION_STATE_IDLE,

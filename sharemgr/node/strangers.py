@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sharemgr.node.allocations import Allocation, Owner
-from sharemgr.node.containers import Container, container_of
 from sharemgr.node.events import Events, Reason
-from sharemgr.node.peers import start_time
+from sharemgr.node.machine.allocations import Allocation, Owner
+from sharemgr.node.machine.containers import Container, container_of
+from sharemgr.node.sockets.peers import start_time
 
 logger = logging.getLogger(__name__)
 

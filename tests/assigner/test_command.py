@@ -21,7 +21,8 @@ import sys
 import edgeshare.cli.sharemgr
 loaded = [name for name in sys.modules if name.startswith("sharemgr.")]
 assert not loaded, loaded
-from sharemgr.node import config, loop, manager
+from sharemgr.node import config, manager
+from sharemgr.node.sockets import loop
 loaded = [name for name in ("numpy", "aiohttp", "kubernetes", "sharemgr.cluster") if name in sys.modules]
 assert not loaded, loaded
 """

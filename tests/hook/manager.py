@@ -17,9 +17,9 @@ from cuda_hook import wire
 from cuda_hook._core import ffi
 from cuda_hook.gate import GatePages
 from edgeshare.errors import InvalidRequest
-from sharemgr.node.ledger import Verdict
-from sharemgr.node.memory import Memory
-from sharemgr.node.peers import Peer
+from sharemgr.node.memory.allowances import Memory
+from sharemgr.node.memory.ledger import Verdict
+from sharemgr.node.sockets.peers import Peer
 
 PATIENCE_S = 60
 """No test waits longer for anything; what is awaited takes milliseconds."""

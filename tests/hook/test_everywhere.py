@@ -7,7 +7,7 @@ from manager import MIB, MS, ScriptedManager
 from programs import LINK_DRIVER, SUCCESS, Client, Stage, compile_program
 
 from cuda_hook import wire
-from sharemgr.node.memory import Memory
+from sharemgr.node.memory.allowances import Memory
 from simgpu.create import create
 from simgpu.environment import variables
 from simgpu.machine import Machine

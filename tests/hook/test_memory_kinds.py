@@ -9,7 +9,7 @@ import pytest
 from manager import MIB, PATIENCE_S, WELCOME, ScriptedManager
 from programs import LINK_DRIVER, OUT_OF_MEMORY, SUCCESS, Client, Stage, compile_program
 
-from sharemgr.node.memory import Memory
+from sharemgr.node.memory.allowances import Memory
 
 CAP_MIB = WELCOME.memory_cap_bytes // MIB
 LAYERED, SPARSE, DEFERRED = 0x01, 0x40, 0x80

@@ -16,7 +16,7 @@ from hypothesis.stateful import (
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_S as S
 from edgeshare.units import NS_PER_US as US
-from sharemgr.node.arbiter import Arbiter, Begin, Command, Contend, Grant, Prolong, Revoke, Settings, Share, State
+from sharemgr.node.turns.arbiter import Arbiter, Begin, Command, Contend, Grant, Prolong, Revoke, Settings, Share, State
 
 SETTINGS = Settings()
 NAMES = ("a", "b", "c", "d")

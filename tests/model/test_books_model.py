@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from cuda_hook.gate import GatePages
-from sharemgr.node.memory import Memory
+from sharemgr.node.memory.allowances import Memory
 
 CAP_BYTES = 10_000
 SIZES = st.integers(1, 200) | st.integers(1, CAP_BYTES)

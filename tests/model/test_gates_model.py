@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgeshare.units import NS_PER_MS as MS
-from sharemgr.node.gate import Gate, Rule
-from sharemgr.node.gates import Gates
-from sharemgr.node.policy import Settings, Share, Standing
+from sharemgr.node.turns.beside.rule import Gates
+from sharemgr.node.turns.gate import Gate, Rule
+from sharemgr.node.turns.policy import Settings, Share, Standing
 
 SETTINGS = Settings()
 RULE = Rule()

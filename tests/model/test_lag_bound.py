@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_US as US
-from sharemgr.node.arbiter import Arbiter, Command, Grant, Prolong, Revoke, Settings, Share
+from sharemgr.node.turns.arbiter import Arbiter, Command, Grant, Prolong, Revoke, Settings, Share
 
 SETTINGS = Settings()
 TICK_LATE_NS = 50 * US

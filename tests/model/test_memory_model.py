@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from cuda_hook.gate import GatePages
 from edgeshare.errors import InvalidRequest
-from sharemgr.node.memory import Memory
+from sharemgr.node.memory.allowances import Memory
 
 CAP_BYTES = 10_000
 DEVICES = 2

@@ -18,7 +18,7 @@ from testbed import EDGESHARE, PATIENCE_S, Manager, Testbed, WireClient, share
 
 from cuda_hook import wire
 from edgeshare.v1.allocations_pb2 import Allocation
-from sharemgr.node.closer import FULL, PASSED_MAX
+from sharemgr.node.sockets.closer import FULL, PASSED_MAX
 
 LINGERS_S = 3600
 """So long somebody waits who drops the last reference to what is passed in."""
@@ -26,7 +26,7 @@ LINGERS_S = 3600
 OLDER_KERNEL = (
     sys.executable,
     "-c",
-    "from sharemgr.node import closer; closer.SO_PASSRIGHTS = 9999; from edgeshare.cli import main; main()",
+    "from sharemgr.node.sockets import closer; closer.SO_PASSRIGHTS = 9999; from edgeshare.cli import main; main()",
 )
 """One that does not know the option by which descriptors are refused: of socket(7) 9999 is none."""
 

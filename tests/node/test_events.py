@@ -15,8 +15,8 @@ from testbed import PATIENCE_S, Testbed
 
 from edgeshare.kube import Kube
 from edgeshare.v1 import allocations_pb2 as messages
-from sharemgr.node.allocations import Owner
 from sharemgr.node.events import EVENTS_BURST, Events, Reason
+from sharemgr.node.machine.allocations import Owner
 from simgpu.native import BURN
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "kubelet"))

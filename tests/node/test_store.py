@@ -9,7 +9,7 @@ import pytest
 
 from edgeshare.errors import Unavailable
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY, Allocation, Owner
-from sharemgr.node.store import BYTES_MAX, Store
+from sharemgr.node.machine.store import BYTES_MAX, Store
 
 ALLOCATIONS = [
     Allocation(

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from simulated_device import NEVER_NS, State, Tenant
 
 from edgeshare.units import NS_PER_MS, NS_PER_S, NS_PER_US
-from sharemgr.node.arbiter import Arbiter, Command, Contend, Grant, Revoke
-from sharemgr.node.gate import Gate, Rule
-from sharemgr.node.gates import Gates
-from sharemgr.node.policy import Settings, Standing
+from sharemgr.node.turns.arbiter import Arbiter, Command, Contend, Grant, Revoke
+from sharemgr.node.turns.beside.rule import Gates
+from sharemgr.node.turns.gate import Gate, Rule
+from sharemgr.node.turns.policy import Settings, Standing
 
 LOOK, REQUEST, RELEASE = range(3)
 HAND_OVER_NS = 30 * NS_PER_US

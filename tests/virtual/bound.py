@@ -1,8 +1,8 @@
-"""How long a client may have to wait by the rule at the top of ``sharemgr/node/policy.py``."""
+"""How long a client may have to wait by the rule at the top of ``sharemgr/node/turns/policy.py``."""
 
 from paces import PACES
 
-from sharemgr.node.policy import Settings
+from sharemgr.node.turns.policy import Settings
 
 RULE = Settings()
 

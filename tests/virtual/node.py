@@ -18,13 +18,13 @@ from edgeshare.names import HOOK_SOCKET
 from edgeshare.units import NS_PER_MS
 from edgeshare.v1.allocations_pb2 import Allocation
 from sharemgr.node.config import Config
-from sharemgr.node.contexts import UNSEEN_BYTES, ContextSizes
 from sharemgr.node.events import Events
-from sharemgr.node.loop import Loop
-from sharemgr.node.messages import LATENCY
+from sharemgr.node.machine.contexts import UNSEEN_BYTES, ContextSizes
+from sharemgr.node.machine.messages import LATENCY
+from sharemgr.node.machine.observer import GLANCE_S, INTERVAL_S, Observation
+from sharemgr.node.machine.store import Store
 from sharemgr.node.node import Node
-from sharemgr.node.observer import GLANCE_S, INTERVAL_S, Observation
-from sharemgr.node.store import Store
+from sharemgr.node.sockets.loop import Loop
 from simgpu.create import create
 from simgpu.machine import Interval, Machine
 

@@ -16,7 +16,7 @@ from cuda_hook._core import ffi
 from cuda_hook.gate import BESIDE_OTHERS, BESIDE_TELLS, GatePages
 from edgeshare.names import HOOK_SOCKET
 from edgeshare.units import NS_PER_US
-from sharemgr.node.loop import Loop
+from sharemgr.node.sockets.loop import Loop
 
 MEMORY_BYTES = 1 << 32
 WELCOME = wire.Welcome(

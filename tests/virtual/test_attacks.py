@@ -13,10 +13,10 @@ from report import Report
 from world import World
 
 from edgeshare.units import NS_PER_MS, NS_PER_S
-from sharemgr.node.budget import GUARANTEE_BURST_S
+from sharemgr.node.clients.budget import GUARANTEE_BURST_S
+from sharemgr.node.clients.server import BACKLOG, CONNECTIONS_PER_S
 from sharemgr.node.config import Config
-from sharemgr.node.policy import Settings
-from sharemgr.node.server import BACKLOG, CONNECTIONS_PER_S
+from sharemgr.node.turns.policy import Settings
 
 VICTIMS = tuple(Client(program=step_programs.burn(1000), percent=percent) for percent in (60, 20))
 RULE = Settings()

@@ -38,7 +38,7 @@ from sharemgr.cluster.policies import usable
 from sharemgr.cluster.table import Floats
 
 PERIOD_US = 50_000
-"""Of the latency class's budget, on each node (sharemgr/node/policy.py)."""
+"""Of the latency class's budget, on each node (sharemgr/node/turns/policy.py)."""
 
 Cost = Callable[[Options, Known], Floats]
 

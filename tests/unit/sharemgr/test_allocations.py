@@ -8,7 +8,7 @@ import pytest
 from edgeshare.devices import Device
 from edgeshare.errors import AlreadyExists, EdgeshareError, InvalidRequest, NoRoom, NotFound
 from edgeshare.units import COMMAND_CHARACTERS
-from sharemgr.node.allocations import Allocation, Book, Owner
+from sharemgr.node.machine.allocations import Allocation, Book, Owner
 
 DEVICES = (Device("GPU-a", 0, "Model", 40_000), Device("GPU-b", 1, "Model", 40_000))
 

@@ -8,7 +8,7 @@ from edgeshare.errors import AlreadyExists, NotFound
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_S as S
 from edgeshare.units import NS_PER_US as US
-from sharemgr.node.arbiter import (
+from sharemgr.node.turns.arbiter import (
     Account,
     Arbiter,
     Check,
@@ -21,7 +21,7 @@ from sharemgr.node.arbiter import (
     Share,
     State,
 )
-from sharemgr.node.grants import MAX_NUMBER
+from sharemgr.node.turns.grants import MAX_NUMBER
 
 SETTINGS = Settings()
 

@@ -4,7 +4,7 @@ import pytest
 
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_S as S
-from sharemgr.node.beside import LIE_NS, Beside
+from sharemgr.node.turns.beside.measurement import LIE_NS, Beside
 
 
 def checks(reported_ns: list[int], pending_ns: int = 0, busy_ns: int = S) -> list[bool]:

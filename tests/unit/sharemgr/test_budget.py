@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeshare.units import NS_PER_MS, NS_PER_S
-from sharemgr.node.budget import Budget, Part, Whole
+from sharemgr.node.clients.budget import Budget, Part, Whole
 
 
 def test_a_burst_is_there_at_once_and_comes_back_at_the_rate() -> None:

@@ -2,9 +2,9 @@
 
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_S as S
-from sharemgr.node.charges import settle
-from sharemgr.node.gate import Gate, Rule
-from sharemgr.node.policy import Settings, Share, Standing
+from sharemgr.node.turns.beside.charges import settle
+from sharemgr.node.turns.gate import Gate, Rule
+from sharemgr.node.turns.policy import Settings, Share, Standing
 
 SETTINGS = Settings()
 SLICE_NS = SETTINGS.slice_ns

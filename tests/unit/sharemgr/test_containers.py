@@ -2,7 +2,7 @@
 
 import pytest
 
-from sharemgr.node.containers import Container, container_of
+from sharemgr.node.machine.containers import Container, container_of
 
 UID = "3f2a9c1e-77b0-4c55-9d2e-0a1b2c3d4e5f"
 UNDERSCORED = UID.replace("-", "_")

@@ -2,7 +2,7 @@
 
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_S as S
-from sharemgr.node.demand import LIGHT_PART, SEEN_NS, Demand
+from sharemgr.node.turns.demand import LIGHT_PART, SEEN_NS, Demand
 
 
 class Seen:

@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 
 from edgeshare.units import NS_PER_MS as MS
-from sharemgr.node.arbiter import Arbiter, Prolong, Revoke, Share
-from sharemgr.node.ends import SLACK_NS, Ends
+from sharemgr.node.turns.arbiter import Arbiter, Prolong, Revoke, Share
+from sharemgr.node.turns.ends import SLACK_NS, Ends
 
 
 @pytest.mark.parametrize(("at_ns", "ends_ns"), [(9 * MS, 10 * MS), (11 * MS, 10 * MS), (12 * MS, 12 * MS)])

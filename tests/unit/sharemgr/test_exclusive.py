@@ -2,7 +2,7 @@
 
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_S as S
-from sharemgr.node.arbiter import Arbiter, Command, Grant, Revoke, Settings, Share, State
+from sharemgr.node.turns.arbiter import Arbiter, Command, Grant, Revoke, Settings, Share, State
 
 SETTINGS = Settings(slice_ns=50 * MS, queue_cap_ns=0, anticipation_ns=5 * MS, exclusive=True)
 

@@ -4,8 +4,8 @@ import pytest
 
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_US as US
-from sharemgr.node.arbiter import Arbiter, Begin, Check, Grant, Prolong, Revoke, Settings, Share, State
-from sharemgr.node.slices import OVERDUE_NS
+from sharemgr.node.turns.arbiter import Arbiter, Begin, Check, Grant, Prolong, Revoke, Settings, Share, State
+from sharemgr.node.turns.slices import OVERDUE_NS
 
 
 def draining(a: int = 50, b: int = 50) -> Arbiter:

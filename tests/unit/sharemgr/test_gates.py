@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from sharemgr.node.gate import Gate, Rule
-from sharemgr.node.gates import Gates
-from sharemgr.node.policy import Settings, Share, Standing
+from sharemgr.node.turns.beside.rule import Gates
+from sharemgr.node.turns.gate import Gate, Rule
+from sharemgr.node.turns.policy import Settings, Share, Standing
 
 SETTINGS = Settings()
 LOOKS = 2000

@@ -6,7 +6,7 @@ import pytest
 
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_US as US
-from sharemgr.node.arbiter import Arbiter, Grant, Settings, Share
+from sharemgr.node.turns.arbiter import Arbiter, Grant, Settings, Share
 
 SWITCH_NS = 250 * US
 MOST_NS = Settings().slice_ns // 10

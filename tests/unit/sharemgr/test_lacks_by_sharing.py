@@ -3,9 +3,9 @@
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_S as S
 from edgeshare.units import NS_PER_US as US
-from sharemgr.node.gate import Gate, Rule
-from sharemgr.node.gates import Gates
-from sharemgr.node.policy import Settings, Share, Standing
+from sharemgr.node.turns.beside.rule import Gates
+from sharemgr.node.turns.gate import Gate, Rule
+from sharemgr.node.turns.policy import Settings, Share, Standing
 
 SETTINGS = Settings()
 SLICE_NS = SETTINGS.slice_ns

@@ -6,7 +6,7 @@ import pytest
 
 from edgeshare.errors import InvalidRequest
 from edgeshare.units import MIB
-from sharemgr.node.ledger import ALLOWANCE_BYTES_MAX, Info, Ledger, Verdict
+from sharemgr.node.memory.ledger import ALLOWANCE_BYTES_MAX, Info, Ledger, Verdict
 
 
 def test_what_fits_is_granted_and_one_byte_more_is_refused() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from cuda_hook.gate import GatePages
 from edgeshare.units import MIB
-from sharemgr.node.memory import Memory
+from sharemgr.node.memory.allowances import Memory
 
 
 def test_a_context_that_does_not_fit_is_told_once_for_each_size_that_it_has() -> None:

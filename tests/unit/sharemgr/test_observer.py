@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from edgeshare.inventory.sources import Inventories
-from sharemgr.node import observer
+from sharemgr.node.machine import observer
 
 STEPS = 40
 """More than two rounds of ``watch`` take, of the event loop's."""

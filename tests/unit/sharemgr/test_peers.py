@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sharemgr.node.events import Events
-from sharemgr.node.peers import Peer, start_time
+from sharemgr.node.sockets.peers import Peer, start_time
 from sharemgr.node.strangers import Strangers
 
 
@@ -23,7 +23,7 @@ def out_of_descriptors(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
         monkeypatch.setattr(Path, "read_text", refuse)
         monkeypatch.setattr(os, "pidfd_open", refuse)
-        monkeypatch.setattr("sharemgr.node.peers._SO_PEERPIDFD", 9999)
+        monkeypatch.setattr("sharemgr.node.sockets.peers._SO_PEERPIDFD", 9999)
 
     return begin
 
@@ -35,7 +35,7 @@ def test_who_cannot_be_looked_at_is_not_taken_for_dead_or_stopped(
     with ours, theirs:
         with monkeypatch.context() as older:
             # Before Linux 5.3.
-            older.setattr("sharemgr.node.peers._open_pidfd", lambda connection, pid: -1)
+            older.setattr("sharemgr.node.sockets.peers._open_pidfd", lambda connection, pid: -1)
             peer = Peer(ours)
         out_of_descriptors()
         assert peer.alive()

@@ -7,7 +7,7 @@ import pytest
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_S as S
 from edgeshare.units import NS_PER_US as US
-from sharemgr.node.policy import Competition, Settings, Share, Standing
+from sharemgr.node.turns.policy import Competition, Settings, Share, Standing
 
 SETTINGS = Settings()
 

@@ -4,7 +4,7 @@ foretells is believed."""
 import pytest
 
 from edgeshare.units import NS_PER_MS as MS
-from sharemgr.node.arbiter import Arbiter, Command, Grant, Revoke, Settings, Share
+from sharemgr.node.turns.arbiter import Arbiter, Command, Grant, Revoke, Settings, Share
 
 SETTINGS = Settings()
 UNKNOWN_NS = SETTINGS.queue_cap_ns + SETTINGS.drain_grace_ns

@@ -5,7 +5,7 @@ import pytest
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_S as S
 from edgeshare.units import NS_PER_US as US
-from sharemgr.node.arbiter import Arbiter, Command, Grant, Revoke, Settings, Share
+from sharemgr.node.turns.arbiter import Arbiter, Command, Grant, Revoke, Settings, Share
 
 SETTINGS = Settings()
 SWITCH_NS = 250 * US

@@ -6,7 +6,7 @@ import pytest
 
 from edgeshare.units import NS_PER_MS as MS
 from edgeshare.units import NS_PER_S as S
-from sharemgr.node.window import Sums, Window
+from sharemgr.node.turns.window import Sums, Window
 
 
 def test_what_was_held_counts_until_the_window_has_passed() -> None:

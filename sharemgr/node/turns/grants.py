@@ -5,10 +5,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection
 
 from edgeshare.units import NS_PER_MS
-from sharemgr.node.commands import Check, Command, Grant, Revoke
-from sharemgr.node.contender import DRAINING, ENDING, HOLDING, Client, Contender
-from sharemgr.node.hand_overs import HandOvers
-from sharemgr.node.policy import Settings
+from sharemgr.node.turns.commands import Check, Command, Grant, Revoke
+from sharemgr.node.turns.contender import DRAINING, ENDING, HOLDING, Client, Contender
+from sharemgr.node.turns.hand_overs import HandOvers
+from sharemgr.node.turns.policy import Settings
 
 MAX_NUMBER = (1 << 30) - 1
 """The gate's word is 32 bits, two of which are flags (cuda_hook/wire.h); after this the numbers begin again at 1."""

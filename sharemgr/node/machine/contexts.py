@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from edgeshare.devices import Device
 from edgeshare.units import MIB
-from sharemgr.node.files import put, read, write_json
+from sharemgr.node.machine.files import put, read, write_json
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """Allocations as the book has them, and as gRPC and the disk have them."""
 
 from edgeshare.v1 import allocations_pb2 as messages
-from sharemgr.node.allocations import Allocation, Owner
+from sharemgr.node.machine.allocations import Allocation, Owner
 
 LATENCY = messages.SHARE_CLASS_LATENCY
 BATCH = messages.SHARE_CLASS_BATCH

@@ -11,7 +11,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from edgeshare.errors import Unavailable
 from edgeshare.units import MIB
 from edgeshare.v1.allocations_pb2 import Allocation
-from sharemgr.node.files import put, read, write_json
+from sharemgr.node.machine.files import put, read, write_json
 
 logger = logging.getLogger(__name__)
 

@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Protocol
 
-from sharemgr.node.arbiter import Account, Arbiter, Check, Command, Prolong, Revoke, Rule, Settings, Share, Use
-from sharemgr.node.ends import Ends
-from sharemgr.node.loop import Loop
-from sharemgr.node.timer import DeadlineTimer
+from sharemgr.node.clients.timer import DeadlineTimer
+from sharemgr.node.sockets.loop import Loop
+from sharemgr.node.turns.arbiter import Account, Arbiter, Check, Command, Prolong, Revoke, Rule, Settings, Share, Use
+from sharemgr.node.turns.ends import Ends
 
 
 class Gates(Protocol):

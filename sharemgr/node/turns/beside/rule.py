@@ -68,12 +68,12 @@ keeps to a period seems to want more the longer its kernels wait. Where a switch
 """
 
 from edgeshare.units import NS_PER_S
-from sharemgr.node.beside import DEAR_NS, LIGHT_PAYS, PAYS, Beside
-from sharemgr.node.charges import divide, settle
-from sharemgr.node.demand import HEAVY_PART, JUDGED_NS
-from sharemgr.node.gate import Gate, Rule
-from sharemgr.node.hand_overs import TURN
-from sharemgr.node.policy import Settings
+from sharemgr.node.turns.beside.charges import divide, settle
+from sharemgr.node.turns.beside.measurement import DEAR_NS, LIGHT_PAYS, PAYS, Beside
+from sharemgr.node.turns.demand import HEAVY_PART, JUDGED_NS
+from sharemgr.node.turns.gate import Gate, Rule
+from sharemgr.node.turns.hand_overs import TURN
+from sharemgr.node.turns.policy import Settings
 
 AHEAD = 1e15
 """Puts those that are ahead behind those that are not: more than any deadline, (L + M)/e."""

@@ -1,11 +1,12 @@
-"""Grants beside each other: opens and closes the gates of one device as its rule says (gates.py)."""
+"""Grants beside each other: opens and closes the gates of one device as its rule says (rule.py)."""
 
 from collections.abc import Iterable
 
 from edgeshare.units import NS_PER_US
-from sharemgr.node.beside import DEAR_NS
-from sharemgr.node.commands import Command, Contend, Grant
-from sharemgr.node.contender import (
+from sharemgr.node.turns.beside.measurement import DEAR_NS
+from sharemgr.node.turns.beside.rule import Gates
+from sharemgr.node.turns.commands import Command, Contend, Grant
+from sharemgr.node.turns.contender import (
     DRAINING,
     ENDING,
     HOLDING,
@@ -17,10 +18,9 @@ from sharemgr.node.contender import (
     Client,
     Contender,
 )
-from sharemgr.node.gates import Gates
-from sharemgr.node.grants import Grants, Numbers
-from sharemgr.node.hand_overs import HandOvers
-from sharemgr.node.policy import Settings
+from sharemgr.node.turns.grants import Grants, Numbers
+from sharemgr.node.turns.hand_overs import HandOvers
+from sharemgr.node.turns.policy import Settings
 
 BECOMES = {THINKING: IDLE, THROTTLED: WAITING, ENDING: DRAINING}
 """What one that was that by turns is here."""

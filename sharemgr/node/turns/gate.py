@@ -1,10 +1,10 @@
-"""The gate of one allocation, as the rule of the gates (gates.py) sees it, and the constants of that rule."""
+"""The gate of one allocation, as the rule of the gates (rule.py) sees it, and the constants of that rule."""
 
 from dataclasses import dataclass
 
 from edgeshare.units import NS_PER_MS, NS_PER_S, NS_PER_US
-from sharemgr.node.demand import Demand
-from sharemgr.node.policy import Settings, Standing
+from sharemgr.node.turns.demand import Demand
+from sharemgr.node.turns.policy import Settings, Standing
 
 LEAST_PART = 0.0001
 """e is at least this, so that whoever works earns something: a hundredth of the smallest request."""

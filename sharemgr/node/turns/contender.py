@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from enum import Enum
 
-from sharemgr.node.drains import Drains
-from sharemgr.node.gate import Gate
-from sharemgr.node.policy import Settings, Share, Standing
-from sharemgr.node.window import Window
+from sharemgr.node.turns.drains import Drains
+from sharemgr.node.turns.gate import Gate
+from sharemgr.node.turns.policy import Settings, Share, Standing
+from sharemgr.node.turns.window import Window
 
 
 class Phase(Enum):

@@ -7,7 +7,7 @@ from typing import Any
 
 from cuda_hook._core import ffi, lib
 from edgeshare.units import NS_PER_S
-from sharemgr.node.loop import Loop
+from sharemgr.node.sockets.loop import Loop
 
 
 class DeadlineTimer:

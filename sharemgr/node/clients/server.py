@@ -14,15 +14,15 @@ from cuda_hook.gate import BESIDE_OTHERS, BESIDE_TELLS, SiblingsPage
 from edgeshare.errors import InvalidRequest, Unavailable
 from edgeshare.log_limit import LogLimit
 from edgeshare.names import HOOK_CONFIG, HOOK_SOCKET
-from sharemgr.node.arbiter import Use
-from sharemgr.node.budget import Budget
-from sharemgr.node.clients import HELLO_TIMEOUT_NS, Client, Terms
-from sharemgr.node.closer import Closer
-from sharemgr.node.dying import Dying, Listed, bytes_told
-from sharemgr.node.loop import Loop
-from sharemgr.node.observer import Observation
-from sharemgr.node.offences import Offence
-from sharemgr.node.peers import Peer, PeerGoneError, process_start
+from sharemgr.node.clients.budget import Budget
+from sharemgr.node.clients.client import HELLO_TIMEOUT_NS, Client, Terms
+from sharemgr.node.clients.dying import Dying, Listed, bytes_told
+from sharemgr.node.clients.offences import Offence
+from sharemgr.node.machine.observer import Observation
+from sharemgr.node.sockets.closer import Closer
+from sharemgr.node.sockets.loop import Loop
+from sharemgr.node.sockets.peers import Peer, PeerGoneError, process_start
+from sharemgr.node.turns.arbiter import Use
 
 logger = logging.getLogger(__name__)
 

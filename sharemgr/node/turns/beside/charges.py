@@ -1,7 +1,7 @@
-"""Who is charged for what of one device's time, and what each is owed for it (gates.py says why)."""
+"""Who is charged for what of one device's time, and what each is owed for it (rule.py says why)."""
 
-from sharemgr.node.demand import fill
-from sharemgr.node.gate import LEAST_PART, Gate, Rule
+from sharemgr.node.turns.demand import fill
+from sharemgr.node.turns.gate import LEAST_PART, Gate, Rule
 
 COSTS_MOST = 2
 """Costs that add up to more than so many times the time that went by are no error: somebody lies."""

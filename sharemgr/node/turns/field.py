@@ -2,10 +2,10 @@
 
 from collections.abc import Collection
 
-from sharemgr.node.contender import IDLE, THINKING, THROTTLED, WAITING, Contender, Phase
-from sharemgr.node.ends import Ends
-from sharemgr.node.policy import Competition, Settings
-from sharemgr.node.rivals import Rivals
+from sharemgr.node.turns.contender import IDLE, THINKING, THROTTLED, WAITING, Contender, Phase
+from sharemgr.node.turns.ends import Ends
+from sharemgr.node.turns.policy import Competition, Settings
+from sharemgr.node.turns.rivals import Rivals
 
 
 class Field:

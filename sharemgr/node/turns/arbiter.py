@@ -23,8 +23,10 @@ from enum import Enum
 
 from edgeshare.errors import AlreadyExists, NotFound
 from edgeshare.units import NS_PER_S
-from sharemgr.node.commands import Begin, Check, Command, Contend, Grant, Prolong, Revoke
-from sharemgr.node.contender import (
+from sharemgr.node.turns.beside.openings import Openings
+from sharemgr.node.turns.beside.rule import Gates
+from sharemgr.node.turns.commands import Begin, Check, Command, Contend, Grant, Prolong, Revoke
+from sharemgr.node.turns.contender import (
     DRAINING,
     ENDING,
     HOLDING,
@@ -36,14 +38,12 @@ from sharemgr.node.contender import (
     Client,
     Contender,
 )
-from sharemgr.node.ends import Ends
-from sharemgr.node.gate import Rule
-from sharemgr.node.gates import Gates
-from sharemgr.node.grants import MAX_NUMBER, Grants, Numbers
-from sharemgr.node.hand_overs import HandOvers
-from sharemgr.node.openings import Openings
-from sharemgr.node.policy import Settings, Share
-from sharemgr.node.slices import Slices
+from sharemgr.node.turns.ends import Ends
+from sharemgr.node.turns.gate import Rule
+from sharemgr.node.turns.grants import MAX_NUMBER, Grants, Numbers
+from sharemgr.node.turns.hand_overs import HandOvers
+from sharemgr.node.turns.policy import Settings, Share
+from sharemgr.node.turns.slices import Slices
 
 __all__ = [
     "Account",

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from edgeshare.units import NS_PER_US
-from sharemgr.node.commands import Begin, Command, Contend, Grant, Prolong
-from sharemgr.node.contender import (
+from sharemgr.node.turns.commands import Begin, Command, Contend, Grant, Prolong
+from sharemgr.node.turns.contender import (
     DRAINING,
     ENDING,
     HOLDING,
@@ -16,12 +16,12 @@ from sharemgr.node.contender import (
     Client,
     Contender,
 )
-from sharemgr.node.ends import Ends
-from sharemgr.node.field import Field
-from sharemgr.node.grants import OVERDUE_NS, Grants, Numbers
-from sharemgr.node.hand_overs import HandOvers
-from sharemgr.node.policy import RECKONED_SLICES, Settings
-from sharemgr.node.timers import Timers
+from sharemgr.node.turns.ends import Ends
+from sharemgr.node.turns.field import Field
+from sharemgr.node.turns.grants import OVERDUE_NS, Grants, Numbers
+from sharemgr.node.turns.hand_overs import HandOvers
+from sharemgr.node.turns.policy import RECKONED_SLICES, Settings
+from sharemgr.node.turns.timers import Timers
 
 SOONER_NS = 25 * NS_PER_US
 """A device that falls free sooner than was foretold by less than this is not worth waking the next client for."""

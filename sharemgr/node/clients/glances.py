@@ -4,8 +4,8 @@ again soon after, not only each second."""
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from sharemgr.node.dying import Listed
-from sharemgr.node.server import AllocationServer
+from sharemgr.node.clients.dying import Listed
+from sharemgr.node.clients.server import AllocationServer
 
 
 class Glances:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from sharemgr.node.peers import running
+from sharemgr.node.sockets.peers import running
 
 Listed = Mapping[str, Mapping[int, int | None]]
 """By device id, of those whose processes the driver lists: bytes by pid, None where it does not say."""

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from cuda_hook.gate import DEVICES_MAX, GatePages
 from edgeshare.units import MIB
-from sharemgr.node.ledger import Info, Ledger, Verdict
+from sharemgr.node.memory.ledger import Info, Ledger, Verdict
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
-from sharemgr.node.contender import Contender
+from sharemgr.node.turns.contender import Contender
 
 
 class Timers:

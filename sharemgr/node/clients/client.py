@@ -13,15 +13,15 @@ from cuda_hook._core import ffi
 from cuda_hook.gate import GRANT_NUMBER_MAX, GatePages, SiblingsPage
 from edgeshare.errors import InvalidRequest
 from edgeshare.units import NS_PER_MS, NS_PER_S
-from sharemgr.node.arbiter import Use
-from sharemgr.node.budget import Part
-from sharemgr.node.closer import Closer
-from sharemgr.node.device import DeviceArbiter
-from sharemgr.node.ledger import Verdict
-from sharemgr.node.loop import Loop
-from sharemgr.node.memory import Memory
-from sharemgr.node.offences import Offence, Offences
-from sharemgr.node.peers import Peer
+from sharemgr.node.clients.budget import Part
+from sharemgr.node.clients.device import DeviceArbiter
+from sharemgr.node.clients.offences import Offence, Offences
+from sharemgr.node.memory.allowances import Memory
+from sharemgr.node.memory.ledger import Verdict
+from sharemgr.node.sockets.closer import Closer
+from sharemgr.node.sockets.loop import Loop
+from sharemgr.node.sockets.peers import Peer
+from sharemgr.node.turns.arbiter import Use
 
 HELLO_TIMEOUT_NS = 5 * NS_PER_S
 """A hook says HELLO at once; a connection that has not after this long is something else."""

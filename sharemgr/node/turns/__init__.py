@@ -1,0 +1,6 @@
+"""Who has the device, and until when: pure functions of state, event and time, compiled by mypyc, the folder whole.
+
+Begin with ``policy``, the rule of exclusive turns and its bound, and ``arbiter``, the state machine of one device.
+``slices`` takes turns; ``beside`` lets several in beside each other where one of them leaves gaps. It uses the contract
+(``edgeshare.units``, ``edgeshare.errors``) and nothing else.
+"""
