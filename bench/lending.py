@@ -8,7 +8,7 @@ from bench.measurement import Bench, Effort, Measurement
 from bench.report import Row, Target
 from sharemgr.cluster.lending.card import Asked, Card, Resident, Sample, Use
 from sharemgr.cluster.lending.fleet import REFUSED, Fleet
-from sharemgr.cluster.profiles import Ending, Profiles, Run
+from sharemgr.cluster.state.profiles import Ending, Profiles, Run
 
 GPUS = 40_000
 """Of 5,000 nodes."""

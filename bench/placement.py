@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 
 from bench.measurement import Bench, Effort, Measurement
 from bench.report import Row, Target
-from sharemgr.cluster.policies import DEFAULT, POLICIES
+from sharemgr.cluster.placement.policies import DEFAULT, POLICIES
 from sharemgr.replay.arrivals import SEEDS, arrivals, at_percent, capacity_units, replay
 from sharemgr.replay.openb import read_nodes, read_pods
 

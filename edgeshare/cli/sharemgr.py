@@ -61,7 +61,8 @@ def cluster(config_path: Path | None) -> None:
     """Assigns a cluster's sharePODs to nodes and GPUs, as an extender of kube-scheduler, until SIGTERM or SIGINT."""
     try:
         with loading():
-            from sharemgr.cluster import config, replica, service  # noqa: PLC0415
+            from sharemgr.cluster import config, service  # noqa: PLC0415
+            from sharemgr.cluster.replica import replica  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise Unavailable(f"edgeshare sharemgr cluster needs {error.name}: pip install 'edgeshare[cluster]'") from None
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")

@@ -1,1 +1,6 @@
-"""The assigner: which node, and which GPU of it, each sharePOD of the cluster gets."""
+"""The assigner: which node, and which GPU of it, each sharePOD of the cluster gets.
+
+Begin with ``extender/assigner``, what is decided, pure, and ``service``, which puts the parts together. Below are
+``state`` (who has what), ``placement`` (where a pod goes), ``extender`` (what kube-scheduler asks), ``server`` (HTTP),
+``replica`` (who leads, and what it follows); ``lending`` decides what a pod may borrow. None of them imports what lies
+above."""

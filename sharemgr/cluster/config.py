@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from sharemgr.cluster.policies import DEFAULT, POLICIES
+from sharemgr.cluster.placement.policies import DEFAULT, POLICIES
 
 ADDRESS = re.compile(r"([0-9A-Za-z.-]*|\[[0-9a-fA-F:]+\]):([0-9]{1,5})")
 PORT_MAX = 65535

@@ -13,21 +13,21 @@ from edgeshare.errors import InvalidRequest
 from edgeshare.following import Json
 from edgeshare.kube_calls import Calls
 from edgeshare.names import ACCELERATOR_NODES
-from sharemgr.cluster.accelerators import parse_node
-from sharemgr.cluster.api import KubeApi
-from sharemgr.cluster.assigner import Assigner
-from sharemgr.cluster.binding import Binder
-from sharemgr.cluster.books import AcceleratorNode, Books
 from sharemgr.cluster.config import Choice, Config
-from sharemgr.cluster.cores import Offer
-from sharemgr.cluster.endings import Ending
-from sharemgr.cluster.metrics import Metrics
-from sharemgr.cluster.nodes import parse_offer
-from sharemgr.cluster.pods import SharePod, parse_pod
-from sharemgr.cluster.policies import POLICIES
-from sharemgr.cluster.replica import Session, Source
-from sharemgr.cluster.retrying import Retrying
-from sharemgr.cluster.verbs import Verbs
+from sharemgr.cluster.extender.assigner import Assigner
+from sharemgr.cluster.extender.binding import Binder
+from sharemgr.cluster.extender.metrics import Metrics
+from sharemgr.cluster.extender.verbs import Verbs
+from sharemgr.cluster.placement.policies import POLICIES
+from sharemgr.cluster.replica.api import KubeApi
+from sharemgr.cluster.replica.replica import Session, Source
+from sharemgr.cluster.replica.retrying import Retrying
+from sharemgr.cluster.server.endings import Ending
+from sharemgr.cluster.state.accelerators import parse_node
+from sharemgr.cluster.state.books import AcceleratorNode, Books
+from sharemgr.cluster.state.cores import Offer
+from sharemgr.cluster.state.nodes import parse_offer
+from sharemgr.cluster.state.pods import SharePod, parse_pod
 
 logger = logging.getLogger(__name__)
 

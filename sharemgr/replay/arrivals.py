@@ -13,14 +13,14 @@ from statistics import fmean
 
 from edgeshare.errors import InvalidRequest
 from edgeshare.units import UNITS_PER_DEVICE
-from sharemgr.cluster.demand import Demand
-from sharemgr.cluster.ledger import Inventory, Ledger
-from sharemgr.cluster.placing import choose
-from sharemgr.cluster.policies import Policy
-from sharemgr.cluster.policies.fgd import node_worth
-from sharemgr.cluster.request import Request
-from sharemgr.cluster.shapes import Shapes
-from sharemgr.cluster.table import Table
+from sharemgr.cluster.placement.demand import Demand
+from sharemgr.cluster.placement.placing import choose
+from sharemgr.cluster.placement.policies import Policy
+from sharemgr.cluster.placement.policies.fgd import node_worth
+from sharemgr.cluster.placement.shapes import Shapes
+from sharemgr.cluster.placement.table import Table
+from sharemgr.cluster.state.ledger import Inventory, Ledger
+from sharemgr.cluster.state.request import Request
 
 SEEDS = range(42, 52)
 ARRIVAL_PERCENT_MAX = 130

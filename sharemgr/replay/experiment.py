@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sharemgr.cluster.lending import POLICIES
-from sharemgr.cluster.profiles import Profiles
+from sharemgr.cluster.state.profiles import Profiles
 from sharemgr.replay.admissions import Order, alibaba, first_come, kubernetes, largest_first, oracle, unlimited
 from sharemgr.replay.engines import ARRIVALS_S, CARD_MIB, PERCENTS, draw
 from sharemgr.replay.lent import MODEL, Lending

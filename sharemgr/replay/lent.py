@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import inf
 
 from sharemgr.cluster.lending.card import Asked, Card, Policy, Resident, Sample, Use, decide
-from sharemgr.cluster.profiles import SERIES_MAX, Ending, Profiles, Run
+from sharemgr.cluster.state.profiles import SERIES_MAX, Ending, Profiles, Run
 from sharemgr.replay.admissions import AFTER_BIND_S, Order, largest_first
 from sharemgr.replay.world import Phase, Pod, World
 

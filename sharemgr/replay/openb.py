@@ -12,8 +12,8 @@ from pathlib import Path
 
 from edgeshare.errors import InvalidRequest
 from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, UNITS_PER_DEVICE
-from sharemgr.cluster.ledger import Gpu, Inventory
-from sharemgr.cluster.request import Ask, Request
+from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.request import Ask, Request
 
 MILLI_PER_UNIT = 10
 NUMBER_MAX = 10**9

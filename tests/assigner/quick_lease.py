@@ -8,7 +8,7 @@ from pathlib import Path
 from edgeshare.config import read_config
 from edgeshare.kube_client import LeaseTimes
 from sharemgr.cluster.config import Config
-from sharemgr.cluster.replica import Replica
+from sharemgr.cluster.replica.replica import Replica
 from sharemgr.cluster.service import Service
 
 QUICK = LeaseTimes(lease_s=6, renew_s=5, retry_s=1)

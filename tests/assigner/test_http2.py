@@ -30,12 +30,12 @@ from hypothesis import strategies as st
 from onenode.certificates import Authority
 
 from edgeshare.errors import Unavailable
-from sharemgr.cluster import http2, serving
-from sharemgr.cluster.bodies import Bodies
-from sharemgr.cluster.certificates import tls_context
 from sharemgr.cluster.config import Tls
-from sharemgr.cluster.frames import SPARE_MAX, SPARE_PER_ANSWER
-from sharemgr.cluster.serving import BODY_BYTES_MAX, Server
+from sharemgr.cluster.server import http2, serving
+from sharemgr.cluster.server.bodies import Bodies
+from sharemgr.cluster.server.certificates import tls_context
+from sharemgr.cluster.server.frames import SPARE_MAX, SPARE_PER_ANSWER
+from sharemgr.cluster.server.serving import BODY_BYTES_MAX, Server
 
 SCHEDULER = "system:kube-scheduler"
 SAFETY_S = 60

@@ -15,19 +15,19 @@ import pytest
 from onenode.certificates import Authority
 
 from edgeshare.log_limit import SAID_EVERY_NS
-from sharemgr.cluster import accepting
-from sharemgr.cluster.accepting import (
+from sharemgr.cluster.config import Tls
+from sharemgr.cluster.server import accepting
+from sharemgr.cluster.server.accepting import (
     ACCEPT_AGAIN_S,
     CONNECTIONS_MAX,
     HANDSHAKE_S,
     HANDSHAKES_MAX,
     HANDSHAKES_PER_ADDRESS_MAX,
 )
-from sharemgr.cluster.bodies import Bodies
-from sharemgr.cluster.certificates import tls_context
-from sharemgr.cluster.config import Tls
-from sharemgr.cluster.endings import Ending
-from sharemgr.cluster.serving import BODY_BYTES_MAX, Server
+from sharemgr.cluster.server.bodies import Bodies
+from sharemgr.cluster.server.certificates import tls_context
+from sharemgr.cluster.server.endings import Ending
+from sharemgr.cluster.server.serving import BODY_BYTES_MAX, Server
 
 SCHEDULER = "system:kube-scheduler"
 SAFETY_S = 60

@@ -12,7 +12,7 @@ import pytest
 from connection import Connection
 
 from edgeshare.errors import InvalidRequest, Unavailable
-from sharemgr.cluster.serving import BODY_BYTES_MAX, Server
+from sharemgr.cluster.server.serving import BODY_BYTES_MAX, Server
 
 SAFETY_S = 60
 

@@ -16,9 +16,9 @@ from connection import Connection
 from onenode.certificates import Authority
 
 from edgeshare.errors import InvalidRequest
-from sharemgr.cluster.certificates import Certificates, tls_context
 from sharemgr.cluster.config import Tls
-from sharemgr.cluster.serving import Server
+from sharemgr.cluster.server.certificates import Certificates, tls_context
+from sharemgr.cluster.server.serving import Server
 
 SCHEDULER = "system:kube-scheduler"
 ANSWER = (200, '"1"')
@@ -205,7 +205,7 @@ def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_its_password(author
     script = f"""
 from pathlib import Path
 from edgeshare.errors import InvalidRequest
-from sharemgr.cluster.certificates import tls_context
+from sharemgr.cluster.server.certificates import tls_context
 from sharemgr.cluster.config import Tls
 try:
     tls_context(Tls(certificate=Path({str(certificate)!r}), private_key=Path({str(locked)!r})))

@@ -14,7 +14,7 @@ from deviceplugin.pods import parse_terms
 from edgeshare.errors import InvalidRequest
 from edgeshare.quantity import whole_number
 from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, UNITS_PER_DEVICE, parse_request_percent
-from sharemgr.cluster.pods import parse_pod
+from sharemgr.cluster.state.pods import parse_pod
 
 Case = dict[str, Any]
 CONTAINERS = ("main", "second", "third")

@@ -23,9 +23,9 @@ from edgeshare.errors import Unavailable
 from edgeshare.kube import Kube
 from edgeshare.kube_calls import Calls
 from edgeshare.names import GPU_ASSIGNMENT, GPU_RELEASED
-from sharemgr.cluster.announcing import announcement
-from sharemgr.cluster.api import KubeApi
 from sharemgr.cluster.config import Config, ObjectName
+from sharemgr.cluster.replica.announcing import announcement
+from sharemgr.cluster.replica.api import KubeApi
 
 ROOT = Path(__file__).parent.parent.parent
 NAME = "edgeshare-assigner"

@@ -11,12 +11,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from edgeshare.errors import NoRoom, NotFound
 from edgeshare.units import UNITS_PER_DEVICE, default_memory_mib
-from sharemgr.cluster.assigner import Assigner
-from sharemgr.cluster.books import AcceleratorNode, Listed
-from sharemgr.cluster.ledger import Gpu, Inventory
-from sharemgr.cluster.pods import SharePod, parse_pod
-from sharemgr.cluster.policies import POLICIES
-from sharemgr.cluster.request import Holding, Take
+from sharemgr.cluster.extender.assigner import Assigner
+from sharemgr.cluster.placement.policies import POLICIES
+from sharemgr.cluster.state.books import AcceleratorNode, Listed
+from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.pods import SharePod, parse_pod
+from sharemgr.cluster.state.request import Holding, Take
 
 NODES = ("n0", "n1", "n2")
 FAULT = "it tells nonsense"

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from edgeshare.units import UNITS_PER_DEVICE, default_memory_mib
-from sharemgr.cluster.ledger import Gpu, Inventory, Ledger
-from sharemgr.cluster.placing import choose
-from sharemgr.cluster.policies import POLICIES
-from sharemgr.cluster.request import Ask, Holding, Request
-from sharemgr.cluster.shapes import Shapes
-from sharemgr.cluster.table import Table
+from sharemgr.cluster.placement.placing import choose
+from sharemgr.cluster.placement.policies import POLICIES
+from sharemgr.cluster.placement.shapes import Shapes
+from sharemgr.cluster.placement.table import Table
+from sharemgr.cluster.state.ledger import Gpu, Inventory, Ledger
+from sharemgr.cluster.state.request import Ask, Holding, Request
 
 NODES = ("n0", "n1", "n2")
 MEMORY_MIB = {"small": 0, "T4": 1000, "A100": 4000}

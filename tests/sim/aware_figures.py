@@ -22,14 +22,14 @@ from simulated_device import Device, Program, Simulator, Tenant
 
 from bench.figures import percentile
 from edgeshare.units import UNITS_PER_DEVICE
-from sharemgr.cluster.demand import Demand
-from sharemgr.cluster.ledger import Inventory, Ledger
-from sharemgr.cluster.options import Options
-from sharemgr.cluster.placing import choose
-from sharemgr.cluster.policies import Policy, aware, usable
-from sharemgr.cluster.profiles import Ending, Profiles, Run
-from sharemgr.cluster.shapes import Shapes
-from sharemgr.cluster.table import Floats, Table
+from sharemgr.cluster.placement.demand import Demand
+from sharemgr.cluster.placement.options import Options
+from sharemgr.cluster.placement.placing import choose
+from sharemgr.cluster.placement.policies import Policy, aware, usable
+from sharemgr.cluster.placement.shapes import Shapes
+from sharemgr.cluster.placement.table import Floats, Table
+from sharemgr.cluster.state.ledger import Inventory, Ledger
+from sharemgr.cluster.state.profiles import Ending, Profiles, Run
 
 DEVICE = Device(run_s=6, settle_s=1)
 PODS = 200

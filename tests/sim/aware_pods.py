@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from simulated_device import Program
 
 from edgeshare.units import UNITS_PER_DEVICE
-from sharemgr.cluster import request as asked
-from sharemgr.cluster.ledger import Gpu, Inventory
-from sharemgr.cluster.request import Ask, Request
+from sharemgr.cluster.state import request as asked
+from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.request import Ask, Request
 
 SLOWNESS = {"A100": 1.0, "T4": 2.0}
 """By model: how many times as long a kernel takes as on the fastest."""

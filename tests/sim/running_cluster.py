@@ -12,14 +12,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from sharemgr.cluster.assigner import Assigner
-from sharemgr.cluster.books import AcceleratorNode
-from sharemgr.cluster.cores import Cores
-from sharemgr.cluster.ledger import Inventory
-from sharemgr.cluster.nodes import parse_offer
-from sharemgr.cluster.pods import parse_pod
-from sharemgr.cluster.policies import DEFAULT, POLICIES
-from sharemgr.cluster.request import Request
+from sharemgr.cluster.extender.assigner import Assigner
+from sharemgr.cluster.placement.policies import DEFAULT, POLICIES
+from sharemgr.cluster.state.books import AcceleratorNode
+from sharemgr.cluster.state.cores import Cores
+from sharemgr.cluster.state.ledger import Inventory
+from sharemgr.cluster.state.nodes import parse_offer
+from sharemgr.cluster.state.pods import parse_pod
+from sharemgr.cluster.state.request import Request
 from sharemgr.replay.arrivals import Moment, arrivals, at_percent, capacity_units
 from sharemgr.replay.openb import read_nodes, read_pods
 

@@ -13,7 +13,7 @@ from simulated_time import Log
 from edgeshare.errors import Unavailable
 from edgeshare.kube import Conflicting, Refused
 from edgeshare.names import GPU_ASSIGNMENT
-from sharemgr.cluster.pods import SharePod, parse_pod
+from sharemgr.cluster.state.pods import SharePod, parse_pod
 
 LATEST_S = 60.0
 """A request is carried out within so long, or never: kube-apiserver's --request-timeout."""

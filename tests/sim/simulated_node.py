@@ -9,7 +9,7 @@ from simulated_api import Pod, gpu_needs
 
 from edgeshare.devices import Accelerator
 from edgeshare.names import GPU_ASSIGNMENT
-from sharemgr.cluster.accelerators import parse_node
+from sharemgr.cluster.state.accelerators import parse_node
 
 if TYPE_CHECKING:
     from simulated_cluster import World

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 from simulated_api import Client
 
 from edgeshare.errors import Unavailable
-from sharemgr.cluster.assigner import Assigner
-from sharemgr.cluster.binding import Binder
-from sharemgr.cluster.pods import SharePod
-from sharemgr.cluster.policies import POLICIES
+from sharemgr.cluster.extender.assigner import Assigner
+from sharemgr.cluster.extender.binding import Binder
+from sharemgr.cluster.placement.policies import POLICIES
+from sharemgr.cluster.state.pods import SharePod
 
 if TYPE_CHECKING:
     from simulated_cluster import World

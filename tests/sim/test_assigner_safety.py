@@ -10,7 +10,7 @@ import pytest
 from simulated_api import Pod, Weather, gpu_needs
 from simulated_cluster import Facts, World
 
-from sharemgr.cluster.policies import POLICIES
+from sharemgr.cluster.placement.policies import POLICIES
 
 RUNS = 1000
 CHUNK = 50

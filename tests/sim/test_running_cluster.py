@@ -6,7 +6,7 @@ import pytest
 from generated_traces import write
 from running_cluster import allocated_percent
 
-from sharemgr.cluster.policies import DEFAULT, POLICIES
+from sharemgr.cluster.placement.policies import DEFAULT, POLICIES
 from sharemgr.replay.arrivals import arrivals, capacity_units, replay
 from sharemgr.replay.openb import read_nodes, read_pods
 

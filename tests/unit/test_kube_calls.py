@@ -24,10 +24,10 @@ from edgeshare import kube_calls
 from edgeshare.errors import Unavailable
 from edgeshare.kube import WATCH_S, Conflicting, Expired, Refused
 from edgeshare.kube_calls import Calls
-from sharemgr.cluster import following
-from sharemgr.cluster.api import KubeApi
-from sharemgr.cluster.following import PAGE, follow
-from sharemgr.cluster.pods import SharePod
+from sharemgr.cluster.replica import following
+from sharemgr.cluster.replica.api import KubeApi
+from sharemgr.cluster.replica.following import PAGE, follow
+from sharemgr.cluster.state.pods import SharePod
 
 sys.path.append(str(Path(__file__).parents[1] / "cluster"))
 

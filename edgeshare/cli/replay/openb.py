@@ -8,7 +8,7 @@ from rich.console import Console
 
 from edgeshare.cli.replay.openb_report import Report, Run
 from edgeshare.cli.replay.sharing import json_option, plots_option, progress, seeds_option, wrote
-from sharemgr.cluster.policies import DEFAULT, POLICIES
+from sharemgr.cluster.placement.policies import DEFAULT, POLICIES
 from sharemgr.replay.arrivals import SEEDS, arrivals, capacity_units, replay
 from sharemgr.replay.openb import read_nodes, read_pods
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import NamedTuple
 
-from sharemgr.cluster.profiles import Profile
+from sharemgr.cluster.state.profiles import Profile
 
 CONTEXT_MIB = 400
 """A bare CUDA context takes less: 255 to 330 MiB on the cards of docs/memory.md. Use below it says nothing yet."""

@@ -30,7 +30,7 @@ and is above 1.5 of what was seen, and for frameworks that take most of what the
 from math import inf
 
 from sharemgr.cluster.lending.card import Asked, Card, Policy, Profiled, Resident, Room
-from sharemgr.cluster.profiles import FLAT_MIN_S
+from sharemgr.cluster.state.profiles import FLAT_MIN_S
 
 SETTLING_S = 24.0
 SETTLED = 1.05

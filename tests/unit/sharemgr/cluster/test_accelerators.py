@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeshare.errors import InvalidRequest
-from sharemgr.cluster.accelerators import ALLOCATIONS_MAX, DEVICES_MAX, parse_node
-from sharemgr.cluster.books import AcceleratorNode, Books, Listed
-from sharemgr.cluster.ledger import Gpu, Inventory
-from sharemgr.cluster.request import Take
+from sharemgr.cluster.state.accelerators import ALLOCATIONS_MAX, DEVICES_MAX, parse_node
+from sharemgr.cluster.state.books import AcceleratorNode, Books, Listed
+from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.request import Take
 
 
 def device(name: str, **others: object) -> dict[str, Any]:

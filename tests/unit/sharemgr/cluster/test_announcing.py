@@ -3,8 +3,8 @@
 import pytest
 
 from edgeshare.errors import InvalidRequest
-from sharemgr.cluster.announcing import announcement
 from sharemgr.cluster.config import Config
+from sharemgr.cluster.replica.announcing import announcement
 
 POD = {"POD_NAME": "assigner-1", "POD_UID": "u1", "POD_IP": "10.0.0.7"}
 CONFIG = Config.model_validate({"service": {"namespace": "edge", "name": "assigner"}, "address": ":9444"})

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from edgeshare.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound
-from sharemgr.cluster import assigner as module
-from sharemgr.cluster.assigner import Assigner
-from sharemgr.cluster.books import AcceleratorNode, Listed
-from sharemgr.cluster.cores import Cores, Offer
-from sharemgr.cluster.ledger import Gpu, Inventory
-from sharemgr.cluster.placing import rank
-from sharemgr.cluster.pods import SharePod, parse_pod
-from sharemgr.cluster.policies import POLICIES
-from sharemgr.cluster.reasons import NO_GPUS
-from sharemgr.cluster.request import Take
+from sharemgr.cluster.extender import assigner as module
+from sharemgr.cluster.extender.assigner import Assigner
+from sharemgr.cluster.placement.placing import rank
+from sharemgr.cluster.placement.policies import POLICIES
+from sharemgr.cluster.placement.reasons import NO_GPUS
+from sharemgr.cluster.state.books import AcceleratorNode, Listed
+from sharemgr.cluster.state.cores import Cores, Offer
+from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.pods import SharePod, parse_pod
+from sharemgr.cluster.state.request import Take
 
 
 def node(name: str, *gpus: Gpu, allocations: Sequence[Listed] = ()) -> AcceleratorNode:

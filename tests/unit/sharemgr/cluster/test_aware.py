@@ -10,14 +10,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sharemgr.cluster.ledger import Gpu, Inventory, Ledger
-from sharemgr.cluster.neighbours import Habits
-from sharemgr.cluster.placing import choose, rank
-from sharemgr.cluster.policies import POLICIES
-from sharemgr.cluster.profiles import Ending, Profile, Profiles, Run
-from sharemgr.cluster.request import Ask, Holding, Program, Request, Take
-from sharemgr.cluster.shapes import Shapes
-from sharemgr.cluster.table import Table
+from sharemgr.cluster.placement.neighbours import Habits
+from sharemgr.cluster.placement.placing import choose, rank
+from sharemgr.cluster.placement.policies import POLICIES
+from sharemgr.cluster.placement.shapes import Shapes
+from sharemgr.cluster.placement.table import Table
+from sharemgr.cluster.state.ledger import Gpu, Inventory, Ledger
+from sharemgr.cluster.state.profiles import Ending, Profile, Profiles, Run
+from sharemgr.cluster.state.request import Ask, Holding, Program, Request, Take
 
 MODELS = ("T4", "A100")
 TRAINS, QUICK, BURSTY = Program("trains"), Program("quick"), Program("bursty")

@@ -9,12 +9,12 @@ import pytest
 
 from edgeshare.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound, Unavailable
 from edgeshare.kube import Conflicting, Refused
-from sharemgr.cluster.assigner import Assigner
-from sharemgr.cluster.binding import LANDS_WITHIN_S, UNSEEN_S, Binder
-from sharemgr.cluster.books import AcceleratorNode
-from sharemgr.cluster.ledger import Gpu, Inventory
-from sharemgr.cluster.pods import SharePod, parse_pod
-from sharemgr.cluster.policies import DEFAULT, POLICIES
+from sharemgr.cluster.extender.assigner import Assigner
+from sharemgr.cluster.extender.binding import LANDS_WITHIN_S, UNSEEN_S, Binder
+from sharemgr.cluster.placement.policies import DEFAULT, POLICIES
+from sharemgr.cluster.state.books import AcceleratorNode
+from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.pods import SharePod, parse_pod
 
 Answer = Callable[[SharePod], Coroutine[None, None, None]]
 

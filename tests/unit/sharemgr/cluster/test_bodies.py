@@ -1,6 +1,6 @@
 """What is kept of requests' bodies is bounded over all of them, and who is being answered is never refused."""
 
-from sharemgr.cluster.bodies import Bodies, Body
+from sharemgr.cluster.server.bodies import Bodies, Body
 
 
 class Requests:

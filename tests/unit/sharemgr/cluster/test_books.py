@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from sharemgr.cluster.books import AcceleratorNode, Books, Listed
-from sharemgr.cluster.cores import Cores, Offer
-from sharemgr.cluster.ledger import Gpu, Inventory
-from sharemgr.cluster.pods import SharePod, parse_pod
-from sharemgr.cluster.request import Holding, Program, Take
+from sharemgr.cluster.state.books import AcceleratorNode, Books, Listed
+from sharemgr.cluster.state.cores import Cores, Offer
+from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.pods import SharePod, parse_pod
+from sharemgr.cluster.state.request import Holding, Program, Take
 
 G, H = Gpu("g", "T4", 1000), Gpu("h", "T4", 1000)
 

@@ -7,7 +7,7 @@ import pytest
 from edgeshare.config import read_config
 from edgeshare.errors import InvalidRequest
 from sharemgr.cluster.config import Choice, Config
-from sharemgr.cluster.policies import DEFAULT
+from sharemgr.cluster.placement.policies import DEFAULT
 
 ALL = """
 address: "[::1]:9443"

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from edgeshare.units import UNITS_PER_DEVICE
-from sharemgr.cluster.demand import Demand, Seen, Shape, weigh
-from sharemgr.cluster.ledger import Gpu, Inventory, Ledger
-from sharemgr.cluster.options import NOTHING, find_options
-from sharemgr.cluster.placing import choose
-from sharemgr.cluster.policies import POLICIES
-from sharemgr.cluster.policies.fgd import node_worth, worth_growth
-from sharemgr.cluster.request import Ask, Request
-from sharemgr.cluster.shapes import HALVE_AT, SHAPES_MAX, Shapes, shapes_of
-from sharemgr.cluster.table import Rows, Table
+from sharemgr.cluster.placement.demand import Demand, Seen, Shape, weigh
+from sharemgr.cluster.placement.options import NOTHING, find_options
+from sharemgr.cluster.placement.placing import choose
+from sharemgr.cluster.placement.policies import POLICIES
+from sharemgr.cluster.placement.policies.fgd import node_worth, worth_growth
+from sharemgr.cluster.placement.shapes import HALVE_AT, SHAPES_MAX, Shapes, shapes_of
+from sharemgr.cluster.placement.table import Rows, Table
+from sharemgr.cluster.state.ledger import Gpu, Inventory, Ledger
+from sharemgr.cluster.state.request import Ask, Request
 
 MODELS = ("T4", "A100")
 SHAPES = {

@@ -7,7 +7,7 @@ import pytest
 from sharemgr.cluster.lending import safe
 from sharemgr.cluster.lending.card import Asked, Card, Resident, Sample, Use, decide
 from sharemgr.cluster.lending.fleet import REFUSED, Fleet
-from sharemgr.cluster.profiles import Ending, Profiles, Run
+from sharemgr.cluster.state.profiles import Ending, Profiles, Run
 
 MODEL, USABLE_MIB, GPUS = "Tesla-T4", 16_000, 12
 

@@ -15,7 +15,7 @@ from hyperframe.frame import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharemgr.cluster.frames import (
+from sharemgr.cluster.server.frames import (
     ANSWER_BYTES_PER_SPARE,
     DATA_BYTES_MIN,
     PREFACE_BYTES,
@@ -23,7 +23,7 @@ from sharemgr.cluster.frames import (
     SPARE_PER_ANSWER,
     FrameBudget,
 )
-from sharemgr.cluster.serving import BODY_BYTES_MAX
+from sharemgr.cluster.server.serving import BODY_BYTES_MAX
 
 PING = PingFrame(opaque_data=bytes(8)).serialize()
 

@@ -3,8 +3,8 @@
 import pytest
 
 from edgeshare.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound, Unavailable
-from sharemgr.cluster.ledger import Gpu, Inventory, Ledger
-from sharemgr.cluster.request import Holding, Take
+from sharemgr.cluster.state.ledger import Gpu, Inventory, Ledger
+from sharemgr.cluster.state.request import Holding, Take
 
 A, B = Gpu("gpu-a", "T4", 1000), Gpu("gpu-b", "T4", 1000)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sharemgr.cluster.lending import POLICIES, cbp, cbp_knots, pp
 from sharemgr.cluster.lending.card import NO_SAMPLE_S, Asked, Card, Decision, Resident, Sample, Use, decide
 from sharemgr.cluster.lending.window import since
-from sharemgr.cluster.profiles import Ending, Profile, Run
+from sharemgr.cluster.state.profiles import Ending, Profile, Run
 
 GPU = "GPU-1"
 USABLE_MIB = 32_000

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeshare.errors import InvalidRequest
-from sharemgr.cluster.messages import NODES_MAX, VICTIMS_MAX, Args, BindingArgs, Message, PreemptionArgs, parse
+from sharemgr.cluster.extender.messages import NODES_MAX, VICTIMS_MAX, Args, BindingArgs, Message, PreemptionArgs, parse
 
 BINDING = {"PodName": "p", "PodNamespace": "d", "PodUID": "u", "Node": "n"}
 MODELS = (Args, BindingArgs, PreemptionArgs)

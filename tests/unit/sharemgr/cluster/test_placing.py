@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharemgr.cluster.ledger import Gpu, Inventory, Ledger
-from sharemgr.cluster.placing import choose
-from sharemgr.cluster.policies import POLICIES
-from sharemgr.cluster.request import Ask, Holding, Request, Take
-from sharemgr.cluster.shapes import Shapes
-from sharemgr.cluster.table import Table
+from sharemgr.cluster.placement.placing import choose
+from sharemgr.cluster.placement.policies import POLICIES
+from sharemgr.cluster.placement.shapes import Shapes
+from sharemgr.cluster.placement.table import Table
+from sharemgr.cluster.state.ledger import Gpu, Inventory, Ledger
+from sharemgr.cluster.state.request import Ask, Holding, Request, Take
 
 
 class Cluster:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sharemgr.cluster.pods import parse_pod
+from sharemgr.cluster.state.pods import parse_pod
 
 
 def container(name: str, percent: int, memory_mib: int, **more: str) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from edgeshare.errors import InvalidRequest
 from edgeshare.units import peak
-from sharemgr.cluster.pods import CONTAINERS_MAX, SharePod, parse_pod
-from sharemgr.cluster.request import Ask, Program
+from sharemgr.cluster.state.pods import CONTAINERS_MAX, SharePod, parse_pod
+from sharemgr.cluster.state.request import Ask, Program
 
 T = TypeVar("T")
 PERCENT, MEMORY = "edge/gpu-percent", "edge/gpu-memory-mib"

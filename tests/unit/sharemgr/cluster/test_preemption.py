@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharemgr.cluster.assigner import Assigner
-from sharemgr.cluster.books import AcceleratorNode, Listed
-from sharemgr.cluster.ledger import Gpu, Inventory
-from sharemgr.cluster.pods import SharePod, parse_pod
-from sharemgr.cluster.policies import POLICIES
-from sharemgr.cluster.preemption import is_being_made_room_for, victims
-from sharemgr.cluster.request import Take
+from sharemgr.cluster.extender.assigner import Assigner
+from sharemgr.cluster.placement.policies import POLICIES
+from sharemgr.cluster.placement.preemption import is_being_made_room_for, victims
+from sharemgr.cluster.state.books import AcceleratorNode, Listed
+from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.pods import SharePod, parse_pod
+from sharemgr.cluster.state.request import Take
 
 G, H = Gpu("g", "T4", 1000), Gpu("h", "T4", 1000)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeshare.errors import InvalidRequest
-from sharemgr.cluster.profiles import (
+from sharemgr.cluster.state.profiles import (
     PROFILES_MAX,
     RUN_AGE_MAX_S,
     RUNS_MAX,

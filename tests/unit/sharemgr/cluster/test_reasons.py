@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from sharemgr.cluster.ledger import Gpu, Inventory, Ledger, Node
-from sharemgr.cluster.reasons import NO_GPUS, state, state_for, unmangled, wish
-from sharemgr.cluster.request import Ask, Holding, Request, Take
+from sharemgr.cluster.placement.reasons import NO_GPUS, state, state_for, unmangled, wish
+from sharemgr.cluster.state.ledger import Gpu, Inventory, Ledger, Node
+from sharemgr.cluster.state.request import Ask, Holding, Request, Take
 
 PART = Request((Ask(1, 60),))
 GPUS = (Gpu("g", "T4", 8192), Gpu("h", "T4", 8192), Gpu("i", "T4", 8192, healthy=False), Gpu("j", "A10", 0))

@@ -2,7 +2,7 @@
 
 from itertools import permutations
 
-from sharemgr.cluster.request import ORDERS_MAX, Ask, Request
+from sharemgr.cluster.state.request import ORDERS_MAX, Ask, Request
 
 
 def orders(*units: int) -> list[tuple[int, ...]]:

@@ -8,15 +8,15 @@ import pytest
 
 from edgeshare.errors import NotFound, Unavailable
 from edgeshare.names import GPU_RELEASED
-from sharemgr.cluster import retrying as module
-from sharemgr.cluster.api import KubeApi
-from sharemgr.cluster.assigner import Assigner
-from sharemgr.cluster.books import AcceleratorNode
-from sharemgr.cluster.ledger import Gpu, Inventory
-from sharemgr.cluster.metrics import Metrics
-from sharemgr.cluster.pods import parse_pod
-from sharemgr.cluster.policies import POLICIES
-from sharemgr.cluster.retrying import Retrying
+from sharemgr.cluster.extender.assigner import Assigner
+from sharemgr.cluster.extender.metrics import Metrics
+from sharemgr.cluster.placement.policies import POLICIES
+from sharemgr.cluster.replica import retrying as module
+from sharemgr.cluster.replica.api import KubeApi
+from sharemgr.cluster.replica.retrying import Retrying
+from sharemgr.cluster.state.books import AcceleratorNode
+from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.pods import parse_pod
 
 PATIENCE_S = 60
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from sharemgr.cluster.books import AcceleratorNode, Books, Listed
-from sharemgr.cluster.ledger import Gpu, Inventory
-from sharemgr.cluster.pods import SharePod, parse_pod
-from sharemgr.cluster.request import Take
 from sharemgr.cluster.service import Faults
+from sharemgr.cluster.state.books import AcceleratorNode, Books, Listed
+from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.pods import SharePod, parse_pod
+from sharemgr.cluster.state.request import Take
 
 Saying = Callable[[], list[str]]
 

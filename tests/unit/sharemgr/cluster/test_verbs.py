@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeshare.errors import InvalidRequest, Unavailable
-from sharemgr.cluster.accelerators import parse_node
-from sharemgr.cluster.assigner import Assigner
-from sharemgr.cluster.binding import Binder
-from sharemgr.cluster.messages import NODES_MAX
-from sharemgr.cluster.metrics import Metrics
-from sharemgr.cluster.pods import SharePod, parse_pod
-from sharemgr.cluster.policies import POLICIES
-from sharemgr.cluster.verbs import Verbs
+from sharemgr.cluster.extender.assigner import Assigner
+from sharemgr.cluster.extender.binding import Binder
+from sharemgr.cluster.extender.messages import NODES_MAX
+from sharemgr.cluster.extender.metrics import Metrics
+from sharemgr.cluster.extender.verbs import Verbs
+from sharemgr.cluster.placement.policies import POLICIES
+from sharemgr.cluster.state.accelerators import parse_node
+from sharemgr.cluster.state.pods import SharePod, parse_pod
 
 
 class ApiServer:

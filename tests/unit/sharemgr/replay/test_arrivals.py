@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 
 from edgeshare.errors import InvalidRequest
-from sharemgr.cluster.ledger import Gpu, Inventory
-from sharemgr.cluster.policies import POLICIES
-from sharemgr.cluster.request import Ask, Request
+from sharemgr.cluster.placement.policies import POLICIES
+from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.request import Ask, Request
 from sharemgr.replay.arrivals import Moment, arrivals, at_percent, capacity_units, replay
 
 NODES = [Inventory(f"n{n}", tuple(Gpu(f"n{n}-{g}", "T4", 0) for g in range(4)), 32000, 64000) for n in range(5)]

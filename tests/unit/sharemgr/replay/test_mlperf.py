@@ -10,7 +10,7 @@ import pytest
 
 from edgeshare.errors import InvalidRequest
 from sharemgr.cluster.lending import POLICIES
-from sharemgr.cluster.profiles import Profiles
+from sharemgr.cluster.state.profiles import Profiles
 from sharemgr.replay.admissions import Admission, alibaba, kubernetes, oracle, unlimited
 from sharemgr.replay.engines import ARRIVALS_S, CARD_MIB, PERCENTS, QUERIES, Engine, draw
 from sharemgr.replay.experiment import RULES, Job, jobs, measure

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from edgeshare.errors import InvalidRequest
-from sharemgr.cluster.ledger import Gpu, Inventory
-from sharemgr.cluster.request import Ask, Request
+from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.request import Ask, Request
 from sharemgr.replay.openb import read_nodes, read_pods
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\nn1,8000,1024,0,\n"

@@ -1,0 +1,4 @@
+"""What kube-scheduler asks of the assigner: ``verbs`` answers it, ``assigner`` decides, pure, and ``binding`` writes
+what was
+decided. It uses ``state``, ``placement`` and ``server``.
+"""

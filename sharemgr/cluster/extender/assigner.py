@@ -1,0 +1,258 @@
+"""What the assigner decides, from all that it knows: which nodes can hold a pod, which is best, which GPUs it gets.
+No IO: the API server's news come in, decisions go out."""
+
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from edgeshare.errors import InvalidRequest, NoRoom, NotFound
+from sharemgr.cluster.placement.placing import Ranking, choose, rank, take_best
+from sharemgr.cluster.placement.policies import Policy
+from sharemgr.cluster.placement.reasons import NO_GPUS, state, state_for, unmangled, wish
+from sharemgr.cluster.placement.shapes import Shapes
+from sharemgr.cluster.placement.table import Table
+from sharemgr.cluster.state.books import AcceleratorNode, Books, assigned_to
+from sharemgr.cluster.state.cores import Offer
+from sharemgr.cluster.state.pods import SharePod
+from sharemgr.cluster.state.request import Holding
+
+ASKING_MAX = 10_000
+"""Pods that are remembered between their filtering and their binding; one that was forgotten is read again."""
+
+SCORE_MAX = 10
+"""What kube-scheduler takes of an extender (MaxExtenderPriority, k8s.io/kube-scheduler/extender/v1)."""
+
+TOLD_IN_FULL = 100
+"""Nodes; of more the message, which kube-scheduler cuts at 1,024 characters, would only take time."""
+
+
+@dataclass(slots=True)
+class Asking:
+    """A pod that kube-scheduler is looking for a node for."""
+
+    pod: SharePod
+    scores: dict[str, float] = field(default_factory=dict)
+    """Of the nodes that can hold it, as of its last filtering, or of the best where filter answers with that alone;
+    none: it was turned down."""
+    best: Holding | None = None
+    """What it gets on the best of them, if nothing changes there."""
+    since: int = 0
+    """The assigner's revision then."""
+    is_recent: bool = True
+    """It was filtered since ``forget_idle`` was last called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """Which nodes can hold a pod, and why the others cannot."""
+
+    nodes: list[str]
+    failed: dict[str, str]
+    """They may be able to when something is released."""
+    never: dict[str, str]
+    """They are not, whatever is released."""
+
+
+class Assigner:
+    """One leader's mind. ``keeps_choice``: filter answers with the best node alone."""
+
+    def __init__(self, policy: Policy, keeps_choice: bool = False) -> None:
+        self.books = Books()
+        self._policy = policy
+        self._keeps_choice = keeps_choice
+        self._table = Table()
+        self._shapes = Shapes()
+        self._asking: OrderedDict[str, Asking] = OrderedDict()
+        self._states: dict[str, str] = {}
+        """By node: what is free there, in words."""
+        self._changed: set[str] = set()
+        """Nodes, since ``fits_now`` was last asked."""
+        self._revision = 0
+        """Counts up with each change."""
+        self._changed_at: dict[str, int] = {}
+        """By node: the revision of its last change."""
+
+    def pods_listed(self, pods: Collection[SharePod]) -> None:
+        """These are all pods that are bound. Also those that were assigned by others say what shapes come."""
+        for pod in pods:
+            if pod.request.asks and self.books.pod(pod.uid) is None and pod.uid not in self._asking:
+                self._shapes.see(pod.request)
+            self._asking.pop(pod.uid, None)
+        self.books.pods_listed(pods)
+
+    def pod_told(self, kind: str, pod: SharePod) -> None:
+        """A bound pod came, changed or went."""
+        if kind == "DELETED":
+            self.books.pod_gone(pod.uid)
+        else:
+            self.books.pod_seen(pod)
+        self._asking.pop(pod.uid, None)
+
+    def nodes_listed(self, nodes: Collection[AcceleratorNode]) -> None:
+        """These are all AcceleratorNodes."""
+        self.books.nodes_listed(nodes)
+
+    def node_told(self, kind: str, node: AcceleratorNode) -> None:
+        """An AcceleratorNode came, changed or went."""
+        if kind == "DELETED":
+            self.books.node_gone(node.name)
+        else:
+            self.books.node_told(node)
+
+    def offers_listed(self, offers: Collection[Offer]) -> None:
+        """These are all Nodes' cores and RAM."""
+        self.books.offers_listed(offers)
+
+    def offer_told(self, kind: str, offer: Offer) -> None:
+        """A Node came, changed or went."""
+        self.books.offered(Offer(offer.node, None) if kind == "DELETED" else offer)
+
+    def asking(self, uid: str) -> SharePod | None:
+        """The pod as it was when it was last filtered, if it is remembered."""
+        asking = self._asking.get(uid)
+        return asking.pod if asking is not None else None
+
+    def forget(self, uid: str) -> None:
+        """The pod asks no longer."""
+        self._asking.pop(uid, None)
+
+    def forget_idle(self) -> None:
+        """Those that were not filtered since this was last called ask no longer: nobody tells of a pod that was deleted
+        before it was bound."""
+        for uid, asking in list(self._asking.items()):
+            if not asking.is_recent:
+                del self._asking[uid]
+            asking.is_recent = False
+
+    def filter(self, pod: SharePod, names: Sequence[str]) -> Filtered:
+        """Which of these nodes have GPUs with room for the pod."""
+        if pod.fault:
+            return Filtered([], {}, dict.fromkeys(names, unmangled(pod.fault)))
+        if not pod.asks:
+            return Filtered(list(names), {}, {})
+        held = self.books.ledger.bound(pod.uid)
+        if held is not None:
+            # Its Binding is in doubt, or was written by now: it can go nowhere else.
+            why = f"pod {pod} is being bound to node {held.node}"
+            return Filtered([held.node] if held.node in names else [], {n: why for n in names if n != held.node}, {})
+        asking = self._remember(pod)
+        # An affinity is to this GPU or that one, whatever is free there.
+        one_of_a_kind = self._keeps_choice and not pod.request.affinity
+        ranking = self._rank(pod, names, one_of_a_kind)
+        asking.best = take_best(self.books.ledger, self._table, pod.uid, pod.request, ranking)
+        asking.since = self._revision
+        if self._keeps_choice and asking.best is not None:
+            asking.scores = {asking.best.node: float(ranking.scores.max())}
+            # kube-scheduler says why nodes are left out only where none is left.
+            return Filtered([asking.best.node], {}, {})
+        asking.scores = self._scores(ranking)
+        fitting = [name for name in names if name in asking.scores]
+        return Filtered(fitting, self._failed(pod, [name for name in names if name not in asking.scores]), {})
+
+    def prioritize(self, pod: SharePod, names: Sequence[str]) -> dict[str, int]:
+        """A score of 0 to 10 for each of these nodes, by rank: 10 for the best alone, 9 for the next two, 8 for the
+        next four, and so on. (Were the policy's own scores quantised, many would be the best.)"""
+        if not pod.asks:
+            return dict.fromkeys(names, 0)
+        asking = self._asking.get(pod.uid)
+        scores = asking.scores if asking is not None else self._scores(self._rank(pod, names))
+        ordered = sorted((name for name in names if name in scores), key=lambda name: -scores[name])
+        found = dict.fromkeys(names, 0)
+        for place, name in enumerate(ordered):
+            found[name] = max(0, SCORE_MAX + 1 - (place + 1).bit_length())
+        return found
+
+    def decide(self, pod: SharePod, node: str) -> tuple[SharePod, Holding]:
+        """The pod with the GPUs that it gets on that node written at it, and what it holds then; both are proposals.
+        Raises NoRoom with the reason, NotFound where the node has no GPUs, InvalidRequest for a fault."""
+        if pod.fault:
+            raise InvalidRequest(f"pod {pod}: {pod.fault}")
+        self._refresh()
+        there = self.books.ledger.node(node)
+        if there is None or not there.inventory.gpus:
+            raise NotFound(f"node {node}: {unmangled(self.books.faults.get(node, NO_GPUS))}")
+        chosen = self._chosen(pod, node)
+        if chosen is None:
+            raise NoRoom(f"node {node}: {self._why(pod, node)}")
+        placed = replace(pod, node=node, assignment=assigned_to(pod, chosen))
+        return placed, self.books.holding(placed)
+
+    def waits(self) -> list[SharePod]:
+        """Those that were turned down when they were last filtered."""
+        return [asking.pod for asking in self._asking.values() if not asking.scores]
+
+    def fits_now(self) -> str | None:
+        """A node that has changed since this was last asked, and could now hold a pod that was turned down; None where
+        there is none."""
+        self._refresh()
+        changed, self._changed = self._changed, set()
+        waiting = self.waits()
+        if not waiting or not changed:
+            return None
+        rows = np.array(sorted(self._table.row[name] for name in changed if name in self._table.row), np.int64)
+        demand = self._shapes.demand(self._table)
+        # A backlog is of thousands that ask for the same.
+        for request in {pod.request: None for pod in waiting}:
+            ranking = rank(self.books.ledger, self._table, request, self._policy, demand, rows)
+            if len(ranking.rows):
+                return self._table.nodes[int(ranking.rows[0])]
+        return None
+
+    def _remember(self, pod: SharePod) -> Asking:
+        asking = self._asking.get(pod.uid)
+        if asking is None:
+            self._shapes.see(pod.request)
+            asking = self._asking[pod.uid] = Asking(pod)
+            if len(self._asking) > ASKING_MAX:
+                self._asking.popitem(last=False)
+        self._asking.move_to_end(pod.uid)
+        asking.pod, asking.is_recent = pod, True
+        return asking
+
+    def _rank(self, pod: SharePod, names: Sequence[str], one_of_a_kind: bool = False) -> Ranking:
+        self._refresh()
+        rows = np.array([row for row in map(self._table.row.get, names) if row is not None], np.int64)
+        if one_of_a_kind:
+            rows = self._table.distinct(rows)
+        demand = self._shapes.demand(self._table)
+        return rank(self.books.ledger, self._table, pod.request, self._policy, demand, rows, passed=True)
+
+    def _scores(self, ranking: Ranking) -> dict[str, float]:
+        nodes = map(self._table.nodes.__getitem__, ranking.rows.tolist())
+        return dict(zip(nodes, ranking.scores.tolist(), strict=True))
+
+    def _chosen(self, pod: SharePod, node: str) -> Holding | None:
+        asking = self._asking.get(pod.uid)
+        # Who is together with whom is decided on other nodes, too.
+        if asking is not None and asking.best is not None and asking.pod.request == pod.request:
+            unchanged = self._changed_at.get(node, 0) <= asking.since
+            if asking.best.node == node and unchanged and not pod.request.affinity:
+                return asking.best
+        demand = self._shapes.demand(self._table)
+        return choose(self.books.ledger, self._table, pod.uid, pod.request, self._policy, demand, on=node)
+
+    def _failed(self, pod: SharePod, names: Sequence[str]) -> dict[str, str]:
+        failed = {name: self._why(pod, name) for name in names[:TOLD_IN_FULL]}
+        return failed | dict.fromkeys(names[TOLD_IN_FULL:], f"{wish(pod.request)}: no GPU has as much free")
+
+    def _why(self, pod: SharePod, name: str) -> str:
+        node = self.books.ledger.node(name)
+        if name in self.books.faults:
+            return unmangled(self.books.faults[name])
+        if node is None:
+            return NO_GPUS
+        if pod.request.models or pod.request.affinity or pod.request.exclusion or len(self._table.exclusions) > 1:
+            told = state_for(self.books.ledger, node, pod.request)
+        else:
+            told = self._states.get(name) or self._states.setdefault(name, state(node))
+        return f"{wish(pod.request)}: {told}"
+
+    def _refresh(self) -> None:
+        changed = self._table.update(self.books.ledger)
+        self._revision += bool(changed)
+        for name in changed:
+            self._states.pop(name, None)
+            self._changed.add(name)
+            self._changed_at[name] = self._revision

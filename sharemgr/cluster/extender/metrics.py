@@ -1,0 +1,93 @@
+"""What the assigner tells Prometheus of itself. docs/assigner.md explains each."""
+
+from collections.abc import Iterator
+
+from prometheus_client import Counter, Histogram
+from prometheus_client.core import Metric
+
+from edgeshare.prometheus import Rows, gauge
+from edgeshare.units import UNITS_PER_DEVICE
+from sharemgr.cluster.extender.assigner import Assigner
+from sharemgr.cluster.extender.binding import Binder
+from sharemgr.cluster.server.endings import Ending
+
+PREFIX = "edgeshare_assigner"
+
+BUCKETS_S = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
+"""Around the target of 10 ms, and up to kube-scheduler's own limit of 5 s."""
+
+
+class Metrics:
+    """What was counted since the process began; and, of whoever leads, how things stand."""
+
+    def __init__(self) -> None:
+        self.verb_seconds = Histogram(
+            f"{PREFIX}_verb_seconds",
+            "How long a verb took, from its message to its answer.",
+            ["verb"],
+            buckets=BUCKETS_S,
+            registry=None,
+        )
+        self.binding_seconds = Histogram(
+            f"{PREFIX}_binding_seconds",
+            "How long the API server took to answer a Binding: a part of bind.",
+            buckets=BUCKETS_S,
+            registry=None,
+        )
+        self.bound = Counter(f"{PREFIX}_bindings", "Pods that were bound.", registry=None)
+        self.unbound = Counter(f"{PREFIX}_bindings_failed", "Bindings that came to nothing.", ["reason"], registry=None)
+        self.turned_down = Counter(f"{PREFIX}_turned_down", "Filterings after which no node was left.", registry=None)
+        self.refused = Counter(
+            f"{PREFIX}_messages_refused", "Messages of kube-scheduler that could not be read.", ["verb"], registry=None
+        )
+        self.answers = Counter(
+            f"{PREFIX}_answers", "Requests for verbs, by what was answered (HTTP).", ["verb", "status"], registry=None
+        )
+        self.ended = Counter(
+            f"{PREFIX}_connections_ended", "Connections that were ended, by why.", ["reason"], registry=None
+        )
+        for kind in Ending:
+            # At 0 from the start: what begins with the first of them has no rate.
+            self.ended.labels(kind)
+        self.retries = Counter(
+            f"{PREFIX}_retries", "Times that kube-scheduler was told to try pods again.", registry=None
+        )
+
+    def families(self, assigner: Assigner | None, binder: Binder | None) -> Iterator[Metric]:
+        """All of them; ``assigner`` and ``binder`` are None while another replica leads."""
+        counted = (self.bound, self.unbound, self.turned_down, self.refused, self.answers)
+        for each in (self.verb_seconds, self.binding_seconds, *counted, self.ended, self.retries):
+            yield from each.collect()
+        yield _gauge("leading", "1 on the replica that answers.", [((), float(assigner is not None))])
+        if assigner is not None and binder is not None:
+            yield from _standing(assigner, binder)
+
+
+def _standing(assigner: Assigner, binder: Binder) -> Iterator[Metric]:
+    books = assigner.books
+    nodes = list(books.ledger)
+    gpus = [(node, gpu) for node in nodes for gpu in node.inventory.gpus]
+    held = sum(UNITS_PER_DEVICE - node.free(gpu)[0] for node, gpu in gpus)
+    told = [
+        ("nodes", "Nodes that tell of GPUs.", sum(1 for node in nodes if node.inventory.gpus)),
+        ("nodes_unreadable", "Nodes whose AcceleratorNode says nonsense.", len(books.faults)),
+        ("gpus", "Their GPUs.", len(gpus)),
+        ("gpus_unhealthy", "Of these, those that are not healthy.", sum(not gpu.healthy for _, gpu in gpus)),
+        ("gpus_overcommitted", "GPUs of which pods hold more than there is.", len(books.ledger.overcommitted())),
+        ("units", "Units of all GPUs.", UNITS_PER_DEVICE * len(gpus)),
+        ("units_held", "Units that pods hold.", held),
+        ("pods", "Pods that are bound and hold GPUs.", books.pods),
+        (
+            "pods_flagged",
+            "Pods that did not come through the assigner, or whose assignment lies, or whose GPU is gone.",
+            len(books.flagged),
+        ),
+        ("pods_waiting", "Pods that no node could hold when they were last tried.", len(assigner.waits())),
+        ("bindings_in_doubt", "Bindings whose answer was lost; what they take stays reserved.", binder.in_doubt),
+    ]
+    for name, text, value in told:
+        yield _gauge(name, text, [((), float(value))])
+
+
+def _gauge(name: str, text: str, rows: Rows) -> Metric:
+    return gauge(PREFIX, name, text, (), rows)

@@ -1,0 +1,102 @@
+"""The four verbs of a kube-scheduler extender: what is said to them, to the assigner and back. filter, prioritize and
+preempt only read."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+
+from edgeshare.errors import EdgeshareError, InvalidRequest, Unavailable
+from sharemgr.cluster.extender.assigner import Assigner
+from sharemgr.cluster.extender.binding import Binder
+from sharemgr.cluster.extender.messages import Args, BindingArgs, PreemptionArgs, parse
+from sharemgr.cluster.extender.metrics import Metrics
+from sharemgr.cluster.placement.preemption import is_being_made_room_for, victims
+from sharemgr.cluster.placement.reasons import unmangled
+from sharemgr.cluster.server.serving import Verb
+from sharemgr.cluster.state.pods import SharePod, parse_pod
+
+
+class Verbs:
+    """Those of one assigner."""
+
+    def __init__(self, assigner: Assigner, binder: Binder, metrics: Metrics) -> None:
+        self._assigner = assigner
+        self._binder = binder
+        self._metrics = metrics
+        self.by_name: Mapping[str, Verb] = {
+            name: self._measured(name, verb)
+            for name, verb in {
+                "filter": self._filter,
+                "prioritize": self._prioritize,
+                "bind": self._bind,
+                "preempt": self._preempt,
+            }.items()
+        }
+
+    async def _filter(self, body: bytes) -> object:
+        args = parse(Args, body)
+        pod = parse_pod(args.pod)
+        try:
+            names = args.names
+        except InvalidRequest as error:
+            # Of an answer that is not 200 kube-scheduler reads no word, and this one its operator has to mend.
+            self._metrics.refused.labels(verb="filter").inc()
+            return {"Error": unmangled(str(error))}
+        found = self._assigner.filter(pod, names)
+        if not found.nodes:
+            self._metrics.turned_down.inc()
+        return {
+            "NodeNames": found.nodes,
+            "FailedNodes": found.failed,
+            "FailedAndUnresolvableNodes": found.never,
+            "Error": "",
+        }
+
+    async def _prioritize(self, body: bytes) -> object:
+        args = parse(Args, body)
+        scores = self._assigner.prioritize(parse_pod(args.pod), args.names)
+        return [{"Host": name, "Score": score} for name, score in scores.items()]
+
+    async def _bind(self, body: bytes) -> object:
+        args = parse(BindingArgs, body)
+        try:
+            await self._binder.bind(args.namespace, args.name, args.uid, args.node)
+        except EdgeshareError as error:
+            self._metrics.unbound.labels(reason=type(error).__name__).inc()
+            return {"Error": unmangled(str(error))}
+        self._metrics.bound.inc()
+        return {"Error": ""}
+
+    async def _preempt(self, body: bytes) -> object:
+        args = parse(PreemptionArgs, body)
+        pod: SharePod = parse_pod(args.pod)
+        found: dict[str, object] = {}
+        if is_being_made_room_for(self._assigner.books, pod):
+            return {"NodeNameToMetaVictims": found}
+        for node, proposed in args.victims.items():
+            uids = [each.uid for each in proposed.pods or ()]
+            # Of hundreds of nodes; the other verbs are answered between them.
+            await asyncio.sleep(0)
+            chosen = victims(self._assigner.books, pod, node, uids)
+            # Where it fits the GPUs as they are, what kube-scheduler takes away is for something else.
+            of_node = None if chosen is None else chosen or uids
+            # kube-scheduler takes no node for an answer of which nobody has to go.
+            if of_node:
+                found[node] = {
+                    "Pods": [{"UID": uid} for uid in of_node],
+                    "NumPDBViolations": proposed.violations,
+                }
+        return {"NodeNameToMetaVictims": found}
+
+    def _measured(self, name: str, verb: Verb) -> Verb:
+        async def measured(body: bytes) -> object:
+            started_s = time.perf_counter()
+            try:
+                return await verb(body)
+            except (InvalidRequest, Unavailable):
+                self._metrics.refused.labels(verb=name).inc()
+                raise
+            finally:
+                self._metrics.verb_seconds.labels(verb=name).observe(time.perf_counter() - started_s)
+
+        return measured

@@ -1,0 +1,204 @@
+"""What is free, as arrays with one row a node: kept up to date from the ledger, read by the policies. And, where there
+are profiles, beside whom."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeshare.units import UNITS_PER_DEVICE
+from sharemgr.cluster.placement.neighbours import Neighbours
+from sharemgr.cluster.state.ledger import Gpu, Ledger, Node
+from sharemgr.cluster.state.profiles import Profiles
+
+T = TypeVar("T")
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+UNLIMITED = 1 << 40
+"""Millicores or MiB of RAM of a node of which they are not known."""
+
+NO_NODE = -1
+"""Millicores of a row without a node: it holds nothing, not even a pod that asks for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A kind of GPU."""
+
+    name: str
+    memory_mib: int
+
+
+NO_GPU = Model("", 0)
+"""The first of a table's models: of the columns that a node has no GPU for."""
+
+
+NOBODY = -1
+"""The exclusion of a GPU that no pod holds a part of."""
+
+SEVERAL = -2
+"""That of one on which pods of several exclusions came together: somebody else chose it for them."""
+
+
+@dataclass(slots=True)
+class Rows:
+    """What is free of some nodes. Where a node has fewer GPUs than columns, or one is not healthy, nothing is free."""
+
+    free_units: Ints
+    """node × GPU"""
+    free_mib: Ints
+    """node × GPU"""
+    total_mib: Ints
+    """node × GPU; 0 where memory is not shared out"""
+    model: Ints
+    """node × GPU: a place in the table's list of models"""
+    exclusion: Ints
+    """node × GPU: a place among the table's exclusions, NOBODY or SEVERAL"""
+    cpu_milli: Ints
+    """node"""
+    ram_mib: Ints
+    """node"""
+    kind: Ints
+    """node: the same only where all the rest of a node is"""
+
+    def pick(self, rows: Ints) -> "Rows":
+        """A copy of some of them."""
+        return Rows(*(getattr(self, name)[rows] for name in Rows.__slots__))
+
+    def usable_units(self) -> Ints:
+        """node × GPU: the units for which memory, too, is left in proportion."""
+        return usable_units(self.free_units, self.free_mib, self.total_mib)
+
+    def idle(self) -> Ints:
+        """node: how many GPUs nobody has a part of."""
+        idle: Ints = (self.free_units == UNITS_PER_DEVICE).sum(axis=1)
+        return idle
+
+
+def usable_units(free_units: Ints, free_mib: Ints, total_mib: Ints) -> Ints:
+    """The units for which memory, too, is left in proportion."""
+    if not total_mib.any():
+        return free_units
+    in_proportion = free_mib * UNITS_PER_DEVICE // np.maximum(total_mib, 1)
+    return np.where(total_mib > 0, np.minimum(free_units, in_proportion), free_units)
+
+
+class Table:
+    """The rows of all nodes of a ledger."""
+
+    def __init__(self, profiles: Profiles | None = None) -> None:
+        self.models = [NO_GPU]
+        self.exclusions = {"": 0}
+        self.row: dict[str, int] = {}
+        """By node."""
+        self.nodes: list[str] = []
+        """By row; empty where a node is gone, until another takes its place."""
+        self.rows = _empty(0, 1)
+        self.profiles = profiles
+        self.neighbours = None if profiles is None else Neighbours.of_nobody(0, 1)
+        """In the same rows; None where there are no profiles."""
+        self._gone: list[int] = []
+
+    def update(self, ledger: Ledger) -> list[str]:
+        """Takes in what has changed since the last time; returns the nodes that have."""
+        changed = ledger.take_changed()
+        for name in changed:
+            node = ledger.node(name)
+            if node is not None:
+                self._write(self._row(name), node)
+            elif name in self.row:
+                self._clear(name)
+        return changed
+
+    def _row(self, name: str) -> int:
+        row = self.row.get(name)
+        if row is None:
+            row = self._gone.pop() if self._gone else len(self.nodes)
+            if row == len(self.nodes):
+                self.nodes.append("")
+            self.row[name] = row
+            self.nodes[row] = name
+        return row
+
+    def _write(self, row: int, node: Node) -> None:
+        gpus = node.inventory.gpus
+        height, width = self.rows.free_units.shape
+        if row >= height or len(gpus) > width:
+            height, width = max(row + 1, height + height // 2), max(width, len(gpus))
+            self.rows = _grown(self.rows, height, width)
+            if self.neighbours is not None:
+                self.neighbours = self.neighbours.grown(height, width)
+        rows = self.rows
+        self._clear_row(row)
+        for place, gpu in enumerate(gpus):
+            if gpu.healthy:
+                units, mib = node.free(gpu)
+                rows.free_units[row, place] = max(0, units)
+                rows.free_mib[row, place] = max(0, mib)
+            rows.total_mib[row, place] = gpu.memory_mib
+            rows.model[row, place] = _place(self.models, Model(gpu.model, gpu.memory_mib))
+            rows.exclusion[row, place] = self._exclusion(node, gpu)
+            use = node.use.get(gpu.id)
+            if self.neighbours is not None and self.profiles is not None and use is not None:
+                self.neighbours.write(row, place, use, self.profiles.on(gpu.model))
+        cpu_milli, ram_mib = node.cpu_free_milli, node.ram_free_mib
+        rows.cpu_milli[row] = UNLIMITED if cpu_milli is None else max(0, cpu_milli)
+        rows.ram_mib[row] = UNLIMITED if ram_mib is None else max(0, ram_mib)
+        rows.kind[row] = 0
+        # 64 bits: that two of 5,000 different rows have the same is as good as impossible.
+        beside_whom = b"" if self.neighbours is None else self.neighbours.bytes_of(row)
+        rows.kind[row] = hash(b"".join(getattr(rows, name)[row].tobytes() for name in Rows.__slots__) + beside_whom)
+
+    def distinct(self, rows: Ints) -> Ints:
+        """Of these rows, of each kind the first: a policy makes the same of all of a kind."""
+        _, first = np.unique(self.rows.kind[rows], return_index=True)
+        return rows[np.sort(first)]
+
+    def _clear(self, name: str) -> None:
+        row = self.row.pop(name)
+        self._clear_row(row)
+        self.nodes[row] = ""
+        self._gone.append(row)
+
+    def _clear_row(self, row: int) -> None:
+        for name in Rows.__slots__:
+            getattr(self.rows, name)[row] = 0
+        self.rows.exclusion[row] = NOBODY
+        self.rows.cpu_milli[row] = NO_NODE
+        if self.neighbours is not None:
+            self.neighbours.clear(row)
+
+    def _exclusion(self, node: Node, gpu: Gpu) -> int:
+        use = node.use.get(gpu.id)
+        if use is None:
+            return NOBODY
+        places = [self.exclusions.setdefault(exclusion, len(self.exclusions)) for exclusion in use.exclusions]
+        return places[0] if len(places) == 1 else SEVERAL
+
+
+def _place(things: list[T], thing: T) -> int:
+    """Where it stands among them; it is put last where it does not."""
+    if thing not in things:
+        things.append(thing)
+    return things.index(thing)
+
+
+def _empty(height: int, width: int) -> Rows:
+    shape = (height, width)
+    free_units, free_mib, total_mib, model = (np.zeros(shape, np.int64) for _ in range(4))
+    exclusion = np.full(shape, NOBODY, np.int64)
+    cpu_milli = np.full(height, NO_NODE, np.int64)
+    ram_mib, kind = (np.zeros(height, np.int64) for _ in range(2))
+    return Rows(free_units, free_mib, total_mib, model, exclusion, cpu_milli, ram_mib, kind)
+
+
+def _grown(rows: Rows, height: int, width: int) -> Rows:
+    grown = _empty(height, width)
+    old_height, old_width = rows.free_units.shape
+    for name in Rows.__slots__:
+        old = getattr(rows, name)
+        getattr(grown, name)[(slice(old_height), slice(old_width))[: old.ndim]] = old
+    return grown

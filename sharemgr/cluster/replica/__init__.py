@@ -1,0 +1,4 @@
+"""One replica of the assigner from its start to its end: begin with ``replica``. ``leading`` holds the Lease,
+``following``
+and ``api`` are what it asks of the API server.
+"""

@@ -1,0 +1,108 @@
+"""The server's certificate and whom it lets in, from the files of a Secret. They are read anew when they change."""
+
+import logging
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from edgeshare.errors import InvalidRequest
+from edgeshare.waiting import first_of
+from edgeshare.watch import FolderWatch
+from sharemgr.cluster.config import Tls
+from sharemgr.cluster.server import http2
+
+logger = logging.getLogger(__name__)
+
+SETTLE_S = 1.0
+"""A changed Secret takes the kubelet a minute to bring: this is soon enough, and files that are written in place, one
+after the other, are whole by then."""
+
+
+def tls_context(tls: Tls) -> ssl.SSLContext:
+    """What a handshake goes by. Raises InvalidRequest, naming the file, where that cannot be had from these files."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        # With no password OpenSSL would ask at the terminal for that of an encrypted key.
+        context.load_cert_chain(tls.certificate, tls.private_key, password="")
+    except (OSError, ValueError) as error:
+        files = f"tls.certificate {tls.certificate} with tls.private_key {tls.private_key}"
+        raise InvalidRequest(f"{files}: cannot be used: {_why(error)}") from error
+    if tls.client_authority is not None:
+        try:
+            context.load_verify_locations(tls.client_authority)
+        except (OSError, ValueError) as error:
+            what = f"tls.client_authority {tls.client_authority}"
+            raise InvalidRequest(f"{what}: cannot be used: {_why(error)}") from error
+        context.verify_mode = ssl.CERT_REQUIRED
+    # In this order, where the client speaks both.
+    context.set_alpn_protocols([http2.NAME, "http/1.1"])
+    return context
+
+
+class Certificates:
+    """Those of the moment."""
+
+    def __init__(self, tls: Tls) -> None:
+        """Raises InvalidRequest where they cannot be used."""
+        self._tls = tls
+        self._read = _contents(tls)
+        self.context = tls_context(tls)
+
+    async def keep(self, use: Callable[[ssl.SSLContext], Awaitable[None]]) -> None:
+        """Calls ``use`` with what changed files make, for ever. Files that cannot be used change nothing, and are
+        logged."""
+        async with AsyncExitStack() as stack:
+            # The folders, not the files: in a mounted Secret those are links to some below `..data`, a link too, and
+            # that one alone is exchanged.
+            watches = [FolderWatch(folder, SETTLE_S) for folder in {file.parent for file in self._tls.files}]
+            for watch in watches:
+                await stack.enter_async_context(watch.running())
+            while True:
+                changes = [watch.next_change() for watch in watches]
+                # What changed before they were asked.
+                if self._have_changed():
+                    await self._take_in(use)
+                await first_of(*changes)
+
+    def _have_changed(self) -> bool:
+        contents = _contents(self._tls)
+        changed = contents != self._read
+        self._read = contents
+        return changed
+
+    async def _take_in(self, use: Callable[[ssl.SSLContext], Awaitable[None]]) -> None:
+        try:
+            context = tls_context(self._tls)
+        except InvalidRequest as error:
+            logger.error("the certificates hold as they were: %s", error)
+            return
+        await use(context)
+        self.context = context
+        logger.info("new certificates hold, for connections that are made from now on")
+
+
+def common_names(certificate: Mapping[str, object]) -> tuple[str, ...]:
+    """Those in the subject of a certificate, as the ssl module gives it."""
+    subject = certificate.get("subject")
+    if not isinstance(subject, tuple):
+        return ()
+    return tuple(value for part in subject for key, value in part if key == "commonName")
+
+
+def _contents(tls: Tls) -> tuple[bytes | None, ...]:
+    return tuple(map(_content, tls.files))
+
+
+def _content(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except OSError:
+        # Using it says why.
+        return None
+
+
+def _why(error: OSError | ValueError) -> str:
+    if isinstance(error, ssl.SSLError):
+        return error.reason or "it is no PEM"
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

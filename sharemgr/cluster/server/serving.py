@@ -1,0 +1,210 @@
+"""Answers kube-scheduler: one path a verb, JSON in and out, over TLS where that is configured."""
+
+import asyncio
+import json
+import logging
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from http import HTTPStatus
+from time import monotonic_ns
+
+from aiohttp import web
+
+from edgeshare.errors import InvalidRequest, Unavailable
+from sharemgr.cluster.server import http2
+from sharemgr.cluster.server.accepting import Door, Telling
+from sharemgr.cluster.server.answers import Answer, Asked
+from sharemgr.cluster.server.bodies import Bodies, Body
+from sharemgr.cluster.server.certificates import common_names
+from sharemgr.cluster.server.endings import Ending, Endings
+
+logger = logging.getLogger(__name__)
+
+Verb = Callable[[bytes], Awaitable[object]]
+"""Takes a request's body, and returns what is answered as JSON. Raises InvalidRequest for what can never be answered,
+Unavailable for what can be later."""
+
+VERBS = ("filter", "prioritize", "bind", "preempt")
+
+BODY_BYTES_MAX = 4 * 1024 * 1024
+"""The names of 5,000 nodes and a pod are a tenth of it."""
+
+KEEP_ALIVE_S = 120
+"""Longer than kube-scheduler keeps a connection that it does not use (90 s, apimachinery's SetTransportDefaults): where
+the server closes first, a request can meet the end of its connection."""
+
+END_S = 5
+"""What is being answered at the end is waited for: a bind takes less."""
+
+
+class Server:
+    """Serves the verbs at one address."""
+
+    def __init__(
+        self,
+        address: str,
+        clients: Collection[str],
+        answering: Callable[[], Mapping[str, Verb]],
+        answered: Callable[[str, int], None],
+        ended: Callable[[Ending], None],
+        now_ns: Callable[[], int] = monotonic_ns,
+    ) -> None:
+        """``clients``: the common names that are let in; none: everyone whom TLS lets in. ``answering`` gives the
+        verbs, at each request, or raises Unavailable; ``answered`` is told of each answer's verb and status, ``ended``
+        of each connection that is ended before its client would end it, and why."""
+        self._address = address
+        self._clients = frozenset(clients)
+        self._answering = answering
+        self._answered = answered
+        app = web.Application(client_max_size=BODY_BYTES_MAX)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(
+            app, access_log=None, keepalive_timeout=KEEP_ALIVE_S, shutdown_timeout=END_S, handle_signals=False
+        )
+        self._http2: set[http2.Connection] = set()
+        """The connections that speak it."""
+        self.bodies = Bodies()
+        """What is kept of requests, of all connections."""
+        self._door = Door(self._refusal, self._speaking, Endings(ended, now_ns))
+
+    @asynccontextmanager
+    async def running(self, context: ssl.SSLContext | None) -> AsyncIterator[str]:
+        """Serves while it is entered, over TLS if there is a ``context``; yields the URL. Raises Unavailable where it
+        cannot listen."""
+        with _listener(self._address) as listener:
+            await self._runner.setup()
+            self._door.context = context
+            async with asyncio.TaskGroup() as tasks:
+                accepting = tasks.create_task(self._door.accept(listener))
+                try:
+                    host, _, _ = self._address.rpartition(":")
+                    scheme = "http" if context is None else "https"
+                    yield f"{scheme}://{host}:{listener.getsockname()[1]}"
+                finally:
+                    accepting.cancel()
+                    await asyncio.wait([accepting])
+                    await asyncio.gather(self._runner.cleanup(), self._end_http2())
+
+    async def use(self, context: ssl.SSLContext | None) -> None:
+        """Goes by this for the connections that come from now on; none is turned away meanwhile, and those of HTTP/2,
+        which would last for days, are left when all that came over them is answered."""
+        self._door.context = context
+        for connection in list(self._http2):
+            connection.leave()
+
+    def _speaking(self, transport: asyncio.Transport, tell: Telling) -> asyncio.Protocol:
+        tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+        if tls is not None and tls.selected_alpn_protocol() == http2.NAME:
+            return http2.Connection(self._answer, BODY_BYTES_MAX, KEEP_ALIVE_S, self._http2, self.bodies, tell)
+        assert self._runner.server is not None
+        return self._runner.server()
+
+    async def _end_http2(self) -> None:
+        ending = list(self._http2)
+        for connection in ending:
+            connection.leave()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_S):
+                await asyncio.gather(*(connection.over.wait() for connection in ending))
+        for connection in list(self._http2):
+            connection.abort()
+
+    async def _handle(self, request: web.Request) -> web.Response:
+        kept = self.bodies.begin(lambda: _abort(request))
+        try:
+            return await self._handle_kept(request, kept)
+        finally:
+            kept.drop()
+
+    async def _handle_kept(self, request: web.Request, kept: Body) -> web.Response:
+        try:
+            body = await _read(request, kept)
+        except (web.RequestPayloadError, ConnectionError) as error:
+            # The other side's doing, which nobody is there to be told of.
+            verb = request.path.removeprefix("/")
+            if verb in VERBS:
+                self._answered(verb, HTTPStatus.BAD_REQUEST)
+            return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"the request broke off: {error}\n")
+        answer = await self._answer(Asked(request.method, request.path, body))
+        response = web.Response(status=answer.status, body=answer.body, content_type=answer.content_type)
+        if answer.is_last:
+            response.force_close()
+        return response
+
+    async def _answer(self, asked: Asked) -> Answer:
+        verb = asked.path.partition("?")[0].removeprefix("/")
+        if verb not in VERBS or not asked.path.startswith("/"):
+            return _text(HTTPStatus.NOT_FOUND, f"there are /{', /'.join(VERBS)}")
+        if asked.method != "POST":
+            return _text(HTTPStatus.METHOD_NOT_ALLOWED, f"{verb} is to be posted")
+        answer = await self._answer_verb(verb, asked.body)
+        self._answered(verb, answer.status)
+        return answer
+
+    async def _answer_verb(self, verb: str, body: bytes | None) -> Answer:
+        if body is None:
+            return _text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {BODY_BYTES_MAX} bytes")
+        try:
+            found = await self._answering()[verb](body)
+            return Answer(HTTPStatus.OK, "application/json", json.dumps(found, separators=(",", ":")).encode())
+        except InvalidRequest as error:
+            logger.warning("%s refused: %s", verb, error)
+            return _text(HTTPStatus.BAD_REQUEST, str(error))
+        except Unavailable as error:
+            # Another replica leads: a Service would not lead there while this connection is kept.
+            return replace(_text(HTTPStatus.SERVICE_UNAVAILABLE, str(error)), is_last=True)
+        except Exception:
+            logger.exception("%s failed", verb)
+            return _text(HTTPStatus.INTERNAL_SERVER_ERROR, f"{verb} failed: the assigner's log says why")
+
+    def _refusal(self, certificate: Mapping[str, object]) -> str:
+        """Why who shows it is not let in; empty where it is."""
+        names = common_names(certificate)
+        if not self._clients or (names and self._clients.issuperset(names)):
+            return ""
+        # Theirs may be anything, line ends too.
+        came, let_in = ", ".join(map(repr, names)) or "nobody", ", ".join(sorted(self._clients))
+        return f"the client's certificate names {came}: let in are {let_in} (tls.clients)"
+
+
+async def _read(request: web.Request, kept: Body) -> bytes | None:
+    """Its body; None where that is too long. Raises ConnectionError where there is no room for it."""
+    body = bytearray()
+    async for part in request.content.iter_any():
+        body += part
+        kept.take_in(len(part))
+        if kept.is_refused:
+            raise ConnectionError("there is no room for what it brings")
+        if len(body) > BODY_BYTES_MAX:
+            return None
+    kept.is_whole()
+    return bytes(body)
+
+
+def _abort(request: web.Request) -> None:
+    """Who waits for the rest of it hears that there is none."""
+    if request.transport is not None:
+        request.transport.abort()
+
+
+def _text(status: HTTPStatus, text: str) -> Answer:
+    return Answer(status, "text/plain", f"{text}\n".encode())
+
+
+def _listener(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    try:
+        if host:
+            found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            family, _, _, _, where = found[0]
+            return socket.create_server(where[:2], family=family)
+        if socket.has_dualstack_ipv6():
+            return socket.create_server(("", int(port)), family=socket.AF_INET6, dualstack_ipv6=True)
+        return socket.create_server(("", int(port)))
+    except OSError as error:
+        raise Unavailable(
+            f"address {address}: cannot be listened on: {error.strerror or error}; choose another"
+        ) from error

@@ -1,0 +1,4 @@
+"""Who has what: nodes, their accelerators, pods, and the ledger of it all. Pure: begin with ``books``, which takes in
+what
+the API server tells, and ``ledger``. It uses the contract and nothing else of the assigner.
+"""

@@ -1,0 +1,98 @@
+"""AcceleratorNodes as the assigner knows them: what a node has, and which allocations its plugin lists. Each is written
+by a node about itself, and nothing that one says reaches further than that node."""
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from edgeshare.devices import Accelerator, is_device_id
+from edgeshare.errors import InvalidRequest
+from edgeshare.labels import label_value
+from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, MEMORY_MIB_MAX, UNITS_PER_DEVICE
+from sharemgr.cluster.state.books import AcceleratorNode, Listed
+from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.request import Take
+
+# As the custom resource definition has them (deploy/chart/crds/acceleratornodes.yaml).
+DEVICES_MAX = 256
+ALLOCATIONS_MAX = 25_600
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class _Device(_Part):
+    id: str
+    kind: str
+    model: str
+    memory_mib: int = Field(alias="memoryMiB", ge=0, le=MEMORY_MIB_MAX)
+    healthy: bool
+
+
+class _Pod(_Part):
+    uid: str = ""
+
+
+class _Allocation(_Part):
+    id: str
+    devices: list[str] = Field(min_length=1, max_length=MAX_DEVICES_PER_ALLOCATION)
+    units_each: int = Field(alias="unitsEach", ge=1, le=UNITS_PER_DEVICE)
+    memory_mib: int = Field(alias="memoryMiB", ge=0, le=MEMORY_MIB_MAX)
+    pod: _Pod = _Pod()
+
+
+class _Status(_Part):
+    devices: list[_Device] = Field(default=[], max_length=DEVICES_MAX)
+    allocations: list[_Allocation] = Field(default=[], max_length=ALLOCATIONS_MAX)
+
+
+class _Metadata(_Part):
+    name: str = Field(min_length=1)
+
+
+class _Node(_Part):
+    metadata: _Metadata
+
+
+class _Told(_Part):
+    status: _Status = _Status()
+
+
+def parse_node(thing: object) -> AcceleratorNode:
+    """An AcceleratorNode from its plain JSON; one that tells nonsense has no GPUs, and a fault. Raises InvalidRequest
+    for what has no name."""
+    try:
+        name = _Node.model_validate(thing).metadata.name
+    except ValidationError as error:
+        raise InvalidRequest(f"expected an AcceleratorNode with metadata.name: {_first(error)}") from error
+    try:
+        return _node(name, _Told.model_validate(thing).status)
+    except ValidationError as error:
+        return AcceleratorNode(Inventory(name, ()), fault=f"AcceleratorNode {name}: {_first(error)}")
+    except InvalidRequest as error:
+        return AcceleratorNode(Inventory(name, ()), fault=f"AcceleratorNode {name}: {error}")
+
+
+def _node(name: str, status: _Status) -> AcceleratorNode:
+    ids = [device.id for device in status.devices]
+    for each in ids:
+        if not is_device_id(each):
+            raise InvalidRequest(f"names what cannot be a device: {each[:80]!r}")
+    if len(set(ids)) != len(ids):
+        raise InvalidRequest("names a device twice")
+    others = {device.id for device in status.devices if device.kind != Accelerator.GPU}
+    gpus = tuple(
+        Gpu(device.id, label_value(device.model), device.memory_mib, device.healthy)
+        for device in status.devices
+        if device.id not in others
+    )
+    allocations = tuple(
+        Listed(each.id, each.pod.uid, tuple(Take(gpu, each.units_each, each.memory_mib) for gpu in each.devices))
+        for each in status.allocations
+        if not others.issuperset(each.devices)
+    )
+    return AcceleratorNode(Inventory(name, gpus), allocations)
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

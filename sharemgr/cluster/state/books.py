@@ -1,0 +1,300 @@
+"""What the API server tells, taken into the ledger: which pod is bound where with which GPUs, what each node has and
+lists. Nothing of it is believed further than it reaches; what contradicts itself is flagged."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from edgeshare.errors import InvalidRequest, NotFound
+from edgeshare.units import peak
+from sharemgr.cluster.state.cores import Cores, Left, Offer
+from sharemgr.cluster.state.ledger import Inventory, Ledger
+from sharemgr.cluster.state.pods import SharePod
+from sharemgr.cluster.state.request import Holding, Request, Take
+
+NAMELESS = "allocation "
+"""What the holding of an allocation without a pod begins with in place of its uid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An allocation, as its node lists it."""
+
+    id: str
+    pod_uid: str
+    """Empty where the node does not know it yet."""
+    takes: tuple[Take, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorNode:
+    """A node's GPUs and their allocations."""
+
+    inventory: Inventory
+    allocations: tuple[Listed, ...] = ()
+    fault: str = ""
+    """Why it could not be read; then it has no GPUs."""
+
+    @property
+    def name(self) -> str:
+        """The node's."""
+        return self.inventory.node
+
+
+class Books:
+    """The ledger, and what is known of those that it is about."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self._pods: dict[str, SharePod] = {}
+        """Those that are bound, by uid."""
+        self._unseen: set[str] = set()
+        """Of these, those that a read told of and the watch did not yet."""
+        self._pods_on: dict[str, set[str]] = {}
+        """Their uids, by node."""
+        self._over: dict[str, Request] = {}
+        """Of those that are over and still there and have labels, by uid: their nodes may list them."""
+        self.flagged: dict[str, str] = {}
+        """By uid: what is wrong with what a pod says that it has. It holds what its node lists for it, or what it says
+        where it is only that its node has that GPU no more."""
+        self.faults: dict[str, str] = {}
+        """By node: why its AcceleratorNode cannot be read."""
+        self._left = Left()
+
+    @property
+    def pods(self) -> int:
+        """How many are bound."""
+        return len(self._pods)
+
+    def pod(self, uid: str) -> SharePod | None:
+        """The pod, if it was seen to be bound."""
+        return self._pods.get(uid)
+
+    def pods_on(self, node: str) -> list[SharePod]:
+        """Those that were seen to be bound there."""
+        return [self._pods[uid] for uid in self._pods_on.get(node, ())]
+
+    def pods_listed(self, pods: Iterable[SharePod]) -> None:
+        """These are all pods that are bound. One whose Binding is only assumed, or was only read, may be too new to be
+        among them."""
+        bound = {pod.uid: pod for pod in pods}
+        for uid in (self._pods.keys() | self._over.keys() | self._left.others) - bound.keys() - self._unseen:
+            self.pod_gone(uid)
+        for pod in bound.values():
+            self.pod_seen(pod)
+
+    def pod_seen(self, pod: SharePod) -> None:
+        """The watch tells that a pod is, or was changed to, what it says."""
+        self._unseen.discard(pod.uid)
+        self._take_in(pod)
+
+    def pod_read(self, pod: SharePod) -> None:
+        """A read told of a pod that is bound. It may be ahead of the watch, or behind: the pod may be gone by now, and
+        the watch have told of that. So it has to be read again, until it is gone or the watch tells of it."""
+        if pod.uid not in self._pods or pod.uid in self._unseen:
+            self._take_in(pod)
+            if pod.uid in self._pods:
+                self._unseen.add(pod.uid)
+
+    def is_unseen(self, uid: str) -> bool:
+        """Whether the watch did not tell yet of a pod that is assumed, or was read, to be bound."""
+        return self.ledger.is_assumed(uid) or uid in self._unseen
+
+    def _take_in(self, pod: SharePod) -> None:
+        if not (pod.asks or pod.assignment is not None or pod.is_over) and pod.node:
+            cores = Cores(pod.request.cpu_milli, pod.request.ram_mib)
+            if self._left.taken(pod.uid, pod.node, cores):
+                self._share_out(pod.node)
+            return
+        if pod.is_over or not pod.node:
+            self.pod_gone(pod.uid)
+            if pod.node and (pod.request.affinity or pod.request.exclusion):
+                self._over[pod.uid] = pod.request
+                # It holds nothing, and what is listed for it takes over its labels.
+                self.ledger.see(Holding(pod.uid, pod.node, ()).labelled(pod.request))
+                self.ledger.release(pod.uid)
+            return
+        before = self._pods.get(pod.uid)
+        if before is not None:
+            # It has what it said when it was bound; later edits change nothing.
+            assignment = pod.assignment if before.assignment is None else before.assignment
+            # A Binding that is assumed for one that is bound is to nowhere else.
+            if assignment == before.assignment and not self.ledger.is_assumed(pod.uid):
+                return
+            pod = replace(before, assignment=assignment)
+        self._pods[pod.uid] = pod
+        self._pods_on.setdefault(pod.node, set()).add(pod.uid)
+        self._hold(pod)
+
+    def pod_gone(self, uid: str) -> None:
+        """A pod is over, or there is none of that uid any more."""
+        pod = self._pods.pop(uid, None)
+        self._over.pop(uid, None)
+        self._unseen.discard(uid)
+        self.flagged.pop(uid, None)
+        if pod is not None:
+            on_node = self._pods_on[pod.node]
+            on_node.discard(uid)
+            if not on_node:
+                del self._pods_on[pod.node]
+        self.ledger.release(uid)
+        beside = self._left.given_back(uid)
+        if beside is not None:
+            self._share_out(beside)
+
+    def going(self, node: str) -> list[Holding]:
+        """What the node lists of pods that are not bound any more. (Of whom it has no pod it may know later.)"""
+        there = self.ledger.node(node)
+        listed = there.listed.items() if there is not None else ()
+        return [held for uid, held in listed if self.ledger.bound(uid) is None and not uid.startswith(NAMELESS)]
+
+    def overcommitted(self) -> list[str]:
+        """What is to be said of the GPUs of which pods hold more than there is."""
+        said = []
+        for node, gpu_id in self.ledger.overcommitted():
+            bound = [(pod, self.ledger.bound(pod.uid)) for pod in self.pods_on(node)]
+            on_it = [str(pod) for pod, held in bound if held and gpu_id in {take.gpu_id for take in held.takes}]
+            who = f"pods {', '.join(sorted(on_it))}" if on_it else "pods that are gone"
+            said.append(f"node {node}: {who} hold more of GPU {gpu_id} than there is of it")
+        return said
+
+    def nodes_listed(self, nodes: Iterable[AcceleratorNode]) -> None:
+        """These are all."""
+        told = {node.name: node for node in nodes}
+        for name in {*self.faults, *(node.inventory.node for node in self.ledger)} - told.keys():
+            self.node_gone(name)
+        for node in told.values():
+            self.node_told(node)
+
+    def node_told(self, told: AcceleratorNode) -> None:
+        """A node tells what it has and lists."""
+        name = told.name
+        self.faults.pop(name, None)
+        if told.fault:
+            self.faults[name] = told.fault
+        node = self.ledger.node(name)
+        before = node.inventory.gpus if node is not None else None
+        listed = dict(node.listed) if node is not None else {}
+        self.ledger.set_inventory(self._with_cores(told.inventory))
+        takes: dict[str, list[Take]] = {}
+        for each in told.allocations:
+            # Whose it is may be known a moment later.
+            takes.setdefault(each.pod_uid or f"{NAMELESS}{each.id}", []).extend(each.takes)
+        holdings = {uid: Holding(uid, name, tuple(its)) for uid, its in takes.items()}
+        for uid in holdings.keys() & self._over.keys():
+            holdings[uid] = holdings[uid].labelled(self._over[uid])
+        self.ledger.list_holdings(name, holdings.values())
+        for uid in self._pods_on.get(name, ()):
+            # Most of what is told is about one pod of many.
+            as_before = uid in listed and listed[uid].takes == tuple(takes.get(uid, ()))
+            if before != told.inventory.gpus or not (as_before or (uid not in takes and uid not in listed)):
+                self._hold(self._pods[uid])
+
+    def node_gone(self, name: str) -> None:
+        """A node has no AcceleratorNode any more."""
+        self.faults.pop(name, None)
+        self.ledger.drop_node(name)
+
+    def offers_listed(self, offers: Collection[Offer]) -> None:
+        """These are the cores and RAM of all nodes."""
+        for name in self._left.nodes - {offer.node for offer in offers}:
+            self.offered(Offer(name, None))
+        for offer in offers:
+            self.offered(offer)
+
+    def offered(self, offer: Offer) -> None:
+        """A node tells what cores and RAM it has, or tells no more."""
+        if self._left.offered(offer):
+            self._share_out(offer.node)
+
+    def _share_out(self, name: str) -> None:
+        """What pods with GPUs may have of a node's cores and RAM has changed."""
+        node = self.ledger.node(name)
+        if node is not None:
+            self.ledger.set_inventory(self._with_cores(node.inventory))
+
+    def _with_cores(self, inventory: Inventory) -> Inventory:
+        left = self._left.on(inventory.node)
+        if left is None or not inventory.gpus:
+            return Inventory(inventory.node, inventory.gpus)
+        return replace(inventory, cpu_milli=left.cpu_milli, ram_mib=left.ram_mib)
+
+    def holding(self, pod: SharePod) -> Holding:
+        """What a pod has by its assignment. Raises InvalidRequest where that says what cannot be."""
+        node = self.ledger.node(pod.node)
+        return hold(pod, node.inventory if node is not None else Inventory(pod.node, ()))
+
+    def _hold(self, pod: SharePod) -> None:
+        try:
+            if pod.fault:
+                raise InvalidRequest(pod.fault)
+            holding = self.holding(pod)
+            self._check(pod, holding)
+        except (InvalidRequest, NotFound) as error:
+            self.flagged[pod.uid] = f"{pod}: {error}"
+            listed = self._listed(pod)
+            if listed is None:
+                self.ledger.release(pod.uid)
+            else:
+                # Its labels count even so: a node knows nothing of them.
+                self.ledger.see(listed.labelled(pod.request))
+        else:
+            self.flagged.pop(pod.uid, None)
+            missing = self._missing(holding)
+            if missing:
+                self.flagged[pod.uid] = f"{pod}: its node {pod.node} has no GPU {', '.join(missing)} (any more)"
+            self.ledger.see(holding)
+
+    def _missing(self, holding: Holding) -> list[str]:
+        """The GPUs of these that the node does not tell of, where it tells of any."""
+        node = self.ledger.node(holding.node)
+        there = {gpu.id for gpu in node.inventory.gpus} if node is not None else set()
+        return [take.gpu_id for take in holding.takes if there and take.gpu_id not in there]
+
+    def _check(self, pod: SharePod, holding: Holding) -> None:
+        """Raises NotFound where the node gave it another GPU than its assignment says: then that is what it has."""
+        listed = self._listed(pod)
+        if listed is not None:
+            assigned = {take.gpu_id for take in holding.takes}
+            others = {take.gpu_id for take in listed.takes} - assigned
+            if others:
+                raise NotFound(
+                    f"its assignment is of {', '.join(sorted(assigned)) or 'nothing'}, but it has a part of "
+                    f"{', '.join(sorted(others))}"
+                )
+
+    def _listed(self, pod: SharePod) -> Holding | None:
+        node = self.ledger.node(pod.node)
+        return node.listed.get(pod.uid) if node is not None else None
+
+
+def hold(pod: SharePod, inventory: Inventory) -> Holding:
+    """What a pod has by its assignment: of each GPU the most that those of an ask have at a time, who hand their units
+    on. Raises InvalidRequest where the assignment says what cannot be."""
+    totals_mib = {gpu.id: gpu.memory_mib for gpu in inventory.gpus}
+    takes: dict[str, Take] = {}
+    for group in pod.assigned():
+        for gpu in {gpu: None for _, gpus in group for gpu in gpus}:
+            here = [(each.ask, each.runs_along) for each, gpus in group if gpu in gpus]
+            total_mib = totals_mib.get(gpu, 0)
+            units = peak((ask.units, along) for ask, along in here)
+            memory_mib = peak((ask.needed_mib(total_mib), along) for ask, along in here)
+            so_far = takes.get(gpu, Take(gpu, 0, 0))
+            takes[gpu] = Take(gpu, so_far.units + units, so_far.memory_mib + memory_mib)
+    request = pod.request
+    return Holding(
+        pod.uid,
+        pod.node,
+        tuple(takes[gpu] for gpu in sorted(takes)),
+        request.cpu_milli,
+        request.ram_mib,
+        request.affinity,
+        request.exclusion,
+        request.program,
+    )
+
+
+def assigned_to(pod: SharePod, chosen: Holding) -> str:
+    """The annotation that gives a pod what was chosen for it: the takes are those of its asks, one after the other."""
+    takes = iter(chosen.takes)
+    gpus = [[next(takes).gpu_id for _ in range(ask.devices)] for ask in pod.request.asks]
+    return pod.assign(gpus)

@@ -1,0 +1,322 @@
+"""Pods as the assigner knows them, parsed from their plain JSON. What is impossible is told as the pod's fault, never
+guessed at."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from edgeshare.assignment import Assignment, assigned_devices, parse_assignment, write_assignment
+from edgeshare.errors import InvalidRequest
+from edgeshare.labels import label_value
+from edgeshare.names import (
+    GPU_AFFINITY,
+    GPU_ASSIGNMENT,
+    GPU_EXCLUSION,
+    GPU_MEMORY_MIB,
+    GPU_MODEL,
+    GPU_PERCENT,
+    SHARE_CLASS,
+)
+from edgeshare.quantity import whole_number
+from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, MEMORY_MIB_MAX, UNITS_PER_DEVICE, parse_request_percent, peak
+from sharemgr.cluster.state.cores import Cores, parse_cores
+from sharemgr.cluster.state.request import Ask, Program, Request
+
+Json = dict[str, Any]
+
+OVER = ("Succeeded", "Failed")
+LATENCY = "latency"
+MODELS_MAX = 16
+TEXT_MAX = 253
+"""Characters of a name, and more than any uid has."""
+
+CONTAINERS_MAX = 1_000
+"""Of a pod, and of init containers as many. Each costs the loop some 17 µs at each look at its pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """One that asks for GPUs."""
+
+    name: str
+    percent: int
+    memory_mib: int
+    """Of each GPU; 0: in proportion."""
+    runs_along: bool
+    """With the others. A plain init container does not: it is over before the next one starts, which takes over its
+    units."""
+
+    @property
+    def ask(self) -> Ask:
+        """Its devices."""
+        return Ask(*parse_request_percent(self.percent), self.memory_mib)
+
+
+@dataclass(frozen=True, slots=True)
+class SharePod:
+    """A pod, as far as it has to do with GPUs."""
+
+    uid: str
+    namespace: str
+    name: str
+    version: str = ""
+    """The API server's, of what is known of it."""
+    node: str = ""
+    """Empty until it is bound."""
+    priority: int = 0
+    is_over: bool = False
+    request: Request = field(default_factory=lambda: Request(()))
+    containers: tuple[tuple[Container, ...], ...] = ()
+    """Those that each ask of the request is for."""
+    assignment: str | None = None
+    """As it is written at the pod."""
+    nominated: str = ""
+    """The node on which pods were made to leave for it."""
+    fault: str = ""
+    """Why what it asks for can never be had; then the request is empty."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether it asks for GPUs, be it in vain."""
+        return bool(self.request.asks or self.fault)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    def assign(self, gpus: Sequence[Sequence[str]]) -> str:
+        """The annotation that gives each ask of the request these GPUs."""
+        return write_assignment(
+            {
+                container.name: tuple(ids[: container.ask.devices])
+                for containers, ids in zip(self.containers, gpus, strict=True)
+                for container in containers
+            }
+        )
+
+    def assigned(self) -> list[list[tuple[Container, tuple[str, ...]]]]:
+        """Each container's GPUs, as the annotation says, by ask. Raises InvalidRequest where there is none, or it says
+        what cannot be."""
+        if self.assignment is None:
+            raise InvalidRequest(f"pod {self} is bound to node {self.node} without annotation {GPU_ASSIGNMENT}")
+        assignment: Assignment = parse_assignment(self.assignment)
+        return [
+            [(each, assigned_devices(assignment, each.name, each.percent)) for each in containers]
+            for containers in self.containers
+        ]
+
+
+def parse_pod(pod: object, bound: Callable[[str], SharePod | None] = lambda uid: None) -> SharePod:
+    """Of a pod's JSON what the assigner looks at. Raises InvalidRequest for what is no pod; what a pod asks for in vain
+    is its fault.
+
+    ``bound``: the pod of a uid, where one is known to be bound. Of that only its end is news once it has an assignment,
+    and most that a watch tells is of such pods."""
+    if not isinstance(pod, dict):
+        raise InvalidRequest(f"expected a pod, found a {type(pod).__name__}")
+    metadata, spec, status = (_mapping(pod, key) for key in ("metadata", "spec", "status"))
+    uid, name = _text(metadata, "uid"), _text(metadata, "name")
+    if not uid or not name:
+        raise InvalidRequest("expected a pod with metadata.uid and metadata.name")
+    is_over, before = status.get("phase") in OVER, bound(uid)
+    if before is not None and before.assignment is not None:
+        return replace(before, is_over=True) if is_over else before
+    annotations, labels = (_mapping(metadata, key) for key in ("annotations", "labels"))
+    namespace, version = _text(metadata, "namespace"), _text(metadata, "resourceVersion")
+    priority = spec.get("priority")
+    known = SharePod(
+        uid,
+        namespace,
+        name,
+        version,
+        node=_text(spec, "nodeName"),
+        priority=priority if isinstance(priority, int) else 0,
+        is_over=is_over,
+        nominated=_text(status, "nominatedNodeName"),
+        assignment=None if annotations.get(GPU_ASSIGNMENT) is None else str(annotations[GPU_ASSIGNMENT]),
+    )
+    try:
+        every = list(_every_container(spec))
+        asks, containers = _asks(_with_gpus(every), bool(labels.get(GPU_AFFINITY)))
+        cores = _cores(spec, every)
+        request = Request(
+            asks,
+            cores.cpu_milli,
+            cores.ram_mib,
+            models=_models(annotations.get(GPU_MODEL)),
+            affinity=f"{namespace}/{labels[GPU_AFFINITY]}" if labels.get(GPU_AFFINITY) else "",
+            exclusion=str(labels.get(GPU_EXCLUSION) or ""),
+            # No profiles are kept yet that a key could be of. What is no class is refused where it is served.
+            program=Program(latency=annotations.get(SHARE_CLASS) == LATENCY),
+        )
+    except InvalidRequest as error:
+        return replace(known, fault=str(error))
+    return replace(known, request=request, containers=containers)
+
+
+def _every_container(spec: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:
+    """In the order in which the kubelet admits them, each with whether it runs along with those after it."""
+    for key in ("initContainers", "containers"):
+        every = spec.get(key) or []
+        if not isinstance(every, list):
+            raise InvalidRequest(f"expected a list at spec.{key}, found a {type(every).__name__}")
+        if len(every) > CONTAINERS_MAX:
+            raise InvalidRequest(f"spec.{key} has {len(every)} containers: no node runs over {CONTAINERS_MAX} of a pod")
+        for each in every:
+            if not isinstance(each, dict):
+                raise InvalidRequest(f"expected containers in spec.{key}, found a {type(each).__name__}")
+            yield each, key == "containers" or each.get("restartPolicy") == "Always"
+
+
+def _with_gpus(every: Sequence[tuple[Mapping[str, Any], bool]]) -> list[Container]:
+    """Those that ask for GPUs."""
+    found = []
+    for each, runs_along in every:
+        limits = _mapping(_mapping(each, "resources"), "limits")
+        if GPU_PERCENT in limits:
+            found.append(_container(_text(each, "name"), limits, runs_along))
+    return [each for each in found if each.percent]
+
+
+def _cores(spec: Mapping[str, Any], every: Sequence[tuple[Mapping[str, Any], bool]]) -> Cores:
+    """As kube-scheduler counts them (component-helpers, resource/helpers.go): what its containers ask for at a time, or
+    the pod as a whole, and its overhead."""
+    sizes = [
+        (parse_cores(_mapping(_mapping(each, "resources"), "requests"), f"container {each.get('name')}"), runs_along)
+        for each, runs_along in every
+    ]
+    cpu_milli = peak((size.cpu_milli, runs_along) for size, runs_along in sizes)
+    ram_mib = peak((size.ram_mib, runs_along) for size, runs_along in sizes)
+    of_all = _mapping(_mapping(spec, "resources"), "requests")
+    if of_all:
+        whole = parse_cores(of_all, "spec.resources")
+        cpu_milli = whole.cpu_milli if "cpu" in of_all else cpu_milli
+        ram_mib = whole.ram_mib if "memory" in of_all else ram_mib
+    return Cores(cpu_milli, ram_mib) + parse_cores(_mapping(spec, "overhead"), "spec.overhead")
+
+
+def _container(name: str, limits: Mapping[str, Any], runs_along: bool) -> Container:
+    percent = whole_number(limits[GPU_PERCENT], f"container {name}: {GPU_PERCENT}")
+    memory_mib = 0
+    if percent:
+        try:
+            parse_request_percent(percent)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"container {name}: {GPU_PERCENT}: {error}") from error
+    if GPU_MEMORY_MIB in limits:
+        memory_mib = whole_number(limits[GPU_MEMORY_MIB], f"container {name}: {GPU_MEMORY_MIB}")
+        if not 0 < memory_mib <= MEMORY_MIB_MAX:
+            raise InvalidRequest(
+                f"container {name}: {GPU_MEMORY_MIB} is {memory_mib}: ask for 1 to {MEMORY_MIB_MAX}, counted in MiB"
+            )
+    return Container(name, percent, memory_mib, runs_along)
+
+
+def _asks(every: list[Container], together: bool) -> tuple[tuple[Ask, ...], tuple[tuple[Container, ...], ...]]:
+    """What is asked of the GPUs, and for which containers: one ask for each container, and for the plain init
+    containers before it, whose units it takes over; where the pod's containers are to be ``together``, one for all."""
+    if together and every:
+        _check_together(every)
+        groups = [every]
+    else:
+        groups = _handed_on(every)
+    asks = [_ask(group) for group in groups]
+    units = sum(ask.devices * ask.units for ask in asks)
+    if units > MAX_DEVICES_PER_ALLOCATION * UNITS_PER_DEVICE:
+        raise InvalidRequest(
+            f"its containers ask for {units} units in sum: no node has over {MAX_DEVICES_PER_ALLOCATION} GPUs"
+        )
+    least = sum(ask.devices for ask in asks if 2 * ask.units > UNITS_PER_DEVICE)
+    if least > MAX_DEVICES_PER_ALLOCATION:
+        raise InvalidRequest(
+            f"its containers need {least} GPUs, because no two that ask for over {UNITS_PER_DEVICE // 2} units fit on "
+            f"one: no node has over {MAX_DEVICES_PER_ALLOCATION}"
+        )
+    return tuple(asks), tuple(map(tuple, groups))
+
+
+def _ask(group: list[Container]) -> Ask:
+    if len({bool(each.memory_mib) for each in group}) > 1:
+        # What they need together would differ with the GPU.
+        names = " and ".join(each.name for each in group)
+        raise InvalidRequest(
+            f"containers {names} have a GPU in common: name {GPU_MEMORY_MIB} for all of them or for none"
+        )
+    percent, memory_mib = (
+        peak((size, each.runs_along) for each, size in sizes)
+        for sizes in ([(each, each.percent) for each in group], [(each, each.memory_mib) for each in group])
+    )
+    return Ask(*parse_request_percent(percent), memory_mib)
+
+
+def _handed_on(every: list[Container]) -> list[list[Container]]:
+    """The containers, each with the plain init containers whose units it takes over."""
+    groups: list[list[Container]] = [[]]
+    for each in every:
+        groups[-1].append(each)
+        if each.runs_along:
+            groups.append([])
+    if not groups[-1]:
+        groups.pop()
+    for group in groups:
+        for place, each in enumerate(group):
+            rest = min(group[place:], key=lambda later: later.percent)
+            if rest.percent < each.percent and (each.ask.devices > 1 or _leaves(each, group, groups)):
+                raise InvalidRequest(
+                    f"init container {each.name} asks for {each.percent} units, and container {rest.name}, which takes "
+                    f"them over, for {rest.percent}: what it leaves could go to no other, so ask for as many"
+                )
+    return groups
+
+
+def _leaves(each: Container, group: list[Container], groups: list[list[Container]]) -> bool:
+    """Whether the kubelet would give some of its units to a container of another group."""
+    return group is not groups[-1] and group[-1].percent < each.percent
+
+
+def _check_together(every: list[Container]) -> None:
+    for each in every:
+        if each.ask.is_whole:
+            raise InvalidRequest(
+                f"container {each.name}: {GPU_PERCENT} is {each.percent}, and pods of label {GPU_AFFINITY} share one "
+                f"GPU: ask for 1 to {UNITS_PER_DEVICE - 1}"
+            )
+    units = peak((each.percent, each.runs_along) for each in every)
+    if units > UNITS_PER_DEVICE:
+        names = " and ".join(each.name for each in every)
+        raise InvalidRequest(
+            f"containers {names} are to share a GPU (label {GPU_AFFINITY}) and ask for {units} units together: ask for "
+            f"at most {UNITS_PER_DEVICE}"
+        )
+
+
+def _models(text: object) -> frozenset[str]:
+    if text is None:
+        return frozenset()
+    models = [model.strip() for model in str(text).split(",")]
+    for model in models:
+        if not model or label_value(model) != model:
+            raise InvalidRequest(
+                f"annotation {GPU_MODEL} is {str(text)[:80]!r}: expected models as the label edge/gpu.product spells "
+                "them, separated by commas"
+            )
+    if len(models) > MODELS_MAX:
+        raise InvalidRequest(f"annotation {GPU_MODEL} names {len(models)} models: name at most {MODELS_MAX}")
+    return frozenset(models)
+
+
+def _mapping(thing: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = thing.get(key)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise InvalidRequest(f"expected an object at {key}, found a {type(found).__name__}")
+    return found
+
+
+def _text(thing: Mapping[str, Any], key: str) -> str:
+    found = thing.get(key)
+    if found is None:
+        return ""
+    if not isinstance(found, str) or len(found) > TEXT_MAX or not found.isprintable():
+        raise InvalidRequest(f"expected a text of at most {TEXT_MAX} printable characters at {key}")
+    return found
