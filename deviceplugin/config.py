@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from deviceplugin.health_config import HealthConfig
+from deviceplugin.health.health_config import HealthConfig
 from deviceplugin.injection_config import Injection
 from edgeshare.config import MetricsAddress
 from edgeshare.devices import Accelerator

@@ -6,7 +6,7 @@ from functools import partial
 
 from prometheus_client.core import HistogramMetricFamily, Metric
 
-from deviceplugin.health_metrics import health_families
+from deviceplugin.health.health_metrics import health_families
 from deviceplugin.tally import BUCKETS_S, Durations, Tally
 from edgeshare import __version__, prometheus
 from edgeshare.devices import Accelerator, Device

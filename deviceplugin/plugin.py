@@ -11,29 +11,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cuda_hook
-from deviceplugin.cdi import Specs
-from deviceplugin.cluster import Cluster
+from deviceplugin.allocations.manager_client import Manager
+from deviceplugin.allocations.records import Records
+from deviceplugin.allocations.store import Holdings
+from deviceplugin.cluster.cluster import Cluster
+from deviceplugin.cluster.node import Node
 from deviceplugin.config import Config
-from deviceplugin.devices import Devices, DevicesOfKind
-from deviceplugin.health_watch import HealthWatch
-from deviceplugin.holdings import Holdings
-from deviceplugin.keeping import keep
-from deviceplugin.kinds import EDGETPU, GPU, Kind
-from deviceplugin.ledger import Ledger
-from deviceplugin.library import Library
-from deviceplugin.listings import InFlight
-from deviceplugin.manager import Manager
-from deviceplugin.node import Node
-from deviceplugin.notices import Notices, Reason
-from deviceplugin.offer import Offer
-from deviceplugin.podwatch import BoundPods
-from deviceplugin.preference import by_device
-from deviceplugin.records import Records
+from deviceplugin.devices.device_list import Devices, DevicesOfKind
+from deviceplugin.devices.other_plugins import Rivals
+from deviceplugin.devices.scan import Scan
+from deviceplugin.health.watch import HealthWatch
+from deviceplugin.inject.cdi import Specs
+from deviceplugin.inject.library import Library
+from deviceplugin.live_config import ChosenName, Settings
+from deviceplugin.node_events import Notices, Reason
+from deviceplugin.pods.pod_watch import BoundPods
+from deviceplugin.pods.podresources import InFlight
 from deviceplugin.reloading import Reloading
-from deviceplugin.rivals import Rivals
-from deviceplugin.scan import Scan
-from deviceplugin.settings import ChosenName, Settings
+from deviceplugin.resource import Offer
+from deviceplugin.retry_loop import keep
 from deviceplugin.tally import Tally
+from deviceplugin.units.kinds import EDGETPU, GPU, Kind
+from deviceplugin.units.ledger import Ledger
+from deviceplugin.units.preference import by_device
 from edgeshare import web
 from edgeshare.errors import EdgeshareError, InvalidRequest
 from edgeshare.kube import Kube

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from deviceplugin.node import Node
-from deviceplugin.notices import Notices, Reason
-from deviceplugin.settings import ChosenName, Settings
+from deviceplugin.cluster.node import Node
+from deviceplugin.live_config import ChosenName, Settings
+from deviceplugin.node_events import Notices, Reason
 from edgeshare.errors import EdgeshareError, Unavailable
 from edgeshare.waiting import first_of
 from edgeshare.watch import FolderWatch

@@ -11,7 +11,7 @@ from onenode.parts import Parts
 from onenode.pods import Pods, container, pod
 from onenode.waiting import until
 
-from deviceplugin.preference import by_device
+from deviceplugin.units.preference import by_device
 from edgeshare.names import GPU_PERCENT
 from simgpu.machine import Machine
 

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from onenode.api_server import ApiServer, until_told
 
-from deviceplugin.kinds import EDGETPU, GPU
-from deviceplugin.pods import parse_terms
+from deviceplugin.pods.pod_spec import parse_terms
+from deviceplugin.units.kinds import EDGETPU, GPU
 from edgeshare.errors import InvalidRequest
 from edgeshare.quantity import whole_number
 from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, UNITS_PER_DEVICE, parse_request_percent

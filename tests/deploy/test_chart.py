@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import edgeshare
 from deviceplugin.config import Config as DevicePlugin
-from deviceplugin.kinds import GPU
+from deviceplugin.units.kinds import GPU
 from edgeshare.cli import cli
 from edgeshare.config import read_config
 from edgeshare.names import ALLOCATIONS_SOCKET, RUNTIME_DIR, STATE_DIR

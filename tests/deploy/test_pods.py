@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from onenode.api_server import ApiServer, done, refused, until_told
 
-from deviceplugin.injection import LIBRARY_DIR, PRELOAD_FILE, VISIBLE_DEVICES
+from deviceplugin.inject.response import LIBRARY_DIR, PRELOAD_FILE, VISIBLE_DEVICES
 from edgeshare.names import (
     GPU_PERCENT,
     HOOK_DIR_IN_CONTAINER,

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from deviceplugin.service import Service
+from deviceplugin.kubelet.service import Service
 from edgeshare.cli import main
 
 

@@ -11,7 +11,7 @@ import pytest
 from node_under_test import UUIDS, Node
 from scripted_kubelet import AdmissionError, Pod, StartError
 
-from deviceplugin.listings import InFlight, Listings
+from deviceplugin.pods.podresources import InFlight, Listings
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from edgeshare.podresources import PodResources
 

@@ -11,7 +11,7 @@ from node_under_test import UUIDS, Node
 from scripted_api_server import ApiServer
 from scripted_kubelet import AdmissionError, Pod, ScriptedKubelet
 
-from deviceplugin.listings import InFlight, Listings
+from deviceplugin.pods.podresources import InFlight, Listings
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as kubelet_api
 from edgeshare.podresources import PodResources
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY

@@ -18,7 +18,7 @@ WITHOUT_EXEC = "mount --make-rprivate /; mount -t tmpfs -o noexec tmpfs {folder}
 LATER = """
 import subprocess, sys
 from pathlib import Path
-from deviceplugin.library import Library
+from deviceplugin.inject.library import Library
 from edgeshare.errors import Unavailable
 folder, source = map(Path, sys.argv[1:])
 library = Library(folder / "hook", source)

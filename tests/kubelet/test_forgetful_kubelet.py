@@ -11,7 +11,7 @@ from scripted_api_server import ApiServer
 from scripted_kubelet import AdmissionError, Pod
 from test_pods_wishes import put, until
 
-from deviceplugin.preference import by_device
+from deviceplugin.units.preference import by_device
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as kubelet_api
 from simgpu.environment import variables
 from simgpu.native import LIBRARIES

@@ -12,8 +12,8 @@ from node_under_test import UUIDS, Node
 from scripted_api_server import ApiServer
 from scripted_kubelet import Pod
 
-from deviceplugin.health import State
-from deviceplugin.health_records import HealthRecords, Known
+from deviceplugin.health.health_records import HealthRecords, Known
+from deviceplugin.health.rules import State
 from edgeshare.devices import Device
 from edgeshare.v1.status_pb2 import DeviceStatus, GetNodeStatusRequest
 from edgeshare.v1.status_pb2_grpc import ShareStatusStub

@@ -9,7 +9,7 @@ from node_under_test import UUIDS, Node
 from scripted_api_server import ApiServer
 from scripted_kubelet import AdmissionError, Pod
 
-from deviceplugin.preference import by_device
+from deviceplugin.units.preference import by_device
 from edgeshare.assignment import write_assignment
 from edgeshare.names import GPU_ASSIGNMENT
 

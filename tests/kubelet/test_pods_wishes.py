@@ -12,7 +12,7 @@ from node_under_test import MEMORY_MIB, UUIDS, Node
 from scripted_api_server import ApiServer
 from scripted_kubelet import AdmissionError, Pod, StartError
 
-from deviceplugin.node import Node as NodeStatus
+from deviceplugin.cluster.node import Node as NodeStatus
 from edgeshare.devices import Device
 from edgeshare.kube import Kube
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as kubelet_api

@@ -11,7 +11,7 @@ import pytest
 from node_under_test import UUIDS, Node
 from scripted_kubelet import Pod, shuffled
 
-from deviceplugin.lifecycle import REGISTER_TIMEOUT_S
+from deviceplugin.kubelet.registration import REGISTER_TIMEOUT_S
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 
 SAFETY_S = 30

@@ -12,7 +12,7 @@ import pytest
 from node_under_test import Node
 from scripted_kubelet import Pod, StartError
 
-from deviceplugin.library import HASH_LENGTH
+from deviceplugin.inject.library import HASH_LENGTH
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 
 LOOKS = 3

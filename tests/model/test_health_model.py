@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from deviceplugin.health import (
+from deviceplugin.health.rules import (
     FELL_OFF_BUS_XID,
     IGNORED_XIDS,
     PASSING_XIDS,

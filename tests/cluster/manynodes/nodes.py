@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from deviceplugin.accelerator_node import accelerator_node
+from deviceplugin.cluster.accelerator_node import accelerator_node
 from edgeshare.devices import Device
 from edgeshare.health import Health
 from edgeshare.names import ACCELERATOR_NODES, GPU_MEMORY_MIB, GPU_PERCENT

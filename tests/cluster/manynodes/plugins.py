@@ -5,9 +5,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 
-from deviceplugin.accelerator_node import accelerator_node
-from deviceplugin.keeping import PAUSE_S
-from deviceplugin.ledger import Allocation, Owner, Terms
+from deviceplugin.cluster.accelerator_node import accelerator_node
+from deviceplugin.retry_loop import PAUSE_S
+from deviceplugin.units.ledger import Allocation, Owner, Terms
 from edgeshare.assignment import parse_assignment
 from edgeshare.errors import Unavailable
 from edgeshare.health import Health

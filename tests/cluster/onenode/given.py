@@ -7,9 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from deviceplugin.ledger import Allocation
-from deviceplugin.preference import by_device
-from deviceplugin.records import Records
+from deviceplugin.allocations.records import Records
+from deviceplugin.units.ledger import Allocation
+from deviceplugin.units.preference import by_device
 from edgeshare.client import ManagerClient
 from edgeshare.errors import Unavailable
 from edgeshare.names import GPU_PERCENT

@@ -1,5 +1,5 @@
-from deviceplugin.accelerator_node import accelerator_node
-from deviceplugin.ledger import Allocation, Owner
+from deviceplugin.cluster.accelerator_node import accelerator_node
+from deviceplugin.units.ledger import Allocation, Owner
 from edgeshare.devices import Device
 from edgeshare.health import HEALTHY, Health, Reason, Source
 from edgeshare.units import unit_id

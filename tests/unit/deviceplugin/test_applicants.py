@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from deviceplugin.applicants import Applicants
-from deviceplugin.kinds import GPU
-from deviceplugin.ledger import Allocation, Ledger, Owner
-from deviceplugin.podwatch import BoundPods
+from deviceplugin.pods.applicants import Applicants
+from deviceplugin.pods.pod_watch import BoundPods
+from deviceplugin.units.kinds import GPU
+from deviceplugin.units.ledger import Allocation, Ledger, Owner
 from edgeshare.kube import Kube
 from edgeshare.podresources import Units
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from deviceplugin.cdi import Specs, qualified_name, spec
-from deviceplugin.devices import Devices
-from deviceplugin.ledger import Allocation, Ledger
-from deviceplugin.notices import Notices, Reason
-from deviceplugin.settings import Settings
+from deviceplugin.devices.device_list import Devices
+from deviceplugin.inject.cdi import Specs, qualified_name, spec
+from deviceplugin.live_config import Settings
+from deviceplugin.node_events import Notices, Reason
+from deviceplugin.units.ledger import Allocation, Ledger
 from edgeshare.devices import Accelerator, Device
 from edgeshare.errors import Unavailable
 

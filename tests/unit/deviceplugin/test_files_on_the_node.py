@@ -9,23 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from deviceplugin.admission import Admission
-from deviceplugin.applicants import Applicants
-from deviceplugin.cdi import Specs
-from deviceplugin.devices import Devices
-from deviceplugin.health_records import HealthRecords
-from deviceplugin.holdings import Holdings
-from deviceplugin.kinds import EDGETPU as EDGETPUS
-from deviceplugin.kinds import GPU as GPUS
-from deviceplugin.kinds import Kind
-from deviceplugin.ledger import Allocation, Ledger, Owner, Terms
-from deviceplugin.library import Library
-from deviceplugin.lifetimes import Lifetimes
-from deviceplugin.listings import InFlight, Listings
-from deviceplugin.manager import Manager
-from deviceplugin.notices import Notices
-from deviceplugin.records import Records
-from deviceplugin.settings import ChosenName, Settings
+from deviceplugin.admission.admission import Admission
+from deviceplugin.allocations.lifetimes import Lifetimes
+from deviceplugin.allocations.manager_client import Manager
+from deviceplugin.allocations.records import Records
+from deviceplugin.allocations.store import Holdings
+from deviceplugin.devices.device_list import Devices
+from deviceplugin.health.health_records import HealthRecords
+from deviceplugin.inject.cdi import Specs
+from deviceplugin.inject.library import Library
+from deviceplugin.live_config import ChosenName, Settings
+from deviceplugin.node_events import Notices
+from deviceplugin.pods.applicants import Applicants
+from deviceplugin.pods.podresources import InFlight, Listings
+from deviceplugin.units.kinds import EDGETPU as EDGETPUS
+from deviceplugin.units.kinds import GPU as GPUS
+from deviceplugin.units.kinds import Kind
+from deviceplugin.units.ledger import Allocation, Ledger, Owner, Terms
 from edgeshare.devices import Device
 from edgeshare.errors import Unavailable
 from edgeshare.podresources import PodResources

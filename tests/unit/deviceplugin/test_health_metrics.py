@@ -1,6 +1,6 @@
 """Health as metrics."""
 
-from deviceplugin.health_metrics import health_families
+from deviceplugin.health.health_metrics import health_families
 from edgeshare.devices import Device
 from edgeshare.health import HEALTHY, Health
 from edgeshare.units import NS_PER_S

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from deviceplugin.health import Condition, State
-from deviceplugin.health_config import HealthConfig
-from deviceplugin.health_records import HealthRecords, Known
-from deviceplugin.health_watch import HealthWatch
+from deviceplugin.health.health_config import HealthConfig
+from deviceplugin.health.health_records import HealthRecords, Known
+from deviceplugin.health.rules import Condition, State
+from deviceplugin.health.watch import HealthWatch
 from edgeshare.devices import Accelerator, Device
 from edgeshare.health import Reason, Source
 from edgeshare.inventory.nvml_health import Fault

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from deviceplugin.identity import Identity
-from deviceplugin.kinds import GPU
-from deviceplugin.ledger import Allocation, Ledger
-from deviceplugin.lifetimes import SETTLE_S, Lifetimes
-from deviceplugin.listings import InFlight, Listings
-from deviceplugin.manager import Manager
+from deviceplugin.admission.identity import Identity
+from deviceplugin.allocations.lifetimes import SETTLE_S, Lifetimes
+from deviceplugin.allocations.manager_client import Manager
+from deviceplugin.pods.podresources import InFlight, Listings
+from deviceplugin.units.kinds import GPU
+from deviceplugin.units.ledger import Allocation, Ledger
 from edgeshare.podresources import PodResources
 
 

@@ -3,7 +3,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from deviceplugin.ledger import Allocation, Ledger, Owner
+from deviceplugin.units.ledger import Allocation, Ledger, Owner
 
 UNITS = st.frozensets(st.sampled_from("abcdef"), min_size=1)
 IDS = st.sampled_from(["gpu-1", "gpu-2", "gpu-3"])

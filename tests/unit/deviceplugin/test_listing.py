@@ -1,4 +1,4 @@
-from deviceplugin.listing import list_units
+from deviceplugin.kubelet.listing import list_units
 from edgeshare.devices import Device
 from edgeshare.units import parse_unit_id
 

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from deviceplugin.ledger import Allocation, Owner, Terms
-from deviceplugin.owners import attach_owners, find_owner, missing, unclaimed
+from deviceplugin.units.ledger import Allocation, Owner, Terms
+from deviceplugin.units.owners import attach_owners, find_owner, missing, unclaimed
 from edgeshare.errors import NoRoom
 
 A, B = frozenset({"GPU-a::00", "GPU-a::01"}), frozenset({"GPU-a::02"})

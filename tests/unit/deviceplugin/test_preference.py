@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deviceplugin.preference import by_device, choose_units
+from deviceplugin.units.preference import by_device, choose_units
 from edgeshare.errors import InvalidRequest
 from edgeshare.units import unit_id
 

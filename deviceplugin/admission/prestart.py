@@ -1,0 +1,207 @@
+"""The last check before a container starts, and taking back what containers no longer have.
+
+Both tell the manager, so one waits for the other while it does that; nobody waits for one that asks the API server. An
+error here leaves the pod pending, and the kubelet tries again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from deviceplugin.admission.identity import Identity
+from deviceplugin.allocations.lifetimes import Lifetimes
+from deviceplugin.allocations.manager_client import Manager
+from deviceplugin.allocations.store import Holdings
+from deviceplugin.devices.device_list import Devices
+from deviceplugin.pods.podresources import Listings
+from deviceplugin.units.ledger import Allocation, Terms
+from deviceplugin.units.owners import Listing, attach_owners, is_superseded, missing, unclaimed
+from deviceplugin.units.preference import by_device
+from edgeshare.errors import InvalidRequest, NoRoom, NotFound, Unavailable
+from edgeshare.names import GPU_MEMORY_MIB
+from edgeshare.units import UNITS_PER_DEVICE
+
+logger = logging.getLogger(__name__)
+
+
+class Starting:
+    """PreStartContainer, and the comparison of ledger, kubelet and manager."""
+
+    def __init__(
+        self,
+        devices: Devices,
+        holdings: Holdings,
+        listings: Listings,
+        identity: Identity,
+        lifetimes: Lifetimes,
+        manager: Manager,
+    ) -> None:
+        self._devices = devices
+        self._holdings = holdings
+        self._listings = listings
+        self._identity = identity
+        self._lifetimes = lifetimes
+        self._manager = manager
+        self._one_at_a_time = asyncio.Lock()
+
+    async def start(self, unit_ids: Collection[str]) -> None:
+        """Lets the container start that has these units: it has the hook, and the manager knows whose they
+        are.
+
+        May be called again for a container that starts again. Raises an EdgeshareError that says why it may
+        not start.
+        """
+        compared = False
+        while True:
+            identified = await self._identified(unit_ids)
+            try:
+                if await self._let_in(identified):
+                    return
+            except NoRoom:
+                if compared:
+                    raise
+                # Pods that are over may still count.
+                compared = True
+                await self.compare()
+
+    async def _identified(self, unit_ids: Collection[str]) -> Allocation:
+        """The allocation of these units, kept with its owner and terms. It asks others, so nobody waits for it."""
+        while True:
+            allocation = self._holdings.ledger.exactly(unit_ids)
+            if allocation is None:
+                raise NotFound("these units were not handed out here, or the record of it is lost: make the pod anew")
+            identified = await self._identity.identify(allocation)
+            if self._holdings.ledger.get(allocation.id) is allocation:
+                self._check_memory(identified)
+                if identified.library or identified.terms is None or identified.terms.hooked:
+                    self._holdings.library.check(identified.library)
+                self._holdings.put(identified)
+                return identified
+
+    async def _let_in(self, allocation: Allocation) -> bool:
+        """Tells the manager of it; False where it has changed since it was looked at."""
+        async with self._one_at_a_time:
+            if self._holdings.ledger.get(allocation.id) is not allocation:
+                return False
+            await self._tell_leaving()
+            for other in self._holdings.ledger.touching(allocation.unit_ids):
+                # An init container's of the same pod: it has ended, or this would not be starting.
+                if other.id != allocation.id:
+                    await self._manager.remove(other.id)
+            await self._add(allocation)
+            return True
+
+    async def compare(self) -> None:
+        """Learns the owners of new allocations, and takes back those of pods that are over, from the manager
+        too.
+
+        Raises Unavailable where kubelet or manager cannot be asked; what was not done is done next time.
+        """
+        # One that is handed out meanwhile may be too young for this list.
+        before = {allocation.id: allocation for allocation in self._holdings.ledger}
+        listing = await self._listings.list()
+        for allocation in attach_owners(self._unchanged(before), listing):
+            self._holdings.put(allocation)
+            before[allocation.id] = allocation
+        over, unknown = await self._over(before, listing)
+        for allocation in over:
+            if self._holdings.ledger.get(allocation.id) is allocation:
+                logger.info("%s of %s is over", allocation.id, allocation.owner or allocation.applicant or "nobody")
+                self._holdings.drop(allocation)
+        await self._compare_with_manager(listing)
+        if unknown is not None:
+            raise unknown
+
+    async def _over(
+        self, before: Mapping[str, Allocation], listing: Listing
+    ) -> tuple[list[Allocation], Unavailable | None]:
+        """Those that last no longer, of those that are as they were before the list; and why it is not known of all. An
+        API server that does not answer is asked once, and not for each of them."""
+        ledger = self._holdings.ledger
+        over, unknown = [], None
+        try:
+            for allocation in missing(self._unchanged(before), listing):
+                assert allocation.owner is not None
+                if is_superseded(allocation, ledger, listing) or await self._lifetimes.is_over(allocation.owner):
+                    over.append(allocation)
+            for allocation in unclaimed(list(ledger), listing):
+                if before.get(allocation.id) is allocation and await self._identity.is_nobodys(allocation, listing):
+                    over.append(allocation)
+        except Unavailable as error:
+            unknown = error
+        running = await self._lifetimes.having_clients() if over else set()
+        return [allocation for allocation in over if allocation.id not in running], unknown
+
+    def _unchanged(self, before: Mapping[str, Allocation]) -> list[Allocation]:
+        return [allocation for allocation in self._holdings.ledger if before.get(allocation.id) is allocation]
+
+    async def _compare_with_manager(self, listing: Listing) -> None:
+        known = self._known()
+        of_manager = await self._manager.list()
+        try:
+            for stranger in of_manager:
+                if self._holdings.kind.owns(stranger.id) and stranger.id not in known | self._known():
+                    await self._take_in(stranger, listing)
+        finally:
+            self._holdings.remove_unrecorded({each.id for each in of_manager})
+            async with self._one_at_a_time:
+                await self._tell_leaving()
+
+    def _known(self) -> set[str]:
+        return {allocation.id for allocation in self._holdings.ledger} | self._holdings.leaving
+
+    async def _add(self, allocation: Allocation) -> None:
+        owner, terms = allocation.owner, allocation.terms
+        assert owner is not None
+        assert terms is not None
+        await self._manager.add(allocation.id, sorted(by_device(allocation.unit_ids)), owner, terms)
+
+    def _check_memory(self, allocation: Allocation) -> None:
+        assert allocation.terms is not None
+        devices = self._devices.by_id()
+        for device_id in sorted(by_device(allocation.unit_ids)):
+            if device_id not in devices:
+                raise NotFound(f"this node has no {self._holdings.kind.word} {device_id} (any more): make the pod anew")
+            memory_mib = devices[device_id].memory_mib
+            if allocation.terms.memory_mib > memory_mib:
+                raise InvalidRequest(
+                    f"{allocation.owner}: {GPU_MEMORY_MIB} is {allocation.terms.memory_mib}, "
+                    f"but GPU {device_id} has {memory_mib}: ask for at most that"
+                )
+
+    async def _take_in(self, stranger: Allocation, listing: Listing) -> None:
+        """An allocation that only the manager knows, because the record was lost or a removal did not get
+        through."""
+        owner = stranger.owner
+        assert owner is not None
+        units = listing.get((owner.namespace, owner.pod), {}).get(owner.container, frozenset())
+        if units and self._holdings.ledger.exactly(units) is None:
+            logger.warning("the record of %s of %s was lost: made anew from the manager's", stranger.id, owner)
+            library = self._holdings.mounted_library(stranger.id)
+            self._holdings.put(
+                replace(
+                    stranger,
+                    unit_ids=units,
+                    library=library,
+                    terms=self._hooked(stranger.terms, units),
+                    memory_mib=stranger.terms.memory_mib if stranger.terms else 0,
+                )
+            )
+        elif await self._lifetimes.is_over(owner) and stranger.id not in self._known():
+            logger.info("%s of %s is over", stranger.id, owner)
+            self._holdings.leaving.add(stranger.id)
+
+    def _hooked(self, terms: Terms | None, units: frozenset[str]) -> Terms:
+        """The manager fills in a whole device's memory for a cap that was not asked for."""
+        assert terms is not None
+        devices = self._devices.by_id()
+        whole_mib = min(
+            (devices[device_id].memory_mib for device_id in by_device(units) if device_id in devices), default=0
+        )
+        return replace(terms, hooked=terms.request_percent < UNITS_PER_DEVICE or 0 < terms.memory_mib < whole_mib)
+
+    async def _tell_leaving(self) -> None:
+        for allocation_id in sorted(self._holdings.leaving):
+            await self._manager.remove(allocation_id)
+            self._holdings.gone(allocation_id)

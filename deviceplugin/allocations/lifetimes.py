@@ -1,0 +1,88 @@
+"""How long an allocation lasts: as long as its pod, by the uid, or a client of it. What a kubelet that forgot its own
+checkpoint offers and lists says nothing of that."""
+
+import asyncio
+import logging
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from deviceplugin.allocations.manager_client import Manager
+from deviceplugin.pods.pod_spec import is_over
+from deviceplugin.pods.pod_watch import BoundPods
+from deviceplugin.units.ledger import Allocation, Owner
+from edgeshare.errors import EdgeshareError
+from edgeshare.kube import Kube
+from edgeshare.kube_asking import ask
+
+logger = logging.getLogger(__name__)
+
+SETTLE_S = 30
+"""After its start a kubelet lists no pods for as long as it does not know them: 10 s are usual."""
+
+
+@dataclass
+class Lasting:
+    """Of allocations that the kubelet does not say are held, those that last all the same."""
+
+    allocations: list[Allocation] = field(default_factory=list)
+    running: set[str] = field(default_factory=set)
+    """The ids of those with clients."""
+
+    @property
+    def idle(self) -> list[Allocation]:
+        """Those without clients."""
+        return [each for each in self.allocations if each.id not in self.running]
+
+
+class Lifetimes:
+    """Without an API server it is the kubelet's word, once it has had time to know its pods, and the clients."""
+
+    def __init__(self, kube: Kube | None, pods: BoundPods | None, manager: Manager) -> None:
+        self._kube = kube
+        self._pods = pods
+        self._manager = manager
+        self.settled_at_s = math.inf
+
+    def kubelet_started(self) -> None:
+        """From now on its list may be short for a while."""
+        self.settled_at_s = asyncio.get_running_loop().time() + SETTLE_S
+
+    async def is_over(self, owner: Owner) -> bool:
+        """Whether the pod of an owner that the kubelet does not list has really ended. Raises Unavailable where the API
+        server cannot be asked."""
+        if self._kube is None:
+            return asyncio.get_running_loop().time() >= self.settled_at_s
+        known = self._pods.now(owner.namespace, owner.pod, owner.pod_uid) if self._pods is not None else None
+        if known is not None and is_over(known.json, owner.pod_uid):
+            return True
+        return is_over(await ask(self._kube.pod, owner.namespace, owner.pod), owner.pod_uid)
+
+    async def having_clients(self) -> set[str]:
+        """The allocations whose processes run: those of a pod that was deleted by force can outlive it."""
+        try:
+            return await self._manager.having_clients()
+        except EdgeshareError as error:
+            # Anybody may use that socket up: then the kubelet's and the API server's word has to do.
+            logger.warning("taking allocations of pods that are over for unused: %s", error)
+            return set()
+
+    async def lasting(self, doubtful: Collection[Allocation]) -> Lasting:
+        """Those of these that last. Raises Unavailable where the API server cannot be asked: see ``in_doubt``."""
+        if not doubtful:
+            return Lasting()
+        running = await self.having_clients()
+        found = [each for each in doubtful if each.id in running or await self._has_pod(each)]
+        return Lasting(found, running)
+
+    async def _has_pod(self, allocation: Allocation) -> bool:
+        # With no API server there is no uid: then what the kubelet offers anew is free.
+        whose = allocation.whose
+        return self._kube is not None and whose is not None and not await self.is_over(whose)
+
+
+def in_doubt(doubtful: Iterable[Allocation]) -> Lasting:
+    """Those that count as lasting while the API server cannot be asked: all whose container is known, but plain init
+    containers that did not start yet, whose units go on to others of their pod."""
+    found = [each for each in doubtful if each.owner is not None or (each.whose is not None and each.whose.listed)]
+    return Lasting(found, {each.id for each in found})

@@ -1,0 +1,112 @@
+"""The node's share manager, as the plugin speaks to it."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import grpc
+
+from deviceplugin.units.ledger import Allocation, Owner, Terms
+from edgeshare.devices import Device
+from edgeshare.errors import Unavailable
+from edgeshare.health import Health
+from edgeshare.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
+from edgeshare.rpc import error_from
+from edgeshare.v1 import allocations_pb2 as api
+from edgeshare.v1.allocations_pb2_grpc import AllocationsStub
+from edgeshare.v1.status_pb2 import GetNodeStatusRequest
+from edgeshare.v1.status_pb2_grpc import ShareStatusStub
+
+if TYPE_CHECKING:
+    # The generated code has it for type checkers alone.
+    from edgeshare.v1.allocations_pb2_grpc import AllocationsAsyncStub
+
+CALL_TIMEOUT_S = 5
+"""It answers in milliseconds; the kubelet gives a container's start 30 s in all."""
+
+
+class Manager:
+    """The share manager that serves ``runtime_dir``. Each call raises Unavailable where none answers
+    there."""
+
+    def __init__(self, runtime_dir: Path) -> None:
+        self._socket = runtime_dir / ALLOCATIONS_SOCKET
+        self._status_socket = runtime_dir / STATUS_SOCKET
+
+    async def add(self, allocation_id: str, device_ids: list[str], owner: Owner, terms: Terms) -> None:
+        """Adds an allocation; the same one once more changes nothing. Raises InvalidRequest, NotFound, NoRoom
+        and AlreadyExists as AddAllocation tells them."""
+        message = api.Allocation(
+            id=allocation_id,
+            device_ids=device_ids,
+            request_percent=terms.request_percent,
+            limit_percent=terms.limit_percent,
+            share_class=_SHARE_CLASSES[terms.share_class],
+            memory_mib=terms.memory_mib,
+            owner=api.Owner(namespace=owner.namespace, pod=owner.pod, pod_uid=owner.pod_uid, container=owner.container),
+        )
+        async with self._stub() as stub:
+            await stub.AddAllocation(api.AddAllocationRequest(allocation=message), timeout=CALL_TIMEOUT_S)
+
+    async def remove(self, allocation_id: str) -> None:
+        """Removes an allocation; one that is not there changes nothing."""
+        async with self._stub() as stub:
+            await stub.RemoveAllocation(api.RemoveAllocationRequest(id=allocation_id), timeout=CALL_TIMEOUT_S)
+
+    async def tell_health(self, healths: Iterable[tuple[Device, Health]]) -> None:
+        """Says how each device is; that takes the place of what was said before, and holds for a minute."""
+        devices = [api.DeviceHealth(device_id=device.id, cause=health.cause) for device, health in healths]
+        async with self._stub() as stub:
+            await stub.TellHealth(api.TellHealthRequest(devices=devices), timeout=CALL_TIMEOUT_S)
+
+    async def list(self) -> list[Allocation]:
+        """The allocations that pods own, with no units, which the manager does not know, and with its defaults filled
+        in."""
+        async with self._stub() as stub:
+            answer = await stub.ListAllocations(api.ListAllocationsRequest(), timeout=CALL_TIMEOUT_S)
+        return [_from_message(message) for message in answer.allocations if message.owner.pod]
+
+    async def having_clients(self) -> set[str]:
+        """The ids of the allocations with clients: processes that run, or whose memory the driver still has."""
+        async with self._channel(self._status_socket) as channel:
+            answer = await ShareStatusStub(channel).GetNodeStatus(GetNodeStatusRequest(), timeout=CALL_TIMEOUT_S)
+        return {each.allocation.id for each in answer.allocations if each.clients}
+
+    @asynccontextmanager
+    async def _stub(self) -> AsyncIterator["AllocationsAsyncStub"]:
+        async with self._channel(self._socket) as channel:
+            yield AllocationsStub(channel)
+
+    @asynccontextmanager
+    async def _channel(self, socket: Path) -> AsyncIterator[grpc.aio.Channel]:
+        # One of its own for each call: one that outlives the manager would sit out gRPC's back-off.
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        async with grpc.aio.insecure_channel(f"unix:{socket}", options) as channel:
+            try:
+                yield channel
+            except grpc.aio.AioRpcError as error:
+                if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
+                    raise Unavailable(
+                        f"the node's share manager does not answer at {socket}: containers start as soon as it does"
+                    ) from error
+                raise error_from(error.code(), error.details() or "no reason given") from error
+
+
+_SHARE_CLASSES = {"batch": api.SHARE_CLASS_BATCH, "latency": api.SHARE_CLASS_LATENCY}
+
+
+def _from_message(message: api.Allocation) -> Allocation:
+    owner = message.owner
+    return Allocation(
+        id=message.id,
+        unit_ids=frozenset(),
+        library="",
+        owner=Owner(owner.namespace, owner.pod, owner.container, owner.pod_uid),
+        terms=Terms(
+            request_percent=message.request_percent,
+            limit_percent=message.limit_percent,
+            share_class="latency" if message.share_class == api.SHARE_CLASS_LATENCY else "batch",
+            memory_mib=message.memory_mib,
+        ),
+    )

@@ -1,0 +1,80 @@
+"""Writes a pod's assignment where nobody else did, because there is no cluster part; and says it where somebody edits
+one, which changes nothing. Neither holds up a container."""
+
+import asyncio
+
+from deviceplugin.allocations.store import Holdings
+from deviceplugin.cluster.node import COMPONENT
+from deviceplugin.pods.pending_pods import BoundPod
+from deviceplugin.pods.pod_spec import asking_containers, assignment_text
+from deviceplugin.pods.pod_watch import BoundPods
+from deviceplugin.retry_loop import keep
+from deviceplugin.units.preference import by_device
+from edgeshare.assignment import write_assignment
+from edgeshare.errors import Unavailable
+from edgeshare.kube import Kube
+from edgeshare.kube_asking import ask
+from edgeshare.names import GPU_ASSIGNMENT
+
+REASON = "AssignmentEdited"
+
+
+class Annotating:
+    """The annotation `edge/gpu-assignment` of the node's pods."""
+
+    def __init__(self, kube: Kube, pods: BoundPods, holdings: Holdings) -> None:
+        self._kube = kube
+        self._pods = pods
+        self._holdings = holdings
+        self._told: dict[str, str] = {}
+        """By a pod's uid: the edit that was told last."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Looks at each change of pods or allocations, until ``stop``."""
+        await keep(self._look, self._next_changes, "assignments are not written", stop)
+
+    def _next_changes(self) -> tuple[asyncio.Event, ...]:
+        return self._pods.next_change(), self._holdings.next_change()
+
+    async def _look(self) -> None:
+        self._told = {uid: text for uid, text in self._told.items() if uid in {pod.uid for pod in self._pods}}
+        failed: Unavailable | None = None
+        for pod in self._pods:
+            try:
+                await self._look_at(pod)
+            except Unavailable as error:
+                # One that is refused must not keep the others from theirs.
+                failed = error
+        if failed is not None:
+            raise failed
+
+    async def _look_at(self, pod: BoundPod) -> None:
+        if pod.is_over:
+            return
+        text = self._as_allocated(pod)
+        if text is not None and assignment_text(pod.json) is None:
+            namespace, name = pod.name
+            await ask(self._kube.annotate_pod, namespace, name, pod.uid, {GPU_ASSIGNMENT: text})
+            pod.bound = text
+        elif pod.edited is not None and pod.edited not in (text, self._told.get(pod.uid)):
+            await self._tell(pod, pod.edited)
+
+    def _as_allocated(self, pod: BoundPod) -> str | None:
+        """The assignment that its allocations make, once all of its containers have theirs."""
+        found = {}
+        for allocation in self._holdings.ledger:
+            for owner in (allocation.applicant, allocation.owner):
+                if owner is not None and owner.pod_uid == pod.uid:
+                    found[owner.container] = tuple(sorted(by_device(allocation.unit_ids)))
+        names = [name for name, _, listed in asking_containers(pod.json) if listed or name in found]
+        if not names or any(name not in found for name in names):
+            return None
+        return write_assignment({name: found[name] for name in names})
+
+    async def _tell(self, pod: BoundPod, text: str) -> None:
+        namespace, name = pod.name
+        bound = f"it was bound with {pod.bound}" if pod.bound is not None else "it was bound with none"
+        about = {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name, "uid": pod.uid}
+        message = f"annotation {GPU_ASSIGNMENT} was edited ({bound}): that changes nothing, make the pod anew"
+        await ask(self._kube.event, COMPONENT, about, True, REASON, message[:1000])
+        self._told[pod.uid] = text

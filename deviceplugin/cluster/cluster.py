@@ -1,0 +1,62 @@
+"""What plugin and cluster part tell each other: pods' assignments one way, the node's AcceleratorNode the other."""
+
+import asyncio
+from collections.abc import Sequence
+
+from deviceplugin.allocations.store import Holdings
+from deviceplugin.cluster.assignments import Annotating
+from deviceplugin.cluster.publishing import Publishing
+from deviceplugin.devices.device_list import Devices
+from deviceplugin.health.watch import HealthWatch
+from deviceplugin.pods.pod_spec import slim
+from deviceplugin.pods.pod_watch import BoundPods
+from edgeshare.following import Following
+from edgeshare.kube import Kube
+
+
+class Cluster:
+    """This node's part of it."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        node_name: str,
+        pods: BoundPods,
+        devices: Devices,
+        health: HealthWatch,
+        gpus: Holdings,
+        books: Sequence[Holdings],
+    ) -> None:
+        """``gpus`` are the GPUs' books, which assignments are about; ``books`` those of all kinds."""
+        self._pods = pods
+        self._kube = kube
+        self._node_name = node_name
+        self._annotating = Annotating(kube, pods, gpus)
+        self._publishing = Publishing(kube, node_name, devices, health, books)
+
+    def devices_changed(self) -> None:
+        """Devices, or their health, are no longer what they were."""
+        self._publishing.look_again()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Follows the pods, and writes what others read, until ``stop``."""
+        following = [
+            Following(
+                self._kube,
+                "/api/v1/pods",
+                f"spec.nodeName={self._node_name}",
+                slim,
+                self._pods.listed,
+                self._pods.told,
+            ),
+            self._publishing.following(),
+        ]
+        for each in following:
+            each.start()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._annotating.run(stop))
+                tasks.create_task(self._publishing.run(stop))
+        finally:
+            for each in following:
+                each.stop()

@@ -1,0 +1,118 @@
+"""The plugin as the kubelet calls it: parse, pass on, and put errors into words that reach the pod's
+events."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from time import perf_counter_ns
+from typing import Any, NoReturn
+
+import grpc
+
+from deviceplugin.admission.admission import Admission
+from deviceplugin.admission.prestart import Starting
+from deviceplugin.devices.device_list import Devices
+from deviceplugin.kubelet.listing import list_units
+from deviceplugin.tally import Tally
+from edgeshare.errors import EdgeshareError
+from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
+from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import DevicePluginServicer
+from edgeshare.rpc import status_code
+
+logger = logging.getLogger(__name__)
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class Service(DevicePluginServicer):
+    """One for each socket: what the kubelet does with an old one must not be taken for the new one's."""
+
+    def __init__(
+        self, devices: Devices, admission: Admission, starting: Starting, changed: asyncio.Event, tally: Tally
+    ) -> None:
+        self._devices = devices
+        self._admission = admission
+        self._starting = starting
+        self._changed = changed
+        """Set after each Allocate: there is an allocation whose owner is to be learnt."""
+        self._tally = tally
+        self._closing = asyncio.Event()
+        self._streams = 0
+        self.listed = asyncio.Event()
+        """Set when the first list was sent."""
+        self.unwatched = asyncio.Event()
+        """Set when the last stream has ended: the kubelet does not call again by itself."""
+
+    def close(self) -> None:
+        """Ends the streams."""
+        self._closing.set()
+
+    async def GetDevicePluginOptions(self, request: api.Empty, context: Context) -> api.DevicePluginOptions:
+        """Both of the optional calls are wanted."""
+        return api.DevicePluginOptions(pre_start_required=True, get_preferred_allocation_available=True)
+
+    async def ListAndWatch(self, request: api.Empty, context: Context) -> AsyncIterator[api.ListAndWatchResponse]:
+        """The whole list at once and after each change, to every stream."""
+        self._streams += 1
+        closing = asyncio.create_task(self._closing.wait())
+        try:
+            while not self._closing.is_set():
+                change = self._devices.next_change()
+                yield list_units(self._devices.now)
+                self.listed.set()
+                waiting = asyncio.create_task(change.wait())
+                try:
+                    await asyncio.wait((waiting, closing), return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    waiting.cancel()
+        finally:
+            closing.cancel()
+            self._streams -= 1
+            if not self._streams:
+                self.unwatched.set()
+
+    async def GetPreferredAllocation(
+        self, request: api.PreferredAllocationRequest, context: Context
+    ) -> api.PreferredAllocationResponse:
+        """A hint; an empty one where no choice would be right."""
+        response = api.PreferredAllocationResponse()
+        for container in request.container_requests:
+            try:
+                chosen = await self._admission.prefer(
+                    container.available_deviceIDs, container.must_include_deviceIDs, container.allocation_size
+                )
+            except EdgeshareError as error:
+                await self._refuse("GetPreferredAllocation", context, error)
+            response.container_responses.add(deviceIDs=chosen)
+        return response
+
+    async def Allocate(self, request: api.AllocateRequest, context: Context) -> api.AllocateResponse:
+        """Hands the units out, or refuses: the pod fails, and its controller makes another."""
+        began_ns = perf_counter_ns()
+        try:
+            response = await self._admission.allocate(
+                [container.devices_ids for container in request.container_requests]
+            )
+        except EdgeshareError as error:
+            await self._refuse("Allocate", context, error)
+        finally:
+            self._tally.allocate.add(perf_counter_ns() - began_ns)
+        self._tally.allocations += 1
+        self._changed.set()
+        return response
+
+    async def PreStartContainer(
+        self, request: api.PreStartContainerRequest, context: Context
+    ) -> api.PreStartContainerResponse:
+        """Lets the container start, or refuses: the pod stays pending, and the kubelet asks again."""
+        try:
+            await self._starting.start(request.devices_ids)
+        except EdgeshareError as error:
+            await self._refuse("PreStartContainer", context, error)
+        return api.PreStartContainerResponse()
+
+    async def _refuse(self, call: str, context: Context, error: EdgeshareError) -> NoReturn:
+        self._tally.refusals[call, type(error).__name__] += 1
+        logger.warning("refused: %s", error)
+        await context.abort(status_code(error), str(error))
+        raise AssertionError("abort always raises")

@@ -1,0 +1,1 @@
+"""Units, and which allocation holds which. Pure: begin with ``ledger``. It uses the contract alone."""
