@@ -33,7 +33,7 @@ from bench.host import describe_host
 from bench.measurement import FULL, QUICK, Bench, Measurement
 from bench.report import Row, as_markdown, as_table
 from edgeshare.cli.demo_load import OtherLoad
-from edgeshare.errors import EdgeshareError, Unavailable
+from edgeshare.contract.errors import EdgeshareError, Unavailable
 
 NOTE = (
     "Figures are from a simulated driver: GPU time is what the simulated GPU executed, host time is this "

@@ -28,10 +28,10 @@ from bench.figures import median, within
 from bench.host import describe_host
 from bench.report import Row, Target, as_table
 from bench.scrapes import Times, binding_times, processor_ms, resident_mib, verb_times
-from edgeshare.assignment import parse_assignment
 from edgeshare.cli.demo_load import OtherLoad
-from edgeshare.kube import Kube
-from edgeshare.units import UNITS_PER_DEVICE, default_memory_mib, parse_request_percent
+from edgeshare.contract.assignment import parse_assignment
+from edgeshare.contract.units import UNITS_PER_DEVICE, default_memory_mib, parse_request_percent
+from edgeshare.kube.kube import Kube
 
 NODES = (1_000, 5_000)
 PODS = 1_000

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror")
 

@@ -7,7 +7,7 @@ from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
 from bench.shares import STEP_NS
 from bench.stage import Client, Run
-from edgeshare.units import NS_PER_S, NS_PER_US
+from edgeshare.contract.units import NS_PER_S, NS_PER_US
 
 GPUS = 8
 CLIENTS = 8

@@ -16,9 +16,9 @@ from cuda_hook import wire
 from cuda_hook.gate import GatePages
 from edgeshare.cli.demo_plan import Interval
 from edgeshare.cli.run import hook_library
-from edgeshare.errors import Unavailable
-from edgeshare.names import HOOK_DIR_VARIABLE
-from edgeshare.units import MIB, NS_PER_MS, NS_PER_S, NS_PER_US
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.names import HOOK_DIR_VARIABLE
+from edgeshare.contract.units import MIB, NS_PER_MS, NS_PER_S, NS_PER_US
 
 R = TypeVar("R", bound=wire.ClientRecord)
 

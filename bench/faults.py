@@ -10,7 +10,7 @@ from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
 from bench.stage import Client, Laboratory, Run, sleep_until_ns
 from edgeshare.cli.demo_programs import Program
-from edgeshare.units import NS_PER_MS, NS_PER_S
+from edgeshare.contract.units import NS_PER_MS, NS_PER_S
 
 KERNELS = "1000"
 RUN_S = 2.0

@@ -12,7 +12,7 @@ from bench.compiler import compile_program
 from bench.figures import percentile
 from bench.measurement import Bench, Effort, Measurement
 from bench.report import Row
-from edgeshare.units import NS_PER_MS, NS_PER_US
+from edgeshare.contract.units import NS_PER_MS, NS_PER_US
 
 PAUSES_US = {"back to back": 0, "after 2.5 ms of sleep": 2_500}
 """How long each side sleeps before it passes the word on. Of two clients with slices of 5 ms each waits for

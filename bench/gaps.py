@@ -9,7 +9,7 @@ from functools import partial
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
 from bench.stage import LEAD_NS, SPARE_S, Client, Laboratory, pausing, sleep_until_ns
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.units import NS_PER_S
 
 
 @dataclass(frozen=True)

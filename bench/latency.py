@@ -8,7 +8,7 @@ from bench.figures import percentile
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
 from bench.stage import LEAD_NS, SPARE_S, Client, Laboratory, result
-from edgeshare.units import NS_PER_MS
+from edgeshare.contract.units import NS_PER_MS
 
 PERIOD_US = 50_000
 KERNELS = 8

@@ -5,7 +5,7 @@ from functools import partial
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.paired import build, measure_pairs
 from bench.report import Row, Target
-from edgeshare.units import MIB, NS_PER_US
+from edgeshare.contract.units import MIB, NS_PER_US
 
 TARGET = Target(1)
 BYTES = MIB

@@ -8,7 +8,7 @@ from bench.figures import held_turns, median, worst_share_error_percent
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
 from bench.stage import Client, Run
-from edgeshare.units import NS_PER_MS, NS_PER_S
+from edgeshare.contract.units import NS_PER_MS, NS_PER_S
 
 TARGET = Target(0.5)
 SETTLE_NS = 2 * NS_PER_S

@@ -10,7 +10,7 @@ from bench.floors import Floor
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
 from bench.stage import Client, Run
-from edgeshare.units import NS_PER_MS, NS_PER_S, NS_PER_US
+from edgeshare.contract.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
 SETTLE_NS = 2 * NS_PER_S
 """Start of a run that is left out: contexts are made, and what was queued before there was a rival runs."""

@@ -13,8 +13,8 @@ from edgeshare.cli.demo_plan import Interval
 from edgeshare.cli.demo_programs import Program
 from edgeshare.cli.demo_stage import Stage
 from edgeshare.cli.run import environment, hook_library
-from edgeshare.errors import Unavailable
-from edgeshare.units import MIB, NS_PER_MS, NS_PER_S
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.units import MIB, NS_PER_MS, NS_PER_S
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_BATCH, SHARE_CLASS_LATENCY, Allocation, Owner
 from simgpu.native import BURN
 

@@ -7,7 +7,7 @@ from functools import partial
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.paired import build
 from bench.report import Row, Target
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.units import NS_PER_S
 
 TARGET = Target(95, at_least=True)
 

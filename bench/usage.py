@@ -10,7 +10,7 @@ from functools import partial
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
 from bench.stage import LEAD_NS, MARKER_NS, SPARE_S, Client, Laboratory, pausing, sleep_until_ns
-from edgeshare.units import NS_PER_MS, NS_PER_S
+from edgeshare.contract.units import NS_PER_MS, NS_PER_S
 
 TARGET = Target(2)
 MARKERS_TARGET = Target(0.5)

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from cuda_hook._core import ffi, lib
-from edgeshare.errors import EdgeshareError
+from edgeshare.contract.errors import EdgeshareError
 
 VERSION = lib.ES_VERSION
 VERSION_MIN = lib.ES_VERSION_MIN

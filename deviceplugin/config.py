@@ -11,11 +11,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from deviceplugin.health.health_config import HealthConfig
 from deviceplugin.injection_config import Injection
-from edgeshare.config import MetricsAddress
-from edgeshare.devices import Accelerator
-from edgeshare.errors import NotFound
+from edgeshare.config_file import MetricsAddress
+from edgeshare.contract.devices import Accelerator
+from edgeshare.contract.errors import NotFound
+from edgeshare.contract.names import CONFIG_DEFAULT, CONFIG_LABEL
 from edgeshare.inventory.config import InventoryConfig
-from edgeshare.names import CONFIG_DEFAULT, CONFIG_LABEL
 
 LABEL_VALUE = r"^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$"
 """Kubernetes' rule for the value of a label that is not empty (apimachinery, util/validation)."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from deviceplugin.config import Config, NodeConfig
 from deviceplugin.files import remove_unfinished, write_file
-from edgeshare.config import read_config
-from edgeshare.names import CONFIG_DEFAULT
+from edgeshare.config_file import read_config
+from edgeshare.contract.names import CONFIG_DEFAULT
 
 logger = logging.getLogger(__name__)
 

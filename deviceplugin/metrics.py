@@ -8,10 +8,11 @@ from prometheus_client.core import HistogramMetricFamily, Metric
 
 from deviceplugin.health.health_metrics import health_families
 from deviceplugin.tally import BUCKETS_S, Durations, Tally
-from edgeshare import __version__, prometheus
-from edgeshare.devices import Accelerator, Device
-from edgeshare.health import Health
-from edgeshare.units import NS_PER_S
+from edgeshare import __version__
+from edgeshare.contract.devices import Accelerator, Device
+from edgeshare.contract.health import Health
+from edgeshare.contract.units import NS_PER_S
+from edgeshare.http import prometheus
 
 PREFIX = "edgeshare_deviceplugin"
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from deviceplugin.metrics import Figures, exposition
-from edgeshare.errors import Unavailable
-from edgeshare.prometheus import CONTENT_TYPE
-from edgeshare.web import Page, Pages, text_page
+from edgeshare.contract.errors import Unavailable
+from edgeshare.http.prometheus import CONTENT_TYPE
+from edgeshare.http.web import Page, Pages, text_page
 
 
 def pages(figures: Callable[[], Figures], not_ready: Callable[[], str]) -> Pages:

@@ -34,11 +34,11 @@ from deviceplugin.tally import Tally
 from deviceplugin.units.kinds import EDGETPU, GPU, Kind
 from deviceplugin.units.ledger import Ledger
 from deviceplugin.units.preference import by_device
-from edgeshare import web
-from edgeshare.errors import EdgeshareError, InvalidRequest
-from edgeshare.kube import Kube
+from edgeshare.contract.errors import EdgeshareError, InvalidRequest
+from edgeshare.contract.names import HOOK_LIBRARY
+from edgeshare.http import web
+from edgeshare.kube.kube import Kube
 from edgeshare.lock_file import locked
-from edgeshare.names import HOOK_LIBRARY
 from edgeshare.waiting import first_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from deviceplugin.cluster.node import Node
 from deviceplugin.live_config import ChosenName, Settings
 from deviceplugin.node_events import Notices, Reason
-from edgeshare.errors import EdgeshareError, Unavailable
+from edgeshare.contract.errors import EdgeshareError, Unavailable
 from edgeshare.waiting import first_of
 from edgeshare.watch import FolderWatch
 

@@ -18,8 +18,8 @@ from deviceplugin.pods.pod_watch import BoundPods
 from deviceplugin.pods.podresources import InFlight, Listings
 from deviceplugin.tally import Tally
 from deviceplugin.units.kinds import Kind
-from edgeshare.kube import Kube
-from edgeshare.podresources import PodResources
+from edgeshare.kube.kube import Kube
+from edgeshare.kubelet.podresources import PodResources
 from edgeshare.waiting import first_of
 
 

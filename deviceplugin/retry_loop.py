@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from edgeshare.errors import EdgeshareError
+from edgeshare.contract.errors import EdgeshareError
 from edgeshare.waiting import first_of
 
 logger = logging.getLogger(__name__)

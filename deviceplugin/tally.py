@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections import Counter
 from itertools import accumulate
 
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.units import NS_PER_S
 
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Upper bounds. An Allocate takes a few milliseconds: a small machine's disk is most of it."""

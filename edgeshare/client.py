@@ -9,8 +9,8 @@ from typing import Self, cast
 
 import grpc
 
-from edgeshare.errors import EdgeshareError, Unavailable
-from edgeshare.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
+from edgeshare.contract.errors import EdgeshareError, Unavailable
+from edgeshare.contract.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
 from edgeshare.rpc import error_from
 from edgeshare.v1.allocations_pb2 import Allocation, HoldAllocationRequest, HoldAllocationResponse
 from edgeshare.v1.allocations_pb2_grpc import AllocationsStub

@@ -3,7 +3,7 @@
 import mmap
 from pathlib import Path
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 
 
 def check_loadable(library: Path) -> None:

@@ -1,6 +1,6 @@
 """What may happen thousands of times a second is said in the log now and then, with how often it went unsaid."""
 
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.units import NS_PER_S
 
 SAID_EVERY_NS = 10 * NS_PER_S
 """Often enough for whoever reads along, and about a megabyte a day of a flood that never ends."""

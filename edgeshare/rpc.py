@@ -2,7 +2,7 @@
 
 import grpc
 
-from edgeshare.errors import AlreadyExists, EdgeshareError, InvalidRequest, NoRoom, NotFound, Unavailable
+from edgeshare.contract.errors import AlreadyExists, EdgeshareError, InvalidRequest, NoRoom, NotFound, Unavailable
 
 CODES: dict[type[EdgeshareError], grpc.StatusCode] = {
     InvalidRequest: grpc.StatusCode.INVALID_ARGUMENT,

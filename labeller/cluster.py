@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from edgeshare.errors import EdgeshareError, InvalidRequest, NotFound, Unavailable
-from edgeshare.kube import Kube
+from edgeshare.contract.errors import EdgeshareError, InvalidRequest, NotFound, Unavailable
+from edgeshare.kube.kube import Kube
 from labeller.config import Config
 from labeller.feature_output import FeatureOutput
 from labeller.node_output import NodeOutput

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from time import monotonic_ns
 from typing import TypeVar, cast
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.tree import Tree
 from labeller.config import Config
 from labeller.facts import Facts, Incomplete

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from edgeshare.config import MetricsAddress
-from edgeshare.units import MEMORY_MIB_MAX
+from edgeshare.config_file import MetricsAddress
+from edgeshare.contract.units import MEMORY_MIB_MAX
 from labeller.labels import Switches
 from labeller.usage.config import UsageConfig
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from edgeshare import detached
-from edgeshare.errors import EdgeshareError, InvalidRequest
+from edgeshare.contract.errors import EdgeshareError, InvalidRequest
 from edgeshare.waiting import first_of
 from labeller.collect import Collected, Collector
 from labeller.config import Config

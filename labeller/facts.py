@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.gpus import MigAttributes
 
 

@@ -14,9 +14,9 @@ of nfd-master's configuration and of feature gates, v0.14 to v0.20):
 from collections.abc import Mapping
 from typing import Any
 
-from edgeshare.errors import InvalidRequest, NotFound, Unavailable
-from edgeshare.kube import Kube
-from edgeshare.labels import LENGTH_MAX
+from edgeshare.contract.errors import InvalidRequest, NotFound, Unavailable
+from edgeshare.contract.labels import LENGTH_MAX
+from edgeshare.kube.kube import Kube
 from labeller.names import FEATURE_PREFIX, FIELD_MANAGER, NFD_NODE_NAME
 from labeller.output import Written
 from labeller.ownership import node_labels

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from edgeshare.errors import NotFound
-from edgeshare.kube import Conflicting, Kube
+from edgeshare.contract.errors import NotFound
+from edgeshare.kube.kube import Conflicting, Kube
 from labeller.names import FIELD_MANAGER
 from labeller.output import Written
 from labeller.ownership import node_labels, plan

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 from labeller.names import FIELD_MANAGER
 
 Json = dict[str, Any]

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from edgeshare.errors import AlreadyExists, InvalidRequest, NotFound, Unavailable
+from edgeshare.contract.errors import AlreadyExists, InvalidRequest, NotFound, Unavailable
 from simgpu.machine import DEVICE_FILES, MIB, SCHEDULING, device_file
 from simgpu.misuses import MADE
 from simgpu.models import MODELS, Model

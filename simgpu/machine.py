@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from edgeshare.errors import InvalidRequest, NotFound, Unavailable
+from edgeshare.contract.errors import InvalidRequest, NotFound, Unavailable
 from simgpu.native import load
 from simgpu.nvml_profiles import ANSWERS
 from simgpu.paces import Pace

@@ -18,9 +18,9 @@ from deviceplugin.pods.pending_pods import Applicant
 from deviceplugin.pods.podresources import Listings
 from deviceplugin.units.ledger import Allocation, Owner
 from deviceplugin.units.memory_room import memory_left_mib
-from edgeshare.devices import Device
-from edgeshare.errors import EdgeshareError, Unavailable
-from edgeshare.kube_asking import in_time
+from edgeshare.contract.devices import Device
+from edgeshare.contract.errors import EdgeshareError, Unavailable
+from edgeshare.kube.asking import in_time
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 
 logger = logging.getLogger(__name__)

@@ -6,9 +6,9 @@ from deviceplugin.pods.pending_pods import Applicant, reserved_units
 from deviceplugin.units.kinds import GPU, Kind
 from deviceplugin.units.ledger import Allocation
 from deviceplugin.units.preference import by_device
-from edgeshare.devices import Device
-from edgeshare.errors import InvalidRequest, NoRoom, NotFound, Unavailable
-from edgeshare.units import UNITS_PER_DEVICE, parse_request_percent
+from edgeshare.contract.devices import Device
+from edgeshare.contract.errors import InvalidRequest, NoRoom, NotFound, Unavailable
+from edgeshare.contract.units import UNITS_PER_DEVICE, parse_request_percent
 
 
 def check_units(

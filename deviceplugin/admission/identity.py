@@ -17,10 +17,10 @@ from deviceplugin.pods.podresources import Listings
 from deviceplugin.units.kinds import Kind
 from deviceplugin.units.ledger import Allocation, Ledger, Owner, Terms
 from deviceplugin.units.owners import Listing, find_owner
-from edgeshare.errors import InvalidRequest, NoRoom, NotFound, Unavailable
-from edgeshare.kube import Kube
-from edgeshare.kube_asking import ask
-from edgeshare.units import UNITS_PER_DEVICE, parse_request_percent
+from edgeshare.contract.errors import InvalidRequest, NoRoom, NotFound, Unavailable
+from edgeshare.contract.units import UNITS_PER_DEVICE, parse_request_percent
+from edgeshare.kube.asking import ask
+from edgeshare.kube.kube import Kube
 
 
 class Identity:

@@ -18,9 +18,9 @@ from deviceplugin.pods.podresources import Listings
 from deviceplugin.units.ledger import Allocation, Terms
 from deviceplugin.units.owners import Listing, attach_owners, is_superseded, missing, unclaimed
 from deviceplugin.units.preference import by_device
-from edgeshare.errors import InvalidRequest, NoRoom, NotFound, Unavailable
-from edgeshare.names import GPU_MEMORY_MIB
-from edgeshare.units import UNITS_PER_DEVICE
+from edgeshare.contract.errors import InvalidRequest, NoRoom, NotFound, Unavailable
+from edgeshare.contract.names import GPU_MEMORY_MIB
+from edgeshare.contract.units import UNITS_PER_DEVICE
 
 logger = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from deviceplugin.pods.pending_pods import Applicant, reserved_mib, reserved_units
 from deviceplugin.units.memory_room import needed_mib
 from deviceplugin.units.preference import by_device, choose_units
-from edgeshare.devices import Device
-from edgeshare.errors import NoRoom, NotFound, Unavailable
-from edgeshare.units import parse_request_percent, parse_unit_id
+from edgeshare.contract.devices import Device
+from edgeshare.contract.errors import NoRoom, NotFound, Unavailable
+from edgeshare.contract.units import parse_request_percent, parse_unit_id
 
 
 @dataclass(frozen=True)

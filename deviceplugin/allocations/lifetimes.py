@@ -11,9 +11,9 @@ from deviceplugin.allocations.manager_client import Manager
 from deviceplugin.pods.pod_spec import is_over
 from deviceplugin.pods.pod_watch import BoundPods
 from deviceplugin.units.ledger import Allocation, Owner
-from edgeshare.errors import EdgeshareError
-from edgeshare.kube import Kube
-from edgeshare.kube_asking import ask
+from edgeshare.contract.errors import EdgeshareError
+from edgeshare.kube.asking import ask
+from edgeshare.kube.kube import Kube
 
 logger = logging.getLogger(__name__)
 

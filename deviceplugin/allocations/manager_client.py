@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import grpc
 
 from deviceplugin.units.ledger import Allocation, Owner, Terms
-from edgeshare.devices import Device
-from edgeshare.errors import Unavailable
-from edgeshare.health import Health
-from edgeshare.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
+from edgeshare.contract.devices import Device
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.health import Health
+from edgeshare.contract.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
 from edgeshare.rpc import error_from
 from edgeshare.v1 import allocations_pb2 as api
 from edgeshare.v1.allocations_pb2_grpc import AllocationsStub

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from deviceplugin.files import make_folder, remove_unfinished, write_file
 from deviceplugin.inject.response import preloaded_library
 from deviceplugin.units.ledger import Allocation
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 
 logger = logging.getLogger(__name__)
 

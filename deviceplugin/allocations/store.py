@@ -16,11 +16,11 @@ from deviceplugin.inject.response import Injected, answer, preload_text
 from deviceplugin.live_config import Settings
 from deviceplugin.units.kinds import Kind
 from deviceplugin.units.ledger import Allocation, Ledger, Owner
-from edgeshare.devices import Device
-from edgeshare.errors import Unavailable
+from edgeshare.contract.devices import Device
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.names import CLIENTS_DIR
+from edgeshare.contract.units import UNITS_PER_DEVICE
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
-from edgeshare.names import CLIENTS_DIR
-from edgeshare.units import UNITS_PER_DEVICE
 
 MOUNTED = "library"
 """In an allocation's folder of the runtime directory: the path on this node of the library that its container mounts.

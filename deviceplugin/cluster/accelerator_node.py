@@ -6,9 +6,9 @@ from typing import Any
 
 from deviceplugin.units.ledger import Allocation
 from deviceplugin.units.preference import by_device
-from edgeshare.devices import Device
-from edgeshare.health import Health
-from edgeshare.units import default_memory_mib
+from edgeshare.contract.devices import Device
+from edgeshare.contract.health import Health
+from edgeshare.contract.units import default_memory_mib
 
 API_VERSION = "share.edge/v1alpha1"
 KIND = "AcceleratorNode"

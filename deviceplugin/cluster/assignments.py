@@ -10,11 +10,11 @@ from deviceplugin.pods.pod_spec import asking_containers, assignment_text
 from deviceplugin.pods.pod_watch import BoundPods
 from deviceplugin.retry_loop import keep
 from deviceplugin.units.preference import by_device
-from edgeshare.assignment import write_assignment
-from edgeshare.errors import Unavailable
-from edgeshare.kube import Kube
-from edgeshare.kube_asking import ask
-from edgeshare.names import GPU_ASSIGNMENT
+from edgeshare.contract.assignment import write_assignment
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.names import GPU_ASSIGNMENT
+from edgeshare.kube.asking import ask
+from edgeshare.kube.kube import Kube
 
 REASON = "AssignmentEdited"
 

@@ -10,8 +10,8 @@ from deviceplugin.devices.device_list import Devices
 from deviceplugin.health.watch import HealthWatch
 from deviceplugin.pods.pod_spec import slim
 from deviceplugin.pods.pod_watch import BoundPods
-from edgeshare.following import Following
-from edgeshare.kube import Kube
+from edgeshare.kube.following import Following
+from edgeshare.kube.kube import Kube
 
 
 class Cluster:

@@ -3,13 +3,13 @@
 from collections import deque
 from collections.abc import Iterable
 
-from edgeshare.devices import WORDS, Device
-from edgeshare.errors import Unavailable
-from edgeshare.health import Health
-from edgeshare.kube import Kube
-from edgeshare.kube_asking import ask
-from edgeshare.names import CONFIG_DEFAULT, CONFIG_LABEL, GPU_MEMORY_MIB
-from edgeshare.quantity import whole_number
+from edgeshare.contract.devices import WORDS, Device
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.health import Health
+from edgeshare.contract.names import CONFIG_DEFAULT, CONFIG_LABEL, GPU_MEMORY_MIB
+from edgeshare.contract.quantity import whole_number
+from edgeshare.kube.asking import ask
+from edgeshare.kube.kube import Kube
 
 COMPONENT = "edgeshare-deviceplugin"
 

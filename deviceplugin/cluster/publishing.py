@@ -11,11 +11,11 @@ from deviceplugin.cluster.node import COMPONENT
 from deviceplugin.devices.device_list import Devices
 from deviceplugin.health.watch import HealthWatch
 from deviceplugin.retry_loop import keep
-from edgeshare.errors import Unavailable
-from edgeshare.following import Following, Json
-from edgeshare.kube import Kube
-from edgeshare.kube_asking import ask
-from edgeshare.names import ACCELERATOR_NODES
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.names import ACCELERATOR_NODES
+from edgeshare.kube.asking import ask
+from edgeshare.kube.following import Following, Json
+from edgeshare.kube.kube import Kube
 
 
 class Publishing:

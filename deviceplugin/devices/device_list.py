@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 
-from edgeshare.devices import Accelerator, Device
+from edgeshare.contract.devices import Accelerator, Device
 
 
 class Devices:

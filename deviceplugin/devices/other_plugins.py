@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from deviceplugin.health.watch import HealthWatch
 from deviceplugin.live_config import Settings
 from deviceplugin.node_events import Notices, Reason
 from edgeshare import detached
-from edgeshare.devices import Device
+from edgeshare.contract.devices import Device
 from edgeshare.inventory.config import InventoryConfig
 from edgeshare.inventory.contested import contested
 from edgeshare.inventory.sources import Inventories, sources_of

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from deviceplugin.config import NodeConfig, Pick
-from edgeshare.devices import Device
+from edgeshare.contract.devices import Device
 
 LEFT_OUT = "left out by the configuration; containers that have a part of it run on"
 

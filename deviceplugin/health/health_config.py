@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
 from deviceplugin.health.rules import IGNORED_XIDS, Settings
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.units import NS_PER_S
 
 
 class HealthConfig(BaseModel):

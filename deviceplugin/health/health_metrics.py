@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from edgeshare.devices import Device
-from edgeshare.health import Health
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.devices import Device
+from edgeshare.contract.health import Health
+from edgeshare.contract.units import NS_PER_S
 
 PREFIX = "edgeshare_deviceplugin_device"
 

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from deviceplugin.files import remove_unfinished, write_file
 from deviceplugin.health.rules import State, resumed
-from edgeshare.devices import Device
+from edgeshare.contract.devices import Device
 
 logger = logging.getLogger(__name__)
 

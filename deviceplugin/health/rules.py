@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from edgeshare.health import APPLICATION_XIDS, HEALTHY, Health, Reason, Source
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.health import APPLICATION_XIDS, HEALTHY, Health, Reason, Source
+from edgeshare.contract.units import NS_PER_S
 
 Value = TypeVar("Value")
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from deviceplugin.health.health_config import HealthConfig
 from deviceplugin.health.health_records import HealthRecords, Known
 from deviceplugin.health.rules import Answer, DoubleBitError, Look, Moment, State, Xid, health_of, observe
-from edgeshare.devices import WORDS, Device
-from edgeshare.errors import Unavailable
-from edgeshare.health import HEALTHY, Health, Reason, Source
-from edgeshare.inventory.nvml_health import Fault, NvmlHealth, Vitals
+from edgeshare.contract.devices import WORDS, Device
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.health import HEALTHY, Health, Reason, Source
+from edgeshare.inventory.nvml.device_health import Fault, NvmlHealth, Vitals
 
 logger = logging.getLogger(__name__)
 

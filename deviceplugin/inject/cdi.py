@@ -17,8 +17,8 @@ from deviceplugin.injection_config import OUR_GPU_KIND, OUR_VENDOR, Injection
 from deviceplugin.live_config import Settings
 from deviceplugin.node_events import Notices, Reason
 from deviceplugin.units.ledger import Ledger
-from edgeshare.devices import Accelerator, Device, is_device_id
-from edgeshare.errors import InvalidRequest, Unavailable
+from edgeshare.contract.devices import Accelerator, Device, is_device_id
+from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.inventory.tree import Tree
 from edgeshare.waiting import first_of
 

@@ -15,9 +15,9 @@ from collections.abc import Collection
 from pathlib import Path
 
 from deviceplugin.files import make_folder, remove_unfinished, write_file
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.names import HOOK_LIBRARY
 from edgeshare.loadable import check_loadable
-from edgeshare.names import HOOK_LIBRARY
 
 logger = logging.getLogger(__name__)
 

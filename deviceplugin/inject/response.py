@@ -7,9 +7,9 @@ from pathlib import Path
 
 from deviceplugin.inject.cdi import qualified_name
 from deviceplugin.injection_config import OUR_GPU_KIND, Injection
-from edgeshare.devices import Accelerator, Device
+from edgeshare.contract.devices import Accelerator, Device
+from edgeshare.contract.names import HOOK_DIR_IN_CONTAINER, HOOK_LIBRARY
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
-from edgeshare.names import HOOK_DIR_IN_CONTAINER, HOOK_LIBRARY
 
 PRELOAD_FILE = "/etc/ld.so.preload"
 """Read by glibc's loader at the start of every dynamic program (ld.so(8)). A variable would lose to the pod's

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from edgeshare.devices import Device
+from edgeshare.contract.devices import Device
+from edgeshare.contract.units import UNITS_PER_DEVICE, unit_id
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
-from edgeshare.units import UNITS_PER_DEVICE, unit_id
 
 
 def list_units(devices: Iterable[Device]) -> api.ListAndWatchResponse:

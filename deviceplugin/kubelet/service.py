@@ -14,7 +14,7 @@ from deviceplugin.admission.prestart import Starting
 from deviceplugin.devices.device_list import Devices
 from deviceplugin.kubelet.listing import list_units
 from deviceplugin.tally import Tally
-from edgeshare.errors import EdgeshareError
+from edgeshare.contract.errors import EdgeshareError
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import DevicePluginServicer
 from edgeshare.rpc import status_code

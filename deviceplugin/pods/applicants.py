@@ -9,8 +9,8 @@ from deviceplugin.units.kinds import Kind
 from deviceplugin.units.ledger import Allocation, Ledger, Owner
 from deviceplugin.units.owners import Listing
 from deviceplugin.units.preference import by_device
-from edgeshare.errors import InvalidRequest, NoRoom, Unavailable
-from edgeshare.podresources import Units
+from edgeshare.contract.errors import InvalidRequest, NoRoom, Unavailable
+from edgeshare.kubelet.podresources import Units
 
 Get = Callable[[str, str], Awaitable[Units | None]]
 """One pod's containers, as the kubelet knows it; harmless at any time."""

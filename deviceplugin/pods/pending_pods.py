@@ -13,10 +13,10 @@ from deviceplugin.pods.pod_spec import asking_containers, assignment_text, is_ov
 from deviceplugin.units.kinds import GPU, Kind
 from deviceplugin.units.ledger import Allocation, Owner, Terms
 from deviceplugin.units.owners import Listing
-from edgeshare.assignment import assigned_devices, parse_assignment
-from edgeshare.devices import Device
-from edgeshare.errors import InvalidRequest
-from edgeshare.units import default_memory_mib, parse_request_percent, peak
+from edgeshare.contract.assignment import assigned_devices, parse_assignment
+from edgeshare.contract.devices import Device
+from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.units import default_memory_mib, parse_request_percent, peak
 
 Name = tuple[str, str]
 """(namespace, name)"""

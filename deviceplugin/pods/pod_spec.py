@@ -6,10 +6,10 @@ from typing import Any
 
 from deviceplugin.units.kinds import GPU, RESOURCES, Kind
 from deviceplugin.units.ledger import SHARE_CLASSES, ShareClass, Terms
-from edgeshare.errors import InvalidRequest
-from edgeshare.names import GPU_ASSIGNMENT, GPU_MEMORY_MIB, GPU_PERCENT_LIMIT, SHARE_CLASS
-from edgeshare.quantity import whole_number
-from edgeshare.units import UNITS_PER_DEVICE, check_limit_percent, parse_request_percent
+from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_MEMORY_MIB, GPU_PERCENT_LIMIT, SHARE_CLASS
+from edgeshare.contract.quantity import whole_number
+from edgeshare.contract.units import UNITS_PER_DEVICE, check_limit_percent, parse_request_percent
 
 MAX_MEMORY_MIB = 1 << 40
 """More than any device has; keeps what a pod says within the manager's message."""

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from deviceplugin.pods.pending_pods import BoundPod, Name
 from deviceplugin.pods.pod_spec import assignment_text, slim
-from edgeshare.kube import Kube
-from edgeshare.kube_asking import ask
+from edgeshare.kube.asking import ask
+from edgeshare.kube.kube import Kube
 
 BEHIND_S = 0.2
 """How far the watch may be behind the kubelet's before the pod is read; 90 ms were seen."""

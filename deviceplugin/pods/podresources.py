@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from deviceplugin.units.kinds import RESOURCES
 from deviceplugin.units.owners import Listing
-from edgeshare.podresources import PodResources, Units
+from edgeshare.kubelet.podresources import PodResources, Units
 
 
 class InFlight:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from edgeshare.devices import WORDS, Accelerator
-from edgeshare.names import GPU_PERCENT, HOOK_DIR_IN_CONTAINER, TPU_HOOK_DIR_IN_CONTAINER, TPU_PERCENT
+from edgeshare.contract.devices import WORDS, Accelerator
+from edgeshare.contract.names import GPU_PERCENT, HOOK_DIR_IN_CONTAINER, TPU_HOOK_DIR_IN_CONTAINER, TPU_PERCENT
 
 
 @dataclass(frozen=True)

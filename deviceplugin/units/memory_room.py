@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 
 from deviceplugin.units.ledger import Allocation
 from deviceplugin.units.preference import by_device
-from edgeshare.devices import Device
-from edgeshare.units import default_memory_mib
+from edgeshare.contract.devices import Device
+from edgeshare.contract.units import default_memory_mib
 
 
 def memory_left_mib(devices: Mapping[str, Device], allocations: Collection[Allocation]) -> dict[str, int]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from deviceplugin.units.ledger import Allocation, Owner
-from edgeshare.errors import NoRoom
+from edgeshare.contract.errors import NoRoom
 
 Listing = Mapping[tuple[str, str], Mapping[str, frozenset[str]]]
 """(namespace, pod) → container → the units that it holds."""

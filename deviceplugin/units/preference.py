@@ -8,7 +8,7 @@ wait less.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
-from edgeshare.units import UNITS_PER_DEVICE, parse_unit_id
+from edgeshare.contract.units import UNITS_PER_DEVICE, parse_unit_id
 
 UnitsOfDevices = dict[str, set[str]]
 

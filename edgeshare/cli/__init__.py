@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import click
 
 from edgeshare import __version__
-from edgeshare.errors import EdgeshareError
+from edgeshare.contract.errors import EdgeshareError
 
 COMMANDS = {
     "sharemgr": "Shares this node's devices among their clients, or a cluster's among its pods.",

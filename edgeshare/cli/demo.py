@@ -20,7 +20,7 @@ from edgeshare.cli.demo_plan import Phase, Verdict, make_phases
 from edgeshare.cli.demo_run import SHOWN_WINDOW_NS, perform
 from edgeshare.cli.demo_stage import open_stage
 from edgeshare.cli.demo_view import Picture, picture_lines, picture_view, verdict_lines, verdict_table
-from edgeshare.errors import EdgeshareError
+from edgeshare.contract.errors import EdgeshareError
 
 SHARED_MEMORY = Path("/dev/shm")
 """Where the simulated machine lies if it can: its clock is memory that all its processes share."""

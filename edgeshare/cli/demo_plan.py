@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from edgeshare.errors import InvalidRequest
-from edgeshare.units import NS_PER_S, UNITS_PER_DEVICE
+from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.units import NS_PER_S, UNITS_PER_DEVICE
 
 SETTLE_NS = 2 * NS_PER_S
 """Start of each phase that is not judged: the debts of the one before are paid back meanwhile."""

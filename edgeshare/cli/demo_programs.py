@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 
 END_S = 5.0
 """How long a program has to end once it was asked to."""

@@ -10,8 +10,8 @@ from edgeshare.cli.demo_programs import EDGESHARE, Program
 from edgeshare.cli.demo_stage import Stage
 from edgeshare.cli.demo_view import Picture, Standing
 from edgeshare.client import ManagerClient
-from edgeshare.errors import EdgeshareError
-from edgeshare.units import NS_PER_MS, NS_PER_S
+from edgeshare.contract.errors import EdgeshareError
+from edgeshare.contract.units import NS_PER_MS, NS_PER_S
 from edgeshare.v1.status_pb2 import AllocationStatus, NodeStatus
 from simgpu.machine import Machine
 from simgpu.native import BURN

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from edgeshare.cli.demo_programs import EDGESHARE, Program, Programs
 from edgeshare.client import ManagerClient
-from edgeshare.errors import EdgeshareError, Unavailable
+from edgeshare.contract.errors import EdgeshareError, Unavailable
 from simgpu.create import create
 from simgpu.environment import variables
 from simgpu.machine import Machine

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from edgeshare.cli.demo_plan import TOLERANCE_PERCENT, Phase, Verdict, Workload
-from edgeshare.units import MIB, NS_PER_MS, NS_PER_S
+from edgeshare.contract.units import MIB, NS_PER_MS, NS_PER_S
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from deviceplugin.plugin import Plugin
-from edgeshare.names import RUNTIME_DIR, STATE_DIR
+from edgeshare.contract.names import RUNTIME_DIR, STATE_DIR
 
 
 @click.command("deviceplugin")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from edgeshare.config import read_config
+from edgeshare.config_file import read_config
 from labeller.collect import Collector
 from labeller.config import Config
 from labeller.labels import labels_of

@@ -14,18 +14,18 @@ import click
 import cuda_hook
 from edgeshare.cli.child import Child
 from edgeshare.client import ManagerClient
-from edgeshare.devices import Accelerator
-from edgeshare.errors import EdgeshareError, InvalidRequest, NoRoom, NotFound, Unavailable
-from edgeshare.loadable import check_loadable
-from edgeshare.names import HOOK_DIR_VARIABLE, HOOK_LIBRARY, RUNTIME_DIR, TPU_HOOK_DIR_VARIABLE
-from edgeshare.text import in_one_line
-from edgeshare.units import (
+from edgeshare.contract.devices import Accelerator
+from edgeshare.contract.errors import EdgeshareError, InvalidRequest, NoRoom, NotFound, Unavailable
+from edgeshare.contract.names import HOOK_DIR_VARIABLE, HOOK_LIBRARY, RUNTIME_DIR, TPU_HOOK_DIR_VARIABLE
+from edgeshare.contract.text import in_one_line
+from edgeshare.contract.units import (
     COMMAND_CHARACTERS,
     UNITS_PER_DEVICE,
     check_limit_percent,
     default_memory_mib,
     parse_request_percent,
 )
+from edgeshare.loadable import check_loadable
 from edgeshare.v1.allocations_pb2 import (
     SHARE_CLASS_BATCH,
     SHARE_CLASS_LATENCY,

@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from edgeshare.cli import loading
-from edgeshare.config import read_config
-from edgeshare.errors import Unavailable
-from edgeshare.kube import Kube
-from edgeshare.names import RUNTIME_DIR, STATE_DIR
+from edgeshare.config_file import read_config
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.names import RUNTIME_DIR, STATE_DIR
+from edgeshare.kube.kube import Kube
 
 # What each command needs is imported by it alone: memory is counted, on a node most of all.
 

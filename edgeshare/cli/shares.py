@@ -2,8 +2,8 @@
 
 from rich.table import Table
 
-from edgeshare.devices import Accelerator
-from edgeshare.units import MIB, NS_PER_MS, NS_PER_S
+from edgeshare.contract.devices import Accelerator
+from edgeshare.contract.units import MIB, NS_PER_MS, NS_PER_S
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY, Allocation
 from edgeshare.v1.status_pb2 import (
     ALLOCATION_STATE_DRAINING,

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from edgeshare.errors import NotFound
+from edgeshare.contract.errors import NotFound
 from simgpu.create import CUDA_VERSION, DRIVERS, create, destroy
 from simgpu.environment import variables
 from simgpu.machine import DEFAULT_DIRECTORY, MIB, SCHEDULING, Machine

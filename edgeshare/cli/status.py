@@ -8,8 +8,8 @@ from rich.console import Console
 
 from edgeshare.cli.shares import device_table, share_table
 from edgeshare.client import ManagerClient
-from edgeshare.names import RUNTIME_DIR
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.names import RUNTIME_DIR
+from edgeshare.contract.units import NS_PER_S
 
 COLUMNS = 400
 """Nothing is cut to fit a terminal: whoever asks once wants to read it, or gives it to another program."""

@@ -9,8 +9,8 @@ from rich.live import Live
 
 from edgeshare.cli.shares import SHARE_COLUMNS, device_table, share_cells, share_table
 from edgeshare.client import ManagerClient
-from edgeshare.names import RUNTIME_DIR
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.names import RUNTIME_DIR
+from edgeshare.contract.units import NS_PER_S
 from edgeshare.v1.status_pb2 import NodeStatus
 
 

@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from edgeshare.devices import Device, is_device_id
-from edgeshare.errors import Unavailable
+from edgeshare.contract.devices import Device, is_device_id
+from edgeshare.contract.errors import Unavailable
 
 SOCS = ("nvidia,tegra210", "nvidia,tegra186", "nvidia,tegra194", "nvidia,tegra234", "nvidia,tegra264")
 """TX1 and Nano, TX2, Xavier, Orin, Thor. (Linux, Documentation/devicetree/bindings/arm/tegra.yaml.)"""

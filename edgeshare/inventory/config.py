@@ -5,9 +5,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from edgeshare.devices import Accelerator, is_device_id
+from edgeshare.contract.devices import Accelerator, is_device_id
+from edgeshare.contract.units import MEMORY_MIB_MAX
 from edgeshare.inventory.declarations import Declaration
-from edgeshare.units import MEMORY_MIB_MAX
 
 
 def _device_id(text: str) -> str:

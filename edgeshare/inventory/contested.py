@@ -3,7 +3,7 @@ of nothing."""
 
 from collections.abc import Collection, Iterable, Mapping
 
-from edgeshare.devices import Accelerator, Device
+from edgeshare.contract.devices import Accelerator, Device
 
 NVIDIA = "nvidia.com/"
 """How the names of the resources of NVIDIA's own plugin begin. (NVIDIA/k8s-device-plugin, README.)"""

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from edgeshare.devices import Accelerator, Device
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.devices import Accelerator, Device
+from edgeshare.contract.units import NS_PER_S
 
 PCI_ID = ("1ac1", "089a")
 """Vendor and device. (google/gasket-driver, src/apex_driver.c.)"""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from edgeshare.devices import Accelerator, Device
+from edgeshare.contract.devices import Accelerator, Device
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from edgeshare.devices import Device, is_device_id
-from edgeshare.errors import Unavailable
+from edgeshare.contract.devices import Device, is_device_id
+from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.declarations import Declaration, devices_of
 from edgeshare.inventory.interface import DeviceProcess
 from edgeshare.inventory.tree import Tree, shown

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic_ns
 
-from edgeshare.devices import Device
-from edgeshare.errors import Unavailable
+from edgeshare.contract.devices import Device
+from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.corals import PCI_ID, USB_IDS, PcieFacts, Seen, UsbFacts, devices_of, with_those_away
 from edgeshare.inventory.interface import DeviceProcess
 from edgeshare.inventory.tree import PCI_DEVICES, Tree

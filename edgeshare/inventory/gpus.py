@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from edgeshare.devices import Device
-from edgeshare.units import MIB
+from edgeshare.contract.devices import Device
+from edgeshare.contract.units import MIB
 
 CONTROL_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
 """Device nodes that every CUDA program needs beside its GPU's own; the last two are not there everywhere."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from edgeshare.devices import Device
+from edgeshare.contract.devices import Device
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@ and on the others it knows nothing of the memory, which is the machine's."""
 
 from pathlib import Path
 
-from edgeshare.devices import Device
-from edgeshare.errors import Unavailable
+from edgeshare.contract.devices import Device
+from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.boards import Board, Memory, gpu_of, is_jetson, parse_memory
 from edgeshare.inventory.interface import DeviceProcess
 from edgeshare.inventory.tree import DEVICETREE, Tree

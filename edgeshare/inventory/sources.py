@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from edgeshare.devices import Accelerator, Device
-from edgeshare.errors import NoDriver, Unavailable
+from edgeshare.contract.devices import Accelerator, Device
+from edgeshare.contract.errors import NoDriver, Unavailable
 from edgeshare.inventory.config import InventoryConfig
 from edgeshare.inventory.interface import DeviceProcess, Inventory
 
@@ -147,7 +147,7 @@ def _distinct(devices: Iterable[Device]) -> tuple[list[Device], list[str]]:
 
 
 def _open_nvml(root: Path) -> Inventory:
-    from edgeshare.inventory.nvml import NvmlInventory  # noqa: PLC0415
+    from edgeshare.inventory.nvml.nvml import NvmlInventory  # noqa: PLC0415
 
     return NvmlInventory(root).open()
 

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 
 Found = TypeVar("Found")
 

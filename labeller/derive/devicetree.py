@@ -5,7 +5,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from edgeshare.labels import label_names
+from edgeshare.contract.labels import label_names
 from labeller import names
 from labeller.facts import DevicetreeNode
 

@@ -11,9 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from edgeshare.contract.labels import label_names, label_value
 from edgeshare.inventory.boards import model_of
 from edgeshare.inventory.gpus import MigAttributes
-from edgeshare.labels import label_names, label_value
 from labeller import names
 from labeller.facts import DriverFacts, Facts, GpuFacts, JetsonFacts, MigProfile
 

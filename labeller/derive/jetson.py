@@ -1,7 +1,7 @@
 """Our labels of a Jetson."""
 
+from edgeshare.contract.labels import label_value
 from edgeshare.inventory.boards import module_of
-from edgeshare.labels import label_value
 from labeller import names
 from labeller.facts import JetsonFacts
 

@@ -5,7 +5,7 @@ It knows a Jetson by a few words of the devicetree's ``model``, and takes a card
 nvidia-smi says. Ours differ where that is wrong: a Jetson that it takes for another or does not know, a name that it
 cuts, and the release of Jetson Linux, of which it gives the revision alone."""
 
-from edgeshare.labels import label_value
+from edgeshare.contract.labels import label_value
 from labeller import names
 from labeller.derive.jetson import module_label
 from labeller.facts import CoralFacts, Facts, JetsonFacts, NvmlFacts

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from edgeshare.contract.units import UNITS_PER_DEVICE
 from edgeshare.inventory.boards import is_known
-from edgeshare.units import UNITS_PER_DEVICE
 from labeller import names
 from labeller.facts import Facts, GpuFacts
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.edgetpu import PORT, USB_DEVICES
 from edgeshare.inventory.tree import PCI_DEVICES, Tree
 from labeller.facts import BusFacts

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.tree import DEVICETREE, Tree
 from labeller.facts import DevicetreeNode
 

@@ -2,7 +2,7 @@
 
 import re
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.boards import is_tegra, parse_memory
 from edgeshare.inventory.tree import Tree, shown
 from labeller.facts import JetsonFacts

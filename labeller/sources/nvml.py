@@ -3,12 +3,12 @@
 from collections import Counter
 from dataclasses import replace
 
-from edgeshare.errors import NoDriver, Unavailable
+from edgeshare.contract.errors import NoDriver, Unavailable
+from edgeshare.contract.units import MIB
 from edgeshare.inventory.gpus import pci_folder
-from edgeshare.inventory.nvml_cards import Card, MigDevice, read_cards
-from edgeshare.inventory.nvml_library import has_hardware
+from edgeshare.inventory.nvml.cards import Card, MigDevice, read_cards
+from edgeshare.inventory.nvml.library import has_hardware
 from edgeshare.inventory.tree import PCI_DEVICES, Tree
-from edgeshare.units import MIB
 from labeller.facts import DriverFacts, GpuFacts, Incomplete, MigProfile, NvmlFacts
 
 MACHINE = "/sys/class/dmi/id/product_name"

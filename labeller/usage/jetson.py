@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.boards import module_of
 from edgeshare.inventory.jetson import JetsonInventory
 from edgeshare.inventory.tree import DEVICETREE, Tree

@@ -6,7 +6,7 @@ from functools import partial
 
 from prometheus_client.core import Metric
 
-from edgeshare import prometheus
+from edgeshare.http import prometheus
 from labeller.usage.readings import Reading
 
 PREFIX = "edgeshare_accelerator"

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from edgeshare import detached
-from edgeshare.errors import NoDriver, Unavailable
-from edgeshare.inventory.nvml_usage import GpuUsage, NvmlUsage
+from edgeshare.contract.errors import NoDriver, Unavailable
+from edgeshare.inventory.nvml.usage import GpuUsage, NvmlUsage
 from edgeshare.inventory.tree import Tree
 from labeller.usage.readings import Identity, Reading
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from edgeshare.units import MIB
+from edgeshare.contract.units import MIB
 from labeller.usage.tegrastats import Sample
 
 GPU_ZONE = "gpu"

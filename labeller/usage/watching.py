@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from prometheus_client.core import Metric
 
-from edgeshare import prometheus, web
+from edgeshare.http import prometheus, web
 from labeller.config import Config
 from labeller.usage.config import UsageConfig
 from labeller.usage.jetson import identity

@@ -9,10 +9,10 @@ from typing import TypeVar
 
 from prometheus_client.core import Metric
 
-from edgeshare.errors import InvalidRequest
-from edgeshare.following import Json
-from edgeshare.kube_calls import Calls
-from edgeshare.names import ACCELERATOR_NODES
+from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.names import ACCELERATOR_NODES
+from edgeshare.kube.calls import Calls
+from edgeshare.kube.following import Json
 from sharemgr.cluster.config import Choice, Config
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.extender.binding import Binder

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from edgeshare.config import MetricsAddress
+from edgeshare.config_file import MetricsAddress
 from edgeshare.inventory.config import InventoryConfig
 
 

@@ -4,7 +4,7 @@ at a time."""
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from edgeshare.devices import Device
+from edgeshare.contract.devices import Device
 from edgeshare.inventory.corals import USB_MODEL
 from sharemgr.node.config import Config
 from sharemgr.node.turns.policy import Settings

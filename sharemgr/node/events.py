@@ -7,8 +7,8 @@ from enum import StrEnum
 from time import monotonic_ns
 from typing import Any
 
-from edgeshare.errors import Unavailable
-from edgeshare.kube import Kube
+from edgeshare.contract.errors import Unavailable
+from edgeshare.kube.kube import Kube
 from sharemgr.node.clients.budget import Budget
 from sharemgr.node.machine.allocations import Owner
 

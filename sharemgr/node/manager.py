@@ -15,15 +15,16 @@ from pathlib import Path
 
 from grpc.aio import Server
 
-from edgeshare import detached, web
-from edgeshare.devices import Device
-from edgeshare.errors import InvalidRequest, Unavailable
+from edgeshare import detached
+from edgeshare.contract.devices import Device
+from edgeshare.contract.errors import InvalidRequest, Unavailable
+from edgeshare.contract.names import ALLOCATIONS_SOCKET, CLIENTS_DIR, STATUS_SOCKET
+from edgeshare.http import web
 from edgeshare.inventory.config import InventoryConfig
 from edgeshare.inventory.interface import Inventory
 from edgeshare.inventory.sources import Inventories, sources_of
-from edgeshare.kube import Kube
+from edgeshare.kube.kube import Kube
 from edgeshare.lock_file import locked
-from edgeshare.names import ALLOCATIONS_SOCKET, CLIENTS_DIR, STATUS_SOCKET
 from edgeshare.waiting import ended, first_of
 from sharemgr.node.clients.server import SOCKET_PATH_BYTES_MAX
 from sharemgr.node.config import Config
@@ -208,7 +209,7 @@ def driver_of(devices: tuple[Device, ...]) -> str:
     if not any(device.source == "nvml" for device in devices):
         return ""
     # Loaded only where there is such a driver: memory is counted on a node.
-    from edgeshare.inventory.nvml_driver import driver_version  # noqa: PLC0415
+    from edgeshare.inventory.nvml.driver import driver_version  # noqa: PLC0415
 
     return driver_version()
 

@@ -6,8 +6,8 @@ from functools import partial
 
 from prometheus_client.core import Metric, SummaryMetricFamily
 
-from edgeshare import prometheus
-from edgeshare.units import MIB, NS_PER_S
+from edgeshare.contract.units import MIB, NS_PER_S
+from edgeshare.http import prometheus
 from edgeshare.v1.allocations_pb2 import Allocation
 from edgeshare.v1.status_pb2 import AllocationStatus, DeviceStatus, ManagerStatus, NodeStatus
 

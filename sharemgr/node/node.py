@@ -13,9 +13,9 @@ from time import monotonic_ns
 
 from cuda_hook import wire
 from edgeshare import __version__
-from edgeshare.devices import WORDS, Accelerator, Device
-from edgeshare.errors import AlreadyExists, EdgeshareError, Unavailable
-from edgeshare.units import MIB
+from edgeshare.contract.devices import WORDS, Accelerator, Device
+from edgeshare.contract.errors import AlreadyExists, EdgeshareError, Unavailable
+from edgeshare.contract.units import MIB
 from edgeshare.v1 import allocations_pb2 as messages
 from edgeshare.v1.status_pb2 import AllocationStatus, NodeStatus
 from sharemgr.node import edgetpu

@@ -4,9 +4,9 @@ import asyncio
 from http import HTTPStatus
 from time import monotonic
 
-from edgeshare.errors import Unavailable
-from edgeshare.prometheus import CONTENT_TYPE
-from edgeshare.web import Page, Pages, text_page
+from edgeshare.contract.errors import Unavailable
+from edgeshare.http.prometheus import CONTENT_TYPE
+from edgeshare.http.web import Page, Pages, text_page
 from sharemgr.node.metrics import exposition
 from sharemgr.node.node import Node
 

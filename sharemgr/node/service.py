@@ -13,9 +13,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health
 from grpc_reflection.v1alpha import reflection
 
-from edgeshare.errors import EdgeshareError, InvalidRequest, NotFound, Unavailable
+from edgeshare.contract.errors import EdgeshareError, InvalidRequest, NotFound, Unavailable
+from edgeshare.contract.units import NS_PER_MS, NS_PER_S
 from edgeshare.rpc import status_code
-from edgeshare.units import NS_PER_MS, NS_PER_S
 from edgeshare.v1 import allocations_pb2 as allocations
 from edgeshare.v1 import status_pb2 as status
 from edgeshare.v1.allocations_pb2_grpc import AllocationsServicer, add_AllocationsServicer_to_server

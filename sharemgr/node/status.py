@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from edgeshare.devices import Device
-from edgeshare.units import MIB, UNITS_PER_DEVICE
+from edgeshare.contract.devices import Device
+from edgeshare.contract.units import MIB, UNITS_PER_DEVICE
 from edgeshare.v1.status_pb2 import (
     ALLOCATION_STATE_DRAINING,
     ALLOCATION_STATE_HOLDING,

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from random import Random
 from statistics import fmean
 
-from edgeshare.errors import InvalidRequest
-from edgeshare.units import UNITS_PER_DEVICE
+from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.placement.demand import Demand
 from sharemgr.cluster.placement.placing import choose
 from sharemgr.cluster.placement.policies import Policy

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
-from edgeshare.errors import InvalidRequest
-from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, UNITS_PER_DEVICE
+from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.units import MAX_DEVICES_PER_ALLOCATION, UNITS_PER_DEVICE
 from sharemgr.cluster.state.ledger import Gpu, Inventory
 from sharemgr.cluster.state.request import Ask, Request
 

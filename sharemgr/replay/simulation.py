@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil, inf
 from typing import Protocol
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 from sharemgr.replay.engines import Engine
 from sharemgr.replay.world import (
     BACK_OFF_S,

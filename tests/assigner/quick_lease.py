@@ -5,8 +5,8 @@ import logging
 import sys
 from pathlib import Path
 
-from edgeshare.config import read_config
-from edgeshare.kube_client import LeaseTimes
+from edgeshare.config_file import read_config
+from edgeshare.kube.client_library import LeaseTimes
 from sharemgr.cluster.config import Config
 from sharemgr.cluster.replica.replica import Replica
 from sharemgr.cluster.service import Service

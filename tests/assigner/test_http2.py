@@ -29,7 +29,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onenode.certificates import Authority
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 from sharemgr.cluster.config import Tls
 from sharemgr.cluster.server import http2, serving
 from sharemgr.cluster.server.bodies import Bodies

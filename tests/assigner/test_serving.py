@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 import pytest
 from connection import Connection
 
-from edgeshare.errors import InvalidRequest, Unavailable
+from edgeshare.contract.errors import InvalidRequest, Unavailable
 from sharemgr.cluster.server.serving import BODY_BYTES_MAX, Server
 
 SAFETY_S = 60

@@ -15,7 +15,7 @@ import pytest
 from connection import Connection
 from onenode.certificates import Authority
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 from sharemgr.cluster.config import Tls
 from sharemgr.cluster.server.certificates import Certificates, tls_context
 from sharemgr.cluster.server.serving import Server
@@ -204,7 +204,7 @@ def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_its_password(author
     subprocess.run(words, check=True, capture_output=True)
     script = f"""
 from pathlib import Path
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 from sharemgr.cluster.server.certificates import tls_context
 from sharemgr.cluster.config import Tls
 try:

@@ -29,9 +29,9 @@ from rich.console import Console
 from bench.figures import within
 from bench.host import cpu_seconds, describe_host
 from bench.report import Row, Target, as_table
-from edgeshare.errors import Unavailable
-from edgeshare.names import GPU_PERCENT
-from edgeshare.podresources import PodResources
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.names import GPU_PERCENT
+from edgeshare.kubelet.podresources import PodResources
 
 RESTARTS = 7
 PODS = 100

@@ -16,8 +16,8 @@ from onenode.pods import Manifest, Pods, container, pod
 from onenode.pods_watch import PodsWatch
 from onenode.waiting import COME_S, until
 
-from edgeshare.assignment import parse_assignment
-from edgeshare.names import GPU_ASSIGNMENT, GPU_PERCENT
+from edgeshare.contract.assignment import parse_assignment
+from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_PERCENT
 from simgpu.machine import Machine
 
 GPUS = 4

@@ -13,8 +13,8 @@ from onenode.node import Node
 from onenode.pods import WAIT, Pods, container, pod
 from onenode.waiting import until
 
-from edgeshare.assignment import write_assignment
-from edgeshare.names import GPU_ASSIGNMENT, GPU_PERCENT
+from edgeshare.contract.assignment import write_assignment
+from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_PERCENT
 from simgpu.machine import Machine
 
 RUNNING = "condition=Ready"

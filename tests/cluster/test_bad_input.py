@@ -15,7 +15,7 @@ from onenode.pods import Pods, container, pod
 from onenode.release import GPUS, NAME
 from onenode.waiting import until
 
-from edgeshare.names import GPU_MEMORY_MIB, GPU_PERCENT
+from edgeshare.contract.names import GPU_MEMORY_MIB, GPU_PERCENT
 from simgpu.machine import MIB, Machine
 
 pytestmark = pytest.mark.usefixtures("kubelet")

@@ -6,7 +6,7 @@ from onenode.node import Node
 from onenode.parts import MANAGER, PLUGIN, Parts
 from onenode.pods import Pods
 
-from edgeshare.names import GPU_PERCENT
+from edgeshare.contract.names import GPU_PERCENT
 
 LIMIT_MIB = 100
 

@@ -9,7 +9,7 @@ from onenode.pods import Pods
 from onenode.release import GPUS
 from onenode.units_watch import UnitsWatch
 
-from edgeshare.names import GPU_PERCENT
+from edgeshare.contract.names import GPU_PERCENT
 from simgpu.machine import Machine
 
 pytestmark = pytest.mark.usefixtures("kubelet")

@@ -11,8 +11,8 @@ from manynodes.bound import BoundPods
 from manynodes.cluster import Cluster, cluster
 from manynodes.plugins import Plugins
 
-from edgeshare.kube import Kube
-from edgeshare.names import ACCELERATOR_NODES
+from edgeshare.contract.names import ACCELERATOR_NODES
+from edgeshare.kube.kube import Kube
 
 NODES = 20
 PODS = 60

@@ -12,7 +12,7 @@ from onenode.pods import Pods, container, pod
 from onenode.waiting import until
 
 from deviceplugin.units.preference import by_device
-from edgeshare.names import GPU_PERCENT
+from edgeshare.contract.names import GPU_PERCENT
 from simgpu.machine import Machine
 
 pytestmark = pytest.mark.usefixtures("kubelet")

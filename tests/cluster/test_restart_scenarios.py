@@ -13,7 +13,7 @@ from onenode.release import GPUS
 from onenode.units_watch import UnitsWatch
 from onenode.waiting import until
 
-from edgeshare.names import GPU_PERCENT
+from edgeshare.contract.names import GPU_PERCENT
 from simgpu.machine import Machine
 
 LONG, SHORT = ("--seconds", "600"), ("--seconds", "0.2")

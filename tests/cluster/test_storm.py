@@ -22,7 +22,7 @@ from onenode.release import GPUS, MACHINE
 from onenode.storm import STRIKE_BURST, Burst, Storm
 from onenode.waiting import COME_S, until
 
-from edgeshare.names import GPU_PERCENT
+from edgeshare.contract.names import GPU_PERCENT
 from simgpu.machine import Machine
 
 SECONDS = (0.2, 0.5, 1.0)

@@ -17,7 +17,7 @@ import pytest
 
 from edgeshare.cli.demo import LOGS_PREFIX, SCRATCH_PREFIX, SHARED_MEMORY
 from edgeshare.cli.demo_plan import MIN_SECONDS, TOLERANCE_PERCENT, WORKLOADS
-from edgeshare.errors import EdgeshareError
+from edgeshare.contract.errors import EdgeshareError
 from simgpu.environment import variables
 from simgpu.machine import Machine
 from simgpu.native import BURN

@@ -16,8 +16,8 @@ from edgeshare.cli.demo_plan import (
     make_phases,
     rule_percents,
 )
-from edgeshare.errors import InvalidRequest
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.units import NS_PER_S
 
 PHASES = make_phases(30)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edgeshare.cli.demo_programs import Programs
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 
 
 def wait_for_end(pidfd: int) -> bool:

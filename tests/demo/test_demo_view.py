@@ -14,7 +14,7 @@ from edgeshare.cli.demo_view import (
     verdict_lines,
     verdict_table,
 )
-from edgeshare.units import MIB, NS_PER_MS, NS_PER_S
+from edgeshare.contract.units import MIB, NS_PER_MS, NS_PER_S
 
 PHASES = make_phases(30)
 STANDING = Standing(

@@ -18,11 +18,11 @@ from onenode.api_server import ApiServer, Done, done, refused, until_told
 from onenode.binaries import KUBERNETES, program
 
 from edgeshare.cli import cli
-from edgeshare.config import read_config
-from edgeshare.errors import Unavailable
-from edgeshare.kube import Kube
-from edgeshare.kube_calls import Calls
-from edgeshare.names import GPU_ASSIGNMENT, GPU_RELEASED
+from edgeshare.config_file import read_config
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_RELEASED
+from edgeshare.kube.calls import Calls
+from edgeshare.kube.kube import Kube
 from sharemgr.cluster.config import Config, ObjectName
 from sharemgr.cluster.replica.announcing import announcement
 from sharemgr.cluster.replica.api import KubeApi

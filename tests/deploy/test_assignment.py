@@ -9,9 +9,9 @@ from onenode.api_server import ApiServer, Done, done, refused, until_told
 
 from deviceplugin.cluster.accelerator_node import accelerator_node
 from deviceplugin.units.ledger import Allocation, Owner
-from edgeshare.devices import Device
-from edgeshare.health import HEALTHY, Health, Reason, Source
-from edgeshare.units import unit_id
+from edgeshare.contract.devices import Device
+from edgeshare.contract.health import HEALTHY, Health, Reason, Source
+from edgeshare.contract.units import unit_id
 
 ACCOUNT = "system:serviceaccount:edgeshare:edgeshare"
 KEY = "edge/gpu-assignment"

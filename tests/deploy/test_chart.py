@@ -15,8 +15,8 @@ import edgeshare
 from deviceplugin.config import Config as DevicePlugin
 from deviceplugin.units.kinds import GPU
 from edgeshare.cli import cli
-from edgeshare.config import read_config
-from edgeshare.names import ALLOCATIONS_SOCKET, RUNTIME_DIR, STATE_DIR
+from edgeshare.config_file import read_config
+from edgeshare.contract.names import ALLOCATIONS_SOCKET, RUNTIME_DIR, STATE_DIR
 from sharemgr.node.config import Config as ShareManager
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"

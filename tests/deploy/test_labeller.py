@@ -13,8 +13,8 @@ from onenode.api_server import ApiServer, Done, done, refused, until_told
 from onenode.binaries import KUBERNETES, program
 
 from edgeshare.cli import cli
-from edgeshare.config import read_config
-from edgeshare.kube import Kube
+from edgeshare.config_file import read_config
+from edgeshare.kube.kube import Kube
 from labeller.config import Config
 from labeller.feature_output import VERSION, FeatureOutput
 from labeller.names import FEATURE_PREFIX, FIELD_MANAGER, NFD_NODE_NAME

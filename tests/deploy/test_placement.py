@@ -9,7 +9,7 @@ import pytest
 import yaml
 from onenode.api_server import ApiServer, done, until_told
 
-from edgeshare.names import GPU_PERCENT, TPU_PERCENT
+from edgeshare.contract.names import GPU_PERCENT, TPU_PERCENT
 
 Object = dict[str, Any]
 Render = Callable[..., list[Object]]

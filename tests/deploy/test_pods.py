@@ -8,7 +8,7 @@ import pytest
 from onenode.api_server import ApiServer, done, refused, until_told
 
 from deviceplugin.inject.response import LIBRARY_DIR, PRELOAD_FILE, VISIBLE_DEVICES
-from edgeshare.names import (
+from edgeshare.contract.names import (
     GPU_PERCENT,
     HOOK_DIR_IN_CONTAINER,
     HOOK_DIR_VARIABLE,

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 from cuda_hook import wire
 from cuda_hook._core import ffi
 from cuda_hook.gate import GatePages
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 from sharemgr.node.memory.allowances import Memory
 from sharemgr.node.memory.ledger import Verdict
 from sharemgr.node.sockets.peers import Peer

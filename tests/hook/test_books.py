@@ -10,7 +10,7 @@ from manager import MIB, PATIENCE_S, WELCOME, Connection, ScriptedManager
 from programs import SUCCESS, Client, Stage
 
 from cuda_hook import wire
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 
 
 class Silence:

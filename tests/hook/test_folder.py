@@ -10,7 +10,7 @@ from manager import ScriptedManager
 from programs import SUCCESS, Client, Stage
 
 from cuda_hook import wire
-from edgeshare.names import ALLOCATIONS_SOCKET, CLIENTS_DIR, HOOK_DIR_IN_CONTAINER, HOOK_DIR_VARIABLE
+from edgeshare.contract.names import ALLOCATIONS_SOCKET, CLIENTS_DIR, HOOK_DIR_IN_CONTAINER, HOOK_DIR_VARIABLE
 
 MOUNTED = f"""set -e
 mount --make-rprivate /

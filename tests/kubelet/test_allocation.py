@@ -12,8 +12,8 @@ from node_under_test import UUIDS, Node
 from scripted_kubelet import AdmissionError, Pod, StartError
 
 from deviceplugin.pods.podresources import InFlight, Listings
+from edgeshare.kubelet.podresources import PodResources
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
-from edgeshare.podresources import PodResources
 
 SAFETY_S = 30
 

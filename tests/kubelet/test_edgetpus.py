@@ -12,8 +12,8 @@ from scripted_api_server import ApiServer
 from scripted_kubelet import AdmissionError, Pod, ScriptedKubelet
 
 from deviceplugin.pods.podresources import InFlight, Listings
+from edgeshare.kubelet.podresources import PodResources
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as kubelet_api
-from edgeshare.podresources import PodResources
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY
 from simgpu.tpu import Tpus, add_tpus
 

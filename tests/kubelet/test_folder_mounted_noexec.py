@@ -9,8 +9,8 @@ import pytest
 
 import cuda_hook
 from edgeshare.cli.run import hook_library
-from edgeshare.errors import Unavailable
-from edgeshare.names import HOOK_LIBRARY
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.names import HOOK_LIBRARY
 
 SAFETY_S = 60
 
@@ -19,7 +19,7 @@ LATER = """
 import subprocess, sys
 from pathlib import Path
 from deviceplugin.inject.library import Library
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 folder, source = map(Path, sys.argv[1:])
 library = Library(folder / "hook", source)
 subprocess.run(["mount", "-o", "remount,exec", folder], check=True)

@@ -14,7 +14,7 @@ from scripted_kubelet import Pod
 
 from deviceplugin.health.health_records import HealthRecords, Known
 from deviceplugin.health.rules import State
-from edgeshare.devices import Device
+from edgeshare.contract.devices import Device
 from edgeshare.v1.status_pb2 import DeviceStatus, GetNodeStatusRequest
 from edgeshare.v1.status_pb2_grpc import ShareStatusStub
 

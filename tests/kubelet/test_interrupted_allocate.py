@@ -10,8 +10,8 @@ from scripted_api_server import ApiServer
 from scripted_kubelet import AdmissionError, Pod
 
 from deviceplugin.units.preference import by_device
-from edgeshare.assignment import write_assignment
-from edgeshare.names import GPU_ASSIGNMENT
+from edgeshare.contract.assignment import write_assignment
+from edgeshare.contract.names import GPU_ASSIGNMENT
 
 SECOND = UUIDS[1]
 DYING = str(Path(__file__).parent / "dying_plugin.py")

@@ -13,8 +13,8 @@ from scripted_api_server import ApiServer
 from scripted_kubelet import AdmissionError, Pod, StartError
 
 from deviceplugin.cluster.node import Node as NodeStatus
-from edgeshare.devices import Device
-from edgeshare.kube import Kube
+from edgeshare.contract.devices import Device
+from edgeshare.kube.kube import Kube
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as kubelet_api
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY
 

@@ -9,7 +9,7 @@ from scripted_api_server import ApiServer
 from scripted_kubelet import Pod, StartError
 from test_pods_wishes import put
 
-from edgeshare.kube import CALL_TIMEOUT_S
+from edgeshare.kube.kube import CALL_TIMEOUT_S
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as kubelet_api
 
 SAFETY_S = 60

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from scripted_api_server import ApiServer
 
-from edgeshare.errors import InvalidRequest, NotFound, Unavailable
-from edgeshare.kube import Kube
+from edgeshare.contract.errors import InvalidRequest, NotFound, Unavailable
+from edgeshare.kube.kube import Kube
 from labeller.feature_output import FeatureOutput
 
 KEY = ("edgeshare", "edgeshare-n1")

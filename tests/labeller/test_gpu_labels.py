@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from labelling import invalid
 
+from edgeshare.contract.labels import label_value
 from edgeshare.inventory.gpus import MigAttributes
-from edgeshare.labels import label_value
 from labeller.derive import gpus, reactor, shares
 from labeller.facts import CoralFacts, DriverFacts, Facts, GpuFacts, JetsonFacts, MigProfile, NvmlFacts
 

@@ -6,8 +6,8 @@ import pytest
 from scripted_api_server import ApiServer
 from server_side_apply import update_labels
 
-from edgeshare.errors import NotFound, Unavailable
-from edgeshare.kube import Kube
+from edgeshare.contract.errors import NotFound, Unavailable
+from edgeshare.kube.kube import Kube
 from labeller.node_output import NodeOutput
 
 

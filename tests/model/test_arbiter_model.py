@@ -13,9 +13,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from edgeshare.units import NS_PER_MS as MS
-from edgeshare.units import NS_PER_S as S
-from edgeshare.units import NS_PER_US as US
+from edgeshare.contract.units import NS_PER_MS as MS
+from edgeshare.contract.units import NS_PER_S as S
+from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.arbiter import Arbiter, Begin, Command, Contend, Grant, Prolong, Revoke, Settings, Share, State
 
 SETTINGS = Settings()

@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from edgeshare.errors import NoRoom, NotFound
-from edgeshare.units import UNITS_PER_DEVICE, default_memory_mib
+from edgeshare.contract.errors import NoRoom, NotFound
+from edgeshare.contract.units import UNITS_PER_DEVICE, default_memory_mib
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.state.books import AcceleratorNode, Listed

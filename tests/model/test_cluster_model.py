@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from edgeshare.units import UNITS_PER_DEVICE, default_memory_mib
+from edgeshare.contract.units import UNITS_PER_DEVICE, default_memory_mib
 from sharemgr.cluster.placement.placing import choose
 from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.placement.shapes import Shapes

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgeshare.units import NS_PER_MS as MS
+from edgeshare.contract.units import NS_PER_MS as MS
 from sharemgr.node.turns.beside.rule import Gates
 from sharemgr.node.turns.gate import Gate, Rule
 from sharemgr.node.turns.policy import Settings, Share, Standing

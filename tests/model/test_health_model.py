@@ -21,8 +21,8 @@ from deviceplugin.health.rules import (
     observe,
     resumed,
 )
-from edgeshare.health import Reason
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.health import Reason
+from edgeshare.contract.units import NS_PER_S
 
 LIMIT_C = 90
 SETTINGS = Settings(temperature_limit_c=LIMIT_C)

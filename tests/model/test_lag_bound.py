@@ -6,8 +6,8 @@ from itertools import cycle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgeshare.units import NS_PER_MS as MS
-from edgeshare.units import NS_PER_US as US
+from edgeshare.contract.units import NS_PER_MS as MS
+from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.arbiter import Arbiter, Command, Grant, Prolong, Revoke, Settings, Share
 
 SETTINGS = Settings()

@@ -8,9 +8,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from edgeshare.units import NS_PER_MS as MS
-from edgeshare.units import NS_PER_S as S
-from edgeshare.units import NS_PER_US as US
+from edgeshare.contract.units import NS_PER_MS as MS
+from edgeshare.contract.units import NS_PER_S as S
+from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.arbiter import (
     Account,
     Arbiter,

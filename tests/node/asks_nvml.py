@@ -16,12 +16,12 @@ from typing import Any
 
 import pynvml
 
-from edgeshare.errors import EdgeshareError
-from edgeshare.inventory import nvml_health
-from edgeshare.inventory.nvml import NvmlInventory
-from edgeshare.inventory.nvml_cards import read_cards
-from edgeshare.inventory.nvml_health import NvmlHealth
-from edgeshare.inventory.nvml_usage import NvmlUsage
+from edgeshare.contract.errors import EdgeshareError
+from edgeshare.inventory.nvml import device_health as nvml_health
+from edgeshare.inventory.nvml.cards import read_cards
+from edgeshare.inventory.nvml.device_health import NvmlHealth
+from edgeshare.inventory.nvml.nvml import NvmlInventory
+from edgeshare.inventory.nvml.usage import NvmlUsage
 from edgeshare.inventory.tree import Tree
 from simgpu.machine import Machine
 from simgpu.nvml_profiles import REFUSALS

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from testbed import PATIENCE_S, Testbed
 
-from edgeshare.units import NS_PER_MS
+from edgeshare.contract.units import NS_PER_MS
 from edgeshare.v1.status_pb2 import NodeStatus
 from simgpu.machine import Machine
 from simgpu.native import BURN

@@ -9,8 +9,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 from testbed import GPU_MEMORY_MIB, PATIENCE_S, Manager, Testbed, ids, share
 
-from edgeshare.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound, Unavailable
-from edgeshare.names import ALLOCATIONS_SOCKET, HOOK_CONFIG, HOOK_SOCKET, STATUS_SOCKET
+from edgeshare.contract.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound, Unavailable
+from edgeshare.contract.names import ALLOCATIONS_SOCKET, HOOK_CONFIG, HOOK_SOCKET, STATUS_SOCKET
 from edgeshare.v1.allocations_pb2 import (
     SHARE_CLASS_BATCH,
     SHARE_CLASS_LATENCY,

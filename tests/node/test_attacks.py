@@ -23,7 +23,7 @@ from busy import all_granted, assert_ranked, burn, executed_until
 from testbed import MIB, PATIENCE_S, Manager, Testbed, WireClient, share
 
 from cuda_hook import wire
-from edgeshare.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
+from edgeshare.contract.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
 from edgeshare.v1.allocations_pb2 import Allocation
 from edgeshare.v1.status_pb2 import NodeStatus, WatchSharesRequest
 from edgeshare.v1.status_pb2_grpc import ShareStatusStub

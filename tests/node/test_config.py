@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from edgeshare.config import read_config
-from edgeshare.errors import InvalidRequest
+from edgeshare.config_file import read_config
+from edgeshare.contract.errors import InvalidRequest
 from sharemgr.node.config import Config
 
 

@@ -13,7 +13,7 @@ import pytest
 from pages import ON, Pages
 from testbed import PATIENCE_S, Testbed
 
-from edgeshare.kube import Kube
+from edgeshare.kube.kube import Kube
 from edgeshare.v1 import allocations_pb2 as messages
 from sharemgr.node.events import EVENTS_BURST, Events, Reason
 from sharemgr.node.machine.allocations import Owner

@@ -13,7 +13,7 @@ from simgpu.native import BURN
 
 LOOKS = """
 import dataclasses, json, pathlib, sys
-from edgeshare.inventory.nvml import NvmlInventory
+from edgeshare.inventory.nvml.nvml import NvmlInventory
 for round in range(2):
     with NvmlInventory(pathlib.Path(sys.argv[1])) as inventory:
         for line in iter(sys.stdin.readline, "again\\n"):

@@ -11,7 +11,7 @@ import pytest
 from testbed import GPU_MEMORY_MIB, PATIENCE_S, Manager, Testbed, ids
 
 from edgeshare.cli.run import Choice, choose_devices
-from edgeshare.errors import NoRoom, NotFound
+from edgeshare.contract.errors import NoRoom, NotFound
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY, Allocation
 from edgeshare.v1.status_pb2 import DeviceStatus
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from testbed import PATIENCE_S, Manager, Testbed
 
-from edgeshare.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
+from edgeshare.contract.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
 from simgpu.trees import JETSONS, add_jetson
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY, Allocation, Owner
 from sharemgr.node.machine.store import BYTES_MAX, Store
 

@@ -16,7 +16,7 @@ import pytest
 from busy import all_granted, burn, executed_until
 from testbed import PATIENCE_S, Manager, Testbed
 
-from edgeshare.names import ALLOCATIONS_SOCKET
+from edgeshare.contract.names import ALLOCATIONS_SOCKET
 from edgeshare.v1.allocations_pb2 import AddAllocationRequest, Allocation
 from edgeshare.v1.allocations_pb2_grpc import AllocationsStub
 

@@ -21,7 +21,7 @@ from rules_on_device import ByGates
 from simulated_device import Device, Program, Simulator, Tenant
 
 from bench.figures import percentile
-from edgeshare.units import UNITS_PER_DEVICE
+from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.placement.demand import Demand
 from sharemgr.cluster.placement.options import Options
 from sharemgr.cluster.placement.placing import choose

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from simulated_device import Program
 
-from edgeshare.units import UNITS_PER_DEVICE
+from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.state import request as asked
 from sharemgr.cluster.state.ledger import Gpu, Inventory
 from sharemgr.cluster.state.request import Ask, Request

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from edgeshare.units import NS_PER_MS, NS_PER_S, NS_PER_US
+from edgeshare.contract.units import NS_PER_MS, NS_PER_S, NS_PER_US
 from sharemgr.node.turns.arbiter import Arbiter, Begin, Command, Contend, Grant, Revoke, Settings, Share
 
 MESSAGE_NS = 10 * NS_PER_US

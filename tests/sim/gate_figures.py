@@ -17,7 +17,7 @@ from rules_on_device import ByGates, ByTurns
 from simulated_device import Device, Outcome, Program, Rule, Simulator, Tenant
 
 from bench.figures import percentile
-from edgeshare.units import NS_PER_MS, NS_PER_US
+from edgeshare.contract.units import NS_PER_MS, NS_PER_US
 from sharemgr.node.turns.gate import Rule as Constants
 
 FILE = Path(__file__).with_name("gate_figures.json")

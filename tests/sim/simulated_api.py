@@ -10,9 +10,9 @@ from typing import Any
 
 from simulated_time import Log
 
-from edgeshare.errors import Unavailable
-from edgeshare.kube import Conflicting, Refused
-from edgeshare.names import GPU_ASSIGNMENT
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.names import GPU_ASSIGNMENT
+from edgeshare.kube.kube import Conflicting, Refused
 from sharemgr.cluster.state.pods import SharePod, parse_pod
 
 LATEST_S = 60.0
@@ -80,7 +80,7 @@ class Collection:
         changed: Callable[[str, Any], None],
         began: Callable[[], None] = lambda: None,
     ) -> None:
-        """As edgeshare.following does it: a list, then each change, in order."""
+        """As edgeshare.kube.following does it: a list, then each change, in order."""
         while True:
             things, position = list(self.now.values()), len(self.history)
             began()

@@ -12,7 +12,7 @@ from simulated_node import SimulatedNode
 from simulated_replica import Replica
 from simulated_time import JumpingLoop, Log
 
-from edgeshare.errors import EdgeshareError
+from edgeshare.contract.errors import EdgeshareError
 
 SCHEDULER_TIMEOUT_S = 5.0
 LEASE_S, RENEW_DEADLINE_S = 15.0, 10.0

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from cffi import FFI
 
 from bench.compiler import compile_program
-from edgeshare.units import NS_PER_MS, NS_PER_S, NS_PER_US
+from edgeshare.contract.units import NS_PER_MS, NS_PER_S, NS_PER_US
 from sharemgr.node.turns.policy import Settings, Share
 
 FOLDER = Path(__file__).parent / "device"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from simulated_api import Pod, gpu_needs
 
-from edgeshare.devices import Accelerator
-from edgeshare.names import GPU_ASSIGNMENT
+from edgeshare.contract.devices import Accelerator
+from edgeshare.contract.names import GPU_ASSIGNMENT
 from sharemgr.cluster.state.accelerators import parse_node
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from simulated_api import Client
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.extender.binding import Binder
 from sharemgr.cluster.placement.policies import POLICIES

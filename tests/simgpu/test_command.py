@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from simulated import MIB, Simulated
 
 from edgeshare.cli.simgpu import command
-from edgeshare.errors import EdgeshareError, InvalidRequest
+from edgeshare.contract.errors import EdgeshareError, InvalidRequest
 from simgpu.create import create
 from simgpu.machine import Machine
 

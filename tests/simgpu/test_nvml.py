@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from simulated import MIB, Simulated
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 
 HEAD = """
 import pynvml as nv

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from simulated import Simulated
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 from simgpu.create import DRIVERS, create
 from simgpu.native import LIBRARIES
 from simgpu.nvml_profiles import ANSWERS, NVML_PROFILES, REFUSALS, SINCE, THIRD, NvmlProfile

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from simulated import Simulated
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 from simgpu.create import create
 from simgpu.paces import PACES, Pace
 

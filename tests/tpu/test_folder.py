@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tpu_lab import APEX, HOOK, Lab, line, tell
 
-from edgeshare.names import TPU_HOOK_DIR_IN_CONTAINER, TPU_HOOK_DIR_VARIABLE
+from edgeshare.contract.names import TPU_HOOK_DIR_IN_CONTAINER, TPU_HOOK_DIR_VARIABLE
 
 KEEPS_OPEN = f"""
 import os, sys

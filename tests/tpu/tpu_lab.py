@@ -12,7 +12,7 @@ from typing import Any
 from busy import until_each_has
 from testbed import PATIENCE_S, Manager, Testbed, share
 
-from edgeshare.names import HOOK_LIBRARY
+from edgeshare.contract.names import HOOK_LIBRARY
 from edgeshare.v1.allocations_pb2 import AddAllocationRequest, Allocation
 from edgeshare.v1.status_pb2 import ALLOCATION_STATE_HOLDING, AllocationStatus, NodeStatus
 from simgpu.tpu import DRIVER, TPUBURN, Inference, add_tpus

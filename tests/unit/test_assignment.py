@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeshare.assignment import MAX_BYTES, assigned_devices, parse_assignment, write_assignment
-from edgeshare.devices import is_device_id
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.assignment import MAX_BYTES, assigned_devices, parse_assignment, write_assignment
+from edgeshare.contract.devices import is_device_id
+from edgeshare.contract.errors import InvalidRequest
 
 GPU = "GPU-692cb76b-6a1e-497f-b089-de2526838df1"
 

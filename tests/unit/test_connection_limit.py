@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeshare.connection_limit import ConnectionLimit
+from edgeshare.http.connection_limit import ConnectionLimit
 
 
 def test_nobody_ends_while_there_is_room() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import urllib3
 
-from edgeshare.errors import Unavailable
-from edgeshare.kube import Kube
+from edgeshare.contract.errors import Unavailable
+from edgeshare.kube.kube import Kube
 
 ADDRESS = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"}
 

@@ -20,10 +20,10 @@ from urllib.parse import parse_qsl
 import pytest
 from kubernetes.config import incluster_config
 
-from edgeshare import kube_calls
-from edgeshare.errors import Unavailable
-from edgeshare.kube import WATCH_S, Conflicting, Expired, Refused
-from edgeshare.kube_calls import Calls
+from edgeshare.contract.errors import Unavailable
+from edgeshare.kube import calls as kube_calls
+from edgeshare.kube.calls import Calls
+from edgeshare.kube.kube import WATCH_S, Conflicting, Expired, Refused
 from sharemgr.cluster.replica import following
 from sharemgr.cluster.replica.api import KubeApi
 from sharemgr.cluster.replica.following import PAGE, follow

@@ -5,7 +5,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from edgeshare.labels import label_names, label_value
+from edgeshare.contract.labels import label_names, label_value
 
 # Kubernetes, apimachinery, pkg/util/validation: IsValidLabelValue; a name's part after the slash is so too, not empty.
 VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeshare.errors import InvalidRequest
-from edgeshare.quantity import thousandths, whole_number
+from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.quantity import thousandths, whole_number
 
 
 @pytest.mark.parametrize(

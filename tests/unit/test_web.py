@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 import pytest
 
-from edgeshare.web import ANSWER_S, CONNECTIONS_MAX, PER_ADDRESS_MAX, REQUEST_S, Page, serving, text_page
+from edgeshare.http.web import ANSWER_S, CONNECTIONS_MAX, PER_ADDRESS_MAX, REQUEST_S, Page, serving, text_page
 
 SAFETY_S = 60
 ASKED = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"

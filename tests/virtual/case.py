@@ -9,8 +9,8 @@ from typing import Annotated, Literal, Self
 from paces import PACES
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from edgeshare.errors import InvalidRequest
-from edgeshare.units import NS_PER_MS
+from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.units import NS_PER_MS
 
 KINDS = (
     *("launch", "graph", "capture", "drop_graph", "wait", "wait_stream", "query_stream", "record", "wait_event"),

@@ -4,7 +4,7 @@ all. A library that goes another way would see two clocks, and no two runs of it
 import subprocess
 from pathlib import Path
 
-from edgeshare.errors import InvalidRequest, Unavailable
+from edgeshare.contract.errors import InvalidRequest, Unavailable
 
 NEEDED = frozenset({"clock_gettime", "syscall"})
 """A library that does not ask the C library for these asks the kernel itself, past the virtual machine."""

@@ -22,7 +22,7 @@ from shrink import shrink
 from world import HOOK, reason_not_to
 from worlds import Worlds
 
-from edgeshare.errors import EdgeshareError, Unavailable
+from edgeshare.contract.errors import EdgeshareError, Unavailable
 
 SEEDS = Path(__file__).with_name("seeds.txt")
 

@@ -25,7 +25,7 @@ from simulated_device import Program as Kind
 from world import World
 from worlds import Worlds
 
-from edgeshare.units import NS_PER_MS
+from edgeshare.contract.units import NS_PER_MS
 
 FILE = Path(__file__).with_name("mix_figures.json")
 RECORDS = "PYTHONPATH=. python tests/virtual/mix_figures.py"

@@ -8,7 +8,7 @@ from pathlib import Path
 from case import KINDS, MOVES, Attacker, Case, Client
 from paces import PACES
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 
 U64, U32 = ctypes.c_uint64, ctypes.c_uint32
 COSTS = ("clock", "futex", "io", "mutex", "barrier", "create", "step", "wake", "wake_spread")

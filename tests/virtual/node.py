@@ -13,9 +13,9 @@ from native import Attacking, Programs, Running, Vt
 from opener import Opener
 from paces import PACES, PYTHON_SCALE
 
-from edgeshare.devices import Device
-from edgeshare.names import HOOK_SOCKET
-from edgeshare.units import NS_PER_MS
+from edgeshare.contract.devices import Device
+from edgeshare.contract.names import HOOK_SOCKET
+from edgeshare.contract.units import NS_PER_MS
 from edgeshare.v1.allocations_pb2 import Allocation
 from sharemgr.node.config import Config
 from sharemgr.node.events import Events

@@ -14,8 +14,8 @@ from case import Opening
 from cuda_hook import wire
 from cuda_hook._core import ffi
 from cuda_hook.gate import BESIDE_OTHERS, BESIDE_TELLS, GatePages
-from edgeshare.names import HOOK_SOCKET
-from edgeshare.units import NS_PER_US
+from edgeshare.contract.names import HOOK_SOCKET
+from edgeshare.contract.units import NS_PER_US
 from sharemgr.node.sockets.loop import Loop
 
 MEMORY_BYTES = 1 << 32

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from case import Case, measured_ms
 from report import DiedError, Report
 
-from edgeshare.units import MIB, NS_PER_MS
+from edgeshare.contract.units import MIB, NS_PER_MS
 from sharemgr.node.turns.policy import Settings
 from simgpu.create import CONTEXT_OVERHEAD_MIB
 

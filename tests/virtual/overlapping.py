@@ -11,7 +11,7 @@ from paces import PACES
 from report import Report
 
 from bench.figures import longest_gap_ns
-from edgeshare.units import MIB, NS_PER_MS
+from edgeshare.contract.units import MIB, NS_PER_MS
 
 Run = Callable[[Case], Report]
 

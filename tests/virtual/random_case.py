@@ -5,7 +5,7 @@ from random import Random
 from case import MEASURED_MS, Case, Client, Kernel, Program, Step, Thread, measured_ms
 from paces import PACES
 
-from edgeshare.units import NS_PER_US
+from edgeshare.contract.units import NS_PER_US
 
 MIB = 1 << 20
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from edgeshare.errors import NotFound
+from edgeshare.contract.errors import NotFound
 
 FILE = Path(__file__).with_name("recorded.json")
 SHORTFALLS = Path(__file__).with_name("shortfalls.json")

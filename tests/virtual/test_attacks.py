@@ -12,7 +12,7 @@ from case import Attacker, Case, Client
 from report import Report
 from world import World
 
-from edgeshare.units import NS_PER_MS, NS_PER_S
+from edgeshare.contract.units import NS_PER_MS, NS_PER_S
 from sharemgr.node.clients.budget import GUARANTEE_BURST_S
 from sharemgr.node.clients.server import BACKLOG, CONNECTIONS_PER_S
 from sharemgr.node.config import Config

@@ -12,7 +12,7 @@ from report import DiedError
 from shrink import shrink
 from world import DRIVER, HOOK, World
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 
 CASE = Case(clients=(Client(program=step_programs.burn(1000, wait_every=4), percent=50),), settle_ms=10, measure_ms=50)
 EXPLORE = Path(__file__).with_name("explore.py")

@@ -10,7 +10,7 @@ from report import Report
 from world import World
 
 from bench.figures import held_turns
-from edgeshare.units import NS_PER_MS
+from edgeshare.contract.units import NS_PER_MS
 
 NAMES = ("c0", "c1")
 BEGIN_MS = 15

@@ -7,7 +7,7 @@ from step_programs import burn, periodic, think
 from world import World
 
 from bench.figures import percentile
-from edgeshare.units import NS_PER_MS
+from edgeshare.contract.units import NS_PER_MS
 
 KERNELS, KERNEL_MS, PERIOD_MS = 8, 1, 50
 MORE_MS = 1

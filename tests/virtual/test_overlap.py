@@ -9,7 +9,7 @@ from random_case import random_case
 from report import Report
 from world import World
 
-from edgeshare.units import NS_PER_MS as MS
+from edgeshare.contract.units import NS_PER_MS as MS
 
 BLOCKS = 40 * 8
 """What a T4 holds at a time."""

@@ -10,7 +10,7 @@ from world import World
 
 from bench.figures import held_turns
 from edgeshare.cli.demo_plan import executed_ns
-from edgeshare.units import NS_PER_MS, NS_PER_US
+from edgeshare.contract.units import NS_PER_MS, NS_PER_US
 from sharemgr.node.config import Config
 from sharemgr.node.turns.policy import Settings
 

@@ -7,7 +7,7 @@ from case import Case, Client
 from world import World
 
 from bench.figures import held_turns
-from edgeshare.units import NS_PER_MS, NS_PER_US
+from edgeshare.contract.units import NS_PER_MS, NS_PER_US
 from sharemgr.node.config import Config
 
 BURN = step_programs.burn(1000)

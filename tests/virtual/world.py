@@ -16,7 +16,7 @@ from report import Report
 from vt.build import build
 
 from bench.compiler import compile_program
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 from simgpu.misuses import MADE
 from simgpu.native import LIBRARIES
 

@@ -3,7 +3,7 @@ app.kubernetes.io/name: edgeshare
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
-{{- define "edgeshare.labels" -}}
+{{- define "edgeshare.contract.labels" -}}
 {{ include "edgeshare.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}

@@ -2,7 +2,7 @@
 
 import click
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 
 try:
     from edgeshare.cli.replay import mlperf, openb

@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

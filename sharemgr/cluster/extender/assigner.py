@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from edgeshare.errors import InvalidRequest, NoRoom, NotFound
+from edgeshare.contract.errors import InvalidRequest, NoRoom, NotFound
 from sharemgr.cluster.placement.placing import Ranking, choose, rank, take_best
 from sharemgr.cluster.placement.policies import Policy
 from sharemgr.cluster.placement.reasons import NO_GPUS, state, state_for, unmangled, wish

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from edgeshare.errors import AlreadyExists, NotFound, Unavailable
-from edgeshare.kube import Conflicting, Refused
+from edgeshare.contract.errors import AlreadyExists, NotFound, Unavailable
+from edgeshare.kube.kube import Conflicting, Refused
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.state.pods import SharePod
 
@@ -25,7 +25,7 @@ class Api(Protocol):
     """What is asked of the API server."""
 
     async def bind(self, pod: SharePod) -> None:
-        """Writes the pod's node and assignment. Raises Conflicting, Refused or Unavailable (edgeshare.kube)."""
+        """Writes the pod's node and assignment. Raises Conflicting, Refused or Unavailable (edgeshare.kube.kube)."""
 
     async def read(self, namespace: str, name: str) -> SharePod | None:
         """The pod of that name now, None where there is none. Raises Unavailable."""

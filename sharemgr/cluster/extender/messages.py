@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 
 NAME_MAX = 253
 NAME = r"^[0-9A-Za-z][0-9A-Za-z._-]*$"

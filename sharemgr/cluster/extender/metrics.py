@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from prometheus_client import Counter, Histogram
 from prometheus_client.core import Metric
 
-from edgeshare.prometheus import Rows, gauge
-from edgeshare.units import UNITS_PER_DEVICE
+from edgeshare.contract.units import UNITS_PER_DEVICE
+from edgeshare.http.prometheus import Rows, gauge
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.extender.binding import Binder
 from sharemgr.cluster.server.endings import Ending

@@ -5,7 +5,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 
-from edgeshare.errors import EdgeshareError, InvalidRequest, Unavailable
+from edgeshare.contract.errors import EdgeshareError, InvalidRequest, Unavailable
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.extender.binding import Binder
 from sharemgr.cluster.extender.messages import Args, BindingArgs, PreemptionArgs, parse

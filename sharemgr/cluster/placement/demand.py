@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgeshare.units import UNITS_PER_DEVICE
+from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.placement.table import Floats, Ints, Table
 from sharemgr.cluster.state.request import Ask
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgeshare.units import UNITS_PER_DEVICE
+from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.placement.neighbours import Known
 from sharemgr.cluster.placement.table import Bools, Ints, Rows, usable_units
 from sharemgr.cluster.state.request import Ask

@@ -1,7 +1,7 @@
 """Why a node cannot hold a pod, in words: what is free of each of its GPUs. Without a percent sign: kube-scheduler's
 events mangle it."""
 
-from edgeshare.units import UNITS_PER_DEVICE
+from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.state.ledger import Gpu, Ledger, Node
 from sharemgr.cluster.state.request import Ask, Request
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeshare.units import UNITS_PER_DEVICE
+from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.placement.neighbours import Neighbours
 from sharemgr.cluster.state.ledger import Gpu, Ledger, Node
 from sharemgr.cluster.state.profiles import Profiles

@@ -10,10 +10,10 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlencode
 
-from edgeshare.errors import InvalidRequest, Unavailable
-from edgeshare.following import pause_s
-from edgeshare.kube import APPLY_PATCH, apply_query
-from edgeshare.kube_calls import Calls
+from edgeshare.contract.errors import InvalidRequest, Unavailable
+from edgeshare.kube.calls import Calls
+from edgeshare.kube.following import pause_s
+from edgeshare.kube.kube import APPLY_PATCH, apply_query
 from sharemgr.cluster.config import Config
 
 logger = logging.getLogger(__name__)

@@ -4,10 +4,10 @@ the one who asked has given up, or leads no longer."""
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from edgeshare.errors import NotFound
-from edgeshare.kube import MERGE_PATCH, Conflicting, pod_path
-from edgeshare.kube_calls import Calls
-from edgeshare.names import GPU_ASSIGNMENT
+from edgeshare.contract.errors import NotFound
+from edgeshare.contract.names import GPU_ASSIGNMENT
+from edgeshare.kube.calls import Calls
+from edgeshare.kube.kube import MERGE_PATCH, Conflicting, pod_path
 from sharemgr.cluster.state.pods import SharePod, parse_pod
 
 

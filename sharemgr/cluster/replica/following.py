@@ -7,8 +7,8 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import TypeVar
 
-from edgeshare.following import STUMBLES, Json, Progress, pause_s
-from edgeshare.kube_calls import Calls
+from edgeshare.kube.calls import Calls
+from edgeshare.kube.following import STUMBLES, Json, Progress, pause_s
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ async def follow(
     listed: Callable[[list[T]], None],
     changed: Callable[[str, T], None],
 ) -> None:
-    """As edgeshare.following.Following does, until it is cancelled."""
+    """As edgeshare.kube.following.Following does, until it is cancelled."""
     progress = Progress(path, logger)
     while True:
         try:

@@ -10,8 +10,8 @@ from time import monotonic
 from typing import TypeVar
 from uuid import uuid4
 
-from edgeshare.errors import Unavailable
-from edgeshare.kube_client import Candidate, LeaseTimes
+from edgeshare.contract.errors import Unavailable
+from edgeshare.kube.client_library import Candidate, LeaseTimes
 from sharemgr.cluster.config import ObjectName
 
 logger = logging.getLogger(__name__)

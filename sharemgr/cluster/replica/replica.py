@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 from prometheus_client.core import Metric
 
-from edgeshare import web
-from edgeshare.errors import Unavailable
-from edgeshare.following import Json
-from edgeshare.kube_calls import Calls
-from edgeshare.kube_client import LeaseTimes
+from edgeshare.contract.errors import Unavailable
+from edgeshare.http import web
+from edgeshare.kube.calls import Calls
+from edgeshare.kube.client_library import LeaseTimes
+from edgeshare.kube.following import Json
 from edgeshare.waiting import ended, first_of
 from sharemgr.cluster.config import Config
 from sharemgr.cluster.replica.announcing import Announcement, announce, announcement

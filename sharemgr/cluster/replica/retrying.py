@@ -7,8 +7,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
 
-from edgeshare.errors import EdgeshareError, NotFound
-from edgeshare.names import GPU_RELEASED
+from edgeshare.contract.errors import EdgeshareError, NotFound
+from edgeshare.contract.names import GPU_RELEASED
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.extender.metrics import Metrics
 from sharemgr.cluster.replica.api import KubeApi

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from time import monotonic_ns
 
-from edgeshare.connection_limit import ConnectionLimit
+from edgeshare.http.connection_limit import ConnectionLimit
 from edgeshare.log_limit import LogLimit
 from sharemgr.cluster.server.endings import Ending, Endings
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 from edgeshare.waiting import first_of
 from edgeshare.watch import FolderWatch
 from sharemgr.cluster.config import Tls

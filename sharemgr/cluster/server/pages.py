@@ -6,8 +6,8 @@ from http import HTTPStatus
 
 from prometheus_client.core import Metric
 
-from edgeshare.prometheus import CONTENT_TYPE, exposition
-from edgeshare.web import Page, Pages, text_page
+from edgeshare.http.prometheus import CONTENT_TYPE, exposition
+from edgeshare.http.web import Page, Pages, text_page
 
 
 def pages(families: Callable[[], Iterable[Metric]], readiness: Callable[[], str]) -> Pages:

@@ -13,7 +13,7 @@ from time import monotonic_ns
 
 from aiohttp import web
 
-from edgeshare.errors import InvalidRequest, Unavailable
+from edgeshare.contract.errors import InvalidRequest, Unavailable
 from sharemgr.cluster.server import http2
 from sharemgr.cluster.server.accepting import Door, Telling
 from sharemgr.cluster.server.answers import Answer, Asked

@@ -3,10 +3,10 @@ by a node about itself, and nothing that one says reaches further than that node
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from edgeshare.devices import Accelerator, is_device_id
-from edgeshare.errors import InvalidRequest
-from edgeshare.labels import label_value
-from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, MEMORY_MIB_MAX, UNITS_PER_DEVICE
+from edgeshare.contract.devices import Accelerator, is_device_id
+from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.labels import label_value
+from edgeshare.contract.units import MAX_DEVICES_PER_ALLOCATION, MEMORY_MIB_MAX, UNITS_PER_DEVICE
 from sharemgr.cluster.state.books import AcceleratorNode, Listed
 from sharemgr.cluster.state.ledger import Gpu, Inventory
 from sharemgr.cluster.state.request import Take

@@ -4,8 +4,8 @@ lists. Nothing of it is believed further than it reaches; what contradicts itsel
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from edgeshare.errors import InvalidRequest, NotFound
-from edgeshare.units import peak
+from edgeshare.contract.errors import InvalidRequest, NotFound
+from edgeshare.contract.units import peak
 from sharemgr.cluster.state.cores import Cores, Left, Offer
 from sharemgr.cluster.state.ledger import Inventory, Ledger
 from sharemgr.cluster.state.pods import SharePod

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
-from edgeshare.quantity import thousandths
+from edgeshare.contract.quantity import thousandths
 
 MIB_THOUSANDTHS = 1000 << 20
 """Of a byte."""

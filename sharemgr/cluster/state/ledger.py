@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from edgeshare.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound, Unavailable
-from edgeshare.units import UNITS_PER_DEVICE
+from edgeshare.contract.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound, Unavailable
+from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.state.request import UNKNOWN, Holding, Program, Take
 
 T = TypeVar("T")

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field, ValidationError
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 from sharemgr.cluster.state.cores import Offer, parse_cores
 
 

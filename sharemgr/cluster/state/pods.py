@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from edgeshare.assignment import Assignment, assigned_devices, parse_assignment, write_assignment
-from edgeshare.errors import InvalidRequest
-from edgeshare.labels import label_value
-from edgeshare.names import (
+from edgeshare.contract.assignment import Assignment, assigned_devices, parse_assignment, write_assignment
+from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.labels import label_value
+from edgeshare.contract.names import (
     GPU_AFFINITY,
     GPU_ASSIGNMENT,
     GPU_EXCLUSION,
@@ -17,8 +17,14 @@ from edgeshare.names import (
     GPU_PERCENT,
     SHARE_CLASS,
 )
-from edgeshare.quantity import whole_number
-from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, MEMORY_MIB_MAX, UNITS_PER_DEVICE, parse_request_percent, peak
+from edgeshare.contract.quantity import whole_number
+from edgeshare.contract.units import (
+    MAX_DEVICES_PER_ALLOCATION,
+    MEMORY_MIB_MAX,
+    UNITS_PER_DEVICE,
+    parse_request_percent,
+    peak,
+)
 from sharemgr.cluster.state.cores import Cores, parse_cores
 from sharemgr.cluster.state.request import Ask, Program, Request
 

@@ -19,7 +19,7 @@ from math import isfinite
 from statistics import median
 from typing import Any
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 
 VERSION = 1
 """Of the document that profiles are kept in."""

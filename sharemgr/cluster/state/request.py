@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from edgeshare.units import UNITS_PER_DEVICE, default_memory_mib
+from edgeshare.contract.units import UNITS_PER_DEVICE, default_memory_mib
 
 ORDERS_MAX = 24
 """Of placing a pod's asks: all there are of four."""

@@ -1,6 +1,6 @@
 """How much of something may be done in a time: a leaky bucket, and parts of one that many share."""
 
-from edgeshare.units import NS_PER_S, UNITS_PER_DEVICE
+from edgeshare.contract.units import NS_PER_S, UNITS_PER_DEVICE
 
 GUARANTEE_BURST_S = 2
 """So many seconds' worth of what a part is guaranteed may come at once: who starts says more than one that runs."""

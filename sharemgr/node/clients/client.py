@@ -11,8 +11,8 @@ from uuid import UUID
 from cuda_hook import wire
 from cuda_hook._core import ffi
 from cuda_hook.gate import GRANT_NUMBER_MAX, GatePages, SiblingsPage
-from edgeshare.errors import InvalidRequest
-from edgeshare.units import NS_PER_MS, NS_PER_S
+from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.units import NS_PER_MS, NS_PER_S
 from sharemgr.node.clients.budget import Part
 from sharemgr.node.clients.device import DeviceArbiter
 from sharemgr.node.clients.offences import Offence, Offences

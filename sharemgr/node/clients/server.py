@@ -11,9 +11,9 @@ from time import monotonic_ns
 
 from cuda_hook import wire
 from cuda_hook.gate import BESIDE_OTHERS, BESIDE_TELLS, SiblingsPage
-from edgeshare.errors import InvalidRequest, Unavailable
+from edgeshare.contract.errors import InvalidRequest, Unavailable
+from edgeshare.contract.names import HOOK_CONFIG, HOOK_SOCKET
 from edgeshare.log_limit import LogLimit
-from edgeshare.names import HOOK_CONFIG, HOOK_SOCKET
 from sharemgr.node.clients.budget import Budget
 from sharemgr.node.clients.client import HELLO_TIMEOUT_NS, Client, Terms
 from sharemgr.node.clients.dying import Dying, Listed, bytes_told

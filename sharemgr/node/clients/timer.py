@@ -6,7 +6,7 @@ from time import monotonic_ns
 from typing import Any
 
 from cuda_hook._core import ffi, lib
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.units import NS_PER_S
 from sharemgr.node.sockets.loop import Loop
 
 

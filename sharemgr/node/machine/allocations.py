@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from edgeshare.devices import Device
-from edgeshare.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound
-from edgeshare.units import (
+from edgeshare.contract.devices import Device
+from edgeshare.contract.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound
+from edgeshare.contract.units import (
     COMMAND_CHARACTERS,
     MAX_DEVICES_PER_ALLOCATION,
     UNITS_PER_DEVICE,

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edgeshare.devices import Device
-from edgeshare.units import MIB
+from edgeshare.contract.devices import Device
+from edgeshare.contract.units import MIB
 from sharemgr.node.machine.files import put, read, write_json
 
 logger = logging.getLogger(__name__)

@@ -4,9 +4,9 @@ the device plugin. While it is fresh it goes before what the manager sees."""
 from collections.abc import Mapping
 from dataclasses import replace
 
-from edgeshare.devices import Device
-from edgeshare.text import in_one_line
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.devices import Device
+from edgeshare.contract.text import in_one_line
+from edgeshare.contract.units import NS_PER_S
 
 FRESH_NS = 60 * NS_PER_S
 """So long it holds. Who tells it does so three times as often; one that no longer does is gone, and may be wrong."""

@@ -9,8 +9,8 @@ from time import monotonic_ns
 from typing import Protocol
 
 from edgeshare import detached
-from edgeshare.devices import WORDS, Device
-from edgeshare.errors import Unavailable
+from edgeshare.contract.devices import WORDS, Device
+from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.interface import Inventory
 from edgeshare.waiting import first_of
 

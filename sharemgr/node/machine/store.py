@@ -8,8 +8,8 @@ from typing import Any
 
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 
-from edgeshare.errors import Unavailable
-from edgeshare.units import MIB
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.units import MIB
 from edgeshare.v1.allocations_pb2 import Allocation
 from sharemgr.node.machine.files import put, read, write_json
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from cuda_hook.gate import DEVICES_MAX, GatePages
-from edgeshare.units import MIB
+from edgeshare.contract.units import MIB
 from sharemgr.node.memory.ledger import Info, Ledger, Verdict
 
 logger = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ there.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from edgeshare.errors import InvalidRequest
-from edgeshare.units import MIB
+from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.units import MIB
 
 ALLOWANCE_BYTES_MAX = 64 * MIB
 ALLOWANCE_PERCENT_OF_CAP = 2

@@ -10,8 +10,8 @@ from contextvars import Context
 from time import monotonic, monotonic_ns
 from typing import Any, TypeVarTuple
 
+from edgeshare.contract.units import NS_PER_MS, NS_PER_S
 from edgeshare.log_limit import LogLimit
-from edgeshare.units import NS_PER_MS, NS_PER_S
 
 Ts = TypeVarTuple("Ts")
 

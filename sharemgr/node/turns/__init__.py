@@ -2,5 +2,5 @@
 
 Begin with ``policy``, the rule of exclusive turns and its bound, and ``arbiter``, the state machine of one device.
 ``slices`` takes turns; ``beside`` lets several in beside each other where one of them leaves gaps. It uses the contract
-(``edgeshare.units``, ``edgeshare.errors``) and nothing else.
+(``edgeshare.contract.units``, ``edgeshare.contract.errors``) and nothing else.
 """

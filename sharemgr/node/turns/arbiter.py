@@ -21,8 +21,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
-from edgeshare.errors import AlreadyExists, NotFound
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.errors import AlreadyExists, NotFound
+from edgeshare.contract.units import NS_PER_S
 from sharemgr.node.turns.beside.openings import Openings
 from sharemgr.node.turns.beside.rule import Gates
 from sharemgr.node.turns.commands import Begin, Check, Command, Contend, Grant, Prolong, Revoke

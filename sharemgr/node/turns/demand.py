@@ -2,7 +2,7 @@
 
 from math import exp
 
-from edgeshare.units import NS_PER_MS, NS_PER_S
+from edgeshare.contract.units import NS_PER_MS, NS_PER_S
 
 RECENT_NS = 20 * NS_PER_MS
 """Four slices: what it does now."""

@@ -1,6 +1,6 @@
 """What an allocation's drains were like: how long the next one is waited for, and whether one believes when it ends."""
 
-from edgeshare.units import NS_PER_MS
+from edgeshare.contract.units import NS_PER_MS
 from sharemgr.node.turns.policy import Settings
 
 LATE_NS = 2 * NS_PER_MS

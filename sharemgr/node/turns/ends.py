@@ -1,6 +1,6 @@
 """When the slices of a node's devices end: together, where that is near."""
 
-from edgeshare.units import NS_PER_MS
+from edgeshare.contract.units import NS_PER_MS
 
 SLACK_NS = NS_PER_MS
 """By how much a slice may be shorter or longer to end with another device's: as much as one that ends in the middle of

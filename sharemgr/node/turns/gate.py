@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from edgeshare.units import NS_PER_MS, NS_PER_S, NS_PER_US
+from edgeshare.contract.units import NS_PER_MS, NS_PER_S, NS_PER_US
 from sharemgr.node.turns.demand import Demand
 from sharemgr.node.turns.policy import Settings, Standing
 

@@ -4,7 +4,7 @@ numbers, and the drains of those that were called back."""
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 
-from edgeshare.units import NS_PER_MS
+from edgeshare.contract.units import NS_PER_MS
 from sharemgr.node.turns.commands import Check, Command, Grant, Revoke
 from sharemgr.node.turns.contender import DRAINING, ENDING, HOLDING, Client, Contender
 from sharemgr.node.turns.hand_overs import HandOvers

@@ -78,7 +78,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from edgeshare.units import NS_PER_MS, NS_PER_S, NS_PER_US
+from edgeshare.contract.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
 RECKONED_SLICES = 4
 """Deadlines reckon with turns that cost so many slices at most."""

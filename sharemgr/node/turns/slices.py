@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from edgeshare.units import NS_PER_US
+from edgeshare.contract.units import NS_PER_US
 from sharemgr.node.turns.commands import Begin, Command, Contend, Grant, Prolong
 from sharemgr.node.turns.contender import (
     DRAINING,

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from edgeshare.following import Following
-from edgeshare.kube import Kube
-from edgeshare.names import GPU_ASSIGNMENT, GPU_MEMORY_MIB, GPU_PERCENT
-from edgeshare.quantity import whole_number
+from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_MEMORY_MIB, GPU_PERCENT
+from edgeshare.contract.quantity import whole_number
+from edgeshare.kube.following import Following
+from edgeshare.kube.kube import Kube
 
 Json = dict[str, Any]
 

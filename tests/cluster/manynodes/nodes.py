@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from deviceplugin.cluster.accelerator_node import accelerator_node
-from edgeshare.devices import Device
-from edgeshare.health import Health
-from edgeshare.names import ACCELERATOR_NODES, GPU_MEMORY_MIB, GPU_PERCENT
-from edgeshare.units import UNITS_PER_DEVICE
+from edgeshare.contract.devices import Device
+from edgeshare.contract.health import Health
+from edgeshare.contract.names import ACCELERATOR_NODES, GPU_MEMORY_MIB, GPU_PERCENT
+from edgeshare.contract.units import UNITS_PER_DEVICE
 
 GPUS = 8
 GPU_MIB = 24_000

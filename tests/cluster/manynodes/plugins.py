@@ -8,12 +8,12 @@ from collections.abc import Callable
 from deviceplugin.cluster.accelerator_node import accelerator_node
 from deviceplugin.retry_loop import PAUSE_S
 from deviceplugin.units.ledger import Allocation, Owner, Terms
-from edgeshare.assignment import parse_assignment
-from edgeshare.errors import Unavailable
-from edgeshare.health import Health
-from edgeshare.kube import Kube
-from edgeshare.names import ACCELERATOR_NODES
-from edgeshare.units import parse_request_percent, unit_id
+from edgeshare.contract.assignment import parse_assignment
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.health import Health
+from edgeshare.contract.names import ACCELERATOR_NODES
+from edgeshare.contract.units import parse_request_percent, unit_id
+from edgeshare.kube.kube import Kube
 from manynodes.bound import Bound, BoundPods
 from manynodes.nodes import devices
 

@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from edgeshare.names import GPU_MEMORY_MIB, GPU_PERCENT
+from edgeshare.contract.names import GPU_MEMORY_MIB, GPU_PERCENT
 
 COLLECTION = "/api/v1/namespaces/default/pods"
 SEED = 8

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from kubernetes import client, config
 
-from edgeshare.assignment import write_assignment
-from edgeshare.names import GPU_ASSIGNMENT
+from edgeshare.contract.assignment import write_assignment
+from edgeshare.contract.names import GPU_ASSIGNMENT
 from onenode.errors import NodeError
 from onenode.layout import NODE_NAME
 from onenode.node import Node

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Collection
 
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.units import NS_PER_S
 from onenode.errors import NodeError
 from simgpu.machine import Machine
 

@@ -11,9 +11,9 @@ from deviceplugin.allocations.records import Records
 from deviceplugin.units.ledger import Allocation
 from deviceplugin.units.preference import by_device
 from edgeshare.client import ManagerClient
-from edgeshare.errors import Unavailable
-from edgeshare.names import GPU_PERCENT
-from edgeshare.podresources import PodResources
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.names import GPU_PERCENT
+from edgeshare.kubelet.podresources import PodResources
 from edgeshare.v1.status_pb2 import AllocationStatus
 from onenode.layout import KUBELET_ROOT, PLUGIN_SOCKET
 from onenode.release import HOST_FOLDERS

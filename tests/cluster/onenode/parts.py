@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from edgeshare.names import GPU_PERCENT
+from edgeshare.contract.names import GPU_PERCENT
 from onenode.errors import NodeError
 from onenode.layout import PLUGIN_SOCKET
 from onenode.metrics import samples

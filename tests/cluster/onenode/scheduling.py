@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edgeshare.names import GPU_PERCENT
+from edgeshare.contract.names import GPU_PERCENT
 
 CALLS_PER_S = 5000
 """kube-scheduler's own default is 50 calls a second, which would be all that is measured of a scheduler that binds by

@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 from typing import Self
 
-from edgeshare.names import GPU_PERCENT
+from edgeshare.contract.names import GPU_PERCENT
 from onenode.kubectl_watch import KubectlWatch
 from onenode.layout import NODE_NAME
 from onenode.node import Node

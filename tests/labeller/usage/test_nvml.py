@@ -5,7 +5,7 @@ import subprocess
 from watched import PATIENCE_S, Samples
 from watched import Machine as Watched
 
-from edgeshare.units import MIB
+from edgeshare.contract.units import MIB
 from simgpu.machine import Machine
 from simgpu.native import BURN
 

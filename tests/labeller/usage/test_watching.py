@@ -3,7 +3,7 @@
 import pytest
 from watched import LINE, PATIENCE_S, SERIAL, Machine, Samples
 
-from edgeshare.units import MIB
+from edgeshare.contract.units import MIB
 
 LONG_S = 30
 """Between two lines: what was told is news for three times as long, also on a busy machine."""

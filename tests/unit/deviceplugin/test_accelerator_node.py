@@ -1,8 +1,8 @@
 from deviceplugin.cluster.accelerator_node import accelerator_node
 from deviceplugin.units.ledger import Allocation, Owner
-from edgeshare.devices import Device
-from edgeshare.health import HEALTHY, Health, Reason, Source
-from edgeshare.units import unit_id
+from edgeshare.contract.devices import Device
+from edgeshare.contract.health import HEALTHY, Health, Reason, Source
+from edgeshare.contract.units import unit_id
 
 ILL = Health(False, Reason.FELL_OFF_BUS, "XID 79", "after a reset", Source.DRIVER_EVENT, 1_782_000_000_000_000_000)
 DEVICES = [(Device("a", 0, "Tesla T4", 16_000), HEALTHY), (Device("b", 1, "A100", 40_000, healthy=False), ILL)]

@@ -9,8 +9,8 @@ from deviceplugin.pods.applicants import Applicants
 from deviceplugin.pods.pod_watch import BoundPods
 from deviceplugin.units.kinds import GPU
 from deviceplugin.units.ledger import Allocation, Ledger, Owner
-from edgeshare.kube import Kube
-from edgeshare.podresources import Units
+from edgeshare.kube.kube import Kube
+from edgeshare.kubelet.podresources import Units
 
 UNITS = frozenset(f"GPU-A::{unit:02}" for unit in range(40))
 

@@ -13,8 +13,8 @@ from deviceplugin.inject.cdi import Specs, qualified_name, spec
 from deviceplugin.live_config import Settings
 from deviceplugin.node_events import Notices, Reason
 from deviceplugin.units.ledger import Allocation, Ledger
-from edgeshare.devices import Accelerator, Device
-from edgeshare.errors import Unavailable
+from edgeshare.contract.devices import Accelerator, Device
+from edgeshare.contract.errors import Unavailable
 
 SAFETY_S = 10
 

@@ -4,9 +4,9 @@ import pytest
 
 from deviceplugin.admission.check import check_units
 from deviceplugin.units.ledger import Allocation, Owner
-from edgeshare.devices import Device
-from edgeshare.errors import EdgeshareError, InvalidRequest, NoRoom, NotFound, Unavailable
-from edgeshare.units import unit_id
+from edgeshare.contract.devices import Device
+from edgeshare.contract.errors import EdgeshareError, InvalidRequest, NoRoom, NotFound, Unavailable
+from edgeshare.contract.units import unit_id
 
 DEVICES = {name: Device(name, index, "Simulated", 8192) for index, name in enumerate(["GPU-b", "GPU-a", "GPU-c"])}
 

@@ -26,9 +26,9 @@ from deviceplugin.units.kinds import EDGETPU as EDGETPUS
 from deviceplugin.units.kinds import GPU as GPUS
 from deviceplugin.units.kinds import Kind
 from deviceplugin.units.ledger import Allocation, Ledger, Owner, Terms
-from edgeshare.devices import Device
-from edgeshare.errors import Unavailable
-from edgeshare.podresources import PodResources
+from edgeshare.contract.devices import Device
+from edgeshare.contract.errors import Unavailable
+from edgeshare.kubelet.podresources import PodResources
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """Health as metrics."""
 
 from deviceplugin.health.health_metrics import health_families
-from edgeshare.devices import Device
-from edgeshare.health import HEALTHY, Health
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.devices import Device
+from edgeshare.contract.health import HEALTHY, Health
+from edgeshare.contract.units import NS_PER_S
 
 
 def test_a_device_that_is_not_healthy_is_told_with_reason_source_and_time() -> None:

@@ -10,9 +10,9 @@ from deviceplugin.health.health_config import HealthConfig
 from deviceplugin.health.health_records import HealthRecords, Known
 from deviceplugin.health.rules import Condition, State
 from deviceplugin.health.watch import HealthWatch
-from edgeshare.devices import Accelerator, Device
-from edgeshare.health import Reason, Source
-from edgeshare.inventory.nvml_health import Fault
+from edgeshare.contract.devices import Accelerator, Device
+from edgeshare.contract.health import Reason, Source
+from edgeshare.inventory.nvml.device_health import Fault
 
 CORAL = Device("usb-1-1.2:1.0/a", 0, "Coral", 0, accelerator=Accelerator.EDGETPU)
 OTHER = Device("usb-2", 1, "Coral", 0, accelerator=Accelerator.EDGETPU)

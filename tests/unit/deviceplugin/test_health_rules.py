@@ -20,8 +20,8 @@ from deviceplugin.health.rules import (
     observe,
     resumed,
 )
-from edgeshare.health import Reason
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.health import Reason
+from edgeshare.contract.units import NS_PER_S
 
 SETTINGS = Settings(temperature_limit_c=90)
 GOOD = Look("boot-1", Answer(energy_mj=1_000, uncorrected=0, remap_pending=False, remap_failed=False, temperature_c=40))

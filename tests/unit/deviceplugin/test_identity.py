@@ -10,7 +10,7 @@ from deviceplugin.allocations.manager_client import Manager
 from deviceplugin.pods.podresources import InFlight, Listings
 from deviceplugin.units.kinds import GPU
 from deviceplugin.units.ledger import Allocation, Ledger
-from edgeshare.podresources import PodResources
+from edgeshare.kubelet.podresources import PodResources
 
 
 class ToldTime(asyncio.SelectorEventLoop):

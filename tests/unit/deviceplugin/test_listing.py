@@ -1,6 +1,6 @@
 from deviceplugin.kubelet.listing import list_units
-from edgeshare.devices import Device
-from edgeshare.units import parse_unit_id
+from edgeshare.contract.devices import Device
+from edgeshare.contract.units import parse_unit_id
 
 LONGEST_UUID = "GPU-" + "f" * 8 + "-ffff-ffff-ffff-" + "f" * 12
 

@@ -4,7 +4,7 @@ import pytest
 
 from deviceplugin.config import Config, NodeConfig, Pick
 from deviceplugin.live_config import ChosenName, Settings
-from edgeshare.errors import InvalidRequest, NotFound
+from edgeshare.contract.errors import InvalidRequest, NotFound
 
 TEXT = """\
 rescan_s: 7

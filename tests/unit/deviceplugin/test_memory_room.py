@@ -1,7 +1,7 @@
 from deviceplugin.units.ledger import Allocation, Owner
 from deviceplugin.units.memory_room import memory_left_mib, needed_mib
-from edgeshare.devices import Device
-from edgeshare.units import unit_id
+from edgeshare.contract.devices import Device
+from edgeshare.contract.units import unit_id
 
 DEVICES = {name: Device(name, index, "Simulated", 10_000) for index, name in enumerate(["GPU-a", "GPU-b"])}
 MAIN = Owner("team", "trainer", "main")

@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from deviceplugin.node_events import PENDING_MAX, Notices, Reason
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 
 
 class Server:

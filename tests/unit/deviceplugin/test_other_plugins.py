@@ -1,7 +1,7 @@
 import pytest
 
 from deviceplugin.devices.other_plugins import ASK_S, KEPT_S, Rivals
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 
 
 class Kubelet:

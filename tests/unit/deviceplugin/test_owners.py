@@ -4,7 +4,7 @@ import pytest
 
 from deviceplugin.units.ledger import Allocation, Owner, Terms
 from deviceplugin.units.owners import attach_owners, find_owner, missing, unclaimed
-from edgeshare.errors import NoRoom
+from edgeshare.contract.errors import NoRoom
 
 A, B = frozenset({"GPU-a::00", "GPU-a::01"}), frozenset({"GPU-a::02"})
 TRAINER = Owner("team", "trainer", "main")

@@ -12,8 +12,8 @@ from deviceplugin.pods.pending_pods import (
 from deviceplugin.pods.pod_spec import asking_containers, slim
 from deviceplugin.units.kinds import EDGETPU, GPU
 from deviceplugin.units.ledger import Allocation, Owner
-from edgeshare.devices import Device
-from edgeshare.units import unit_id
+from edgeshare.contract.devices import Device
+from edgeshare.contract.units import unit_id
 
 
 def pod(

@@ -5,7 +5,7 @@ import pytest
 from deviceplugin.pods.pod_spec import asking_containers, asks_later, init_container, is_over, parse_terms, slim
 from deviceplugin.units.kinds import EDGETPU, GPU
 from deviceplugin.units.ledger import Terms
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 
 
 def pod(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from deviceplugin.pods.pod_watch import BoundPods
-from edgeshare.kube import Kube
+from edgeshare.kube.kube import Kube
 
 Json = dict[str, Any]
 

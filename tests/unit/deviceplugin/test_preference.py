@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deviceplugin.units.preference import by_device, choose_units
-from edgeshare.errors import InvalidRequest
-from edgeshare.units import unit_id
+from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.units import unit_id
 
 DEVICES = ["GPU-b", "GPU-a", "GPU-c"]
 ALL = [unit_id(device, unit) for device in DEVICES for unit in range(100)]

@@ -6,8 +6,8 @@ from pydantic import ValidationError
 
 from deviceplugin.inject.response import Injected, answer, preload_text
 from deviceplugin.injection_config import Injection
-from edgeshare.devices import Accelerator, Device
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.devices import Accelerator, Device
+from edgeshare.contract.errors import InvalidRequest
 
 FILES = Injected(
     Path("/state/hook/1f/libedgeshare_cuda.so"),

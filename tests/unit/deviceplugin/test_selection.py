@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from deviceplugin.config import NodeConfig, Pick
 from deviceplugin.devices.selection import LEFT_OUT, picks, select
-from edgeshare.devices import Accelerator, Device
+from edgeshare.contract.devices import Accelerator, Device
 
 T4, A100 = Device("GPU-a", 0, "Tesla T4", 15360), Device("GPU-b", 1, "NVIDIA A100-SXM4-40GB", 40960)
 CORAL = Device("usb-1-2", 0, "Coral", 0, Accelerator.EDGETPU)

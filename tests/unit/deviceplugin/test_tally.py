@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deviceplugin.tally import BUCKETS_S, Durations
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.units import NS_PER_S
 
 
 @given(st.lists(st.integers(0, 10 * NS_PER_S)))

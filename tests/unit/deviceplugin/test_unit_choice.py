@@ -5,9 +5,9 @@ from deviceplugin.admission.unit_choice import Room, Wish, choose
 from deviceplugin.pods.applicants import check_assigned
 from deviceplugin.pods.pending_pods import Applicant
 from deviceplugin.units.ledger import Allocation, Owner, Terms
-from edgeshare.devices import Device
-from edgeshare.errors import NoRoom, NotFound, Unavailable
-from edgeshare.units import unit_id
+from edgeshare.contract.devices import Device
+from edgeshare.contract.errors import NoRoom, NotFound, Unavailable
+from edgeshare.contract.units import unit_id
 
 DEVICES = tuple(Device(name, index, "Simulated", 10_000) for index, name in enumerate(["a", "b", "c"]))
 LEFT_MIB = {"a": 10_000, "b": 10_000, "c": 10_000}

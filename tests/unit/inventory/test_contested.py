@@ -1,6 +1,6 @@
 """GPUs that another device plugin on the node hands out too."""
 
-from edgeshare.devices import Accelerator, Device
+from edgeshare.contract.devices import Accelerator, Device
 from edgeshare.inventory.contested import contested
 
 FIRST = Device("GPU-1", 0, "Tesla T4", 15360, source="nvml")

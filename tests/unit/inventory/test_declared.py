@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from edgeshare.devices import Accelerator, Device
-from edgeshare.errors import Unavailable
+from edgeshare.contract.devices import Accelerator, Device
+from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.config import InventoryConfig
 from edgeshare.inventory.declared import DeclaredInventory
 from simgpu.trees import write

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from edgeshare.devices import Accelerator, Device
-from edgeshare.errors import Unavailable
+from edgeshare.contract.devices import Accelerator, Device
+from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.corals import AWAY_NS
 from edgeshare.inventory.edgetpu import EdgeTpuInventory
 from simgpu.trees import add_pcie_edgetpu, add_usb_edgetpu, remove_usb_edgetpu, write

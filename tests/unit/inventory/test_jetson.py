@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from edgeshare.devices import Accelerator, Device
-from edgeshare.errors import Unavailable
+from edgeshare.contract.devices import Accelerator, Device
+from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.jetson import JetsonInventory
 from simgpu.trees import JETSONS, Jetson, add_jetson, write
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from edgeshare.devices import Accelerator, Device
-from edgeshare.errors import NoDriver, Unavailable
+from edgeshare.contract.devices import Accelerator, Device
+from edgeshare.contract.errors import NoDriver, Unavailable
+from edgeshare.contract.units import parse_unit_id, unit_id
 from edgeshare.inventory.config import InventoryConfig
 from edgeshare.inventory.interface import Inventory
 from edgeshare.inventory.jetson import JetsonInventory
 from edgeshare.inventory.sources import Inventories, Source, sources_of
-from edgeshare.units import parse_unit_id, unit_id
 from simgpu.trees import JETSONS, add_jetson, add_pcie_edgetpu, add_usb_edgetpu, remove_usb_edgetpu, write
 
 SERIAL = "1421919056789"

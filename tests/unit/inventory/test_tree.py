@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.tree import FILE_BYTES_MAX, NAMES_MAX, Tree
 from simgpu.trees import link, write
 

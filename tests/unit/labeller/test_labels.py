@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 from labeller.facts import BusFacts, DevicetreeNode, Facts
 from labeller.labels import LABELS_MAX, Switches, labels_of
 

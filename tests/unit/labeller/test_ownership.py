@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 from labeller.names import FIELD_MANAGER
 from labeller.ownership import NOBODY, Conflict, node_labels, plan
 

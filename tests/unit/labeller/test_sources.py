@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.tree import NAMES_MAX, Tree
 from labeller.facts import BusFacts, DevicetreeNode
 from labeller.sources import buses, devicetree, jetson

@@ -2,7 +2,7 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from edgeshare import prometheus
+from edgeshare.http import prometheus
 from labeller.usage.metrics import Tool, families
 from labeller.usage.readings import Identity, Reading, of_sample, together
 from labeller.usage.tegrastats import Sample

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from edgeshare.devices import Device
-from edgeshare.errors import AlreadyExists, EdgeshareError, InvalidRequest, NoRoom, NotFound
-from edgeshare.units import COMMAND_CHARACTERS
+from edgeshare.contract.devices import Device
+from edgeshare.contract.errors import AlreadyExists, EdgeshareError, InvalidRequest, NoRoom, NotFound
+from edgeshare.contract.units import COMMAND_CHARACTERS
 from sharemgr.node.machine.allocations import Allocation, Book, Owner
 
 DEVICES = (Device("GPU-a", 0, "Model", 40_000), Device("GPU-b", 1, "Model", 40_000))

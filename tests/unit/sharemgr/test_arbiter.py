@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from edgeshare.errors import AlreadyExists, NotFound
-from edgeshare.units import NS_PER_MS as MS
-from edgeshare.units import NS_PER_S as S
-from edgeshare.units import NS_PER_US as US
+from edgeshare.contract.errors import AlreadyExists, NotFound
+from edgeshare.contract.units import NS_PER_MS as MS
+from edgeshare.contract.units import NS_PER_S as S
+from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.arbiter import (
     Account,
     Arbiter,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from edgeshare.units import NS_PER_MS as MS
-from edgeshare.units import NS_PER_S as S
+from edgeshare.contract.units import NS_PER_MS as MS
+from edgeshare.contract.units import NS_PER_S as S
 from sharemgr.node.turns.beside.measurement import LIE_NS, Beside
 
 

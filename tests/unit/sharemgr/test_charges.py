@@ -1,7 +1,7 @@
 """Who is charged for what of the time that went by."""
 
-from edgeshare.units import NS_PER_MS as MS
-from edgeshare.units import NS_PER_S as S
+from edgeshare.contract.units import NS_PER_MS as MS
+from edgeshare.contract.units import NS_PER_S as S
 from sharemgr.node.turns.beside.charges import settle
 from sharemgr.node.turns.gate import Gate, Rule
 from sharemgr.node.turns.policy import Settings, Share, Standing

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeshare.devices import Device
+from edgeshare.contract.devices import Device
 from sharemgr.node.machine.contexts import CONTEXT_BYTES_MAX, FILE_BYTES_MAX, KINDS_MAX, ContextSizes
 
 FIRST, SECOND, OTHER = Device("GPU-a", 0, "T4", 0), Device("GPU-b", 1, "T4", 0), Device("GPU-c", 2, "L4", 0)

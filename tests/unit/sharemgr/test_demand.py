@@ -1,7 +1,7 @@
 """What an allocation is seen to want of a device."""
 
-from edgeshare.units import NS_PER_MS as MS
-from edgeshare.units import NS_PER_S as S
+from edgeshare.contract.units import NS_PER_MS as MS
+from edgeshare.contract.units import NS_PER_S as S
 from sharemgr.node.turns.demand import LIGHT_PART, SEEN_NS, Demand
 
 

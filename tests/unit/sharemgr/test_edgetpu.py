@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from edgeshare.devices import Device
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.devices import Device
+from edgeshare.contract.errors import InvalidRequest
 from edgeshare.inventory.corals import PcieFacts, UsbFacts, devices_of
 from sharemgr.node.edgetpu import device_lines
 from sharemgr.node.machine.allocations import Allocation, Book

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from edgeshare.units import NS_PER_MS as MS
+from edgeshare.contract.units import NS_PER_MS as MS
 from sharemgr.node.turns.arbiter import Arbiter, Prolong, Revoke, Share
 from sharemgr.node.turns.ends import SLACK_NS, Ends
 

@@ -1,7 +1,7 @@
 """The arbiter of a device that lets one process in at a time: an EdgeTPU."""
 
-from edgeshare.units import NS_PER_MS as MS
-from edgeshare.units import NS_PER_S as S
+from edgeshare.contract.units import NS_PER_MS as MS
+from edgeshare.contract.units import NS_PER_S as S
 from sharemgr.node.turns.arbiter import Arbiter, Command, Grant, Revoke, Settings, Share, State
 
 SETTINGS = Settings(slice_ns=50 * MS, queue_cap_ns=0, anticipation_ns=5 * MS, exclusive=True)

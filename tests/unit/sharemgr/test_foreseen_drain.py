@@ -2,8 +2,8 @@
 
 import pytest
 
-from edgeshare.units import NS_PER_MS as MS
-from edgeshare.units import NS_PER_US as US
+from edgeshare.contract.units import NS_PER_MS as MS
+from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.arbiter import Arbiter, Begin, Check, Grant, Prolong, Revoke, Settings, Share, State
 from sharemgr.node.turns.slices import OVERDUE_NS
 

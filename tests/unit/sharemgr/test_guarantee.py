@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeshare.units import NS_PER_MS, NS_PER_S
+from edgeshare.contract.units import NS_PER_MS, NS_PER_S
 from sharemgr.node.guarantee import Guarantee, Misses, judge
 
 WINDOW_NS = 10 * NS_PER_S

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from edgeshare.units import NS_PER_MS as MS
-from edgeshare.units import NS_PER_US as US
+from edgeshare.contract.units import NS_PER_MS as MS
+from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.arbiter import Arbiter, Grant, Settings, Share
 
 SWITCH_NS = 250 * US

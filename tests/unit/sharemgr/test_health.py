@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgeshare.devices import Device
+from edgeshare.contract.devices import Device
 from sharemgr.node.machine.health import CAUSE_CHARACTERS, FRESH_NS, ToldHealth
 
 SOUND = Device("GPU-a", 0, "m", 1)

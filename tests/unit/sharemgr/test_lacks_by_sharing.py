@@ -1,8 +1,8 @@
 """Where switches are dear it is turns as soon as somebody has less side by side than by turns, and only then."""
 
-from edgeshare.units import NS_PER_MS as MS
-from edgeshare.units import NS_PER_S as S
-from edgeshare.units import NS_PER_US as US
+from edgeshare.contract.units import NS_PER_MS as MS
+from edgeshare.contract.units import NS_PER_S as S
+from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.beside.rule import Gates
 from sharemgr.node.turns.gate import Gate, Rule
 from sharemgr.node.turns.policy import Settings, Share, Standing

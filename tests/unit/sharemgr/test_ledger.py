@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from edgeshare.errors import InvalidRequest
-from edgeshare.units import MIB
+from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.units import MIB
 from sharemgr.node.memory.ledger import ALLOWANCE_BYTES_MAX, Info, Ledger, Verdict
 
 

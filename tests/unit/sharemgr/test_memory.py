@@ -3,7 +3,7 @@
 import pytest
 
 from cuda_hook.gate import GatePages
-from edgeshare.units import MIB
+from edgeshare.contract.units import MIB
 from sharemgr.node.memory.allowances import Memory
 
 

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.units import NS_PER_S
 from edgeshare.v1.allocations_pb2 import Allocation, Owner
 from edgeshare.v1.status_pb2 import (
     AllocationStatus,

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from edgeshare.units import NS_PER_MS as MS
-from edgeshare.units import NS_PER_S as S
-from edgeshare.units import NS_PER_US as US
+from edgeshare.contract.units import NS_PER_MS as MS
+from edgeshare.contract.units import NS_PER_S as S
+from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.policy import Competition, Settings, Share, Standing
 
 SETTINGS = Settings()

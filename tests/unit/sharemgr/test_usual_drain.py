@@ -3,7 +3,7 @@ foretells is believed."""
 
 import pytest
 
-from edgeshare.units import NS_PER_MS as MS
+from edgeshare.contract.units import NS_PER_MS as MS
 from sharemgr.node.turns.arbiter import Arbiter, Command, Grant, Revoke, Settings, Share
 
 SETTINGS = Settings()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from edgeshare.units import NS_PER_MS as MS
-from edgeshare.units import NS_PER_S as S
-from edgeshare.units import NS_PER_US as US
+from edgeshare.contract.units import NS_PER_MS as MS
+from edgeshare.contract.units import NS_PER_S as S
+from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.arbiter import Arbiter, Command, Grant, Revoke, Settings, Share
 
 SETTINGS = Settings()

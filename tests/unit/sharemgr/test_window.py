@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from edgeshare.units import NS_PER_MS as MS
-from edgeshare.units import NS_PER_S as S
+from edgeshare.contract.units import NS_PER_MS as MS
+from edgeshare.contract.units import NS_PER_S as S
 from sharemgr.node.turns.window import Sums, Window
 
 

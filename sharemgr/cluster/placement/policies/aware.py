@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from edgeshare.units import UNITS_PER_DEVICE
+from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.placement.demand import Demand
 from sharemgr.cluster.placement.neighbours import Known
 from sharemgr.cluster.placement.options import Options

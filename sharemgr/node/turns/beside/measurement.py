@@ -15,7 +15,7 @@ that somebody feigns for ever.
 A bad choice where one client lies and the others never do: they all take turns, which is what they had without gates.
 """
 
-from edgeshare.units import NS_PER_S, NS_PER_US
+from edgeshare.contract.units import NS_PER_S, NS_PER_US
 
 PAYS = 0.97
 """Of what turns would give. They cost hand-overs, 1 % of the device, and what they would give is an estimate."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from edgeshare.units import NS_PER_US
+from edgeshare.contract.units import NS_PER_US
 from sharemgr.node.turns.beside.measurement import DEAR_NS
 from sharemgr.node.turns.beside.rule import Gates
 from sharemgr.node.turns.commands import Command, Contend, Grant

@@ -67,7 +67,7 @@ full needs the device idle meanwhile: κ says how much of it may be. Costs that 
 keeps to a period seems to want more the longer its kernels wait. Where a switch is dear, or somebody lies: beside.py.
 """
 
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.units import NS_PER_S
 from sharemgr.node.turns.beside.charges import divide, settle
 from sharemgr.node.turns.beside.measurement import DEAR_NS, LIGHT_PAYS, PAYS, Beside
 from sharemgr.node.turns.demand import HEAVY_PART, JUDGED_NS

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 from sharemgr.cluster.state.accelerators import ALLOCATIONS_MAX, DEVICES_MAX, parse_node
 from sharemgr.cluster.state.books import AcceleratorNode, Books, Listed
 from sharemgr.cluster.state.ledger import Gpu, Inventory

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 from sharemgr.cluster.config import Config
 from sharemgr.cluster.replica.announcing import announcement
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from edgeshare.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound
+from edgeshare.contract.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound
 from sharemgr.cluster.extender import assigner as module
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.placement.placing import rank

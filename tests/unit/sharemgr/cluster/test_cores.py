@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 from sharemgr.cluster.state.cores import Cores, Left, Offer
 from sharemgr.cluster.state.nodes import parse_offer
 

@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from edgeshare.units import UNITS_PER_DEVICE
+from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.placement.demand import Demand, Seen, Shape, weigh
 from sharemgr.cluster.placement.options import NOTHING, find_options
 from sharemgr.cluster.placement.placing import choose

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgeshare.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound, Unavailable
+from edgeshare.contract.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound, Unavailable
 from sharemgr.cluster.state.ledger import Gpu, Inventory, Ledger
 from sharemgr.cluster.state.request import Holding, Take
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 from sharemgr.cluster.extender.messages import NODES_MAX, VICTIMS_MAX, Args, BindingArgs, Message, PreemptionArgs, parse
 
 BINDING = {"PodName": "p", "PodNamespace": "d", "PodUID": "u", "Node": "n"}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from edgeshare.errors import InvalidRequest
-from edgeshare.units import peak
+from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.units import peak
 from sharemgr.cluster.state.pods import CONTAINERS_MAX, SharePod, parse_pod
 from sharemgr.cluster.state.request import Ask, Program
 

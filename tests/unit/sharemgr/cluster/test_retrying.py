@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from edgeshare.errors import NotFound, Unavailable
-from edgeshare.names import GPU_RELEASED
+from edgeshare.contract.errors import NotFound, Unavailable
+from edgeshare.contract.names import GPU_RELEASED
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.extender.metrics import Metrics
 from sharemgr.cluster.placement.policies import POLICIES

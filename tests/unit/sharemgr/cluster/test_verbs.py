@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeshare.errors import InvalidRequest, Unavailable
+from edgeshare.contract.errors import InvalidRequest, Unavailable
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.extender.binding import Binder
 from sharemgr.cluster.extender.messages import NODES_MAX

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.state.ledger import Gpu, Inventory
 from sharemgr.cluster.state.request import Ask, Request

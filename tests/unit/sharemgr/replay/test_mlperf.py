@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 from sharemgr.cluster.lending import POLICIES
 from sharemgr.cluster.state.profiles import Profiles
 from sharemgr.replay.admissions import Admission, alibaba, kubernetes, oracle, unlimited

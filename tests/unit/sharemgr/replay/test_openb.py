@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 from sharemgr.cluster.state.ledger import Gpu, Inventory
 from sharemgr.cluster.state.request import Ask, Request
 from sharemgr.replay.openb import read_nodes, read_pods

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 from edgeshare.kubelet.v1 import podresources_pb2 as api
 from edgeshare.kubelet.v1.podresources_pb2_grpc import PodResourcesListerStub
 

@@ -10,8 +10,8 @@ from typing import Any, Self
 
 import pynvml
 
-from edgeshare.errors import Unavailable
-from edgeshare.inventory.nvml_library import (
+from edgeshare.contract.errors import Unavailable
+from edgeshare.inventory.nvml.library import (
     NO_FAULTS,
     NO_FILE,
     RefusedError,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 
 UNITS_PER_DEVICE = 100
 """The kubelet counts whole numbers, and a pod's status lists every unit's id: more would only swell it."""

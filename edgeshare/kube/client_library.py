@@ -15,7 +15,7 @@ from kubernetes.leaderelection.electionconfig import Config as ElectionConfig
 from kubernetes.leaderelection.leaderelection import LeaderElection
 from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 
 logger = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 import pynvml
 
-from edgeshare.inventory.nvml_library import said
+from edgeshare.inventory.nvml.library import said
 
 
 def driver_version() -> str:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pynvml
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.gpus import MigAttributes
-from edgeshare.inventory.nvml_driver import driver_version
-from edgeshare.inventory.nvml_library import (
+from edgeshare.inventory.nvml.driver import driver_version
+from edgeshare.inventory.nvml.library import (
     Memory,
     RefusedError,
     begin,

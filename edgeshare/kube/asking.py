@@ -8,8 +8,8 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 from edgeshare import detached
-from edgeshare.errors import Unavailable
-from edgeshare.kube import CALL_TIMEOUT_S
+from edgeshare.contract.errors import Unavailable
+from edgeshare.kube.kube import CALL_TIMEOUT_S
 
 T = TypeVar("T")
 P = ParamSpec("P")

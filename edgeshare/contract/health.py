@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from edgeshare.units import NS_PER_S
+from edgeshare.contract.units import NS_PER_S
 
 APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
 """XIDs that a program's own mistake causes, and that leave the GPU well: those that NVIDIA's k8s-device-plugin ignores

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import urllib3
 
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
 
 T = TypeVar("T")
 
@@ -88,7 +88,7 @@ class Kube:
     def from_kubeconfig(cls, path: Path) -> Self:
         """With the current context of a kubeconfig file. Raises Unavailable where it cannot be used."""
         # Loaded only for a kubeconfig: a pod with a service account does without its 18 MiB.
-        from edgeshare.kube_client import connection  # noqa: PLC0415
+        from edgeshare.kube.client_library import connection  # noqa: PLC0415
 
         return cls(*connection(path))
 

@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 
 QUANTITY = re.compile(
     r"\+?(?P<digits>[0-9]{1,20})(?:(?P<suffix>[num]|k|Ki|[MGTPE]i?)|[eE]\+?(?P<exponent>[0-9]{1,2}))?"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pynvml
 
-from edgeshare.errors import Unavailable
-from edgeshare.inventory.nvml_library import (
+from edgeshare.contract.errors import Unavailable
+from edgeshare.inventory.nvml.library import (
     RefusedError,
     begin,
     each_mig_device,

@@ -8,9 +8,10 @@ from typing import Any, Self
 
 import pynvml
 
-from edgeshare.devices import Device
-from edgeshare.errors import Unavailable
-from edgeshare.health import APPLICATION_XIDS
+from edgeshare.contract.devices import Device
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.health import APPLICATION_XIDS
+from edgeshare.contract.units import MIB
 from edgeshare.inventory.gpus import (
     Gpu,
     Partition,
@@ -22,7 +23,7 @@ from edgeshare.inventory.gpus import (
     pci_folder,
 )
 from edgeshare.inventory.interface import DeviceProcess
-from edgeshare.inventory.nvml_library import (
+from edgeshare.inventory.nvml.library import (
     NO_FAULTS,
     NO_FILE,
     RefusedError,
@@ -39,7 +40,6 @@ from edgeshare.inventory.nvml_library import (
     told,
 )
 from edgeshare.inventory.tree import Tree
-from edgeshare.units import MIB
 
 logger = logging.getLogger(__name__)
 

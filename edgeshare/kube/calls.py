@@ -12,8 +12,9 @@ from aiohttp.http import HttpProcessingError
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.client.rest import should_bypass_proxies
 
-from edgeshare.errors import Unavailable
-from edgeshare.kube import (
+from edgeshare.contract.errors import Unavailable
+from edgeshare.kube.client_library import authorization_by, settings_of
+from edgeshare.kube.kube import (
     CALL_TIMEOUT_S,
     JSON,
     WATCH_S,
@@ -24,7 +25,6 @@ from edgeshare.kube import (
     parse_page,
     watch_query,
 )
-from edgeshare.kube_client import authorization_by, settings_of
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ class Calls:
         timeout_s: float = CALL_TIMEOUT_S,
     ) -> dict[str, Any] | None:
         """Asks once: an object; None where there is nothing at that path. Raises Refused, Conflicting or Unavailable
-        (edgeshare.kube)."""
+        (edgeshare.kube.kube)."""
         try:
             async with asyncio.timeout(timeout_s):
                 answer = await self._ask(method, path, body, content_type)

@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, Field, ValidationError
 
-from edgeshare.errors import InvalidRequest
+from edgeshare.contract.errors import InvalidRequest
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -10,8 +10,8 @@ from http import HTTPStatus
 from time import monotonic_ns
 from typing import Any
 
-from edgeshare.connection_limit import ConnectionLimit
-from edgeshare.errors import Unavailable
+from edgeshare.contract.errors import Unavailable
+from edgeshare.http.connection_limit import ConnectionLimit
 from edgeshare.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)

@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from edgeshare.devices import is_device_id
-from edgeshare.errors import InvalidRequest
-from edgeshare.names import GPU_ASSIGNMENT
-from edgeshare.units import MAX_DEVICES_PER_ALLOCATION, parse_request_percent
+from edgeshare.contract.devices import is_device_id
+from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.names import GPU_ASSIGNMENT
+from edgeshare.contract.units import MAX_DEVICES_PER_ALLOCATION, parse_request_percent
 
 Assignment = Mapping[str, tuple[str, ...]]
 """Container → ids of its devices."""

@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from edgeshare.errors import Unavailable
-from edgeshare.kube import Expired, Kube
+from edgeshare.contract.errors import Unavailable
+from edgeshare.kube.kube import Expired, Kube
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pynvml
 
-from edgeshare.errors import NoDriver, Unavailable
+from edgeshare.contract.errors import NoDriver, Unavailable
 from edgeshare.inventory.boards import is_tegra
 from edgeshare.inventory.tree import DEVICETREE, PCI_DEVICES, Tree
 

@@ -1,0 +1,1 @@
+"""A few pages over HTTP for Prometheus and probes: begin with ``web``."""

@@ -1,0 +1,3 @@
+"""The cluster's API server. ``kube`` asks it in the calling thread, ``asking`` and ``calls`` from an event loop, and
+``following`` keeps up with what changes; ``client_library`` and ``calls`` are the importers of the Kubernetes client.
+"""
