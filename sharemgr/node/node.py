@@ -46,7 +46,7 @@ from sharemgr.node.status import (
 )
 from sharemgr.node.strangers import Strangers
 from sharemgr.node.turns.arbiter import Rule, Settings, Share
-from sharemgr.node.turns.ends import Ends
+from sharemgr.node.turns.slices.ends import Ends
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from sharemgr.node.clients.timer import DeadlineTimer
 from sharemgr.node.sockets.loop import Loop
 from sharemgr.node.turns.arbiter import Account, Arbiter, Check, Command, Prolong, Revoke, Rule, Settings, Share, Use
-from sharemgr.node.turns.ends import Ends
+from sharemgr.node.turns.slices.ends import Ends
 
 
 class Gates(Protocol):

@@ -26,24 +26,14 @@ from edgeshare.contract.units import NS_PER_S
 from sharemgr.node.turns.beside.openings import Openings
 from sharemgr.node.turns.beside.rule import Gates
 from sharemgr.node.turns.commands import Begin, Check, Command, Contend, Grant, Prolong, Revoke
-from sharemgr.node.turns.contender import (
-    DRAINING,
-    ENDING,
-    HOLDING,
-    IDLE,
-    OVERLAPPING,
-    THINKING,
-    THROTTLED,
-    WAITING,
-    Client,
-    Contender,
-)
-from sharemgr.node.turns.ends import Ends
+from sharemgr.node.turns.contender import Client, Contender
 from sharemgr.node.turns.gate import Rule
 from sharemgr.node.turns.grants import MAX_NUMBER, Grants, Numbers
 from sharemgr.node.turns.hand_overs import HandOvers
+from sharemgr.node.turns.phases import DRAINING, ENDING, HOLDING, IDLE, OVERLAPPING, THINKING, THROTTLED, WAITING
 from sharemgr.node.turns.policy import Settings, Share
-from sharemgr.node.turns.slices import Slices
+from sharemgr.node.turns.slices.ends import Ends
+from sharemgr.node.turns.slices.slices import Slices
 
 __all__ = [
     "Account",

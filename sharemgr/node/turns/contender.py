@@ -1,37 +1,12 @@
 """One allocation on one device, as the arbiter sees it: its phase, its clients, what it was granted and used."""
 
 from collections.abc import Collection
-from enum import Enum
 
 from sharemgr.node.turns.drains import Drains
 from sharemgr.node.turns.gate import Gate
+from sharemgr.node.turns.phases import IDLE
 from sharemgr.node.turns.policy import Settings, Share, Standing
 from sharemgr.node.turns.window import Window
-
-
-class Phase(Enum):
-    """Where an allocation is between asking for a slice and having drained."""
-
-    IDLE = "idle"
-    """No work; does not compete."""
-    THROTTLED = "throttled"
-    """Has work, but is over its limit; does not compete."""
-    THINKING = "thinking"
-    """Drained a moment ago and is expected back; competes."""
-    WAITING = "waiting"
-    """Has work; competes."""
-    HOLDING = "holding"
-    """Its gates are open."""
-    DRAINING = "draining"
-    """Revoked; what its clients queued still runs."""
-    ENDING = "ending"
-    """Revoked and about to drain; the next one is granted already."""
-    OVERLAPPING = "overlapping"
-    """Revoked, not drained in time and no longer waited for."""
-
-
-# Python 3.11 takes 0.1 µs to find a member through its class; a hand-over does that twenty times.
-IDLE, THROTTLED, THINKING, WAITING, HOLDING, DRAINING, ENDING, OVERLAPPING = Phase
 
 
 class Client:

@@ -6,8 +6,9 @@ from collections.abc import Collection
 
 from edgeshare.contract.units import NS_PER_MS
 from sharemgr.node.turns.commands import Check, Command, Grant, Revoke
-from sharemgr.node.turns.contender import DRAINING, ENDING, HOLDING, Client, Contender
+from sharemgr.node.turns.contender import Client, Contender
 from sharemgr.node.turns.hand_overs import HandOvers
+from sharemgr.node.turns.phases import DRAINING, ENDING, HOLDING
 from sharemgr.node.turns.policy import Settings
 
 MAX_NUMBER = (1 << 30) - 1

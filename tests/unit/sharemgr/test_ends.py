@@ -6,7 +6,7 @@ import pytest
 
 from edgeshare.contract.units import NS_PER_MS as MS
 from sharemgr.node.turns.arbiter import Arbiter, Prolong, Revoke, Share
-from sharemgr.node.turns.ends import SLACK_NS, Ends
+from sharemgr.node.turns.slices.ends import SLACK_NS, Ends
 
 
 @pytest.mark.parametrize(("at_ns", "ends_ns"), [(9 * MS, 10 * MS), (11 * MS, 10 * MS), (12 * MS, 12 * MS)])

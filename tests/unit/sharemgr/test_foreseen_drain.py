@@ -5,7 +5,7 @@ import pytest
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.arbiter import Arbiter, Begin, Check, Grant, Prolong, Revoke, Settings, Share, State
-from sharemgr.node.turns.slices import OVERDUE_NS
+from sharemgr.node.turns.slices.slices import OVERDUE_NS
 
 
 def draining(a: int = 50, b: int = 50) -> Arbiter:

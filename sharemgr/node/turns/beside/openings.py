@@ -6,20 +6,10 @@ from edgeshare.contract.units import NS_PER_US
 from sharemgr.node.turns.beside.measurement import DEAR_NS
 from sharemgr.node.turns.beside.rule import Gates
 from sharemgr.node.turns.commands import Command, Contend, Grant
-from sharemgr.node.turns.contender import (
-    DRAINING,
-    ENDING,
-    HOLDING,
-    IDLE,
-    OVERLAPPING,
-    THINKING,
-    THROTTLED,
-    WAITING,
-    Client,
-    Contender,
-)
+from sharemgr.node.turns.contender import Client, Contender
 from sharemgr.node.turns.grants import Grants, Numbers
 from sharemgr.node.turns.hand_overs import HandOvers
+from sharemgr.node.turns.phases import DRAINING, ENDING, HOLDING, IDLE, OVERLAPPING, THINKING, THROTTLED, WAITING
 from sharemgr.node.turns.policy import Settings
 
 BECOMES = {THINKING: IDLE, THROTTLED: WAITING, ENDING: DRAINING}

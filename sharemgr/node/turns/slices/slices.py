@@ -4,24 +4,14 @@ from collections.abc import Iterable
 
 from edgeshare.contract.units import NS_PER_US
 from sharemgr.node.turns.commands import Begin, Command, Contend, Grant, Prolong
-from sharemgr.node.turns.contender import (
-    DRAINING,
-    ENDING,
-    HOLDING,
-    IDLE,
-    OVERLAPPING,
-    THINKING,
-    THROTTLED,
-    WAITING,
-    Client,
-    Contender,
-)
-from sharemgr.node.turns.ends import Ends
-from sharemgr.node.turns.field import Field
+from sharemgr.node.turns.contender import Client, Contender
 from sharemgr.node.turns.grants import OVERDUE_NS, Grants, Numbers
 from sharemgr.node.turns.hand_overs import HandOvers
+from sharemgr.node.turns.phases import DRAINING, ENDING, HOLDING, IDLE, OVERLAPPING, THINKING, THROTTLED, WAITING
 from sharemgr.node.turns.policy import RECKONED_SLICES, Settings
-from sharemgr.node.turns.timers import Timers
+from sharemgr.node.turns.slices.ends import Ends
+from sharemgr.node.turns.slices.field import Field
+from sharemgr.node.turns.slices.timers import Timers
 
 SOONER_NS = 25 * NS_PER_US
 """A device that falls free sooner than was foretold by less than this is not worth waking the next client for."""
@@ -64,16 +54,16 @@ class Slices(Grants):
         """Takes turns from now on. Who had been let in drains beside whoever is first."""
         self.settle(now_ns)
         for contender in contenders:
-            phase, contender.phase = contender.phase, IDLE
             if contender.open_clients:
                 contender.held_from_ns = now_ns
                 contender.gpu_ns = contender.charged_ns = contender.unheard_ns = 0
-                self.field.move(contender, OVERLAPPING, now_ns)
+                self.field.enter(contender, now_ns)
                 self._overlapping.append(contender)
                 if contender.wanting_clients:
                     # Nobody looks after its drain any more, which may be waiting for that launch.
                     self.compete_again(contender)
-            elif phase is not IDLE:
+            elif contender.phase is not IDLE:
+                contender.phase = IDLE
                 self.ready(contender)
 
     def end(self, contenders: Iterable[Contender], now_ns: int) -> None:
@@ -87,14 +77,11 @@ class Slices(Grants):
                     contender.report(client, contender.paged_ns, now_ns)
                     contender.paged_ns = 0
             contender.before, contender.owes_ns = None, 0
-            phase = contender.phase
-            if phase is HOLDING:
+            if contender.phase is HOLDING:
                 # Granted ahead of another's drain, it need not wait for that any more.
                 contender.granted_ns = min(contender.granted_ns, now_ns)
                 contender.end_wait(now_ns)
-            if phase is not IDLE:
-                self.field.move(contender, IDLE, now_ns)
-            contender.phase = phase
+            self.field.leave(contender, now_ns)
         self._occupant = self._ending = self.field.turn = None
         self._overlapping.clear()
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Collection
 
-from sharemgr.node.turns.contender import IDLE, THINKING, THROTTLED, WAITING, Contender, Phase
-from sharemgr.node.turns.ends import Ends
+from sharemgr.node.turns.contender import Contender
+from sharemgr.node.turns.phases import IDLE, THINKING, THROTTLED, WAITING, Phase
 from sharemgr.node.turns.policy import Competition, Settings
-from sharemgr.node.turns.rivals import Rivals
+from sharemgr.node.turns.slices.ends import Ends
+from sharemgr.node.turns.slices.rivals import Rivals
 
 
 class Field:
@@ -26,23 +27,16 @@ class Field:
         """Changes its phase, and with it who competes and who can be picked. Clears its timer."""
         old = contender.phase
         contender.phase = phase
-        contender.timer_ns = -1
-        if old is WAITING:
-            self.waiting -= 1
-        elif old is IDLE:
-            self.rivals.wake()
-        if phase is WAITING or phase is THINKING:
-            self._contenders[contender] = None
-            self.waiting += phase is WAITING
-        else:
-            self._contenders.pop(contender, None)
-            if phase is IDLE:
-                self.rivals.sleep(contender, now_ns)
-        competes = phase is not IDLE and phase is not THROTTLED
-        if competes and not contender.active:
-            self.competition.enter(contender, now_ns)
-        elif contender.active and not competes:
-            self.competition.leave(contender, now_ns)
+        self._follow(contender, old, phase, now_ns)
+
+    def enter(self, contender: Contender, now_ns: int) -> None:
+        """Turns begin: takes in one that has work, in the phase that it has."""
+        self._follow(contender, IDLE, contender.phase, now_ns)
+
+    def leave(self, contender: Contender, now_ns: int) -> None:
+        """Turns are taken no more: what it does stands in its phase, and counts for nothing here."""
+        if contender.phase is not IDLE:
+            self._follow(contender, contender.phase, IDLE, now_ns)
 
     def next(self, now_ns: int, occupant: Contender | None = None) -> Contender | None:
         """Who gets the device now, which may be one that only thinks: then it is waited for. None where nobody waits.
@@ -72,6 +66,25 @@ class Field:
         if self.turn is contender:
             self.turn = None
         self.rivals.forget(contender)
+
+    def _follow(self, contender: Contender, old: Phase, phase: Phase, now_ns: int) -> None:
+        contender.timer_ns = -1
+        if old is WAITING:
+            self.waiting -= 1
+        elif old is IDLE:
+            self.rivals.wake()
+        if phase is WAITING or phase is THINKING:
+            self._contenders[contender] = None
+            self.waiting += phase is WAITING
+        else:
+            self._contenders.pop(contender, None)
+            if phase is IDLE:
+                self.rivals.sleep(contender, now_ns)
+        competes = phase is not IDLE and phase is not THROTTLED
+        if competes and not contender.active:
+            self.competition.enter(contender, now_ns)
+        elif contender.active and not competes:
+            self.competition.leave(contender, now_ns)
 
     def _best(self, candidates: Collection[Contender], now_ns: int) -> Contender | None:
         turn = self.turn
