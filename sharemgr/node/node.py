@@ -45,7 +45,8 @@ from sharemgr.node.status import (
     unmanaged_pids,
 )
 from sharemgr.node.strangers import Strangers
-from sharemgr.node.turns.arbiter import Rule, Settings, Share
+from sharemgr.node.turns.gate import Rule
+from sharemgr.node.turns.policy import Settings, Share
 from sharemgr.node.turns.slices.ends import Ends
 
 logger = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from sharemgr.node.machine.containers import Container
 from sharemgr.node.machine.messages import message_from
 from sharemgr.node.machine.observer import Observation
 from sharemgr.node.strangers import Strangers
-from sharemgr.node.turns.arbiter import Account, State
+from sharemgr.node.turns.account import Account, State
 
 STATES = {
     State.IDLE: ALLOCATION_STATE_IDLE,

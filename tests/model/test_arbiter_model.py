@@ -16,7 +16,10 @@ from hypothesis.stateful import (
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_S as S
 from edgeshare.contract.units import NS_PER_US as US
-from sharemgr.node.turns.arbiter import Arbiter, Begin, Command, Contend, Grant, Prolong, Revoke, Settings, Share, State
+from sharemgr.node.turns.account import State
+from sharemgr.node.turns.arbiter import Arbiter
+from sharemgr.node.turns.commands import Begin, Command, Contend, Grant, Prolong, Revoke
+from sharemgr.node.turns.policy import Settings, Share
 
 SETTINGS = Settings()
 NAMES = ("a", "b", "c", "d")

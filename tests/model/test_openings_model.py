@@ -11,20 +11,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_S as S
 from edgeshare.contract.units import NS_PER_US as US
-from sharemgr.node.turns.arbiter import (
-    Account,
-    Arbiter,
-    Check,
-    Command,
-    Contend,
-    Grant,
-    Prolong,
-    Revoke,
-    Settings,
-    Share,
-    State,
-    Use,
-)
+from sharemgr.node.turns.account import Account, State
+from sharemgr.node.turns.arbiter import Arbiter
+from sharemgr.node.turns.commands import Check, Command, Contend, Grant, Prolong, Revoke
+from sharemgr.node.turns.demand import Use
+from sharemgr.node.turns.policy import Settings, Share
 
 SETTINGS = Settings()
 NAMES = ("a", "b", "c", "d")

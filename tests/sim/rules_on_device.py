@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from simulated_device import NEVER_NS, State, Tenant
 
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S, NS_PER_US
-from sharemgr.node.turns.arbiter import Arbiter, Command, Contend, Grant, Revoke
+from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.beside.rule import Gates
+from sharemgr.node.turns.commands import Command, Contend, Grant, Revoke
 from sharemgr.node.turns.gate import Gate, Rule
 from sharemgr.node.turns.policy import Settings, Standing
 

@@ -21,7 +21,7 @@ from sharemgr.node.memory.ledger import Verdict
 from sharemgr.node.sockets.closer import Closer
 from sharemgr.node.sockets.loop import Loop
 from sharemgr.node.sockets.peers import Peer
-from sharemgr.node.turns.arbiter import Use
+from sharemgr.node.turns.demand import Use
 
 HELLO_TIMEOUT_NS = 5 * NS_PER_S
 """A hook says HELLO at once; a connection that has not after this long is something else."""

@@ -6,7 +6,12 @@ from typing import Protocol
 
 from sharemgr.node.clients.timer import DeadlineTimer
 from sharemgr.node.sockets.loop import Loop
-from sharemgr.node.turns.arbiter import Account, Arbiter, Check, Command, Prolong, Revoke, Rule, Settings, Share, Use
+from sharemgr.node.turns.account import Account
+from sharemgr.node.turns.arbiter import Arbiter
+from sharemgr.node.turns.commands import Check, Command, Prolong, Revoke
+from sharemgr.node.turns.demand import Use
+from sharemgr.node.turns.gate import Rule
+from sharemgr.node.turns.policy import Settings, Share
 from sharemgr.node.turns.slices.ends import Ends
 
 

@@ -22,7 +22,7 @@ from sharemgr.node.machine.observer import Observation
 from sharemgr.node.sockets.closer import Closer
 from sharemgr.node.sockets.loop import Loop
 from sharemgr.node.sockets.peers import Peer, PeerGoneError, process_start
-from sharemgr.node.turns.arbiter import Use
+from sharemgr.node.turns.demand import Use
 
 logger = logging.getLogger(__name__)
 

@@ -2,6 +2,21 @@
 
 from dataclasses import dataclass
 
+MAX_NUMBER = (1 << 30) - 1
+"""The gate's word is 32 bits, two of which are flags (cuda_hook/wire.h); after this the numbers begin again at 1."""
+
+
+class Numbers:
+    """The numbers of one device's grants, which rise by one."""
+
+    def __init__(self) -> None:
+        self.last = 0
+
+    def next(self) -> int:
+        """The next one."""
+        self.last = self.last % MAX_NUMBER + 1
+        return self.last
+
 
 @dataclass(frozen=True, slots=True)
 class Grant:

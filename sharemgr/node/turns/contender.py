@@ -2,9 +2,10 @@
 
 from collections.abc import Collection
 
+from sharemgr.node.turns.commands import MAX_NUMBER
 from sharemgr.node.turns.drains import Drains
 from sharemgr.node.turns.gate import Gate
-from sharemgr.node.turns.phases import IDLE
+from sharemgr.node.turns.phases import HOLDING, IDLE
 from sharemgr.node.turns.policy import Settings, Share, Standing
 from sharemgr.node.turns.window import Window
 
@@ -123,6 +124,14 @@ class Contender(Standing):
             client.asked = True
             self.asking_clients += 1
 
+    def grant(self, number: int, begin_ns: int, now_ns: int, unheard_ns: int = 0) -> None:
+        """It is granted the device from a time on. ``unheard_ns``: what may have been used before, unreported."""
+        self.granted_ns = begin_ns
+        self.gpu_ns = self.charged_ns = 0
+        self.unheard_ns = unheard_ns
+        self.grants += 1
+        self.open(number, now_ns)
+
     def open(self, number: int, now_ns: int) -> None:
         """Counts all clients into the grant that have ever asked and are not in it yet; of an exclusive device the one
         that has waited longest."""
@@ -143,6 +152,23 @@ class Contender(Standing):
         waiting = [client for client in self.clients.values() if client.wants]
         return [min(waiting, key=_asked_at)] if waiting else []
 
+    def enter_turns(self, now_ns: int) -> None:
+        """Turns begin while it has not drained: what it held and used before is accounted for."""
+        self.held_from_ns = now_ns
+        self.gpu_ns = self.charged_ns = self.unheard_ns = 0
+
+    def leave_turns(self, now_ns: int) -> None:
+        """Turns are taken no more: what it reports of its grant is not heard any more, so its pages say it."""
+        for client in self.clients.values():
+            if client.opened:
+                self.report(client, self.paged_ns, now_ns)
+                self.paged_ns = 0
+        self.before, self.owes_ns = None, 0
+        if self.phase is HOLDING:
+            # Granted ahead of another's drain, it need not wait for that any more.
+            self.granted_ns = min(self.granted_ns, now_ns)
+            self.end_wait(now_ns)
+
     def close(self, client: Client) -> None:
         """Counts a client out of the grant: it has drained, or is gone."""
         client.opened = 0
@@ -150,6 +176,14 @@ class Contender(Standing):
         if client.asked:
             client.asked = False
             self.asking_clients -= 1
+
+    def is_of_grant(self, client: Client, number: int) -> bool:
+        """Whether a number is of the grant that the client owes a release for, or of a later one of the same hold."""
+        if number == client.opened:
+            return number > 0
+        if not client.opened or not 0 < number <= MAX_NUMBER:
+            return False
+        return (number - client.opened) % MAX_NUMBER <= (self.number - client.opened) % MAX_NUMBER
 
     def stopped(self, client_ids: Collection[int]) -> bool:
         """Whether all that owe a release are among these."""

@@ -1,5 +1,6 @@
 """What an allocation wants of a device, by what its clients' pages say; and how a device is divided by that."""
 
+from dataclasses import dataclass
 from math import exp
 
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S
@@ -20,6 +21,26 @@ SEEN_NS = 3 * RECENT_NS
 """One is not let in beside others for what it seemed to be when it began."""
 HEAVY_BURST = 0.8
 """Of a slice: so long a burst is as much in the way as somebody who never pauses."""
+
+
+@dataclass(slots=True)
+class Use:
+    """What the pages of an allocation's clients say."""
+
+    gpu_ns: int = 0
+    """Since they were read last, by learned costs."""
+    idle_ns: int = 0
+    """The same: with nothing queued, and no launch at the gate."""
+    undrained_ns: int = 0
+    """GPU time since nothing was queued, by the counters."""
+    waits: bool = False
+    """A launch is at the closed gate."""
+    queued: bool = False
+    """Something that was launched has not ended …"""
+    running_ns: int = 0
+    """… of which so much may have run already, and is in no counter yet."""
+    unheard_ns: int = 0
+    """GPU time that is in the counters, and that no record has told of."""
 
 
 class Demand:

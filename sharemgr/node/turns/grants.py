@@ -5,31 +5,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection
 
 from edgeshare.contract.units import NS_PER_MS
-from sharemgr.node.turns.commands import Check, Command, Grant, Revoke
+from sharemgr.node.turns.commands import Check, Command, Grant, Numbers, Revoke
 from sharemgr.node.turns.contender import Client, Contender
 from sharemgr.node.turns.hand_overs import HandOvers
-from sharemgr.node.turns.phases import DRAINING, ENDING, HOLDING
+from sharemgr.node.turns.phases import DRAINING, ENDING, HOLDING, OVERLAPPING
 from sharemgr.node.turns.policy import Settings
-
-MAX_NUMBER = (1 << 30) - 1
-"""The gate's word is 32 bits, two of which are flags (cuda_hook/wire.h); after this the numbers begin again at 1."""
 
 OVERDUE_NS = 10 * NS_PER_MS
 """How much longer than a full queue takes, or than was foretold, one waits for a drain before one looks whether its
 processes are stopped. With kernels below this one never has to look; the others run within a slice and this of the
 stop."""
-
-
-class Numbers:
-    """The numbers of one device's grants, which rise by one."""
-
-    def __init__(self) -> None:
-        self.last = 0
-
-    def next(self) -> int:
-        """The next one."""
-        self.last = self.last % MAX_NUMBER + 1
-        return self.last
 
 
 class Grants(ABC):
@@ -93,6 +78,14 @@ class Grants(ABC):
         """Tells a holder of the company that it has."""
 
     @abstractmethod
+    def ending(self) -> str | None:
+        """The allocation that is about to drain while the next one is granted already."""
+
+    @abstractmethod
+    def known_end_ns(self) -> int:
+        """Before when whoever holds will not be called back; 0 where it may be at any time."""
+
+    @abstractmethod
     def deadline_ns(self) -> int | None:
         """When tick must be called at the latest; None: never."""
 
@@ -134,6 +127,13 @@ class Grants(ABC):
     @abstractmethod
     def _give_up(self, contender: Contender) -> None:
         """Waits no more for the drain of one that drains or is about to; it is left to itself."""
+
+    def _overlap(self, contender: Contender) -> None:
+        contender.phase = OVERLAPPING
+        contender.overruns += 1
+        contender.drains.give_up()
+        if contender.wanting_clients:
+            self.compete_again(contender)
 
     def _forgive(self, contender: Contender) -> None:
         """Its clients owe no release any more for the grant whose drain was waited for no longer."""

@@ -8,20 +8,10 @@ from edgeshare.contract.errors import AlreadyExists, NotFound
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_S as S
 from edgeshare.contract.units import NS_PER_US as US
-from sharemgr.node.turns.arbiter import (
-    Account,
-    Arbiter,
-    Check,
-    Command,
-    Contend,
-    Grant,
-    Prolong,
-    Revoke,
-    Settings,
-    Share,
-    State,
-)
-from sharemgr.node.turns.grants import MAX_NUMBER
+from sharemgr.node.turns.account import Account, State
+from sharemgr.node.turns.arbiter import Arbiter
+from sharemgr.node.turns.commands import MAX_NUMBER, Check, Command, Contend, Grant, Prolong, Revoke
+from sharemgr.node.turns.policy import Settings, Share
 
 SETTINGS = Settings()
 
@@ -557,7 +547,7 @@ def test_numbers_begin_again_after_the_last_that_fits_the_gate() -> None:
     arbiter.join("a", 2, 0)
     arbiter.request("a", 1, 0)
     arbiter.release("a", 1, 1, 0, False, 0)
-    arbiter._grants._numbers.last = MAX_NUMBER - 1
+    arbiter._mode.grants._numbers.last = MAX_NUMBER - 1
     assert arbiter.request("a", 1, 1) == [Grant("a", MAX_NUMBER, False)]
     assert arbiter.request("a", 2, 2) == [Grant("a", 1, False)]
     arbiter.release("a", 2, 1, 0, False, 3)

@@ -5,7 +5,9 @@ from itertools import pairwise
 import pytest
 
 from edgeshare.contract.units import NS_PER_MS as MS
-from sharemgr.node.turns.arbiter import Arbiter, Prolong, Revoke, Share
+from sharemgr.node.turns.arbiter import Arbiter
+from sharemgr.node.turns.commands import Prolong, Revoke
+from sharemgr.node.turns.policy import Share
 from sharemgr.node.turns.slices.ends import SLACK_NS, Ends
 
 

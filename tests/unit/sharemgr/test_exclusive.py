@@ -2,7 +2,10 @@
 
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_S as S
-from sharemgr.node.turns.arbiter import Arbiter, Command, Grant, Revoke, Settings, Share, State
+from sharemgr.node.turns.account import State
+from sharemgr.node.turns.arbiter import Arbiter
+from sharemgr.node.turns.commands import Command, Grant, Revoke
+from sharemgr.node.turns.policy import Settings, Share
 
 SETTINGS = Settings(slice_ns=50 * MS, queue_cap_ns=0, anticipation_ns=5 * MS, exclusive=True)
 

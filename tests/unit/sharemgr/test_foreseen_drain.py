@@ -4,8 +4,11 @@ import pytest
 
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_US as US
-from sharemgr.node.turns.arbiter import Arbiter, Begin, Check, Grant, Prolong, Revoke, Settings, Share, State
-from sharemgr.node.turns.slices.slices import OVERDUE_NS
+from sharemgr.node.turns.account import State
+from sharemgr.node.turns.arbiter import Arbiter
+from sharemgr.node.turns.commands import Begin, Check, Grant, Prolong, Revoke
+from sharemgr.node.turns.grants import OVERDUE_NS
+from sharemgr.node.turns.policy import Settings, Share
 
 
 def draining(a: int = 50, b: int = 50) -> Arbiter:

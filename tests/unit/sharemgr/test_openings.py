@@ -7,19 +7,12 @@ import pytest
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_S as S
 from edgeshare.contract.units import NS_PER_US as US
-from sharemgr.node.turns.arbiter import (
-    Account,
-    Arbiter,
-    Command,
-    Contend,
-    Grant,
-    Revoke,
-    Rule,
-    Settings,
-    Share,
-    State,
-    Use,
-)
+from sharemgr.node.turns.account import Account, State
+from sharemgr.node.turns.arbiter import Arbiter
+from sharemgr.node.turns.commands import Command, Contend, Grant, Revoke
+from sharemgr.node.turns.demand import Use
+from sharemgr.node.turns.gate import Rule
+from sharemgr.node.turns.policy import Settings, Share
 
 SETTINGS = Settings()
 STEP_NS = MS // 4

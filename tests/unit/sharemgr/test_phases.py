@@ -8,8 +8,10 @@ from pathlib import Path
 
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_US as US
-from sharemgr.node.turns.arbiter import Arbiter, Command, Grant, Revoke, Share
+from sharemgr.node.turns.arbiter import Arbiter
+from sharemgr.node.turns.commands import Command, Grant, Revoke
 from sharemgr.node.turns.phases import TRANSITIONS
+from sharemgr.node.turns.policy import Share
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

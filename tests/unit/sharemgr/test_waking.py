@@ -5,7 +5,9 @@ import pytest
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_S as S
 from edgeshare.contract.units import NS_PER_US as US
-from sharemgr.node.turns.arbiter import Arbiter, Command, Grant, Revoke, Settings, Share
+from sharemgr.node.turns.arbiter import Arbiter
+from sharemgr.node.turns.commands import Command, Grant, Revoke
+from sharemgr.node.turns.policy import Settings, Share
 
 SETTINGS = Settings()
 SWITCH_NS = 250 * US

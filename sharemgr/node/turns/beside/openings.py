@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from edgeshare.contract.units import NS_PER_US
 from sharemgr.node.turns.beside.measurement import DEAR_NS
 from sharemgr.node.turns.beside.rule import Gates
-from sharemgr.node.turns.commands import Command, Contend, Grant
+from sharemgr.node.turns.commands import Command, Contend, Grant, Numbers
 from sharemgr.node.turns.contender import Client, Contender
-from sharemgr.node.turns.grants import Grants, Numbers
+from sharemgr.node.turns.grants import Grants
 from sharemgr.node.turns.hand_overs import HandOvers
-from sharemgr.node.turns.phases import DRAINING, ENDING, HOLDING, IDLE, OVERLAPPING, THINKING, THROTTLED, WAITING
+from sharemgr.node.turns.phases import DRAINING, ENDING, HOLDING, IDLE, THINKING, THROTTLED, WAITING
 from sharemgr.node.turns.policy import Settings
 
 BECOMES = {THINKING: IDLE, THROTTLED: WAITING, ENDING: DRAINING}
@@ -93,6 +93,10 @@ class Openings(Grants):
         """Who was about to drain when several were let in, while it still does."""
         ending = self._ending
         return ending.id if ending is not None and ending.phase is DRAINING else None
+
+    def known_end_ns(self) -> int:
+        """Gates may be closed at any time."""
+        return 0
 
     def settle(self, now_ns: int) -> None:
         """Charges what the pages say was used since the last event."""
@@ -184,11 +188,7 @@ class Openings(Grants):
         return at_ns
 
     def _give_up(self, contender: Contender) -> None:
-        contender.phase = OVERLAPPING
-        contender.overruns += 1
-        contender.drains.give_up()
-        if contender.wanting_clients:
-            self.compete_again(contender)
+        self._overlap(contender)
 
     def _look(self, whole: bool) -> None:
         for contender in self._contenders:
@@ -228,10 +228,7 @@ class Openings(Grants):
             return
         contender.phase = HOLDING
         contender.end_wait(self._now_ns)
-        contender.granted_ns = self._now_ns
-        contender.gpu_ns = contender.charged_ns = contender.unheard_ns = 0
-        contender.grants += 1
-        contender.open(self._numbers.next(), self._now_ns)
+        contender.grant(self._numbers.next(), self._now_ns, self._now_ns)
         self._note_told(contender)
         self._out.append(Grant(contender.id, contender.number, True))
 

@@ -50,6 +50,17 @@ class Field:
             return self._best(self._contenders, now_ns)
         return self._best((occupant, *self._contenders), now_ns)
 
+    def next_after(self, occupant: Contender, now_ns: int) -> Contender | None:
+        """Who gets the device when one that drains will have. After a long turn that is decided as of then: what the
+        others are behind by, they are behind by its drain, too."""
+        more_ns = min(occupant.foretold_ns, occupant.lease_end_ns) - now_ns
+        if not self.competition.would_be_long(occupant, more_ns):
+            return self.next(now_ns, occupant)
+        self.competition.charge(occupant, more_ns)
+        best = self.next(now_ns, occupant)
+        self.competition.charge(occupant, -more_ns)
+        return best
+
     def goes_before(self, contender: Contender, holder: Contender, now_ns: int) -> bool:
         """Whether one that has not had more than its part would be picked rather than the holder."""
         return self.competition.lag_ns(contender) >= 0 and self._pick((contender, holder), now_ns) is contender

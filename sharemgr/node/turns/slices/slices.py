@@ -2,19 +2,16 @@
 
 from collections.abc import Iterable
 
-from edgeshare.contract.units import NS_PER_US
-from sharemgr.node.turns.commands import Begin, Command, Contend, Grant, Prolong
+from sharemgr.node.turns.commands import Begin, Command, Contend, Grant, Numbers, Prolong
 from sharemgr.node.turns.contender import Client, Contender
-from sharemgr.node.turns.grants import OVERDUE_NS, Grants, Numbers
+from sharemgr.node.turns.grants import Grants
 from sharemgr.node.turns.hand_overs import HandOvers
-from sharemgr.node.turns.phases import DRAINING, ENDING, HOLDING, IDLE, OVERLAPPING, THINKING, THROTTLED, WAITING
+from sharemgr.node.turns.phases import DRAINING, HOLDING, IDLE, OVERLAPPING, THINKING, THROTTLED, WAITING
 from sharemgr.node.turns.policy import RECKONED_SLICES, Settings
 from sharemgr.node.turns.slices.ends import Ends
 from sharemgr.node.turns.slices.field import Field
+from sharemgr.node.turns.slices.occupancy import Occupancy
 from sharemgr.node.turns.slices.timers import Timers
-
-SOONER_NS = 25 * NS_PER_US
-"""A device that falls free sooner than was foretold by less than this is not worth waking the next client for."""
 
 
 class Slices(Grants):
@@ -23,11 +20,7 @@ class Slices(Grants):
     def __init__(self, settings: Settings, ends: Ends, numbers: Numbers, hand_overs: HandOvers) -> None:
         super().__init__(settings, numbers, hand_overs)
         self.field = Field(settings, ends)
-        self._occupant: Contender | None = None  # has the device: HOLDING, DRAINING, or THINKING and waited for
-        self._ending: Contender | None = None  # about to drain: the device is still its, the occupant is next
-        self._foreseen_end_ns = 0  # of the one about to drain: until then the occupant does not launch
-        self._overlapping: list[Contender] = []
-        self._contended = False  # as the holder was told
+        self.device = Occupancy(self.field, hand_overs)
         self._timers = Timers()
 
     def settle(self, now_ns: int) -> None:
@@ -36,13 +29,7 @@ class Slices(Grants):
         if elapsed_ns <= 0:
             return
         self._now_ns = now_ns
-        charged = self._ending or self._occupant
-        if charged is not None:
-            charged.charged_ns += elapsed_ns
-            self.field.competition.charge(charged, elapsed_ns)
-        for contender in self._overlapping:
-            self.field.competition.charge(contender, elapsed_ns)
-            self.field.competition.cap_debt(contender)
+        self.device.charge(elapsed_ns)
 
     def take(self) -> list[Command]:
         """Gives a device that is free, or is about to be, to whoever is next, and returns what is to be done since the
@@ -55,10 +42,9 @@ class Slices(Grants):
         self.settle(now_ns)
         for contender in contenders:
             if contender.open_clients:
-                contender.held_from_ns = now_ns
-                contender.gpu_ns = contender.charged_ns = contender.unheard_ns = 0
+                contender.enter_turns(now_ns)
                 self.field.enter(contender, now_ns)
-                self._overlapping.append(contender)
+                self.device.overlapping.append(contender)
                 if contender.wanting_clients:
                     # Nobody looks after its drain any more, which may be waiting for that launch.
                     self.compete_again(contender)
@@ -71,21 +57,9 @@ class Slices(Grants):
         self.settle(now_ns)
         for contender in contenders:
             self.note_held(contender)
-            for client in contender.clients.values():
-                if client.opened:
-                    # What it reports of this grant is not heard any more.
-                    contender.report(client, contender.paged_ns, now_ns)
-                    contender.paged_ns = 0
-            contender.before, contender.owes_ns = None, 0
-            if contender.phase is HOLDING:
-                # Granted ahead of another's drain, it need not wait for that any more.
-                contender.granted_ns = min(contender.granted_ns, now_ns)
-                contender.end_wait(now_ns)
+            contender.leave_turns(now_ns)
             self.field.leave(contender, now_ns)
-        self._occupant = self._ending = self.field.turn = None
-        self._overlapping.clear()
-
-    # What happens.
+        self.device.clear()
 
     def ready(self, contender: Contender) -> None:
         """It has work and its gates are closed: it waits, or is throttled."""
@@ -104,7 +78,7 @@ class Slices(Grants):
         urgent = contender.urgent(now_ns, self._settings)
         if contender.latency and not urgent:
             self._timers.set(contender, contender.period_end_ns)
-        occupant = self._occupant
+        occupant = self.device.occupant
         if occupant is not None and occupant.phase is HOLDING:
             # Nobody looked at the end of a slice while nobody waited.
             overstayed = first and now_ns >= self.field.slice_end_ns
@@ -114,12 +88,12 @@ class Slices(Grants):
     def woke(self, contender: Contender) -> None:
         """It was made ready after it had had no work. Unless it never had, the turn of a holder that it goes before is
         over as soon as that has lasted for the least that one does; it pays for this. Who is next, the rule says."""
-        occupant = self._occupant
+        occupant = self.device.occupant
         if contender.phase is not WAITING or not contender.grants:
             return
         if occupant is None or occupant.phase is not HOLDING or occupant.exclusive:
             return
-        end_ns = max(self._now_ns + self._unearned_ns(occupant), self._sure_end_ns(occupant))
+        end_ns = max(self._now_ns + self.device.unearned_ns(occupant), self.device.sure_end_ns(occupant))
         if end_ns < self.field.slice_end_ns and self.field.goes_before(contender, occupant, self._now_ns):
             contender.owes_ns = 2 * self.hand_overs.usual_ns
             self.field.slice_end_ns = end_ns
@@ -140,13 +114,13 @@ class Slices(Grants):
         now_ns = self._now_ns
         self.note_held(contender)
         if contender.phase is not OVERLAPPING:
-            self._correct(contender)
-        if contender is self._ending:
+            self.device.correct(contender)
+        if contender is self.device.ending:
             self._end()
         elif contender.phase is OVERLAPPING:
-            self._overlapping.remove(contender)
+            self.device.overlapping.remove(contender)
         else:
-            self._occupant = None
+            self.device.occupant = None
         if contender.phase is not HOLDING:
             self._learn_drain(contender)
         if contender.wanting_clients:
@@ -162,9 +136,9 @@ class Slices(Grants):
 
     def sleep(self, contender: Contender) -> None:
         """It has no work and is not expected to have any in a moment."""
-        if self._occupant is contender:
+        if self.device.occupant is contender:
             self.note_held(contender)
-            self._occupant = None
+            self.device.occupant = None
         contender.end_wait(self._now_ns)
         self.field.move(contender, IDLE, self._now_ns)
         self.signal()
@@ -175,7 +149,7 @@ class Slices(Grants):
 
     def contends(self, contender: Contender) -> bool:
         """As the holder was told."""
-        return self._contended
+        return self.device.contended
 
     def lag_ns(self, contender: Contender) -> int:
         """Held time that it is behind (above 0) or ahead of (below 0) its part, while it competes; else 0."""
@@ -183,8 +157,7 @@ class Slices(Grants):
 
     def note_held(self, contender: Contender) -> None:
         """Brings its window up to date."""
-        if (self._ending or self._occupant) is contender or contender.phase is OVERLAPPING:
-            contender.note_held(self._now_ns)
+        self.device.note_held(contender, self._now_ns)
 
     def foresees(self, contender: Contender) -> None:
         """One that was called back says when it will have drained, or at what other time than it said."""
@@ -196,15 +169,15 @@ class Slices(Grants):
             contender.passed_ns = contender.foretold_ns
         contender.foretold_ns = foretold_ns
         contender.lease_end_ns = max(contender.lease_end_ns, self._lease_end_ns(contender))
-        if contender is self._ending:
-            self._expect(contender)
+        if contender is self.device.ending:
+            self.device.expect(contender)
             self._begin_anew()
 
     def compete_again(self, contender: Contender) -> None:
         """A launch waits at the gate of an allocation whose drain is waited for no more. What it queued may be waiting
         for that very launch, so it owes no release any more and takes part again."""
         self.note_held(contender)
-        self._overlapping.remove(contender)
+        self.device.overlapping.remove(contender)
         self._forgive(contender)
         self.ready(contender)
 
@@ -216,9 +189,9 @@ class Slices(Grants):
                 self.sleep(contender)
             else:
                 self.ready(contender)
-        if self._ending is not None:
-            self._look_after(self._ending)
-        occupant = self._occupant
+        if self.device.ending is not None:
+            self._look_after(self.device.ending)
+        occupant = self.device.occupant
         if occupant is None:
             return
         if occupant.phase is HOLDING:
@@ -231,68 +204,36 @@ class Slices(Grants):
 
     def signal(self) -> None:
         """Tells the holder when it gets company, and when it has long been alone."""
-        occupant = self._occupant
+        occupant = self.device.occupant
         if occupant is not None and occupant.phase is HOLDING:
             contended = self.field.rivals.contend(occupant, self._now_ns)
-            if contended != self._contended:
-                self._contended = contended
+            if contended != self.device.contended:
+                self.device.contended = contended
                 self._out.append(Contend(occupant.id, occupant.number, contended))
-
-    def device_free_ns(self) -> int:
-        """When the one before the holder will have drained; a time that is over where it has."""
-        return self._foreseen_end_ns if self._ending is not None else 0
 
     def ending(self) -> str | None:
         """Who is about to drain while the next is granted already."""
-        return self._ending.id if self._ending is not None else None
+        return self.device.ending.id if self.device.ending is not None else None
 
     def known_end_ns(self) -> int:
         """Before when the holder will not be revoked; 0 where it may be at any time."""
-        end_ns, occupant = self.field.slice_end_ns, self._occupant
-        if self.field.rivals.latency_present:
-            return 0
-        if occupant is not None and self.field.rivals.may_wake(occupant, self._now_ns):
-            end_ns = min(end_ns, self._sure_end_ns(occupant))
-            return end_ns if end_ns > self._now_ns else 0
-        return end_ns
+        return self.device.known_end_ns(self._now_ns)
 
     def deadline_ns(self) -> int | None:
         """When tick must be called at the latest; None: never."""
-        next_ns = self._timers.next_ns()
-        if self._ending is not None:
-            look_ns = self._ending.look_ns()
-            next_ns = look_ns if next_ns is None else min(next_ns, look_ns)
-        occupant = self._occupant
-        if occupant is None:
-            return next_ns
-        at_ns: int | None = None
-        if occupant.phase is DRAINING:
-            if not occupant.exclusive:
-                at_ns = occupant.look_ns()
-        elif occupant.phase is THINKING:
-            if self.field.turn is occupant and self.field.slice_end_ns > self._now_ns:
-                at_ns = self.field.slice_end_ns
-        elif self.field.waiting or occupant.limit_percent < 100:
-            at_ns = self.field.slice_end_ns
-        elif self._contended:
-            at_ns = self.field.rivals.contend_until_ns(occupant)
-        if at_ns is None or (next_ns is not None and next_ns < at_ns):
-            return next_ns
-        return at_ns
-
-    # Who gets it.
+        return self.device.deadline_ns(self._timers.next_ns(), self._now_ns)
 
     def _dispatch(self) -> None:
-        occupant = self._occupant
+        occupant = self.device.occupant
         if occupant is not None and occupant.phase is HOLDING:
             return
         if occupant is not None and occupant.phase is DRAINING:
-            if not occupant.foretold_ns or self._ending is not None or not occupant.drains.are_foretold:
+            if not occupant.foretold_ns or self.device.ending is not None or not occupant.drains.are_foretold:
                 return
-            best = self._next_after(occupant)
+            best = self.field.next_after(occupant, self._now_ns)
             if best is None or best.phase is not WAITING:
                 return
-            self._foresee(occupant)
+            self.device.foresee(occupant, self._now_ns)
         else:
             best = self.field.next(self._now_ns)
         if best is not occupant:
@@ -300,110 +241,51 @@ class Slices(Grants):
                 self.note_held(occupant)
             if best is not None:
                 best.held_from_ns = self._now_ns
-            self._occupant = best
+            self.device.occupant = best
         if best is not None and best.phase is WAITING:
             self._grant(best)
 
-    def _next_after(self, occupant: Contender) -> Contender | None:
-        """Who gets the device when it has drained. After a long turn that is decided as of then: what the others are
-        behind by, they are behind by its drain, too."""
-        competition = self.field.competition
-        more_ns = min(occupant.foretold_ns, occupant.lease_end_ns) - self._now_ns
-        if not competition.would_be_long(occupant, more_ns):
-            return self.field.next(self._now_ns, occupant)
-        competition.charge(occupant, more_ns)
-        best = self.field.next(self._now_ns, occupant)
-        competition.charge(occupant, -more_ns)
-        return best
-
     def _grant(self, contender: Contender) -> None:
         # While the one before drains, the grant is of a time to come.
-        begin_ns = max(self._now_ns, self.device_free_ns())
+        begin_ns = max(self._now_ns, self.device.free_ns())
         self.field.move(contender, HOLDING, self._now_ns)
         contender.handed_over = self.field.turn is not contender
         if contender.handed_over or begin_ns >= self.field.slice_end_ns:
-            self.field.begin_turn(contender, begin_ns, self._slice_ns(contender), drains=self._ending is not None)
+            self.field.begin_turn(contender, begin_ns, self._slice_ns(contender), drains=self.device.ending is not None)
         if begin_ns == self._now_ns:
             contender.end_wait(begin_ns)
         given_up = any(client.given_up for client in contender.clients.values())
-        contender.unheard_ns = begin_ns - contender.granted_ns - contender.gpu_ns if given_up else 0
-        contender.granted_ns = begin_ns
-        contender.gpu_ns = contender.charged_ns = 0
-        contender.before = self._ending
+        unheard_ns = begin_ns - contender.granted_ns - contender.gpu_ns if given_up else 0
+        contender.grant(self._numbers.next(), begin_ns, self._now_ns, unheard_ns)
+        contender.before = self.device.ending
         contender.tat_ns = max(contender.tat_ns, begin_ns)
-        contender.grants += 1
-        contender.open(self._numbers.next(), self._now_ns)
-        self._contended = self.field.rivals.contend(contender, self._now_ns)
-        self._out.append(Grant(contender.id, contender.number, self._contended))
-
-    def _foresee(self, occupant: Contender) -> None:
-        """Takes the device from a draining occupant that has foreseen its end: another is granted at once, to begin
-        then. So nobody has to be woken at that moment but the one that launches."""
-        self.note_held(occupant)
-        self._expect(occupant)
-        occupant.phase = ENDING
-        self._ending = occupant
-
-    def _expect(self, contender: Contender) -> None:
-        # What it foretells may be a lie, and is no reason to wait for it longer.
-        self._foreseen_end_ns = min(contender.foretold_ns, contender.lease_end_ns)
-        contender.late_ns = max(contender.late_ns, self._foreseen_end_ns + OVERDUE_NS)
+        self.device.contended = self.field.rivals.contend(contender, self._now_ns)
+        self._out.append(Grant(contender.id, contender.number, self.device.contended))
 
     def _begin_anew(self) -> None:
         """The next one is to begin at another time than it was told."""
-        occupant = self._occupant
+        occupant = self.device.occupant
         if occupant is not None and occupant.phase is HOLDING:
-            self._out.append(Begin(occupant.id, occupant.number, self._contended))
+            self._out.append(Begin(occupant.id, occupant.number, self.device.contended))
 
     def _end(self) -> None:
         """The one that was about to drain has drained, or took too long: the device is the occupant's."""
-        assert self._ending is not None
-        self.field.competition.end_turn(self._ending)
-        self._ending = None
-        occupant = self._occupant
-        if occupant is not None:
-            # What it says it used is held against the time that it had: since the other one's work ended, which is
-            # somewhat before that one says so. What it held is counted from now on: what was foretold may be a lie.
-            occupant.granted_ns = min(self._now_ns, max(occupant.granted_ns, self._foreseen_end_ns))
-            occupant.end_wait(occupant.granted_ns)
-            occupant.held_from_ns = self._now_ns
-            if self._foreseen_end_ns > self._now_ns + SOONER_NS:
-                # What was foretold may be a lie: who begins sooner has no more than a turn is reckoned to cost (q).
-                most_ns = self._now_ns + RECKONED_SLICES * self._settings.slice_ns
-                self.field.slice_end_ns = min(self.field.slice_end_ns, most_ns)
-                self._begin_anew()
-
-    def _correct(self, contender: Contender) -> None:
-        """It has drained: what it was charged for without having had the device is nobody's, but for an interruption of
-        another's turn for it, and what it used while the one before it was still charged is its."""
-        competition = self.field.competition
-        before, contender.before = contender.before, None
-        owes_ns, contender.owes_ns = contender.owes_ns, 0
-        competition.charge(contender, owes_ns)
-        used_ns = contender.gpu_ns - contender.charged_ns
-        if used_ns <= 0:
-            competition.charge(contender, -self.hand_overs.unused_ns(contender))
-        elif before is not None and before.active:
-            competition.charge(contender, used_ns)
-            competition.charge(before, -used_ns)
+        if self.device.end(self._now_ns, RECKONED_SLICES * self._settings.slice_ns):
+            self._begin_anew()
 
     def _give_up(self, contender: Contender) -> None:
         """Waits no more for the drain of one that drains or is about to; it is left to itself beside the next one."""
-        if contender is self._ending:
+        if contender is self.device.ending:
             self._end()
         else:
-            self._occupant = None
-        contender.phase = OVERLAPPING
-        contender.overruns += 1
-        contender.drains.give_up()
-        self._overlapping.append(contender)
-        if contender.wanting_clients:
-            self.compete_again(contender)
+            self.device.occupant = None
+        self.device.overlapping.append(contender)
+        self._overlap(contender)
 
     def _end_slice(self, occupant: Contender) -> None:
         if self.field.next(self._now_ns, occupant) is occupant:
             self.field.begin_turn(occupant, self._now_ns, self._slice_ns(occupant))
-            if self._contended:
+            if self.device.contended:
                 self._out.append(Prolong(occupant.id, occupant.number))
         else:
             self._revoke(occupant)
@@ -414,12 +296,3 @@ class Slices(Grants):
 
     def _slice_ns(self, contender: Contender) -> int:
         return self.hand_overs.slice_ns(contender.drains.expected_ns(foretold_ns=0))
-
-    def _unearned_ns(self, occupant: Contender) -> int:
-        """How much longer it must hold so as not to be behind when the hand-over to it comes off its charge."""
-        unused_ns = self.hand_overs.usual_ns if occupant.handed_over else 0
-        return max(0, min(unused_ns, unused_ns + self.field.competition.lag_ns(occupant)))
-
-    def _sure_end_ns(self, occupant: Contender) -> int:
-        """Before when nobody's waking ends the turn of one that has been granted the device."""
-        return occupant.granted_ns + self.hand_overs.least_turn_ns

@@ -1,0 +1,81 @@
+"""What an allocation has had of a device, for those who ask."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from sharemgr.node.turns.contender import Contender
+from sharemgr.node.turns.phases import DRAINING, ENDING, HOLDING, IDLE, OVERLAPPING, THINKING, THROTTLED, WAITING
+
+
+class State(Enum):
+    """What an allocation does, as its users are told."""
+
+    IDLE = "idle"
+    WAITING = "waiting"
+    HOLDING = "holding"
+    DRAINING = "draining"
+
+
+STATES = {
+    IDLE: State.IDLE,
+    THINKING: State.IDLE,
+    THROTTLED: State.WAITING,
+    WAITING: State.WAITING,
+    HOLDING: State.HOLDING,
+    DRAINING: State.DRAINING,
+    ENDING: State.DRAINING,
+    OVERLAPPING: State.DRAINING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What an allocation has had of the device; sums are of the last `window_ns` of the settings."""
+
+    state: State
+    overlapping: bool
+    """It did not drain in time; another may hold the device now."""
+    throttled: bool
+    """It waits because it is over its limit."""
+    held_ns: int
+    gpu_ns: int
+    waited_ns: int
+    """In all of the window, the present wait included."""
+    waiting_ns: int
+    """How long it has been waiting now."""
+    longest_wait_ns: int
+    grants: int
+    """Since it was added."""
+    overruns: int
+    """Drains that were not waited for to their end, since it was added."""
+    holding_ns: int
+    """How long it has had the device now, its drain included; 0 while it has not."""
+    beside: bool
+    """Others may be let in beside it; what it held is then what it was charged with."""
+    usual_part: float
+    """Of the device, what it uses as a rule while it may as it likes; 0 where it is turns."""
+    lag_ns: int
+    """Held time that it is behind (above 0) or ahead of (below 0) its part, while it competes; 0 otherwise."""
+
+
+def account_of(contender: Contender, beside: bool, lag_ns: int, now_ns: int) -> Account:
+    """The account of one that was settled until now; ``beside``: others may be let in beside it."""
+    sums = contender.window.sums(now_ns)
+    waiting_ns = contender.waiting_ns(now_ns)
+    return Account(
+        state=STATES[contender.phase],
+        overlapping=contender.phase is OVERLAPPING,
+        throttled=contender.phase is THROTTLED,
+        held_ns=sums.held_ns,
+        gpu_ns=sums.gpu_ns,
+        waited_ns=sums.waited_ns + contender.window.inside_ns(waiting_ns),
+        waiting_ns=waiting_ns,
+        longest_wait_ns=max(sums.longest_wait_ns, waiting_ns),
+        grants=contender.grants,
+        overruns=contender.overruns,
+        # A grant may be of a time to come.
+        holding_ns=max(0, now_ns - contender.granted_ns) if contender.open_clients else 0,
+        beside=beside,
+        usual_part=contender.gate.demand.usual if beside else 0,
+        lag_ns=lag_ns,
+    )
