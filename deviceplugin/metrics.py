@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from prometheus_client.core import HistogramMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from deviceplugin.health.health_metrics import health_families
 from deviceplugin.tally import BUCKETS_S, Durations, Tally
 from edgeshare import __version__
 from edgeshare.contract.devices import Accelerator, Device
@@ -94,3 +93,16 @@ def _histogram(name: str, text: str, durations: Durations) -> HistogramMetricFam
     bounds = [*map(str, BUCKETS_S), "+Inf"]
     buckets = [(bound, float(count)) for bound, count in zip(bounds, durations.cumulative(), strict=True)]
     return HistogramMetricFamily(f"{PREFIX}_{name}", text, buckets=buckets, sum_value=durations.total_ns / NS_PER_S)
+
+
+def health_families(healths: Iterable[tuple[Device, Health]]) -> Iterator[Metric]:
+    """Since when a device has not been healthy, and why: nothing for a healthy one."""
+    family = GaugeMetricFamily(
+        f"{PREFIX}_device_unhealthy_since_timestamp_seconds",
+        "Since when the device has not been healthy (Unix time), for which reason, and who said so.",
+        labels=("device", "reason", "source"),
+    )
+    for device, health in healths:
+        if not health.healthy:
+            family.add_metric((device.id, health.reason, health.source), health.since_unix_ns / NS_PER_S)
+    yield family

@@ -34,7 +34,7 @@ from deviceplugin.tally import Tally
 from deviceplugin.units.kinds import EDGETPU, GPU, Kind
 from deviceplugin.units.ledger import Ledger
 from deviceplugin.units.preference import by_device
-from edgeshare.contract.errors import EdgeshareError, InvalidRequest
+from edgeshare.contract.errors import EdgeshareError, InvalidRequest, Unavailable
 from edgeshare.contract.names import HOOK_LIBRARY
 from edgeshare.http import web
 from edgeshare.kube.kube import Kube
@@ -42,7 +42,7 @@ from edgeshare.lock_file import locked
 from edgeshare.waiting import first_of
 
 if TYPE_CHECKING:
-    from deviceplugin.metrics import Figures
+    pass
 
 logger = logging.getLogger(__name__)
 
@@ -152,9 +152,9 @@ class Plugin:
         async with AsyncExitStack() as stack:
             if self._metrics_address:
                 # Loaded only where somebody asks for it: memory is counted on a node.
-                from deviceplugin.pages import pages  # noqa: PLC0415
+                from edgeshare.http.pages import pages  # noqa: PLC0415
 
-                served = pages(self._figures, self._not_ready)
+                served = pages(self._exposition, self._readiness)
                 address = await stack.enter_async_context(web.serving(self._metrics_address, served))
                 logger.info("metrics at http://%s/metrics", address)
             if not await stack.enter_async_context(locked(self._state_dir / LOCK_FILE, stop, self._standing_by)):
@@ -209,21 +209,21 @@ class Plugin:
     def _served(self) -> list[Offer]:
         return [offer for offer in self._offers if offer is self._gpus or offer.is_made]
 
-    def _not_ready(self) -> str:
-        if self._stands_by:
-            return ""
+    def _readiness(self) -> str:
         reasons = [offer.not_ready for offer in self._served() if offer.not_ready]
-        # A driver that is broken from the start on is what keeps the plugin from being asked.
-        return "; ".join([*self._scan.troubles, *reasons]) if reasons else ""
+        if reasons and not self._stands_by:
+            # A driver that is broken from the start on is what keeps the plugin from being asked.
+            raise Unavailable("; ".join([*self._scan.troubles, *reasons]))
+        return "ok"
 
     def _held(self) -> set[str]:
         allocations = (allocation for offer in self._offers for allocation in offer.holdings.ledger)
         return set(by_device(unit for allocation in allocations for unit in allocation.unit_ids))
 
-    def _figures(self) -> "Figures":
-        from deviceplugin.metrics import Figures  # noqa: PLC0415
+    async def _exposition(self) -> bytes:
+        from deviceplugin.metrics import Figures, exposition  # noqa: PLC0415
 
-        return Figures(
+        figures = Figures(
             found=self._scan.found,
             listed=self._devices.now,
             driver_fault=bool(self._scan.troubles),
@@ -234,6 +234,8 @@ class Plugin:
             tally=copy.deepcopy(self._tally),
             healths=self._health.now,
         )
+        # A thread writes it down: the kubelet's calls do not wait for it.
+        return await asyncio.to_thread(exposition, figures)
 
     def _changed(self) -> None:
         self._node_changed.set()

@@ -3,7 +3,7 @@ events."""
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from time import perf_counter_ns
 from typing import Any, NoReturn
 
@@ -12,9 +12,10 @@ import grpc
 from deviceplugin.admission.admission import Admission
 from deviceplugin.admission.prestart import Starting
 from deviceplugin.devices.device_list import Devices
-from deviceplugin.kubelet.listing import list_units
 from deviceplugin.tally import Tally
+from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import EdgeshareError
+from edgeshare.contract.units import UNITS_PER_DEVICE, unit_id
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import DevicePluginServicer
 from edgeshare.rpc import status_code
@@ -116,3 +117,18 @@ class Service(DevicePluginServicer):
         logger.warning("refused: %s", error)
         await context.abort(status_code(error), str(error))
         raise AssertionError("abort always raises")
+
+
+def list_units(devices: Iterable[Device]) -> api.ListAndWatchResponse:
+    """What the kubelet is sent: 100 units a device, each with its device's health. A device that is on no known NUMA
+    node has no topology: -1 would be taken for a node."""
+    response = api.ListAndWatchResponse()
+    for device in devices:
+        health = "Healthy" if device.healthy else "Unhealthy"
+        nodes = [api.NUMANode(ID=device.numa_node)] if device.numa_node >= 0 else []
+        topology = api.TopologyInfo(nodes=nodes) if nodes else None
+        response.devices.extend(
+            api.Device(ID=unit_id(device.id, unit), health=health, topology=topology)
+            for unit in range(UNITS_PER_DEVICE)
+        )
+    return response

@@ -3,13 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from http import HTTPStatus
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from prometheus_client.core import Metric
 
-from edgeshare.http import prometheus, web
+from edgeshare.http import web
+from edgeshare.http.pages import pages
+from edgeshare.http.prometheus import exposition
 from labeller.config import Config
 from labeller.usage.config import UsageConfig
 from labeller.usage.jetson import identity
@@ -36,14 +37,10 @@ async def run(config: Config, root: Path, stop: asyncio.Event, ready: Callable[[
     machine without any is a normal one. Raises Unavailable where it cannot listen."""
     watching = Watching(config.usage, root)
 
-    async def metrics() -> web.Page:
-        return web.Page(HTTPStatus.OK, prometheus.CONTENT_TYPE, prometheus.exposition(watching.families()))
+    async def written() -> bytes:
+        return exposition(watching.families())
 
-    async def well() -> web.Page:
-        return web.text_page(HTTPStatus.OK, "ok")
-
-    pages = {"/metrics": metrics, "/healthz": well, "/readyz": well}
-    async with web.serving(config.metrics_address or ADDRESS, pages) as address:
+    async with web.serving(config.metrics_address or ADDRESS, pages(written)) as address:
         logger.info("metrics at http://%s/metrics", address)
         ready(f"metrics at http://{address}/metrics")
         await watching.run(stop)

@@ -25,8 +25,7 @@ from sharemgr.cluster.replica.retrying import Retrying
 from sharemgr.cluster.server.endings import Ending
 from sharemgr.cluster.state.accelerators import parse_node
 from sharemgr.cluster.state.books import AcceleratorNode, Books
-from sharemgr.cluster.state.cores import Offer
-from sharemgr.cluster.state.nodes import parse_offer
+from sharemgr.cluster.state.cores import Offer, parse_offer
 from sharemgr.cluster.state.pods import SharePod, parse_pod
 
 logger = logging.getLogger(__name__)

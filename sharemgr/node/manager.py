@@ -176,9 +176,9 @@ class Manager:
         await stack.enter_async_context(serving(await serve_allocations(allocations_path, node), allocations_path))
         if self._config.metrics_address:
             # Loaded only where somebody asks for it: memory is counted on a node.
-            from sharemgr.node.pages import pages  # noqa: PLC0415
+            from sharemgr.node.pages import pages_of  # noqa: PLC0415
 
-            address = await stack.enter_async_context(web.serving(self._config.metrics_address, pages(node)))
+            address = await stack.enter_async_context(web.serving(self._config.metrics_address, pages_of(node)))
             logger.info("metrics at http://%s/metrics", address)
         settle_memory()
         ready(f"{len(devices)} devices, {len(node.allocations())} allocations, {self._runtime_dir}")

@@ -15,9 +15,8 @@ from typing import Any
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.placement.policies import DEFAULT, POLICIES
 from sharemgr.cluster.state.books import AcceleratorNode
-from sharemgr.cluster.state.cores import Cores
+from sharemgr.cluster.state.cores import Cores, parse_offer
 from sharemgr.cluster.state.ledger import Inventory
-from sharemgr.cluster.state.nodes import parse_offer
 from sharemgr.cluster.state.pods import parse_pod
 from sharemgr.cluster.state.request import Request
 from sharemgr.replay.arrivals import Moment, arrivals, at_percent, capacity_units

@@ -14,6 +14,8 @@ from prometheus_client.core import Metric
 
 from edgeshare.contract.errors import Unavailable
 from edgeshare.http import web
+from edgeshare.http.pages import pages
+from edgeshare.http.prometheus import exposition
 from edgeshare.kube.calls import Calls
 from edgeshare.kube.client_library import LeaseTimes
 from edgeshare.kube.following import Json
@@ -24,7 +26,6 @@ from sharemgr.cluster.replica.following import follow
 from sharemgr.cluster.replica.leading import TIMES, Leading, Term, alone, by_lease
 from sharemgr.cluster.server.certificates import Certificates
 from sharemgr.cluster.server.endings import Ending
-from sharemgr.cluster.server.pages import pages
 from sharemgr.cluster.server.serving import Server, Verb
 
 logger = logging.getLogger(__name__)
@@ -102,7 +103,7 @@ class Replica:
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
             tasks.create_task(self._lead(calls, stop))
             if config.metrics_address:
-                served = pages(self._families, self._readiness)
+                served = pages(self._exposition, self._readiness)
                 address = await stack.enter_async_context(web.serving(config.metrics_address, served))
                 logger.info("metrics at http://%s/metrics", address)
             url = await stack.enter_async_context(server.running(certificates.context if certificates else None))
@@ -153,6 +154,10 @@ class Replica:
             return f"stands by: {self._leading.holder} leads"
         self._verbs()
         return "ok"
+
+    async def _exposition(self) -> bytes:
+        # A thread writes them down, so that no verb waits; what they are, is looked at here.
+        return await asyncio.to_thread(exposition, list(self._families()))
 
     def _families(self) -> Iterable[Metric]:
         if self._current is None or not self._current.term.holds:

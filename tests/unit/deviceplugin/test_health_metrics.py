@@ -1,6 +1,6 @@
 """Health as metrics."""
 
-from deviceplugin.health.health_metrics import health_families
+from deviceplugin.metrics import health_families
 from edgeshare.contract.devices import Device
 from edgeshare.contract.health import HEALTHY, Health
 from edgeshare.contract.units import NS_PER_S

@@ -3,8 +3,7 @@
 import pytest
 
 from edgeshare.contract.errors import InvalidRequest
-from sharemgr.cluster.state.cores import Cores, Left, Offer
-from sharemgr.cluster.state.nodes import parse_offer
+from sharemgr.cluster.state.cores import Cores, Left, Offer, parse_offer
 
 
 def test_a_node_offers_what_it_calls_allocatable() -> None:

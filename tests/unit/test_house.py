@@ -1,0 +1,213 @@
+"""The house is kept: floors, names and rooms of a size that a reader finds his way in. What is wider or longer than
+that today stands below with its number, which may fall and never rise; CONTRIBUTING.md says what each rule is for."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import grimp
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+PRODUCT = ("cuda_hook", "deviceplugin", "edgeshare", "labeller", "sharemgr", "simgpu")
+KINDS = (".py", ".c", ".h", ".S", ".def")
+GENERATED = ("_pb2.py", "_pb2_grpc.py", "_core.c")
+
+FLOOR_FILES = 15
+FILE_LINES = 300
+THIN_LINES = 40
+
+WIDE_FLOORS = {
+    "bench": 32,
+    "cuda_hook/core": 33,
+    "cuda_hook/src": 94,
+    "edgeshare/cli": 17,
+    "simgpu/driver": 80,
+    "simgpu/machine": 18,
+    "tests/cluster": 24,
+    "tests/cluster/onenode": 38,
+    "tests/hook": 31,
+    "tests/hook/programs": 21,
+    "tests/kubelet": 25,
+    "tests/node": 27,
+    "tests/sim": 23,
+    "tests/simgpu": 30,
+    "tests/unit": 16,
+    "tests/unit/deviceplugin": 25,
+    "tests/unit/sharemgr": 29,
+    "tests/unit/sharemgr/cluster": 25,
+    "tests/virtual": 46,
+    "tests/virtual/vt": 25,
+}
+LONG_FILES = {
+    "cuda_hook/core/costs.c": 380,
+    "cuda_hook/driver_api.h": 1426,
+    "cuda_hook/src/account.c": 465,
+    "cuda_hook/src/batches.c": 364,
+    "cuda_hook/src/collect.c": 375,
+    "cuda_hook/src/gate.c": 432,
+    "cuda_hook/src/helper.c": 381,
+    "cuda_hook/src/objects.c": 313,
+    "cuda_hook/src/pools.c": 328,
+    "cuda_hook/src/session.c": 349,
+    "cuda_hook/src/symbols.def": 397,
+    "cuda_hook/src/tpu_calls.c": 327,
+    "cuda_hook/src/tpu_holds.c": 310,
+    "cuda_hook/src/tpu_session.c": 321,
+    "cuda_hook/wire.py": 303,
+    "deviceplugin/health/rules.py": 362,
+    "deviceplugin/plugin.py": 308,
+    "edgeshare/kube/kube.py": 334,
+    "sharemgr/cluster/state/pods.py": 328,
+    "sharemgr/node/clients/client.py": 629,
+    "sharemgr/node/clients/server.py": 403,
+    "sharemgr/node/memory/ledger.py": 346,
+    "sharemgr/node/node.py": 460,
+    "sharemgr/node/turns/beside/rule.py": 303,
+    "sharemgr/node/turns/policy.py": 362,
+    "simgpu/driver/ptx.c": 323,
+    "simgpu/driver/symbols.def": 386,
+    "simgpu/driver/texture.c": 316,
+    "simgpu/machine.py": 369,
+    "simgpu/machine/layout.h": 334,
+    "simgpu/machine/overlap.c": 355,
+    "simgpu/workload/burn.c": 330,
+    "tests/assigner/test_http2.py": 566,
+    "tests/deploy/test_assigner.py": 402,
+    "tests/deploy/test_chart.py": 371,
+    "tests/deploy/test_labeller.py": 366,
+    "tests/hook/manager.py": 330,
+    "tests/hook/programs/client.c": 440,
+    "tests/hook/programs/core_test.c": 1611,
+    "tests/hook/programs/manners.c": 694,
+    "tests/hook/programs/memory.py": 393,
+    "tests/hook/programs/odd.c": 711,
+    "tests/hook/test_gate.py": 432,
+    "tests/hook/test_memory_kinds.py": 350,
+    "tests/kubelet/scripted_api_server.py": 303,
+    "tests/kubelet/scripted_kubelet.py": 425,
+    "tests/kubelet/test_allocation.py": 379,
+    "tests/kubelet/test_assignment.py": 419,
+    "tests/kubelet/test_health.py": 301,
+    "tests/model/test_arbiter_model.py": 411,
+    "tests/model/test_assigner_model.py": 373,
+    "tests/model/test_openings_model.py": 640,
+    "tests/node/test_allocations.py": 374,
+    "tests/node/test_attacks.py": 362,
+    "tests/node/test_clients.py": 440,
+    "tests/node/test_memory.py": 358,
+    "tests/node/testbed.py": 353,
+    "tests/sim/device/device.c": 451,
+    "tests/sim/device_simulator.py": 427,
+    "tests/sim/test_shares.py": 315,
+    "tests/simgpu/c/engine_test.c": 549,
+    "tests/simgpu/c/overlap_test.c": 325,
+    "tests/simgpu/test_driver.py": 352,
+    "tests/simgpu/test_nvml.py": 367,
+    "tests/simgpu/test_work.py": 354,
+    "tests/tpu/programs/manners.c": 303,
+    "tests/unit/deviceplugin/test_files_on_the_node.py": 477,
+    "tests/unit/sharemgr/cluster/test_assigner.py": 408,
+    "tests/unit/sharemgr/cluster/test_aware.py": 316,
+    "tests/unit/sharemgr/cluster/test_binding.py": 437,
+    "tests/unit/sharemgr/cluster/test_books.py": 422,
+    "tests/unit/sharemgr/cluster/test_lending.py": 336,
+    "tests/unit/sharemgr/cluster/test_pods.py": 507,
+    "tests/unit/sharemgr/test_arbiter.py": 556,
+    "tests/unit/sharemgr/test_openings.py": 550,
+    "tests/unit/test_kube_calls.py": 613,
+}
+THIN_MODULES = frozenset(
+    {
+        "sharemgr.node.edgetpu",
+        "sharemgr.node.machine.health",
+        "sharemgr.node.turns.slices.timers",
+        "simgpu.misuses",  # which the tests import, too
+    }
+)
+"""Modules of fewer lines than that which one other module imports."""
+
+ONE_A_KIND = {
+    "labeller/derive",
+    "labeller/sources",
+    "labeller/usage",
+    "sharemgr/cluster/lending",
+    "sharemgr/cluster/placement/policies",
+}
+"""Folders that have a module for each policy, or each source, however short."""
+
+PARTS = (
+    "cuda_hook",
+    "deviceplugin",
+    "edgeshare/cli",
+    "edgeshare",
+    "labeller/derive",
+    "labeller/sources",
+    "labeller/usage",
+    "labeller",
+    "sharemgr/cluster",
+    "sharemgr/node",
+    "sharemgr/replay",
+    "simgpu/driver",
+    "simgpu/machine",
+    "simgpu/nvml",
+    "simgpu",
+)
+"""Where a file's name says what is in it without its folder. Of parts within parts the smaller one counts."""
+
+
+def files(*tops: str) -> Iterator[Path]:
+    """What people wrote there, as paths from the root."""
+    for top in tops:
+        for path in sorted((ROOT / top).rglob("*")):
+            if path.suffix in KINDS and not path.name.endswith(GENERATED) and path.name != "__init__.py":
+                yield path.relative_to(ROOT)
+
+
+def part_of(path: Path) -> str:
+    """The part that a file belongs to."""
+    return next(part for part in PARTS if str(path).startswith(f"{part}/"))
+
+
+def held(found: Mapping[str, int], known: Mapping[str, int], most: int) -> list[str]:
+    """What is over its number, and what is known of that need not be any more."""
+    over = [(name, count, known.get(name, most)) for name, count in found.items()]
+    return [
+        *(f"{name}: {count}, at most {number}" for name, count, number in over if count > number),
+        *(f"{name}: within {most}, so it is named for nothing" for name in known if found.get(name, 0) <= most),
+    ]
+
+
+def test_floors_are_not_wide() -> None:
+    floors = Counter(str(path.parent) for path in files(*PRODUCT, "bench", "tests"))
+    assert held(floors, WIDE_FLOORS, FLOOR_FILES) == []
+
+
+def test_files_are_not_long() -> None:
+    lines = {str(path): len((ROOT / path).read_text().splitlines()) for path in files(*PRODUCT, "bench", "tests")}
+    assert held(lines, LONG_FILES, FILE_LINES) == []
+
+
+def test_no_file_name_is_there_twice_in_one_part() -> None:
+    names: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for path in files(*PRODUCT):
+        names[part_of(path), path.name].append(str(path))
+    assert [paths for paths in names.values() if len(paths) > 1] == []
+
+
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    """The product's imports."""
+    return grimp.build_graph(*PRODUCT, cache_dir=None)
+
+
+def test_no_module_is_thin(graph: grimp.ImportGraph) -> None:
+    thin = set()
+    for path in files(*PRODUCT):
+        module = str(path.with_suffix("")).replace("/", ".")
+        if path.suffix != ".py" or str(path.parent) in ONE_A_KIND or module not in graph.modules:
+            continue
+        importers = graph.find_modules_that_directly_import(module)
+        if len(importers) == 1 and len((ROOT / path).read_text().splitlines()) < THIN_LINES:
+            thin.add(module)
+    assert thin == THIN_MODULES
