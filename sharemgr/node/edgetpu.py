@@ -7,7 +7,7 @@ from pathlib import Path
 from edgeshare.contract.devices import Device
 from edgeshare.inventory.corals import USB_MODEL
 from sharemgr.node.config import Config
-from sharemgr.node.turns.policy import Settings
+from sharemgr.node.turns.settings import Settings
 
 
 def settings(config: Config) -> Settings:

@@ -46,7 +46,7 @@ from sharemgr.node.status import (
 )
 from sharemgr.node.strangers import Strangers
 from sharemgr.node.turns.gate import Rule
-from sharemgr.node.turns.policy import Settings, Share
+from sharemgr.node.turns.settings import Settings, Share
 from sharemgr.node.turns.slices.ends import Ends
 
 logger = logging.getLogger(__name__)

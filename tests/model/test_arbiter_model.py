@@ -19,7 +19,7 @@ from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.account import State
 from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.commands import Begin, Command, Contend, Grant, Prolong, Revoke
-from sharemgr.node.turns.policy import Settings, Share
+from sharemgr.node.turns.settings import Settings, Share
 
 SETTINGS = Settings()
 NAMES = ("a", "b", "c", "d")

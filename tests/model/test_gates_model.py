@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from edgeshare.contract.units import NS_PER_MS as MS
 from sharemgr.node.turns.beside.rule import Gates
 from sharemgr.node.turns.gate import Gate, Rule
-from sharemgr.node.turns.policy import Settings, Share, Standing
+from sharemgr.node.turns.settings import Settings, Share
+from sharemgr.node.turns.standing import Standing
 
 SETTINGS = Settings()
 RULE = Rule()

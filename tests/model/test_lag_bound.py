@@ -10,7 +10,7 @@ from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.commands import Command, Grant, Prolong, Revoke
-from sharemgr.node.turns.policy import Settings, Share
+from sharemgr.node.turns.settings import Settings, Share
 
 SETTINGS = Settings()
 TICK_LATE_NS = 50 * US

@@ -15,7 +15,7 @@ from sharemgr.node.turns.account import Account, State
 from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.commands import Check, Command, Contend, Grant, Prolong, Revoke
 from sharemgr.node.turns.demand import Use
-from sharemgr.node.turns.policy import Settings, Share
+from sharemgr.node.turns.settings import Settings, Share
 
 SETTINGS = Settings()
 NAMES = ("a", "b", "c", "d")

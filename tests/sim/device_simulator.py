@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S, NS_PER_US
 from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.commands import Begin, Command, Contend, Grant, Revoke
-from sharemgr.node.turns.policy import Settings, Share
+from sharemgr.node.turns.settings import Settings, Share
 
 MESSAGE_NS = 10 * NS_PER_US
 BUCKET_NS = 100 * NS_PER_MS

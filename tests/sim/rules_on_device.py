@@ -12,7 +12,8 @@ from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.beside.rule import Gates
 from sharemgr.node.turns.commands import Command, Contend, Grant, Revoke
 from sharemgr.node.turns.gate import Gate, Rule
-from sharemgr.node.turns.policy import Settings, Standing
+from sharemgr.node.turns.settings import Settings
+from sharemgr.node.turns.standing import Standing
 
 LOOK, REQUEST, RELEASE = range(3)
 HAND_OVER_NS = 30 * NS_PER_US

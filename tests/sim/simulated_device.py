@@ -9,7 +9,7 @@ from cffi import FFI
 
 from bench.compiler import compile_program
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S, NS_PER_US
-from sharemgr.node.turns.policy import Settings, Share
+from sharemgr.node.turns.settings import Settings, Share
 
 FOLDER = Path(__file__).parent / "device"
 FLAGS = ("-fPIC", "-shared", "-Wl,-z,defs")

@@ -20,7 +20,7 @@ from device_simulator import (
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_S as S
 from edgeshare.contract.units import NS_PER_US as US
-from sharemgr.node.turns.policy import Settings
+from sharemgr.node.turns.settings import Settings
 
 SETTINGS = Settings()
 WINDOW_NS = 10 * S

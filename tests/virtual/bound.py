@@ -2,7 +2,7 @@
 
 from paces import PACES
 
-from sharemgr.node.turns.policy import Settings
+from sharemgr.node.turns.settings import Settings
 
 RULE = Settings()
 

@@ -11,7 +11,7 @@ from case import Case, measured_ms
 from report import DiedError, Report
 
 from edgeshare.contract.units import MIB, NS_PER_MS
-from sharemgr.node.turns.policy import Settings
+from sharemgr.node.turns.settings import Settings
 from simgpu.create import CONTEXT_OVERHEAD_MIB
 
 ALONE = 0.95

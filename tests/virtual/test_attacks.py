@@ -16,7 +16,7 @@ from edgeshare.contract.units import NS_PER_MS, NS_PER_S
 from sharemgr.node.clients.budget import GUARANTEE_BURST_S
 from sharemgr.node.clients.server import BACKLOG, CONNECTIONS_PER_S
 from sharemgr.node.config import Config
-from sharemgr.node.turns.policy import Settings
+from sharemgr.node.turns.settings import Settings
 
 VICTIMS = tuple(Client(program=step_programs.burn(1000), percent=percent) for percent in (60, 20))
 RULE = Settings()

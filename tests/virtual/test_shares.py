@@ -12,7 +12,7 @@ from bench.figures import held_turns
 from edgeshare.cli.demo_plan import executed_ns
 from edgeshare.contract.units import NS_PER_MS, NS_PER_US
 from sharemgr.node.config import Config
-from sharemgr.node.turns.policy import Settings
+from sharemgr.node.turns.settings import Settings
 
 BUSY = step_programs.burn(1000)
 THREE = tuple(Client(program=BUSY, percent=percent) for percent in (50, 30, 20))

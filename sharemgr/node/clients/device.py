@@ -11,7 +11,7 @@ from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.commands import Check, Command, Prolong, Revoke
 from sharemgr.node.turns.demand import Use
 from sharemgr.node.turns.gate import Rule
-from sharemgr.node.turns.policy import Settings, Share
+from sharemgr.node.turns.settings import Settings, Share
 from sharemgr.node.turns.slices.ends import Ends
 
 

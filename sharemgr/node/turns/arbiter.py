@@ -28,7 +28,7 @@ from sharemgr.node.turns.gate import Rule
 from sharemgr.node.turns.hand_overs import HandOvers
 from sharemgr.node.turns.mode import Mode
 from sharemgr.node.turns.phases import DRAINING, ENDING, HOLDING, IDLE, OVERLAPPING, THINKING, THROTTLED, WAITING
-from sharemgr.node.turns.policy import Settings, Share
+from sharemgr.node.turns.settings import Settings, Share
 from sharemgr.node.turns.slices.ends import Ends
 
 

@@ -6,7 +6,8 @@ from sharemgr.node.turns.commands import MAX_NUMBER
 from sharemgr.node.turns.drains import Drains
 from sharemgr.node.turns.gate import Gate
 from sharemgr.node.turns.phases import HOLDING, IDLE
-from sharemgr.node.turns.policy import Settings, Share, Standing
+from sharemgr.node.turns.settings import Settings, Share
+from sharemgr.node.turns.standing import Standing
 from sharemgr.node.turns.window import Window
 
 

@@ -1,7 +1,7 @@
 """What an allocation's drains were like: how long the next one is waited for, and whether one believes when it ends."""
 
 from edgeshare.contract.units import NS_PER_MS
-from sharemgr.node.turns.policy import Settings
+from sharemgr.node.turns.settings import Settings
 
 LATE_NS = 2 * NS_PER_MS
 """What ends later than foretold by more than this, as a rule, is not foretold. By simulation (tests/virtual): with 65

@@ -9,7 +9,7 @@ from sharemgr.node.turns.commands import Check, Command, Grant, Numbers, Revoke
 from sharemgr.node.turns.contender import Client, Contender
 from sharemgr.node.turns.hand_overs import HandOvers
 from sharemgr.node.turns.phases import DRAINING, ENDING, HOLDING, OVERLAPPING
-from sharemgr.node.turns.policy import Settings
+from sharemgr.node.turns.settings import Settings
 
 OVERDUE_NS = 10 * NS_PER_MS
 """How much longer than a full queue takes, or than was foretold, one waits for a drain before one looks whether its

@@ -4,7 +4,7 @@ nobody is charged for it."""
 from statistics import median_low
 
 from sharemgr.node.turns.contender import Contender
-from sharemgr.node.turns.policy import Settings
+from sharemgr.node.turns.settings import Settings
 
 MOST_PART = 10
 """Of a slice it is at most this part: who says more changes a share by no more than that. Embedded GPUs take 250 µs to

@@ -11,7 +11,7 @@ from sharemgr.node.turns.contender import Contender
 from sharemgr.node.turns.gate import Rule
 from sharemgr.node.turns.grants import Grants
 from sharemgr.node.turns.hand_overs import HandOvers
-from sharemgr.node.turns.policy import Settings
+from sharemgr.node.turns.settings import Settings
 from sharemgr.node.turns.slices.ends import Ends
 from sharemgr.node.turns.slices.slices import Slices
 

@@ -75,149 +75,16 @@ are much longer than the wait that users accept: nothing here can interrupt a ke
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TypeVar
 
-from edgeshare.contract.units import NS_PER_MS, NS_PER_S, NS_PER_US
+from sharemgr.node.turns.settings import Settings
+from sharemgr.node.turns.standing import Standing
 
 RECKONED_SLICES = 4
 """Deadlines reckon with turns that cost so many slices at most."""
 
 LONG_SLICES = 5
 """A turn that costs more is long: beyond what deadlines reckon with, there is what is queued, and a kernel."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The constants of the rule. The defaults were chosen by simulation (tests/sim) unless they say otherwise."""
-
-    slice_ns: int = 5 * NS_PER_MS
-    """L. At 2 ms a hand-over of 20 µs costs 1 % of the device, at 5 ms 0.4 %; waits grow with it."""
-    queue_cap_ns: int = 500 * NS_PER_US
-    """Q: GPU time that a client may keep queued beyond its slice while contended. Less leaves the device idle."""
-    anticipation_ns: int = 300 * NS_PER_US
-    """A: longest think time for which a drained client keeps its turn."""
-    drain_grace_ns: int = 100 * NS_PER_MS
-    """How long past its expected end a drain is waited for (persistent kernels, waits on another process)."""
-    drain_most_ns: int = NS_PER_S
-    """The longest drain that is expected of one that has drained in such a time: a graph of many kernels runs to its
-    end."""
-    limit_burst_ns: int = 50 * NS_PER_MS
-    """How far a client may run ahead of its limit's rate; ten slices."""
-    budget_period_ns: int = 50 * NS_PER_MS
-    """Period of the latency class's budget; an inference request at 20 Hz fits one period."""
-    least_turn_ns: int = 200 * NS_PER_US
-    """How long a turn lasts at least that another's waking ends: ten hand-overs of 20 µs."""
-    lone_after_ns: int = NS_PER_S
-    """How long no other may have had work before a holder's queue is no longer capped: what it queues then delays
-    the next that comes, so it must not be done for one that is only between two requests."""
-    window_ns: int = 10 * NS_PER_S
-    """What shares are reported over; also the most held time that is ever owed."""
-    exclusive: bool = False
-    """The device lets one process in at a time (an EdgeTPU): a grant is of one client that asks, and lasts until it
-    gives the device back. Nobody else can use it meanwhile, so that no drain is ever given up; Q is nothing then."""
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """What an allocation may have of one device: percents of its time."""
-
-    request_percent: int
-    limit_percent: int
-    latency: bool = False
-
-
-class Standing:
-    """One allocation as the rule sees it. Times are ns; `v` and `deadline` are virtual ns (held ns divided by r)."""
-
-    __slots__ = (
-        "active",
-        "budget_ns",
-        "deadline",
-        "is_long",
-        "known",
-        "lag_ns",
-        "latency",
-        "left_ns",
-        "limit_percent",
-        "period_end_ns",
-        "request_percent",
-        "seen_long",
-        "tat_ns",
-        "think_ns",
-        "turn_ns",
-        "usual_turn_ns",
-        "v",
-    )
-
-    def __init__(self, share: Share, settings: Settings, now_ns: int) -> None:
-        self.request_percent = share.request_percent
-        self.limit_percent = share.limit_percent
-        self.latency = share.latency
-        self.active = False
-        self.v = 0
-        self.deadline = 0
-        self.lag_ns = 0
-        self.left_ns = now_ns
-        self.turn_ns = 0
-        self.usual_turn_ns = settings.slice_ns
-        self.known = False  # what a turn of it costs
-        self.is_long = False  # its present turn
-        self.seen_long = 0  # of the turns that were long, how many there had been when it had its last one
-        # Nothing is known of it yet: half of A gives it the longest anticipation once.
-        self.think_ns = settings.anticipation_ns // 2
-        self.tat_ns = now_ns
-        self.budget_ns = 0
-        self.period_end_ns = now_ns
-
-    def learn_think(self, think_ns: int, most_ns: int) -> None:
-        """Takes in one think time. Long ones count as 2 A, so that one pause between many short ones changes little."""
-        self.think_ns += (min(think_ns, 2 * most_ns) - self.think_ns) >> 3
-
-    def anticipation_ns(self, most_ns: int) -> int:
-        """A(c), where A is the most."""
-        if self.think_ns > most_ns:
-            return 0
-        return min(most_ns, 2 * self.think_ns)
-
-    def throttled_until_ns(self, settings: Settings) -> int:
-        """When it may compete again as far as its limit is concerned; in the past where it may now."""
-        if self.limit_percent >= 100:
-            return 0
-        return self.tat_ns - settings.limit_burst_ns
-
-    def charge_limit(self, gpu_ns: int) -> None:
-        """Takes GPU time from the leaky bucket."""
-        if self.limit_percent < 100:
-            self.tat_ns += gpu_ns * 100 // self.limit_percent
-
-    def change_limit(self, limit_percent: int, now_ns: int) -> None:
-        """Sets another limit; GPU time that was used ahead of the old one stays used ahead of the new one."""
-        ahead_ns = self.tat_ns - now_ns
-        if ahead_ns > 0:
-            self.tat_ns = now_ns + ahead_ns * self.limit_percent // limit_percent
-        self.limit_percent = limit_percent
-
-    def urgent(self, now_ns: int, settings: Settings) -> bool:
-        """Whether it is of the latency class and has budget left."""
-        if not self.latency:
-            return False
-        if now_ns >= self.period_end_ns:
-            full_ns = self.request_percent * settings.budget_period_ns // 100
-            periods = 1 + (now_ns - self.period_end_ns) // settings.budget_period_ns
-            self.budget_ns = min(full_ns, self.budget_ns + periods * full_ns)
-            self.period_end_ns = now_ns + settings.budget_period_ns
-        return self.budget_ns > 0
-
-    def renew_budget(self, now_ns: int, settings: Settings) -> None:
-        """On waking: begins a new period where what is left would last beyond this one at the rate r, as the
-        constant-bandwidth server does."""
-        if (
-            self.urgent(now_ns, settings)
-            and self.budget_ns * 100 > (self.period_end_ns - now_ns) * self.request_percent
-        ):
-            self.budget_ns = self.request_percent * settings.budget_period_ns // 100
-            self.period_end_ns = now_ns + settings.budget_period_ns
 
 
 S = TypeVar("S", bound=Standing)

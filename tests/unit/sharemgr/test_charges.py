@@ -4,7 +4,8 @@ from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_S as S
 from sharemgr.node.turns.beside.charges import settle
 from sharemgr.node.turns.gate import Gate, Rule
-from sharemgr.node.turns.policy import Settings, Share, Standing
+from sharemgr.node.turns.settings import Settings, Share
+from sharemgr.node.turns.standing import Standing
 
 SETTINGS = Settings()
 SLICE_NS = SETTINGS.slice_ns

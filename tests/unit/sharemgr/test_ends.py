@@ -7,7 +7,7 @@ import pytest
 from edgeshare.contract.units import NS_PER_MS as MS
 from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.commands import Prolong, Revoke
-from sharemgr.node.turns.policy import Share
+from sharemgr.node.turns.settings import Share
 from sharemgr.node.turns.slices.ends import SLACK_NS, Ends
 
 

@@ -5,7 +5,7 @@ from edgeshare.contract.units import NS_PER_S as S
 from sharemgr.node.turns.account import State
 from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.commands import Command, Grant, Revoke
-from sharemgr.node.turns.policy import Settings, Share
+from sharemgr.node.turns.settings import Settings, Share
 
 SETTINGS = Settings(slice_ns=50 * MS, queue_cap_ns=0, anticipation_ns=5 * MS, exclusive=True)
 

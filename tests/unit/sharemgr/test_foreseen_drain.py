@@ -8,7 +8,7 @@ from sharemgr.node.turns.account import State
 from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.commands import Begin, Check, Grant, Prolong, Revoke
 from sharemgr.node.turns.grants import OVERDUE_NS
-from sharemgr.node.turns.policy import Settings, Share
+from sharemgr.node.turns.settings import Settings, Share
 
 
 def draining(a: int = 50, b: int = 50) -> Arbiter:

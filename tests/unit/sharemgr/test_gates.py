@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from sharemgr.node.turns.beside.rule import Gates
 from sharemgr.node.turns.gate import Gate, Rule
-from sharemgr.node.turns.policy import Settings, Share, Standing
+from sharemgr.node.turns.settings import Settings, Share
+from sharemgr.node.turns.standing import Standing
 
 SETTINGS = Settings()
 LOOKS = 2000

@@ -8,7 +8,7 @@ from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.commands import Grant
-from sharemgr.node.turns.policy import Settings, Share
+from sharemgr.node.turns.settings import Settings, Share
 
 SWITCH_NS = 250 * US
 MOST_NS = Settings().slice_ns // 10

@@ -12,7 +12,7 @@ from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.commands import Command, Contend, Grant, Revoke
 from sharemgr.node.turns.demand import Use
 from sharemgr.node.turns.gate import Rule
-from sharemgr.node.turns.policy import Settings, Share
+from sharemgr.node.turns.settings import Settings, Share
 
 SETTINGS = Settings()
 STEP_NS = MS // 4

@@ -11,7 +11,7 @@ from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.commands import Command, Grant, Revoke
 from sharemgr.node.turns.phases import TRANSITIONS
-from sharemgr.node.turns.policy import Share
+from sharemgr.node.turns.settings import Share
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

@@ -7,7 +7,9 @@ import pytest
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_S as S
 from edgeshare.contract.units import NS_PER_US as US
-from sharemgr.node.turns.policy import Competition, Settings, Share, Standing
+from sharemgr.node.turns.policy import Competition
+from sharemgr.node.turns.settings import Settings, Share
+from sharemgr.node.turns.standing import Standing
 
 SETTINGS = Settings()
 

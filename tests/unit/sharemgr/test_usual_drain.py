@@ -6,7 +6,7 @@ import pytest
 from edgeshare.contract.units import NS_PER_MS as MS
 from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.commands import Command, Grant, Revoke
-from sharemgr.node.turns.policy import Settings, Share
+from sharemgr.node.turns.settings import Settings, Share
 
 SETTINGS = Settings()
 UNKNOWN_NS = SETTINGS.queue_cap_ns + SETTINGS.drain_grace_ns

@@ -7,7 +7,7 @@ from edgeshare.contract.units import NS_PER_S as S
 from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.commands import Command, Grant, Revoke
-from sharemgr.node.turns.policy import Settings, Share
+from sharemgr.node.turns.settings import Settings, Share
 
 SETTINGS = Settings()
 SWITCH_NS = 250 * US

@@ -16,6 +16,8 @@ A bad choice where one client lies and the others never do: they all take turns,
 """
 
 from edgeshare.contract.units import NS_PER_S, NS_PER_US
+from sharemgr.node.turns.demand import HEAVY_PART, JUDGED_NS
+from sharemgr.node.turns.gate import Gate
 
 PAYS = 0.97
 """Of what turns would give. They cost hand-overs, 1 % of the device, and what they would give is an estimate."""
@@ -128,3 +130,15 @@ class Beside:
     def _begin(self, until_ns: int) -> None:
         self.in_turns = True
         self._until_ns = until_ns
+
+
+def lacks_by_sharing(gate: Gate) -> bool:
+    """Whether it has had less for a while than turns give: its request, or where it leaves gaps that part of what it
+    uses alone."""
+    demand = gate.demand
+    due = gate.standing.request_percent / 100 * min(1, demand.usual)
+    if demand.usual > HEAVY_PART:
+        # What it is owed it will have: by turns it waits for the ends of long kernels, too.
+        return gate.heavy and demand.had + max(0, gate.lag_ns) / JUDGED_NS < PAYS * due
+    # Where kernels are long turns may give it less.
+    return demand.had < LIGHT_PAYS * due and not 0 <= gate.by_turns <= demand.had

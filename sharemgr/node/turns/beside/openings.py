@@ -10,7 +10,7 @@ from sharemgr.node.turns.contender import Client, Contender
 from sharemgr.node.turns.grants import Grants
 from sharemgr.node.turns.hand_overs import HandOvers
 from sharemgr.node.turns.phases import DRAINING, ENDING, HOLDING, IDLE, THINKING, THROTTLED, WAITING
-from sharemgr.node.turns.policy import Settings
+from sharemgr.node.turns.settings import Settings
 
 BECOMES = {THINKING: IDLE, THROTTLED: WAITING, ENDING: DRAINING}
 """What one that was that by turns is here."""

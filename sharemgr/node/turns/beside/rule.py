@@ -69,11 +69,10 @@ keeps to a period seems to want more the longer its kernels wait. Where a switch
 
 from edgeshare.contract.units import NS_PER_S
 from sharemgr.node.turns.beside.charges import divide, settle
-from sharemgr.node.turns.beside.measurement import DEAR_NS, LIGHT_PAYS, PAYS, Beside
-from sharemgr.node.turns.demand import HEAVY_PART, JUDGED_NS
+from sharemgr.node.turns.beside.measurement import DEAR_NS, Beside, lacks_by_sharing
 from sharemgr.node.turns.gate import Gate, Rule
 from sharemgr.node.turns.hand_overs import TURN
-from sharemgr.node.turns.policy import Settings
+from sharemgr.node.turns.settings import Settings
 
 AHEAD = 1e15
 """Puts those that are ahead behind those that are not: more than any deadline, (L + M)/e."""
@@ -83,18 +82,6 @@ LOOKS_WORKED = 10
 """Who has not worked for so many slices may be looked at more rarely: longer than a pause of most programs."""
 IDLE_PART = 0.02
 """Who uses less than this of the device has no part in what a look says about the device."""
-
-
-def _lacks_by_sharing(gate: Gate) -> bool:
-    """Whether it has had less for a while than turns give: its request, or where it leaves gaps that part of what it
-    uses alone."""
-    demand = gate.demand
-    due = gate.standing.request_percent / 100 * min(1, demand.usual)
-    if demand.usual > HEAVY_PART:
-        # What it is owed it will have: by turns it waits for the ends of long kernels, too.
-        return gate.heavy and demand.had + max(0, gate.lag_ns) / JUDGED_NS < PAYS * due
-    # Where kernels are long turns may give it less.
-    return demand.had < LIGHT_PAYS * due and not 0 <= gate.by_turns <= demand.had
 
 
 class Gates:
@@ -295,7 +282,7 @@ class Gates:
                 weight = sum(gate.standing.request_percent for gate in competing)
                 by_turns = sum(gate.standing.request_percent * gate.fullness for gate in competing) / weight
                 self._beside.note(self._busy_ns / elapsed_ns, by_turns, now_ns)
-            if any(_lacks_by_sharing(gate) for gate in competing):
+            if any(lacks_by_sharing(gate) for gate in competing):
                 self._beside.take_turns(now_ns)
         if len(competing) > 1 and any(gate.demand.leaves_gaps for gate in competing):
             self._shared_ns = now_ns

@@ -4,7 +4,8 @@ from collections.abc import Collection
 
 from sharemgr.node.turns.contender import Contender
 from sharemgr.node.turns.phases import IDLE, THINKING, THROTTLED, WAITING, Phase
-from sharemgr.node.turns.policy import Competition, Settings
+from sharemgr.node.turns.policy import Competition
+from sharemgr.node.turns.settings import Settings
 from sharemgr.node.turns.slices.ends import Ends
 from sharemgr.node.turns.slices.rivals import Rivals
 

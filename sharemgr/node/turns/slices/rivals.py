@@ -1,7 +1,7 @@
 """Whether a holder has company on its device, and must keep its queue short for it."""
 
 from sharemgr.node.turns.contender import Contender
-from sharemgr.node.turns.policy import Settings
+from sharemgr.node.turns.settings import Settings
 
 
 class Rivals:

@@ -7,7 +7,8 @@ from sharemgr.node.turns.contender import Client, Contender
 from sharemgr.node.turns.grants import Grants
 from sharemgr.node.turns.hand_overs import HandOvers
 from sharemgr.node.turns.phases import DRAINING, HOLDING, IDLE, OVERLAPPING, THINKING, THROTTLED, WAITING
-from sharemgr.node.turns.policy import RECKONED_SLICES, Settings
+from sharemgr.node.turns.policy import RECKONED_SLICES
+from sharemgr.node.turns.settings import Settings
 from sharemgr.node.turns.slices.ends import Ends
 from sharemgr.node.turns.slices.field import Field
 from sharemgr.node.turns.slices.occupancy import Occupancy
