@@ -29,7 +29,7 @@ from sharemgr.cluster.replica.api import KubeApi
 from sharemgr.cluster.replica.following import PAGE, follow
 from sharemgr.cluster.state.pods import SharePod
 
-sys.path.append(str(Path(__file__).parents[1] / "cluster"))
+sys.path.append(str(Path(__file__).parents[2] / "cluster"))
 
 from onenode.certificates import Authority
 

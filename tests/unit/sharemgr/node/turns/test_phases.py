@@ -14,7 +14,7 @@ from sharemgr.node.turns.phases import TRANSITIONS
 from sharemgr.node.turns.settings import Share
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[2]
+ROOT = HERE.parents[4]
 SCENARIOS = (
     *(f"test_{name}.py" for name in ("arbiter", "exclusive", "foreseen_drain", "usual_drain", "waking")),
     "test_openings.py::test_one_that_is_over_its_limit_is_kept_out_and_its_account_says_so",
