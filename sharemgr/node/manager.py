@@ -26,7 +26,7 @@ from edgeshare.inventory.sources import Inventories, sources_of
 from edgeshare.kube.kube import Kube
 from edgeshare.lock_file import locked
 from edgeshare.waiting import ended, first_of
-from sharemgr.node.clients.server import SOCKET_PATH_BYTES_MAX
+from sharemgr.node.clients.listener import SOCKET_PATH_BYTES_MAX
 from sharemgr.node.config import Config
 from sharemgr.node.events import Events
 from sharemgr.node.machine.contexts import FILE_NAME as CONTEXTS_FILE

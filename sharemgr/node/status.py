@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from edgeshare.contract.devices import Device
-from edgeshare.contract.units import MIB, UNITS_PER_DEVICE
+from edgeshare.contract.units import MIB
 from edgeshare.v1.status_pb2 import (
     ALLOCATION_STATE_DRAINING,
     ALLOCATION_STATE_HOLDING,
@@ -36,11 +36,8 @@ QUEUED_NS_MAX = (1 << 63) - 1
 """What is told of the queue at most: a client writes into its hint page what it likes."""
 
 
-def device_status(
-    device: Device, book: Book, observation: Observation | None, unmanaged: Iterable[int], strangers: Strangers
-) -> DeviceStatus:
-    """One device; ``unmanaged`` are the pids on it that are nobody's clients, and ``strangers`` knows where they
-    run."""
+def device_status(device: Device, book: Book, observation: Observation | None, strangers: Strangers) -> DeviceStatus:
+    """One device; ``strangers`` are those on it that are nobody's clients."""
     used_mib = observation.memory_used_mib.get(device.id, 0) if observation else 0
     processes = observation.processes.get(device.id) if observation else {}
     listed = processes or {}
@@ -56,7 +53,8 @@ def device_status(
         cause=device.cause,
         accelerator=device.accelerator.value,
         unmanaged_processes=[
-            _unmanaged(pid, listed.get(pid) or 0, strangers.container(device.id, pid)) for pid in sorted(unmanaged)
+            _unmanaged(pid, listed.get(pid) or 0, strangers.container(device.id, pid))
+            for pid in sorted(strangers.of(device.id))
         ],
         processes_unknown=processes is None,
         process_memory_unknown=device.memory_mib > 0 and (processes is None or None in processes.values()),
@@ -136,17 +134,6 @@ def manager_status(records: int, timers: Iterable[DeadlineTimer]) -> ManagerStat
         late_ns=sum(timer.late_ns for timer in timers),
         latest_ns=max((timer.latest_ns for timer in timers), default=0),
     )
-
-
-def unmanaged_pids(
-    device: Device, allocations: Iterable[Allocation], observation: Observation, known: set[int]
-) -> set[int]:
-    """The pids on a device whose use no hook tells of. On a device that one allocation has whole, none is
-    expected to."""
-    on_device = [allocation for allocation in allocations if device.id in allocation.device_ids]
-    if any(allocation.request_percent == UNITS_PER_DEVICE for allocation in on_device):
-        return set()
-    return set(observation.processes.get(device.id, {})) - known
 
 
 def _unmanaged(pid: int, memory_bytes: int, container: Container | None) -> UnmanagedProcess:

@@ -1,13 +1,17 @@
 """Processes on shared devices whose use no hook tells of: found out about, and told once each."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from edgeshare.contract.devices import Device
+from edgeshare.contract.units import UNITS_PER_DEVICE
+from sharemgr.node.clients.server import AllocationServer
 from sharemgr.node.events import Events, Reason
 from sharemgr.node.machine.allocations import Allocation, Owner
 from sharemgr.node.machine.containers import Container, container_of
+from sharemgr.node.machine.observer import Observation
 from sharemgr.node.sockets.peers import start_time
 
 logger = logging.getLogger(__name__)
@@ -30,9 +34,29 @@ class Strangers:
     def __init__(self, events: Events) -> None:
         self._events = events
         self._present: dict[tuple[str, int], Stranger] = {}
+        self._pids: dict[str, set[int]] = {}
+        self._pids_before: dict[str, set[int]] = {}
 
-    def seen(self, unmanaged: Mapping[str, Iterable[int]], allocations: Iterable[Allocation]) -> None:
-        """Takes in which pids each device has now that are nobody's clients; tells of those that are new."""
+    def look(
+        self, observation: Observation, servers: Iterable[AllocationServer], allocations: Collection[Allocation]
+    ) -> None:
+        """Takes in what the driver says of processes, and tells of those that are new and nobody's clients."""
+        known = _known_pids(observation, servers)
+        pids = {
+            device.id: _unmanaged_pids(device, allocations, observation, known.get(device.id, set()))
+            for device in observation.devices
+        }
+        # A process joins a moment before or after the driver lists it: one look is not enough to say that
+        # it did not.
+        self._pids = {device_id: each & self._pids_before.get(device_id, set()) for device_id, each in pids.items()}
+        self._pids_before = pids
+        self._seen(self._pids, allocations)
+
+    def of(self, device_id: str) -> Iterable[int]:
+        """The pids of those on a device."""
+        return self._pids.get(device_id, ())
+
+    def _seen(self, unmanaged: Mapping[str, Iterable[int]], allocations: Iterable[Allocation]) -> None:
         present = {}
         fresh = []
         for device_id, pids in unmanaged.items():
@@ -92,3 +116,25 @@ def _container(pid: int) -> Container | None:
     except OSError:
         # It is gone already, or in a pid namespace that is not ours.
         return None
+
+
+def _known_pids(observation: Observation, servers: Iterable[AllocationServer]) -> dict[str, set[int]]:
+    """By device id: the processes of those that have it, and that tell of their use of it."""
+    known: dict[str, set[int]] = {}
+    for server in servers:
+        pids = set(server.pids())
+        for device_id in server.terms.device_ids:
+            silent = server.silent_pids(observation.active.get(device_id, ()))
+            known.setdefault(device_id, set()).update(pids - silent)
+    return known
+
+
+def _unmanaged_pids(
+    device: Device, allocations: Iterable[Allocation], observation: Observation, known: set[int]
+) -> set[int]:
+    """The pids on a device whose use no hook tells of. On a device that one allocation has whole, none is
+    expected to."""
+    on_device = [allocation for allocation in allocations if device.id in allocation.device_ids]
+    if any(allocation.request_percent == UNITS_PER_DEVICE for allocation in on_device):
+        return set()
+    return set(observation.processes.get(device.id, {})) - known

@@ -14,7 +14,7 @@ from world import World
 
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S
 from sharemgr.node.clients.budget import GUARANTEE_BURST_S
-from sharemgr.node.clients.server import BACKLOG, CONNECTIONS_PER_S
+from sharemgr.node.clients.listener import BACKLOG, CONNECTIONS_PER_S
 from sharemgr.node.config import Config
 from sharemgr.node.turns.settings import Settings
 

@@ -1,50 +1,29 @@
 """One allocation's folder and socket: where its clients come in."""
 
-import logging
-import os
 import select
 import socket
 from collections.abc import Collection, Container, Iterator
-from contextlib import suppress
 from pathlib import Path
 from time import monotonic_ns
 
-from cuda_hook import wire
 from cuda_hook.gate import BESIDE_OTHERS, BESIDE_TELLS, SiblingsPage
-from edgeshare.contract.errors import InvalidRequest, Unavailable
-from edgeshare.contract.names import HOOK_CONFIG, HOOK_SOCKET
-from edgeshare.log_limit import LogLimit
-from sharemgr.node.clients.budget import Budget
-from sharemgr.node.clients.client import HELLO_TIMEOUT_NS, Client, Terms
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.names import HOOK_SOCKET
+from sharemgr.node.clients.client import HELLO_TIMEOUT_NS, Client
 from sharemgr.node.clients.dying import Dying, Listed, bytes_told
+from sharemgr.node.clients.folder import make_folder, remove_folder
+from sharemgr.node.clients.listener import Listener, check_path
 from sharemgr.node.clients.offences import Offence
+from sharemgr.node.clients.terms import Terms
 from sharemgr.node.machine.observer import Observation
 from sharemgr.node.sockets.closer import Closer
 from sharemgr.node.sockets.loop import Loop
-from sharemgr.node.sockets.peers import Peer, PeerGoneError, process_start
+from sharemgr.node.sockets.peers import Peer, process_start
 from sharemgr.node.turns.demand import Use
-
-logger = logging.getLogger(__name__)
-
-BACKLOG = 64
-"""Connections that wait to be accepted: as many processes as a program starts at once; more try again."""
-
-CONNECTIONS_PER_S = 100
-"""Of one allocation, on average; twice max_clients at once. To take a client in costs the manager as much as ten
-records, and programs start few processes again and again."""
-
-PAUSE_S = 0.1
-"""How long nobody is accepted after too many were."""
 
 QUIET_LOOKS = 2
 """So many looks long nothing was told by one that is taken to tell of nothing: a driver's samples of what processes do
 are up to a second old (NVML API Reference, nvmlDeviceGetProcessUtilization), and pages tell at once."""
-
-_no_room = LogLimit()
-"""Of the lines that say that a connection finds no room: descriptors are the manager's, of all allocations together."""
-
-SOCKET_PATH_BYTES_MAX = 107
-"""unix(7): sun_path has 108, the last of them zero."""
 
 
 class AllocationServer:
@@ -66,21 +45,16 @@ class AllocationServer:
         """All connections, by client id."""
         self.opened_at_ns = monotonic_ns()
         self._folder = folder
-        self._max_clients = max_clients
         self._client_ids = client_ids
         self._loop = loop
-        self._listener: socket.socket | None = None
-        self._closer: Closer | None = None  # of the listener and of what came in through it
+        self._listener = Listener(self.socket_path, terms, loop, self.clients, max_clients, self._take_in)
         self._by_fd: dict[int, Client] = {}
         self._said = select.poll()  # of all of them
         self._siblings = SiblingsPage()
-        self._connections = Budget(CONNECTIONS_PER_S, 2 * max_clients)
         self._granted = (0, 0)
         self._beside = (0, 0)
         self._use = Use()
         self._used_at_ns = self.opened_at_ns
-        self._warned = False
-        self._paused = False
         self.revokes = 0
         """Grants that were called back."""
         self._hearing = False
@@ -91,35 +65,16 @@ class AllocationServer:
 
         Raises InvalidRequest where the path is too long for a socket, Unavailable where it cannot be made.
         """
-        if len(os.fsencode(self.socket_path)) > SOCKET_PATH_BYTES_MAX:
-            raise InvalidRequest(
-                f"{self.socket_path} is longer than the {SOCKET_PATH_BYTES_MAX} bytes of a socket's path: "
-                "use a shorter --runtime-dir or a shorter id"
-            )
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+        check_path(self.socket_path)
         try:
-            self._folder.mkdir(mode=0o755, exist_ok=True)
-            self._write_config()
-            self.socket_path.unlink(missing_ok=True)
-            self._closer = Closer(listener)
-            listener.bind(str(self.socket_path))
-            # Any user of the container may connect; that nobody else can, the folder above sees to.
-            self.socket_path.chmod(0o666)
-            listener.listen(BACKLOG)
+            make_folder(self._folder, self.terms)
         except OSError as error:
-            listener.close()
             raise Unavailable(f"{self.socket_path} cannot be made: {error.strerror}") from error
-        self._listener = listener
-        self._listen()
+        self._listener.open()
 
     def close(self) -> None:
         """Ends all connections and listens no more. The folder stays: a container may have it mounted."""
-        if self._listener is not None:
-            assert self._closer is not None
-            self._loop.unwatch(self._listener.fileno())
-            self._closer.end(self._listener)
-            self._listener = None
-            self.socket_path.unlink(missing_ok=True)
+        self._listener.close()
         for client in list(self.clients.values()):
             client.end()
         self._siblings.close()
@@ -145,7 +100,7 @@ class AllocationServer:
         for client in self.clients.values():
             joined += client.add_use(use, now_ns)
             if charges:
-                client.heard_by_pages()
+                client.counters.hear_all()
         if joined != 1:
             use.idle_ns = min(use.idle_ns, max(0, elapsed_ns - use.gpu_ns)) if joined else 0
         return use
@@ -215,7 +170,7 @@ class AllocationServer:
     def silent_pids(self, active: Container[int]) -> set[int]:
         """The processes of its clients that use a device, as the driver says, and whose pages say that they do not:
         one that has replaced itself by a program without a hook keeps its connection."""
-        quiet = {client.peer.pid for client in self.clients.values() if client.quiet_looks >= QUIET_LOOKS}
+        quiet = {client.peer.pid for client in self.clients.values() if client.counters.quiet_looks >= QUIET_LOOKS}
         return {pid for pid in quiet if pid in active}
 
     def dying_pid(self, client_id: int) -> int:
@@ -237,7 +192,7 @@ class AllocationServer:
     @property
     def waits(self) -> bool:
         """Whether a client's answer waits for what the driver says."""
-        return any(client.waits for client in self.clients.values())
+        return any(client.memory.waits for client in self.clients.values())
 
     def _listed(self, told: Listed) -> Listed:
         return {device_id: told[device_id] for device_id in self.terms.device_ids if device_id in told}
@@ -246,8 +201,8 @@ class AllocationServer:
         for client_id, client in self.clients.items():
             if client.joined:
                 self.terms.memory.reconcile(client_id, bytes_told(listed, client.peer.pid), again)
-        for client in [each for each in self.clients.values() if each.waits]:
-            client.answer()
+        for client in [each for each in self.clients.values() if each.memory.waits]:
+            client.memory.answer()
 
     def _reconcile_dying(self, began_at_ns: int, listed: Listed) -> None:
         memory = self.terms.memory
@@ -267,69 +222,7 @@ class AllocationServer:
                 if len(used) == len(self.terms.device_ids) and any(used.values()):
                     memory.driver_says(client_id, used)
 
-    def _listen(self) -> None:
-        self._paused = False
-        if self._listener is not None:
-            self._loop.watch(self._listener.fileno(), self._accept)
-
-    def _pause(self) -> None:
-        """Leaves who connects in the backlog for a moment."""
-        assert self._listener is not None
-        if not self._paused:
-            self._paused = True
-            self._loop.unwatch(self._listener.fileno())
-            self._loop.call_later(PAUSE_S, self._listen)
-
-    def _find_no_room(self, error: OSError) -> None:
-        """Most often there is no descriptor left: listening on would only spin."""
-        more = _no_room.ending(monotonic_ns())
-        if more is not None:
-            text = "no connection can be accepted for a moment"
-            logger.error("allocation %s: %s: %s%s", self.terms.allocation_id, text, error.strerror, more)
-        self._pause()
-
-    def _accept(self) -> None:
-        assert self._listener is not None
-        assert self._closer is not None
-        if self._closer.full:
-            self._pause()
-            return
-        try:
-            connection, _ = self._listener.accept()
-        except (BlockingIOError, ConnectionAbortedError):
-            return
-        except OSError as error:
-            self._find_no_room(error)
-            return
-        if not self._connections.spend(monotonic_ns()):
-            self.terms.offences.tell(
-                Offence.CONNECTIONS, "it is connected to faster than anybody needs: it has to wait", monotonic_ns()
-            )
-            self._pause()
-        connection.setblocking(False)
-        if len(self.clients) >= self._max_clients:
-            self.terms.offences.count(Offence.CLIENTS)
-            text = f"the allocation has {self._max_clients} clients already (max_clients)"
-            with suppress(OSError):
-                connection.send(wire.encode(wire.Refused(wire.Refusal.FULL, text)))
-            self._closer.end(connection)
-            return
-        try:
-            peer = Peer(connection)
-        except PeerGoneError:
-            self._closer.end(connection)
-            return
-        except OSError as error:
-            self._closer.end(connection)
-            self._find_no_room(error)
-            return
-        if peer.pid == 0 and not self._warned:
-            self._warned = True
-            logger.warning(
-                "allocation %s: its processes are in a pid namespace that this manager does not see: "
-                "it cannot tell their memory, nor notice all of their deaths; run it in the host's (hostPID)",
-                self.terms.allocation_id,
-            )
+    def _take_in(self, connection: socket.socket, peer: Peer, closer: Closer) -> None:
         client_id = next(self._client_ids)
         client = Client(
             client_id=client_id,
@@ -337,7 +230,7 @@ class AllocationServer:
             peer=peer,
             terms=self.terms,
             siblings=self._siblings,
-            closer=self._closer,
+            closer=closer,
             loop=self._loop,
             welcomed=self._welcomed,
             ended=self._forget,
@@ -375,29 +268,3 @@ class AllocationServer:
         for dying_id, dying in self._dying.items():
             if dying.pid == client.peer.pid:
                 self.terms.memory.succeed(client.client_id, dying_id)
-
-    def _write_config(self) -> None:
-        welcome = self.terms.welcome
-        lines = (
-            f"failure-policy={welcome.failure_policy.name.lower()}",
-            f"grace-ms={welcome.grace_ms}",
-            f"memory-cap-bytes={welcome.memory_cap_bytes}",
-            *self.terms.device_lines,
-        )
-        fresh = self._folder / f"{HOOK_CONFIG}.new"
-        fresh.write_text("".join(f"{line}\n" for line in lines))
-        fresh.replace(self._folder / HOOK_CONFIG)
-
-
-def remove_folder(folder: Path) -> None:
-    """Removes an allocation's folder and what a manager put into it; one that somebody else uses too is
-    left."""
-    for name in (HOOK_SOCKET, HOOK_CONFIG, f"{HOOK_CONFIG}.new"):
-        (folder / name).unlink(missing_ok=True)
-    with suppress(OSError):
-        folder.rmdir()
-
-
-def folders_of_managers(clients_dir: Path) -> list[Path]:
-    """The folders in which a manager once opened a socket; others are only prepared for one."""
-    return sorted(path.parent for path in clients_dir.glob(f"*/{HOOK_CONFIG}"))

@@ -224,3 +224,10 @@ def _quoted(text: str) -> str:
     if len(text) <= _QUOTED_CHARACTERS:
         return repr(text)
     return f"{text[:_QUOTED_CHARACTERS]!r}… ({len(text)} characters)"
+
+
+def same(present: Allocation, wanted: Allocation) -> bool:
+    """Whether a wanted allocation is the present one; what it leaves to the defaults may be as it is."""
+    limit_percent = wanted.limit_percent or present.limit_percent
+    memory_mib = wanted.memory_mib or present.memory_mib
+    return replace(wanted, limit_percent=limit_percent, memory_mib=memory_mib) == present

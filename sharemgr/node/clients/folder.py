@@ -1,0 +1,36 @@
+"""The folder of one allocation, which its container has mounted: the socket, and what the hook must know without us."""
+
+from contextlib import suppress
+from pathlib import Path
+
+from edgeshare.contract.names import HOOK_CONFIG, HOOK_SOCKET
+from sharemgr.node.clients.terms import Terms
+
+
+def make_folder(folder: Path, terms: Terms) -> None:
+    """Makes it, and writes the hook's configuration. Raises OSError."""
+    folder.mkdir(mode=0o755, exist_ok=True)
+    welcome = terms.welcome
+    lines = (
+        f"failure-policy={welcome.failure_policy.name.lower()}",
+        f"grace-ms={welcome.grace_ms}",
+        f"memory-cap-bytes={welcome.memory_cap_bytes}",
+        *terms.device_lines,
+    )
+    fresh = folder / f"{HOOK_CONFIG}.new"
+    fresh.write_text("".join(f"{line}\n" for line in lines))
+    fresh.replace(folder / HOOK_CONFIG)
+
+
+def remove_folder(folder: Path) -> None:
+    """Removes an allocation's folder and what a manager put into it; one that somebody else uses too is
+    left."""
+    for name in (HOOK_SOCKET, HOOK_CONFIG, f"{HOOK_CONFIG}.new"):
+        (folder / name).unlink(missing_ok=True)
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def folders_of_managers(clients_dir: Path) -> list[Path]:
+    """The folders in which a manager once opened a socket; others are only prepared for one."""
+    return sorted(path.parent for path in clients_dir.glob(f"*/{HOOK_CONFIG}"))

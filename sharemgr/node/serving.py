@@ -1,0 +1,187 @@
+"""The allocations that are served: each entered in the book, known to its device's arbiter, and with a socket for its
+clients."""
+
+import asyncio
+import itertools
+import secrets
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from time import monotonic_ns
+
+from cuda_hook import wire
+from edgeshare.contract.devices import Accelerator, Device
+from edgeshare.contract.errors import EdgeshareError
+from edgeshare.contract.units import MIB
+from sharemgr.node import edgetpu
+from sharemgr.node.clients.budget import Whole
+from sharemgr.node.clients.device import DeviceArbiter
+from sharemgr.node.clients.glances import Glances
+from sharemgr.node.clients.offences import Offences
+from sharemgr.node.clients.server import AllocationServer
+from sharemgr.node.clients.terms import Terms
+from sharemgr.node.config import Config
+from sharemgr.node.events import Events, Reason
+from sharemgr.node.machine.allocations import Allocation, Book
+from sharemgr.node.machine.contexts import ContextSizes
+from sharemgr.node.memory.allowances import Memory
+from sharemgr.node.sockets.loop import Loop
+from sharemgr.node.turns.gate import Rule
+from sharemgr.node.turns.settings import Settings, Share
+from sharemgr.node.turns.slices.ends import Ends
+
+POLICIES = {"open": wire.FailurePolicy.OPEN, "closed": wire.FailurePolicy.CLOSED}
+
+
+class Serving:
+    """Those of one node. All calls are immediate."""
+
+    def __init__(
+        self,
+        config: Config,
+        devices: tuple[Device, ...],
+        clients_dir: Path,
+        events: Events,
+        loop: Loop,
+        contexts: ContextSizes,
+    ) -> None:
+        self.devices = devices
+        """As last seen."""
+        self.book = Book((), config.default_limit == "lend")
+        self.arbiters: dict[str, DeviceArbiter] = {}
+        """By device id."""
+        self.servers: dict[str, AllocationServer] = {}
+        """By allocation id."""
+        self.glances = Glances(self.servers)
+        """Looks at the driver between those of each second."""
+        self.occupied = asyncio.Event()
+        """Set while there is an allocation."""
+        self.inbox = wire.Inbox()
+        self._config = config
+        self._clients_dir = clients_dir
+        self._events = events
+        self._loop = loop
+        self._contexts = contexts
+        self._settings = Settings(
+            slice_ns=config.slice_ns,
+            window_ns=config.window_ns,
+            queue_cap_ns=config.queue_cap_ns,
+            anticipation_ns=config.anticipation_ns,
+        )
+        self._rule = Rule(kappa=config.kappa)
+        self._epoch = secrets.randbelow((1 << 32) - 1) + 1
+        self._ends = Ends()
+        self._client_ids = itertools.count(1)
+        self._records = Whole(config.max_records_per_s)
+        for device in devices:
+            self.take_in(device)
+
+    def take_in(self, device: Device) -> None:
+        """A device is there, with no allocation yet."""
+        self.book.extend(device)
+        self._contexts.take_in(device)
+        self.arbiters[device.id] = DeviceArbiter(self._loop, self._settings_of(device), self._ends, self._rule)
+
+    def fresh(self) -> list[Device]:
+        """Those that were seen and have not been taken in."""
+        return [device for device in self.devices if device.id not in self.arbiters]
+
+    def see(self, busy_percent: Mapping[str, int], elapsed_ns: int, now_ns: int) -> None:
+        """Takes in how busy devices were in the time that went by, as far as that is told."""
+        for device_id, percent in busy_percent.items():
+            if device_id in self.arbiters:
+                self.arbiters[device_id].see(elapsed_ns * percent // 100, now_ns)
+
+    def open(self, allocation: Allocation) -> None:
+        """Enters an allocation and listens for its clients; on an error nothing is left of it. Raises
+        EdgeshareError."""
+        self.book.add(allocation)
+        # Several devices are all whole: nobody else is on any of them, so one arbiter can speak for all.
+        device = self.arbiters[allocation.device_ids[0]]
+        server = AllocationServer(
+            folder=self._clients_dir / allocation.id,
+            terms=self._terms(allocation, device),
+            max_clients=self._config.max_clients,
+            client_ids=self._client_ids,
+            loop=self._loop,
+        )
+        device.add(allocation.id, share_of(allocation), server, monotonic_ns())
+        try:
+            server.open()
+        except EdgeshareError:
+            device.remove(allocation.id, monotonic_ns())
+            self.book.remove(allocation.id)
+            server.remove_folder()
+            raise
+        self.servers[allocation.id] = server
+        self.occupied.set()
+
+    def shut(self, allocation_id: str) -> None:
+        """Ends its clients' connections, and forgets it."""
+        server = self.servers.pop(allocation_id)
+        server.close()
+        server.terms.device.remove(allocation_id, monotonic_ns())
+        server.remove_folder()
+        self.book.remove(allocation_id)
+        if not self.servers:
+            self.occupied.clear()
+
+    def reshare(self, allocation: Allocation) -> None:
+        """Its share was changed in the book."""
+        device = self.servers[allocation.id].terms.device
+        device.update(allocation.id, share_of(allocation), monotonic_ns())
+
+    def close(self) -> None:
+        """Ends all clients' connections, and leaves the folders where they are."""
+        for server in self.servers.values():
+            server.close()
+        for arbiter in self.arbiters.values():
+            arbiter.close()
+
+    def _settings_of(self, device: Device) -> Settings:
+        return edgetpu.settings(self._config) if device.accelerator is Accelerator.EDGETPU else self._settings
+
+    def _terms(self, allocation: Allocation, device: DeviceArbiter) -> Terms:
+        own = [each for each in self.devices if each.id in allocation.device_ids]
+        # All of an allocation are of one kind.
+        settings = self._settings_of(own[0])
+        is_tpu = own[0].accelerator is Accelerator.EDGETPU
+        return Terms(
+            allocation_id=allocation.id,
+            device_ids=allocation.device_ids,
+            accelerator=wire.Accelerator.EDGETPU if is_tpu else wire.Accelerator.GPU,
+            welcome=wire.Welcome(
+                version=wire.VERSION,
+                failure_policy=POLICIES[self._config.failure_policy],
+                grace_ms=self._config.grace_ms,
+                epoch=self._epoch,
+                queue_cap_ns=settings.queue_cap_ns,
+                anticipation_ns=settings.anticipation_ns,
+                memory_cap_bytes=allocation.memory_mib * MIB,
+                ignore_managed=self._config.managed_memory == "ignore",
+            ),
+            device_lines=tuple(edgetpu.device_lines(own, self._config.sysfs)) if is_tpu else (),
+            offences=Offences(allocation.id),
+            # By the devices that there are: one that comes later takes nothing from who is there.
+            records=self._records.part(allocation.request_percent * len(own), len(self.arbiters)),
+            inbox=self.inbox,
+            look_soon=partial(self.glances.want, allocation.id),
+            device=device,
+            memory=Memory(
+                allocation.id,
+                allocation.memory_mib * MIB,
+                allocation.device_ids,
+                self._contexts,
+                partial(self._context_refused, allocation.id),
+                self._contexts.unseen_bytes,
+            ),
+        )
+
+    def _context_refused(self, allocation_id: str, message: str) -> None:
+        owner = self.book.get(allocation_id).owner
+        self._events.warn(owner, Reason.CONTEXT_REFUSED, f"container {owner.container}: {message}")
+
+
+def share_of(allocation: Allocation) -> Share:
+    """What the arbiter has to know of an allocation."""
+    return Share(allocation.request_percent, allocation.limit_percent, allocation.latency)
