@@ -7,18 +7,25 @@ from edgeshare.http.prometheus import CONTENT_TYPE
 from edgeshare.http.web import Page, Pages, text_page
 
 
-def pages(exposition: Callable[[], Awaitable[bytes]], readiness: Callable[[], str] = lambda: "ok") -> Pages:
-    """The page of each path. ``exposition`` is what Prometheus reads; ``readiness`` says in which way the part is
-    ready; either may raise Unavailable."""
+def ok() -> str:
+    """Of a part that has nothing else to say."""
+    return "ok"
+
+
+def pages(
+    exposition: Callable[[], Awaitable[bytes]], ready: Callable[[], str] = ok, well: Callable[[], str] = ok
+) -> Pages:
+    """The page of each path. ``exposition`` is what Prometheus reads; ``ready`` and ``well`` say in which way the part
+    is so. Each may raise Unavailable."""
 
     async def metrics() -> Page:
         return Page(HTTPStatus.OK, CONTENT_TYPE, await exposition())
 
-    async def well() -> Page:
+    async def well_page() -> Page:
         # The very event loop that the part works on has answered.
-        return text_page(HTTPStatus.OK, "ok")
+        return text_page(HTTPStatus.OK, well())
 
-    async def ready() -> Page:
-        return text_page(HTTPStatus.OK, readiness())
+    async def ready_page() -> Page:
+        return text_page(HTTPStatus.OK, ready())
 
-    return {"/metrics": metrics, "/healthz": well, "/readyz": ready}
+    return {"/metrics": metrics, "/healthz": well_page, "/readyz": ready_page}

@@ -26,7 +26,10 @@ def pages_standing_by(holder: str) -> Pages:
     async def nothing() -> bytes:
         raise Unavailable(text)
 
-    return pages(nothing, lambda: text)
+    def stands_by() -> str:
+        return text
+
+    return pages(nothing, stands_by, stands_by)
 
 
 class _Exposition:

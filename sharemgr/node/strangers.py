@@ -50,13 +50,14 @@ class Strangers:
         # it did not.
         self._pids = {device_id: each & self._pids_before.get(device_id, set()) for device_id, each in pids.items()}
         self._pids_before = pids
-        self._seen(self._pids, allocations)
+        self.seen(self._pids, allocations)
 
     def of(self, device_id: str) -> Iterable[int]:
         """The pids of those on a device."""
         return self._pids.get(device_id, ())
 
-    def _seen(self, unmanaged: Mapping[str, Iterable[int]], allocations: Iterable[Allocation]) -> None:
+    def seen(self, unmanaged: Mapping[str, Iterable[int]], allocations: Iterable[Allocation]) -> None:
+        """Takes in which pids each device has now that are nobody's clients; tells of those that are new."""
         present = {}
         fresh = []
         for device_id, pids in unmanaged.items():
