@@ -15,8 +15,7 @@ from deviceplugin.allocations.manager_client import Manager
 from deviceplugin.allocations.records import Records
 from deviceplugin.allocations.store import Holdings
 from deviceplugin.cluster.cluster import Cluster
-from deviceplugin.cluster.node import Node
-from deviceplugin.config import Config
+from deviceplugin.cluster.node import Node, connect
 from deviceplugin.devices.device_list import Devices, DevicesOfKind
 from deviceplugin.devices.other_plugins import Rivals
 from deviceplugin.devices.scan import Scan
@@ -34,10 +33,9 @@ from deviceplugin.tally import Tally
 from deviceplugin.units.kinds import EDGETPU, GPU, Kind
 from deviceplugin.units.ledger import Ledger
 from deviceplugin.units.preference import by_device
-from edgeshare.contract.errors import EdgeshareError, InvalidRequest, Unavailable
+from edgeshare.contract.errors import EdgeshareError, Unavailable
 from edgeshare.contract.names import HOOK_LIBRARY
 from edgeshare.http import web
-from edgeshare.kube.kube import Kube
 from edgeshare.lock_file import locked
 from edgeshare.waiting import first_of
 
@@ -89,7 +87,7 @@ class Plugin:
         self._health = HealthWatch(self._settings.now.health, state_dir / "health", dev=config.node_dev)
         self._notices = Notices()
         self._tally = Tally()
-        kube, node_name = _connect(config, environment)
+        kube, node_name = connect(config, environment)
         self._node = Node(kube, node_name) if kube is not None else None
         socket = config.pod_resources_socket or kubelet_dir / "pod-resources/kubelet.sock"
         self._library = Library(state_dir / "hook", Path(cuda_hook.__file__).parent / HOOK_LIBRARY)
@@ -294,15 +292,3 @@ class Plugin:
                 # With no manager there is no status to be wrong; that none answers, the comparison says aloud.
                 logger.debug("the manager is not told of the devices' health: %s", error)
             await first_of(stop, self._health_changed, timeout_s=TELL_MANAGER_S)
-
-
-def _connect(config: Config, environment: Mapping[str, str]) -> tuple[Kube | None, str]:
-    name = config.node_name or environment.get("NODE_NAME", "")
-    in_cluster = bool(environment.get("KUBERNETES_SERVICE_HOST"))
-    if config.kubeconfig is None and not in_cluster:
-        return None, name
-    if not name:
-        raise InvalidRequest(
-            "the node's name is not known: set NODE_NAME (field spec.nodeName), or node_name in --config"
-        )
-    return Kube.reach(config.kubeconfig), name

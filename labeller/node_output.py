@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from edgeshare.contract.errors import NotFound
-from edgeshare.kube.kube import Conflicting, Kube
+from edgeshare.kube.kube import Kube
+from edgeshare.kube.messages import Conflicting
 from labeller.names import FIELD_MANAGER
 from labeller.output import Written
 from labeller.ownership import node_labels, plan

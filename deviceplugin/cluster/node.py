@@ -1,10 +1,11 @@
 """What the cluster is told of this node: how much GPU memory it has, and what is not well; and what its label asks."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from deviceplugin.config import Config
 from edgeshare.contract.devices import WORDS, Device
-from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.contract.health import Health
 from edgeshare.contract.names import CONFIG_DEFAULT, CONFIG_LABEL, GPU_MEMORY_MIB
 from edgeshare.contract.quantity import whole_number
@@ -70,3 +71,17 @@ class Node:
 
 def _says(resources: dict[str, str] | None) -> int:
     return whole_number((resources or {}).get(GPU_MEMORY_MIB, "0"), GPU_MEMORY_MIB)
+
+
+def connect(config: Config, environment: Mapping[str, str]) -> tuple[Kube | None, str]:
+    """The API server, None where there is none, and this node's name. Raises InvalidRequest where there is one and the
+    name is not known."""
+    name = config.node_name or environment.get("NODE_NAME", "")
+    in_cluster = bool(environment.get("KUBERNETES_SERVICE_HOST"))
+    if config.kubeconfig is None and not in_cluster:
+        return None, name
+    if not name:
+        raise InvalidRequest(
+            "the node's name is not known: set NODE_NAME (field spec.nodeName), or node_name in --config"
+        )
+    return Kube.reach(config.kubeconfig), name

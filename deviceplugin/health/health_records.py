@@ -9,7 +9,8 @@ from urllib.parse import quote
 from pydantic import TypeAdapter, ValidationError
 
 from deviceplugin.files import remove_unfinished, write_file
-from deviceplugin.health.rules import State, resumed
+from deviceplugin.health.rules import resumed
+from deviceplugin.health.state import State
 from edgeshare.contract.devices import Device
 
 logger = logging.getLogger(__name__)

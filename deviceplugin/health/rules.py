@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from deviceplugin.health.state import Answer, Condition, DoubleBitError, Look, Moment, State, Xid
 from edgeshare.contract.health import APPLICATION_XIDS, HEALTHY, Health, Reason, Source
 from edgeshare.contract.units import NS_PER_S
 
@@ -41,90 +42,6 @@ class Settings:
     temperature_margin_c: int = 5
     temperature_calm_ns: int = 60 * NS_PER_S
     pending_remap_counts: bool = False
-
-
-@dataclass(frozen=True)
-class Moment:
-    """A time on both clocks: one to measure with, one to tell people."""
-
-    monotonic_ns: int
-    unix_ns: int
-
-
-@dataclass(frozen=True)
-class Xid:
-    """The driver reported an XID."""
-
-    number: int
-
-
-@dataclass(frozen=True)
-class DoubleBitError:
-    """The driver reported a memory error that ECC cannot correct."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What the driver says of a device. None: it does not say."""
-
-    energy_mj: int | None = None
-    """Since the driver was loaded."""
-    uncorrected: int | None = None
-    """Memory errors that ECC could not correct, since the driver was loaded."""
-    remap_pending: bool | None = None
-    remap_failed: bool | None = None
-    temperature_c: int | None = None
-
-
-@dataclass(frozen=True)
-class Look:
-    """One look at a device."""
-
-    boot_id: str
-    """The kernel's, another one after each boot."""
-    answer: Answer | None
-    """None: there was none."""
-    error: str = ""
-    """Why not."""
-    lost: bool = False
-    """The driver says that the device has left the bus."""
-    files: frozenset[str] = frozenset()
-    """Those of its device files that are there."""
-    source: Source = Source.DRIVER
-    """Who answered, or did not."""
-
-
-@dataclass(frozen=True)
-class Condition:
-    """One thing that is wrong with a device."""
-
-    reason: Reason
-    detail: str
-    source: Source
-    since_unix_ns: int
-    fresh: bool = False
-    """Its cause came since the last look. A reset that the next look shows may have been before it."""
-    reset_seen: bool = False
-    """The device was reset since the cause was last there."""
-    good_looks: int = 0
-    """Looks in a row at which the cause was not there."""
-    good_since_ns: int | None = None
-    """The first of those; monotonic."""
-
-
-@dataclass(frozen=True)
-class State:
-    """What is known of one device's health."""
-
-    conditions: tuple[Condition, ...] = ()
-    """The gravest first."""
-    boot_id: str = ""
-    """Of the last look; empty: there was none."""
-    energy_mj: int | None = None
-    uncorrected: int | None = None
-    remap_pending: bool | None = None
-    files: frozenset[str] = frozenset()
-    """Every device file that it was seen to have."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from deviceplugin.health.health_config import HealthConfig
 from deviceplugin.health.health_records import HealthRecords, Known
-from deviceplugin.health.rules import Answer, DoubleBitError, Look, Moment, State, Xid, health_of, observe
+from deviceplugin.health.rules import health_of, observe
+from deviceplugin.health.state import Answer, DoubleBitError, Look, Moment, State, Xid
 from edgeshare.contract.devices import WORDS, Device
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.health import HEALTHY, Health, Reason, Source

@@ -14,9 +14,8 @@ from kubernetes.client.rest import should_bypass_proxies
 
 from edgeshare.contract.errors import Unavailable
 from edgeshare.kube.client_library import authorization_by, settings_of
-from edgeshare.kube.kube import (
-    CALL_TIMEOUT_S,
-    JSON,
+from edgeshare.kube.kube import CALL_TIMEOUT_S, JSON
+from edgeshare.kube.messages import (
     WATCH_S,
     check_watch,
     page_query,

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from edgeshare.contract.errors import Unavailable
-from edgeshare.kube.kube import Expired, Kube
+from edgeshare.kube.kube import Kube
+from edgeshare.kube.messages import Expired
 
 logger = logging.getLogger(__name__)
 

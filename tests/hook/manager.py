@@ -18,7 +18,7 @@ from cuda_hook._core import ffi
 from cuda_hook.gate import GatePages
 from edgeshare.contract.errors import InvalidRequest
 from sharemgr.node.memory.allowances import Memory
-from sharemgr.node.memory.ledger import Verdict
+from sharemgr.node.memory.entry import Verdict
 from sharemgr.node.sockets.peers import Peer
 
 PATIENCE_S = 60

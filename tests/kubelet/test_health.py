@@ -13,7 +13,7 @@ from scripted_api_server import ApiServer
 from scripted_kubelet import Pod
 
 from deviceplugin.health.health_records import HealthRecords, Known
-from deviceplugin.health.rules import State
+from deviceplugin.health.state import State
 from edgeshare.contract.devices import Device
 from edgeshare.v1.status_pb2 import DeviceStatus, GetNodeStatusRequest
 from edgeshare.v1.status_pb2_grpc import ShareStatusStub

@@ -10,17 +10,12 @@ from deviceplugin.health.rules import (
     FELL_OFF_BUS_XID,
     IGNORED_XIDS,
     PASSING_XIDS,
-    Answer,
-    DoubleBitError,
-    Look,
-    Moment,
     Settings,
-    State,
-    Xid,
     health_of,
     observe,
     resumed,
 )
+from deviceplugin.health.state import Answer, DoubleBitError, Look, Moment, State, Xid
 from edgeshare.contract.health import Reason
 from edgeshare.contract.units import NS_PER_S
 

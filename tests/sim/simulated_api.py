@@ -12,7 +12,7 @@ from simulated_time import Log
 
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import GPU_ASSIGNMENT
-from edgeshare.kube.kube import Conflicting, Refused
+from edgeshare.kube.messages import Conflicting, Refused
 from sharemgr.cluster.state.pods import SharePod, parse_pod
 
 LATEST_S = 60.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from edgeshare.contract.errors import AlreadyExists, NotFound, Unavailable
-from edgeshare.kube.kube import Conflicting, Refused
+from edgeshare.kube.messages import Conflicting, Refused
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.state.pods import SharePod
 

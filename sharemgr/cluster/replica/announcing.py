@@ -13,7 +13,8 @@ from urllib.parse import urlencode
 from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.kube.calls import Calls
 from edgeshare.kube.following import pause_s
-from edgeshare.kube.kube import APPLY_PATCH, apply_query
+from edgeshare.kube.kube import APPLY_PATCH
+from edgeshare.kube.messages import apply_query
 from sharemgr.cluster.config import Config
 
 logger = logging.getLogger(__name__)

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from edgeshare.contract.errors import NotFound
 from edgeshare.contract.names import GPU_ASSIGNMENT
 from edgeshare.kube.calls import Calls
-from edgeshare.kube.kube import MERGE_PATCH, Conflicting, pod_path
+from edgeshare.kube.kube import MERGE_PATCH
+from edgeshare.kube.messages import Conflicting, pod_path
 from sharemgr.cluster.state.pods import SharePod, parse_pod
 
 

@@ -19,14 +19,13 @@ from edgeshare.contract.names import (
 )
 from edgeshare.contract.quantity import whole_number
 from edgeshare.contract.units import (
-    MAX_DEVICES_PER_ALLOCATION,
     MEMORY_MIB_MAX,
-    UNITS_PER_DEVICE,
     parse_request_percent,
     peak,
 )
+from sharemgr.cluster.state.asks import Container, asks_of
 from sharemgr.cluster.state.cores import Cores, parse_cores
-from sharemgr.cluster.state.request import Ask, Program, Request
+from sharemgr.cluster.state.request import Program, Request
 
 Json = dict[str, Any]
 
@@ -38,24 +37,6 @@ TEXT_MAX = 253
 
 CONTAINERS_MAX = 1_000
 """Of a pod, and of init containers as many. Each costs the loop some 17 µs at each look at its pod."""
-
-
-@dataclass(frozen=True, slots=True)
-class Container:
-    """One that asks for GPUs."""
-
-    name: str
-    percent: int
-    memory_mib: int
-    """Of each GPU; 0: in proportion."""
-    runs_along: bool
-    """With the others. A plain init container does not: it is over before the next one starts, which takes over its
-    units."""
-
-    @property
-    def ask(self) -> Ask:
-        """Its devices."""
-        return Ask(*parse_request_percent(self.percent), self.memory_mib)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +123,7 @@ def parse_pod(pod: object, bound: Callable[[str], SharePod | None] = lambda uid:
     )
     try:
         every = list(_every_container(spec))
-        asks, containers = _asks(_with_gpus(every), bool(labels.get(GPU_AFFINITY)))
+        asks, containers = asks_of(_with_gpus(every), bool(labels.get(GPU_AFFINITY)))
         cores = _cores(spec, every)
         request = Request(
             asks,
@@ -215,84 +196,6 @@ def _container(name: str, limits: Mapping[str, Any], runs_along: bool) -> Contai
                 f"container {name}: {GPU_MEMORY_MIB} is {memory_mib}: ask for 1 to {MEMORY_MIB_MAX}, counted in MiB"
             )
     return Container(name, percent, memory_mib, runs_along)
-
-
-def _asks(every: list[Container], together: bool) -> tuple[tuple[Ask, ...], tuple[tuple[Container, ...], ...]]:
-    """What is asked of the GPUs, and for which containers: one ask for each container, and for the plain init
-    containers before it, whose units it takes over; where the pod's containers are to be ``together``, one for all."""
-    if together and every:
-        _check_together(every)
-        groups = [every]
-    else:
-        groups = _handed_on(every)
-    asks = [_ask(group) for group in groups]
-    units = sum(ask.devices * ask.units for ask in asks)
-    if units > MAX_DEVICES_PER_ALLOCATION * UNITS_PER_DEVICE:
-        raise InvalidRequest(
-            f"its containers ask for {units} units in sum: no node has over {MAX_DEVICES_PER_ALLOCATION} GPUs"
-        )
-    least = sum(ask.devices for ask in asks if 2 * ask.units > UNITS_PER_DEVICE)
-    if least > MAX_DEVICES_PER_ALLOCATION:
-        raise InvalidRequest(
-            f"its containers need {least} GPUs, because no two that ask for over {UNITS_PER_DEVICE // 2} units fit on "
-            f"one: no node has over {MAX_DEVICES_PER_ALLOCATION}"
-        )
-    return tuple(asks), tuple(map(tuple, groups))
-
-
-def _ask(group: list[Container]) -> Ask:
-    if len({bool(each.memory_mib) for each in group}) > 1:
-        # What they need together would differ with the GPU.
-        names = " and ".join(each.name for each in group)
-        raise InvalidRequest(
-            f"containers {names} have a GPU in common: name {GPU_MEMORY_MIB} for all of them or for none"
-        )
-    percent, memory_mib = (
-        peak((size, each.runs_along) for each, size in sizes)
-        for sizes in ([(each, each.percent) for each in group], [(each, each.memory_mib) for each in group])
-    )
-    return Ask(*parse_request_percent(percent), memory_mib)
-
-
-def _handed_on(every: list[Container]) -> list[list[Container]]:
-    """The containers, each with the plain init containers whose units it takes over."""
-    groups: list[list[Container]] = [[]]
-    for each in every:
-        groups[-1].append(each)
-        if each.runs_along:
-            groups.append([])
-    if not groups[-1]:
-        groups.pop()
-    for group in groups:
-        for place, each in enumerate(group):
-            rest = min(group[place:], key=lambda later: later.percent)
-            if rest.percent < each.percent and (each.ask.devices > 1 or _leaves(each, group, groups)):
-                raise InvalidRequest(
-                    f"init container {each.name} asks for {each.percent} units, and container {rest.name}, which takes "
-                    f"them over, for {rest.percent}: what it leaves could go to no other, so ask for as many"
-                )
-    return groups
-
-
-def _leaves(each: Container, group: list[Container], groups: list[list[Container]]) -> bool:
-    """Whether the kubelet would give some of its units to a container of another group."""
-    return group is not groups[-1] and group[-1].percent < each.percent
-
-
-def _check_together(every: list[Container]) -> None:
-    for each in every:
-        if each.ask.is_whole:
-            raise InvalidRequest(
-                f"container {each.name}: {GPU_PERCENT} is {each.percent}, and pods of label {GPU_AFFINITY} share one "
-                f"GPU: ask for 1 to {UNITS_PER_DEVICE - 1}"
-            )
-    units = peak((each.percent, each.runs_along) for each in every)
-    if units > UNITS_PER_DEVICE:
-        names = " and ".join(each.name for each in every)
-        raise InvalidRequest(
-            f"containers {names} are to share a GPU (label {GPU_AFFINITY}) and ask for {units} units together: ask for "
-            f"at most {UNITS_PER_DEVICE}"
-        )
 
 
 def _models(text: object) -> frozenset[str]:

@@ -6,7 +6,7 @@ from time import monotonic_ns
 from cuda_hook import wire
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S
 from sharemgr.node.clients.terms import Terms
-from sharemgr.node.memory.ledger import Verdict
+from sharemgr.node.memory.entry import Verdict
 from sharemgr.node.sockets.loop import Loop
 
 REFUSAL_RECORDS = 8

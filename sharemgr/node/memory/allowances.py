@@ -6,7 +6,8 @@ from typing import Protocol
 
 from cuda_hook.gate import DEVICES_MAX, GatePages
 from edgeshare.contract.units import MIB
-from sharemgr.node.memory.ledger import Info, Ledger, Verdict
+from sharemgr.node.memory.entry import Info, Verdict
+from sharemgr.node.memory.ledger import Ledger
 
 logger = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ there.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.units import MIB
+from sharemgr.node.memory.entry import Entry, Info, Verdict, check_size
 
 ALLOWANCE_BYTES_MAX = 64 * MIB
 ALLOWANCE_PERCENT_OF_CAP = 2
@@ -27,49 +27,6 @@ HELD_BYTES_MAX = 1 << 56
 """No client holds more than this, whatever it declares."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The answer to a reservation."""
-
-    granted: bool
-    free_bytes: int
-    """Under the cap, before this reservation."""
-    unsure: bool = False
-    """It is not granted, and would be if contexts took less than is set aside for them on a guess."""
-
-
-@dataclass(frozen=True, slots=True)
-class Info:
-    """The memory of one device."""
-
-    cap_bytes: int
-    used_bytes: int
-    """Held, dying and overhead, of all clients. What exists already and is declared, and overhead, can bring it over
-    the cap."""
-
-    @property
-    def free_bytes(self) -> int:
-        """What can still be reserved."""
-        return max(0, self.cap_bytes - self.used_bytes)
-
-
-@dataclass(slots=True)
-class _Entry:
-    """What one client holds; lists have an element for each device."""
-
-    held: list[int]
-    overhead: list[int]
-    contexts: list[int]
-    dying: bool = False
-    known: list[int] = field(default_factory=list)  # in use by its own account, when the last look at the driver began
-    contexts_then: list[int] = field(default_factory=list)
-    missed: set[int] = field(default_factory=set)  # devices where the last look did not find what contexts take
-    guessed: dict[int, int] = field(default_factory=dict)  # by device: of the overhead, what is a guess
-
-    def used_bytes(self, device: int) -> int:
-        return self.held[device] + self.overhead[device]
-
-
 class Ledger:
     """The ledger of one allocation. Devices are indices within it. What a client says that cannot be (more freed than
     it had) raises InvalidRequest and changes nothing."""
@@ -78,7 +35,7 @@ class Ledger:
         """`cap_bytes` is of each device."""
         self._cap_bytes = cap_bytes
         self._used = [0] * devices
-        self._entries: dict[int, _Entry] = {}
+        self._entries: dict[int, Entry] = {}
         # Of each device by client: what was set aside on a guess, until two looks have found the same.
         self._unsure: list[dict[int, int]] = [{} for _ in range(devices)]
 
@@ -90,7 +47,7 @@ class Ledger:
         """May a client take this much? If so it holds it from now on. What was set aside for contexts on a guess
         counts until two looks have found the same, also where the first has found less."""
         self._check_device(client_id, device)
-        _check_size(client_id, size_bytes)
+        check_size(client_id, size_bytes)
         free_bytes = max(0, self._cap_bytes - self._used[device])
         if size_bytes > free_bytes - self._more_bytes(device):
             fits_bytes = self._cap_bytes - self._used[device] + self._guessed_bytes(device)
@@ -161,7 +118,7 @@ class Ledger:
     def declare(self, client_id: int, device: int, size_bytes: int) -> None:
         """A client has this much already, which nobody here granted: it fits or it does not, it is there."""
         self._check_device(client_id, device)
-        _check_size(client_id, size_bytes)
+        check_size(client_id, size_bytes)
         if self._entry(client_id).held[device] + size_bytes > HELD_BYTES_MAX:
             raise InvalidRequest(
                 f"client {client_id} declares {size_bytes} bytes of device {device}: no device has that"
@@ -326,11 +283,11 @@ class Ledger:
         self._entry(client_id).held[device] += size_bytes
         self._used[device] += size_bytes
 
-    def _entry(self, client_id: int) -> _Entry:
+    def _entry(self, client_id: int) -> Entry:
         entry = self._entries.get(client_id)
         if entry is None:
             devices = len(self._used)
-            entry = self._entries[client_id] = _Entry([0] * devices, [0] * devices, [0] * devices)
+            entry = self._entries[client_id] = Entry([0] * devices, [0] * devices, [0] * devices)
         return entry
 
     def _check_device(self, client_id: int | None, device: int) -> None:
@@ -339,8 +296,3 @@ class Ledger:
             raise InvalidRequest(
                 f"{who} names device {device} of an allocation that has {len(self._used)}: name one from 0"
             )
-
-
-def _check_size(client_id: int, size_bytes: int) -> None:
-    if size_bytes < 0:
-        raise InvalidRequest(f"client {client_id} names {size_bytes} bytes: it must be 0 or more")

@@ -8,7 +8,7 @@ import pytest
 
 from deviceplugin.health.health_config import HealthConfig
 from deviceplugin.health.health_records import HealthRecords, Known
-from deviceplugin.health.rules import Condition, State
+from deviceplugin.health.state import Condition, State
 from deviceplugin.health.watch import HealthWatch
 from edgeshare.contract.devices import Accelerator, Device
 from edgeshare.contract.health import Reason, Source

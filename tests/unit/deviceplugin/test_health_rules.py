@@ -5,21 +5,8 @@ from typing import Any
 
 import pytest
 
-from deviceplugin.health.rules import (
-    IGNORED_XIDS,
-    PASSING_XIDS,
-    RULES,
-    Answer,
-    DoubleBitError,
-    Look,
-    Moment,
-    Settings,
-    State,
-    Xid,
-    health_of,
-    observe,
-    resumed,
-)
+from deviceplugin.health.rules import IGNORED_XIDS, PASSING_XIDS, RULES, Settings, health_of, observe, resumed
+from deviceplugin.health.state import Answer, DoubleBitError, Look, Moment, State, Xid
 from edgeshare.contract.health import Reason
 from edgeshare.contract.units import NS_PER_S
 

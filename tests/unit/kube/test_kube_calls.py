@@ -23,7 +23,8 @@ from kubernetes.config import incluster_config
 from edgeshare.contract.errors import Unavailable
 from edgeshare.kube import calls as kube_calls
 from edgeshare.kube.calls import Calls
-from edgeshare.kube.kube import WATCH_S, Conflicting, Expired, Refused
+from edgeshare.kube.kube import WATCH_S
+from edgeshare.kube.messages import Conflicting, Expired, Refused
 from sharemgr.cluster.replica import following
 from sharemgr.cluster.replica.api import KubeApi
 from sharemgr.cluster.replica.following import PAGE, follow

@@ -6,7 +6,8 @@ import pytest
 
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.units import MIB
-from sharemgr.node.memory.ledger import ALLOWANCE_BYTES_MAX, Info, Ledger, Verdict
+from sharemgr.node.memory.entry import Info, Verdict
+from sharemgr.node.memory.ledger import ALLOWANCE_BYTES_MAX, Ledger
 
 
 def test_what_fits_is_granted_and_one_byte_more_is_refused() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from edgeshare.contract.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound, Unavailable
-from edgeshare.kube.kube import Conflicting, Refused
+from edgeshare.kube.messages import Conflicting, Refused
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.extender.binding import LANDS_WITHIN_S, UNSEEN_S, Binder
 from sharemgr.cluster.placement.policies import DEFAULT, POLICIES

@@ -1,0 +1,120 @@
+"""What is asked of the API server and what it answers, whoever asks: paths, queries, errors."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from edgeshare.contract.errors import Unavailable
+
+Query = list[tuple[str, str]]
+
+WATCH_S = 240
+"""A watch ends after so long and goes on with a new one: one whose connection is dead is not waited on for ever."""
+
+REQUEST_TIMEOUT = 408
+CONFLICT = 409
+GONE = 410
+
+
+class Expired(Unavailable):
+    """What changed since that version is not known any more: list anew."""
+
+
+class Refused(Unavailable):
+    """The API server has answered, and changed nothing."""
+
+
+class Conflicting(Refused):
+    """The object is another one by now, or a field is somebody else's: read it anew."""
+
+
+def pod_path(namespace: str, name: str) -> str:
+    """Where a pod lies."""
+    return f"/api/v1/namespaces/{namespace}/pods/{name}"
+
+
+def apply_query(manager: str, force: bool) -> Query:
+    """What says who applies, and whether over others."""
+    return [("fieldManager", manager), ("force", "true" if force else "false")]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list."""
+
+    items: list[dict[str, Any]]
+    version: str
+    """From which what follows the list is watched."""
+    following: str
+    """What the next page is asked for by; empty: this was the last."""
+
+
+def page_query(selector: str, size: int, following: str) -> Query:
+    """What asks for a page of what a field selector picks."""
+    query = [("fieldSelector", selector), ("limit", str(size))]
+    return query + ([("continue", following)] if following else [])
+
+
+def parse_page(path: str, answer: dict[str, Any] | None) -> Page:
+    """Raises Unavailable where there is nothing at that path."""
+    if answer is None:
+        raise Unavailable(f"the API server has nothing at {path}: apply what the chart installs")
+    metadata = answer.get("metadata") or {}
+    version, following = (str(metadata.get(key) or "") for key in ("resourceVersion", "continue"))
+    return Page(answer.get("items") or [], version or "0", following)
+
+
+def watch_query(selector: str, version: str) -> Query:
+    """What asks for all that happens after a version."""
+    query = [("watch", "1"), ("fieldSelector", selector), ("resourceVersion", version)]
+    return [*query, ("allowWatchBookmarks", "1"), ("timeoutSeconds", str(WATCH_S))]
+
+
+def check_watch(path: str, version: str, status: int) -> None:
+    """Raises Expired or Unavailable where a watch was not begun."""
+    if status == GONE:
+        raise Expired(f"the API server cannot be watched ({path}): version {version} is too old")
+    if status != 200:
+        raise Unavailable(f"the API server refuses a watch of {path}: {status}")
+
+
+def parse_change(path: str, line: bytes) -> dict[str, Any]:
+    """A line of a watch. Raises Expired or Unavailable where it is its end."""
+    try:
+        change: dict[str, Any] = json.loads(line)
+        if change.get("type") != "ERROR":
+            return change
+        code, message = (change["object"].get(key) for key in ("code", "message"))
+    except (ValueError, KeyError, AttributeError) as error:
+        raise Unavailable(f"a watch of {path} broke off: {error}") from error
+    raise (Expired if code == GONE else Unavailable)(f"the API server ends a watch of {path}: {code} {message}")
+
+
+def parse_answer(method: str, path: str, status: int, content: bytes) -> dict[str, Any] | None:
+    """The object that an API server answered with; None where it has nothing at that path. Raises Refused, Conflicting,
+    or Unavailable for what may have been done all the same."""
+    if status == 404:
+        return None
+    if not 200 <= status < 300:
+        raise _kind(status)(f"the API server refuses {method} {path}: {status} {_message(content)}")
+    try:
+        answer = json.loads(content)
+    except ValueError as error:
+        raise Unavailable(f"what answers {method} {path} is no API server: {_message(content)}") from error
+    if not isinstance(answer, dict):
+        raise Unavailable(f"what answers {method} {path} is no API server: {_message(content)}")
+    return answer
+
+
+def _kind(status: int) -> type[Unavailable]:
+    if status == CONFLICT:
+        return Conflicting
+    # What took too long may have been done all the same.
+    return Refused if 400 <= status < 500 and status != REQUEST_TIMEOUT else Unavailable
+
+
+def _message(content: bytes) -> str:
+    try:
+        return str(json.loads(content)["message"])
+    except (ValueError, KeyError, TypeError):
+        return content[:200].decode(errors="replace")
