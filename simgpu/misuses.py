@@ -15,6 +15,7 @@ class Misuses:
         # Where none was noted so far: the driver would make it, and who reads it then may be too late.
         self._file = path.open("a+")
         self._file.seek(0)
+        self._begun = ""  # of a line that is being written
         if path.stat().st_uid == os.getuid():
             path.chmod(0o666)
         self.directory = directory
@@ -22,7 +23,8 @@ class Misuses:
     def new(self) -> list[str]:
         """Those since the last call, oldest first: the function of the driver, or the part of it that several have in
         common, and what it was given or lacked, as in "cuEventQuery: destroyed event"."""
-        return self._file.read().splitlines()
+        whole, _, self._begun = (self._begun + self._file.read()).rpartition("\n")
+        return whole.splitlines()
 
     @property
     def over(self) -> bool:

@@ -35,8 +35,9 @@ class Tpus:
     def log(self) -> list[Inference]:
         """All that has run, in the order of its ends."""
         path = self.folder / "log"
-        lines = path.read_text().splitlines() if path.exists() else []
-        fields = (line.split() for line in lines)
+        text = path.read_text() if path.exists() else ""
+        # A line that crosses a page's end is there in part while it is written.
+        fields = (line.split() for line in text[: text.rfind("\n") + 1].splitlines())
         return [Inference(int(pid), int(begin), int(end), device, tag) for pid, begin, end, device, tag in fields]
 
     def enumerate_usb(self, port: str, number: int, *, started: bool) -> Path:

@@ -1,6 +1,7 @@
 """What a real driver need not survive is noted: by which call, and what was wrong with it."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from simulated import Simulated
@@ -81,3 +82,17 @@ def test_calls_that_need_a_context_need_one(noted: Callable[[str], list[str]]) -
 def test_a_child_has_no_part_in_its_parents_driver(noted: Callable[[str], list[str]]) -> None:
     fork = "if os.fork() == 0:\n    cu.cuCtxSynchronize(); os._exit(0)\nos.wait()"
     assert noted(f"{START}{fork}") == ["cuCtxSynchronize: in a forked child"]
+
+
+def test_a_misuse_that_is_being_noted_comes_once_and_whole(tmp_path: Path) -> None:
+    misuses = Misuses(tmp_path)
+    with (tmp_path / "misuses").open("a") as noted:
+        for part, new in (
+            ("cuEventQuery: dest", []),
+            ("royed event\n", ["cuEventQuery: destroyed event"]),
+            ("a\nb\n", ["a", "b"]),
+        ):
+            noted.write(part)
+            noted.flush()
+            assert misuses.new() == new
+    misuses.close()

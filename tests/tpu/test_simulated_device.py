@@ -1,12 +1,13 @@
 """What a simulated EdgeTPU says with no hook: one process at a time, as the real ones' drivers."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 from testbed import PATIENCE_S
 from tpu_lab import APEX, Lab, line, tell
 
-from simgpu.tpu import DRIVER
+from simgpu.tpu import DRIVER, Tpus
 
 CLAIMINTERFACE, RELEASEINTERFACE = 0x8004550F, 0x80045510
 """linux/usbdevice_fs.h: _IOR('U', 15, unsigned int) and the next."""
@@ -64,3 +65,12 @@ def test_who_only_reads_is_let_in_beside(lab: Lab) -> None:
     assert line(first) == "has it"
     reads = f"import os; os.close(os.open({APEX!r}, os.O_RDONLY)); print('read', flush=True)"
     assert line(lab.client("reader", reads, LD_PRELOAD=str(DRIVER))) == "read"
+
+
+def test_an_inference_that_is_being_written_down_is_none_yet(tmp_path: Path) -> None:
+    tpus = Tpus(tmp_path)
+    log = tmp_path / "log"
+    log.write_text("7 100 200 /dev/apex_0 a\n7 20")
+    assert [each.begin_ns for each in tpus.log()] == [100]
+    log.write_text("7 100 200 /dev/apex_0 a\n7 200 300 /dev/apex_0 a\n")
+    assert [each.begin_ns for each in tpus.log()] == [100, 200]
