@@ -247,8 +247,8 @@ class Node:
             server.reconcile(observation)
             server.sweep(monotonic_ns())
         self._strangers.look(observation, self._serving.servers.values(), self._serving.book.all())
-        now_ns = monotonic_ns()
         if observation.busy_percent:
+            now_ns = monotonic_ns()
             elapsed_ns, self._seen_ns = now_ns - self._seen_ns, now_ns
             self._serving.see(observation.busy_percent, elapsed_ns, now_ns)
         self._observation = observation
