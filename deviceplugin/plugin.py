@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import cuda_hook
 from deviceplugin.allocations.manager_client import Manager
@@ -38,9 +37,6 @@ from edgeshare.contract.names import HOOK_LIBRARY
 from edgeshare.http import web
 from edgeshare.lock_file import locked
 from edgeshare.waiting import first_of
-
-if TYPE_CHECKING:
-    pass
 
 logger = logging.getLogger(__name__)
 
@@ -219,6 +215,7 @@ class Plugin:
         return set(by_device(unit for allocation in allocations for unit in allocation.unit_ids))
 
     async def _exposition(self) -> bytes:
+        # Loaded only where somebody asks for it: memory is counted on a node.
         from deviceplugin.metrics import Figures, exposition  # noqa: PLC0415
 
         figures = Figures(

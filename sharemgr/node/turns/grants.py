@@ -124,11 +124,8 @@ class Grants(ABC):
         client.given_up = 0
         self._learn_drain(contender)
 
-    @abstractmethod
     def _give_up(self, contender: Contender) -> None:
         """Waits no more for the drain of one that drains or is about to; it is left to itself."""
-
-    def _overlap(self, contender: Contender) -> None:
         contender.phase = OVERLAPPING
         contender.overruns += 1
         contender.drains.give_up()

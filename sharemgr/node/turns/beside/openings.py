@@ -187,9 +187,6 @@ class Openings(Grants):
                 at_ns = look_ns if at_ns is None else min(at_ns, look_ns)
         return at_ns
 
-    def _give_up(self, contender: Contender) -> None:
-        self._overlap(contender)
-
     def _look(self, whole: bool) -> None:
         for contender in self._contenders:
             gate, phase = contender.gate, contender.phase

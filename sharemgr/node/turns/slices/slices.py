@@ -275,13 +275,12 @@ class Slices(Grants):
             self._begin_anew()
 
     def _give_up(self, contender: Contender) -> None:
-        """Waits no more for the drain of one that drains or is about to; it is left to itself beside the next one."""
         if contender is self.device.ending:
             self._end()
         else:
             self.device.occupant = None
         self.device.overlapping.append(contender)
-        self._overlap(contender)
+        super()._give_up(contender)
 
     def _end_slice(self, occupant: Contender) -> None:
         if self.field.next(self._now_ns, occupant) is occupant:
