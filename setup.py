@@ -86,7 +86,7 @@ PLAIN = [
     HOOK := Plain(
         "cuda_hook/libedgeshare_cuda.so",
         sources("cuda_hook/src", "cuda_hook/core"),
-        ["cuda_hook"],
+        ["cuda_hook", "cuda_hook/src"],
         # Every process of a container loads it. Nothing but the C library is linked; a program that has it by dlopen
         # and closes it keeps it, for its thread's sake.
         # No start-up code (the hook has no constructor), and as few mappings as can be: each costs microseconds.

@@ -31,7 +31,7 @@ END_S = 120.0
 
 MARKER_NS = 1_000
 """What recording an event is reckoned to take of a GPU's time: it is free on a simulated one. The hook reckons with as
-much (cuda_hook/src/batches.h)."""
+much (cuda_hook/src/markers/batches.h)."""
 
 MEMORY_MIB = 1024
 """Cap on a client's memory, where that many fit."""

@@ -21,7 +21,7 @@ UNUSED_S = 14 * 24 * 3600
 HOOK_SOURCES = tuple(
     sorted(path for folder in ("src", "core") for path in (ROOT / "cuda_hook" / folder).rglob("*.[cS]"))
 )
-INCLUDES = tuple(f"-I{ROOT / folder}" for folder in ("cuda_hook", "simgpu"))
+INCLUDES = tuple(f"-I{ROOT / folder}" for folder in ("cuda_hook", "cuda_hook/src", "simgpu"))
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror")
 
 SANITIZERS = {"address,undefined": "libasan.so", "thread": "libtsan.so"}

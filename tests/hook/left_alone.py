@@ -1,4 +1,4 @@
-"""The functions of the driver that the hook leaves alone, and why: cuda_hook/src/left_alone.def, and its copy for
+"""The functions of the driver that the hook leaves alone, and why: cuda_hook/src/entry/left_alone.def, and its copy for
 readers in docs/cuda-hook.md, which `python tests/hook/left_alone.py` writes anew."""
 
 import re
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-LIST = ROOT / "cuda_hook/src/left_alone.def"
+LIST = ROOT / "cuda_hook/src/entry/left_alone.def"
 DOCUMENT = ROOT / "docs/cuda-hook.md"
 BEGIN, END = "<!-- from left_alone.def -->\n", "<!-- end -->\n"
 KINDS = {"ORDERS": "Only orders", "MEMORY": "Has to do with device memory", "NEITHER": "Neither submits nor allocates"}

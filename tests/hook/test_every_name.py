@@ -15,8 +15,8 @@ from simgpu.environment import variables
 from simgpu.native import LIBRARIES
 
 ADVICE = (
-    "Wrap each that submits work or gets device memory (cuda_hook/src/symbols.def), or say in "
-    "cuda_hook/src/left_alone.def why it is left alone: CONTRIBUTING.md, 'Add a symbol to the hook'."
+    "Wrap each that submits work or gets device memory (cuda_hook/src/driver/symbols.def), or say in "
+    "cuda_hook/src/entry/left_alone.def why it is left alone: CONTRIBUTING.md, 'Add a symbol to the hook'."
 )
 VERSIONS = [0, 10020, *range(11000, 11090, 10), *range(12000, 12100, 10), *range(13000, 13060, 10)]
 """What cuGetProcAddress is asked for: 10.2 to 13.5, and the version 0 that libcudart begins with."""

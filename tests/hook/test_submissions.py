@@ -13,7 +13,7 @@ from cuda_hook import wire
 
 NOT_READY = 600
 
-LISTED = (ROOT / "cuda_hook/src/symbols.def").read_text()
+LISTED = (ROOT / "cuda_hook/src/driver/symbols.def").read_text()
 
 
 @pytest.fixture

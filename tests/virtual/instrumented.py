@@ -7,7 +7,7 @@ from compiled import HOOK_SOURCES, compiled
 from world import ROOT
 
 HOOK = ROOT / "cuda_hook"
-FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-fPIC", "-fvisibility=hidden", f"-I{HOOK}")
+FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-fPIC", "-fvisibility=hidden", f"-I{HOOK}", f"-I{HOOK / 'src'}")
 LINK = ("-nostartfiles", "-Wl,-soname,libedgeshare_cuda.so", "-Wl,-z,nodelete", "-Wl,-z,lazy")
 
 

@@ -1,0 +1,102 @@
+#include "base/life.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/lock.h"
+#include "wire_checks.h"
+
+enum { NOBODY, BEGINNING, BEGUN };         /* of `stage` */
+enum { WIPED, FORGETTING, ALIVE };         /* of *mark */
+enum { WAIT_NS = 10 * 1000 * 1000, WAITS = 1000 };
+
+static uint32_t stage;     /* futex */
+static uint32_t *mark;     /* in a page that is zero in a forked child (Linux 4.14) */
+static pid_t process;      /* where there is no such page: whose memory this was; 0 while a child forgets */
+
+static bool forked(void)
+{
+    const uint32_t *page = __atomic_load_n(&mark, __ATOMIC_ACQUIRE);
+
+    if (__atomic_load_n(&stage, __ATOMIC_ACQUIRE) == NOBODY)
+        return false;
+    if (page != NULL)
+        return __atomic_load_n(page, __ATOMIC_ACQUIRE) != ALIVE;
+    return __atomic_load_n(&process, __ATOMIC_ACQUIRE) != getpid();
+}
+
+bool es_life_apart(void)
+{
+    return es_locks_held != 0 || forked();
+}
+
+/* By the one thread that begins. */
+static void mark_alive(void)
+{
+    __atomic_store_n(&process, getpid(), __ATOMIC_RELEASE);
+    if (mark == NULL) {
+        void *page = mmap(NULL, ES_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        if (page == MAP_FAILED)
+            return;
+        if (madvise(page, ES_PAGE_BYTES, MADV_WIPEONFORK) != 0) {
+            (void)munmap(page, ES_PAGE_BYTES);
+            return;
+        }
+        *(uint32_t *)page = ALIVE;
+        __atomic_store_n(&mark, page, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(mark, ALIVE, __ATOMIC_RELEASE);
+}
+
+bool es_life_begin(void)
+{
+    uint32_t nobody = NOBODY;
+
+    if (__builtin_expect(__atomic_load_n(&stage, __ATOMIC_ACQUIRE) == BEGUN, 1) || es_locks_held != 0)
+        return false;
+    es_locks_hold();
+    if (__atomic_compare_exchange_n(&stage, &nobody, BEGINNING, 0, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+        mark_alive();
+        return true;
+    }
+    es_locks_drop();
+    while (__atomic_load_n(&stage, __ATOMIC_ACQUIRE) == BEGINNING && !forked())
+        es_sleep_on(&stage, BEGINNING, WAIT_NS);
+    return false;
+}
+
+void es_life_begun(void)
+{
+    __atomic_store_n(&stage, BEGUN, __ATOMIC_RELEASE);
+    es_locks_drop();
+    es_wake_all(&stage);
+}
+
+bool es_life_forget(void)
+{
+    const pid_t self = getpid();
+    uint32_t wiped = WIPED;
+    pid_t parent = __atomic_load_n(&process, __ATOMIC_ACQUIRE);
+
+    if (!forked() || es_locks_held != 0)
+        return false;
+    es_locks_hold();
+    if (mark != NULL ? __atomic_compare_exchange_n(mark, &wiped, FORGETTING, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)
+                     : parent != 0 && parent != self &&
+                           __atomic_compare_exchange_n(&process, &parent, 0, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        return true;
+    es_locks_drop();
+    for (int i = 0; i < WAITS && forked(); i++)
+        es_sleep_on(&stage, BEGUN, WAIT_NS);
+    return false;
+}
+
+void es_life_forgotten(void)
+{
+    __atomic_store_n(&stage, NOBODY, __ATOMIC_RELEASE);
+    es_locks_drop();
+    es_wake_all(&stage);
+}

@@ -1,0 +1,267 @@
+#include "driver/streams.h"
+
+#include <string.h>
+
+#include "backlog/closed.h"
+#include "base/log.h"
+#include "driver/contexts.h"
+#include "driver/symbols.h"
+#include "markers/batches.h"
+#include "markers/collect.h"
+#include "pass/gate.h"
+#include "threads/slots.h"
+
+struct stream {
+    CUstream handle; /* never NULL; 0 in `used` marks a free place */
+    int context;
+};
+
+/* Under the gate's lock. */
+static struct stream streams[ES_STREAMS];
+static uint64_t streams_used;
+static uint32_t stream_users[ES_STREAMS]; /* who is inside the driver on behalf of a stream */
+static uint32_t captures;                 /* that threads of the program are beginning */
+
+enum { PATIENCE_NS = 1000 * 1000 * 1000 }; /* with who is inside the driver */
+
+static bool many_said;
+
+static CUstream normal(CUstream stream)
+{
+    return stream == NULL ? CU_STREAM_LEGACY : stream;
+}
+
+bool es_stream_capturing(CUstream stream)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+    if (ES_DRIVER(cuStreamIsCapturing) == NULL)
+        return false;
+    return ES_DRIVER(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* With the lock held: the set of streams that some open batch touched, whose places cannot be reused. */
+static uint64_t streams_touched(void)
+{
+    uint64_t touched = 0;
+
+    for (size_t i = 0; i < es_slots_used(); i++)
+        touched |= es_slot_at(i)->batch.streams;
+    return touched;
+}
+
+static int find_stream(CUstream handle, CUcontext context)
+{
+    for (int i = 0; i < ES_STREAMS; i++) {
+        if ((streams_used >> i & 1) != 0 && streams[i].handle == handle &&
+            (!es_stream_is_default(handle) || es_context_handle(streams[i].context) == context))
+            return i;
+    }
+    return -1;
+}
+
+/* With the lock held: a place for a stream that is not noted yet, or why there is none. */
+static int note_stream(CUstream handle, CUcontext context)
+{
+    const uint64_t touched = streams_touched();
+    uint64_t free_places = ~(streams_used | touched);
+    int owner, index;
+
+    /* What ended has its place while an open batch touched it, or it would be taken for what comes after it. */
+    if (free_places == 0)
+        free_places = ~touched;
+    if (free_places == 0)
+        return ES_STREAM_LATER;
+    owner = es_context_note(context);
+    if (owner < 0)
+        return ES_STREAM_MANY;
+    index = __builtin_ctzll(free_places);
+    es_collect_leave_stream(index);
+    streams[index] = (struct stream){handle, owner};
+    streams_used |= UINT64_C(1) << index;
+    return index;
+}
+
+/* A green context's stream has none that the older form of the question could answer with. */
+static bool context_of(CUstream stream, CUcontext *context)
+{
+    CUgreenCtx green;
+
+    return (ES_DRIVER(cuStreamGetCtx) != NULL && ES_DRIVER(cuStreamGetCtx)(stream, context) == CUDA_SUCCESS) ||
+           (ES_DRIVER(cuStreamGetCtx_v2) != NULL && ES_DRIVER(cuStreamGetCtx_v2)(stream, context, &green) == CUDA_SUCCESS);
+}
+
+int es_stream_index(CUstream stream)
+{
+    const CUstream handle = normal(stream);
+    const CUcontext current = es_context_current();
+    CUcontext context = es_stream_is_default(handle) ? current : NULL;
+    bool full;
+    int index;
+
+    /* Without a context the driver refuses what the program is about to do. */
+    if (current == NULL || es_stream_capturing(handle))
+        return ES_STREAM_NONE;
+    es_lock_take(&es_gate.lock);
+    index = find_stream(handle, context);
+    es_lock_give(&es_gate.lock);
+    if (index >= 0)
+        return index;
+    if (!es_stream_is_default(handle) && !context_of(handle, &context))
+        context = current;
+    for (int tries = 0; tries < 3; tries++) {
+        es_lock_take(&es_gate.lock);
+        index = find_stream(handle, context);
+        if (index < 0)
+            index = note_stream(handle, context);
+        full = es_closed_full(); /* no more can be marked */
+        es_lock_give(&es_gate.lock);
+        if (index != ES_STREAM_LATER || full)
+            break;
+        /* All are touched: this thread's are free once they are marked, and then those of all others. */
+        if (tries == 0 && es_slot_self != NULL) {
+            es_batch_close(es_slot_self, false);
+        } else if (tries == 1 && es_gate_pause()) {
+            (void)es_batches_close_all();
+            es_gate_resume();
+        }
+    }
+    if (index == ES_STREAM_MANY && !__atomic_exchange_n(&many_said, true, __ATOMIC_RELAXED))
+        es_log("more contexts (%d) are there than are told apart: some launches are not counted", ES_CONTEXTS);
+    return index;
+}
+
+uint32_t es_streams_count(void)
+{
+    return (uint32_t)__builtin_popcountll(streams_used);
+}
+
+bool es_streams_many(void)
+{
+    return (streams_used & (streams_used - 1)) != 0;
+}
+
+uint64_t es_streams_of(CUcontext wanted)
+{
+    const CUcontext context = wanted != NULL ? wanted : es_context_current();
+    uint64_t set = 0;
+
+    es_lock_take(&es_gate.lock);
+    for (int i = 0; i < ES_STREAMS; i++) {
+        if (context != NULL && (streams_used >> i & 1) != 0 && es_context_handle(streams[i].context) == context)
+            set |= UINT64_C(1) << i;
+    }
+    es_lock_give(&es_gate.lock);
+    return set;
+}
+
+uint64_t es_streams_like(CUstream stream)
+{
+    const CUstream handle = normal(stream);
+    const CUcontext context = es_stream_is_default(handle) ? es_context_current() : NULL;
+    int index;
+
+    es_lock_take(&es_gate.lock);
+    index = find_stream(handle, context);
+    es_lock_give(&es_gate.lock);
+    return index < 0 ? 0 : UINT64_C(1) << index;
+}
+
+bool es_stream_use(int index, struct es_use *use)
+{
+    bool alive;
+
+    es_lock_take(&es_gate.lock);
+    /* As long as a call of the driver that begins one. */
+    while (captures != 0) {
+        es_lock_give(&es_gate.lock);
+        es_sleep_on(&es_gate.progress, __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE), ES_MS);
+        es_lock_take(&es_gate.lock);
+    }
+    *use = (struct es_use){index, streams[index].context, streams[index].handle, es_context_handle(streams[index].context)};
+    alive = (streams_used >> index & 1) != 0 && es_context_hold(use->context);
+    stream_users[index] += alive;
+    es_lock_give(&es_gate.lock);
+    return alive;
+}
+
+void es_stream_used(const struct es_use *use)
+{
+    es_lock_take(&es_gate.lock);
+    stream_users[use->stream]--;
+    es_context_drop(use->context);
+    es_lock_give(&es_gate.lock);
+}
+
+/* With the lock held. */
+static uint32_t users_of(uint64_t set)
+{
+    uint32_t users = 0;
+
+    for (uint64_t rest = set; rest != 0; rest &= rest - 1)
+        users += stream_users[__builtin_ctzll(rest)];
+    return users;
+}
+
+/* With the lock held, which is given meanwhile: returns when nobody is inside the driver on behalf of any of these. */
+static void wait_for_users(uint64_t set)
+{
+    uint64_t give_up_ns;
+
+    if (users_of(set) == 0)
+        return;
+    give_up_ns = es_now_ns() + PATIENCE_NS;
+    while (users_of(set) != 0 && es_now_ns() < give_up_ns) {
+        const uint32_t seen = __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE);
+
+        es_lock_give(&es_gate.lock);
+        es_sleep_on(&es_gate.progress, seen, ES_MS);
+        es_lock_take(&es_gate.lock);
+    }
+}
+
+void es_stream_end(CUstream stream)
+{
+    const CUstream handle = normal(stream);
+    int index;
+
+    es_lock_take(&es_gate.lock);
+    index = find_stream(handle, NULL);
+    if (index >= 0) {
+        streams_used &= ~(UINT64_C(1) << index);
+        es_gate_forget_all();
+        wait_for_users(UINT64_C(1) << index);
+    }
+    es_lock_give(&es_gate.lock);
+}
+
+void es_capture_begin(void)
+{
+    es_lock_take(&es_gate.lock);
+    captures++;
+    wait_for_users(UINT64_MAX);
+    es_lock_give(&es_gate.lock);
+}
+
+void es_capture_begun(void)
+{
+    es_lock_take(&es_gate.lock);
+    captures--;
+    es_gate_forget_all();
+    es_lock_give(&es_gate.lock);
+}
+
+void es_streams_forget(int context)
+{
+    for (int i = 0; i < ES_STREAMS; i++) {
+        if (streams[i].context == context)
+            streams_used &= ~(UINT64_C(1) << i);
+    }
+}
+
+void es_streams_reset(void)
+{
+    streams_used = 0;
+    memset(stream_users, 0, sizeof(stream_users));
+    captures = 0;
+}

@@ -1,0 +1,65 @@
+#ifndef EDGESHARE_SYMBOLS_H
+#define EDGESHARE_SYMBOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "driver/nvml_api.h"
+#include "driver_api.h"
+
+/* One number for each symbol of symbols.def. */
+enum es_symbol {
+#define ES_NAME(name) ES_SYMBOL_##name,
+#include "driver/symbol_names.h"
+    ES_SYMBOLS,
+};
+
+/* The driver's (and NVML's) own functions, by es_symbol: NULL where it has none, or is not loaded yet. */
+extern void *es_driver[ES_SYMBOLS] __attribute__((visibility("hidden")));
+
+/* The driver's own function of this name. */
+#define ES_DRIVER(name) ((__typeof__(&name))es_driver[ES_SYMBOL_##name])
+
+/* The same of NVML. */
+#define ES_NVML_LIBRARY(name) ES_DRIVER(name)
+
+/* Exports a wrapper that is called es_<name> here as <name>. */
+#define ES_EXPORT(name) extern __typeof__(name) name __attribute__((alias("es_" #name), visibility("default")))
+
+/* What a wrapper answers when there is no driver behind it. */
+#define ES_NO_DRIVER CUDA_ERROR_SHARED_OBJECT_INIT_FAILED
+
+/* The first lines of every wrapper. */
+#define ES_REAL_OR_RETURN(name)              \
+    do {                                     \
+        if (!es_driver_find())               \
+            return ES_NO_DRIVER;             \
+        if (ES_DRIVER(name) == NULL)         \
+            return CUDA_ERROR_NOT_SUPPORTED; \
+    } while (0)
+
+/* Fills es_driver when the driver is loaded and that was not done yet; true when it is filled. */
+bool es_driver_find(void);
+
+/* es_driver_find or es_nvml_find, whichever the symbol is of. */
+bool es_library_find(enum es_symbol symbol);
+
+/* The same for NVML's part of it. */
+bool es_nvml_find(void);
+
+/* Fills es_driver anew: the driver may have been unloaded and loaded at another address. */
+bool es_driver_find_again(void);
+
+/* True when the address lies within the driver's code. */
+bool es_driver_contains(const void *address);
+
+/* The symbol of this name that has a wrapper, else -1. */
+int es_symbol_named(const char *name);
+
+/* The wrapper that stands for this function of the driver, or that this is already; else NULL. */
+void *es_wrapper_of(const void *function);
+
+/* The wrapper of a symbol; NULL for one that is only used. */
+void *es_wrapper(enum es_symbol symbol);
+
+#endif

@@ -1,0 +1,381 @@
+#include "pass/helper.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "backlog/closed.h"
+#include "backlog/submitted.h"
+#include "base/log.h"
+#include "base/objects.h"
+#include "link/session.h"
+#include "markers/batches.h"
+#include "markers/collect.h"
+#include "pass/gate.h"
+
+enum {
+    STACK_BYTES = 512 * 1024,      /* the driver's calls want some; only what is touched is there */
+    LARGE_STACK_BYTES = 16 * 1024 * 1024,
+    CONTENDED_LOOK_NS = 150 * 1000, /* with a rival waiting: how soon the end of a client's work is noticed */
+    CONTENDED_SLEEP_NS = 5 * 1000 * 1000, /* … and how long one may sleep while enough is queued */
+    BUSY_LOOK_NS = 50 * 1000,      /* while a thread is within a submitting call of the driver */
+    CALL_TRIES = 8, /* the window between its last look and its sleep is some instructions long */
+    FORETELL_NS = 50 * 1000,       /* a drain so near is not worth foretelling */
+    FORETELL_ERROR_NS = 200 * 1000, /* most that an estimate is corrected by */
+    FORETELL_SOONER_NS = 25 * 1000, /* an estimate that moved by less is not worth a record, which costs the manager as much */
+    FORETELL_LATER_NS = 100 * 1000, /* … and one that moved that way leaves the device busy */
+};
+
+static bool started; /* atomic */
+static bool parked;  /* atomic: asleep on the gate's word, or about to be */
+static bool called;  /* atomic: is to look again before it sleeps */
+
+/* What the helper remembers from one look to the next. */
+struct look {
+    uint64_t launches;
+    uint64_t at_ns;
+    uint64_t session_ns; /* when it looked after the manager */
+    uint32_t number;     /* of the grant that it saw */
+    uint64_t usage_ns;   /* when it saw that one first, or reported under it */
+};
+
+static void park(uint32_t seen, uint64_t timeout_ns)
+{
+    __atomic_store_n(&parked, true, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&called, __ATOMIC_SEQ_CST))
+        (void)es_gate_park(es_gate.page, seen, timeout_ns);
+    __atomic_store_n(&parked, false, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&called, false, __ATOMIC_SEQ_CST);
+}
+
+/* With the lock held: gives the grant back, as foretold when the next client begins then or before. False when the record
+ * did not go out. */
+static bool release(uint32_t number, bool foretold)
+{
+    /* Who is on its way will wait at the gate. */
+    const uint32_t follows = __atomic_load_n(&es_gate.arriving, __ATOMIC_SEQ_CST) > 0 ? ES_RELEASE_FOLLOWS : 0;
+    struct es_release record = {{ES_RELEASE, sizeof(record), number}, es_gate.gpu_ns, follows, 0};
+
+    if (!(foretold && es_hint_leave(es_gate.hint, es_gate.page, &record)) && !es_session_send(&record))
+        return false;
+    es_gate.released = number;
+    es_gate.requested = follows != 0;
+    es_gate.requested_ns = es_now_ns();
+    es_gate.gpu_ns = 0;
+    return true;
+}
+
+/* With the lock held, while what was queued drains: tells the manager when it will have, so that it can open the next
+ * gate in time. `told_ns` is what it was told last. */
+static void foretell(uint32_t number, uint64_t *told_ns)
+{
+    const uint64_t now_ns = es_now_ns();
+    const uint64_t queued_ns = es_queued_ns(now_ns);
+    const uint64_t end_ns = now_ns + queued_ns + (uint64_t)es_gate.end_error_ns;
+    const bool moved = end_ns + FORETELL_SOONER_NS < *told_ns || end_ns > *told_ns + FORETELL_LATER_NS;
+    struct es_draining record = {{ES_DRAINING, sizeof(record), number}, end_ns, 0};
+
+    /* Too near, and the manager would do for this what it has to do for the RELEASE. */
+    if (end_ns > now_ns + FORETELL_NS && moved && es_session_send(&record))
+        *told_ns = end_ns;
+}
+
+/* What was foretold has come. A drain that ends before its time does so each time (a burst was timed while the device was
+ * still another's, say), so the next one is foretold earlier. That one is seen late says nothing: this thread may have
+ * been late itself; then the correction fades. */
+static void learn_end(uint64_t told_ns, uint64_t now_ns)
+{
+    const int64_t error_ns = (int64_t)(now_ns - told_ns);
+
+    if (told_ns == 0 || error_ns < -FORETELL_ERROR_NS)
+        return;
+    if (error_ns < 0)
+        es_gate.end_error_ns += error_ns / 4;
+    else
+        es_gate.end_error_ns -= es_gate.end_error_ns / 8;
+    if (es_gate.end_error_ns < -FORETELL_ERROR_NS)
+        es_gate.end_error_ns = -FORETELL_ERROR_NS;
+}
+
+/* With the lock held. Beside others nobody is granted ahead of time, and what siblings have queued is not known here: then
+ * nothing is foretold, and nothing learned from when the end comes. */
+static bool foretells(void)
+{
+    return !es_gate_mixed(es_gate_siblings()) && !es_gate_unseen();
+}
+
+/* The grant was called back: waits until all that was queued is done, then releases. Also returns when the manager did
+ * not wait for that: it granted anew, or went away. `sleeps`: in the driver, until a marker is done; only the hook's own
+ * thread does, whose current context is nobody's business. */
+static void give_back(uint32_t number, bool sleeps)
+{
+    uint64_t told_ns = 0;
+
+    es_lock_take(&es_gate.lock);
+    if (es_gate.hint != NULL && foretells())
+        told_ns = __atomic_load_n(&es_gate.hint->ends_at_ns, __ATOMIC_RELAXED);
+    es_lock_give(&es_gate.lock);
+    es_barrier_everywhere();
+    while (es_mode_now() == ES_JOINED) {
+        const bool all = es_batches_close_all();
+        uint64_t now_ns;
+        bool drained;
+
+        es_lock_take(&es_gate.lock);
+        drained = all && es_batches_drained();
+        now_ns = es_now_ns();
+        if (drained) {
+            learn_end(told_ns, now_ns);
+            es_gate_drained(now_ns);
+        }
+        if (drained && (release(number, told_ns != 0 && told_ns < now_ns + FORETELL_SOONER_NS) || es_mode_now() != ES_JOINED)) {
+            es_lock_give(&es_gate.lock);
+            return;
+        }
+        if (all && !drained && foretells())
+            foretell(number, &told_ns);
+        es_lock_give(&es_gate.lock);
+        if (es_gate_number(es_gate_load(es_gate.page)) != number)
+            return;
+        if (drained || !sleeps || !es_collect_await()) {
+            (void)es_collect();
+            es_sleep_on(&es_gate.progress, __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE), BUSY_LOOK_NS);
+        }
+    }
+}
+
+void es_helper_call(uint32_t owed)
+{
+    if (!__atomic_load_n(&started, __ATOMIC_ACQUIRE)) {
+        if (owed != 0)
+            give_back(owed, false);
+        return;
+    }
+    __atomic_store_n(&called, true, __ATOMIC_SEQ_CST);
+    /* It may be between its last look and its sleep: then there is nobody to wake yet. */
+    for (int i = 0; i < CALL_TRIES && __atomic_load_n(&parked, __ATOMIC_SEQ_CST) &&
+                    __atomic_load_n(&called, __ATOMIC_SEQ_CST);
+         i++) {
+        if (es_gate_call(es_gate.page) > 0)
+            return;
+    }
+}
+
+/* The device is drained and nothing follows: gives the grant back of its own accord, unless something was submitted
+ * meanwhile. */
+static void give_back_idle(uint32_t number)
+{
+    bool gone = false;
+
+    if (!es_gate_pause())
+        return;
+    es_lock_take(&es_gate.lock);
+    if (__atomic_load_n(&es_gate.arriving, __ATOMIC_SEQ_CST) == 0 && es_batches_drained() && es_gate_number(es_gate_load(es_gate.page)) == number)
+        gone = release(number, false);
+    /* Until the next grant opens it again, the gate stays shut: the manager's word may say "held" a little longer. */
+    if (gone)
+        __atomic_store_n(&es_gate.paused, 0, __ATOMIC_RELEASE);
+    es_lock_give(&es_gate.lock);
+    if (gone)
+        es_wake_all(&es_gate.paused);
+    else
+        es_gate_resume();
+}
+
+/* How long a drained client keeps its turn. */
+static uint64_t patience_ns(bool contended)
+{
+    const uint64_t most_ns = es_gate_anticipation_ns();
+
+    if (!contended || es_gate_keeps())
+        return ES_IDLE_NS;
+    if (es_gate.thoughts == 0)
+        return most_ns;
+    if (es_gate.think_ns > most_ns)
+        return 0;
+    return es_gate.think_ns * 2 < most_ns ? es_gate.think_ns * 2 : most_ns;
+}
+
+/* Closes what threads have open, where any of it has been since then; false when none has, or the gate is shut already. */
+static bool close_open(uint64_t since_ns)
+{
+    bool open;
+
+    es_lock_take(&es_gate.lock);
+    open = es_batches_open(since_ns);
+    es_lock_give(&es_gate.lock);
+    if (!open || !es_gate_pause())
+        return false;
+    (void)es_batches_close_all();
+    es_gate_resume();
+    return true;
+}
+
+/* Looks after the manager each 100 ms, and tells it the time used in each 100 ms of a grant; a RELEASE tells it, too. */
+static void report(struct look *look, uint32_t number, uint64_t now_ns)
+{
+    struct es_usage usage = {{ES_USAGE, sizeof(usage), number}, 0};
+
+    if (now_ns - look->session_ns >= ES_LOOK_NS) {
+        look->session_ns = now_ns;
+        es_session_look();
+    }
+    if (look->number != number) {
+        look->number = number;
+        look->usage_ns = now_ns;
+    }
+    if (now_ns - look->usage_ns < ES_LOOK_NS)
+        return;
+    look->usage_ns = now_ns;
+    /* Of short launches a batch takes long to be full; what is open for less is told of by the next report. */
+    (void)close_open(now_ns - ES_LOOK_NS / 2);
+    (void)es_collect();
+    es_lock_take(&es_gate.lock);
+    usage.gpu_ns = es_gate.gpu_ns;
+    if (es_mode_now() == ES_JOINED && es_session_send(&usage))
+        es_gate.gpu_ns = 0;
+    es_lock_give(&es_gate.lock);
+}
+
+/* One look while a grant is held; returns how long to sleep. */
+static uint64_t look_around(struct look *look, uint32_t word)
+{
+    const bool contended = (word & ES_GATE_CONTENDED) != 0;
+    const uint64_t period_ns = contended ? CONTENDED_LOOK_NS : ES_IDLE_NS;
+    const uint64_t now_ns = es_now_ns();
+    const uint64_t launches = es_launches();
+    uint64_t idle_end_ns, queued_ns, sleep_ns = period_ns;
+    uint32_t closed;
+    bool drained, arriving, open;
+
+    report(look, es_gate_number(word), now_ns);
+    /* Of what no marker ends only the estimate says when those who wait may go on. */
+    if (__atomic_load_n(&es_gate.backlog_waiters, __ATOMIC_SEQ_CST) != 0 &&
+        (es_collect_await() || (close_open(UINT64_MAX) && es_collect_await())))
+        return 0;
+    es_lock_take(&es_gate.lock);
+    /* Who is on its way to submit will: it neither thinks nor is it done. */
+    drained = es_batches_drained();
+    arriving = __atomic_load_n(&es_gate.arriving, __ATOMIC_SEQ_CST) != 0;
+    if (drained && !arriving) {
+        if (es_gate.idle_since_ns == 0)
+            es_gate.idle_since_ns = now_ns;
+        es_gate_drained(now_ns);
+    }
+    idle_end_ns = es_gate.idle_since_ns + patience_ns(contended);
+    closed = es_closed_count();
+    queued_ns = es_queued_ns(now_ns);
+    open = es_batches_open(UINT64_MAX);
+    es_lock_give(&es_gate.lock);
+    if (drained) {
+        /* One that keeps its grant over its pauses is not to be taken for busy for long where it waits for nothing. */
+        if (!arriving && now_ns < idle_end_ns)
+            return idle_end_ns - now_ns < CONTENDED_SLEEP_NS || !es_gate_keeps() ? idle_end_ns - now_ns : CONTENDED_SLEEP_NS;
+        if (!arriving)
+            give_back_idle(es_gate_number(word));
+        return period_ns + es_gate_before_ns(now_ns);
+    }
+    /* All that is queued ends at a marker: nothing more may come, so its end is the end. */
+    if (contended && !open && closed > 0) {
+        (void)es_collect_await();
+        return 0;
+    }
+    /* While enough is queued nothing is to be seen; just before its end, a marker tells when that is. */
+    if (contended && queued_ns > CONTENDED_LOOK_NS)
+        sleep_ns = queued_ns - CONTENDED_LOOK_NS / 2;
+    if (closed > 0 && (!open || launches == look->launches))
+        (void)es_collect();
+    /* Nothing was submitted for a while, but something is queued since the last marker. */
+    if (sleep_ns == period_ns && launches == look->launches && now_ns - look->at_ns >= period_ns && close_open(UINT64_MAX)) {
+        look->at_ns = now_ns;
+        return contended ? 0 : period_ns;
+    }
+    if (launches != look->launches) {
+        look->launches = launches;
+        look->at_ns = now_ns;
+    }
+    return sleep_ns < CONTENDED_SLEEP_NS || !contended ? sleep_ns : CONTENDED_SLEEP_NS;
+}
+
+static void *run(void *nothing)
+{
+    struct look look = {.session_ns = es_now_ns()};
+
+    (void)nothing;
+    (void)prctl(PR_SET_NAME, "edgeshare", 0, 0, 0);
+    /* It sleeps for some ten microseconds at times; the default slack is fifty. */
+    (void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+    for (;;) {
+        const uint32_t word = es_gate_load(es_gate.page);
+        const uint32_t number = es_gate_number(word);
+        /* The page of a manager that comes back takes this one's place, and wakes nobody who sleeps on this one. */
+        uint64_t sleep_ns = es_mode_now() == ES_JOINED ? 10 * ES_LOOK_NS : ES_LOOK_NS;
+
+        if (es_mode_now() == ES_JOINED && number != 0 &&
+            number != __atomic_load_n(&es_gate.released, __ATOMIC_RELAXED)) {
+            if ((word & ES_GATE_HELD) == 0) {
+                give_back(number, true);
+                continue;
+            }
+            sleep_ns = look_around(&look, word);
+        }
+        if (sleep_ns > 0)
+            park(word, sleep_ns);
+    }
+    return NULL;
+}
+
+typedef int (*create_function)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+typedef int (*attr_init_function)(pthread_attr_t *);
+typedef int (*attr_set_size_function)(pthread_attr_t *, size_t);
+typedef int (*attr_set_int_function)(pthread_attr_t *, int);
+
+void es_helper_start(void)
+{
+    /* Before glibc 2.34 these are in libpthread: there, since a driver is, but not to be linked to. */
+    create_function create;
+    attr_init_function attr_init;
+    attr_set_size_function set_stack;
+    attr_set_int_function set_detached;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all, before;
+    int error = -1;
+
+    if (__atomic_load_n(&started, __ATOMIC_RELAXED))
+        return;
+    /* For the thread, which inherits it; and a handler here would wait for a thread that is not there yet. */
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_BLOCK, &all, &before);
+    if (__atomic_exchange_n(&started, true, __ATOMIC_ACQ_REL)) {
+        (void)sigprocmask(SIG_SETMASK, &before, NULL);
+        return;
+    }
+    /* The thread calls the driver whenever it likes, also when the program has closed it. */
+    es_object_keep("libcuda.so");
+    create = (create_function)es_global_symbol("pthread_create");
+    attr_init = (attr_init_function)es_global_symbol("pthread_attr_init");
+    set_stack = (attr_set_size_function)es_global_symbol("pthread_attr_setstacksize");
+    set_detached = (attr_set_int_function)es_global_symbol("pthread_attr_setdetachstate");
+    if (create != NULL && attr_init != NULL && set_stack != NULL && set_detached != NULL &&
+        attr_init(&attributes) == 0 && set_stack(&attributes, STACK_BYTES) == 0 &&
+        set_detached(&attributes, PTHREAD_CREATE_DETACHED) == 0) {
+        error = create(&thread, &attributes, run, NULL);
+        /* The thread-local data of all libraries stands on that stack too, and may be larger than this. */
+        if (error == EINVAL && set_stack(&attributes, LARGE_STACK_BYTES) == 0)
+            error = create(&thread, &attributes, run, NULL);
+    }
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    if (error != 0) {
+        __atomic_store_n(&started, false, __ATOMIC_RELEASE);
+        es_alarm("cannot start the thread that gives slices back (error %d); trying again at the next grant", error);
+    }
+}
+
+void es_helper_reset(void)
+{
+    started = parked = called = false;
+}

@@ -1,0 +1,321 @@
+#include <errno.h>
+#include <string.h>
+
+#include "base/kernel.h"
+#include "base/log.h"
+#include "base/settings.h"
+#include "core/config.h"
+#include "core/gate_page.h"
+#include "core/record.h"
+#include "link/channel.h"
+#include "link/greeting.h"
+#include "pass/gate.h"
+#include "tpu/tpu.h"
+#include "tpu/tpu_folder.h"
+
+/* The connection to the manager, for an EdgeTPU. Simpler than the GPU's: the manager grants the device to one client that
+ * asks, never to one that does not, so nothing has to be given back by a thread of the hook's own. */
+
+enum {
+    TRY_NS = 100 * 1000 * 1000,           /* how often a manager that is away is looked for */
+    BETWEEN_NS = 10 * 1000 * 1000,        /* twice as long as who finds a device busy lets pass before it asks again */
+    ASK_AGAIN_NS = 1000 * 1000 * 1000,    /* cheap, and no lost record can hang a program */
+    SOCKET_PATH_BYTES = 108,              /* unix(7), with the zero at its end */
+    PAGE_DISTANCE = 64 * 1024,            /* the largest page that a kernel of these machines has */
+};
+#define GRANTS ((UINT32_C(1) << (32 - ES_GATE_NUMBER_SHIFT)) - 1) /* numbers begin again at 1 after this */
+
+enum { WIPED, FORGETTING, ALIVE };        /* of *mark */
+
+static struct {
+    struct es_lock lock;
+    struct es_channel channel;
+    struct es_gate_page *page; /* mapped once and replaced in place, so that it can be read without the lock */
+    struct es_config config;
+    uint32_t epoch;
+    bool joined;
+    bool requested;
+    bool unshared;      /* the manager stayed away, and the policy is open */
+    bool outlives;      /* a descriptor of the device outlives exec */
+    uint32_t number;    /* of the grant that is held; 0: none */
+    uint32_t released;  /* of the one that was given back last */
+    uint64_t requested_ns, granted_ns;
+    uint32_t keepers;
+} tpu = {.channel = {.fd = -1}};
+
+static uint32_t *mark; /* in a page that is zero in a forked child (Linux 4.14) */
+static pid_t process;
+
+/* With the lock held: once, before anything is kept. */
+static void begin(void)
+{
+    uint32_t *page;
+
+    if (process != 0)
+        return;
+    page = mmap(NULL, ES_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page != MAP_FAILED && madvise(page, ES_PAGE_BYTES, MADV_WIPEONFORK) == 0) {
+        *page = ALIVE;
+        __atomic_store_n(&mark, page, __ATOMIC_RELEASE);
+    } else if (page != MAP_FAILED) {
+        (void)munmap(page, ES_PAGE_BYTES);
+    }
+    __atomic_store_n(&process, getpid(), __ATOMIC_RELEASE);
+}
+
+/* By the one thread of a forked child that does. */
+static void forget(void)
+{
+    /* The parent's socket: closing this copy of it tells nobody anything. Its lock may have been held. */
+    es_channel_close(&tpu.channel);
+    tpu.lock = (struct es_lock){0};
+    tpu.joined = tpu.requested = tpu.unshared = tpu.outlives = false;
+    tpu.number = tpu.released = tpu.keepers = 0;
+    es_tpu_holds_reset();
+    es_tpu_slices_reset();
+    __atomic_store_n(&process, getpid(), __ATOMIC_RELEASE);
+}
+
+bool es_tpu_ours(void)
+{
+    const pid_t owner = __atomic_load_n(&process, __ATOMIC_ACQUIRE);
+    uint32_t *page = __atomic_load_n(&mark, __ATOMIC_ACQUIRE);
+    const int error = errno;
+    uint32_t wiped = WIPED;
+
+    if (es_locks_held != 0)
+        return false;
+    if (owner == 0 || owner == getpid())
+        return page == NULL || __atomic_load_n(page, __ATOMIC_ACQUIRE) == ALIVE || owner == 0;
+    /* A child. One made by vfork has its parent's memory, this page included, and must not touch what is the parent's;
+     * where the kernel has no such page the two cannot be told apart, and a child has no share. */
+    if (page == NULL || __atomic_load_n(page, __ATOMIC_ACQUIRE) == ALIVE)
+        return false;
+    if (__atomic_compare_exchange_n(page, &wiped, FORGETTING, 0, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+        es_locks_hold();
+        forget();
+        es_locks_drop();
+        __atomic_store_n(page, ALIVE, __ATOMIC_RELEASE);
+        es_wake_all(page);
+    }
+    while (__atomic_load_n(page, __ATOMIC_ACQUIRE) == FORGETTING)
+        es_sleep_on(page, FORGETTING, TRY_NS);
+    errno = error;
+    return true;
+}
+
+/* With the lock held. */
+static void lose(const char *why)
+{
+    es_channel_close(&tpu.channel);
+    if (tpu.joined)
+        es_log("the manager of the EdgeTPU went away (%s)", why);
+    tpu.joined = tpu.requested = false;
+    tpu.number = 0;
+}
+
+/* Takes the WELCOME's page and terms. What the hint page would tell, nobody needs to know of an EdgeTPU. */
+static bool accept_welcome(const struct es_welcome *welcome, const int fds[ES_FDS])
+{
+    if (!es_channel_file_holds(fds[0], ES_PAGE_BYTES))
+        return false;
+    if (tpu.page == NULL) {
+        void *fresh = mmap(NULL, PAGE_DISTANCE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        if (fresh == MAP_FAILED)
+            return false;
+        tpu.page = fresh;
+    }
+    if (es_kernel_replace(tpu.page, ES_PAGE_BYTES, PROT_READ, fds[0]) != 0)
+        return false;
+    tpu.config = (struct es_config){welcome->failure_policy, welcome->grace_ms, 0};
+    tpu.epoch = welcome->epoch;
+    tpu.released = 0;
+    return true;
+}
+
+/* With the lock held. */
+static bool join(void)
+{
+    static char text[ES_CONFIG_BYTES_MAX];
+    char path[SOCKET_PATH_BYTES];
+    ssize_t bytes;
+
+    if (tpu.joined)
+        return true;
+    if (!es_tpu_folder_socket(path, sizeof(path))) {
+        es_alarm("%s is too long a path for a socket: %d bytes are the most", es_setting_tpu_folder(), SOCKET_PATH_BYTES);
+        return false;
+    }
+    if (es_channel_open(&tpu.channel, path) &&
+        es_greet(&tpu.channel, ES_ACCELERATOR_EDGETPU, "EdgeTPU", accept_welcome)) {
+        tpu.joined = true;
+        tpu.unshared = false;
+        es_log("joined %s", path);
+        if (tpu.outlives)
+            (void)es_kernel_control(tpu.channel.fd, F_SETFD, 0);
+        return true;
+    }
+    es_channel_close(&tpu.channel);
+    bytes = es_tpu_folder_read(text, sizeof(text));
+    (void)es_config_parse(text, bytes > 0 ? (size_t)bytes : 0, &tpu.config);
+    return false;
+}
+
+/* With the lock held: whether this process has a slice, or has asked for one. */
+static bool granted(uint32_t word, uint64_t now_ns)
+{
+    struct es_request record = {{ES_REQUEST, sizeof(record), 0}};
+
+    const uint32_t number = es_gate_number(word);
+
+    /* One that was called back before this process woke is its own all the same: nobody else has the device until it is
+     * given back, and on a busy machine the next slice would be over as soon. */
+    if (number != 0 && number != tpu.released) {
+        tpu.number = number;
+        tpu.granted_ns = now_ns;
+        tpu.requested = false;
+        return true;
+    }
+    if (!tpu.requested || now_ns - tpu.requested_ns > ASK_AGAIN_NS) {
+        tpu.requested_ns = now_ns;
+        tpu.requested = es_channel_send(&tpu.channel, &record, sizeof(record)) == 0;
+        if (!tpu.requested)
+            lose("nothing can be sent to it");
+    }
+    return false;
+}
+
+/* With the lock held: has it discarded the page, or closed the connection? */
+static void look(void)
+{
+    uint8_t packet[ES_RECORD_BYTES_MAX];
+
+    if (!tpu.joined)
+        return;
+    if (__atomic_load_n(&tpu.page->epoch, __ATOMIC_RELAXED) != tpu.epoch)
+        lose("it discarded this client's page");
+    else if (!es_channel_there(&tpu.channel))
+        lose("its socket was closed by the program");
+    else if (es_channel_receive(&tpu.channel, packet, sizeof(packet), NULL) == 0)
+        lose("it closed the connection");
+}
+
+/* With the lock held, which is given while it waits. */
+static void wait_for_grant(void)
+{
+    uint64_t away_since_ns = 0;
+
+    while (tpu.number == 0) {
+        const uint64_t now_ns = es_now_ns();
+        uint32_t word;
+
+        look();
+        if (!join()) {
+            static const uint32_t nobody;
+
+            away_since_ns = away_since_ns != 0 ? away_since_ns : now_ns;
+            if (tpu.config.failure_policy == ES_FAIL_OPEN &&
+                (tpu.unshared || now_ns - away_since_ns >= tpu.config.grace_ms * ES_MS)) {
+                if (!tpu.unshared) {
+                    es_log("no manager for %u ms: the EdgeTPU is opened unshared until it is back", tpu.config.grace_ms);
+                } else {
+                    /* Others may be back at the manager before this process is: who has a slice gets in between. */
+                    es_lock_give(&tpu.lock);
+                    es_sleep_on(&nobody, 0, BETWEEN_NS);
+                    es_lock_take(&tpu.lock);
+                }
+                tpu.unshared = true;
+                return;
+            }
+            es_lock_give(&tpu.lock);
+            es_sleep_on(&nobody, 0, TRY_NS);
+            es_lock_take(&tpu.lock);
+            continue;
+        }
+        away_since_ns = 0;
+        word = es_gate_load(tpu.page);
+        if (granted(word, now_ns) || !tpu.joined)
+            continue;
+        es_lock_give(&tpu.lock);
+        (void)es_gate_wait(tpu.page, word, TRY_NS);
+        es_lock_take(&tpu.lock);
+    }
+}
+
+bool es_tpu_enter(void)
+{
+    const int error = errno;
+    bool others = false;
+
+    es_lock_take(&tpu.lock);
+    begin();
+    tpu.keepers++;
+    if (tpu.number == 0) {
+        const uint32_t before = tpu.released;
+
+        wait_for_grant();
+        others = before == 0 || tpu.number != before % GRANTS + 1;
+    }
+    es_lock_give(&tpu.lock);
+    errno = error;
+    return others;
+}
+
+void es_tpu_keep(void)
+{
+    es_lock_take(&tpu.lock);
+    tpu.keepers++;
+    es_lock_give(&tpu.lock);
+}
+
+void es_tpu_leave(void)
+{
+    const int error = errno;
+
+    es_lock_take(&tpu.lock);
+    tpu.keepers--;
+    if (tpu.keepers == 0 && tpu.number != 0) {
+        /* While it is held nobody else has it: all that time is the device's. */
+        struct es_release record = {{ES_RELEASE, sizeof(record), tpu.number}, es_now_ns() - tpu.granted_ns, 0, 0};
+
+        tpu.released = tpu.number;
+        tpu.number = 0;
+        if (es_channel_send(&tpu.channel, &record, sizeof(record)) != 0)
+            lose("nothing can be sent to it");
+    }
+    es_lock_give(&tpu.lock);
+    errno = error;
+}
+
+uint64_t es_tpu_patience_ns(void)
+{
+    uint64_t patience_ns;
+
+    es_lock_take(&tpu.lock);
+    patience_ns = tpu.config.grace_ms * ES_MS;
+    es_lock_give(&tpu.lock);
+    return patience_ns;
+}
+
+bool es_tpu_unshared(void)
+{
+    bool unshared;
+
+    es_lock_take(&tpu.lock);
+    unshared = tpu.unshared && tpu.number == 0;
+    es_lock_give(&tpu.lock);
+    return unshared;
+}
+
+void es_tpu_outlive_exec(bool outlives)
+{
+    const int error = errno;
+
+    es_lock_take(&tpu.lock);
+    if (tpu.outlives != outlives && tpu.joined && es_channel_there(&tpu.channel))
+        (void)es_kernel_control(tpu.channel.fd, F_SETFD, outlives ? 0 : FD_CLOEXEC);
+    tpu.outlives = outlives;
+    es_lock_give(&tpu.lock);
+    errno = error;
+}
