@@ -4,6 +4,9 @@
 #include <stdint.h>
 #include <time.h>
 
+#define ES_US UINT64_C(1000)
+#define ES_MS UINT64_C(1000000)
+
 /* The clock of every time that client and manager tell each other. */
 static inline uint64_t es_now_ns(void)
 {

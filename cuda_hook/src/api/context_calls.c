@@ -2,13 +2,13 @@
 
 #include "api/wrappers.h"
 #include "base/life.h"
+#include "base/state.h"
 #include "driver/contexts.h"
 #include "driver/symbols.h"
-#include "link/session.h"
+#include "link/joining.h"
 #include "memory/account.h"
 #include "memory/devices.h"
 #include "memory/pools.h"
-#include "pass/gate.h"
 
 /* Where CUDA begins and ends in a process. */
 
@@ -16,7 +16,7 @@ CUresult es_cuInit(unsigned int Flags)
 {
     ES_REAL_OR_RETURN(cuInit);
     /* Before the driver opens descriptors of its own. */
-    es_session_join();
+    es_join();
     return ES_DRIVER(cuInit)(Flags);
 }
 ES_EXPORT(cuInit);
@@ -39,7 +39,7 @@ static CUresult context_made(struct es_claim *claim, CUresult result, const CUco
         CUresult result;                          \
                                                   \
         ES_REAL_OR_RETURN(name);                  \
-        (void)es_session_join_anew();             \
+        (void)es_join_anew();             \
         if (es_device_foreign(dev))               \
             return CUDA_ERROR_INVALID_DEVICE;     \
         if (!es_account_claim_context(&claim, dev)) \
@@ -122,7 +122,7 @@ CUresult es_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
     CUresult result;
 
     ES_REAL_OR_RETURN(cuDevicePrimaryCtxRetain);
-    if (es_session_join_anew())
+    if (es_join_anew())
         memset(primaries, 0, sizeof(primaries));
     if (es_device_foreign(dev))
         return CUDA_ERROR_INVALID_DEVICE;
@@ -130,10 +130,10 @@ CUresult es_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = context_made(&claim, ES_DRIVER(cuDevicePrimaryCtxRetain)(pctx, dev), pctx);
     if (result == CUDA_SUCCESS && dev >= 0 && dev < DEVICES) {
-        es_lock_take(&es_gate.lock);
+        es_lock_take(&es_state_lock);
         primaries[dev].context = *pctx;
         primaries[dev].retained++;
-        es_lock_give(&es_gate.lock);
+        es_lock_give(&es_state_lock);
     }
     return result;
 }
@@ -146,12 +146,12 @@ static CUcontext ending(CUdevice dev, bool reset)
 
     if (dev < 0 || dev >= DEVICES || es_life_apart())
         return NULL;
-    es_lock_take(&es_gate.lock);
+    es_lock_take(&es_state_lock);
     if (primaries[dev].retained > 0 && (reset || --primaries[dev].retained == 0)) {
         context = primaries[dev].context;
         primaries[dev].retained = 0;
     }
-    es_lock_give(&es_gate.lock);
+    es_lock_give(&es_state_lock);
     return context;
 }
 
@@ -161,15 +161,15 @@ CUresult es_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice
     CUresult result;
 
     ES_REAL_OR_RETURN(cuGreenCtxCreate);
-    if (es_session_join_anew())
+    if (es_join_anew())
         memset(primaries, 0, sizeof(primaries));
     if (es_device_foreign(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     result = ES_DRIVER(cuGreenCtxCreate)(phCtx, desc, dev, flags);
     if (result == CUDA_SUCCESS && dev >= 0 && dev < DEVICES) {
-        es_lock_take(&es_gate.lock);
+        es_lock_take(&es_state_lock);
         primaries[dev].retained++;
-        es_lock_give(&es_gate.lock);
+        es_lock_give(&es_state_lock);
     }
     return result;
 }

@@ -3,10 +3,10 @@
 
 #include "api/wrappers.h"
 #include "driver/symbols.h"
-#include "link/session.h"
+#include "link/joining.h"
+#include "link/link.h"
 #include "memory/account.h"
 #include "memory/devices.h"
-#include "pass/gate.h"
 
 /* NVML shows a container the memory that it may have. Which of NVML's devices are the allocation's: those that the
  * manager names; where it names none, or names one and NVML none, the only one that there is. */
@@ -59,9 +59,9 @@ static bool capped(nvmlDevice_t device, unsigned long long *total, unsigned long
     uint64_t cap;
     int index;
 
-    es_session_join();
+    es_join();
     index = index_of(device);
-    cap = es_gate.config.memory_cap_bytes;
+    cap = es_link.config.memory_cap_bytes;
     if (index < 0 || cap == 0 || cap >= *total || !es_account_used((uint32_t)index, used))
         return false;
     *total = cap;

@@ -1,9 +1,9 @@
 #include "api/wrappers.h"
 #include "driver/symbols.h"
+#include "link/link.h"
 #include "memory/account.h"
 #include "memory/devices.h"
 #include "memory/pools.h"
-#include "pass/gate.h"
 
 /* Plain, pitched and managed memory, and the host's own where the device has no other; and all that frees an address. */
 
@@ -54,7 +54,7 @@ CUresult es_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int f
 {
     ES_REAL_OR_RETURN(cuMemAllocManaged);
     {
-        CLAIM(dptr != NULL && !es_gate.ignore_managed, bytesize);
+        CLAIM(dptr != NULL && !es_link.ignore_managed, bytesize);
         result = ES_DRIVER(cuMemAllocManaged)(dptr, bytesize, flags);
         return conclude(&claim, result, ES_BLOCK_MEMORY, result == CUDA_SUCCESS ? *dptr : 0, context);
     }

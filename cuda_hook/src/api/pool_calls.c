@@ -4,7 +4,6 @@
 #include "memory/devices.h"
 #include "memory/graph_memory.h"
 #include "memory/pools.h"
-#include "pass/gate.h"
 
 /* Pools, and what is allocated from them in the order of streams. */
 

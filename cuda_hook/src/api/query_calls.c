@@ -1,11 +1,11 @@
 #include "api/wrappers.h"
 #include "base/life.h"
 #include "driver/symbols.h"
-#include "link/session.h"
+#include "link/joining.h"
+#include "link/link.h"
 #include "memory/account.h"
 #include "memory/devices.h"
 #include "memory/pools.h"
-#include "pass/gate.h"
 
 /* What programs are told of the memory that there is: the cap and what is left of it, where the device has more. The
  * driver is asked first, and what it says to wrong arguments stands. */
@@ -13,7 +13,7 @@
 /* Brings the driver's figures for a device of this process down to what the allocation may have. */
 static void bring_down(CUdevice device, uint64_t *free, uint64_t *total)
 {
-    const uint64_t cap = es_gate.config.memory_cap_bytes;
+    const uint64_t cap = es_link.config.memory_cap_bytes;
     const int index = es_device_index(device);
     unsigned long long used;
 
@@ -56,9 +56,9 @@ MEM_GET_INFO(cuMemGetInfo, unsigned int);
 /* Programs ask before they have made a context. */
 static bool capped(uint64_t total)
 {
-    es_session_join();
-    return es_mode_now() != ES_OUT && !es_life_apart() && es_gate.config.memory_cap_bytes != 0 &&
-           total > es_gate.config.memory_cap_bytes;
+    es_join();
+    return es_mode_now() != ES_OUT && !es_life_apart() && es_link.config.memory_cap_bytes != 0 &&
+           total > es_link.config.memory_cap_bytes;
 }
 
 #define DEVICE_TOTAL_MEM(name, size)                                        \
@@ -69,7 +69,7 @@ static bool capped(uint64_t total)
         ES_REAL_OR_RETURN(name);                                            \
         result = ES_DRIVER(name)(bytes, dev);                               \
         if (result == CUDA_SUCCESS && bytes != NULL && capped(*bytes))      \
-            *bytes = (size)es_gate.config.memory_cap_bytes;                 \
+            *bytes = (size)es_link.config.memory_cap_bytes;                 \
         return result;                                                      \
     }                                                                       \
     ES_EXPORT(name)

@@ -1,9 +1,14 @@
 #include "api/wrappers.h"
+#include "backlog/backlog.h"
 #include "base/life.h"
+#include "base/state.h"
 #include "driver/streams.h"
 #include "driver/symbols.h"
+#include "link/link.h"
 #include "markers/batches.h"
-#include "pass/gate.h"
+#include "pass/grant.h"
+#include "pass/places.h"
+#include "threads/slots.h"
 
 /* A stream begins to capture, or ends: what was submitted to it so far is marked while that can be done. */
 static void mark_before(void)
@@ -20,15 +25,15 @@ static void held_up(int index)
 {
     if (index < 0)
         return;
-    es_lock_take(&es_gate.lock);
-    es_gate.held_streams |= UINT64_C(1) << index;
-    es_lock_give(&es_gate.lock);
+    es_lock_take(&es_state_lock);
+    es_backlog.held_streams |= UINT64_C(1) << index;
+    es_lock_give(&es_state_lock);
 }
 
 /* The index of a stream that work was submitted to under the manager, as far as one knows. */
 static int index_of(CUstream stream)
 {
-    return es_life_apart() || es_mode_now() != ES_JOINED ? ES_STREAM_NONE : es_stream_index(stream);
+    return es_life_apart() || es_mode_now() != ES_JOINED ? ES_STREAM_NONE : es_place_of(stream);
 }
 
 #define HOST_FUNCTION(name, stream, parameters, arguments) \
@@ -61,10 +66,10 @@ HOST_FUNCTIONS(cuStreamAddCallback,
 /* What other threads submitted to a stream that is about to end is marked while that can be done. */
 static void mark_others(CUstream stream)
 {
-    if (!es_batches_beside(es_streams_like(stream)) || !es_gate_pause())
+    if (!es_batches_beside(es_streams_like(stream)) || !es_grant_pause())
         return;
     (void)es_batches_close_all();
-    es_gate_resume();
+    es_grant_resume();
 }
 
 #define END_STREAM(name)                     \

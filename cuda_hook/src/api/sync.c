@@ -5,13 +5,17 @@
 #include "api/wrappers.h"
 #include "backlog/submitted.h"
 #include "base/life.h"
+#include "base/state.h"
+#include "core/clock.h"
 #include "driver/contexts.h"
 #include "driver/streams.h"
 #include "driver/symbols.h"
+#include "link/link.h"
 #include "markers/batches.h"
+#include "markers/thinks.h"
 #include "memory/pools.h"
-#include "pass/gate.h"
 #include "pass/helper.h"
+#include "threads/slots.h"
 
 /* The program waits for the device. Before: if the burst is one to be timed, its end is marked. After: what was waited
  * for is done, which costs nothing to know. */
@@ -30,8 +34,8 @@ static bool contended(const struct es_slot *slot)
 /* A client that usually thinks for longer than it may keep its turn: the device is to go on as soon as this is done. */
 static bool leaves_after(const struct es_slot *slot)
 {
-    return contended(slot) && !es_gate_keeps() && __atomic_load_n(&es_gate.think_ns, __ATOMIC_RELAXED) >
-                                  es_gate_anticipation_ns();
+    return contended(slot) && !es_link_keeps() && __atomic_load_n(&es_thinks.usual_ns, __ATOMIC_RELAXED) >
+                                  es_thinks_most_ns();
 }
 
 static void waiting(void)
@@ -41,10 +45,10 @@ static void waiting(void)
 
     if (slot == NULL)
         return;
-    es_lock_take(&es_gate.lock);
+    es_lock_take(&es_state_lock);
     mark = slot->launches != slot->batch.settled &&
            (slot->batch.start != NULL || leaves_after(slot) || es_submitted_in(slot) > ES_MS);
-    es_lock_give(&es_gate.lock);
+    es_lock_give(&es_state_lock);
     if (mark)
         es_batch_close(slot, false);
     if (mark && leaves_after(slot))
@@ -101,9 +105,9 @@ static void waited_for_event(void)
 
     if (slot == NULL)
         return;
-    es_lock_take(&es_gate.lock);
+    es_lock_take(&es_state_lock);
     streams = slot->launches != slot->batch.settled ? slot->batch.streams : 0;
-    es_lock_give(&es_gate.lock);
+    es_lock_give(&es_state_lock);
     if (streams != 0 && (streams & (streams - 1)) == 0 && stream_is_done(__builtin_ctzll(streams)))
         waited(streams);
     else

@@ -1,12 +1,11 @@
 #include "api/virtual.h"
+#include "api/wrappers.h"
+#include "core/lock.h"
+#include "driver/symbols.h"
+#include "memory/account.h"
 
 #include <stdlib.h>
 
-#include "api/wrappers.h"
-#include "core/blocks.h"
-#include "driver/symbols.h"
-#include "memory/account.h"
-#include "pass/gate.h"
 
 /* Memory that is made, mapped, unmapped and released step by step. It counts from cuMemCreate, on devices alone, until
  * every handle to it is released and the last mapping is gone; address ranges cost nothing. No context is needed. What

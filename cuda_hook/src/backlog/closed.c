@@ -1,7 +1,8 @@
 #include "backlog/closed.h"
 
+#include "backlog/backlog.h"
 #include "driver/streams.h"
-#include "pass/gate.h"
+#include "threads/slots.h"
 
 /* So many are closed at most for each stream, less a few, and a batch that is closed in all of them adds one of each: so the
  * driver has no more events than four for each stream. Of few streams no more are closed than that anyway. */
@@ -15,7 +16,7 @@ void es_closed_push(struct es_closed batch)
 {
     queue[(first + count) % ES_CLOSED] = batch;
     count++;
-    es_timeline_close(&es_gate.timeline, batch.work.mark_ns);
+    es_timeline_close(&es_backlog.timeline, batch.work.mark_ns);
 }
 
 struct es_closed *es_closed_at(uint32_t place)
@@ -31,7 +32,7 @@ void es_closed_pop(uint64_t ended_ns)
         over_ns -= batch.work.cost_ns;
     first = (first + 1) % ES_CLOSED;
     count--;
-    es_timeline_end(&es_gate.timeline, batch.work.mark_ns, count > 0 ? es_closed_at(0)->work.mark_ns : 0, ended_ns);
+    es_timeline_end(&es_backlog.timeline, batch.work.mark_ns, count > 0 ? es_closed_at(0)->work.mark_ns : 0, ended_ns);
 }
 
 void es_closed_pass_over(struct es_closed *batch)

@@ -1,7 +1,9 @@
 #include "backlog/submitted.h"
 
+#include "backlog/backlog.h"
 #include "backlog/closed.h"
-#include "pass/gate.h"
+
+struct es_backlog es_backlog;
 
 static int64_t left_ns(const struct es_slot *slot)
 {
@@ -25,7 +27,7 @@ static uint64_t open_ns(void)
 
 uint64_t es_submitted_ns(void)
 {
-    return es_gate.timeline.settled_ns + open_ns();
+    return es_backlog.timeline.settled_ns + open_ns();
 }
 
 uint64_t es_submitted_by_others(const struct es_slot *slot)
@@ -42,14 +44,14 @@ uint64_t es_own_queued_ns(uint64_t now_ns)
     const uint64_t submitted_ns = open_ns(), over_ns = es_closed_over_ns();
     uint64_t queued_ns;
 
-    es_timeline_look(&es_gate.timeline, submitted_ns, now_ns);
-    queued_ns = es_timeline_queued_ns(&es_gate.timeline, submitted_ns, now_ns);
+    es_timeline_look(&es_backlog.timeline, submitted_ns, now_ns);
+    queued_ns = es_timeline_queued_ns(&es_backlog.timeline, submitted_ns, now_ns);
     return queued_ns > over_ns ? queued_ns - over_ns : 0;
 }
 
 uint64_t es_queued_ns(uint64_t now_ns)
 {
-    return es_overlap_together_ns(&es_gate.overlap, es_own_queued_ns(now_ns));
+    return es_overlap_together_ns(&es_backlog.overlap, es_own_queued_ns(now_ns));
 }
 
 uint64_t es_streams_busy(void)
@@ -64,7 +66,7 @@ uint64_t es_streams_busy(void)
 /* Of what launches take by their estimates, what the device is busy with for certain. */
 static uint64_t for_certain_ns(uint64_t ns, uint64_t launches)
 {
-    const uint64_t host_ns = es_costs_host_ns(&es_gate.costs, launches);
+    const uint64_t host_ns = es_costs_host_ns(&es_backlog.costs, launches);
 
     return ns > host_ns ? ns - host_ns : 0;
 }
@@ -122,4 +124,44 @@ struct es_unspent es_unspent(uint32_t word)
         unspent.threads++;
     }
     return unspent;
+}
+
+bool es_submitted_drained(void)
+{
+    if (es_closed_count() > 0)
+        return false;
+    for (size_t i = 0; i < es_slots_used(); i++) {
+        const struct es_slot *slot = es_slot_at(i);
+
+        if (slot->marking || __atomic_load_n(&slot->busy, __ATOMIC_ACQUIRE) != 0 ||
+            __atomic_load_n(&slot->launches, __ATOMIC_RELAXED) != slot->batch.settled)
+            return false;
+    }
+    return true;
+}
+
+uint64_t es_submitted_launches(void)
+{
+    uint64_t launches = 0;
+
+    for (size_t i = 0; i < es_slots_used(); i++)
+        launches += __atomic_load_n(&es_slot_at(i)->launches, __ATOMIC_RELAXED);
+    return launches;
+}
+
+bool es_submitted_open(uint64_t since_ns)
+{
+    for (size_t i = 0; i < es_slots_used(); i++) {
+        const struct es_slot *slot = es_slot_at(i);
+
+        if (!slot->marking && slot->batch.opened_ns <= since_ns &&
+            __atomic_load_n(&slot->launches, __ATOMIC_RELAXED) != slot->batch.settled)
+            return true;
+    }
+    return false;
+}
+
+void es_backlog_reset(void)
+{
+    es_backlog = (struct es_backlog){.over_ns = 0};
 }

@@ -1,6 +1,7 @@
 #ifndef EDGESHARE_SUBMITTED_H
 #define EDGESHARE_SUBMITTED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "threads/slots.h"
@@ -38,5 +39,17 @@ struct es_unspent {
     uint64_t threads;
 };
 struct es_unspent es_unspent(uint32_t word);
+
+/* Nothing is queued and nothing about to be, as far as the hook knows. */
+bool es_submitted_drained(void);
+
+/* Launches of all threads so far. */
+uint64_t es_submitted_launches(void);
+
+/* Has any thread submitted what no marker ends yet, in a batch that it opened by then? */
+bool es_submitted_open(uint64_t since_ns);
+
+/* In a forked child: what the parent queued is not its. */
+void es_backlog_reset(void);
 
 #endif

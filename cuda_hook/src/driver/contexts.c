@@ -3,10 +3,11 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/events.h"
+#include "base/state.h"
+#include "core/clock.h"
 #include "driver/symbols.h"
-#include "markers/batches.h"
-#include "markers/collect.h"
-#include "pass/gate.h"
+#include "threads/slots.h"
 
 enum { NUMBERS = INT_MAX / ES_CONTEXTS };
 
@@ -15,11 +16,10 @@ struct context {
     int number;       /* leaves its place when divided by ES_CONTEXTS */
     bool ending;
     uint32_t users;
-    uint32_t pooled;
+    bool awaited; /* the hook's own thread waits in it for work */
 };
 
 static struct context contexts[ES_CONTEXTS];
-static CUevent pools[ES_CONTEXTS][ES_POOL]; /* apart: untouched, so without memory, but for what was ever pooled */
 static uint32_t context_count; /* of those that do not end */
 static uint32_t made;          /* ever */
 
@@ -76,7 +76,7 @@ int es_context_note(CUcontext handle)
     __atomic_store_n(&context_count, context_count + 1, __ATOMIC_RELAXED);
     /* What threads remember about default streams was of the one context so far. */
     if (context_count > 1)
-        es_gate_forget_all();
+        es_slots_forget_words();
     return contexts[place].number;
 }
 
@@ -109,60 +109,6 @@ void es_context_leave(struct es_entered entered)
         (void)ES_DRIVER(cuCtxPopCurrent_v2)(&ignored);
 }
 
-/* A marker from the pool of a context that is held and current, or a new one; NULL when the driver gives none. */
-static CUevent take_event(const struct es_use *use)
-{
-    struct context *context;
-    CUevent event = NULL;
-
-    es_lock_take(&es_gate.lock);
-    context = numbered(use->context);
-    if (context->pooled > 0)
-        event = pools[use->context % ES_CONTEXTS][--context->pooled];
-    es_lock_give(&es_gate.lock);
-    if (event != NULL)
-        return event;
-    return ES_DRIVER(cuEventCreate)(&event, CU_EVENT_BLOCKING_SYNC) == CUDA_SUCCESS ? event : NULL;
-}
-
-struct es_marker es_marker_record(int index, bool foreign)
-{
-    struct es_marker marker = {NULL, -1};
-    struct es_entered entered;
-    struct es_quiet quiet;
-    struct es_use use;
-
-    if (!es_stream_use(index, &use))
-        return marker;
-    marker.context = use.context;
-    if (foreign && use.handle == CU_STREAM_PER_THREAD)
-        use.handle = CU_STREAM_LEGACY;
-    entered = es_context_enter(use.owner);
-    quiet = es_quiet_begin();
-    if (entered.current && !es_stream_capturing(use.handle))
-        marker.event = take_event(&use);
-    if (marker.event != NULL && ES_DRIVER(cuEventRecord)(marker.event, use.handle) != CUDA_SUCCESS) {
-        es_lock_take(&es_gate.lock);
-        es_marker_give(marker.context, marker.event);
-        es_lock_give(&es_gate.lock);
-        marker.event = NULL;
-    }
-    es_quiet_end(quiet);
-    es_context_leave(entered);
-    es_stream_used(&use);
-    return marker;
-}
-
-void es_marker_give(int number, CUevent event)
-{
-    struct context *context = living(number);
-
-    /* There is room for all that can be in use at once, but for starts that more threads record than are ever seen:
-     * such an event goes to waste until the context ends, as destroying it would need the driver. */
-    if (event != NULL && context != NULL && context->pooled < ES_POOL)
-        pools[number % ES_CONTEXTS][context->pooled++] = event;
-}
-
 bool es_context_hold(int number)
 {
     struct context *context = living(number);
@@ -170,6 +116,14 @@ bool es_context_hold(int number)
     if (context != NULL)
         context->users++;
     return context != NULL;
+}
+
+void es_context_await(int number, bool awaited)
+{
+    struct context *context = numbered(number);
+
+    if (context != NULL)
+        context->awaited = awaited;
 }
 
 /* With the lock held: the events go with the context. */
@@ -197,9 +151,7 @@ static int begin_end(CUcontext handle)
             continue;
         contexts[i].ending = true;
         __atomic_store_n(&context_count, context_count - 1, __ATOMIC_RELAXED);
-        es_streams_forget(number);
-        es_batches_forget(number);
-        es_gate_forget_all();
+        es_on_context_ended(number);
         leave_place(&contexts[i]);
         return number;
     }
@@ -212,17 +164,17 @@ void es_context_end(CUcontext handle)
     bool used;
     int number;
 
-    es_lock_take(&es_gate.lock);
+    es_lock_take(&es_state_lock);
     number = begin_end(handle);
     used = numbered(number) != NULL;
-    es_lock_give(&es_gate.lock);
+    es_lock_give(&es_state_lock);
     while (used) {
-        const uint32_t seen = __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE);
+        const uint32_t seen = es_progress_seen();
 
-        es_sleep_on(&es_gate.progress, seen, ES_MS);
-        es_lock_take(&es_gate.lock);
-        used = numbered(number) != NULL && (es_collect_awaits(number) || es_now_ns() < give_up_ns);
-        es_lock_give(&es_gate.lock);
+        es_progress_wait(seen, ES_MS);
+        es_lock_take(&es_state_lock);
+        used = numbered(number) != NULL && (numbered(number)->awaited || es_now_ns() < give_up_ns);
+        es_lock_give(&es_state_lock);
     }
 }
 

@@ -4,13 +4,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "driver/streams.h"
 #include "driver_api.h"
 
-/* The contexts that the program submits to, each with a pool of events of the hook's own (markers). All functions take
- * the gate's lock themselves unless they say otherwise, and call the driver without it. */
+/* The contexts that the program submits to. All functions take es_state_lock themselves unless they say otherwise, and call
+ * the driver without it. */
 
-enum { ES_CONTEXTS = 256, ES_POOL = 512 }; /* a pool: of each closed batch (ES_CLOSED) its start and its end */
+enum { ES_CONTEXTS = 256 };
 
 /* A stretch of calls of the hook's own: in it, what the driver forbids while some thread of the program captures (event
  * queries among others) is allowed, and breaks no capture. */
@@ -25,28 +24,14 @@ void es_quiet_end(struct es_quiet quiet);
 CUcontext es_context_current(void);
 
 /* The number of a context, which is noted when it is new; -1 when there are too many. It is never another's, so that what is
- * kept under it is nobody's once the context has ended. With the gate's lock held. */
+ * kept under it is nobody's once the context has ended. With the lock held. */
 int es_context_note(CUcontext context);
 
-/* The noted context, or NULL when it has ended. With the gate's lock held. */
+/* The noted context, or NULL when it has ended. With the lock held. */
 CUcontext es_context_handle(int context);
 
 /* More than one context is there: a default stream's handle does not say which one is meant. */
 bool es_contexts_many(void);
-
-/* An event of the hook's own; NULL: there is none. */
-struct es_marker {
-    CUevent event;
-    int context; /* it may be used while that is held, and ends with it */
-};
-
-/* Records one at the end of a noted stream: none when that is not to be done (it is capturing) or cannot be. `foreign`:
- * from another thread than the stream's; a thread's own default stream is then reached through the legacy one, which waits
- * for it. */
-struct es_marker es_marker_record(int stream, bool foreign);
-
-/* Gives a marker back to its pool; with the gate's lock held. */
-void es_marker_give(int context, CUevent event);
 
 /* Makes a context that is held current in the calling thread, until it is left again. */
 struct es_entered {
@@ -61,10 +46,14 @@ void es_context_leave(struct es_entered entered);
  * and after a second where another thread does not come back from the driver. */
 void es_context_end(CUcontext context);
 
-/* While somebody is inside the driver on behalf of this context; false when it has ended. With the gate's lock held. */
+/* While somebody is inside the driver on behalf of this context; false when it has ended. With the lock held. */
 bool es_context_hold(int context);
 void es_context_drop(int context);
 
+/* Whether the hook's own thread waits in a held context for work, which its end waits for, too. With the lock held. */
+void es_context_await(int context, bool awaited);
+
+/* In a forked child. */
 void es_contexts_reset(void);
 
 #endif

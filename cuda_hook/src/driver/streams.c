@@ -2,13 +2,12 @@
 
 #include <string.h>
 
-#include "backlog/closed.h"
+#include "base/events.h"
 #include "base/log.h"
+#include "base/state.h"
+#include "core/clock.h"
 #include "driver/contexts.h"
 #include "driver/symbols.h"
-#include "markers/batches.h"
-#include "markers/collect.h"
-#include "pass/gate.h"
 #include "threads/slots.h"
 
 struct stream {
@@ -76,7 +75,7 @@ static int note_stream(CUstream handle, CUcontext context)
     if (owner < 0)
         return ES_STREAM_MANY;
     index = __builtin_ctzll(free_places);
-    es_collect_leave_stream(index);
+    es_on_place_left(index);
     streams[index] = (struct stream){handle, owner};
     streams_used |= UINT64_C(1) << index;
     return index;
@@ -96,36 +95,23 @@ int es_stream_index(CUstream stream)
     const CUstream handle = normal(stream);
     const CUcontext current = es_context_current();
     CUcontext context = es_stream_is_default(handle) ? current : NULL;
-    bool full;
     int index;
 
     /* Without a context the driver refuses what the program is about to do. */
     if (current == NULL || es_stream_capturing(handle))
         return ES_STREAM_NONE;
-    es_lock_take(&es_gate.lock);
+    es_lock_take(&es_state_lock);
     index = find_stream(handle, context);
-    es_lock_give(&es_gate.lock);
+    es_lock_give(&es_state_lock);
     if (index >= 0)
         return index;
     if (!es_stream_is_default(handle) && !context_of(handle, &context))
         context = current;
-    for (int tries = 0; tries < 3; tries++) {
-        es_lock_take(&es_gate.lock);
-        index = find_stream(handle, context);
-        if (index < 0)
-            index = note_stream(handle, context);
-        full = es_closed_full(); /* no more can be marked */
-        es_lock_give(&es_gate.lock);
-        if (index != ES_STREAM_LATER || full)
-            break;
-        /* All are touched: this thread's are free once they are marked, and then those of all others. */
-        if (tries == 0 && es_slot_self != NULL) {
-            es_batch_close(es_slot_self, false);
-        } else if (tries == 1 && es_gate_pause()) {
-            (void)es_batches_close_all();
-            es_gate_resume();
-        }
-    }
+    es_lock_take(&es_state_lock);
+    index = find_stream(handle, context);
+    if (index < 0)
+        index = note_stream(handle, context);
+    es_lock_give(&es_state_lock);
     if (index == ES_STREAM_MANY && !__atomic_exchange_n(&many_said, true, __ATOMIC_RELAXED))
         es_log("more contexts (%d) are there than are told apart: some launches are not counted", ES_CONTEXTS);
     return index;
@@ -146,12 +132,12 @@ uint64_t es_streams_of(CUcontext wanted)
     const CUcontext context = wanted != NULL ? wanted : es_context_current();
     uint64_t set = 0;
 
-    es_lock_take(&es_gate.lock);
+    es_lock_take(&es_state_lock);
     for (int i = 0; i < ES_STREAMS; i++) {
         if (context != NULL && (streams_used >> i & 1) != 0 && es_context_handle(streams[i].context) == context)
             set |= UINT64_C(1) << i;
     }
-    es_lock_give(&es_gate.lock);
+    es_lock_give(&es_state_lock);
     return set;
 }
 
@@ -161,9 +147,9 @@ uint64_t es_streams_like(CUstream stream)
     const CUcontext context = es_stream_is_default(handle) ? es_context_current() : NULL;
     int index;
 
-    es_lock_take(&es_gate.lock);
+    es_lock_take(&es_state_lock);
     index = find_stream(handle, context);
-    es_lock_give(&es_gate.lock);
+    es_lock_give(&es_state_lock);
     return index < 0 ? 0 : UINT64_C(1) << index;
 }
 
@@ -171,26 +157,26 @@ bool es_stream_use(int index, struct es_use *use)
 {
     bool alive;
 
-    es_lock_take(&es_gate.lock);
+    es_lock_take(&es_state_lock);
     /* As long as a call of the driver that begins one. */
     while (captures != 0) {
-        es_lock_give(&es_gate.lock);
-        es_sleep_on(&es_gate.progress, __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE), ES_MS);
-        es_lock_take(&es_gate.lock);
+        es_lock_give(&es_state_lock);
+        es_progress_wait(es_progress_seen(), ES_MS);
+        es_lock_take(&es_state_lock);
     }
     *use = (struct es_use){index, streams[index].context, streams[index].handle, es_context_handle(streams[index].context)};
     alive = (streams_used >> index & 1) != 0 && es_context_hold(use->context);
     stream_users[index] += alive;
-    es_lock_give(&es_gate.lock);
+    es_lock_give(&es_state_lock);
     return alive;
 }
 
 void es_stream_used(const struct es_use *use)
 {
-    es_lock_take(&es_gate.lock);
+    es_lock_take(&es_state_lock);
     stream_users[use->stream]--;
     es_context_drop(use->context);
-    es_lock_give(&es_gate.lock);
+    es_lock_give(&es_state_lock);
 }
 
 /* With the lock held. */
@@ -212,11 +198,11 @@ static void wait_for_users(uint64_t set)
         return;
     give_up_ns = es_now_ns() + PATIENCE_NS;
     while (users_of(set) != 0 && es_now_ns() < give_up_ns) {
-        const uint32_t seen = __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE);
+        const uint32_t seen = es_progress_seen();
 
-        es_lock_give(&es_gate.lock);
-        es_sleep_on(&es_gate.progress, seen, ES_MS);
-        es_lock_take(&es_gate.lock);
+        es_lock_give(&es_state_lock);
+        es_progress_wait(seen, ES_MS);
+        es_lock_take(&es_state_lock);
     }
 }
 
@@ -225,30 +211,30 @@ void es_stream_end(CUstream stream)
     const CUstream handle = normal(stream);
     int index;
 
-    es_lock_take(&es_gate.lock);
+    es_lock_take(&es_state_lock);
     index = find_stream(handle, NULL);
     if (index >= 0) {
         streams_used &= ~(UINT64_C(1) << index);
-        es_gate_forget_all();
+        es_slots_forget_words();
         wait_for_users(UINT64_C(1) << index);
     }
-    es_lock_give(&es_gate.lock);
+    es_lock_give(&es_state_lock);
 }
 
 void es_capture_begin(void)
 {
-    es_lock_take(&es_gate.lock);
+    es_lock_take(&es_state_lock);
     captures++;
     wait_for_users(UINT64_MAX);
-    es_lock_give(&es_gate.lock);
+    es_lock_give(&es_state_lock);
 }
 
 void es_capture_begun(void)
 {
-    es_lock_take(&es_gate.lock);
+    es_lock_take(&es_state_lock);
     captures--;
-    es_gate_forget_all();
-    es_lock_give(&es_gate.lock);
+    es_slots_forget_words();
+    es_lock_give(&es_state_lock);
 }
 
 void es_streams_forget(int context)

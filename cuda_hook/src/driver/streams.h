@@ -6,7 +6,7 @@
 
 #include "driver_api.h"
 
-/* The streams that the program submits to, each in a noted context (contexts.h). All functions take the gate's lock
+/* The streams that the program submits to, each in a noted context (contexts.h). All functions take es_state_lock
  * themselves unless they say otherwise, and call the driver without it. */
 
 enum {
@@ -22,10 +22,10 @@ int es_stream_index(CUstream stream);
 uint64_t es_streams_of(CUcontext context);
 uint64_t es_streams_like(CUstream stream);
 
-/* So many are noted. With the gate's lock held. */
+/* So many are noted. With es_state_lock held. */
 uint32_t es_streams_count(void);
 
-/* Has the program submitted to more streams than one? With the gate's lock held. */
+/* Has the program submitted to more streams than one? With es_state_lock held. */
 bool es_streams_many(void);
 
 /* One that has no handle of its own: which one is meant, the current context and the thread say. */
@@ -58,7 +58,7 @@ void es_stream_end(CUstream stream);
 void es_capture_begin(void);
 void es_capture_begun(void);
 
-/* A context ends, with all its streams. With the gate's lock held. */
+/* A context ends, with all its streams. With es_state_lock held. */
 void es_streams_forget(int context);
 
 /* In a forked child. */

@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 
 #include "base/kernel.h"
-#include "link/channel.h"
 
 enum { DISTANCE = 64 * 1024 }; /* the largest page that a kernel of these machines has: mappings begin at multiples of it */
 

@@ -21,9 +21,6 @@ void es_batch_extend(struct es_slot *slot, uint64_t drawn_ns);
  * With the lock held. */
 bool es_batch_full(const struct es_slot *slot, uint64_t cap_ns);
 
-/* A submission is on its way: if the device stood idle until now, that was a think time of the program. */
-void es_batches_return(void);
-
 /* Closes a thread's open batch by markers in all streams that it touched. The caller is that thread, or the helper while
  * the gate is shut and the slot is not busy (foreign). */
 void es_batch_close(struct es_slot *slot, bool foreign);
@@ -34,21 +31,12 @@ bool es_batches_close_all(void);
 /* Has another thread a batch open that touched any of these streams? */
 bool es_batches_beside(uint64_t streams);
 
-/* Has any thread submitted what no marker ends yet, in a batch that it opened by then? With the lock held. */
-bool es_batches_open(uint64_t since_ns);
-
 /* A wait of the thread returned, so that all it submitted to these streams is done: its open batch ends without a marker
  * when it touched no others. */
 void es_batch_waited(struct es_slot *slot, uint64_t streams);
 
 /* What is closed may have ended, and all in these streams has: counts it, and knows then whether the device is idle. */
 void es_batches_look(uint64_t streams);
-
-/* Nothing is queued and nothing about to be, as far as the hook knows. With the lock held. */
-bool es_batches_drained(void);
-
-/* Launches of all threads so far. */
-uint64_t es_launches(void);
 
 /* A context ends: its markers are nobody's any more. With the lock held. */
 void es_batches_forget(int context);

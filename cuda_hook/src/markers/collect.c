@@ -1,16 +1,20 @@
 #include "markers/collect.h"
 
+#include "backlog/backlog.h"
 #include "backlog/closed.h"
+#include "base/state.h"
+#include "core/clock.h"
 #include "driver/contexts.h"
+#include "driver/markers.h"
 #include "driver/streams.h"
-#include "driver/symbols.h"
+#include "link/link.h"
+#include "markers/hint.h"
+#include "markers/measured.h"
 #include "markers/teach.h"
-#include "pass/gate.h"
+
+struct es_measured es_measured;
 
 static bool collecting; /* atomic: one thread at a time asks the driver about the head */
-static CUevent awaited; /* the helper sleeps on this marker, which must not be used anew meanwhile */
-static int awaited_context;
-static int spent_context; /* … and it would have gone back to the pool of this context; -1: not yet */
 
 /* The latest end that was counted, from which the next batch of its context is. */
 static CUevent latest;
@@ -18,20 +22,12 @@ static int latest_context = -1;
 static int latest_stream = ES_STREAM_NONE;
 static struct es_counted counted;
 
-void es_collect_give(int context, CUevent event)
-{
-    if (event == awaited && event != NULL)
-        spent_context = context;
-    else if (context >= 0)
-        es_marker_give(context, event);
-}
-
 /* With the lock held: all GPU time that is told to the manager comes by here. */
 static void count(uint64_t gpu_ns, uint64_t ended_ns, bool beside)
 {
-    es_gate.gpu_ns += gpu_ns;
-    es_used_count(es_gate_used(), gpu_ns);
-    es_used_idle(es_gate_used(), es_gaps_end(&es_gate.gaps, ended_ns, gpu_ns, beside));
+    es_measured.gpu_ns += gpu_ns;
+    es_used_count(es_link_used(), gpu_ns);
+    es_used_idle(es_link_used(), es_gaps_end(&es_measured.gaps, ended_ns, gpu_ns, beside));
 }
 
 void es_collect_waited(uint64_t used_ns, uint64_t ended_ns, bool beside)
@@ -43,9 +39,9 @@ void es_collect_waited(uint64_t used_ns, uint64_t ended_ns, bool beside)
 /* With the lock held, of one that was seen to have ended. */
 static void look_beside(struct es_closed *batch)
 {
-    batch->beside = batch->beside || es_gate_mixed(batch->siblings);
+    batch->beside = batch->beside || es_link_mixed(batch->siblings);
     /* Of an unknown function any time is better than a guess; that counts for one launch of each. */
-    batch->work.beside = batch->beside && (batch->key == 0 || es_costs_find(&es_gate.costs, batch->key)->samples != 0);
+    batch->work.beside = batch->beside && (batch->key == 0 || es_costs_find(&es_backlog.costs, batch->key)->samples != 0);
 }
 
 /* With the lock held: its stream is through with it, before the head of all is. */
@@ -72,8 +68,7 @@ static bool ended(const struct es_closed *batch)
 {
     if (batch->end == NULL)
         return es_now_ns() >= batch->work.opened_ns + batch->work.cost_ns;
-    /* An error is an end too: a kernel that failed, a context that is gone. It is the program that must hear of it. */
-    return ES_DRIVER(cuEventQuery)(batch->end) != CUDA_ERROR_NOT_READY;
+    return es_marker_reached(batch->end);
 }
 
 /* With the lock held: what is counted of one that ran beside others' work. Of what siblings ran an estimate may be all of the time
@@ -83,30 +78,30 @@ static uint64_t beside_ns(const struct es_closed *batch, const struct es_spent *
     const bool paused = batch->work.opened_ns > counted.ended_ns;
     const uint64_t from_ns = paused ? batch->work.opened_ns : counted.ended_ns;
     const uint64_t passed_ns = spent->ended_ns > from_ns ? spent->ended_ns - from_ns : 0;
-    const uint64_t gpu_ns = es_overlap_together_ns(&es_gate.overlap, spent->gpu_ns);
+    const uint64_t gpu_ns = es_overlap_together_ns(&es_backlog.overlap, spent->gpu_ns);
 
-    return es_gate_siblings() == 0 ? es_spent_beside(&es_gate.beside, gpu_ns, passed_ns, paused) : gpu_ns;
+    return es_link_siblings() == 0 ? es_spent_beside(&es_backlog.beside, gpu_ns, passed_ns, paused) : gpu_ns;
 }
 
 /* With the lock held: the head has ended. */
 static void account(const struct es_closed *batch, const struct es_spent *spent, uint64_t now_ns)
 {
-    if (es_gate.gaps.from_ns == 0 && spent->passed_ns != 0)
-        es_gaps_begin(&es_gate.gaps, spent->ended_ns - spent->passed_ns);
+    if (es_measured.gaps.from_ns == 0 && spent->passed_ns != 0)
+        es_gaps_begin(&es_measured.gaps, spent->ended_ns - spent->passed_ns);
     if (batch->end == NULL)
         es_collect_waited(batch->work.cost_ns, spent->ended_ns, batch->beside);
     else
         count(batch->work.beside ? beside_ns(batch, spent) : spent->gpu_ns, spent->ended_ns, batch->beside);
     if (!batch->beside)
-        es_overlap_count(&es_gate.overlap, batch->work.cost_ns, spent->gpu_ns);
+        es_overlap_count(&es_backlog.overlap, batch->work.cost_ns, spent->gpu_ns);
     es_teach_ended(batch, spent, latest_stream);
     if (batch->start != NULL && spent->measured && !batch->beside)
-        es_gate.burst_ns = (uint64_t)((int64_t)es_gate.burst_ns + ((int64_t)spent->gpu_ns - (int64_t)es_gate.burst_ns) / 8);
-    es_collect_give(batch->start_context, batch->start);
+        es_measured.burst_ns = (uint64_t)((int64_t)es_measured.burst_ns + ((int64_t)spent->gpu_ns - (int64_t)es_measured.burst_ns) / 8);
+    es_marker_give(batch->start_context, batch->start);
     if (spent->behind || batch->end == NULL) {
-        es_collect_give(batch->context, batch->end);
+        es_marker_give(batch->context, batch->end);
     } else {
-        es_collect_give(latest_context, latest);
+        es_marker_give(latest_context, latest);
         latest = batch->end;
         latest_context = batch->context;
         latest_stream = batch->stream;
@@ -119,9 +114,9 @@ static void account(const struct es_closed *batch, const struct es_spent *spent,
         counted.mark_ns = batch->work.mark_ns;
         counted.waited_ns = 0;
     }
-    es_gate.over_ns += batch->work.cost_ns;
+    es_backlog.over_ns += batch->work.cost_ns;
     es_closed_pop(spent->ended_ns);
-    es_gate_hint(now_ns);
+    es_hint_write(now_ns);
 }
 
 /* With the lock held: the head was seen to have ended, so long after its start and after the latest end that was counted. */
@@ -134,25 +129,15 @@ static void end_head(int64_t start_ns, int64_t after_ns, uint64_t now_ns)
     spent = es_spent_by(&head->work, &counted, start_ns, after_ns, now_ns);
     if (after_ns >= 0 && counted.ended_ns + (uint64_t)after_ns > spent.ended_ns)
         es_teach_sooner(counted.ended_ns + (uint64_t)after_ns - spent.ended_ns);
-    if (head->awaited_ns != 0 && start_ns >= 0 && !es_gate_others())
+    if (head->awaited_ns != 0 && start_ns >= 0 && !es_link_others())
         es_teach_hand_over(head, start_ns, spent.ended_ns);
     account(head, &spent, now_ns);
-}
-
-/* The time from one marker to another, in a context that is current. */
-static int64_t elapsed_ns(CUevent from, CUevent to)
-{
-    float ms = 0;
-
-    if (from == NULL || ES_DRIVER(cuEventElapsedTime)(&ms, from, to) != CUDA_SUCCESS)
-        return ES_UNTOLD;
-    return (int64_t)((double)ms * 1e6);
 }
 
 /* With the lock held: the oldest of a stream that is not asked about yet, behind the head and beside it. -1: there is none. */
 static int beside_head(uint64_t asked)
 {
-    if (!es_gate.overlap.seen)
+    if (!es_backlog.overlap.seen)
         return -1;
     for (uint32_t i = 1; i < es_closed_count(); i++) {
         const struct es_closed *batch = es_closed_at(i);
@@ -171,8 +156,8 @@ static void measure(const struct es_closed *batch, CUcontext owner, CUevent befo
     const struct es_entered entered = es_context_enter(owner);
 
     if (entered.current) {
-        *start_ns = batch->start_context == batch->context ? elapsed_ns(batch->start, batch->end) : ES_UNTOLD;
-        *after_ns = elapsed_ns(before, batch->end);
+        *start_ns = batch->start_context == batch->context ? es_marker_elapsed_ns(batch->start, batch->end) : ES_UNTOLD;
+        *after_ns = es_marker_elapsed_ns(before, batch->end);
     }
     es_context_leave(entered);
 }
@@ -200,10 +185,10 @@ static bool collect_beside(void)
         bool held, over;
         int place;
 
-        es_lock_take(&es_gate.lock);
+        es_lock_take(&es_state_lock);
         place = beside_head(asked);
         if (place < 0) {
-            es_lock_give(&es_gate.lock);
+            es_lock_give(&es_state_lock);
             return any;
         }
         batch = *es_closed_at((uint32_t)place);
@@ -211,20 +196,20 @@ static bool collect_beside(void)
         held = es_context_hold(batch.context);
         owner = es_context_handle(batch.context);
         before = latest_context == batch.context ? latest : NULL;
-        es_lock_give(&es_gate.lock);
+        es_lock_give(&es_state_lock);
 
         over = held && ended(&batch);
         if (over) {
             measure(&batch, owner, before, &start_ns, &after_ns);
             ended_ns = stamp_ns(after_ns);
         }
-        es_lock_take(&es_gate.lock);
+        es_lock_take(&es_state_lock);
         if (held)
             es_context_drop(batch.context);
         /* Meanwhile somebody may have waited for it, or its place become another stream's. */
         if (over && !es_closed_at((uint32_t)place)->over && es_closed_at((uint32_t)place)->stream == batch.stream)
             pass_over(es_closed_at((uint32_t)place), ended_ns);
-        es_lock_give(&es_gate.lock);
+        es_lock_give(&es_state_lock);
         any = any || over;
         if (!over)
             asked |= UINT64_C(1) << batch.stream;
@@ -250,9 +235,9 @@ bool es_collect(void)
         CUevent before;
         bool held = false, over;
 
-        es_lock_take(&es_gate.lock);
+        es_lock_take(&es_state_lock);
         if (es_closed_count() == 0) {
-            es_lock_give(&es_gate.lock);
+            es_lock_give(&es_state_lock);
             break;
         }
         head = *es_closed_at(0);
@@ -260,7 +245,7 @@ bool es_collect(void)
             held = es_context_hold(head.context);
         owner = es_context_handle(head.context);
         before = latest_context == head.context ? latest : NULL;
-        es_lock_give(&es_gate.lock);
+        es_lock_give(&es_state_lock);
 
         over = head.end != NULL && !held; /* the context ended, and with it the marker */
         if (!over)
@@ -269,14 +254,14 @@ bool es_collect(void)
         now_ns = es_now_ns();
         if (over && held)
             measure(&head, owner, before, &start_ns, &after_ns);
-        es_lock_take(&es_gate.lock);
+        es_lock_take(&es_state_lock);
         if (held)
             es_context_drop(head.context);
         if (over) {
             end_head(start_ns, after_ns, now_ns);
             progress = true;
         }
-        es_lock_give(&es_gate.lock);
+        es_lock_give(&es_state_lock);
         if (!over)
             break;
     }
@@ -285,63 +270,44 @@ bool es_collect(void)
     __atomic_store_n(&collecting, false, __ATOMIC_RELEASE);
     es_locks_drop();
     if (progress) {
-        __atomic_fetch_add(&es_gate.progress, 1, __ATOMIC_RELEASE);
-        if (__atomic_load_n(&es_gate.backlog_waiters, __ATOMIC_RELAXED) != 0)
-            es_wake_all(&es_gate.progress);
+        es_progress_count();
+        if (__atomic_load_n(&es_backlog.waiters, __ATOMIC_RELAXED) != 0)
+            es_progress_wake();
     }
     return true;
 }
 
 bool es_collect_await(void)
 {
-    struct es_entered entered;
-    struct es_quiet quiet;
     struct es_closed head;
     CUcontext owner = NULL;
     bool held = false;
 
-    es_lock_take(&es_gate.lock);
+    es_lock_take(&es_state_lock);
     if (es_closed_count() == 0) {
-        es_lock_give(&es_gate.lock);
+        es_lock_give(&es_state_lock);
         return false;
     }
     head = *es_closed_at(0);
     if (head.end != NULL)
         held = es_context_hold(head.context);
     if (held) {
-        awaited = head.end;
-        awaited_context = head.context;
-        spent_context = -1;
+        es_marker_await_begin((struct es_marker){head.end, head.context});
         owner = es_context_handle(head.context);
     }
-    es_lock_give(&es_gate.lock);
+    es_lock_give(&es_state_lock);
     if (held) {
-        quiet = es_quiet_begin();
-        entered = es_context_enter(owner);
-        if (entered.current)
-            (void)ES_DRIVER(cuEventSynchronize)(head.end);
-        es_context_leave(entered);
-        es_quiet_end(quiet);
-        es_lock_take(&es_gate.lock);
-        awaited = NULL;
-        es_collect_give(spent_context, head.end);
-        es_context_drop(head.context);
-        es_lock_give(&es_gate.lock);
+        es_marker_await((struct es_marker){head.end, head.context}, owner);
     } else if (head.end == NULL) {
         const uint64_t now_ns = es_now_ns();
         const uint64_t end_ns = head.work.opened_ns + head.work.cost_ns;
-        const uint32_t seen = __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE);
+        const uint32_t seen = es_progress_seen();
 
         if (end_ns > now_ns)
-            es_sleep_on(&es_gate.progress, seen, end_ns - now_ns);
+            es_progress_wait(seen, end_ns - now_ns);
     }
     (void)es_collect();
     return true;
-}
-
-bool es_collect_awaits(int context)
-{
-    return awaited != NULL && awaited_context == context;
 }
 
 void es_collect_forget(int context)
@@ -358,7 +324,7 @@ void es_collect_leave_stream(int stream)
 {
     es_closed_leave_stream(stream);
     es_teach_leave_stream(stream);
-    es_gate.held_streams &= ~(UINT64_C(1) << stream);
+    es_backlog.held_streams &= ~(UINT64_C(1) << stream);
     if (latest_stream == stream)
         latest_stream = ES_STREAM_NONE;
 }
@@ -368,7 +334,9 @@ void es_collect_reset(void)
     es_closed_reset();
     es_teach_reset();
     collecting = false;
-    awaited = latest = NULL;
+    latest = NULL;
+    es_measured = (struct es_measured){.gpu_ns = 0};
+    es_hint_error_ns = 0;
     latest_context = -1;
     latest_stream = ES_STREAM_NONE;
     counted = (struct es_counted){0};

@@ -16,15 +16,9 @@ bool es_collect(void);
  * none. */
 bool es_collect_await(void);
 
-/* Does the hook's own thread wait in this context for work? With the lock held. */
-bool es_collect_awaits(int context);
-
 /* Where streams run beside each other: all that was submitted to these is done, as who waited for it knows. To be said when what
  * had ended was collected. With the lock held. */
 void es_collect_over(uint64_t streams, uint64_t now_ns);
-
-/* A marker is not needed any more: back to the pool of its context, unless the helper sleeps on it. With the lock held. */
-void es_collect_give(int context, CUevent event);
 
 /* So much by its estimate was waited for until `ended_ns` and ended by no marker: it is counted. `beside`: others' work may have
  * run in the same time. With the lock held. */

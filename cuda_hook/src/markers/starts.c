@@ -1,8 +1,11 @@
 #include "markers/starts.h"
 
+#include "backlog/backlog.h"
+#include "base/state.h"
+#include "core/clock.h"
 #include "driver/contexts.h"
-#include "driver/symbols.h"
-#include "pass/gate.h"
+#include "driver/markers.h"
+#include "link/link.h"
 #include "threads/keys.h"
 
 /* Whether the device has come to the start of the thread's batch: between that and the launch it then runs nothing. It has,
@@ -16,19 +19,19 @@ static bool start_is_over(const struct es_slot *slot)
 
     if (!slot->batch.first && !slot->batch.held)
         return true;
-    es_lock_take(&es_gate.lock);
+    es_lock_take(&es_state_lock);
     start = slot->batch.start;
     context = slot->batch.start_context;
     held = start != NULL && es_context_hold(context);
-    es_lock_give(&es_gate.lock);
+    es_lock_give(&es_state_lock);
     if (!held)
         return true;
     quiet = es_quiet_begin();
-    over = ES_DRIVER(cuEventQuery)(start) != CUDA_ERROR_NOT_READY;
+    over = es_marker_reached(start);
     es_quiet_end(quiet);
-    es_lock_take(&es_gate.lock);
+    es_lock_take(&es_state_lock);
     es_context_drop(context);
-    es_lock_give(&es_gate.lock);
+    es_lock_give(&es_state_lock);
     return over;
 }
 
@@ -37,35 +40,35 @@ void es_start_followed(struct es_slot *slot)
     const uint64_t now_ns = es_now_ns(), passed_ns = now_ns - slot->batch.started_ns;
     const bool over = start_is_over(slot);
 
-    es_lock_take(&es_gate.lock);
+    es_lock_take(&es_state_lock);
     slot->batch.started_ns = 0;
     if (slot->batch.beside) {
         /* Before the launch others run, or nobody: how long for nobody knows, so nothing is taken off. */
         slot->batch.behind_ns = 0;
-        if (!over && !slot->batch.held && !es_gate_others())
-            slot->batch.awaited_ns = now_ns + es_gate_before_ns(now_ns);
-        es_lock_give(&es_gate.lock);
+        if (!over && !slot->batch.held && !es_link_others())
+            slot->batch.awaited_ns = now_ns + es_link_before_ns(now_ns);
+        es_lock_give(&es_state_lock);
         return;
     }
     slot->batch.reached = over;
     if (!over) {
         /* Others run, or the device changes from their context to this one: the launch is right behind the start. */
         slot->batch.behind_ns = 0;
-        slot->batch.awaited_ns = slot->batch.held ? 0 : now_ns + es_gate_before_ns(now_ns);
-        es_lock_give(&es_gate.lock);
+        slot->batch.awaited_ns = slot->batch.held ? 0 : now_ns + es_link_before_ns(now_ns);
+        es_lock_give(&es_state_lock);
         return;
     }
     if (slot->batch.brief) {
         es_marker_give(slot->batch.start_context, slot->batch.start);
         slot->batch.start = NULL;
         slot->batch.fresh = true;
-        es_lock_give(&es_gate.lock);
+        es_lock_give(&es_state_lock);
         return;
     }
     /* A thread that took longer than usual was put aside, perhaps after it had launched. */
-    if (!es_costs_call(&es_gate.costs, slot->batch.key, passed_ns, es_key_is_copy(slot->batch.key)))
+    if (!es_costs_call(&es_backlog.costs, slot->batch.key, passed_ns, es_key_is_copy(slot->batch.key)))
         slot->batch.unsure_ns = passed_ns;
     if (passed_ns > slot->batch.behind_ns)
         slot->batch.behind_ns = passed_ns;
-    es_lock_give(&es_gate.lock);
+    es_lock_give(&es_state_lock);
 }

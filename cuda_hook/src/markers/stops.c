@@ -1,8 +1,11 @@
 #include "markers/stops.h"
 
+#include "backlog/backlog.h"
+#include "base/state.h"
+#include "core/clock.h"
 #include "driver/contexts.h"
+#include "driver/streams.h"
 #include "driver/symbols.h"
-#include "pass/gate.h"
 
 enum {
     STOPPED_MOST_NS = 1000 * 1000, /* the calls take some ten microseconds */
@@ -70,25 +73,25 @@ bool es_stop_begin(const struct es_slot *slot, int stream)
 
     if (!es_stream_use(stream, &use))
         return false;
-    es_lock_take(&es_gate.lock);
+    es_lock_take(&es_state_lock);
     can = es_stop_can();
     if (can) {
         number++;
         __atomic_store_n(&owner, slot, __ATOMIC_RELAXED);
     }
     which = number;
-    es_lock_give(&es_gate.lock);
+    es_lock_give(&es_state_lock);
     if (can)
         done = submit(&use, which);
     es_stream_used(&use);
     if (!can)
         return false;
-    es_lock_take(&es_gate.lock);
+    es_lock_take(&es_state_lock);
     if (!done && number == which) {
         failures++;
         go_on();
     }
-    es_lock_give(&es_gate.lock);
+    es_lock_give(&es_state_lock);
     return done;
 }
 
@@ -101,7 +104,7 @@ void es_stop_end(const struct es_slot *slot)
 {
     if (__atomic_load_n(&owner, __ATOMIC_RELAXED) != slot)
         return;
-    es_lock_take(&es_gate.lock);
+    es_lock_take(&es_state_lock);
     if (owner == slot) {
         if (es_stop_holds(slot)) {
             failures = 0;
@@ -109,11 +112,11 @@ void es_stop_end(const struct es_slot *slot)
             /* Its launch may be one that waits for the device, now and each time. */
             failures++;
             if (slot->batch.key != 0)
-                es_costs_give_up(&es_gate.costs, slot->batch.key);
+                es_costs_give_up(&es_backlog.costs, slot->batch.key);
         }
         go_on();
     }
-    es_lock_give(&es_gate.lock);
+    es_lock_give(&es_state_lock);
     es_wake_all(&over);
 }
 

@@ -2,8 +2,10 @@
 
 #include <string.h>
 
+#include "backlog/backlog.h"
 #include "driver/streams.h"
-#include "pass/gate.h"
+#include "markers/measured.h"
+#include "threads/slots.h"
 
 /* The latest end in each stream that was seen, and what had been submitted when its marker was recorded. */
 static struct {
@@ -27,16 +29,16 @@ static uint64_t in_stream_ns(const struct es_closed *batch, uint64_t ended_ns)
 static void judge(const struct es_closed *batch, uint64_t ended_ns)
 {
     if (!batch->held && !batch->beside && batch->queued.beside_ns != 0 && ended_ns > batch->work.opened_ns)
-        es_overlap_judge(&es_gate.overlap, batch->queued, ended_ns - batch->work.opened_ns);
+        es_overlap_judge(&es_backlog.overlap, batch->queued, ended_ns - batch->work.opened_ns);
 }
 
 /* Of a batch beside others' work: in most_ns a launch of it was over, whatever else ran. */
 static void learn_beside(const struct es_closed *batch, uint64_t most_ns)
 {
     if (batch->key != 0 && batch->end != NULL && most_ns != 0)
-        es_costs_learn_beside(&es_gate.costs, batch->key, most_ns);
+        es_costs_learn_beside(&es_backlog.costs, batch->key, most_ns);
     else if (batch->key != 0)
-        es_costs_miss(&es_gate.costs, batch->key, 0);
+        es_costs_miss(&es_backlog.costs, batch->key, 0);
 }
 
 /* What the head's time says of its function. */
@@ -46,36 +48,36 @@ static void learn_cost(const struct es_closed *batch, const struct es_spent *spe
 
     if (batch->beside) {
         if (batch->key != 0 && spent->within_ns != 0 &&
-            es_costs_note_beside(&es_gate.costs, batch->key, spent->within_ns / batch->launches))
-            es_overlap_forget(&es_gate.overlap);
+            es_costs_note_beside(&es_backlog.costs, batch->key, spent->within_ns / batch->launches))
+            es_overlap_forget(&es_backlog.overlap);
         learn_beside(batch, spent->teaches && spent->whole ? spent->own_ns / batch->launches : most_ns);
         return;
     }
     if (spent->known)
-        es_costs_judge(&es_gate.costs, spent->longer);
+        es_costs_judge(&es_backlog.costs, spent->longer);
     if (batch->key == 0)
         return;
     if (batch->work.exact && spent->teaches) {
-        es_costs_learn_exact(&es_gate.costs, batch->key, spent->own_ns, spent->whole);
+        es_costs_learn_exact(&es_backlog.costs, batch->key, spent->own_ns, spent->whole);
         return;
     }
     /* Whatever ran or waited beside it, too, an exact time is the better one; and what waited with its stream tells none. */
-    if (batch->work.exact || batch->work.stalled || es_costs_find(&es_gate.costs, batch->key)->exact != 0) {
-        es_costs_miss(&es_gate.costs, batch->key, 1);
+    if (batch->work.exact || batch->work.stalled || es_costs_find(&es_backlog.costs, batch->key)->exact != 0) {
+        es_costs_miss(&es_backlog.costs, batch->key, 1);
         return;
     }
     if (batch->end != NULL && !batch->held)
-        es_costs_bound(&es_gate.costs, batch->key, most_ns);
+        es_costs_bound(&es_backlog.costs, batch->key, most_ns);
     if (spent->teaches && spent->whole && !batch->amid)
-        es_costs_find(&es_gate.costs, batch->key)->clean = true;
-    if (es_gate.overlap.seen && !batch->held && (spent->behind || batch->stream != latest_stream))
-        es_costs_learn(&es_gate.costs, batch->key, most_ns);
+        es_costs_find(&es_backlog.costs, batch->key)->clean = true;
+    if (es_backlog.overlap.seen && !batch->held && (spent->behind || batch->stream != latest_stream))
+        es_costs_learn(&es_backlog.costs, batch->key, most_ns);
     else if (spent->teaches && spent->whole)
-        es_costs_learn(&es_gate.costs, batch->key, spent->own_ns / batch->launches);
+        es_costs_learn(&es_backlog.costs, batch->key, spent->own_ns / batch->launches);
     else if (spent->teaches)
-        es_costs_learn_part(&es_gate.costs, batch->key, spent->own_ns / batch->launches, spent->gpu_ns / batch->launches);
+        es_costs_learn_part(&es_backlog.costs, batch->key, spent->own_ns / batch->launches, spent->gpu_ns / batch->launches);
     else
-        es_costs_miss(&es_gate.costs, batch->key, batch->amid);
+        es_costs_miss(&es_backlog.costs, batch->key, batch->amid);
 }
 
 static void came_to(const struct es_closed *batch, uint64_t ended_ns)
@@ -106,13 +108,13 @@ void es_teach_passed_over(const struct es_closed *batch, uint64_t ended_ns)
     if (batch->beside) {
         learn_beside(batch, most_ns);
     } else if (batch->key != 0 && !batch->held && !batch->work.stalled) {
-        es_costs_bound(&es_gate.costs, batch->key, most_ns);
-        if (es_costs_find(&es_gate.costs, batch->key)->exact == 0)
-            es_costs_learn(&es_gate.costs, batch->key, most_ns);
+        es_costs_bound(&es_backlog.costs, batch->key, most_ns);
+        if (es_costs_find(&es_backlog.costs, batch->key)->exact == 0)
+            es_costs_learn(&es_backlog.costs, batch->key, most_ns);
         else
-            es_costs_miss(&es_gate.costs, batch->key, 1);
+            es_costs_miss(&es_backlog.costs, batch->key, 1);
     } else if (batch->key != 0) {
-        es_costs_miss(&es_gate.costs, batch->key, 1);
+        es_costs_miss(&es_backlog.costs, batch->key, 1);
     }
     judge(batch, ended_ns);
     came_to(batch, ended_ns);
@@ -120,7 +122,7 @@ void es_teach_passed_over(const struct es_closed *batch, uint64_t ended_ns)
 
 void es_teach_hand_over(const struct es_closed *batch, int64_t start_ns, uint64_t ended_ns)
 {
-    const uint64_t begun_ns = ended_ns - (uint64_t)start_ns, usual_ns = es_gate.hand_over_ns;
+    const uint64_t begun_ns = ended_ns - (uint64_t)start_ns, usual_ns = es_measured.hand_over_ns;
     uint64_t ns = begun_ns > batch->awaited_ns ? begun_ns - batch->awaited_ns : 0;
 
     /* What another process of the allocation had queued makes it longer, and never shorter. */
@@ -130,7 +132,7 @@ void es_teach_hand_over(const struct es_closed *batch, int64_t start_ns, uint64_
         ns = 2 * usual_ns;
     if (usual_ns != 0)
         ns = (uint64_t)((int64_t)usual_ns + ((int64_t)ns - (int64_t)usual_ns) / 8);
-    __atomic_store_n(&es_gate.hand_over_ns, ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&es_measured.hand_over_ns, ns, __ATOMIC_RELAXED);
 }
 
 void es_teach_leave_stream(int stream)

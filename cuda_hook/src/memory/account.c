@@ -4,14 +4,16 @@
 #include <string.h>
 
 #include "base/life.h"
-#include "base/log.h"
+#include "base/state.h"
 #include "core/allowance.h"
+#include "core/clock.h"
 #include "driver/symbols.h"
 #include "link/greeting.h"
+#include "link/joining.h"
+#include "link/link.h"
 #include "link/session.h"
 #include "memory/devices.h"
 #include "memory/pools.h"
-#include "pass/gate.h"
 
 static struct es_lock lock; /* of all below; never held across a call of the driver */
 static struct es_blocks blocks[ES_BLOCK_KINDS];
@@ -34,7 +36,7 @@ bool es_account_counts(void)
 /* With the lock held: true while there is a manager. One that was just joined knows nothing yet. */
 static bool joined(void)
 {
-    const uint32_t now = __atomic_load_n(&es_gate.session, __ATOMIC_ACQUIRE);
+    const uint32_t now = __atomic_load_n(&es_link.session, __ATOMIC_ACQUIRE);
 
     if (now != session) {
         session = now;
@@ -58,7 +60,7 @@ void es_account_let(void)
 static bool reached(void)
 {
     if (es_mode_now() == ES_AWAY || es_mode_now() == ES_UNSHARED)
-        (void)es_session_away();
+        (void)es_join_again();
     return es_mode_now() == ES_JOINED;
 }
 
@@ -71,11 +73,11 @@ static void tell(uint16_t kind, uint32_t memory_kind, uint64_t bytes, int index)
     bool sent = false;
 
     for (int i = 0; i < ES_ANSWER_MS && !sent && es_mode_now() == ES_JOINED; i++) {
-        es_lock_take(&es_gate.lock);
+        es_lock_take(&es_state_lock);
         sent = es_mode_now() == ES_JOINED && es_session_send(&record);
-        es_lock_give(&es_gate.lock);
+        es_lock_give(&es_state_lock);
         if (!sent)
-            es_sleep_on(&es_gate.progress, __atomic_load_n(&es_gate.progress, __ATOMIC_RELAXED), ES_MS);
+            es_progress_wait(__atomic_load_n(&es_progress, __ATOMIC_RELAXED), ES_MS);
     }
     if (!sent)
         es_session_end("it takes no records");
@@ -99,7 +101,7 @@ static uint32_t ask(int index, uint32_t memory_kind, uint64_t bytes, bool *grant
 static void put_back(int index, uint64_t bytes)
 {
     if (index < ES_DEVICES_MAX)
-        es_allowance_put(es_gate.hint, (uint32_t)index, bytes);
+        es_allowance_put(es_link.hint, (uint32_t)index, bytes);
     else
         tell(ES_FREED, ES_MEMORY_PLAIN, bytes, index);
 }
@@ -141,7 +143,7 @@ static bool take_allowed(struct es_claim *claim, int index)
     bool taken;
 
     es_lock_take(&lock);
-    taken = joined() && index < ES_DEVICES_MAX && es_allowance_take(es_gate.hint, (uint32_t)index, claim->bytes);
+    taken = joined() && index < ES_DEVICES_MAX && es_allowance_take(es_link.hint, (uint32_t)index, claim->bytes);
     claim->session = session;
     es_lock_give(&lock);
     return taken;
@@ -150,7 +152,7 @@ static bool take_allowed(struct es_claim *claim, int index)
 /* By the manager, or without one by the cap last known. */
 static bool take_asked(struct es_claim *claim, int index)
 {
-    const uint64_t cap = es_gate.config.memory_cap_bytes;
+    const uint64_t cap = es_link.config.memory_cap_bytes;
     struct amount *amount = &amounts[claim->device];
     bool granted = false;
 

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "driver/contexts.h"
 #include "driver/symbols.h"
-#include "pass/gate.h"
+#include "link/link.h"
 
 /* What was found out, one byte a device, 0 while it was not: several threads may find out the same at once. */
 static uint8_t places[ES_ORDINALS];     /* index + 1 */
@@ -35,12 +35,12 @@ static bool uuid_of(CUdevice device, CUuuid *uuid)
 /* Is there a device in this place, and has it a name? */
 static bool named(int place)
 {
-    return memcmp(es_gate.page->device_uuids[place], unnamed, ES_UUID_BYTES) != 0;
+    return memcmp(es_link.page->device_uuids[place], unnamed, ES_UUID_BYTES) != 0;
 }
 
 bool es_devices_named(void)
 {
-    return es_gate.page != NULL && named(0);
+    return es_link.page != NULL && named(0);
 }
 
 bool es_devices_single(void)
@@ -62,7 +62,7 @@ bool es_device_identified(const uint8_t uuid[ES_UUID_BYTES])
 int es_device_named(const uint8_t uuid[ES_UUID_BYTES])
 {
     for (int i = 0; es_devices_named() && es_device_identified(uuid) && i < ES_DEVICES_MAX; i++) {
-        if (memcmp(es_gate.page->device_uuids[i], uuid, ES_UUID_BYTES) == 0)
+        if (memcmp(es_link.page->device_uuids[i], uuid, ES_UUID_BYTES) == 0)
             return i;
     }
     return -1;
@@ -103,7 +103,7 @@ int es_device_index(CUdevice device)
     if (!valid(device))
         return -1;
     /* Nobody has said yet what the allocation has. */
-    if (es_gate.page == NULL)
+    if (es_link.page == NULL)
         return device;
     place = __atomic_load_n(&places[device], __ATOMIC_RELAXED);
     if (place == 0) {

@@ -2,10 +2,10 @@
 
 #include <string.h>
 
+#include "core/lock.h"
 #include "driver/symbols.h"
 #include "memory/account.h"
 #include "memory/devices.h"
-#include "pass/gate.h"
 
 static struct es_lock lock;
 static struct es_blocks backed; /* executable graphs that have their memory */

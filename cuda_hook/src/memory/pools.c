@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/lock.h"
 #include "driver/symbols.h"
 #include "memory/graph_memory.h"
-#include "pass/gate.h"
 
 enum { POOLS = 64, TRIES = 16 };
 

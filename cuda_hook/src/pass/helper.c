@@ -7,14 +7,23 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "backlog/backlog.h"
 #include "backlog/closed.h"
 #include "backlog/submitted.h"
+#include "base/barrier.h"
 #include "base/log.h"
 #include "base/objects.h"
+#include "base/state.h"
+#include "core/clock.h"
+#include "link/link.h"
 #include "link/session.h"
 #include "markers/batches.h"
 #include "markers/collect.h"
-#include "pass/gate.h"
+#include "markers/hint.h"
+#include "markers/measured.h"
+#include "markers/thinks.h"
+#include "pass/grant.h"
+#include "threads/slots.h"
 
 enum {
     STACK_BYTES = 512 * 1024,      /* the driver's calls want some; only what is touched is there */
@@ -46,7 +55,7 @@ static void park(uint32_t seen, uint64_t timeout_ns)
 {
     __atomic_store_n(&parked, true, __ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&called, __ATOMIC_SEQ_CST))
-        (void)es_gate_park(es_gate.page, seen, timeout_ns);
+        (void)es_gate_park(es_link.page, seen, timeout_ns);
     __atomic_store_n(&parked, false, __ATOMIC_SEQ_CST);
     __atomic_store_n(&called, false, __ATOMIC_SEQ_CST);
 }
@@ -56,15 +65,15 @@ static void park(uint32_t seen, uint64_t timeout_ns)
 static bool release(uint32_t number, bool foretold)
 {
     /* Who is on its way will wait at the gate. */
-    const uint32_t follows = __atomic_load_n(&es_gate.arriving, __ATOMIC_SEQ_CST) > 0 ? ES_RELEASE_FOLLOWS : 0;
-    struct es_release record = {{ES_RELEASE, sizeof(record), number}, es_gate.gpu_ns, follows, 0};
+    const uint32_t follows = __atomic_load_n(&es_threads.arriving, __ATOMIC_SEQ_CST) > 0 ? ES_RELEASE_FOLLOWS : 0;
+    struct es_release record = {{ES_RELEASE, sizeof(record), number}, es_measured.gpu_ns, follows, 0};
 
-    if (!(foretold && es_hint_leave(es_gate.hint, es_gate.page, &record)) && !es_session_send(&record))
+    if (!(foretold && es_hint_leave(es_link.hint, es_link.page, &record)) && !es_session_send(&record))
         return false;
-    es_gate.released = number;
-    es_gate.requested = follows != 0;
-    es_gate.requested_ns = es_now_ns();
-    es_gate.gpu_ns = 0;
+    es_grant.released = number;
+    es_grant.requested = follows != 0;
+    es_grant.requested_ns = es_now_ns();
+    es_measured.gpu_ns = 0;
     return true;
 }
 
@@ -74,7 +83,7 @@ static void foretell(uint32_t number, uint64_t *told_ns)
 {
     const uint64_t now_ns = es_now_ns();
     const uint64_t queued_ns = es_queued_ns(now_ns);
-    const uint64_t end_ns = now_ns + queued_ns + (uint64_t)es_gate.end_error_ns;
+    const uint64_t end_ns = now_ns + queued_ns + (uint64_t)es_hint_error_ns;
     const bool moved = end_ns + FORETELL_SOONER_NS < *told_ns || end_ns > *told_ns + FORETELL_LATER_NS;
     struct es_draining record = {{ES_DRAINING, sizeof(record), number}, end_ns, 0};
 
@@ -93,18 +102,18 @@ static void learn_end(uint64_t told_ns, uint64_t now_ns)
     if (told_ns == 0 || error_ns < -FORETELL_ERROR_NS)
         return;
     if (error_ns < 0)
-        es_gate.end_error_ns += error_ns / 4;
+        es_hint_error_ns += error_ns / 4;
     else
-        es_gate.end_error_ns -= es_gate.end_error_ns / 8;
-    if (es_gate.end_error_ns < -FORETELL_ERROR_NS)
-        es_gate.end_error_ns = -FORETELL_ERROR_NS;
+        es_hint_error_ns -= es_hint_error_ns / 8;
+    if (es_hint_error_ns < -FORETELL_ERROR_NS)
+        es_hint_error_ns = -FORETELL_ERROR_NS;
 }
 
 /* With the lock held. Beside others nobody is granted ahead of time, and what siblings have queued is not known here: then
  * nothing is foretold, and nothing learned from when the end comes. */
 static bool foretells(void)
 {
-    return !es_gate_mixed(es_gate_siblings()) && !es_gate_unseen();
+    return !es_link_mixed(es_link_siblings()) && !es_hint_unseen();
 }
 
 /* The grant was called back: waits until all that was queued is done, then releases. Also returns when the manager did
@@ -114,35 +123,35 @@ static void give_back(uint32_t number, bool sleeps)
 {
     uint64_t told_ns = 0;
 
-    es_lock_take(&es_gate.lock);
-    if (es_gate.hint != NULL && foretells())
-        told_ns = __atomic_load_n(&es_gate.hint->ends_at_ns, __ATOMIC_RELAXED);
-    es_lock_give(&es_gate.lock);
+    es_lock_take(&es_state_lock);
+    if (es_link.hint != NULL && foretells())
+        told_ns = __atomic_load_n(&es_link.hint->ends_at_ns, __ATOMIC_RELAXED);
+    es_lock_give(&es_state_lock);
     es_barrier_everywhere();
     while (es_mode_now() == ES_JOINED) {
         const bool all = es_batches_close_all();
         uint64_t now_ns;
         bool drained;
 
-        es_lock_take(&es_gate.lock);
-        drained = all && es_batches_drained();
+        es_lock_take(&es_state_lock);
+        drained = all && es_submitted_drained();
         now_ns = es_now_ns();
         if (drained) {
             learn_end(told_ns, now_ns);
-            es_gate_drained(now_ns);
+            es_link_drained(now_ns);
         }
         if (drained && (release(number, told_ns != 0 && told_ns < now_ns + FORETELL_SOONER_NS) || es_mode_now() != ES_JOINED)) {
-            es_lock_give(&es_gate.lock);
+            es_lock_give(&es_state_lock);
             return;
         }
         if (all && !drained && foretells())
             foretell(number, &told_ns);
-        es_lock_give(&es_gate.lock);
-        if (es_gate_number(es_gate_load(es_gate.page)) != number)
+        es_lock_give(&es_state_lock);
+        if (es_gate_number(es_gate_load(es_link.page)) != number)
             return;
         if (drained || !sleeps || !es_collect_await()) {
             (void)es_collect();
-            es_sleep_on(&es_gate.progress, __atomic_load_n(&es_gate.progress, __ATOMIC_ACQUIRE), BUSY_LOOK_NS);
+            es_progress_wait(es_progress_seen(), BUSY_LOOK_NS);
         }
     }
 }
@@ -159,7 +168,7 @@ void es_helper_call(uint32_t owed)
     for (int i = 0; i < CALL_TRIES && __atomic_load_n(&parked, __ATOMIC_SEQ_CST) &&
                     __atomic_load_n(&called, __ATOMIC_SEQ_CST);
          i++) {
-        if (es_gate_call(es_gate.page) > 0)
+        if (es_gate_call(es_link.page) > 0)
             return;
     }
 }
@@ -170,33 +179,19 @@ static void give_back_idle(uint32_t number)
 {
     bool gone = false;
 
-    if (!es_gate_pause())
+    if (!es_grant_pause())
         return;
-    es_lock_take(&es_gate.lock);
-    if (__atomic_load_n(&es_gate.arriving, __ATOMIC_SEQ_CST) == 0 && es_batches_drained() && es_gate_number(es_gate_load(es_gate.page)) == number)
+    es_lock_take(&es_state_lock);
+    if (__atomic_load_n(&es_threads.arriving, __ATOMIC_SEQ_CST) == 0 && es_submitted_drained() && es_gate_number(es_gate_load(es_link.page)) == number)
         gone = release(number, false);
     /* Until the next grant opens it again, the gate stays shut: the manager's word may say "held" a little longer. */
     if (gone)
-        __atomic_store_n(&es_gate.paused, 0, __ATOMIC_RELEASE);
-    es_lock_give(&es_gate.lock);
+        __atomic_store_n(&es_grant.paused, 0, __ATOMIC_RELEASE);
+    es_lock_give(&es_state_lock);
     if (gone)
-        es_wake_all(&es_gate.paused);
+        es_wake_all(&es_grant.paused);
     else
-        es_gate_resume();
-}
-
-/* How long a drained client keeps its turn. */
-static uint64_t patience_ns(bool contended)
-{
-    const uint64_t most_ns = es_gate_anticipation_ns();
-
-    if (!contended || es_gate_keeps())
-        return ES_IDLE_NS;
-    if (es_gate.thoughts == 0)
-        return most_ns;
-    if (es_gate.think_ns > most_ns)
-        return 0;
-    return es_gate.think_ns * 2 < most_ns ? es_gate.think_ns * 2 : most_ns;
+        es_grant_resume();
 }
 
 /* Closes what threads have open, where any of it has been since then; false when none has, or the gate is shut already. */
@@ -204,13 +199,13 @@ static bool close_open(uint64_t since_ns)
 {
     bool open;
 
-    es_lock_take(&es_gate.lock);
-    open = es_batches_open(since_ns);
-    es_lock_give(&es_gate.lock);
-    if (!open || !es_gate_pause())
+    es_lock_take(&es_state_lock);
+    open = es_submitted_open(since_ns);
+    es_lock_give(&es_state_lock);
+    if (!open || !es_grant_pause())
         return false;
     (void)es_batches_close_all();
-    es_gate_resume();
+    es_grant_resume();
     return true;
 }
 
@@ -233,11 +228,11 @@ static void report(struct look *look, uint32_t number, uint64_t now_ns)
     /* Of short launches a batch takes long to be full; what is open for less is told of by the next report. */
     (void)close_open(now_ns - ES_LOOK_NS / 2);
     (void)es_collect();
-    es_lock_take(&es_gate.lock);
-    usage.gpu_ns = es_gate.gpu_ns;
+    es_lock_take(&es_state_lock);
+    usage.gpu_ns = es_measured.gpu_ns;
     if (es_mode_now() == ES_JOINED && es_session_send(&usage))
-        es_gate.gpu_ns = 0;
-    es_lock_give(&es_gate.lock);
+        es_measured.gpu_ns = 0;
+    es_lock_give(&es_state_lock);
 }
 
 /* One look while a grant is held; returns how long to sleep. */
@@ -246,37 +241,37 @@ static uint64_t look_around(struct look *look, uint32_t word)
     const bool contended = (word & ES_GATE_CONTENDED) != 0;
     const uint64_t period_ns = contended ? CONTENDED_LOOK_NS : ES_IDLE_NS;
     const uint64_t now_ns = es_now_ns();
-    const uint64_t launches = es_launches();
+    const uint64_t launches = es_submitted_launches();
     uint64_t idle_end_ns, queued_ns, sleep_ns = period_ns;
     uint32_t closed;
     bool drained, arriving, open;
 
     report(look, es_gate_number(word), now_ns);
     /* Of what no marker ends only the estimate says when those who wait may go on. */
-    if (__atomic_load_n(&es_gate.backlog_waiters, __ATOMIC_SEQ_CST) != 0 &&
+    if (__atomic_load_n(&es_backlog.waiters, __ATOMIC_SEQ_CST) != 0 &&
         (es_collect_await() || (close_open(UINT64_MAX) && es_collect_await())))
         return 0;
-    es_lock_take(&es_gate.lock);
+    es_lock_take(&es_state_lock);
     /* Who is on its way to submit will: it neither thinks nor is it done. */
-    drained = es_batches_drained();
-    arriving = __atomic_load_n(&es_gate.arriving, __ATOMIC_SEQ_CST) != 0;
+    drained = es_submitted_drained();
+    arriving = __atomic_load_n(&es_threads.arriving, __ATOMIC_SEQ_CST) != 0;
     if (drained && !arriving) {
-        if (es_gate.idle_since_ns == 0)
-            es_gate.idle_since_ns = now_ns;
-        es_gate_drained(now_ns);
+        if (es_thinks.idle_since_ns == 0)
+            es_thinks.idle_since_ns = now_ns;
+        es_link_drained(now_ns);
     }
-    idle_end_ns = es_gate.idle_since_ns + patience_ns(contended);
+    idle_end_ns = es_thinks.idle_since_ns + es_thinks_patience_ns(contended);
     closed = es_closed_count();
     queued_ns = es_queued_ns(now_ns);
-    open = es_batches_open(UINT64_MAX);
-    es_lock_give(&es_gate.lock);
+    open = es_submitted_open(UINT64_MAX);
+    es_lock_give(&es_state_lock);
     if (drained) {
         /* One that keeps its grant over its pauses is not to be taken for busy for long where it waits for nothing. */
         if (!arriving && now_ns < idle_end_ns)
-            return idle_end_ns - now_ns < CONTENDED_SLEEP_NS || !es_gate_keeps() ? idle_end_ns - now_ns : CONTENDED_SLEEP_NS;
+            return idle_end_ns - now_ns < CONTENDED_SLEEP_NS || !es_link_keeps() ? idle_end_ns - now_ns : CONTENDED_SLEEP_NS;
         if (!arriving)
             give_back_idle(es_gate_number(word));
-        return period_ns + es_gate_before_ns(now_ns);
+        return period_ns + es_link_before_ns(now_ns);
     }
     /* All that is queued ends at a marker: nothing more may come, so its end is the end. */
     if (contended && !open && closed > 0) {
@@ -309,13 +304,13 @@ static void *run(void *nothing)
     /* It sleeps for some ten microseconds at times; the default slack is fifty. */
     (void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
     for (;;) {
-        const uint32_t word = es_gate_load(es_gate.page);
+        const uint32_t word = es_gate_load(es_link.page);
         const uint32_t number = es_gate_number(word);
         /* The page of a manager that comes back takes this one's place, and wakes nobody who sleeps on this one. */
         uint64_t sleep_ns = es_mode_now() == ES_JOINED ? 10 * ES_LOOK_NS : ES_LOOK_NS;
 
         if (es_mode_now() == ES_JOINED && number != 0 &&
-            number != __atomic_load_n(&es_gate.released, __ATOMIC_RELAXED)) {
+            number != __atomic_load_n(&es_grant.released, __ATOMIC_RELAXED)) {
             if ((word & ES_GATE_HELD) == 0) {
                 give_back(number, true);
                 continue;

@@ -1,8 +1,17 @@
 #include "pass/room.h"
 
+#include "backlog/backlog.h"
 #include "backlog/closed.h"
 #include "backlog/submitted.h"
 #include "driver/streams.h"
+#include "link/link.h"
+
+enum {
+    /* With no rival: what may be queued. A rival that comes waits that long once. It is as much as a driver takes of
+     * short kernels (1,024 launches of 50 us), so that programs that run ahead of the device still can. */
+    ALONE_CAP_NS = 50 * 1000 * 1000,
+    LONGEST_SLICE_NS = 100 * 1000 * 1000, /* the manager's configuration allows no more (slice_ms) */
+};
 
 /* Who is let in beside others that leave gaps has its queue run empty after so much GPU time. A device that takes turns
  * between processes would else keep to this one for all of its own slice (2 ms), and a wake and a launch are a twentieth of this. */
@@ -15,18 +24,18 @@ enum {
 
 struct es_room es_room_now(uint32_t word, uint64_t cost_ns, uint64_t now_ns)
 {
-    struct es_room room = {.cap_ns = ES_ALONE_CAP_NS};
-    uint64_t queue_ns = es_gate.queue_cap_ns, ends_at_ns;
+    struct es_room room = {.cap_ns = ALONE_CAP_NS};
+    uint64_t queue_ns = es_link.queue_cap_ns, ends_at_ns;
 
     if ((word & ES_GATE_CONTENDED) != 0) {
-        const uint32_t cap_ns = __atomic_load_n(&es_gate.page->cap_ns, __ATOMIC_RELAXED);
+        const uint32_t cap_ns = __atomic_load_n(&es_link.page->cap_ns, __ATOMIC_RELAXED);
 
         if (cap_ns != 0)
             queue_ns = cap_ns;
-        room.yields = queue_ns < es_gate.queue_cap_ns && es_submitted_ns() - es_gate.run_from_ns >= YIELD_NS;
-        ends_at_ns = __atomic_load_n(&es_gate.page->ends_at_ns, __ATOMIC_RELAXED);
+        room.yields = queue_ns < es_link.queue_cap_ns && es_submitted_ns() - es_backlog.run_from_ns >= YIELD_NS;
+        ends_at_ns = __atomic_load_n(&es_link.page->ends_at_ns, __ATOMIC_RELAXED);
         room.cap_ns = queue_ns;
-        if (ends_at_ns > now_ns && ends_at_ns - now_ns <= ES_LONGEST_SLICE_NS)
+        if (ends_at_ns > now_ns && ends_at_ns - now_ns <= LONGEST_SLICE_NS)
             room.cap_ns += (ends_at_ns - now_ns) / 4 * 3;
     }
     /* One that would fill a quarter of the queue is let go as soon as the cap allows. */
@@ -55,7 +64,7 @@ uint64_t es_room_queued_ns(const struct es_slot *slot, int index, const struct e
     const uint64_t all_ns = es_queued_ns(now_ns);
     uint64_t stream_ns, most_ns;
 
-    if (!es_gate.overlap.seen)
+    if (!es_backlog.overlap.seen)
         return all_ns;
     stream_ns = es_closed_in_stream_ns(index) + es_submitted_in(slot);
     most_ns = es_closed_longest_ns() + room->cap_ns;

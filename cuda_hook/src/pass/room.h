@@ -1,7 +1,10 @@
 #ifndef EDGESHARE_ROOM_H
 #define EDGESHARE_ROOM_H
 
-#include "pass/gate.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/costs.h"
 #include "threads/slots.h"
 
 /* The queue's cap, and what of it a submission finds taken. All with the gate's lock held. */

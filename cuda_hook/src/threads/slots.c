@@ -10,6 +10,8 @@ __thread struct es_slot *es_slot_self __attribute__((tls_model("initial-exec"), 
 
 __thread struct es_asked es_asked __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+struct es_threads es_threads;
+
 static struct es_slot *slots; /* mapped at the first use, so that a process without CUDA has none of it */
 static size_t used;
 
@@ -126,8 +128,15 @@ size_t es_slots_used(void)
     return __atomic_load_n(&used, __ATOMIC_ACQUIRE);
 }
 
+void es_slots_forget_words(void)
+{
+    for (size_t i = 0; i < es_slots_used(); i++)
+        __atomic_store_n(&es_slot_at(i)->word, 0, __ATOMIC_RELAXED);
+}
+
 void es_slots_reset(void)
 {
+    es_threads = (struct es_threads){0};
     /* The tables stay, for threads of this process. */
     for (size_t i = 0; slots != NULL && i < ES_SLOTS; i++)
         slots[i] = (struct es_slot){.passes = slots[i].passes};

@@ -74,6 +74,14 @@ struct es_asked {
 /* What the thread's last submission that could not go at once was. */
 extern __thread struct es_asked es_asked __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+/* How many threads are where; under es_state_lock, but for the atomic. */
+struct es_threads {
+    uint32_t waiting;  /* at the closed gate */
+    uint32_t arriving; /* on the slow path, those at the gate among them: they submit as soon as they may; atomic */
+};
+
+extern struct es_threads es_threads __attribute__((visibility("hidden")));
+
 /* The calling thread's slot, taken at its first use; NULL when there is none left. */
 struct es_slot *es_slot_mine(void);
 
@@ -89,6 +97,9 @@ static inline void es_slot_forget(struct es_slot *slot)
 {
     es_passes_forget(slot->passes);
 }
+
+/* Every thread asks anew at its next submission. With the lock held. */
+void es_slots_forget_words(void);
 
 /* In a forked child: the parent's threads are not here. */
 void es_slots_reset(void);

@@ -1,14 +1,15 @@
+#include "base/kernel.h"
+#include "base/objects.h"
+#include "core/clock.h"
+#include "core/lock.h"
+#include "tpu/tpu.h"
+#include "tpu/tpu_holds.h"
 #include "tpu/tpu_next.h"
 
 #include <errno.h>
 #include <linux/ioctl.h>
 #include <linux/usbdevice_fs.h>
 
-#include "base/kernel.h"
-#include "base/objects.h"
-#include "pass/gate.h"
-#include "tpu/tpu.h"
-#include "tpu/tpu_holds.h"
 
 /* The wrappers. Where nothing is assigned, and for all that is no device, they are a load or two and a call of what stands
  * behind them; what has to be done is done around that call, which alone makes the result. The third argument of open,

@@ -1,0 +1,28 @@
+#ifndef EDGESHARE_EVENTS_H
+#define EDGESHARE_EVENTS_H
+
+#include <stdint.h>
+
+/* What happens on a floor and concerns those above it. hook.c alone says what is done then, and is the one file that a lower
+ * floor reaches a higher one by. "With the lock held" is es_state_lock. */
+
+/* A manager has welcomed this process: before its pages take the place of the last one's, and after that. */
+void es_on_welcome(void);
+void es_on_welcomed(void);
+
+/* … between the two, as the session begins: its pages are there, and its word is about to hold. With the lock held. */
+void es_on_session(uint64_t now_ns);
+
+/* … and once it holds. */
+void es_on_joined(void);
+
+/* A context has ended, as far as the hook is concerned. With the lock held. */
+void es_on_context_ended(int context);
+
+/* The place of a stream is another stream's from now on. With the lock held. */
+void es_on_place_left(int stream);
+
+/* In a forked child that makes a context of its own: all floors forget what was the parent's. */
+void es_on_forked(void);
+
+#endif

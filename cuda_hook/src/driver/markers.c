@@ -1,0 +1,133 @@
+#include "driver/markers.h"
+
+#include <string.h>
+
+#include "base/state.h"
+#include "core/spent.h"
+#include "driver/streams.h"
+#include "driver/symbols.h"
+
+/* Of the context that has this place; the number of another says that the events have ended with it. */
+static struct pool {
+    int number;
+    uint32_t count;
+} pools[ES_CONTEXTS];
+static CUevent events[ES_CONTEXTS][ES_POOL]; /* apart: untouched, so without memory, but for what was ever pooled */
+
+static CUevent awaited;   /* somebody sleeps on this marker, which must not be used anew meanwhile */
+static int spent_context; /* … and it would have gone back to the pool of this context; -1: not yet */
+
+/* With the lock held. */
+static struct pool *pool_of(int number)
+{
+    struct pool *pool = &pools[number % ES_CONTEXTS];
+
+    if (pool->number != number)
+        *pool = (struct pool){number, 0};
+    return pool;
+}
+
+/* A marker from the pool of a context that is held and current, or a new one; NULL when the driver gives none. */
+static CUevent take_event(const struct es_use *use)
+{
+    CUevent event = NULL;
+    struct pool *pool;
+
+    es_lock_take(&es_state_lock);
+    pool = pool_of(use->context);
+    if (pool->count > 0)
+        event = events[use->context % ES_CONTEXTS][--pool->count];
+    es_lock_give(&es_state_lock);
+    if (event != NULL)
+        return event;
+    return ES_DRIVER(cuEventCreate)(&event, CU_EVENT_BLOCKING_SYNC) == CUDA_SUCCESS ? event : NULL;
+}
+
+struct es_marker es_marker_record(int index, bool foreign)
+{
+    struct es_marker marker = {NULL, -1};
+    struct es_entered entered;
+    struct es_quiet quiet;
+    struct es_use use;
+
+    if (!es_stream_use(index, &use))
+        return marker;
+    marker.context = use.context;
+    if (foreign && use.handle == CU_STREAM_PER_THREAD)
+        use.handle = CU_STREAM_LEGACY;
+    entered = es_context_enter(use.owner);
+    quiet = es_quiet_begin();
+    if (entered.current && !es_stream_capturing(use.handle))
+        marker.event = take_event(&use);
+    if (marker.event != NULL && ES_DRIVER(cuEventRecord)(marker.event, use.handle) != CUDA_SUCCESS) {
+        es_lock_take(&es_state_lock);
+        es_marker_give(marker.context, marker.event);
+        es_lock_give(&es_state_lock);
+        marker.event = NULL;
+    }
+    es_quiet_end(quiet);
+    es_context_leave(entered);
+    es_stream_used(&use);
+    return marker;
+}
+
+void es_marker_give(int context, CUevent event)
+{
+    struct pool *pool;
+
+    if (event == awaited && event != NULL) {
+        spent_context = context;
+        return;
+    }
+    /* There is room for all that can be in use at once, but for starts that more threads record than are ever seen:
+     * such an event goes to waste until the context ends, as destroying it would need the driver. */
+    if (event == NULL || context < 0 || es_context_handle(context) == NULL)
+        return;
+    pool = pool_of(context);
+    if (pool->count < ES_POOL)
+        events[context % ES_CONTEXTS][pool->count++] = event;
+}
+
+bool es_marker_reached(CUevent event)
+{
+    return ES_DRIVER(cuEventQuery)(event) != CUDA_ERROR_NOT_READY;
+}
+
+int64_t es_marker_elapsed_ns(CUevent from, CUevent to)
+{
+    float ms = 0;
+
+    if (from == NULL || ES_DRIVER(cuEventElapsedTime)(&ms, from, to) != CUDA_SUCCESS)
+        return ES_UNTOLD;
+    return (int64_t)((double)ms * 1e6);
+}
+
+void es_marker_await_begin(struct es_marker marker)
+{
+    awaited = marker.event;
+    spent_context = -1;
+    es_context_await(marker.context, true);
+}
+
+void es_marker_await(struct es_marker marker, CUcontext owner)
+{
+    const struct es_quiet quiet = es_quiet_begin();
+    const struct es_entered entered = es_context_enter(owner);
+
+    if (entered.current)
+        (void)ES_DRIVER(cuEventSynchronize)(marker.event);
+    es_context_leave(entered);
+    es_quiet_end(quiet);
+    es_lock_take(&es_state_lock);
+    awaited = NULL;
+    es_marker_give(spent_context, marker.event);
+    es_context_await(marker.context, false);
+    es_context_drop(marker.context);
+    es_lock_give(&es_state_lock);
+}
+
+void es_markers_reset(void)
+{
+    memset(pools, 0, sizeof(pools));
+    awaited = NULL;
+}

@@ -1,0 +1,43 @@
+#ifndef EDGESHARE_MARKERS_H
+#define EDGESHARE_MARKERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "driver/contexts.h"
+
+/* Events of the hook's own, each context's in a pool: nothing but this records, queries and waits for events. Functions take
+ * es_state_lock themselves unless they say otherwise, and call the driver without it. */
+
+enum { ES_POOL = 512 }; /* of each closed batch (ES_CLOSED) its start and its end */
+
+/* NULL: there is none. */
+struct es_marker {
+    CUevent event;
+    int context; /* it may be used while that is held, and ends with it */
+};
+
+/* Records one at the end of a noted stream: none when that is not to be done (it is capturing) or cannot be. `foreign`:
+ * from another thread than the stream's; a thread's own default stream is then reached through the legacy one, which waits
+ * for it. */
+struct es_marker es_marker_record(int stream, bool foreign);
+
+/* A marker is not needed any more: back to the pool of its context, unless somebody sleeps on it. With the lock held. */
+void es_marker_give(int context, CUevent event);
+
+/* Has the device come to it, in a context that is held? An error is an end too: a kernel that failed, a context that is gone.
+ * It is the program that must hear of it. */
+bool es_marker_reached(CUevent event);
+
+/* The time from one to another, in a context that is current; ES_UNTOLD where the driver does not tell (core/spent.h). */
+int64_t es_marker_elapsed_ns(CUevent from, CUevent to);
+
+/* The hook's own thread is about to sleep on a marker of a context that is held; with the lock held. Then it sleeps, in the
+ * driver and without the lock, until the device has come to it, and gives the marker back and the context up. */
+void es_marker_await_begin(struct es_marker marker);
+void es_marker_await(struct es_marker marker, CUcontext owner);
+
+/* In a forked child. */
+void es_markers_reset(void);
+
+#endif

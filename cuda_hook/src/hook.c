@@ -1,0 +1,82 @@
+#include "api/virtual.h"
+#include "backlog/submitted.h"
+#include "base/events.h"
+#include "base/state.h"
+#include "driver/contexts.h"
+#include "driver/markers.h"
+#include "driver/streams.h"
+#include "link/link.h"
+#include "link/session.h"
+#include "markers/batches.h"
+#include "markers/collect.h"
+#include "markers/measured.h"
+#include "markers/stops.h"
+#include "markers/thinks.h"
+#include "memory/account.h"
+#include "memory/graph_memory.h"
+#include "memory/pools.h"
+#include "pass/grant.h"
+#include "pass/helper.h"
+#include "threads/slots.h"
+
+/* What each floor does when something happens on one below it (base/events.h). */
+
+void es_on_welcome(void)
+{
+    es_account_hold();
+}
+
+void es_on_welcomed(void)
+{
+    es_account_let();
+}
+
+void es_on_session(uint64_t now_ns)
+{
+    es_grant_begin();
+    es_measured.gpu_ns = 0;
+    /* What a fresh page says of this client's use of the device begins with what is queued and waits now. */
+    es_used_wait(es_link_used(), es_threads.waiting > 0, now_ns);
+    if (es_submitted_drained())
+        es_link_drained(now_ns);
+    else
+        es_link_submits(now_ns);
+}
+
+void es_on_joined(void)
+{
+    es_account_declare();
+}
+
+void es_on_context_ended(int context)
+{
+    es_streams_forget(context);
+    es_batches_forget(context);
+    es_slots_forget_words();
+}
+
+void es_on_place_left(int stream)
+{
+    es_collect_leave_stream(stream);
+}
+
+void es_on_forked(void)
+{
+    es_state_reset();
+    es_session_reset();
+    es_link_reset();
+    es_slots_reset();
+    es_backlog_reset();
+    es_collect_reset();
+    es_thinks_reset();
+    es_stop_reset();
+    es_markers_reset();
+    es_contexts_reset();
+    es_streams_reset();
+    es_grant_reset();
+    es_account_reset();
+    es_pools_reset();
+    es_graph_memory_reset();
+    es_virtual_reset();
+    es_helper_reset();
+}

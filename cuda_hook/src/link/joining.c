@@ -1,0 +1,171 @@
+#include "link/joining.h"
+
+#include <errno.h>
+
+#include "base/events.h"
+#include "base/life.h"
+#include "base/log.h"
+#include "base/settings.h"
+#include "base/state.h"
+#include "core/clock.h"
+#include "link/allocation.h"
+#include "link/channel.h"
+#include "link/greeting.h"
+#include "link/link.h"
+#include "link/pages.h"
+#include "link/session.h"
+#include "threads/slots.h"
+
+enum {
+    UNSHARED_TRY_NS = 1000 * 1000 * 1000,
+    GREETING_MS = 10, /* who comes back waits so long for a WELCOME, and looks for it again later: a hung manager holds nobody up */
+    SOCKET_PATH_BYTES = 108, /* unix(7), with the zero at its end */
+};
+
+static struct es_channel greeted = {.fd = -1}; /* HELLO was said over it, and is not answered yet */
+static bool trying; /* atomic: one thread at a time tries to join again */
+
+/* Takes the WELCOME's pages and terms; the mode changes to ES_JOINED. */
+static bool accept_welcome(const struct es_welcome *welcome, const int fds[ES_FDS])
+{
+    uint64_t now_ns;
+
+    /* No bytes may be put into a page of the one session that are of the other. */
+    es_on_welcome();
+    if (!es_pages_replace(fds)) {
+        es_on_welcomed();
+        return false;
+    }
+    es_lock_take(&es_state_lock);
+    /* Read without the lock, so written once. */
+    if (es_link.page == NULL) {
+        es_link.hint = es_pages_hint();
+        es_link.page = es_pages_gate();
+    }
+    es_link.siblings = es_pages_siblings();
+    es_link.config = (struct es_config){welcome->failure_policy, welcome->grace_ms, welcome->memory_cap_bytes};
+    __atomic_store_n(&es_link.epoch, welcome->epoch, __ATOMIC_RELAXED);
+    es_link.queue_cap_ns = welcome->queue_cap_ns;
+    __atomic_store_n(&es_link.anticipation_ns, welcome->anticipation_ns, __ATOMIC_RELAXED);
+    es_link.ignore_managed = (welcome->flags & ES_WELCOME_IGNORE_MANAGED) != 0;
+    es_session_open(greeted);
+    greeted.fd = -1;
+    es_slots_forget_words();
+    __atomic_store_n(&es_link_word, &es_link.page->word, __ATOMIC_RELEASE);
+    now_ns = es_now_ns();
+    es_absence_joined(&es_link.absence, now_ns);
+    es_on_session(now_ns);
+    __atomic_store_n(&es_link.mode, ES_JOINED, __ATOMIC_RELEASE);
+    es_lock_give(&es_state_lock);
+    es_on_welcomed();
+    return true;
+}
+
+/* Says HELLO, unless that was said and may still be answered. */
+static bool greet(void)
+{
+    char path[SOCKET_PATH_BYTES];
+
+    if (es_channel_there(&greeted))
+        return true;
+    if (!es_allocation_path(path, sizeof(path), "hook.sock")) {
+        es_alarm("%s is too long a path for a socket: %d bytes are the most", es_setting_folder(),
+                 SOCKET_PATH_BYTES);
+        return false;
+    }
+    if (!es_channel_open(&greeted, path))
+        return false;
+    if (es_greet_begin(&greeted, ES_ACCELERATOR_GPU))
+        return true;
+    es_channel_close(&greeted);
+    return false;
+}
+
+/* One try to join, by one thread at a time. False when there is no manager now, or none that answers so soon: then the
+ * next try goes on with this one. */
+static bool try_to_join(int patience_ms)
+{
+    if (!greet() || !es_channel_readable(&greeted, patience_ms))
+        return false;
+    if (!es_greet_end(&greeted, "GPU", accept_welcome)) {
+        es_channel_close(&greeted);
+        return false;
+    }
+    es_log("joined %s", es_setting_folder());
+    es_on_joined();
+    return true;
+}
+
+static void begin(void)
+{
+    if (!es_allocation_exists()) {
+        es_log("there is no %s: this process has no allocation, the hook stays out of its way", es_setting_folder());
+        __atomic_store_n(&es_link.mode, ES_OUT, __ATOMIC_RELEASE);
+        return;
+    }
+    es_allocation_config(&es_link.config);
+    if (try_to_join(ES_ANSWER_MS))
+        return;
+    es_absence_begin(&es_link.absence, es_now_ns(), es_link_grace_ns());
+    __atomic_store_n(&es_link.mode, ES_AWAY, __ATOMIC_RELEASE);
+    es_log("there is no manager at %s yet; launches wait at most %u ms for it", es_setting_folder(), es_link.config.grace_ms);
+}
+
+void es_join(void)
+{
+    const int error = errno;
+
+    if (es_life_begin()) {
+        begin();
+        es_life_begun();
+    }
+    errno = error;
+}
+
+bool es_join_anew(void)
+{
+    const int error = errno;
+    const bool anew = es_life_forget();
+
+    if (anew) {
+        es_channel_close(&greeted);
+        trying = false;
+        es_on_forked();
+        es_life_forgotten();
+    }
+    errno = error;
+    es_join();
+    return anew;
+}
+
+uint64_t es_join_again(void)
+{
+    bool joined = false;
+
+    es_locks_hold();
+    if (es_now_ns() >= __atomic_load_n(&es_link.absence.next_try_ns, __ATOMIC_RELAXED) &&
+        !__atomic_exchange_n(&trying, true, __ATOMIC_ACQUIRE)) {
+        /* Another thread may have joined since this one saw that there is no session. */
+        joined = es_mode_now() == ES_JOINED || try_to_join(GREETING_MS);
+        if (!joined)
+            __atomic_store_n(&es_link.absence.next_try_ns,
+                             es_now_ns() + (es_mode_now() == ES_UNSHARED ? UNSHARED_TRY_NS : ES_TRY_NS),
+                             __ATOMIC_RELAXED);
+        __atomic_store_n(&trying, false, __ATOMIC_RELEASE);
+    }
+    es_locks_drop();
+    es_lock_take(&es_state_lock);
+    if (!joined && es_mode_now() == ES_AWAY && es_absence_over(&es_link.absence, es_now_ns(), es_link_grace_ns()) &&
+        es_link.config.failure_policy == ES_FAIL_OPEN) {
+        __atomic_store_n(&es_link_word, &es_word_open, __ATOMIC_RELEASE);
+        __atomic_store_n(&es_link.mode, ES_UNSHARED, __ATOMIC_RELEASE);
+        es_log("no manager for %u ms: running on unshared until it is back", es_link.config.grace_ms);
+    }
+    es_lock_give(&es_state_lock);
+    if (es_mode_now() != ES_AWAY) {
+        es_progress_count();
+        es_progress_wake();
+        return 0;
+    }
+    return ES_TRY_NS;
+}

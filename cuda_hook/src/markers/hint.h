@@ -1,0 +1,16 @@
+#ifndef EDGESHARE_HINT_H
+#define EDGESHARE_HINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What the manager should know of this client, on the hint page. With es_state_lock held. */
+void es_hint_write(uint64_t now_ns);
+
+/* Is anything queued of which nobody knows how long it takes? Beside siblings nothing is foretold anyway. */
+bool es_hint_unseen(void);
+
+/* How much later than estimated a drain usually ends: 0 or less. */
+extern int64_t es_hint_error_ns __attribute__((visibility("hidden")));
+
+#endif

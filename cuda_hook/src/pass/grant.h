@@ -1,0 +1,33 @@
+#ifndef EDGESHARE_GRANT_H
+#define EDGESHARE_GRANT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { ES_LOOK_NS = 100 * 1000 * 1000 }; /* how often a waiter looks whether the manager still lives */
+
+/* What was asked for and given back. Everything but the atomics is under es_state_lock. */
+struct es_grant {
+    uint32_t released;    /* the number of the grant that was given back last; atomic */
+    bool introduced;      /* a REQUEST was sent in this session: the manager waits for the drains of such clients alone */
+    bool requested;       /* REQUEST or FOLLOWS was sent for the next grant */
+    uint64_t requested_ns;
+    uint64_t lead_ns;     /* how much earlier a thread has to wake to launch at a point in time; atomic */
+    uint64_t overdue_pass_ns; /* when a launch last passed because the head was overdue */
+    uint32_t paused;      /* a pause of the hook's own: shut for some microseconds while the helper looks; a private futex */
+};
+
+extern struct es_grant es_grant __attribute__((visibility("hidden")));
+
+/* Shuts the gate for this process alone, so that the helper can look; after it, submissions in progress are exactly
+ * those whose slot is busy. False when the gate is not open. es_grant_resume opens it again. */
+bool es_grant_pause(void);
+void es_grant_resume(void);
+
+/* A session begins: nothing of the last one was asked for or given back in it. With the lock held. */
+void es_grant_begin(void);
+
+/* In a forked child. */
+void es_grant_reset(void);
+
+#endif
