@@ -1,4 +1,5 @@
 #include "api/virtual.h"
+#include "backlog/backlog.h"
 #include "backlog/submitted.h"
 #include "base/events.h"
 #include "base/state.h"
@@ -9,26 +10,29 @@
 #include "link/session.h"
 #include "markers/batches.h"
 #include "markers/collect.h"
-#include "markers/measured.h"
+#include "markers/hint.h"
+#include "backlog/measured.h"
 #include "markers/stops.h"
 #include "markers/thinks.h"
 #include "memory/account.h"
+#include "memory/amounts.h"
 #include "memory/graph_memory.h"
 #include "memory/pools.h"
 #include "pass/grant.h"
 #include "pass/helper.h"
 #include "threads/slots.h"
+#include "tpu/tpu.h"
 
 /* What each floor does when something happens on one below it (base/events.h). */
 
 void es_on_welcome(void)
 {
-    es_account_hold();
+    es_amounts_hold();
 }
 
 void es_on_welcomed(void)
 {
-    es_account_let();
+    es_amounts_let();
 }
 
 void es_on_session(uint64_t now_ns)
@@ -45,7 +49,7 @@ void es_on_session(uint64_t now_ns)
 
 void es_on_joined(void)
 {
-    es_account_declare();
+    es_amounts_declare();
 }
 
 void es_on_context_ended(int context)
@@ -67,6 +71,8 @@ void es_on_forked(void)
     es_link_reset();
     es_slots_reset();
     es_backlog_reset();
+    es_measured_reset();
+    es_hint_reset();
     es_collect_reset();
     es_thinks_reset();
     es_stop_reset();
@@ -79,4 +85,10 @@ void es_on_forked(void)
     es_graph_memory_reset();
     es_virtual_reset();
     es_helper_reset();
+}
+
+void es_on_tpu_forked(void)
+{
+    es_tpu_holds_reset();
+    es_tpu_slices_reset();
 }

@@ -59,7 +59,7 @@ for table in sys.argv[2:]:
 
 def known_tables() -> list[str]:
     """The ids, as hexadecimal digits, of the driver's private tables that the hook takes for the runtimes' own."""
-    source = (ROOT / "cuda_hook/src/entry/proc_address.c").read_text()
+    source = (ROOT / "cuda_hook/src/entry/substitutes.c").read_text()
     rows = re.findall(r"^    \{((?:0x[0-9a-f]{2}(?:, )?){16})\},$", source, re.MULTILINE)
     return [row.replace("0x", "").replace(", ", "") for row in rows]
 

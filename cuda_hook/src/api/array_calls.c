@@ -2,6 +2,8 @@
 #include "driver/contexts.h"
 #include "driver/symbols.h"
 #include "memory/account.h"
+#include "memory/amounts.h"
+#include "memory/claims.h"
 #include "memory/devices.h"
 
 /* Arrays: plain, of three dimensions, mipmapped. How much one takes only the driver knows, and says it (CUDA 11.6) of
@@ -91,12 +93,12 @@ static bool claim_array(struct es_claim *claim, CUcontext *context, const CUDA_A
     CUdevice device;
 
     *claim = (struct es_claim){.counted = false};
-    if (bytes == 0 || !es_account_counts() || !es_device_current(&device))
+    if (bytes == 0 || !es_amounts_counts() || !es_device_current(&device))
         return true;
     quiet = es_quiet_begin();
     said = ask_driver(array, levels, device);
     es_quiet_end(quiet);
-    return es_account_claim_here(claim, context, said != 0 ? said : bytes);
+    return es_claim_take_here(claim, context, said != 0 ? said : bytes);
 }
 
 #define CREATE(name, type, widened)                                                                \

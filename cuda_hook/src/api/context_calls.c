@@ -7,6 +7,8 @@
 #include "driver/symbols.h"
 #include "link/joining.h"
 #include "memory/account.h"
+#include "memory/amounts.h"
+#include "memory/claims.h"
 #include "memory/devices.h"
 #include "memory/pools.h"
 
@@ -42,7 +44,7 @@ static CUresult context_made(struct es_claim *claim, CUresult result, const CUco
         (void)es_join_anew();             \
         if (es_device_foreign(dev))               \
             return CUDA_ERROR_INVALID_DEVICE;     \
-        if (!es_account_claim_context(&claim, dev)) \
+        if (!es_claim_context(&claim, dev)) \
             return CUDA_ERROR_OUT_OF_MEMORY;      \
         result = ES_DRIVER(name) arguments;       \
         return context_made(&claim, result, pctx); \
@@ -62,7 +64,7 @@ MAKE_CONTEXT(cuCtxCreate_v4,
 static void account_ended(CUcontext context)
 {
     es_account_context_ended(context);
-    if (es_account_counts())
+    if (es_amounts_counts())
         es_pools_look(-1);
 }
 
@@ -113,7 +115,7 @@ static bool claim_primary(struct es_claim *claim, CUdevice dev)
     if (ES_DRIVER(cuDevicePrimaryCtxGetState) == NULL ||
         ES_DRIVER(cuDevicePrimaryCtxGetState)(dev, &flags, &active) != CUDA_SUCCESS || active != 0)
         return true;
-    return es_account_claim_context(claim, dev);
+    return es_claim_context(claim, dev);
 }
 
 CUresult es_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)

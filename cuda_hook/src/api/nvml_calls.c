@@ -5,7 +5,7 @@
 #include "driver/symbols.h"
 #include "link/joining.h"
 #include "link/link.h"
-#include "memory/account.h"
+#include "memory/amounts.h"
 #include "memory/devices.h"
 
 /* NVML shows a container the memory that it may have. Which of NVML's devices are the allocation's: those that the
@@ -62,7 +62,7 @@ static bool capped(nvmlDevice_t device, unsigned long long *total, unsigned long
     es_join();
     index = index_of(device);
     cap = es_link.config.memory_cap_bytes;
-    if (index < 0 || cap == 0 || cap >= *total || !es_account_used((uint32_t)index, used))
+    if (index < 0 || cap == 0 || cap >= *total || !es_amounts_used((uint32_t)index, used))
         return false;
     *total = cap;
     *used = *used < cap ? *used : cap;

@@ -2,6 +2,7 @@
 #include "driver/symbols.h"
 #include "link/link.h"
 #include "memory/account.h"
+#include "memory/claims.h"
 #include "memory/devices.h"
 #include "memory/pools.h"
 
@@ -14,7 +15,7 @@
     CUcontext context = NULL;                                              \
     CUresult result;                                                       \
                                                                            \
-    if ((when) && !es_account_claim_here(&claim, &context, wanted))        \
+    if ((when) && !es_claim_take_here(&claim, &context, wanted))        \
         return CUDA_ERROR_OUT_OF_MEMORY
 
 /* The end of one: `handle` is 0 when the driver refused. */
@@ -78,7 +79,7 @@ CUresult es_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthIn
     {
         CLAIM(dptr != NULL && pPitch != NULL, pitched_bytes(WidthInBytes, Height));
         result = ES_DRIVER(cuMemAllocPitch_v2)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-        if (result == CUDA_SUCCESS && !es_account_fit(&claim, *pPitch * Height)) {
+        if (result == CUDA_SUCCESS && !es_claim_fit(&claim, *pPitch * Height)) {
             (void)ES_DRIVER(cuMemFree_v2)(*dptr);
             result = CUDA_ERROR_OUT_OF_MEMORY;
         }
@@ -94,7 +95,7 @@ CUresult es_cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned
     {
         CLAIM(dptr != NULL && pPitch != NULL, pitched_bytes(WidthInBytes, Height));
         result = ES_DRIVER(cuMemAllocPitch)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-        if (result == CUDA_SUCCESS && !es_account_fit(&claim, (uint64_t)*pPitch * Height)) {
+        if (result == CUDA_SUCCESS && !es_claim_fit(&claim, (uint64_t)*pPitch * Height)) {
             (void)ES_DRIVER(cuMemFree_v2)(*dptr);
             result = CUDA_ERROR_OUT_OF_MEMORY;
         }

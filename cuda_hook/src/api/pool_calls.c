@@ -1,8 +1,10 @@
 #include "api/wrappers.h"
 #include "driver/symbols.h"
 #include "memory/account.h"
+#include "memory/amounts.h"
 #include "memory/devices.h"
 #include "memory/graph_memory.h"
+#include "memory/growth.h"
 #include "memory/pools.h"
 
 /* Pools, and what is allocated from them in the order of streams. */
@@ -61,14 +63,14 @@ static CUmemoryPool pool_of(CUstream stream, CUdevice *device)
         CUresult result;                                                                                \
                                                                                                         \
         ES_REAL_OR_RETURN(name);                                                                        \
-        if (dptr != NULL && bytesize != 0 && es_account_counts() && !captures(where))                   \
+        if (dptr != NULL && bytesize != 0 && es_amounts_counts() && !captures(where))                   \
             source = from;                                                                              \
         if (source == NULL)                                                                             \
             return ES_DRIVER(name) arguments;                                                           \
-        if (!es_pools_claim(&claim, source, device, bytesize))                                          \
+        if (!es_growth_claim(&claim, source, device, bytesize))                                          \
             return CUDA_ERROR_OUT_OF_MEMORY;                                                            \
         result = ES_DRIVER(name) arguments;                                                             \
-        if (es_pools_allocated(&claim, source, result == CUDA_SUCCESS ? *dptr : 0, bytesize) ||         \
+        if (es_growth_allocated(&claim, source, result == CUDA_SUCCESS ? *dptr : 0, bytesize) ||         \
             result != CUDA_SUCCESS)                                                                     \
             return result;                                                                              \
         (void)es_##free(*dptr, hStream);                                                                \
@@ -132,7 +134,7 @@ CUresult es_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 
     ES_REAL_OR_RETURN(cuMemPoolCreate);
     result = ES_DRIVER(cuMemPoolCreate)(pool, poolProps);
-    if (result == CUDA_SUCCESS && es_account_counts() && on_device(&poolProps->location)) {
+    if (result == CUDA_SUCCESS && es_amounts_counts() && on_device(&poolProps->location)) {
         es_pools_note(*pool, poolProps->location.id);
         es_pools_look(poolProps->location.id);
     }
@@ -146,7 +148,7 @@ CUresult es_cuMemPoolDestroy(CUmemoryPool pool)
 
     ES_REAL_OR_RETURN(cuMemPoolDestroy);
     result = ES_DRIVER(cuMemPoolDestroy)(pool);
-    if (result == CUDA_SUCCESS && es_account_counts())
+    if (result == CUDA_SUCCESS && es_amounts_counts())
         es_pools_ended(pool);
     return result;
 }
@@ -159,7 +161,7 @@ CUresult es_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 
     ES_REAL_OR_RETURN(cuMemPoolTrimTo);
     result = ES_DRIVER(cuMemPoolTrimTo)(pool, minBytesToKeep);
-    if (result == CUDA_SUCCESS && es_account_counts() && es_pools_known(pool, &device) != NULL)
+    if (result == CUDA_SUCCESS && es_amounts_counts() && es_pools_known(pool, &device) != NULL)
         es_pools_look(device);
     return result;
 }
@@ -206,7 +208,7 @@ CUresult es_cuDeviceGraphMemTrim(CUdevice device)
 
     ES_REAL_OR_RETURN(cuDeviceGraphMemTrim);
     result = ES_DRIVER(cuDeviceGraphMemTrim)(device);
-    if (result == CUDA_SUCCESS && es_account_counts()) {
+    if (result == CUDA_SUCCESS && es_amounts_counts()) {
         es_graph_memory_trimmed();
         es_pools_look(device);
     }
@@ -217,7 +219,7 @@ ES_EXPORT(cuDeviceGraphMemTrim);
 CUresult es_cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
     ES_REAL_OR_RETURN(cuGraphExecDestroy);
-    if (es_account_counts())
+    if (es_amounts_counts())
         es_graph_memory_ended(hGraphExec);
     return ES_DRIVER(cuGraphExecDestroy)(hGraphExec);
 }

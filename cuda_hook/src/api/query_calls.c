@@ -3,7 +3,7 @@
 #include "driver/symbols.h"
 #include "link/joining.h"
 #include "link/link.h"
-#include "memory/account.h"
+#include "memory/amounts.h"
 #include "memory/devices.h"
 #include "memory/pools.h"
 
@@ -18,7 +18,7 @@ static void bring_down(CUdevice device, uint64_t *free, uint64_t *total)
     unsigned long long used;
 
     es_pools_look(device);
-    if (cap == 0 || index < 0 || !es_account_used((uint32_t)index, &used))
+    if (cap == 0 || index < 0 || !es_amounts_used((uint32_t)index, &used))
         return;
     if (*total > cap)
         *total = cap;

@@ -1,6 +1,7 @@
 #include "api/wrappers.h"
 #include "driver/symbols.h"
 #include "memory/account.h"
+#include "memory/claims.h"
 
 /* Memory that others made. What CUDA exports (by cuMemExportToShareableHandle, pools, cuIpcGetMemHandle) is counted where
  * it was made, and not again where it is imported. External memory was made by something that no hook sees (a graphics
@@ -13,7 +14,7 @@ CUresult es_cuImportExternalMemory(CUexternalMemory *extMem_out, const CUDA_EXTE
     CUresult result;
 
     ES_REAL_OR_RETURN(cuImportExternalMemory);
-    if (extMem_out != NULL && memHandleDesc != NULL && !es_account_claim_here(&claim, &context, memHandleDesc->size))
+    if (extMem_out != NULL && memHandleDesc != NULL && !es_claim_take_here(&claim, &context, memHandleDesc->size))
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = ES_DRIVER(cuImportExternalMemory)(extMem_out, memHandleDesc);
     if (result == CUDA_SUCCESS)

@@ -1,8 +1,9 @@
 #include "api/virtual.h"
 #include "api/wrappers.h"
-#include "core/lock.h"
 #include "driver/symbols.h"
 #include "memory/account.h"
+#include "memory/amounts.h"
+#include "memory/claims.h"
 
 #include <stdlib.h>
 
@@ -62,7 +63,7 @@ CUresult es_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const
 
     ES_REAL_OR_RETURN(cuMemCreate);
     if (handle != NULL && prop != NULL && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-        !es_account_claim(&claim, prop->location.id, size))
+        !es_claim_take(&claim, prop->location.id, size))
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = ES_DRIVER(cuMemCreate)(handle, size, prop, flags);
     if (result == CUDA_SUCCESS && claim.counted && note(&claim, *handle) != NULL)
@@ -133,7 +134,7 @@ CUresult es_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, vo
 
     ES_REAL_OR_RETURN(cuMemRetainAllocationHandle);
     result = ES_DRIVER(cuMemRetainAllocationHandle)(handle, addr);
-    if (result == CUDA_SUCCESS && handle != NULL && es_account_counts()) {
+    if (result == CUDA_SUCCESS && handle != NULL && es_amounts_counts()) {
         es_lock_take(&lock);
         again(*handle, mapping_at((CUdeviceptr)(uintptr_t)addr).owner);
         es_lock_give(&lock);
@@ -150,7 +151,7 @@ CUresult es_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
 
     ES_REAL_OR_RETURN(cuMemImportFromShareableHandle);
     result = ES_DRIVER(cuMemImportFromShareableHandle)(handle, osHandle, shHandleType);
-    if (result == CUDA_SUCCESS && handle != NULL && es_account_counts()) {
+    if (result == CUDA_SUCCESS && handle != NULL && es_amounts_counts()) {
         es_lock_take(&lock);
         again(*handle, NULL);
         es_lock_give(&lock);
@@ -167,7 +168,7 @@ CUresult es_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAl
 
     ES_REAL_OR_RETURN(cuMemMap);
     result = ES_DRIVER(cuMemMap)(ptr, size, offset, handle, flags);
-    if (result != CUDA_SUCCESS || !es_account_counts())
+    if (result != CUDA_SUCCESS || !es_amounts_counts())
         return result;
     es_lock_take(&lock);
     block = es_blocks_remove(&handles, handle);
@@ -240,7 +241,7 @@ CUresult es_cuMemUnmap(CUdeviceptr ptr, size_t size)
     CUresult result;
 
     ES_REAL_OR_RETURN(cuMemUnmap);
-    if (es_account_counts() && !take_out(ptr, size, &taken))
+    if (es_amounts_counts() && !take_out(ptr, size, &taken))
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = ES_DRIVER(cuMemUnmap)(ptr, size);
     settle(&taken, result == CUDA_SUCCESS);

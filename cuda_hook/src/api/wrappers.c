@@ -3,6 +3,7 @@
 #include "api/sync.h"
 #include "driver/symbols.h"
 #include "memory/graph_memory.h"
+#include "memory/growth.h"
 #include "pass/gate.h"
 #include "threads/keys.h"
 
@@ -16,7 +17,7 @@ static inline CUstream own(CUstream stream)
 /* A graph may take memory at its first launch. */
 #define ES_FITS_LAUNCH(stream) true
 #define ES_FITS_FETCH(stream) true
-#define ES_FITS_GRAPH(stream) es_graph_memory_fits(hGraphExec, stream)
+#define ES_FITS_GRAPH(stream) es_growth_graph_fits(hGraphExec, stream)
 #define ES_DONE_LAUNCH(stream)
 /* One that failed has waited for nothing. */
 #define ES_DONE_FETCH(stream) if (result == CUDA_SUCCESS) es_sync_done(stream);

@@ -24,4 +24,7 @@ struct es_backlog {
 
 extern struct es_backlog es_backlog __attribute__((visibility("hidden")));
 
+/* In a forked child: what the parent queued is not its. */
+void es_backlog_reset(void);
+
 #endif

@@ -3,8 +3,6 @@
 #include "backlog/backlog.h"
 #include "backlog/closed.h"
 
-struct es_backlog es_backlog;
-
 static int64_t left_ns(const struct es_slot *slot)
 {
     return __atomic_load_n(&slot->left_ns, __ATOMIC_RELAXED);
@@ -159,9 +157,4 @@ bool es_submitted_open(uint64_t since_ns)
             return true;
     }
     return false;
-}
-
-void es_backlog_reset(void)
-{
-    es_backlog = (struct es_backlog){.over_ns = 0};
 }

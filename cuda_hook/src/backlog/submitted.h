@@ -49,7 +49,4 @@ uint64_t es_submitted_launches(void);
 /* Has any thread submitted what no marker ends yet, in a batch that it opened by then? */
 bool es_submitted_open(uint64_t since_ns);
 
-/* In a forked child: what the parent queued is not its. */
-void es_backlog_reset(void);
-
 #endif

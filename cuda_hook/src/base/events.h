@@ -25,4 +25,7 @@ void es_on_place_left(int stream);
 /* In a forked child that makes a context of its own: all floors forget what was the parent's. */
 void es_on_forked(void);
 
+/* The same for an EdgeTPU, in a forked child that makes use of one: what is open is the parent's to give back. */
+void es_on_tpu_forked(void);
+
 #endif

@@ -3,9 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/wrappers.h"
 #include "base/objects.h"
-#include "base/text.h"
 
 void *es_driver[ES_SYMBOLS];
 
@@ -31,30 +29,9 @@ static const uint16_t name_at[ES_SYMBOLS] = {
 
 _Static_assert(sizeof(names) <= UINT16_MAX, "name_at has 16 bits");
 
-static const char *name_of(int symbol)
+const char *es_symbol_name(int symbol)
 {
     return (const char *)&names + name_at[symbol];
-}
-
-/* An address that the compiler does not see through. */
-static inline void *computed(void *address)
-{
-    __asm__("" : "+r"(address));
-    return address;
-}
-
-/* A switch and no table, again for the relocations: these addresses are computed (clang would make a table of it). */
-void *es_wrapper(enum es_symbol symbol)
-{
-    switch (symbol) {
-#define ES_NAME(name)      \
-    case ES_SYMBOL_##name: \
-        return computed((void *)es_##name);
-#define ES_UNWRAPPED(name)
-#include "driver/symbol_names.h"
-    default:
-        return NULL;
-    }
 }
 
 /* The symbols from `first` up to `end` from the object whose file is called so. */
@@ -63,7 +40,7 @@ static bool fill(const char *file, struct es_object *object, int first, int end)
     if (!es_object_named(file, object))
         return false;
     for (int symbol = first; symbol < end; symbol++)
-        es_driver[symbol] = es_object_symbol(object, name_of(symbol));
+        es_driver[symbol] = es_object_symbol(object, es_symbol_name(symbol));
     return true;
 }
 
@@ -100,26 +77,4 @@ bool es_library_find(enum es_symbol symbol)
 bool es_driver_contains(const void *address)
 {
     return __atomic_load_n(&found, __ATOMIC_ACQUIRE) && es_object_contains(&driver_object, address);
-}
-
-int es_symbol_named(const char *wanted)
-{
-    for (int symbol = 0; symbol < ES_SYMBOLS; symbol++) {
-        if (es_text_same(name_of(symbol), wanted))
-            return es_wrapper((enum es_symbol)symbol) != NULL ? symbol : -1;
-    }
-    return -1;
-}
-
-void *es_wrapper_of(const void *function)
-{
-    for (int symbol = 0; function != NULL && symbol < ES_SYMBOLS; symbol++) {
-        if (es_driver[symbol] == function)
-            return es_wrapper((enum es_symbol)symbol);
-    }
-    for (int symbol = 0; function != NULL && symbol < ES_SYMBOLS; symbol++) {
-        if (es_wrapper((enum es_symbol)symbol) == function)
-            return (void *)function;
-    }
-    return NULL;
 }

@@ -53,13 +53,7 @@ bool es_driver_find_again(void);
 /* True when the address lies within the driver's code. */
 bool es_driver_contains(const void *address);
 
-/* The symbol of this name that has a wrapper, else -1. */
-int es_symbol_named(const char *name);
-
-/* The wrapper that stands for this function of the driver, or that this is already; else NULL. */
-void *es_wrapper_of(const void *function);
-
-/* The wrapper of a symbol; NULL for one that is only used. */
-void *es_wrapper(enum es_symbol symbol);
+/* A symbol's name. */
+const char *es_symbol_name(int symbol);
 
 #endif

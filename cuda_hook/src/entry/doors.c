@@ -4,6 +4,7 @@
 #include "base/objects.h"
 #include "base/text.h"
 #include "driver/symbols.h"
+#include "entry/substitutes.h"
 
 /* dlfcn.h is not included: it would declare the very functions that doors.S defines. */
 #define HANDLE_DEFAULT ((void *)0)

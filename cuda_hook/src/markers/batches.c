@@ -10,7 +10,7 @@
 #include "link/link.h"
 #include "markers/collect.h"
 #include "markers/hint.h"
-#include "markers/measured.h"
+#include "backlog/measured.h"
 #include "markers/stops.h"
 #include "markers/thinks.h"
 

@@ -9,10 +9,8 @@
 #include "driver/streams.h"
 #include "link/link.h"
 #include "markers/hint.h"
-#include "markers/measured.h"
+#include "backlog/measured.h"
 #include "markers/teach.h"
-
-struct es_measured es_measured;
 
 static bool collecting; /* atomic: one thread at a time asks the driver about the head */
 
@@ -335,8 +333,6 @@ void es_collect_reset(void)
     es_teach_reset();
     collecting = false;
     latest = NULL;
-    es_measured = (struct es_measured){.gpu_ns = 0};
-    es_hint_error_ns = 0;
     latest_context = -1;
     latest_stream = ES_STREAM_NONE;
     counted = (struct es_counted){0};

@@ -3,7 +3,7 @@
 #include "backlog/backlog.h"
 #include "backlog/submitted.h"
 #include "link/link.h"
-#include "markers/measured.h"
+#include "backlog/measured.h"
 #include "threads/slots.h"
 
 int64_t es_hint_error_ns;
@@ -35,4 +35,9 @@ void es_hint_write(uint64_t now_ns)
     __atomic_store_n(&es_link.hint->waiting_threads, es_threads.waiting, __ATOMIC_RELAXED);
     es_used_pend(es_link_used(), es_backlog.beside.kept_ns + (submitted_ns > es_backlog.over_ns ? submitted_ns - es_backlog.over_ns : 0));
     __atomic_store_n(&es_link.hint->hand_over_ns, (uint32_t)es_measured.hand_over_ns, __ATOMIC_RELAXED);
+}
+
+void es_hint_reset(void)
+{
+    es_hint_error_ns = 0;
 }

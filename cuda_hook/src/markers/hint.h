@@ -13,4 +13,7 @@ bool es_hint_unseen(void);
 /* How much later than estimated a drain usually ends: 0 or less. */
 extern int64_t es_hint_error_ns __attribute__((visibility("hidden")));
 
+/* In a forked child. */
+void es_hint_reset(void);
+
 #endif

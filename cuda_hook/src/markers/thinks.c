@@ -3,7 +3,7 @@
 #include "base/state.h"
 #include "core/clock.h"
 #include "link/link.h"
-#include "markers/measured.h"
+#include "backlog/measured.h"
 
 struct es_thinks es_thinks;
 

@@ -31,18 +31,11 @@ struct es_claim {
     bool counted;     /* false: nobody counts, and nothing below does anything */
 };
 
-/* Does anybody count in this process? */
-bool es_account_counts(void);
-
-/* May this process take so much? False: it would pass the cap. */
-bool es_account_claim(struct es_claim *claim, CUdevice device, uint64_t bytes);
-
-/* The same on the device of the current context, which is told, too. Without a context nothing is counted: the driver
- * will have something to say. */
-bool es_account_claim_here(struct es_claim *claim, CUcontext *context, uint64_t bytes);
-
-/* The driver took so much, more or less than was claimed. False: the rest does not fit, and the claim is as it was. */
-bool es_account_fit(struct es_claim *claim, uint64_t bytes);
+/* Takes a claim's bytes of the device in this place of the allocation: from the allowance, which needs no system call, else
+ * by asking the manager, or without one by the cap last known. False: that would pass the cap, as far as nothing more can be
+ * given back. */
+bool es_account_take(struct es_claim *claim, int index);
+bool es_account_take_asked(struct es_claim *claim, int index);
 
 /* The driver refused, or it was given back. */
 void es_account_drop(struct es_claim *claim);
@@ -69,22 +62,10 @@ void es_account_add(CUdevice device, uint64_t bytes);
 /* An owner ended, and the driver freed what it had. */
 void es_account_end_owner(const void *owner);
 
-/* May this process make a context there? Then: it made one, or the driver refused; and later: it ended. */
-bool es_account_claim_context(struct es_claim *claim, CUdevice device);
+/* A context was made, or the driver refused; and later: it ended. */
 void es_account_keep_context(struct es_claim *claim, CUcontext context);
 void es_account_drop_context(struct es_claim *claim);
 void es_account_context_ended(CUcontext context);
-
-/* What the allocation uses of a device: as the manager has it, or without one what this process does. False where nobody
- * counts. `index` is the device's within the allocation. */
-bool es_account_used(uint32_t index, unsigned long long *bytes);
-
-/* Tells a manager that was joined anew what this process already has. */
-void es_account_declare(void);
-
-/* A session begins between the two: no bytes are counted meanwhile. */
-void es_account_hold(void);
-void es_account_let(void);
 
 /* In a forked child: the parent's memory is not here. */
 void es_account_reset(void);

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "core/lock.h"
 #include "driver/symbols.h"
 #include "memory/account.h"
+#include "memory/amounts.h"
 #include "memory/devices.h"
 
 static struct es_lock lock;
@@ -72,7 +72,7 @@ void es_graph_memory_launched(void)
 {
     CUdevice device;
 
-    if (__atomic_load_n(&allocates, __ATOMIC_RELAXED) && es_account_counts() &&
+    if (__atomic_load_n(&allocates, __ATOMIC_RELAXED) && es_amounts_counts() &&
         es_device_current(&device))
         (void)es_graph_memory_look(device);
 }
@@ -84,57 +84,47 @@ void es_graph_memory_trimmed(void)
     es_lock_give(&lock);
 }
 
-static bool has_memory(CUgraphExec graph)
+bool es_graph_memory_wanted(CUgraphExec graph)
 {
     struct es_block block;
 
+    if (__builtin_expect(!__atomic_load_n(&allocates, __ATOMIC_RELAXED), 1) || !es_amounts_counts())
+        return false;
     es_lock_take(&lock);
     block = es_blocks_remove(&backed, (uint64_t)(uintptr_t)graph);
     if (block.address != 0)
         (void)es_blocks_add(&backed, block);
     es_lock_give(&lock);
-    return block.address != 0;
+    return block.address == 0;
 }
 
-/* An upload makes the driver take what a launch would have taken, and does nothing else. */
-bool es_graph_memory_fits(CUgraphExec graph, CUstream stream)
+uint64_t es_graph_memory_counted(CUdevice device)
+{
+    uint64_t bytes;
+
+    es_lock_take(&lock);
+    bytes = counted[device].bytes;
+    es_lock_give(&lock);
+    return bytes;
+}
+
+void es_graph_memory_grew(CUdevice device, uint64_t bytes)
+{
+    es_lock_take(&lock);
+    counted[device].bytes += bytes;
+    counted[device].changes++;
+    es_lock_give(&lock);
+    /* Another that was uploaded meanwhile may have been claimed twice. */
+    (void)es_graph_memory_look(device);
+}
+
+void es_graph_memory_backed(CUgraphExec graph)
 {
     const struct es_block block = {(uint64_t)(uintptr_t)graph, 0, 0, 0, NULL};
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    cuuint64_t reserved = 0;
-    struct es_claim claim;
-    uint64_t before;
-    CUdevice device;
 
-    if (__builtin_expect(!__atomic_load_n(&allocates, __ATOMIC_RELAXED), 1) || !es_account_counts() ||
-        has_memory(graph) || ES_DRIVER(cuGraphUpload) == NULL || ES_DRIVER(cuDeviceGetGraphMemAttribute) == NULL ||
-        !es_device_current(&device) || device < 0 || device >= ES_ORDINALS ||
-        (ES_DRIVER(cuStreamIsCapturing) != NULL &&
-         (ES_DRIVER(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS ||
-          status != CU_STREAM_CAPTURE_STATUS_NONE)))
-        return true;
-    es_lock_take(&lock);
-    before = counted[device].bytes;
-    es_lock_give(&lock);
-    if (ES_DRIVER(cuGraphUpload)(graph, stream) != CUDA_SUCCESS ||
-        ES_DRIVER(cuDeviceGetGraphMemAttribute)(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) != CUDA_SUCCESS)
-        return true;
-    if (reserved > before) {
-        /* Refused, the account makes graphs give back what is not in use, which this is not yet: so nothing is left. */
-        if (!es_account_claim(&claim, device, reserved - before))
-            return false;
-        es_account_use(&claim);
-        es_lock_take(&lock);
-        counted[device].bytes += reserved - before;
-        counted[device].changes++;
-        es_lock_give(&lock);
-        /* Another that was uploaded meanwhile may have been claimed twice. */
-        (void)es_graph_memory_look(device);
-    }
     es_lock_take(&lock);
     (void)es_blocks_add(&backed, block);
     es_lock_give(&lock);
-    return true;
 }
 
 void es_graph_memory_ended(CUgraphExec graph)

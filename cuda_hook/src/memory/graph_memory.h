@@ -13,9 +13,12 @@
 void es_graph_memory_expect(void);
 void es_graph_memory_launched(void);
 
-/* An executable graph is about to be launched or uploaded: what memory it takes the first time it takes now. False: that
- * would pass the cap. Cheap when no graph allocates. */
-bool es_graph_memory_fits(CUgraphExec graph, CUstream stream);
+/* For who makes graphs take their memory (growth.h): may this one take some, as it has none that is known? What is counted of a
+ * device; it grew by so much, which is in the account; and this graph has its memory, until it has ended. */
+bool es_graph_memory_wanted(CUgraphExec graph);
+uint64_t es_graph_memory_counted(CUdevice device);
+void es_graph_memory_grew(CUdevice device, uint64_t bytes);
+void es_graph_memory_backed(CUgraphExec graph);
 void es_graph_memory_ended(CUgraphExec graph);
 
 /* Looks at what a device has reserved; returns how much less that is than before. */

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "core/lock.h"
 #include "driver/symbols.h"
+#include "memory/amounts.h"
 #include "memory/graph_memory.h"
 
 enum { POOLS = 64, TRIES = 16 };
@@ -64,7 +64,7 @@ CUmemoryPool es_pools_known(CUmemoryPool handle, CUdevice *device)
     return pool != NULL ? handle : NULL;
 }
 
-static bool attribute(CUmemoryPool pool, CUmemPool_attribute which, uint64_t *bytes)
+bool es_pools_attribute(CUmemoryPool pool, CUmemPool_attribute which, uint64_t *bytes)
 {
     cuuint64_t value;
 
@@ -128,8 +128,8 @@ static struct look look_at(CUmemoryPool handle)
         if (pool != NULL)
             changes = pool->changes;
         es_lock_give(&lock);
-        if (pool == NULL || !attribute(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) ||
-            !attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved))
+        if (pool == NULL || !es_pools_attribute(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) ||
+            !es_pools_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved))
             return look;
         look.over = reserved <= used;
         current = take_over(handle, changes, reserved, &look);
@@ -188,35 +188,23 @@ void es_pools_ended(CUmemoryPool handle)
         es_account_add(ended.device, in_use - ended.counted);
 }
 
-bool es_pools_claim(struct es_claim *claim, CUmemoryPool handle, CUdevice device, uint64_t bytes)
+void es_pools_enter(CUmemoryPool handle)
 {
-    uint64_t reserved = 0, used = 0;
     struct pool *pool;
 
-    if (!attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) ||
-        !attribute(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used))
-        used = reserved = 0;
-    *claim = (struct es_claim){.device = device};
-    /* It fits into what the pool has, if that is in one piece. */
-    if (reserved < used || reserved - used < bytes) {
-        if (!es_account_claim(claim, device, bytes))
-            return false;
-    }
     es_lock_take(&lock);
     pool = find(handle);
     if (pool != NULL)
         pool->entered++;
     es_lock_give(&lock);
-    return true;
 }
 
-/* What a pool has grown by that is not counted yet; `claimed` of it the caller has claimed. */
-static uint64_t growth(CUmemoryPool handle, uint64_t claimed)
+uint64_t es_pools_growth(CUmemoryPool handle, uint64_t claimed)
 {
     struct pool *pool;
     uint64_t reserved = 0, grown = 0;
 
-    if (!attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved))
+    if (!es_pools_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved))
         return claimed;
     es_lock_take(&lock);
     pool = find(handle);
@@ -232,32 +220,13 @@ static uint64_t growth(CUmemoryPool handle, uint64_t claimed)
     return grown;
 }
 
-bool es_pools_allocated(struct es_claim *claim, CUmemoryPool handle, CUdeviceptr address, uint64_t bytes)
+void es_pools_leave(CUmemoryPool handle, struct es_block block, uint64_t grown)
 {
-    const struct es_block block = {address, bytes, (uint32_t)claim->device, ES_BLOCK_MEMORY, handle};
-    const CUdevice device = claim->device;
-    const uint64_t claimed = claim->counted ? claim->bytes : 0;
-    uint64_t grown = growth(handle, claimed);
-    struct es_claim rest;
     struct pool *pool;
-    bool fits, unseen = false;
+    bool unseen = false;
 
-    /* Pools grow by large steps. To be refused the rest of one makes them give back what they need not have, this one
-     * too: maybe there is no rest then. */
-    fits = grown <= claimed || es_account_claim(&rest, device, grown - claimed);
-    if (grown > claimed && fits) {
-        es_account_use(&rest);
-    } else if (grown > claimed) {
-        grown = growth(handle, claimed);
-        fits = grown <= claimed;
-    }
-    if (grown < claimed)
-        (void)es_account_fit(claim, grown);
-    else if (!fits)
-        es_account_add(device, grown - claimed);
-    es_account_use(claim);
     es_lock_take(&lock);
-    if (address != 0)
+    if (block.address != 0)
         (void)es_blocks_add(&blocks, block);
     pool = find(handle);
     if (pool != NULL) {
@@ -270,7 +239,6 @@ bool es_pools_allocated(struct es_claim *claim, CUmemoryPool handle, CUdeviceptr
     es_lock_give(&lock);
     if (unseen)
         (void)look_at(handle);
-    return fits;
 }
 
 struct es_block es_pools_take_out(CUdeviceptr address)
@@ -304,7 +272,7 @@ void es_pools_waited(void)
 {
     const uint32_t now = __atomic_load_n(&frees, __ATOMIC_ACQUIRE);
 
-    if (__builtin_expect(now == __atomic_load_n(&seen_frees, __ATOMIC_RELAXED), 1) || !es_account_counts())
+    if (__builtin_expect(now == __atomic_load_n(&seen_frees, __ATOMIC_RELAXED), 1) || !es_amounts_counts())
         return;
     /* Only afterwards: meanwhile another that has waited must look, too, as this one may have asked too early. */
     if (look_at_all(-1, false).over)

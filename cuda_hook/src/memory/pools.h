@@ -19,12 +19,15 @@ CUmemoryPool es_pools_known(CUmemoryPool pool, CUdevice *device);
 /* A pool has ended: what is still in use of it stays until it is freed. */
 void es_pools_ended(CUmemoryPool pool);
 
-/* An allocation from a noted pool begins: what the pool may grow by is claimed. False: it would pass the cap. */
-bool es_pools_claim(struct es_claim *claim, CUmemoryPool pool, CUdevice device, uint64_t bytes);
+/* For who allocates from a noted pool (growth.h): the allocation is within the driver from here on; what the pool has grown
+ * by that is not counted yet, of which so much is claimed; and the driver has answered: its block (address 0: it refused),
+ * and what is counted of the pool from now on. */
+void es_pools_enter(CUmemoryPool pool);
+uint64_t es_pools_growth(CUmemoryPool pool, uint64_t claimed);
+void es_pools_leave(CUmemoryPool pool, struct es_block block, uint64_t grown);
 
-/* The driver has answered (address 0: it refused), and what the pool has grown by is counted. False: that is more than
- * fits, and the allocation has to be freed again. */
-bool es_pools_allocated(struct es_claim *claim, CUmemoryPool pool, CUdeviceptr address, uint64_t bytes);
+/* One of the driver's figures of a pool; false where it does not tell. */
+bool es_pools_attribute(CUmemoryPool pool, CUmemPool_attribute which, uint64_t *bytes);
 
 /* An address that was had from a pool, until it is given to a free; then, freed or not. */
 struct es_block es_pools_take_out(CUdeviceptr address);

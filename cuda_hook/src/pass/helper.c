@@ -20,7 +20,7 @@
 #include "markers/batches.h"
 #include "markers/collect.h"
 #include "markers/hint.h"
-#include "markers/measured.h"
+#include "backlog/measured.h"
 #include "markers/thinks.h"
 #include "pass/grant.h"
 #include "threads/slots.h"

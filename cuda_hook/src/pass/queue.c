@@ -12,7 +12,7 @@
 #include "markers/batches.h"
 #include "markers/collect.h"
 #include "markers/hint.h"
-#include "markers/measured.h"
+#include "backlog/measured.h"
 #include "markers/stops.h"
 #include "pass/grant.h"
 #include "pass/helper.h"

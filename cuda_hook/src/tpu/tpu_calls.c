@@ -1,10 +1,7 @@
 #include "base/kernel.h"
-#include "base/objects.h"
-#include "core/clock.h"
-#include "core/lock.h"
+#include "tpu/next.h"
 #include "tpu/tpu.h"
 #include "tpu/tpu_holds.h"
-#include "tpu/tpu_next.h"
 
 #include <errno.h>
 #include <linux/ioctl.h>
@@ -15,82 +12,9 @@
  * behind them; what has to be done is done around that call, which alone makes the result. The third argument of open,
  * fcntl and ioctl is passed on where the caller gave none, too: on x86-64 and aarch64 that is a register that nobody reads. */
 
-enum next {
-#define ES_TPU(name) NEXT_##name,
-#include "tpu/tpu_symbols.def"
-#undef ES_TPU
-    NEXTS,
-};
-
-static void *nexts[NEXTS];
-
-/* The one that stands behind the hook; NULL where the C library has none of this name. Two threads that look it up at once
- * find the same. */
-static inline void *next(enum next which, const char *name)
-{
-    void *known = __atomic_load_n(&nexts[which], __ATOMIC_RELAXED);
-
-    if (__builtin_expect(known == NULL, 0)) {
-        known = es_next_symbol(name);
-        __atomic_store_n(&nexts[which], known, __ATOMIC_RELAXED);
-    }
-    return known;
-}
-
-/* Calls it, or the kernel where there is none. */
-#define NEXT(name, type, arguments, kernel) \
-    (next(NEXT_##name, #name) != NULL ? ((type)nexts[NEXT_##name])arguments : (int)(kernel))
-
 #define EXPORT(name)                                                          \
     extern __typeof__(es_tpu_##name) es_tpu_exported_##name __asm__(#name)    \
         __attribute__((alias("es_tpu_" #name), visibility("default")))
-
-typedef int (*open_function)(const char *, int, mode_t);
-typedef int (*openat_function)(int, const char *, int, mode_t);
-typedef int (*open_2_function)(const char *, int);
-typedef int (*openat_2_function)(int, const char *, int);
-typedef int (*close_function)(int);
-typedef int (*close_range_function)(unsigned int, unsigned int, int);
-typedef int (*dup_function)(int);
-typedef int (*dup2_function)(int, int);
-typedef int (*dup3_function)(int, int, int);
-typedef int (*fcntl_function)(int, int, long);
-typedef int (*ioctl_function)(int, unsigned long, void *);
-
-enum { BUSY_STEP_NS = 5 * 1000 * 1000 };
-
-int es_next_open(const char *path, int flags, mode_t mode)
-{
-    return NEXT(open, open_function, (path, flags, mode), syscall(SYS_openat, AT_FDCWD, path, flags, mode));
-}
-
-int es_next_ioctl(int fd, unsigned long request, void *argument)
-{
-    return NEXT(ioctl, ioctl_function, (fd, request, argument), syscall(SYS_ioctl, fd, request, argument));
-}
-
-/* The slice is this process's, but who had the device before may not be out of it: a child that was forked while it was
- * open, a mapping, a process that no hook is in. Nothing tells when it is, so it is asked for again. EPERM is what Coral's
- * driver says then (gasket_open in google/gasket-driver); USB says EBUSY. */
-bool es_tpu_busy(int result, uint64_t *end_ns)
-{
-    static const uint32_t nobody;
-
-    if (result >= 0 || (errno != EBUSY && errno != EPERM))
-        return false;
-    if (*end_ns == 0)
-        *end_ns = es_now_ns() + es_tpu_patience_ns();
-    if (es_now_ns() >= *end_ns) {
-        if (!es_tpu_unshared())
-            return false;
-        /* With no manager nobody says whose turn it is, but nothing fails for that. It may be back. */
-        es_tpu_leave();
-        (void)es_tpu_enter();
-        *end_ns = 0;
-    }
-    es_sleep_on(&nobody, 0, BUSY_STEP_NS);
-    return true;
-}
 
 /* A call that opens `path`: with the slice, when it is an assigned device. */
 #define OPENING(path, flags, call)                                    \
@@ -120,51 +44,51 @@ EXPORT(open);
 
 static int es_tpu_open64(const char *path, int flags, mode_t mode)
 {
-    OPENING(path, flags, NEXT(open64, open_function, (path, flags, mode), syscall(SYS_openat, AT_FDCWD, path, flags, mode)));
+    OPENING(path, flags, ES_NEXT(open64, open_function, (path, flags, mode), syscall(SYS_openat, AT_FDCWD, path, flags, mode)));
 }
 EXPORT(open64);
 
 /* A device's path is absolute, so that it does not matter what it would be relative to. */
 static int es_tpu_openat(int at, const char *path, int flags, mode_t mode)
 {
-    OPENING(path, flags, NEXT(openat, openat_function, (at, path, flags, mode), syscall(SYS_openat, at, path, flags, mode)));
+    OPENING(path, flags, ES_NEXT(openat, openat_function, (at, path, flags, mode), syscall(SYS_openat, at, path, flags, mode)));
 }
 EXPORT(openat);
 
 static int es_tpu_openat64(int at, const char *path, int flags, mode_t mode)
 {
-    OPENING(path, flags, NEXT(openat64, openat_function, (at, path, flags, mode), syscall(SYS_openat, at, path, flags, mode)));
+    OPENING(path, flags, ES_NEXT(openat64, openat_function, (at, path, flags, mode), syscall(SYS_openat, at, path, flags, mode)));
 }
 EXPORT(openat64);
 
 /* What programs call that are compiled with checks of the C library's (_FORTIFY_SOURCE). */
 static int es_tpu___open_2(const char *path, int flags)
 {
-    OPENING(path, flags, NEXT(__open_2, open_2_function, (path, flags), syscall(SYS_openat, AT_FDCWD, path, flags, 0)));
+    OPENING(path, flags, ES_NEXT(__open_2, open_2_function, (path, flags), syscall(SYS_openat, AT_FDCWD, path, flags, 0)));
 }
 EXPORT(__open_2);
 
 static int es_tpu___open64_2(const char *path, int flags)
 {
-    OPENING(path, flags, NEXT(__open64_2, open_2_function, (path, flags), syscall(SYS_openat, AT_FDCWD, path, flags, 0)));
+    OPENING(path, flags, ES_NEXT(__open64_2, open_2_function, (path, flags), syscall(SYS_openat, AT_FDCWD, path, flags, 0)));
 }
 EXPORT(__open64_2);
 
 static int es_tpu___openat_2(int at, const char *path, int flags)
 {
-    OPENING(path, flags, NEXT(__openat_2, openat_2_function, (at, path, flags), syscall(SYS_openat, at, path, flags, 0)));
+    OPENING(path, flags, ES_NEXT(__openat_2, openat_2_function, (at, path, flags), syscall(SYS_openat, at, path, flags, 0)));
 }
 EXPORT(__openat_2);
 
 static int es_tpu___openat64_2(int at, const char *path, int flags)
 {
-    OPENING(path, flags, NEXT(__openat64_2, openat_2_function, (at, path, flags), syscall(SYS_openat, at, path, flags, 0)));
+    OPENING(path, flags, ES_NEXT(__openat64_2, openat_2_function, (at, path, flags), syscall(SYS_openat, at, path, flags, 0)));
 }
 EXPORT(__openat64_2);
 
 static int next_close(int fd)
 {
-    return NEXT(close, close_function, (fd), syscall(SYS_close, fd));
+    return ES_NEXT(close, close_function, (fd), syscall(SYS_close, fd));
 }
 
 static int es_tpu_close(int fd)
@@ -187,7 +111,7 @@ enum { RANGE_CLOEXEC = 4 }; /* CLOSE_RANGE_CLOEXEC of linux/close_range.h, which
 
 static int next_close_range(unsigned int first, unsigned int last, int flags)
 {
-    return NEXT(close_range, close_range_function, (first, last, flags), syscall(SYS_close_range, first, last, flags));
+    return ES_NEXT(close_range, close_range_function, (first, last, flags), syscall(SYS_close_range, first, last, flags));
 }
 
 static int es_tpu_close_range(unsigned int first, unsigned int last, int flags)
@@ -216,7 +140,7 @@ EXPORT(close_range);
 
 static int es_tpu_dup(int fd)
 {
-    const int copy = NEXT(dup, dup_function, (fd), syscall(SYS_dup, fd));
+    const int copy = ES_NEXT(dup, dup_function, (fd), syscall(SYS_dup, fd));
 
     if (!es_tpu_holds_none() && copy >= 0 && es_tpu_ours())
         es_tpu_hold_copied(fd, copy);
@@ -246,13 +170,13 @@ EXPORT(dup);
 
 static int es_tpu_dup2(int fd, int to)
 {
-    COPYING(fd, to, NEXT(dup2, dup2_function, (fd, to), syscall(SYS_dup3, fd, to, 0)));
+    COPYING(fd, to, ES_NEXT(dup2, dup2_function, (fd, to), syscall(SYS_dup3, fd, to, 0)));
 }
 EXPORT(dup2);
 
 static int es_tpu_dup3(int fd, int to, int flags)
 {
-    COPYING(fd, to, NEXT(dup3, dup3_function, (fd, to, flags), syscall(SYS_dup3, fd, to, flags)));
+    COPYING(fd, to, ES_NEXT(dup3, dup3_function, (fd, to, flags), syscall(SYS_dup3, fd, to, flags)));
 }
 EXPORT(dup3);
 
@@ -269,7 +193,7 @@ static void after_fcntl(int fd, int command, int result)
 
 static int es_tpu_fcntl(int fd, int command, long argument)
 {
-    const int result = NEXT(fcntl, fcntl_function, (fd, command, argument), syscall(SYS_fcntl, fd, command, argument));
+    const int result = ES_NEXT(fcntl, fcntl_function, (fd, command, argument), syscall(SYS_fcntl, fd, command, argument));
 
     if (!es_tpu_holds_none())
         after_fcntl(fd, command, result);
@@ -279,7 +203,7 @@ EXPORT(fcntl);
 
 static int es_tpu_fcntl64(int fd, int command, long argument)
 {
-    const int result = NEXT(fcntl64, fcntl_function, (fd, command, argument), syscall(SYS_fcntl, fd, command, argument));
+    const int result = ES_NEXT(fcntl64, fcntl_function, (fd, command, argument), syscall(SYS_fcntl, fd, command, argument));
 
     if (!es_tpu_holds_none())
         after_fcntl(fd, command, result);

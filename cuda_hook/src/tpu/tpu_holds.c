@@ -10,7 +10,7 @@
 #include "base/kernel.h"
 #include "core/lock.h"
 #include "tpu/tpu.h"
-#include "tpu/tpu_next.h"
+#include "tpu/next.h"
 
 static struct es_lock lock;
 static struct es_tpu_hold holds[ES_TPU_HOLDS];

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/events.h"
 #include "base/kernel.h"
 #include "base/log.h"
 #include "base/settings.h"
@@ -71,8 +72,7 @@ static void forget(void)
     tpu.lock = (struct es_lock){0};
     tpu.joined = tpu.requested = tpu.unshared = tpu.outlives = false;
     tpu.number = tpu.released = tpu.keepers = 0;
-    es_tpu_holds_reset();
-    es_tpu_slices_reset();
+    es_on_tpu_forked();
     __atomic_store_n(&process, getpid(), __ATOMIC_RELEASE);
 }
 

@@ -1,11 +1,56 @@
+#include "entry/substitutes.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "api/wrappers.h"
 #include "base/log.h"
 #include "base/settings.h"
-#include "driver/symbols.h"
+#include "base/text.h"
 #include "entry/left_alone.h"
+
+/* An address that the compiler does not see through. */
+static inline void *computed(void *address)
+{
+    __asm__("" : "+r"(address));
+    return address;
+}
+
+/* A switch and no table, again for the relocations: these addresses are computed (clang would make a table of it). */
+void *es_wrapper(enum es_symbol symbol)
+{
+    switch (symbol) {
+#define ES_NAME(name)      \
+    case ES_SYMBOL_##name: \
+        return computed((void *)es_##name);
+#define ES_UNWRAPPED(name)
+#include "driver/symbol_names.h"
+    default:
+        return NULL;
+    }
+}
+
+int es_symbol_named(const char *wanted)
+{
+    for (int symbol = 0; symbol < ES_SYMBOLS; symbol++) {
+        if (es_text_same(es_symbol_name(symbol), wanted))
+            return es_wrapper((enum es_symbol)symbol) != NULL ? symbol : -1;
+    }
+    return -1;
+}
+
+void *es_wrapper_of(const void *function)
+{
+    for (int symbol = 0; function != NULL && symbol < ES_SYMBOLS; symbol++) {
+        if (es_driver[symbol] == function)
+            return es_wrapper((enum es_symbol)symbol);
+    }
+    for (int symbol = 0; function != NULL && symbol < ES_SYMBOLS; symbol++) {
+        if (es_wrapper((enum es_symbol)symbol) == function)
+            return (void *)function;
+    }
+    return NULL;
+}
 
 /* Doors that the driver itself has. What goes through them unknown is said once. */
 
@@ -47,7 +92,7 @@ static void say_unknown(const char *symbol)
 
 /* The driver is asked first, with the caller's own version and flags; what it returned says which of a name's versions
  * was chosen, and that one's wrapper takes its place. */
-static void substitute(const char *symbol, void **function)
+static void substitute_found(const char *symbol, void **function)
 {
     void *wrapper;
 
@@ -67,7 +112,7 @@ CUresult es_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cu
     ES_REAL_OR_RETURN(cuGetProcAddress);
     result = ES_DRIVER(cuGetProcAddress)(symbol, pfn, cudaVersion, flags);
     if (result == CUDA_SUCCESS)
-        substitute(symbol, pfn);
+        substitute_found(symbol, pfn);
     return result;
 }
 ES_EXPORT(cuGetProcAddress);
@@ -80,7 +125,7 @@ CUresult es_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
     ES_REAL_OR_RETURN(cuGetProcAddress_v2);
     result = ES_DRIVER(cuGetProcAddress_v2)(symbol, pfn, cudaVersion, flags, symbolStatus);
     if (result == CUDA_SUCCESS)
-        substitute(symbol, pfn);
+        substitute_found(symbol, pfn);
     return result;
 }
 ES_EXPORT(cuGetProcAddress_v2);

@@ -19,4 +19,7 @@ struct es_measured {
 
 extern struct es_measured es_measured __attribute__((visibility("hidden")));
 
+/* In a forked child. */
+void es_measured_reset(void);
+
 #endif

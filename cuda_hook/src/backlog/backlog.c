@@ -1,0 +1,8 @@
+#include "backlog/backlog.h"
+
+struct es_backlog es_backlog;
+
+void es_backlog_reset(void)
+{
+    es_backlog = (struct es_backlog){.over_ns = 0};
+}

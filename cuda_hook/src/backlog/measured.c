@@ -1,0 +1,8 @@
+#include "backlog/measured.h"
+
+struct es_measured es_measured;
+
+void es_measured_reset(void)
+{
+    es_measured = (struct es_measured){.gpu_ns = 0};
+}
