@@ -1,6 +1,9 @@
 #include "api/virtual.h"
 #include "backlog/backlog.h"
+#include "usage/hint.h"
+#include "usage/measured.h"
 #include "backlog/submitted.h"
+#include "usage/thinks.h"
 #include "base/events.h"
 #include "base/state.h"
 #include "driver/contexts.h"
@@ -10,10 +13,8 @@
 #include "link/session.h"
 #include "markers/batches.h"
 #include "markers/collect.h"
-#include "markers/hint.h"
-#include "backlog/measured.h"
+#include "markers/ends.h"
 #include "markers/stops.h"
-#include "markers/thinks.h"
 #include "memory/account.h"
 #include "memory/amounts.h"
 #include "memory/graph_memory.h"
@@ -61,7 +62,7 @@ void es_on_context_ended(int context)
 
 void es_on_place_left(int stream)
 {
-    es_collect_leave_stream(stream);
+    es_ends_leave_stream(stream);
 }
 
 void es_on_forked(void)
@@ -73,6 +74,7 @@ void es_on_forked(void)
     es_backlog_reset();
     es_measured_reset();
     es_hint_reset();
+    es_ends_reset();
     es_collect_reset();
     es_thinks_reset();
     es_stop_reset();
@@ -89,6 +91,7 @@ void es_on_forked(void)
 
 void es_on_tpu_forked(void)
 {
+    es_tpu_session_reset();
     es_tpu_holds_reset();
     es_tpu_slices_reset();
 }

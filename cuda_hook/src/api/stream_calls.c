@@ -1,5 +1,6 @@
 #include "api/wrappers.h"
 #include "backlog/backlog.h"
+#include "backlog/submitted.h"
 #include "base/life.h"
 #include "base/state.h"
 #include "driver/streams.h"
@@ -66,7 +67,13 @@ HOST_FUNCTIONS(cuStreamAddCallback,
 /* What other threads submitted to a stream that is about to end is marked while that can be done. */
 static void mark_others(CUstream stream)
 {
-    if (!es_batches_beside(es_streams_like(stream)) || !es_grant_pause())
+    const uint64_t streams = es_streams_like(stream);
+    bool beside;
+
+    es_lock_take(&es_state_lock);
+    beside = es_submitted_beside(streams);
+    es_lock_give(&es_state_lock);
+    if (!beside || !es_grant_pause())
         return;
     (void)es_batches_close_all();
     es_grant_resume();

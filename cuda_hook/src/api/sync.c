@@ -4,6 +4,7 @@
 
 #include "api/wrappers.h"
 #include "backlog/submitted.h"
+#include "usage/thinks.h"
 #include "base/life.h"
 #include "base/state.h"
 #include "core/clock.h"
@@ -12,7 +13,7 @@
 #include "driver/symbols.h"
 #include "link/link.h"
 #include "markers/batches.h"
-#include "markers/thinks.h"
+#include "markers/waits.h"
 #include "memory/pools.h"
 #include "pass/helper.h"
 #include "threads/slots.h"
@@ -62,7 +63,7 @@ static void waited(uint64_t streams)
 
     if (slot == NULL)
         return;
-    es_batch_waited(slot, streams);
+    es_waits_returned(slot, streams);
     if (leaves_after(slot))
         es_helper_call(0);
     errno = error;
@@ -111,7 +112,7 @@ static void waited_for_event(void)
     if (streams != 0 && (streams & (streams - 1)) == 0 && stream_is_done(__builtin_ctzll(streams)))
         waited(streams);
     else
-        es_batches_look(0);
+        es_waits_look(0);
     errno = error;
 }
 

@@ -158,3 +158,21 @@ bool es_submitted_open(uint64_t since_ns)
     }
     return false;
 }
+
+bool es_submitted_beside(uint64_t streams)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < es_slots_used(); i++)
+        any = any || (es_slot_at(i) != es_slot_self && (es_slot_at(i)->batch.streams & streams) != 0);
+    return any;
+}
+
+bool es_submitted_guessed_by_others(const struct es_slot *slot)
+{
+    for (size_t i = 0; i < es_slots_used(); i++) {
+        if (es_slot_at(i) != slot && es_slot_at(i)->batch.opened_ns != 0 && es_slot_at(i)->batch.guessed)
+            return true;
+    }
+    return false;
+}

@@ -49,4 +49,10 @@ uint64_t es_submitted_launches(void);
 /* Has any thread submitted what no marker ends yet, in a batch that it opened by then? */
 bool es_submitted_open(uint64_t since_ns);
 
+/* Has another thread a batch open that touched any of these streams? */
+bool es_submitted_beside(uint64_t streams);
+
+/* Has another thread a batch open with a launch of which no exact time is known? That is part of what was submitted, too. */
+bool es_submitted_guessed_by_others(const struct es_slot *slot);
+
 #endif

@@ -3,7 +3,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/objects.h"
+#include "loader/exports.h"
+#include "loader/objects.h"
 
 void *es_driver[ES_SYMBOLS];
 

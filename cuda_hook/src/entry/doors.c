@@ -1,10 +1,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/objects.h"
 #include "base/text.h"
 #include "driver/symbols.h"
 #include "entry/substitutes.h"
+#include "loader/lookups.h"
+#include "loader/objects.h"
 
 /* dlfcn.h is not included: it would declare the very functions that doors.S defines. */
 #define HANDLE_DEFAULT ((void *)0)

@@ -2,17 +2,17 @@
 
 #include "backlog/backlog.h"
 #include "backlog/closed.h"
+#include "usage/hint.h"
+#include "usage/measured.h"
 #include "backlog/submitted.h"
+#include "usage/thinks.h"
 #include "base/state.h"
 #include "core/clock.h"
 #include "driver/markers.h"
 #include "driver/streams.h"
 #include "link/link.h"
-#include "markers/collect.h"
-#include "markers/hint.h"
-#include "backlog/measured.h"
+#include "markers/ends.h"
 #include "markers/stops.h"
-#include "markers/thinks.h"
 
 /* A launch comes no earlier before the device is free, unless another's drain takes longer than was foretold. */
 enum { LONG_BURST_NS = 200 * 1000 }; /* bursts of this length are timed each, of shorter ones some (es_bursts) */
@@ -71,9 +71,7 @@ bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t
     return timed;
 }
 
-/* With the lock held: the batch holds nothing any more, its thread must ask before the next. When that thread is not
- * the one that does this, it may be about to submit as part of the batch: without a word it looks again. */
-static void clear(struct es_slot *slot)
+void es_batch_clear(struct es_slot *slot)
 {
     if (slot != es_slot_self)
         __atomic_store_n(&slot->word, 0, __ATOMIC_RELAXED);
@@ -103,16 +101,6 @@ void es_batch_extend(struct es_slot *slot, uint64_t drawn_ns)
     __atomic_store_n(&slot->left_ns, (int64_t)drawn_ns, __ATOMIC_RELAXED);
 }
 
-/* With the lock held: what other threads have open is part of what was submitted, too. */
-static bool others_guessed(const struct es_slot *slot)
-{
-    for (size_t i = 0; i < es_slots_used(); i++) {
-        if (es_slot_at(i) != slot && es_slot_at(i)->batch.opened_ns != 0 && es_slot_at(i)->batch.guessed)
-            return true;
-    }
-    return false;
-}
-
 /* The grant under which a batch was opened is over: a thread that is put aside closes its batch when the manager has let others
  * in, as what it had launched has run by all estimates. */
 static bool grant_is_over(uint32_t grant)
@@ -122,99 +110,152 @@ static bool grant_is_over(uint32_t grant)
     return grant != 0 && ((word & ES_GATE_HELD) == 0 || es_gate_number(word) != grant);
 }
 
-static void close_batch(struct es_slot *slot, bool foreign)
-{
-    struct es_batch_open open;
-    struct es_closed batch;
+/* A batch on its way from open to closed: markers are recorded without the lock. */
+struct closing {
+    struct es_slot *slot;
+    bool foreign;
+    struct es_batch_open open; /* as it was */
+    struct es_closed batch;    /* as it will be */
+    uint64_t used_ns;
+    uint64_t launches;
     struct es_marker ends[ES_STREAMS];
-    uint64_t used, launches, now_ns;
-    bool stalled;
+};
 
-    es_lock_take(&es_state_lock);
-    launches = __atomic_load_n(&slot->launches, __ATOMIC_RELAXED) - slot->batch.settled;
+/* With the lock held: what is known of it before it is marked. */
+static struct es_closed describe(const struct closing *closing, uint64_t now_ns)
+{
+    const struct es_batch_open *open = &closing->open;
+    const bool stalled =
+        es_closed_count() > 0 && es_closed_at(es_closed_count() - 1)->work.exact && !open->stopped;
+
+    return (struct es_closed){
+        .start = open->start,
+        .context = -1,
+        .stream = ES_STREAM_NONE,
+        .start_context = open->start_context,
+        .work = {
+            .cost_ns = closing->used_ns,
+            .opened_ns = open->opened_ns,
+            .before_ns = open->before_ns,
+            .ahead_ns = open->ahead_ns,
+            .mark_ns = es_submitted_ns(),
+            .alone_ns = es_closed_count() == 0 && (!open->amid || es_queued_ns(now_ns) == 0) ? now_ns : 0,
+            .launches = closing->launches,
+            .grant = open->grant,
+            .behind_ns = open->behind_ns,
+            .unsure_ns = open->unsure_ns,
+            .stalled = stalled,
+            .foreign = closing->foreign,
+            .reached = open->reached,
+            .fresh = open->fresh,
+        },
+        .awaited_ns = open->awaited_ns,
+        .amid = open->amid,
+        .held = open->held,
+        .siblings = open->siblings,
+        .beside = open->beside || es_link_mixed(open->siblings),
+        .key = open->shared || (open->streams & (open->streams - 1)) != 0 ? 0 : open->key,
+        .launches = closing->launches,
+    };
+}
+
+/* With the lock held: a batch in which nothing was launched. */
+static void drop_empty(struct es_slot *slot)
+{
+    es_marker_give(slot->batch.start_context, slot->batch.start);
+    if (slot->batch.alone)
+        es_costs_find(&es_backlog.costs, slot->batch.key)->pending_since_ns = 0;
+    es_batch_clear(slot);
+}
+
+/* With the lock held: false where there is nothing to mark. */
+static bool begin_close(struct closing *closing)
+{
+    struct es_slot *slot = closing->slot;
+
+    closing->launches = __atomic_load_n(&slot->launches, __ATOMIC_RELAXED) - slot->batch.settled;
     if (slot->marking || slot->batch.opened_ns == 0 || es_closed_full()) {
         /* Nothing to close; or so much is closed and not done that this batch had better stay open: its thread asks
          * before each launch. */
         take_back(slot);
-        es_lock_give(&es_state_lock);
-        return;
+        return false;
     }
-    if (launches == 0) {
-        es_marker_give(slot->batch.start_context, slot->batch.start);
-        if (slot->batch.alone)
-            es_costs_find(&es_backlog.costs, slot->batch.key)->pending_since_ns = 0;
-        clear(slot);
-        es_lock_give(&es_state_lock);
-        return;
+    if (closing->launches == 0) {
+        drop_empty(slot);
+        return false;
     }
     slot->marking = true;
-    open = slot->batch;
-    used = es_submitted_in(slot);
-    now_ns = es_now_ns();
-    stalled = es_closed_count() > 0 && es_closed_at(es_closed_count() - 1)->work.exact && !open.stopped;
-    batch = (struct es_closed){
-        .start = open.start,
-        .context = -1,
-        .stream = ES_STREAM_NONE,
-        .start_context = open.start_context,
-        .work = {
-            .cost_ns = used,
-            .opened_ns = open.opened_ns,
-            .before_ns = open.before_ns,
-            .ahead_ns = open.ahead_ns,
-            .mark_ns = es_submitted_ns(),
-            .alone_ns = es_closed_count() == 0 && (!open.amid || es_queued_ns(now_ns) == 0) ? now_ns : 0,
-            .launches = launches,
-            .grant = open.grant,
-            .behind_ns = open.behind_ns,
-            .unsure_ns = open.unsure_ns,
-            .stalled = stalled,
-            .foreign = foreign,
-            .reached = open.reached,
-            .fresh = open.fresh,
-        },
-        .awaited_ns = open.awaited_ns,
-        .amid = open.amid,
-        .held = open.held,
-        .siblings = open.siblings,
-        .beside = open.beside || es_link_mixed(open.siblings),
-        .key = open.shared || (open.streams & (open.streams - 1)) != 0 ? 0 : open.key,
-        .launches = launches,
-    };
-    if ((open.guessed || others_guessed(slot)) && es_backlog.guessed_ns < batch.work.mark_ns)
-        es_backlog.guessed_ns = batch.work.mark_ns;
-    batch.work.known_ns = batch.work.mark_ns > es_backlog.guessed_ns ? batch.work.mark_ns - es_backlog.guessed_ns : 0;
-    es_lock_give(&es_state_lock);
+    closing->open = slot->batch;
+    closing->used_ns = es_submitted_in(slot);
+    closing->batch = describe(closing, es_now_ns());
+    if ((closing->open.guessed || es_submitted_guessed_by_others(slot)) && es_backlog.guessed_ns < closing->batch.work.mark_ns)
+        es_backlog.guessed_ns = closing->batch.work.mark_ns;
+    closing->batch.work.known_ns =
+        closing->batch.work.mark_ns > es_backlog.guessed_ns ? closing->batch.work.mark_ns - es_backlog.guessed_ns : 0;
+    return true;
+}
 
-    for (int i = 0; i < ES_STREAMS; i++)
-        ends[i] = (open.streams >> i & 1) != 0 ? es_marker_record(i, foreign) : (struct es_marker){NULL, -1};
-    batch.work.marked_ns = es_now_ns();
+/* With the lock held: it stands in the queue, once for each stream that was marked. */
+static void push_marked(struct closing *closing)
+{
+    const struct es_batch_open *open = &closing->open;
+    struct es_closed *batch = &closing->batch;
 
-    es_lock_take(&es_state_lock);
-    batch.work.left = grant_is_over(open.grant);
-    batch.work.exact = open.stopped && !foreign && es_stop_holds(slot);
-    batch.work.lone = batch.work.exact && open.others_ns != UINT64_MAX && es_submitted_by_others(slot) == open.others_ns;
     for (int i = 0; i < ES_STREAMS; i++) {
-        if (ends[i].event == NULL)
+        if (closing->ends[i].event == NULL)
             continue;
-        if (open.streams >> i == 1)
-            batch.queued = es_queued_with(open.queued, used, launches, __builtin_popcountll(open.streams));
-        batch.end = ends[i].event;
-        batch.context = ends[i].context;
-        batch.stream = i;
-        es_closed_push(batch);
+        if (open->streams >> i == 1)
+            batch->queued = es_queued_with(open->queued, closing->used_ns, closing->launches,
+                                           __builtin_popcountll(open->streams));
+        batch->end = closing->ends[i].event;
+        batch->context = closing->ends[i].context;
+        batch->stream = i;
+        es_closed_push(*batch);
         /* The first stands for the batch; it has ended when the others have too. */
-        batch.start = NULL;
-        batch.awaited_ns = 0;
-        batch.work.cost_ns = 0;
+        batch->start = NULL;
+        batch->awaited_ns = 0;
+        batch->work.cost_ns = 0;
     }
-    if (batch.end == NULL)
-        es_closed_push(batch);
-    es_timeline_settle(&es_backlog.timeline, used);
-    slot->batch.settled += launches;
+    if (batch->end == NULL)
+        es_closed_push(*batch);
+}
+
+/* With the lock held: its markers are recorded. */
+static void end_close(struct closing *closing)
+{
+    const struct es_batch_open *open = &closing->open;
+    struct es_slot *slot = closing->slot;
+    struct es_work *work = &closing->batch.work;
+
+    work->left = grant_is_over(open->grant);
+    work->exact = open->stopped && !closing->foreign && es_stop_holds(slot);
+    work->lone = work->exact && open->others_ns != UINT64_MAX && es_submitted_by_others(slot) == open->others_ns;
+    push_marked(closing);
+    es_timeline_settle(&es_backlog.timeline, closing->used_ns);
+    slot->batch.settled += closing->launches;
     slot->marking = false;
-    clear(slot);
+    es_batch_clear(slot);
     es_hint_write(es_now_ns());
+}
+
+static void close_batch(struct es_slot *slot, bool foreign)
+{
+    struct closing closing;
+    bool marks;
+
+    closing.slot = slot;
+    closing.foreign = foreign;
+    es_lock_take(&es_state_lock);
+    marks = begin_close(&closing);
+    es_lock_give(&es_state_lock);
+    if (!marks)
+        return;
+    for (int i = 0; i < ES_STREAMS; i++)
+        closing.ends[i] =
+            (closing.open.streams >> i & 1) != 0 ? es_marker_record(i, foreign) : (struct es_marker){NULL, -1};
+    closing.batch.work.marked_ns = es_now_ns();
+    es_lock_take(&es_state_lock);
+    end_close(&closing);
     es_lock_give(&es_state_lock);
 }
 
@@ -239,76 +280,9 @@ bool es_batches_close_all(void)
     return all;
 }
 
-bool es_batches_beside(uint64_t streams)
-{
-    bool any = false;
-
-    es_lock_take(&es_state_lock);
-    for (size_t i = 0; i < es_slots_used(); i++)
-        any = any || (es_slot_at(i) != es_slot_self && (es_slot_at(i)->batch.streams & streams) != 0);
-    es_lock_give(&es_state_lock);
-    return any;
-}
-
-/* With the lock held: has all ended? Then the device is idle from now on. */
-static void note_drained(void)
-{
-    if (es_thinks.idle_since_ns != 0 || !es_submitted_drained())
-        return;
-    es_thinks.idle_since_ns = es_now_ns();
-    /* Who is on its way may have a batch already. */
-    if (__atomic_load_n(&es_threads.arriving, __ATOMIC_SEQ_CST) == 0)
-        es_link_drained(es_thinks.idle_since_ns);
-}
-
-void es_batch_waited(struct es_slot *slot, uint64_t streams)
-{
-    es_lock_take(&es_state_lock);
-    if (slot->batch.opened_ns != 0 && !slot->marking && (slot->batch.streams & ~streams) == 0) {
-        const uint64_t used = es_submitted_in(slot);
-        const struct es_queued queued = es_queued_with(slot->batch.queued, used, slot->launches - slot->batch.settled,
-                                                       __builtin_popcountll(slot->batch.streams));
-
-        const bool beside = slot->batch.beside || es_link_mixed(slot->batch.siblings);
-        const uint64_t now_ns = es_now_ns();
-
-        if (queued.beside_ns != 0 && !beside)
-            es_overlap_judge(&es_backlog.overlap, queued, now_ns - slot->batch.opened_ns);
-        es_timeline_settle(&es_backlog.timeline, used);
-        es_backlog.over_ns += used;
-        /* What ran beside other streams ran in a time that is counted as theirs. */
-        if (!es_backlog.overlap.seen || (es_streams_busy() & ~slot->batch.streams) == 0)
-            es_collect_waited(used, now_ns, beside);
-        es_measured.burst_ns = (uint64_t)((int64_t)es_measured.burst_ns + ((int64_t)used - (int64_t)es_measured.burst_ns) / 8);
-        es_marker_give(slot->batch.start_context, slot->batch.start);
-        if (!slot->batch.shared && (slot->batch.alone || slot->batch.amid))
-            es_costs_miss(&es_backlog.costs, slot->batch.key, slot->batch.amid);
-        slot->batch.settled = slot->launches;
-        clear(slot);
-    }
-    es_lock_give(&es_state_lock);
-    es_batches_look(streams);
-}
-
-void es_batches_look(uint64_t streams)
-{
-    bool collect;
-
-    es_lock_take(&es_state_lock);
-    collect = es_closed_count() > 0;
-    es_lock_give(&es_state_lock);
-    if (collect)
-        (void)es_collect();
-    es_lock_take(&es_state_lock);
-    if (es_backlog.overlap.seen)
-        es_collect_over(streams, es_now_ns());
-    note_drained();
-    es_lock_give(&es_state_lock);
-}
-
 void es_batches_forget(int context)
 {
-    es_collect_forget(context);
+    es_ends_forget(context);
     for (size_t i = 0; i < es_slots_used(); i++) {
         if (es_slot_at(i)->batch.start_context == context)
             es_slot_at(i)->batch.start = NULL;

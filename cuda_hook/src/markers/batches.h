@@ -9,8 +9,8 @@
 /* Batches of launches: open ones belong to a thread (struct es_batch_open), closed ones end at a marker and stand in one
  * queue (closed.h). GPU time is counted from marker to marker, so it is a union over the streams. */
 
-/* Opens a batch for the calling thread, which begins with this stream and may use drawn_ns. With the lock held. Returns true when the device is idle
- * and this burst is to be timed (always when its function's time is unknown): the caller then records the start
+/* Opens a batch for the calling thread, which begins with this stream and may use drawn_ns. With the lock held. Returns true
+ * when the device is idle and this burst is to be timed (always when its function's time is unknown): the caller then records the start
  * (without the lock) and stores it in the batch. */
 bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t now_ns, bool unknown, bool held);
 
@@ -28,15 +28,9 @@ void es_batch_close(struct es_slot *slot, bool foreign);
 /* The same of all threads, while the gate is shut: false when some are within the driver, and theirs stayed open. */
 bool es_batches_close_all(void);
 
-/* Has another thread a batch open that touched any of these streams? */
-bool es_batches_beside(uint64_t streams);
-
-/* A wait of the thread returned, so that all it submitted to these streams is done: its open batch ends without a marker
- * when it touched no others. */
-void es_batch_waited(struct es_slot *slot, uint64_t streams);
-
-/* What is closed may have ended, and all in these streams has: counts it, and knows then whether the device is idle. */
-void es_batches_look(uint64_t streams);
+/* The batch holds nothing any more, its thread must ask before the next. When that thread is not the one that does this, it may
+ * be about to submit as part of the batch: without a word it looks again. With the lock held. */
+void es_batch_clear(struct es_slot *slot);
 
 /* A context ends: its markers are nobody's any more. With the lock held. */
 void es_batches_forget(int context);

@@ -7,129 +7,15 @@
 #include "driver/contexts.h"
 #include "driver/markers.h"
 #include "driver/streams.h"
-#include "link/link.h"
-#include "markers/hint.h"
-#include "backlog/measured.h"
-#include "markers/teach.h"
+#include "markers/ends.h"
 
 static bool collecting; /* atomic: one thread at a time asks the driver about the head */
-
-/* The latest end that was counted, from which the next batch of its context is. */
-static CUevent latest;
-static int latest_context = -1;
-static int latest_stream = ES_STREAM_NONE;
-static struct es_counted counted;
-
-/* With the lock held: all GPU time that is told to the manager comes by here. */
-static void count(uint64_t gpu_ns, uint64_t ended_ns, bool beside)
-{
-    es_measured.gpu_ns += gpu_ns;
-    es_used_count(es_link_used(), gpu_ns);
-    es_used_idle(es_link_used(), es_gaps_end(&es_measured.gaps, ended_ns, gpu_ns, beside));
-}
-
-void es_collect_waited(uint64_t used_ns, uint64_t ended_ns, bool beside)
-{
-    count(used_ns, ended_ns, beside);
-    counted.waited_ns += used_ns;
-}
-
-/* With the lock held, of one that was seen to have ended. */
-static void look_beside(struct es_closed *batch)
-{
-    batch->beside = batch->beside || es_link_mixed(batch->siblings);
-    /* Of an unknown function any time is better than a guess; that counts for one launch of each. */
-    batch->work.beside = batch->beside && (batch->key == 0 || es_costs_find(&es_backlog.costs, batch->key)->samples != 0);
-}
-
-/* With the lock held: its stream is through with it, before the head of all is. */
-static void pass_over(struct es_closed *batch, uint64_t now_ns)
-{
-    look_beside(batch);
-    es_teach_passed_over(batch, now_ns);
-    batch->key = 0;
-    es_closed_pass_over(batch);
-}
-
-void es_collect_over(uint64_t streams, uint64_t now_ns)
-{
-    for (uint32_t i = 1; i < es_closed_count(); i++) {
-        struct es_closed *batch = es_closed_at(i);
-
-        if (batch->over || batch->stream == ES_STREAM_NONE || (streams >> batch->stream & 1) == 0)
-            continue;
-        pass_over(batch, now_ns);
-    }
-}
 
 static bool ended(const struct es_closed *batch)
 {
     if (batch->end == NULL)
         return es_now_ns() >= batch->work.opened_ns + batch->work.cost_ns;
     return es_marker_reached(batch->end);
-}
-
-/* With the lock held: what is counted of one that ran beside others' work. Of what siblings ran an estimate may be all of the time
- * in which both did, so that what is above the time that went by is not the longer launches'. */
-static uint64_t beside_ns(const struct es_closed *batch, const struct es_spent *spent)
-{
-    const bool paused = batch->work.opened_ns > counted.ended_ns;
-    const uint64_t from_ns = paused ? batch->work.opened_ns : counted.ended_ns;
-    const uint64_t passed_ns = spent->ended_ns > from_ns ? spent->ended_ns - from_ns : 0;
-    const uint64_t gpu_ns = es_overlap_together_ns(&es_backlog.overlap, spent->gpu_ns);
-
-    return es_link_siblings() == 0 ? es_spent_beside(&es_backlog.beside, gpu_ns, passed_ns, paused) : gpu_ns;
-}
-
-/* With the lock held: the head has ended. */
-static void account(const struct es_closed *batch, const struct es_spent *spent, uint64_t now_ns)
-{
-    if (es_measured.gaps.from_ns == 0 && spent->passed_ns != 0)
-        es_gaps_begin(&es_measured.gaps, spent->ended_ns - spent->passed_ns);
-    if (batch->end == NULL)
-        es_collect_waited(batch->work.cost_ns, spent->ended_ns, batch->beside);
-    else
-        count(batch->work.beside ? beside_ns(batch, spent) : spent->gpu_ns, spent->ended_ns, batch->beside);
-    if (!batch->beside)
-        es_overlap_count(&es_backlog.overlap, batch->work.cost_ns, spent->gpu_ns);
-    es_teach_ended(batch, spent, latest_stream);
-    if (batch->start != NULL && spent->measured && !batch->beside)
-        es_measured.burst_ns = (uint64_t)((int64_t)es_measured.burst_ns + ((int64_t)spent->gpu_ns - (int64_t)es_measured.burst_ns) / 8);
-    es_marker_give(batch->start_context, batch->start);
-    if (spent->behind || batch->end == NULL) {
-        es_marker_give(batch->context, batch->end);
-    } else {
-        es_marker_give(latest_context, latest);
-        latest = batch->end;
-        latest_context = batch->context;
-        latest_stream = batch->stream;
-        counted.ended_ns = spent->ended_ns;
-        counted.no_sooner_ns = spent->no_sooner_ns;
-        counted.grant = batch->work.grant;
-        counted.marked_ns = batch->work.marked_ns;
-    }
-    if (batch->end != NULL && batch->work.mark_ns > counted.mark_ns) {
-        counted.mark_ns = batch->work.mark_ns;
-        counted.waited_ns = 0;
-    }
-    es_backlog.over_ns += batch->work.cost_ns;
-    es_closed_pop(spent->ended_ns);
-    es_hint_write(now_ns);
-}
-
-/* With the lock held: the head was seen to have ended, so long after its start and after the latest end that was counted. */
-static void end_head(int64_t start_ns, int64_t after_ns, uint64_t now_ns)
-{
-    struct es_closed *head = es_closed_at(0);
-    struct es_spent spent;
-
-    look_beside(head);
-    spent = es_spent_by(&head->work, &counted, start_ns, after_ns, now_ns);
-    if (after_ns >= 0 && counted.ended_ns + (uint64_t)after_ns > spent.ended_ns)
-        es_teach_sooner(counted.ended_ns + (uint64_t)after_ns - spent.ended_ns);
-    if (head->awaited_ns != 0 && start_ns >= 0 && !es_link_others())
-        es_teach_hand_over(head, start_ns, spent.ended_ns);
-    account(head, &spent, now_ns);
 }
 
 /* With the lock held: the oldest of a stream that is not asked about yet, behind the head and beside it. -1: there is none. */
@@ -163,7 +49,7 @@ static void measure(const struct es_closed *batch, CUcontext owner, CUevent befo
 /* When the stream came to a marker that was just seen to be done, so long after the latest end that was counted. */
 static uint64_t stamp_ns(int64_t after_ns)
 {
-    const uint64_t now_ns = es_now_ns(), then_ns = counted.ended_ns + (uint64_t)after_ns;
+    const uint64_t now_ns = es_now_ns(), then_ns = es_ends_latest_ns() + (uint64_t)after_ns;
 
     return after_ns != ES_UNTOLD && then_ns < now_ns ? then_ns : now_ns;
 }
@@ -193,7 +79,7 @@ static bool collect_beside(void)
         batch.start = NULL;
         held = es_context_hold(batch.context);
         owner = es_context_handle(batch.context);
-        before = latest_context == batch.context ? latest : NULL;
+        before = es_ends_latest(batch.context);
         es_lock_give(&es_state_lock);
 
         over = held && ended(&batch);
@@ -206,7 +92,7 @@ static bool collect_beside(void)
             es_context_drop(batch.context);
         /* Meanwhile somebody may have waited for it, or its place become another stream's. */
         if (over && !es_closed_at((uint32_t)place)->over && es_closed_at((uint32_t)place)->stream == batch.stream)
-            pass_over(es_closed_at((uint32_t)place), ended_ns);
+            es_ends_pass_over(es_closed_at((uint32_t)place), ended_ns);
         es_lock_give(&es_state_lock);
         any = any || over;
         if (!over)
@@ -242,7 +128,7 @@ bool es_collect(void)
         if (head.end != NULL)
             held = es_context_hold(head.context);
         owner = es_context_handle(head.context);
-        before = latest_context == head.context ? latest : NULL;
+        before = es_ends_latest(head.context);
         es_lock_give(&es_state_lock);
 
         over = head.end != NULL && !held; /* the context ended, and with it the marker */
@@ -256,7 +142,7 @@ bool es_collect(void)
         if (held)
             es_context_drop(head.context);
         if (over) {
-            end_head(start_ns, after_ns, now_ns);
+            es_ends_head(start_ns, after_ns, now_ns);
             progress = true;
         }
         es_lock_give(&es_state_lock);
@@ -308,32 +194,7 @@ bool es_collect_await(void)
     return true;
 }
 
-void es_collect_forget(int context)
-{
-    es_closed_forget(context);
-    if (latest_context == context) {
-        latest = NULL;
-        latest_context = -1;
-        latest_stream = ES_STREAM_NONE;
-    }
-}
-
-void es_collect_leave_stream(int stream)
-{
-    es_closed_leave_stream(stream);
-    es_teach_leave_stream(stream);
-    es_backlog.held_streams &= ~(UINT64_C(1) << stream);
-    if (latest_stream == stream)
-        latest_stream = ES_STREAM_NONE;
-}
-
 void es_collect_reset(void)
 {
-    es_closed_reset();
-    es_teach_reset();
     collecting = false;
-    latest = NULL;
-    latest_context = -1;
-    latest_stream = ES_STREAM_NONE;
-    counted = (struct es_counted){0};
 }

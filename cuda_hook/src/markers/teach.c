@@ -4,7 +4,7 @@
 
 #include "backlog/backlog.h"
 #include "driver/streams.h"
-#include "backlog/measured.h"
+#include "usage/measured.h"
 #include "threads/slots.h"
 
 /* The latest end in each stream that was seen, and what had been submitted when its marker was recorded. */

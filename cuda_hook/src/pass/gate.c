@@ -2,6 +2,8 @@
 
 #include <errno.h>
 
+#include "usage/hint.h"
+#include "usage/thinks.h"
 #include "base/life.h"
 #include "base/state.h"
 #include "core/clock.h"
@@ -10,10 +12,9 @@
 #include "link/joining.h"
 #include "link/session.h"
 #include "markers/batches.h"
-#include "markers/hint.h"
 #include "markers/starts.h"
 #include "markers/stops.h"
-#include "markers/thinks.h"
+#include "pass/follow.h"
 #include "pass/grant.h"
 #include "pass/helper.h"
 #include "pass/places.h"
@@ -29,16 +30,6 @@ static uint32_t word_now(void)
     return __atomic_load_n(__atomic_load_n(&es_link_word, __ATOMIC_ACQUIRE), __ATOMIC_ACQUIRE);
 }
 
-/* With the lock held: asks for a slice. */
-static void request(uint64_t now_ns)
-{
-    struct es_request record = {{ES_REQUEST, sizeof(record), 0}};
-
-    es_grant.requested = es_session_send(&record);
-    es_grant.introduced |= es_grant.requested;
-    es_grant.requested_ns = now_ns;
-}
-
 /* What was queued does not drain, and may be waiting for what this thread is about to submit (a stream that waits for
  * another, say). The manager does not wait for that drain for ever, and has to know that somebody waits here. */
 static void request_though_owed(uint32_t word)
@@ -49,7 +40,7 @@ static void request_though_owed(uint32_t word)
     now_ns = es_now_ns();
     if (es_mode_now() == ES_JOINED && es_gate_load(es_link.page) == word &&
         (!es_grant.requested || now_ns - es_grant.requested_ns > 1000 * ES_MS))
-        request(now_ns);
+        es_grant_request(now_ns);
     es_lock_give(&es_state_lock);
 }
 
@@ -80,7 +71,7 @@ static void wait_for_grant(void)
     es_threads.waiting++;
     /* Asked anew each second: cheap, and no lost record can hang a program. */
     if (!owed && (!es_grant.requested || now_ns - es_grant.requested_ns > 1000 * ES_MS))
-        request(now_ns);
+        es_grant_request(now_ns);
     es_hint_write(now_ns);
     es_used_wait(es_link_used(), true, now_ns);
     es_lock_give(&es_state_lock);
@@ -153,7 +144,7 @@ static void renew(struct es_slot *slot, uint32_t word)
     es_grant.requested = false;
     /* The gate may be open for another process of the allocation. */
     if (es_mode_now() == ES_JOINED && !es_grant.introduced)
-        request(es_now_ns());
+        es_grant_request(es_now_ns());
     es_lock_give(&es_state_lock);
     if (es_mode_now() == ES_JOINED)
         es_helper_start();
@@ -187,7 +178,7 @@ static struct es_slot *admit(struct es_slot *slot, uint64_t key, CUstream stream
             renew(slot, word);
         if (index == ES_STREAM_LATER) {
             /* Without a place nothing marks its end: it would still run after the grant was given back. */
-            if (es_queue_give_up(&patience, key) && word_now() == word)
+            if (es_place_give_up(&patience, key) && word_now() == word)
                 return NULL;
             continue;
         }
@@ -231,7 +222,7 @@ uintptr_t es_gate_ask(void)
 {
     struct es_slot *slot = es_slot_self;
 
-    if (slot != NULL && slot->busy == 0 && es_queue_join(slot, es_asked.key, es_asked.stream))
+    if (slot != NULL && slot->busy == 0 && es_follow(slot, es_asked.key, es_asked.stream))
         return (uintptr_t)slot;
     return ask();
 }

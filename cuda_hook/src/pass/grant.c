@@ -2,7 +2,11 @@
 
 #include "base/barrier.h"
 #include "base/state.h"
+#include "core/clock.h"
 #include "link/link.h"
+#include "link/session.h"
+#include "threads/slots.h"
+#include "usage/measured.h"
 
 struct es_grant es_grant;
 
@@ -11,6 +15,30 @@ void es_grant_begin(void)
     __atomic_store_n(&es_grant.released, 0, __ATOMIC_RELAXED);
     es_grant.requested = false;
     es_grant.introduced = false;
+}
+
+void es_grant_request(uint64_t now_ns)
+{
+    struct es_request record = {{ES_REQUEST, sizeof(record), 0}};
+
+    es_grant.requested = es_session_send(&record);
+    es_grant.introduced |= es_grant.requested;
+    es_grant.requested_ns = now_ns;
+}
+
+bool es_grant_release(uint32_t number, bool foretold)
+{
+    /* Who is on its way will wait at the gate. */
+    const uint32_t follows = __atomic_load_n(&es_threads.arriving, __ATOMIC_SEQ_CST) > 0 ? ES_RELEASE_FOLLOWS : 0;
+    struct es_release record = {{ES_RELEASE, sizeof(record), number}, es_measured.gpu_ns, follows, 0};
+
+    if (!(foretold && es_hint_leave(es_link.hint, es_link.page, &record)) && !es_session_send(&record))
+        return false;
+    es_grant.released = number;
+    es_grant.requested = follows != 0;
+    es_grant.requested_ns = es_now_ns();
+    es_measured.gpu_ns = 0;
+    return true;
 }
 
 void es_grant_reset(void)

@@ -13,11 +13,17 @@ struct es_grant {
     bool requested;       /* REQUEST or FOLLOWS was sent for the next grant */
     uint64_t requested_ns;
     uint64_t lead_ns;     /* how much earlier a thread has to wake to launch at a point in time; atomic */
-    uint64_t overdue_pass_ns; /* when a launch last passed because the head was overdue */
     uint32_t paused;      /* a pause of the hook's own: shut for some microseconds while the helper looks; a private futex */
 };
 
 extern struct es_grant es_grant __attribute__((visibility("hidden")));
+
+/* Asks for a slice. With the lock held. */
+void es_grant_request(uint64_t now_ns);
+
+/* Gives the grant back, as foretold when the next client begins then or before. False when the record did not go out. With the
+ * lock held. */
+bool es_grant_release(uint32_t number, bool foretold);
 
 /* Shuts the gate for this process alone, so that the helper can look; after it, submissions in progress are exactly
  * those whose slot is busy. False when the gate is not open. es_grant_resume opens it again. */

@@ -1,7 +1,5 @@
 #include "pass/helper.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
@@ -10,32 +8,25 @@
 #include "backlog/backlog.h"
 #include "backlog/closed.h"
 #include "backlog/submitted.h"
-#include "base/barrier.h"
 #include "base/log.h"
-#include "base/objects.h"
 #include "base/state.h"
 #include "core/clock.h"
 #include "link/link.h"
 #include "link/session.h"
+#include "loader/objects.h"
+#include "loader/thread.h"
 #include "markers/batches.h"
 #include "markers/collect.h"
-#include "markers/hint.h"
-#include "backlog/measured.h"
-#include "markers/thinks.h"
+#include "pass/drain.h"
 #include "pass/grant.h"
 #include "threads/slots.h"
+#include "usage/measured.h"
+#include "usage/thinks.h"
 
 enum {
-    STACK_BYTES = 512 * 1024,      /* the driver's calls want some; only what is touched is there */
-    LARGE_STACK_BYTES = 16 * 1024 * 1024,
     CONTENDED_LOOK_NS = 150 * 1000, /* with a rival waiting: how soon the end of a client's work is noticed */
     CONTENDED_SLEEP_NS = 5 * 1000 * 1000, /* … and how long one may sleep while enough is queued */
-    BUSY_LOOK_NS = 50 * 1000,      /* while a thread is within a submitting call of the driver */
     CALL_TRIES = 8, /* the window between its last look and its sleep is some instructions long */
-    FORETELL_NS = 50 * 1000,       /* a drain so near is not worth foretelling */
-    FORETELL_ERROR_NS = 200 * 1000, /* most that an estimate is corrected by */
-    FORETELL_SOONER_NS = 25 * 1000, /* an estimate that moved by less is not worth a record, which costs the manager as much */
-    FORETELL_LATER_NS = 100 * 1000, /* … and one that moved that way leaves the device busy */
 };
 
 static bool started; /* atomic */
@@ -60,107 +51,11 @@ static void park(uint32_t seen, uint64_t timeout_ns)
     __atomic_store_n(&called, false, __ATOMIC_SEQ_CST);
 }
 
-/* With the lock held: gives the grant back, as foretold when the next client begins then or before. False when the record
- * did not go out. */
-static bool release(uint32_t number, bool foretold)
-{
-    /* Who is on its way will wait at the gate. */
-    const uint32_t follows = __atomic_load_n(&es_threads.arriving, __ATOMIC_SEQ_CST) > 0 ? ES_RELEASE_FOLLOWS : 0;
-    struct es_release record = {{ES_RELEASE, sizeof(record), number}, es_measured.gpu_ns, follows, 0};
-
-    if (!(foretold && es_hint_leave(es_link.hint, es_link.page, &record)) && !es_session_send(&record))
-        return false;
-    es_grant.released = number;
-    es_grant.requested = follows != 0;
-    es_grant.requested_ns = es_now_ns();
-    es_measured.gpu_ns = 0;
-    return true;
-}
-
-/* With the lock held, while what was queued drains: tells the manager when it will have, so that it can open the next
- * gate in time. `told_ns` is what it was told last. */
-static void foretell(uint32_t number, uint64_t *told_ns)
-{
-    const uint64_t now_ns = es_now_ns();
-    const uint64_t queued_ns = es_queued_ns(now_ns);
-    const uint64_t end_ns = now_ns + queued_ns + (uint64_t)es_hint_error_ns;
-    const bool moved = end_ns + FORETELL_SOONER_NS < *told_ns || end_ns > *told_ns + FORETELL_LATER_NS;
-    struct es_draining record = {{ES_DRAINING, sizeof(record), number}, end_ns, 0};
-
-    /* Too near, and the manager would do for this what it has to do for the RELEASE. */
-    if (end_ns > now_ns + FORETELL_NS && moved && es_session_send(&record))
-        *told_ns = end_ns;
-}
-
-/* What was foretold has come. A drain that ends before its time does so each time (a burst was timed while the device was
- * still another's, say), so the next one is foretold earlier. That one is seen late says nothing: this thread may have
- * been late itself; then the correction fades. */
-static void learn_end(uint64_t told_ns, uint64_t now_ns)
-{
-    const int64_t error_ns = (int64_t)(now_ns - told_ns);
-
-    if (told_ns == 0 || error_ns < -FORETELL_ERROR_NS)
-        return;
-    if (error_ns < 0)
-        es_hint_error_ns += error_ns / 4;
-    else
-        es_hint_error_ns -= es_hint_error_ns / 8;
-    if (es_hint_error_ns < -FORETELL_ERROR_NS)
-        es_hint_error_ns = -FORETELL_ERROR_NS;
-}
-
-/* With the lock held. Beside others nobody is granted ahead of time, and what siblings have queued is not known here: then
- * nothing is foretold, and nothing learned from when the end comes. */
-static bool foretells(void)
-{
-    return !es_link_mixed(es_link_siblings()) && !es_hint_unseen();
-}
-
-/* The grant was called back: waits until all that was queued is done, then releases. Also returns when the manager did
- * not wait for that: it granted anew, or went away. `sleeps`: in the driver, until a marker is done; only the hook's own
- * thread does, whose current context is nobody's business. */
-static void give_back(uint32_t number, bool sleeps)
-{
-    uint64_t told_ns = 0;
-
-    es_lock_take(&es_state_lock);
-    if (es_link.hint != NULL && foretells())
-        told_ns = __atomic_load_n(&es_link.hint->ends_at_ns, __ATOMIC_RELAXED);
-    es_lock_give(&es_state_lock);
-    es_barrier_everywhere();
-    while (es_mode_now() == ES_JOINED) {
-        const bool all = es_batches_close_all();
-        uint64_t now_ns;
-        bool drained;
-
-        es_lock_take(&es_state_lock);
-        drained = all && es_submitted_drained();
-        now_ns = es_now_ns();
-        if (drained) {
-            learn_end(told_ns, now_ns);
-            es_link_drained(now_ns);
-        }
-        if (drained && (release(number, told_ns != 0 && told_ns < now_ns + FORETELL_SOONER_NS) || es_mode_now() != ES_JOINED)) {
-            es_lock_give(&es_state_lock);
-            return;
-        }
-        if (all && !drained && foretells())
-            foretell(number, &told_ns);
-        es_lock_give(&es_state_lock);
-        if (es_gate_number(es_gate_load(es_link.page)) != number)
-            return;
-        if (drained || !sleeps || !es_collect_await()) {
-            (void)es_collect();
-            es_progress_wait(es_progress_seen(), BUSY_LOOK_NS);
-        }
-    }
-}
-
 void es_helper_call(uint32_t owed)
 {
     if (!__atomic_load_n(&started, __ATOMIC_ACQUIRE)) {
         if (owed != 0)
-            give_back(owed, false);
+            es_drain_give_back(owed, false);
         return;
     }
     __atomic_store_n(&called, true, __ATOMIC_SEQ_CST);
@@ -183,7 +78,7 @@ static void give_back_idle(uint32_t number)
         return;
     es_lock_take(&es_state_lock);
     if (__atomic_load_n(&es_threads.arriving, __ATOMIC_SEQ_CST) == 0 && es_submitted_drained() && es_gate_number(es_gate_load(es_link.page)) == number)
-        gone = release(number, false);
+        gone = es_grant_release(number, false);
     /* Until the next grant opens it again, the gate stays shut: the manager's word may say "held" a little longer. */
     if (gone)
         __atomic_store_n(&es_grant.paused, 0, __ATOMIC_RELEASE);
@@ -312,7 +207,7 @@ static void *run(void *nothing)
         if (es_mode_now() == ES_JOINED && number != 0 &&
             number != __atomic_load_n(&es_grant.released, __ATOMIC_RELAXED)) {
             if ((word & ES_GATE_HELD) == 0) {
-                give_back(number, true);
+                es_drain_give_back(number, true);
                 continue;
             }
             sleep_ns = look_around(&look, word);
@@ -323,22 +218,10 @@ static void *run(void *nothing)
     return NULL;
 }
 
-typedef int (*create_function)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-typedef int (*attr_init_function)(pthread_attr_t *);
-typedef int (*attr_set_size_function)(pthread_attr_t *, size_t);
-typedef int (*attr_set_int_function)(pthread_attr_t *, int);
-
 void es_helper_start(void)
 {
-    /* Before glibc 2.34 these are in libpthread: there, since a driver is, but not to be linked to. */
-    create_function create;
-    attr_init_function attr_init;
-    attr_set_size_function set_stack;
-    attr_set_int_function set_detached;
-    pthread_attr_t attributes;
-    pthread_t thread;
     sigset_t all, before;
-    int error = -1;
+    int error;
 
     if (__atomic_load_n(&started, __ATOMIC_RELAXED))
         return;
@@ -351,18 +234,7 @@ void es_helper_start(void)
     }
     /* The thread calls the driver whenever it likes, also when the program has closed it. */
     es_object_keep("libcuda.so");
-    create = (create_function)es_global_symbol("pthread_create");
-    attr_init = (attr_init_function)es_global_symbol("pthread_attr_init");
-    set_stack = (attr_set_size_function)es_global_symbol("pthread_attr_setstacksize");
-    set_detached = (attr_set_int_function)es_global_symbol("pthread_attr_setdetachstate");
-    if (create != NULL && attr_init != NULL && set_stack != NULL && set_detached != NULL &&
-        attr_init(&attributes) == 0 && set_stack(&attributes, STACK_BYTES) == 0 &&
-        set_detached(&attributes, PTHREAD_CREATE_DETACHED) == 0) {
-        error = create(&thread, &attributes, run, NULL);
-        /* The thread-local data of all libraries stands on that stack too, and may be larger than this. */
-        if (error == EINVAL && set_stack(&attributes, LARGE_STACK_BYTES) == 0)
-            error = create(&thread, &attributes, run, NULL);
-    }
+    error = es_thread_start(run);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     if (error != 0) {
         __atomic_store_n(&started, false, __ATOMIC_RELEASE);

@@ -2,9 +2,9 @@
 
 #include <errno.h>
 
-#include "base/objects.h"
 #include "core/clock.h"
 #include "core/lock.h"
+#include "loader/lookups.h"
 #include "tpu/tpu.h"
 
 enum { BUSY_STEP_NS = 5 * 1000 * 1000 };

@@ -64,7 +64,11 @@ bool es_tpu_unshared(void);
  * errno. */
 void es_tpu_outlive_exec(bool outlives);
 
+/* What tells a child from its parent is there from now on: before anything is kept, under the session's lock. */
+void es_tpu_life_begin(void);
+
 /* In a forked child: what is open is the parent's to give back. */
+void es_tpu_session_reset(void);
 void es_tpu_holds_reset(void);
 void es_tpu_slices_reset(void);
 

@@ -1,4 +1,5 @@
 #include "base/kernel.h"
+#include "tpu/hold.h"
 #include "tpu/next.h"
 #include "tpu/tpu.h"
 #include "tpu/tpu_holds.h"

@@ -1,16 +1,10 @@
 #include "tpu/tpu_holds.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <linux/ioctl.h>
-#include <linux/usbdevice_fs.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/kernel.h"
 #include "core/lock.h"
 #include "tpu/tpu.h"
-#include "tpu/next.h"
 
 static struct es_lock lock;
 static struct es_tpu_hold holds[ES_TPU_HOLDS];
@@ -177,67 +171,6 @@ void es_tpu_hold_stays(const struct es_tpu_hold *was)
         es_tpu_hold_closed(was);
 }
 
-/* Is something of the file that this descriptor is of mapped? Then closing it would not close the file. */
-static bool mapped(int fd)
-{
-    char text[1024], wanted[64];
-    size_t length = 0, matched = 0;
-    struct stat status;
-    bool found = false;
-    ssize_t bytes;
-    int maps;
-
-    if (es_kernel_stat(fd, &status) != 0)
-        return true;
-    maps = es_kernel_open("/proc/self/maps", O_RDONLY, 0);
-    if (maps < 0)
-        return true;
-    /* A line: the addresses, the rights, the place in the file, its device, its inode. */
-    length = (size_t)snprintf(wanted, sizeof(wanted), " %02x:%02x %lu ", (unsigned int)(status.st_dev >> 8 & 0xfff),
-                              (unsigned int)((status.st_dev & 0xff) | (status.st_dev >> 12 & 0xfff00)),
-                              (unsigned long)status.st_ino);
-    while (!found && (bytes = es_kernel_read(maps, text, sizeof(text))) > 0) {
-        for (ssize_t i = 0; i < bytes && !found; i++) {
-            if (text[i] != wanted[matched])
-                matched = 0;
-            if (text[i] == wanted[matched])
-                found = ++matched == length;
-        }
-    }
-    (void)es_kernel_close(maps);
-    return found;
-}
-
-/* Puts another file in the place of a descriptor, which keeps its flag. */
-static bool replace(int fd, int with)
-{
-    const int flags = es_kernel_control(fd, F_GETFD, 0);
-    const bool done =
-        flags >= 0 && syscall(SYS_dup3, with, fd, (flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0) == (long)fd;
-
-    return done;
-}
-
-/* With the lock held. */
-static bool park(struct es_tpu_hold *hold)
-{
-    bool done = true;
-    int nothing;
-
-    if (hold->node < 0) {
-        for (unsigned int i = 0; i < 32; i++) {
-            if ((hold->interfaces >> i & 1) != 0)
-                done &= es_next_ioctl(hold->fd, USBDEVFS_RELEASEINTERFACE, &i) >= 0;
-        }
-        return done;
-    }
-    nothing = es_kernel_open("/dev/null", O_RDWR, 0);
-    done = nothing >= 0 && replace(hold->fd, nothing);
-    if (nothing >= 0)
-        (void)es_kernel_close(nothing);
-    return done;
-}
-
 bool es_tpu_park(void)
 {
     const int error = errno;
@@ -246,9 +179,9 @@ bool es_tpu_park(void)
 
     es_lock_take(&lock);
     for (uint32_t i = 0; i < count && possible; i++)
-        possible = holds[i].parked || holds[i].node < 0 || !mapped(holds[i].fd);
+        possible = holds[i].parked || holds[i].node < 0 || !es_tpu_hold_mapped(&holds[i]);
     for (uint32_t i = 0; i < count && possible; i++) {
-        if (!holds[i].parked && park(&holds[i])) {
+        if (!holds[i].parked && es_tpu_hold_park(&holds[i])) {
             holds[i].parked = true;
             parked++;
         }
@@ -262,34 +195,6 @@ bool es_tpu_park(void)
     return possible;
 }
 
-/* With the lock held: 1, 0 or -1, as es_tpu_unpark. */
-static int unpark(struct es_tpu_hold *hold, uint64_t *end_ns)
-{
-    int result;
-    bool done;
-
-    if (hold->node < 0) {
-        for (unsigned int i = 0; i < 32; i++) {
-            if ((hold->interfaces >> i & 1) == 0)
-                continue;
-            do
-                result = es_next_ioctl(hold->fd, USBDEVFS_CLAIMINTERFACE, &i);
-            while (es_tpu_busy(result, end_ns));
-            if (result < 0)
-                return -1;
-        }
-        return 0;
-    }
-    do
-        result = es_next_open(es_tpu_path(hold->node), (hold->flags & ~(O_CREAT | O_EXCL | O_TRUNC)) | O_CLOEXEC, 0);
-    while (es_tpu_busy(result, end_ns));
-    if (result < 0)
-        return -1;
-    done = replace(hold->fd, result);
-    (void)es_kernel_close(result);
-    return done ? 1 : -1;
-}
-
 int es_tpu_unpark(void)
 {
     uint64_t end_ns = 0;
@@ -297,7 +202,7 @@ int es_tpu_unpark(void)
 
     es_lock_take(&lock);
     for (uint32_t i = 0; i < count && fresh >= 0; i++) {
-        const int result = holds[i].parked ? unpark(&holds[i], &end_ns) : 0;
+        const int result = holds[i].parked ? es_tpu_hold_unpark(&holds[i], &end_ns) : 0;
 
         if (result >= 0 && holds[i].parked) {
             holds[i].parked = false;

@@ -4,17 +4,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tpu/hold.h"
+
 /* The descriptors by which this process has its EdgeTPU. Each keeps the slice (es_tpu_enter, es_tpu_keep). */
 
 enum { ES_TPU_HOLDS = 64 }; /* descriptors that are told apart; what is beyond keeps nothing */
-
-struct es_tpu_hold {
-    int fd;
-    int node;            /* that was opened (es_tpu_path); -1: a device on the USB, which is claimed */
-    int flags;           /* that it was opened with */
-    uint32_t interfaces; /* that are claimed, a bit each */
-    bool parked;         /* given up for a while, with the slice (es_tpu_park) */
-};
 
 extern uint32_t es_tpu_held __attribute__((visibility("hidden"))); /* how many there are; atomic */
 

@@ -1,7 +1,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/events.h"
 #include "base/kernel.h"
 #include "base/log.h"
 #include "base/settings.h"
@@ -26,8 +25,6 @@ enum {
 };
 #define GRANTS ((UINT32_C(1) << (32 - ES_GATE_NUMBER_SHIFT)) - 1) /* numbers begin again at 1 after this */
 
-enum { WIPED, FORGETTING, ALIVE };        /* of *mark */
-
 static struct {
     struct es_lock lock;
     struct es_channel channel;
@@ -43,66 +40,6 @@ static struct {
     uint64_t requested_ns, granted_ns;
     uint32_t keepers;
 } tpu = {.channel = {.fd = -1}};
-
-static uint32_t *mark; /* in a page that is zero in a forked child (Linux 4.14) */
-static pid_t process;
-
-/* With the lock held: once, before anything is kept. */
-static void begin(void)
-{
-    uint32_t *page;
-
-    if (process != 0)
-        return;
-    page = mmap(NULL, ES_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page != MAP_FAILED && madvise(page, ES_PAGE_BYTES, MADV_WIPEONFORK) == 0) {
-        *page = ALIVE;
-        __atomic_store_n(&mark, page, __ATOMIC_RELEASE);
-    } else if (page != MAP_FAILED) {
-        (void)munmap(page, ES_PAGE_BYTES);
-    }
-    __atomic_store_n(&process, getpid(), __ATOMIC_RELEASE);
-}
-
-/* By the one thread of a forked child that does. */
-static void forget(void)
-{
-    /* The parent's socket: closing this copy of it tells nobody anything. Its lock may have been held. */
-    es_channel_close(&tpu.channel);
-    tpu.lock = (struct es_lock){0};
-    tpu.joined = tpu.requested = tpu.unshared = tpu.outlives = false;
-    tpu.number = tpu.released = tpu.keepers = 0;
-    es_on_tpu_forked();
-    __atomic_store_n(&process, getpid(), __ATOMIC_RELEASE);
-}
-
-bool es_tpu_ours(void)
-{
-    const pid_t owner = __atomic_load_n(&process, __ATOMIC_ACQUIRE);
-    uint32_t *page = __atomic_load_n(&mark, __ATOMIC_ACQUIRE);
-    const int error = errno;
-    uint32_t wiped = WIPED;
-
-    if (es_locks_held != 0)
-        return false;
-    if (owner == 0 || owner == getpid())
-        return page == NULL || __atomic_load_n(page, __ATOMIC_ACQUIRE) == ALIVE || owner == 0;
-    /* A child. One made by vfork has its parent's memory, this page included, and must not touch what is the parent's;
-     * where the kernel has no such page the two cannot be told apart, and a child has no share. */
-    if (page == NULL || __atomic_load_n(page, __ATOMIC_ACQUIRE) == ALIVE)
-        return false;
-    if (__atomic_compare_exchange_n(page, &wiped, FORGETTING, 0, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-        es_locks_hold();
-        forget();
-        es_locks_drop();
-        __atomic_store_n(page, ALIVE, __ATOMIC_RELEASE);
-        es_wake_all(page);
-    }
-    while (__atomic_load_n(page, __ATOMIC_ACQUIRE) == FORGETTING)
-        es_sleep_on(page, FORGETTING, TRY_NS);
-    errno = error;
-    return true;
-}
 
 /* With the lock held. */
 static void lose(const char *why)
@@ -249,7 +186,7 @@ bool es_tpu_enter(void)
     bool others = false;
 
     es_lock_take(&tpu.lock);
-    begin();
+    es_tpu_life_begin();
     tpu.keepers++;
     if (tpu.number == 0) {
         const uint32_t before = tpu.released;
@@ -318,4 +255,13 @@ void es_tpu_outlive_exec(bool outlives)
     tpu.outlives = outlives;
     es_lock_give(&tpu.lock);
     errno = error;
+}
+
+void es_tpu_session_reset(void)
+{
+    /* The parent's socket: closing this copy of it tells nobody anything. Its lock may have been held. */
+    es_channel_close(&tpu.channel);
+    tpu.lock = (struct es_lock){0};
+    tpu.joined = tpu.requested = tpu.unshared = tpu.outlives = false;
+    tpu.number = tpu.released = tpu.keepers = 0;
 }

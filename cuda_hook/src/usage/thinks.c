@@ -1,9 +1,9 @@
-#include "markers/thinks.h"
+#include "usage/thinks.h"
 
 #include "base/state.h"
 #include "core/clock.h"
 #include "link/link.h"
-#include "backlog/measured.h"
+#include "usage/measured.h"
 
 struct es_thinks es_thinks;
 

@@ -1,4 +1,4 @@
-#include "backlog/measured.h"
+#include "usage/measured.h"
 
 struct es_measured es_measured;
 

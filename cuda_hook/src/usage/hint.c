@@ -1,9 +1,9 @@
-#include "markers/hint.h"
+#include "usage/hint.h"
 
 #include "backlog/backlog.h"
 #include "backlog/submitted.h"
 #include "link/link.h"
-#include "backlog/measured.h"
+#include "usage/measured.h"
 #include "threads/slots.h"
 
 int64_t es_hint_error_ns;

@@ -1,4 +1,4 @@
-#include "pass/room.h"
+#include "backlog/room.h"
 
 #include "backlog/backlog.h"
 #include "backlog/closed.h"

@@ -1,0 +1,70 @@
+#include "markers/waits.h"
+
+#include "backlog/backlog.h"
+#include "backlog/closed.h"
+#include "usage/measured.h"
+#include "backlog/submitted.h"
+#include "usage/thinks.h"
+#include "base/state.h"
+#include "core/clock.h"
+#include "driver/markers.h"
+#include "link/link.h"
+#include "markers/batches.h"
+#include "markers/collect.h"
+#include "markers/ends.h"
+
+/* With the lock held: has all ended? Then the device is idle from now on. */
+static void note_drained(void)
+{
+    if (es_thinks.idle_since_ns != 0 || !es_submitted_drained())
+        return;
+    es_thinks.idle_since_ns = es_now_ns();
+    /* Who is on its way may have a batch already. */
+    if (__atomic_load_n(&es_threads.arriving, __ATOMIC_SEQ_CST) == 0)
+        es_link_drained(es_thinks.idle_since_ns);
+}
+
+void es_waits_returned(struct es_slot *slot, uint64_t streams)
+{
+    es_lock_take(&es_state_lock);
+    if (slot->batch.opened_ns != 0 && !slot->marking && (slot->batch.streams & ~streams) == 0) {
+        const uint64_t used = es_submitted_in(slot);
+        const struct es_queued queued = es_queued_with(slot->batch.queued, used, slot->launches - slot->batch.settled,
+                                                       __builtin_popcountll(slot->batch.streams));
+
+        const bool beside = slot->batch.beside || es_link_mixed(slot->batch.siblings);
+        const uint64_t now_ns = es_now_ns();
+
+        if (queued.beside_ns != 0 && !beside)
+            es_overlap_judge(&es_backlog.overlap, queued, now_ns - slot->batch.opened_ns);
+        es_timeline_settle(&es_backlog.timeline, used);
+        es_backlog.over_ns += used;
+        /* What ran beside other streams ran in a time that is counted as theirs. */
+        if (!es_backlog.overlap.seen || (es_streams_busy() & ~slot->batch.streams) == 0)
+            es_ends_waited(used, now_ns, beside);
+        es_measured.burst_ns = (uint64_t)((int64_t)es_measured.burst_ns + ((int64_t)used - (int64_t)es_measured.burst_ns) / 8);
+        es_marker_give(slot->batch.start_context, slot->batch.start);
+        if (!slot->batch.shared && (slot->batch.alone || slot->batch.amid))
+            es_costs_miss(&es_backlog.costs, slot->batch.key, slot->batch.amid);
+        slot->batch.settled = slot->launches;
+        es_batch_clear(slot);
+    }
+    es_lock_give(&es_state_lock);
+    es_waits_look(streams);
+}
+
+void es_waits_look(uint64_t streams)
+{
+    bool collect;
+
+    es_lock_take(&es_state_lock);
+    collect = es_closed_count() > 0;
+    es_lock_give(&es_state_lock);
+    if (collect)
+        (void)es_collect();
+    es_lock_take(&es_state_lock);
+    if (es_backlog.overlap.seen)
+        es_ends_over(streams, es_now_ns());
+    note_drained();
+    es_lock_give(&es_state_lock);
+}
