@@ -22,6 +22,7 @@ static void futex(const uint32_t *word, int operation, uint32_t value, const str
  * somebody waits once it was given, so one wake that is lost would be the only one. */
 static const struct timespec again = {.tv_nsec = 1000 * 1000};
 
+ES_UNCHECKED
 void es_lock_take(struct es_lock *lock)
 {
     uint32_t state = 0;
@@ -33,6 +34,7 @@ void es_lock_take(struct es_lock *lock)
         futex(&lock->state, FUTEX_WAIT, 2, &again);
 }
 
+ES_UNCHECKED
 bool es_lock_try(struct es_lock *lock)
 {
     uint32_t state = 0;
@@ -44,6 +46,7 @@ bool es_lock_try(struct es_lock *lock)
     return false;
 }
 
+ES_UNCHECKED
 void es_lock_give(struct es_lock *lock)
 {
     if (__atomic_exchange_n(&lock->state, 0, __ATOMIC_RELEASE) == 2)

@@ -26,11 +26,14 @@
 
 /* What each floor does when something happens on one below it (base/events.h). */
 
+/* The account is held from the one to the other. */
+ES_UNCHECKED
 void es_on_welcome(void)
 {
     es_amounts_hold();
 }
 
+ES_UNCHECKED
 void es_on_welcomed(void)
 {
     es_amounts_let();

@@ -21,10 +21,11 @@ struct chunk {
 /* The owner of a block is its chunk. A mapping's has the mapping's size; the kind of a handle's says how many more times
  * than once the handle has to be released: retaining it may give the same one out again. */
 static struct es_lock lock;
-static struct es_blocks handles;
-static struct es_blocks mappings;
+static struct es_blocks handles ES_UNDER(lock);
+static struct es_blocks mappings ES_UNDER(lock);
 
-/* With the lock held: one use less. Returns the chunk when that was the last. */
+/* One use less. Returns the chunk when that was the last. */
+ES_LOCKED(lock)
 static struct chunk *unuse(struct chunk *chunk)
 {
     return --chunk->uses == 0 ? chunk : NULL;
@@ -103,7 +104,8 @@ CUresult es_cuMemRelease(CUmemGenericAllocationHandle handle)
 }
 ES_EXPORT(cuMemRelease);
 
-/* With the lock held: the mapping that an address lies in. */
+/* The mapping that an address lies in. */
+ES_LOCKED(lock)
 static struct es_block mapping_at(CUdeviceptr address)
 {
     for (size_t place = 0; place < mappings.capacity; place++) {
@@ -115,7 +117,8 @@ static struct es_block mapping_at(CUdeviceptr address)
     return (struct es_block){0};
 }
 
-/* With the lock held: a handle was given out once more, to a chunk, or where that is NULL to what it stood for before. */
+/* A handle was given out once more, to a chunk, or where that is NULL to what it stood for before. */
+ES_LOCKED(lock)
 static void again(CUmemGenericAllocationHandle handle, struct chunk *chunk)
 {
     struct es_block block = es_blocks_remove(&handles, handle);
@@ -249,6 +252,7 @@ CUresult es_cuMemUnmap(CUdeviceptr ptr, size_t size)
 }
 ES_EXPORT(cuMemUnmap);
 
+ES_UNCHECKED
 void es_virtual_reset(void)
 {
     /* The chunks are left alone: freeing what the parent's other threads were at is not safe in a child. */

@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include "base/state.h"
 #include "core/costs.h"
 #include "core/overlap.h"
 #include "core/spent.h"
@@ -23,7 +24,7 @@ struct es_backlog {
     uint32_t waiters; /* threads that wait for a batch to end; atomic */
 };
 
-extern struct es_backlog es_backlog __attribute__((visibility("hidden")));
+extern struct es_backlog es_backlog ES_UNDER(es_state_lock) __attribute__((visibility("hidden")));
 
 /* In a forked child: what the parent queued is not its. */
 void es_backlog_reset(void);

@@ -8,9 +8,9 @@
  * driver has no more events than four for each stream. Of few streams no more are closed than that anyway. */
 enum { MARKERS_A_STREAM = 3, MARKERS_SPARE = 16, FEW_MARKERS = 128 };
 
-static struct es_closed queue[ES_CLOSED]; /* oldest first */
-static uint32_t first, count;
-static uint64_t over_ns; /* es_closed_over_ns */
+static struct es_closed queue[ES_CLOSED] ES_UNDER(es_state_lock); /* oldest first */
+static uint32_t first ES_UNDER(es_state_lock), count ES_UNDER(es_state_lock);
+static uint64_t over_ns ES_UNDER(es_state_lock); /* es_closed_over_ns */
 
 void es_closed_push(struct es_closed batch)
 {
@@ -135,6 +135,7 @@ void es_closed_leave_stream(int stream)
     }
 }
 
+ES_UNCHECKED
 void es_closed_reset(void)
 {
     first = count = 0;

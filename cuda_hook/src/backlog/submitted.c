@@ -14,6 +14,7 @@ uint64_t es_submitted_in(const struct es_slot *slot)
     return slot->batch.opened_ns == 0 ? 0 : (uint64_t)((int64_t)slot->batch.drawn_ns - left_ns(slot));
 }
 
+ES_LOCKED(es_state_lock)
 static uint64_t open_ns(void)
 {
     uint64_t all_ns = 0;

@@ -19,9 +19,9 @@ struct context {
     bool awaited; /* the hook's own thread waits in it for work */
 };
 
-static struct context contexts[ES_CONTEXTS];
+static struct context contexts[ES_CONTEXTS] ES_UNDER(es_state_lock);
 static uint32_t context_count; /* of those that do not end */
-static uint32_t made;          /* ever */
+static uint32_t made ES_UNDER(es_state_lock);          /* ever */
 
 struct es_quiet es_quiet_begin(void)
 {
@@ -45,7 +45,8 @@ CUcontext es_context_current(void)
     return ES_DRIVER(cuCtxGetCurrent) != NULL && ES_DRIVER(cuCtxGetCurrent)(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
-/* With the lock held: NULL where it has ended and nobody uses it. */
+/* NULL where it has ended and nobody uses it. */
+ES_LOCKED(es_state_lock)
 static struct context *numbered(int number)
 {
     struct context *context = number < 0 ? NULL : &contexts[number % ES_CONTEXTS];
@@ -53,6 +54,7 @@ static struct context *numbered(int number)
     return context != NULL && context->handle != NULL && context->number == number ? context : NULL;
 }
 
+ES_LOCKED(es_state_lock)
 static struct context *living(int number)
 {
     struct context *context = numbered(number);
@@ -126,7 +128,8 @@ void es_context_await(int number, bool awaited)
         context->awaited = awaited;
 }
 
-/* With the lock held: the events go with the context. */
+/* The events go with the context. */
+ES_LOCKED(es_state_lock)
 static void leave_place(struct context *context)
 {
     if (context->ending && context->users == 0)
@@ -141,7 +144,8 @@ void es_context_drop(int number)
     leave_place(context);
 }
 
-/* With the lock held: the number of a context that nobody may begin to use from here on; -1: it was not noted. */
+/* The number of a context that nobody may begin to use from here on; -1: it was not noted. */
+ES_LOCKED(es_state_lock)
 static int begin_end(CUcontext handle)
 {
     for (int i = 0; i < ES_CONTEXTS; i++) {
@@ -178,6 +182,7 @@ void es_context_end(CUcontext handle)
     }
 }
 
+ES_UNCHECKED
 void es_contexts_reset(void)
 {
     memset(contexts, 0, sizeof(contexts));

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/state.h"
 #include "driver_api.h"
 
 /* The contexts that the program submits to. All functions take es_state_lock themselves unless they say otherwise, and call
@@ -23,12 +24,12 @@ void es_quiet_end(struct es_quiet quiet);
 /* The calling thread's, or NULL. */
 CUcontext es_context_current(void);
 
-/* The number of a context, which is noted when it is new; -1 when there are too many. It is never another's, so that what is
- * kept under it is nobody's once the context has ended. With the lock held. */
-int es_context_note(CUcontext context);
+/* The number of a context, which is noted when it is new; -1 when there are too many. It is never another's, so that
+ * what is kept under it is nobody's once the context has ended. */
+int es_context_note(CUcontext context) ES_LOCKED(es_state_lock);
 
-/* The noted context, or NULL when it has ended. With the lock held. */
-CUcontext es_context_handle(int context);
+/* The noted context, or NULL when it has ended. */
+CUcontext es_context_handle(int context) ES_LOCKED(es_state_lock);
 
 /* More than one context is there: a default stream's handle does not say which one is meant. */
 bool es_contexts_many(void);
@@ -46,12 +47,12 @@ void es_context_leave(struct es_entered entered);
  * and after a second where another thread does not come back from the driver. */
 void es_context_end(CUcontext context);
 
-/* While somebody is inside the driver on behalf of this context; false when it has ended. With the lock held. */
-bool es_context_hold(int context);
-void es_context_drop(int context);
+/* While somebody is inside the driver on behalf of this context; false when it has ended. */
+bool es_context_hold(int context) ES_LOCKED(es_state_lock);
+void es_context_drop(int context) ES_LOCKED(es_state_lock);
 
-/* Whether the hook's own thread waits in a held context for work, which its end waits for, too. With the lock held. */
-void es_context_await(int context, bool awaited);
+/* Whether the hook's own thread waits in a held context for work, which its end waits for, too. */
+void es_context_await(int context, bool awaited) ES_LOCKED(es_state_lock);
 
 /* In a forked child. */
 void es_contexts_reset(void);

@@ -11,13 +11,13 @@
 static struct pool {
     int number;
     uint32_t count;
-} pools[ES_CONTEXTS];
-static CUevent events[ES_CONTEXTS][ES_POOL]; /* apart: untouched, so without memory, but for what was ever pooled */
+} pools[ES_CONTEXTS] ES_UNDER(es_state_lock);
+static CUevent events[ES_CONTEXTS][ES_POOL] ES_UNDER(es_state_lock); /* apart: untouched, so without memory, but for what was ever pooled */
 
-static CUevent awaited;   /* somebody sleeps on this marker, which must not be used anew meanwhile */
-static int spent_context; /* … and it would have gone back to the pool of this context; -1: not yet */
+static CUevent awaited ES_UNDER(es_state_lock);   /* somebody sleeps on this marker, which must not be used anew meanwhile */
+static int spent_context ES_UNDER(es_state_lock); /* … and it would have gone back to the pool of this context; -1: not yet */
 
-/* With the lock held. */
+ES_LOCKED(es_state_lock)
 static struct pool *pool_of(int number)
 {
     struct pool *pool = &pools[number % ES_CONTEXTS];
@@ -126,6 +126,7 @@ void es_marker_await(struct es_marker marker, CUcontext owner)
     es_lock_give(&es_state_lock);
 }
 
+ES_UNCHECKED
 void es_markers_reset(void)
 {
     memset(pools, 0, sizeof(pools));

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/state.h"
 #include "driver/contexts.h"
 
 /* Events of the hook's own, each context's in a pool: nothing but this records, queries and waits for events. Functions take
@@ -22,8 +23,8 @@ struct es_marker {
  * for it. */
 struct es_marker es_marker_record(int stream, bool foreign);
 
-/* A marker is not needed any more: back to the pool of its context, unless somebody sleeps on it. With the lock held. */
-void es_marker_give(int context, CUevent event);
+/* A marker is not needed any more: back to the pool of its context, unless somebody sleeps on it. */
+void es_marker_give(int context, CUevent event) ES_LOCKED(es_state_lock);
 
 /* Has the device come to it, in a context that is held? An error is an end too: a kernel that failed, a context that is gone.
  * It is the program that must hear of it. */
@@ -32,9 +33,10 @@ bool es_marker_reached(CUevent event);
 /* The time from one to another, in a context that is current; ES_UNTOLD where the driver does not tell (core/spent.h). */
 int64_t es_marker_elapsed_ns(CUevent from, CUevent to);
 
-/* The hook's own thread is about to sleep on a marker of a context that is held; with the lock held. Then it sleeps, in the
- * driver and without the lock, until the device has come to it, and gives the marker back and the context up. */
-void es_marker_await_begin(struct es_marker marker);
+/* The hook's own thread is about to sleep on a marker of a context that is held. */
+void es_marker_await_begin(struct es_marker marker) ES_LOCKED(es_state_lock);
+
+/* Then it sleeps, in the driver, until the device has come to it, and gives the marker back and the context up. */
 void es_marker_await(struct es_marker marker, CUcontext owner);
 
 /* In a forked child. */

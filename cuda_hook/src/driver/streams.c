@@ -15,11 +15,10 @@ struct stream {
     int context;
 };
 
-/* Under the gate's lock. */
-static struct stream streams[ES_STREAMS];
-static uint64_t streams_used;
-static uint32_t stream_users[ES_STREAMS]; /* who is inside the driver on behalf of a stream */
-static uint32_t captures;                 /* that threads of the program are beginning */
+static struct stream streams[ES_STREAMS] ES_UNDER(es_state_lock);
+static uint64_t streams_used ES_UNDER(es_state_lock);
+static uint32_t stream_users[ES_STREAMS] ES_UNDER(es_state_lock); /* who is inside the driver on behalf of a stream */
+static uint32_t captures ES_UNDER(es_state_lock);                 /* that threads of the program are beginning */
 
 enum { PATIENCE_NS = 1000 * 1000 * 1000 }; /* with who is inside the driver */
 
@@ -39,7 +38,8 @@ bool es_stream_capturing(CUstream stream)
     return ES_DRIVER(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* With the lock held: the set of streams that some open batch touched, whose places cannot be reused. */
+/* The set of streams that some open batch touched, whose places cannot be reused. */
+ES_LOCKED(es_state_lock)
 static uint64_t streams_touched(void)
 {
     uint64_t touched = 0;
@@ -49,6 +49,7 @@ static uint64_t streams_touched(void)
     return touched;
 }
 
+ES_LOCKED(es_state_lock)
 static int find_stream(CUstream handle, CUcontext context)
 {
     for (int i = 0; i < ES_STREAMS; i++) {
@@ -59,7 +60,8 @@ static int find_stream(CUstream handle, CUcontext context)
     return -1;
 }
 
-/* With the lock held: a place for a stream that is not noted yet, or why there is none. */
+/* A place for a stream that is not noted yet, or why there is none. */
+ES_LOCKED(es_state_lock)
 static int note_stream(CUstream handle, CUcontext context)
 {
     const uint64_t touched = streams_touched();
@@ -179,7 +181,7 @@ void es_stream_used(const struct es_use *use)
     es_lock_give(&es_state_lock);
 }
 
-/* With the lock held. */
+ES_LOCKED(es_state_lock)
 static uint32_t users_of(uint64_t set)
 {
     uint32_t users = 0;
@@ -189,7 +191,8 @@ static uint32_t users_of(uint64_t set)
     return users;
 }
 
-/* With the lock held, which is given meanwhile: returns when nobody is inside the driver on behalf of any of these. */
+/* Which is given meanwhile: returns when nobody is inside the driver on behalf of any of these. */
+ES_LOCKED(es_state_lock)
 static void wait_for_users(uint64_t set)
 {
     uint64_t give_up_ns;
@@ -245,6 +248,7 @@ void es_streams_forget(int context)
     }
 }
 
+ES_UNCHECKED
 void es_streams_reset(void)
 {
     streams_used = 0;

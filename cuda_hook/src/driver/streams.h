@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/state.h"
 #include "driver_api.h"
 
 /* The streams that the program submits to, each in a noted context (contexts.h). All functions take es_state_lock
@@ -22,11 +23,11 @@ int es_stream_index(CUstream stream);
 uint64_t es_streams_of(CUcontext context);
 uint64_t es_streams_like(CUstream stream);
 
-/* So many are noted. With es_state_lock held. */
-uint32_t es_streams_count(void);
+/* So many are noted. */
+uint32_t es_streams_count(void) ES_LOCKED(es_state_lock);
 
-/* Has the program submitted to more streams than one? With es_state_lock held. */
-bool es_streams_many(void);
+/* Has the program submitted to more streams than one? */
+bool es_streams_many(void) ES_LOCKED(es_state_lock);
 
 /* One that has no handle of its own: which one is meant, the current context and the thread say. */
 static inline bool es_stream_is_default(CUstream stream)
@@ -58,8 +59,8 @@ void es_stream_end(CUstream stream);
 void es_capture_begin(void);
 void es_capture_begun(void);
 
-/* A context ends, with all its streams. With es_state_lock held. */
-void es_streams_forget(int context);
+/* A context ends, with all its streams. */
+void es_streams_forget(int context) ES_LOCKED(es_state_lock);
 
 /* In a forked child. */
 void es_streams_reset(void);

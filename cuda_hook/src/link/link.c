@@ -73,6 +73,7 @@ bool es_link_mixed(uint64_t siblings)
     return es_link_others() || (now & 1) != 0 || now != siblings;
 }
 
+ES_UNCHECKED
 void es_link_reset(void)
 {
     es_link = (struct es_link){.page = NULL};

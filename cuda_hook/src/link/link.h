@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/state.h"
 #include "core/absence.h"
 #include "core/config.h"
 #include "core/gate_page.h"
@@ -26,11 +27,11 @@ struct es_link {
     uint32_t mode; /* es_mode; atomic */
     struct es_gate_page *page; /* mapped once and replaced in place, so it can always be read once it is not NULL */
     struct es_hint_page *hint;
-    struct es_siblings_page *siblings; /* NULL: there is none */
+    struct es_siblings_page *siblings ES_UNDER(es_state_lock); /* NULL: there is none */
     struct es_config config;
     uint32_t epoch;
     uint32_t session; /* counts the managers that were joined; atomic */
-    uint64_t queue_cap_ns;
+    uint64_t queue_cap_ns ES_UNDER(es_state_lock);
     uint64_t anticipation_ns;
     bool ignore_managed; /* managed memory is not counted */
     struct es_absence absence; /* of the manager */
@@ -54,12 +55,12 @@ uint64_t es_link_grace_ns(void);
 /* For how long the device still runs what others queued before this grant, as far as is known. */
 uint64_t es_link_before_ns(uint64_t now_ns);
 
-/* Where the manager reads what this client uses; before there is a page, where nobody does. With the lock held. */
-struct es_used *es_link_used(void);
+/* Where the manager reads what this client uses; before there is a page, where nobody does. */
+struct es_used *es_link_used(void) ES_LOCKED(es_state_lock);
 
-/* With the lock held: something is about to be submitted; nothing is queued any more. */
-void es_link_submits(uint64_t now_ns);
-void es_link_drained(uint64_t now_ns);
+/* Something is about to be submitted; nothing is queued any more. */
+void es_link_submits(uint64_t now_ns) ES_LOCKED(es_state_lock);
+void es_link_drained(uint64_t now_ns) ES_LOCKED(es_state_lock);
 
 /* Whether others' gates may be open, too: then what passes between two markers is not this client's time alone. */
 bool es_link_others(void);
@@ -67,12 +68,11 @@ bool es_link_others(void);
 /* Whether nobody waits for this client to drain, as others' gates are open anyway: it keeps its grant over its pauses. */
 bool es_link_keeps(void);
 
-/* With the lock held: what other processes of the allocation have done with the device so far. */
-uint64_t es_link_siblings(void);
+/* What other processes of the allocation have done with the device so far. */
+uint64_t es_link_siblings(void) ES_LOCKED(es_state_lock);
 
-/* With the lock held: whether others' work, or that of other processes of the allocation, may have run since
- * es_link_siblings said this. */
-bool es_link_mixed(uint64_t siblings);
+/* Whether others' work, or that of other processes of the allocation, may have run since es_link_siblings said this. */
+bool es_link_mixed(uint64_t siblings) ES_LOCKED(es_state_lock);
 
 /* In a forked child: the pages are the parent's. */
 void es_link_reset(void);

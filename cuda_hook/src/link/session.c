@@ -13,8 +13,9 @@ static struct es_channel channel = {.fd = -1};
 static struct es_lock asking; /* one question at a time; held while waiting for the answer */
 static uint32_t last_number;
 
-/* With the lock held: ends the session. The manager's books of it end with the connection, and what this process
- * has it declares in the next one; so whatever was not heard or not said in a session ends it. */
+/* Ends the session. The manager's books of it end with the connection, and what this process has it declares in the
+ * next one; so whatever was not heard or not said in a session ends it. */
+ES_LOCKED(es_state_lock)
 static void lose(const char *why)
 {
     if (es_mode_now() != ES_JOINED)
@@ -150,6 +151,7 @@ void es_session_look(void)
     es_lock_give(&asking);
 }
 
+ES_UNCHECKED
 void es_session_reset(void)
 {
     /* The parent's socket: closing this copy of it tells nobody anything. */

@@ -4,17 +4,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/state.h"
 #include "core/record.h"
 #include "link/channel.h"
 
 /* The connection to the node's manager. */
 
-/* A manager has welcomed this process over this channel, which is the session's from now on. With es_state_lock held. */
-void es_session_open(struct es_channel welcomed);
+/* A manager has welcomed this process over this channel, which is the session's from now on. */
+void es_session_open(struct es_channel welcomed) ES_LOCKED(es_state_lock);
 
-/* Sends a record without waiting; with es_state_lock held, so that records leave in the order of the states that they
+/* Sends a record without waiting; under the lock, so that records leave in the order of the states that they
  * tell. False when the manager is gone or takes nothing. */
-bool es_session_send(void *record);
+bool es_session_send(void *record) ES_LOCKED(es_state_lock);
 
 /* Sends a record and waits for its answer (the same number), at most a second; a session in which there is none by then is
  * given up. Returns es_link.session as it was when the record was sent; 0 when there is no answer: the manager is away.

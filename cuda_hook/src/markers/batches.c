@@ -19,7 +19,8 @@ enum { LONG_BURST_NS = 200 * 1000 }; /* bursts of this length are timed each, of
 
 enum { BEHIND_MOST_NS = 1000 * 1000 };
 
-/* With the lock held: how long the device will still run what others queued before this client was let in. */
+/* How long the device will still run what others queued before this client was let in. */
+ES_LOCKED(es_state_lock)
 static uint64_t behind_ns(uint64_t now_ns)
 {
     const uint64_t before_ns = es_link_before_ns(now_ns);
@@ -80,7 +81,8 @@ void es_batch_clear(struct es_slot *slot)
     es_slot_forget(slot);
 }
 
-/* With the lock held: the batch may use no more without asking. What it has used stays. */
+/* The batch may use no more without asking. What it has used stays. */
+ES_LOCKED(es_state_lock)
 static void take_back(struct es_slot *slot)
 {
     const uint64_t used = es_submitted_in(slot);
@@ -121,7 +123,8 @@ struct closing {
     struct es_marker ends[ES_STREAMS];
 };
 
-/* With the lock held: what is known of it before it is marked. */
+/* What is known of it before it is marked. */
+ES_LOCKED(es_state_lock)
 static struct es_closed describe(const struct closing *closing, uint64_t now_ns)
 {
     const struct es_batch_open *open = &closing->open;
@@ -159,7 +162,8 @@ static struct es_closed describe(const struct closing *closing, uint64_t now_ns)
     };
 }
 
-/* With the lock held: a batch in which nothing was launched. */
+/* A batch in which nothing was launched. */
+ES_LOCKED(es_state_lock)
 static void drop_empty(struct es_slot *slot)
 {
     es_marker_give(slot->batch.start_context, slot->batch.start);
@@ -168,7 +172,8 @@ static void drop_empty(struct es_slot *slot)
     es_batch_clear(slot);
 }
 
-/* With the lock held: false where there is nothing to mark. */
+/* False where there is nothing to mark. */
+ES_LOCKED(es_state_lock)
 static bool begin_close(struct closing *closing)
 {
     struct es_slot *slot = closing->slot;
@@ -195,7 +200,8 @@ static bool begin_close(struct closing *closing)
     return true;
 }
 
-/* With the lock held: it stands in the queue, once for each stream that was marked. */
+/* It stands in the queue, once for each stream that was marked. */
+ES_LOCKED(es_state_lock)
 static void push_marked(struct closing *closing)
 {
     const struct es_batch_open *open = &closing->open;
@@ -220,7 +226,8 @@ static void push_marked(struct closing *closing)
         es_closed_push(*batch);
 }
 
-/* With the lock held: its markers are recorded. */
+/* Its markers are recorded. */
+ES_LOCKED(es_state_lock)
 static void end_close(struct closing *closing)
 {
     const struct es_batch_open *open = &closing->open;

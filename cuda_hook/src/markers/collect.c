@@ -18,7 +18,8 @@ static bool ended(const struct es_closed *batch)
     return es_marker_reached(batch->end);
 }
 
-/* With the lock held: the oldest of a stream that is not asked about yet, behind the head and beside it. -1: there is none. */
+/* The oldest of a stream that is not asked about yet, behind the head and beside it. -1: there is none. */
+ES_LOCKED(es_state_lock)
 static int beside_head(uint64_t asked)
 {
     if (!es_backlog.overlap.seen)
@@ -194,6 +195,7 @@ bool es_collect_await(void)
     return true;
 }
 
+ES_UNCHECKED
 void es_collect_reset(void)
 {
     collecting = false;

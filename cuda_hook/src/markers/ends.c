@@ -9,12 +9,13 @@
 #include "markers/teach.h"
 
 /* The latest end that was counted, from which the next batch of its context is. */
-static CUevent latest;
-static int latest_context = -1;
-static int latest_stream = ES_STREAM_NONE;
-static struct es_counted counted;
+static CUevent latest ES_UNDER(es_state_lock);
+static int latest_context ES_UNDER(es_state_lock) = -1;
+static int latest_stream ES_UNDER(es_state_lock) = ES_STREAM_NONE;
+static struct es_counted counted ES_UNDER(es_state_lock);
 
-/* With the lock held: all GPU time that is told to the manager comes by here. */
+/* All GPU time that is told to the manager comes by here. */
+ES_LOCKED(es_state_lock)
 static void count(uint64_t gpu_ns, uint64_t ended_ns, bool beside)
 {
     es_measured.gpu_ns += gpu_ns;
@@ -28,7 +29,8 @@ void es_ends_waited(uint64_t used_ns, uint64_t ended_ns, bool beside)
     counted.waited_ns += used_ns;
 }
 
-/* With the lock held, of one that was seen to have ended. */
+/* Of one that was seen to have ended. */
+ES_LOCKED(es_state_lock)
 static void look_beside(struct es_closed *batch)
 {
     batch->beside = batch->beside || es_link_mixed(batch->siblings);
@@ -55,8 +57,9 @@ void es_ends_over(uint64_t streams, uint64_t now_ns)
     }
 }
 
-/* With the lock held: what is counted of one that ran beside others' work. Of what siblings ran an estimate may be all of the time
- * in which both did, so that what is above the time that went by is not the longer launches'. */
+/* What is counted of one that ran beside others' work. Of what siblings ran an estimate may be all of the time in
+ * which both did, so that what is above the time that went by is not the longer launches'. */
+ES_LOCKED(es_state_lock)
 static uint64_t beside_ns(const struct es_closed *batch, const struct es_spent *spent)
 {
     const bool paused = batch->work.opened_ns > counted.ended_ns;
@@ -67,7 +70,8 @@ static uint64_t beside_ns(const struct es_closed *batch, const struct es_spent *
     return es_link_siblings() == 0 ? es_spent_beside(&es_backlog.beside, gpu_ns, passed_ns, paused) : gpu_ns;
 }
 
-/* With the lock held: the head has ended. */
+/* The head has ended. */
+ES_LOCKED(es_state_lock)
 static void account(const struct es_closed *batch, const struct es_spent *spent, uint64_t now_ns)
 {
     if (es_measured.gaps.from_ns == 0 && spent->passed_ns != 0)
@@ -122,6 +126,7 @@ CUevent es_ends_latest(int context)
     return latest_context == context ? latest : NULL;
 }
 
+ES_UNCHECKED /* only who collects changes it, and asks */
 uint64_t es_ends_latest_ns(void)
 {
     return counted.ended_ns;
@@ -146,6 +151,7 @@ void es_ends_leave_stream(int stream)
         latest_stream = ES_STREAM_NONE;
 }
 
+ES_UNCHECKED
 void es_ends_reset(void)
 {
     es_closed_reset();

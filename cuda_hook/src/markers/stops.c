@@ -13,10 +13,10 @@ enum {
 };
 
 static const struct es_slot *owner; /* for whom one is stopped, or was last and nobody has said that it may go on; atomic */
-static uint32_t number;             /* of the latest stop, of which … */
+static uint32_t number ES_UNDER(es_state_lock); /* of the latest stop, of which … */
 static uint32_t over;               /* … all up to this one are over; futex, private */
 static uint32_t late;               /* the latest that was over before anybody had said so; atomic */
-static uint32_t failures;           /* under the gate's lock, as are owner and number */
+static uint32_t failures ES_UNDER(es_state_lock);
 
 /* On a thread of the driver's: the stream waits for it, and it for the end of the stop. */
 static void stand(void *which)
@@ -38,7 +38,7 @@ static void stand(void *which)
     }
 }
 
-/* With the lock held. */
+ES_LOCKED(es_state_lock)
 static void go_on(void)
 {
     __atomic_store_n(&over, number, __ATOMIC_RELEASE);
@@ -120,6 +120,7 @@ void es_stop_end(const struct es_slot *slot)
     es_wake_all(&over);
 }
 
+ES_UNCHECKED
 void es_stop_reset(void)
 {
     owner = NULL;

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/state.h"
 #include "threads/slots.h"
 
 /* A stream stands still for the few calls that submit a launch and the markers before and behind it, at a function of the
@@ -11,16 +12,16 @@
  * own, also where that is shorter than such a call. One stream of the process at a time. The function waits for a
  * millisecond at most, whatever becomes of those who are to let it go on. */
 
-/* Whether any may be stopped just now; with the gate's lock held. */
-bool es_stop_can(void);
+/* Whether any may be stopped just now. */
+bool es_stop_can(void) ES_LOCKED(es_state_lock);
 
-/* Stops the stream for this thread's next launch, where that can be done. Takes the gate's lock. */
+/* Stops the stream for this thread's next launch, where that can be done. Takes es_state_lock. */
 bool es_stop_begin(const struct es_slot *slot, int stream);
 
-/* Whether it still stands still for the thread, so that its launch has not begun; with the gate's lock held. */
-bool es_stop_holds(const struct es_slot *slot);
+/* Whether it still stands still for the thread, so that its launch has not begun. */
+bool es_stop_holds(const struct es_slot *slot) ES_LOCKED(es_state_lock);
 
-/* Lets the stream go on that was stopped for the thread, if one was. Takes the gate's lock. */
+/* Lets the stream go on that was stopped for the thread, if one was. Takes es_state_lock. */
 void es_stop_end(const struct es_slot *slot);
 
 /* In a forked child: the parent's threads are not here. */

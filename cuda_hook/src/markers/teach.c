@@ -11,11 +11,12 @@
 static struct {
     uint64_t ended_ns;
     uint64_t mark_ns;
-} latest_of[ES_STREAMS];
+} latest_of[ES_STREAMS] ES_UNDER(es_state_lock);
 
 /* For how long a launch kept its stream, by the end of all of the batch. It took no longer by itself, and as
  * long where streams run beside each other. Of several threads' batches in one stream one may have begun before the
  * marker of another. */
+ES_LOCKED(es_state_lock)
 static uint64_t in_stream_ns(const struct es_closed *batch, uint64_t ended_ns)
 {
     const bool follows = batch->stream != ES_STREAM_NONE && latest_of[batch->stream].mark_ns <= batch->work.before_ns;
@@ -26,6 +27,7 @@ static uint64_t in_stream_ns(const struct es_closed *batch, uint64_t ended_ns)
 }
 
 /* How soon it ended, where other streams had work, too. */
+ES_LOCKED(es_state_lock)
 static void judge(const struct es_closed *batch, uint64_t ended_ns)
 {
     if (!batch->held && !batch->beside && batch->queued.beside_ns != 0 && ended_ns > batch->work.opened_ns)
@@ -33,6 +35,7 @@ static void judge(const struct es_closed *batch, uint64_t ended_ns)
 }
 
 /* Of a batch beside others' work: in most_ns a launch of it was over, whatever else ran. */
+ES_LOCKED(es_state_lock)
 static void learn_beside(const struct es_closed *batch, uint64_t most_ns)
 {
     if (batch->key != 0 && batch->end != NULL && most_ns != 0)
@@ -42,6 +45,7 @@ static void learn_beside(const struct es_closed *batch, uint64_t most_ns)
 }
 
 /* What the head's time says of its function. */
+ES_LOCKED(es_state_lock)
 static void learn_cost(const struct es_closed *batch, const struct es_spent *spent, int latest_stream)
 {
     const uint64_t most_ns = in_stream_ns(batch, spent->stream_ended_ns);
@@ -80,6 +84,7 @@ static void learn_cost(const struct es_closed *batch, const struct es_spent *spe
         es_costs_miss(&es_backlog.costs, batch->key, batch->amid);
 }
 
+ES_LOCKED(es_state_lock)
 static void came_to(const struct es_closed *batch, uint64_t ended_ns)
 {
     latest_of[batch->stream].ended_ns = ended_ns;
@@ -140,6 +145,7 @@ void es_teach_leave_stream(int stream)
     latest_of[stream].ended_ns = latest_of[stream].mark_ns = 0;
 }
 
+ES_UNCHECKED
 void es_teach_reset(void)
 {
     memset(latest_of, 0, sizeof(latest_of));

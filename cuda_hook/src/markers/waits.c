@@ -13,7 +13,8 @@
 #include "markers/collect.h"
 #include "markers/ends.h"
 
-/* With the lock held: has all ended? Then the device is idle from now on. */
+/* Has all ended? Then the device is idle from now on. */
+ES_LOCKED(es_state_lock)
 static void note_drained(void)
 {
     if (es_thinks.idle_since_ns != 0 || !es_submitted_drained())

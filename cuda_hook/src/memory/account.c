@@ -7,7 +7,7 @@
 #include "memory/amounts.h"
 #include "memory/devices.h"
 
-static struct es_blocks blocks[ES_BLOCK_KINDS]; /* under es_amounts_lock */
+static struct es_blocks blocks[ES_BLOCK_KINDS] ES_UNDER(es_amounts_lock); /* under es_amounts_lock */
 
 /* The quick way: out of the allowance. */
 static bool take_allowed(struct es_claim *claim, int index)
@@ -54,7 +54,8 @@ bool es_account_note(enum es_block_kind kind, struct es_block block)
     return noted;
 }
 
-/* With the lock held: the claim is over. */
+/* The claim is over. */
+ES_LOCKED(es_amounts_lock)
 static void close(struct es_claim *claim)
 {
     if (claim->session == 0)
@@ -218,6 +219,7 @@ void es_account_context_ended(CUcontext context)
     es_lock_give(&es_amounts_lock);
 }
 
+ES_UNCHECKED
 void es_account_reset(void)
 {
     for (int kind = 0; kind < ES_BLOCK_KINDS; kind++)

@@ -163,6 +163,7 @@ void es_amounts_declare(void)
     }
 }
 
+ES_UNCHECKED
 void es_amounts_reset(void)
 {
     es_amounts_lock = (struct es_lock){0};

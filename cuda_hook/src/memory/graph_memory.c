@@ -8,7 +8,7 @@
 #include "memory/devices.h"
 
 static struct es_lock lock;
-static struct es_blocks backed; /* executable graphs that have their memory */
+static struct es_blocks backed ES_UNDER(lock); /* executable graphs that have their memory */
 
 enum { TRIES = 16 };
 
@@ -16,7 +16,7 @@ enum { TRIES = 16 };
 static struct {
     uint64_t bytes;
     uint32_t changes; /* a figure from before one is out of date */
-} counted[ES_ORDINALS];
+} counted[ES_ORDINALS] ES_UNDER(lock);
 static bool allocates; /* atomic: some graph does */
 
 static uint32_t changes_of(CUdevice device)
@@ -143,6 +143,7 @@ uint64_t es_graph_memory_trim(CUdevice device)
     return es_graph_memory_look(device);
 }
 
+ES_UNCHECKED
 void es_graph_memory_reset(void)
 {
     lock = (struct es_lock){0};

@@ -10,7 +10,7 @@
 enum { POOLS = 64, TRIES = 16 };
 
 static struct es_lock lock;
-static struct es_blocks blocks; /* addresses had from pools; the owner is the pool */
+static struct es_blocks blocks ES_UNDER(lock); /* addresses had from pools; the owner is the pool */
 
 static struct pool {
     CUmemoryPool handle; /* NULL: a free place */
@@ -19,13 +19,13 @@ static struct pool {
     uint32_t entered;    /* allocations within the driver just now */
     uint32_t changes;    /* counts what was counted: a figure from before one is out of date */
     bool unseen;         /* the last of those within looks again: what each took nobody can tell apart */
-} pools[POOLS];
+} pools[POOLS] ES_UNDER(lock);
 
 /* Atomic: how often something was freed, and the number up to which nothing is left that a pool gives back by itself. It
  * does so when the streams that the frees are in are waited for, which may be long after another was. */
 static uint32_t frees, seen_frees;
 
-/* With the lock held. */
+ES_LOCKED(lock)
 static struct pool *find(CUmemoryPool handle)
 {
     for (int i = 0; i < POOLS && handle != NULL; i++) {
@@ -287,6 +287,7 @@ bool es_pools_trim(CUdevice device)
     return less != 0;
 }
 
+ES_UNCHECKED
 void es_pools_reset(void)
 {
     lock = (struct es_lock){0};

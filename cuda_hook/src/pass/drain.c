@@ -19,8 +19,9 @@ enum {
     FORETELL_LATER_NS = 100 * 1000, /* … and one that moved that way leaves the device busy */
 };
 
-/* With the lock held, while what was queued drains: tells the manager when it will have, so that it can open the next
- * gate in time. `told_ns` is what it was told last. */
+/* While what was queued drains: tells the manager when it will have, so that it can open the next gate in time.
+ * `told_ns` is what it was told last. */
+ES_LOCKED(es_state_lock)
 static void foretell(uint32_t number, uint64_t *told_ns)
 {
     const uint64_t now_ns = es_now_ns();
@@ -37,6 +38,7 @@ static void foretell(uint32_t number, uint64_t *told_ns)
 /* What was foretold has come. A drain that ends before its time does so each time (a burst was timed while the device was
  * still another's, say), so the next one is foretold earlier. That one is seen late says nothing: this thread may have
  * been late itself; then the correction fades. */
+ES_LOCKED(es_state_lock)
 static void learn_end(uint64_t told_ns, uint64_t now_ns)
 {
     const int64_t error_ns = (int64_t)(now_ns - told_ns);
@@ -51,8 +53,9 @@ static void learn_end(uint64_t told_ns, uint64_t now_ns)
         es_hint_error_ns = -FORETELL_ERROR_NS;
 }
 
-/* With the lock held. Beside others nobody is granted ahead of time, and what siblings have queued is not known here: then
- * nothing is foretold, and nothing learned from when the end comes. */
+/* Beside others nobody is granted ahead of time, and what siblings have queued is not known here: then nothing is
+ * foretold, and nothing learned from when the end comes. */
+ES_LOCKED(es_state_lock)
 static bool foretells(void)
 {
     return !es_link_mixed(es_link_siblings()) && !es_hint_unseen();

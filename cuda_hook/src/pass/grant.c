@@ -41,6 +41,7 @@ bool es_grant_release(uint32_t number, bool foretold)
     return true;
 }
 
+ES_UNCHECKED
 void es_grant_reset(void)
 {
     es_grant = (struct es_grant){.released = 0};

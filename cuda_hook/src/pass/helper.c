@@ -242,6 +242,7 @@ void es_helper_start(void)
     }
 }
 
+ES_UNCHECKED
 void es_helper_reset(void)
 {
     started = parked = called = false;

@@ -64,7 +64,8 @@ static uint64_t bit_of(const struct submission *s)
     return UINT64_C(1) << s->index;
 }
 
-/* With the lock held: what it costs, and whether it is to be timed. */
+/* What it costs, and whether it is to be timed. */
+ES_LOCKED(es_state_lock)
 static void weigh(struct submission *s, uint32_t word)
 {
     bool tells;
@@ -92,8 +93,9 @@ static void weigh(struct submission *s, uint32_t word)
               es_room_launches(&s->room, s->cost, s->index) == UINT64_MAX;
 }
 
-/* With the lock held: what it may draw where it begins a batch or needs more room, and for how long it has to wait first. Also
- * while nobody shares: a manager that comes back finds no more queued than it would have let be. */
+/* What it may draw where it begins a batch or needs more room, and for how long it has to wait first. Also while
+ * nobody shares: a manager that comes back finds no more queued than it would have let be. */
+ES_LOCKED(es_state_lock)
 static uint64_t draw_for(const struct submission *s, uint32_t word, uint64_t *wait_ns)
 {
     const uint64_t most = es_room_launches(&s->room, s->cost, s->index);
@@ -105,7 +107,8 @@ static uint64_t draw_for(const struct submission *s, uint32_t word, uint64_t *wa
     return most < drawn_ns / s->cost_ns ? most * s->cost_ns : drawn_ns;
 }
 
-/* With the lock held: it cannot join the open batch, which ends before it. */
+/* It cannot join the open batch, which ends before it. */
+ES_LOCKED(es_state_lock)
 static bool ends_batch(const struct submission *s)
 {
     const struct es_slot *slot = s->slot;
@@ -114,7 +117,8 @@ static bool ends_batch(const struct submission *s)
            !slot->marking;
 }
 
-/* With the lock held: it goes, as part of the thread's batch. Returns whether the start of that is to be recorded. */
+/* It goes, as part of the thread's batch. Returns whether the start of that is to be recorded. */
+ES_LOCKED(es_state_lock)
 static bool enter(struct submission *s, uint64_t drawn_ns)
 {
     struct es_slot *slot = s->slot;

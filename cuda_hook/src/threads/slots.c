@@ -134,6 +134,7 @@ void es_slots_forget_words(void)
         __atomic_store_n(&es_slot_at(i)->word, 0, __ATOMIC_RELAXED);
 }
 
+ES_UNCHECKED
 void es_slots_reset(void)
 {
     es_threads = (struct es_threads){0};

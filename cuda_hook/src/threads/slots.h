@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/state.h"
 #include "core/overlap.h"
 #include "core/passes.h"
 #include "driver_api.h"
@@ -50,7 +51,7 @@ struct es_batch_open {
 };
 
 /* One thread's. The first part is the thread's own, written without any synchronisation: others may read it (launches,
- * busy, word), and write it only while the gate is shut and busy is 0. The second part is under the gate's lock. */
+ * busy, word), and write it only while the gate is shut and busy is 0. The second part is under es_state_lock. */
 struct es_slot {
     uint32_t busy;    /* calls of the driver that submit, in progress */
     uint32_t word;    /* the gate word under which the rest holds; 0: none */
@@ -76,7 +77,7 @@ extern __thread struct es_asked es_asked __attribute__((tls_model("initial-exec"
 
 /* How many threads are where; under es_state_lock, but for the atomic. */
 struct es_threads {
-    uint32_t waiting;  /* at the closed gate */
+    uint32_t waiting ES_UNDER(es_state_lock);  /* at the closed gate */
     uint32_t arriving; /* on the slow path, those at the gate among them: they submit as soon as they may; atomic */
 };
 
@@ -98,8 +99,8 @@ static inline void es_slot_forget(struct es_slot *slot)
     es_passes_forget(slot->passes);
 }
 
-/* Every thread asks anew at its next submission. With the lock held. */
-void es_slots_forget_words(void);
+/* Every thread asks anew at its next submission. */
+void es_slots_forget_words(void) ES_LOCKED(es_state_lock);
 
 /* In a forked child: the parent's threads are not here. */
 void es_slots_reset(void);

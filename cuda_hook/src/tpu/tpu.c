@@ -36,7 +36,7 @@ static void take_in(const char *line, size_t bytes, const char *name, char (*lis
     (*count)++;
 }
 
-/* With the lock held. */
+ES_LOCKED(looking)
 static void look(void)
 {
     static char text[ES_CONFIG_BYTES_MAX]; /* stacks may be small */

@@ -7,12 +7,12 @@
 #include "tpu/tpu.h"
 
 static struct es_lock lock;
-static struct es_tpu_hold holds[ES_TPU_HOLDS];
-static uint32_t count; /* as es_tpu_held, under the lock */
+static struct es_tpu_hold holds[ES_TPU_HOLDS] ES_UNDER(lock);
+static uint32_t count ES_UNDER(lock); /* as es_tpu_held, under the lock */
 
 uint32_t es_tpu_held;
 
-/* With the lock held. */
+ES_LOCKED(lock)
 static struct es_tpu_hold *find(int fd)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -22,7 +22,8 @@ static struct es_tpu_hold *find(int fd)
     return NULL;
 }
 
-/* With the lock held. False when there is no room: then the descriptor keeps nothing, and the slice ends with the others. */
+/* False when there is no room: then the descriptor keeps nothing, and the slice ends with the others. */
+ES_LOCKED(lock)
 static bool put(struct es_tpu_hold hold)
 {
     if (count == ES_TPU_HOLDS)
@@ -32,13 +33,14 @@ static bool put(struct es_tpu_hold hold)
     return true;
 }
 
-/* With the lock held. */
+ES_LOCKED(lock)
 static void take_off(struct es_tpu_hold *hold)
 {
     *hold = holds[--count];
     __atomic_store_n(&es_tpu_held, count, __ATOMIC_RELEASE);
 }
 
+ES_UNCHECKED
 void es_tpu_holds_reset(void)
 {
     lock = (struct es_lock){0};

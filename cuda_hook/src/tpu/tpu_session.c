@@ -41,7 +41,7 @@ static struct {
     uint32_t keepers;
 } tpu = {.channel = {.fd = -1}};
 
-/* With the lock held. */
+ES_LOCKED(tpu.lock)
 static void lose(const char *why)
 {
     es_channel_close(&tpu.channel);
@@ -71,7 +71,7 @@ static bool accept_welcome(const struct es_welcome *welcome, const int fds[ES_FD
     return true;
 }
 
-/* With the lock held. */
+ES_LOCKED(tpu.lock)
 static bool join(void)
 {
     static char text[ES_CONFIG_BYTES_MAX];
@@ -99,7 +99,8 @@ static bool join(void)
     return false;
 }
 
-/* With the lock held: whether this process has a slice, or has asked for one. */
+/* Whether this process has a slice, or has asked for one. */
+ES_LOCKED(tpu.lock)
 static bool granted(uint32_t word, uint64_t now_ns)
 {
     struct es_request record = {{ES_REQUEST, sizeof(record), 0}};
@@ -123,7 +124,8 @@ static bool granted(uint32_t word, uint64_t now_ns)
     return false;
 }
 
-/* With the lock held: has it discarded the page, or closed the connection? */
+/* Has it discarded the page, or closed the connection? */
+ES_LOCKED(tpu.lock)
 static void look(void)
 {
     uint8_t packet[ES_RECORD_BYTES_MAX];
@@ -138,7 +140,8 @@ static void look(void)
         lose("it closed the connection");
 }
 
-/* With the lock held, which is given while it waits. */
+/* Which is given while it waits. */
+ES_LOCKED(tpu.lock)
 static void wait_for_grant(void)
 {
     uint64_t away_since_ns = 0;
@@ -257,6 +260,7 @@ void es_tpu_outlive_exec(bool outlives)
     errno = error;
 }
 
+ES_UNCHECKED
 void es_tpu_session_reset(void)
 {
     /* The parent's socket: closing this copy of it tells nobody anything. Its lock may have been held. */

@@ -51,6 +51,7 @@ __attribute__((visibility("default"))) int edgeshare_slice_end(void)
     return given ? 0 : 1;
 }
 
+ES_UNCHECKED
 void es_tpu_slices_reset(void)
 {
     lock = (struct es_lock){0};

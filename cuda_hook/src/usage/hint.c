@@ -37,6 +37,7 @@ void es_hint_write(uint64_t now_ns)
     __atomic_store_n(&es_link.hint->hand_over_ns, (uint32_t)es_measured.hand_over_ns, __ATOMIC_RELAXED);
 }
 
+ES_UNCHECKED
 void es_hint_reset(void)
 {
     es_hint_error_ns = 0;

@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include "base/state.h"
 #include "core/bursts.h"
 #include "core/gaps.h"
 
@@ -17,7 +18,7 @@ struct es_measured {
     uint64_t hand_over_ns; /* usually from when the device falls free to the begin of this client's work; 0: unknown */
 };
 
-extern struct es_measured es_measured __attribute__((visibility("hidden")));
+extern struct es_measured es_measured ES_UNDER(es_state_lock) __attribute__((visibility("hidden")));
 
 /* In a forked child. */
 void es_measured_reset(void);

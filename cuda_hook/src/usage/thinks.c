@@ -54,6 +54,7 @@ uint64_t es_thinks_patience_ns(bool contended)
     return es_thinks.usual_ns * 2 < most_ns ? es_thinks.usual_ns * 2 : most_ns;
 }
 
+ES_UNCHECKED
 void es_thinks_reset(void)
 {
     es_thinks = (struct es_thinks){.seen = 0};

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/state.h"
+
 enum { ES_IDLE_NS = 100 * 1000 * 1000 }; /* with no rival: idle that long gives the grant back */
 
 /* For how long the program thinks: from when the device was seen drained to its next submission. Under es_state_lock. */
@@ -13,7 +15,7 @@ struct es_thinks {
     uint32_t seen; /* how many such times were seen */
 };
 
-extern struct es_thinks es_thinks __attribute__((visibility("hidden")));
+extern struct es_thinks es_thinks ES_UNDER(es_state_lock) __attribute__((visibility("hidden")));
 
 /* A submission is on its way: if the device stood idle until now, that was a think time of the program. Takes the lock. */
 void es_thinks_return(void);
@@ -22,8 +24,8 @@ void es_thinks_return(void);
  * back, if that is more than the manager said. Callable without the lock. */
 uint64_t es_thinks_most_ns(void);
 
-/* With the lock held: how long a drained client keeps its turn. */
-uint64_t es_thinks_patience_ns(bool contended);
+/* How long a drained client keeps its turn. */
+uint64_t es_thinks_patience_ns(bool contended) ES_LOCKED(es_state_lock);
 
 /* In a forked child. */
 void es_thinks_reset(void);

@@ -1,0 +1,46 @@
+"""Who needs which lock of the hook is declared in its sources (core/lock.h), and clang's analysis finds everybody who
+does not hold it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from compiled import HOOK_SOURCES, INCLUDES
+
+CLANG = (sys.executable, "-m", "ziglang", "cc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wthread-safety", "-Werror")
+
+FORGETS = """
+#include "backlog/backlog.h"
+
+uint64_t es_probe(void);
+uint64_t es_probe(void)
+{
+    return es_backlog.over_ns;
+}
+"""
+HOLDS = FORGETS.replace(
+    "return es_backlog.over_ns;",
+    "uint64_t over_ns; es_lock_take(&es_state_lock); over_ns = es_backlog.over_ns; es_lock_give(&es_state_lock); return over_ns;",
+)
+
+
+SOURCES = [source for source in HOOK_SOURCES if source.suffix == ".c"]
+
+
+def analysed(folder: Path, *sources: Path) -> "subprocess.CompletedProcess[str]":
+    """What clang's analysis has to say of these files."""
+    command = [*CLANG, *INCLUDES, "-c", *map(str, sources)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_every_lock_is_held_where_it_is_needed(tmp_path: Path) -> None:
+    done = analysed(tmp_path, *SOURCES)
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
+def test_one_that_is_forgotten_is_seen(tmp_path: Path) -> None:
+    probe = tmp_path / "probe.c"
+    probe.write_text(FORGETS)
+    assert "requires holding mutex 'es_state_lock'" in analysed(tmp_path, *SOURCES, probe).stderr
+    probe.write_text(HOLDS)
+    assert analysed(tmp_path, probe).returncode == 0
