@@ -53,7 +53,8 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *new, struct itim
 """
 """The kernel's timers, for the manager: Python has them from 3.13 on, and ctypes takes ten times as long for a call."""
 
-HEADERS = ("<sys/timerfd.h>", "<time.h>", '"record.h"', '"gate_page.h"', '"allowance.h"', '"siblings.h"', '"used.h"')
+SHARED = ("record", "gate_page", "allowance", "siblings", "used")
+HEADERS = ("<sys/timerfd.h>", "<time.h>", *(f'"core/shared/{name}.h"' for name in SHARED))
 
 ffibuilder = FFI()
 ffibuilder.cdef((HERE / "wire.h").read_text() + DECLARATIONS + TIMERS)
@@ -61,7 +62,7 @@ ffibuilder.set_source(
     "cuda_hook._core",
     "".join(f"#include {header}\n" for header in HEADERS),
     sources=sorted(str(path.relative_to(HERE.parent)) for path in HERE.glob("core/**/*.c")),
-    include_dirs=["cuda_hook", "cuda_hook/core"],
+    include_dirs=["cuda_hook"],
     depends=sorted(str(path.relative_to(HERE.parent)) for path in [*HERE.glob("*.h"), *HERE.glob("core/**/*.h")]),
     extra_compile_args=["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"],
 )

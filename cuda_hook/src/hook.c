@@ -1,9 +1,6 @@
 #include "api/virtual.h"
 #include "backlog/backlog.h"
-#include "usage/hint.h"
-#include "usage/measured.h"
 #include "backlog/submitted.h"
-#include "usage/thinks.h"
 #include "base/events.h"
 #include "base/state.h"
 #include "driver/contexts.h"
@@ -23,6 +20,9 @@
 #include "pass/helper.h"
 #include "threads/slots.h"
 #include "tpu/tpu.h"
+#include "usage/hint.h"
+#include "usage/measured.h"
+#include "usage/thinks.h"
 
 /* What each floor does when something happens on one below it (base/events.h). */
 

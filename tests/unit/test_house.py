@@ -19,7 +19,6 @@ THIN_LINES = 40
 
 WIDE_FLOORS = {
     "bench": 32,
-    "cuda_hook/core": 33,
     "edgeshare/cli": 17,
     "simgpu/driver": 80,
     "simgpu/machine": 18,
@@ -35,20 +34,9 @@ WIDE_FLOORS = {
     "tests/virtual/vt": 25,
 }
 LONG_FILES = {
-    "cuda_hook/core/costs.c": 380,
+    "cuda_hook/core/times/costs.c": 380,
     "cuda_hook/driver_api.h": 1426,
-    "cuda_hook/src/memory/account.c": 465,
-    "cuda_hook/src/markers/batches.c": 364,
-    "cuda_hook/src/markers/collect.c": 375,
-    "cuda_hook/src/pass/gate.c": 432,
-    "cuda_hook/src/pass/helper.c": 381,
-    "cuda_hook/src/base/objects.c": 313,
-    "cuda_hook/src/memory/pools.c": 328,
-    "cuda_hook/src/link/session.c": 349,
     "cuda_hook/src/driver/symbols.def": 397,
-    "cuda_hook/src/tpu/tpu_calls.c": 327,
-    "cuda_hook/src/tpu/tpu_holds.c": 310,
-    "cuda_hook/src/tpu/tpu_session.c": 321,
     "cuda_hook/wire.py": 303,
     "simgpu/driver/ptx.c": 323,
     "simgpu/driver/symbols.def": 386,

@@ -4,10 +4,9 @@
 
 #include "api/wrappers.h"
 #include "backlog/submitted.h"
-#include "usage/thinks.h"
 #include "base/life.h"
 #include "base/state.h"
-#include "core/clock.h"
+#include "core/tools/clock.h"
 #include "driver/contexts.h"
 #include "driver/streams.h"
 #include "driver/symbols.h"
@@ -17,6 +16,7 @@
 #include "memory/pools.h"
 #include "pass/helper.h"
 #include "threads/slots.h"
+#include "usage/thinks.h"
 
 /* The program waits for the device. Before: if the burst is one to be timed, its end is marked. After: what was waited
  * for is done, which costs nothing to know. */

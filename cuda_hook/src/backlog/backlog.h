@@ -4,10 +4,10 @@
 #include <stdint.h>
 
 #include "base/state.h"
-#include "core/costs.h"
-#include "core/overlap.h"
-#include "core/spent.h"
-#include "core/timeline.h"
+#include "core/times/costs.h"
+#include "core/times/overlap.h"
+#include "core/times/spent.h"
+#include "core/times/timeline.h"
 
 /* What is known about the work that this process has queued on the device. Under es_state_lock. */
 struct es_backlog {

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 #include "base/state.h"
-#include "core/overlap.h"
-#include "core/spent.h"
+#include "core/times/overlap.h"
+#include "core/times/spent.h"
 #include "driver_api.h"
 
 enum { ES_CLOSED = 256 };

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/state.h"
-#include "core/costs.h"
+#include "core/times/costs.h"
 #include "threads/slots.h"
 
 /* The queue's cap, and what of it a submission finds taken. */

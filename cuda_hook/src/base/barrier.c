@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/lock.h"
+#include "core/tools/lock.h"
 
 enum { SETTLED_NS = 100 * 1000 }; /* after that, in place of a barrier, what a thread wrote is taken to be seen */
 

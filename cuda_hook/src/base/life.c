@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/lock.h"
+#include "core/tools/lock.h"
 #include "wire_checks.h"
 
 enum { NOBODY, BEGINNING, BEGUN };         /* of `stage` */

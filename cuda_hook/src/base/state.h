@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "core/lock.h"
+#include "core/tools/lock.h"
 
 /* What all floors of the hook share: one lock, and a count of what has happened that others wait for. */
 

@@ -5,7 +5,7 @@
 
 #include "base/events.h"
 #include "base/state.h"
-#include "core/clock.h"
+#include "core/tools/clock.h"
 #include "driver/symbols.h"
 #include "threads/slots.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/state.h"
-#include "core/spent.h"
+#include "core/times/spent.h"
 #include "driver/streams.h"
 #include "driver/symbols.h"
 

@@ -30,7 +30,7 @@ void es_marker_give(int context, CUevent event) ES_LOCKED(es_state_lock);
  * It is the program that must hear of it. */
 bool es_marker_reached(CUevent event);
 
-/* The time from one to another, in a context that is current; ES_UNTOLD where the driver does not tell (core/spent.h). */
+/* The time from one to another, in a context that is current; ES_UNTOLD where the driver does not tell (core/times/spent.h). */
 int64_t es_marker_elapsed_ns(CUevent from, CUevent to);
 
 /* The hook's own thread is about to sleep on a marker of a context that is held. */

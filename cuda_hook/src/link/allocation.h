@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/config.h"
+#include "core/shared/config.h"
 
 /* Has this process an allocation: is there its folder (settings.h)? */
 bool es_allocation_exists(void);

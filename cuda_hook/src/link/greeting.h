@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/record.h"
+#include "core/shared/record.h"
 #include "link/channel.h"
 
 enum { ES_ANSWER_MS = 1000 }; /* the manager answers within microseconds; after this it is taken for hung */

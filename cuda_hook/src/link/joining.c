@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/settings.h"
 #include "base/state.h"
-#include "core/clock.h"
+#include "core/tools/clock.h"
 #include "link/allocation.h"
 #include "link/channel.h"
 #include "link/greeting.h"

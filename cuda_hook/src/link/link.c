@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-#include "core/clock.h"
+#include "core/tools/clock.h"
 
 struct es_link es_link;
 const uint32_t es_word_shut = 0;

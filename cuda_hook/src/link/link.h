@@ -5,11 +5,11 @@
 #include <stdint.h>
 
 #include "base/state.h"
-#include "core/absence.h"
-#include "core/config.h"
-#include "core/gate_page.h"
-#include "core/siblings.h"
-#include "core/used.h"
+#include "core/shared/config.h"
+#include "core/shared/gate_page.h"
+#include "core/shared/siblings.h"
+#include "core/shared/used.h"
+#include "core/tools/absence.h"
 
 /* What the manager says (the word of the gate, the terms of its WELCOME, the pages that it writes) and the pages on which
  * it is answered. The session (session.h) begins and ends it. */

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "base/state.h"
-#include "core/clock.h"
+#include "core/tools/clock.h"
 #include "link/greeting.h"
 #include "link/link.h"
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/state.h"
-#include "core/record.h"
+#include "core/shared/record.h"
 #include "link/channel.h"
 
 /* The connection to the node's manager. */

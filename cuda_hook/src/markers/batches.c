@@ -2,17 +2,17 @@
 
 #include "backlog/backlog.h"
 #include "backlog/closed.h"
-#include "usage/hint.h"
-#include "usage/measured.h"
 #include "backlog/submitted.h"
-#include "usage/thinks.h"
 #include "base/state.h"
-#include "core/clock.h"
+#include "core/tools/clock.h"
 #include "driver/markers.h"
 #include "driver/streams.h"
 #include "link/link.h"
 #include "markers/ends.h"
 #include "markers/stops.h"
+#include "usage/hint.h"
+#include "usage/measured.h"
+#include "usage/thinks.h"
 
 /* A launch comes no earlier before the device is free, unless another's drain takes longer than was foretold. */
 enum { LONG_BURST_NS = 200 * 1000 }; /* bursts of this length are timed each, of shorter ones some (es_bursts) */

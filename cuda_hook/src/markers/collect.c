@@ -3,7 +3,7 @@
 #include "backlog/backlog.h"
 #include "backlog/closed.h"
 #include "base/state.h"
-#include "core/clock.h"
+#include "core/tools/clock.h"
 #include "driver/contexts.h"
 #include "driver/markers.h"
 #include "driver/streams.h"

@@ -1,12 +1,12 @@
 #include "markers/ends.h"
 
 #include "backlog/backlog.h"
-#include "usage/hint.h"
-#include "usage/measured.h"
 #include "driver/markers.h"
 #include "driver/streams.h"
 #include "link/link.h"
 #include "markers/teach.h"
+#include "usage/hint.h"
+#include "usage/measured.h"
 
 /* The latest end that was counted, from which the next batch of its context is. */
 static CUevent latest ES_UNDER(es_state_lock);

@@ -2,7 +2,7 @@
 
 #include "backlog/backlog.h"
 #include "base/state.h"
-#include "core/clock.h"
+#include "core/tools/clock.h"
 #include "driver/contexts.h"
 #include "driver/streams.h"
 #include "driver/symbols.h"

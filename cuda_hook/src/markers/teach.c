@@ -4,8 +4,8 @@
 
 #include "backlog/backlog.h"
 #include "driver/streams.h"
-#include "usage/measured.h"
 #include "threads/slots.h"
+#include "usage/measured.h"
 
 /* The latest end in each stream that was seen, and what had been submitted when its marker was recorded. */
 static struct {

@@ -2,16 +2,16 @@
 
 #include "backlog/backlog.h"
 #include "backlog/closed.h"
-#include "usage/measured.h"
 #include "backlog/submitted.h"
-#include "usage/thinks.h"
 #include "base/state.h"
-#include "core/clock.h"
+#include "core/tools/clock.h"
 #include "driver/markers.h"
 #include "link/link.h"
 #include "markers/batches.h"
 #include "markers/collect.h"
 #include "markers/ends.h"
+#include "usage/measured.h"
+#include "usage/thinks.h"
 
 /* Has all ended? Then the device is idle from now on. */
 ES_LOCKED(es_state_lock)

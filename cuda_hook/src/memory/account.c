@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "core/allowance.h"
+#include "core/shared/allowance.h"
 #include "link/link.h"
 #include "memory/amounts.h"
 #include "memory/devices.h"

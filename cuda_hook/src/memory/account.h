@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/blocks.h"
+#include "core/tools/blocks.h"
 #include "driver_api.h"
 
 /* This process's account of device memory: what it uses, and what the manager knows of it. A wrapper claims before it

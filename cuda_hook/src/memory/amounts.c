@@ -5,8 +5,8 @@
 
 #include "base/life.h"
 #include "base/state.h"
-#include "core/allowance.h"
-#include "core/clock.h"
+#include "core/shared/allowance.h"
+#include "core/tools/clock.h"
 #include "link/greeting.h"
 #include "link/joining.h"
 #include "link/link.h"

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/lock.h"
+#include "core/tools/lock.h"
 #include "memory/devices.h"
 
 /* How much of each device's memory this process uses, and how much of that the manager knows of. */

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/gate_page.h"
+#include "core/shared/gate_page.h"
 #include "driver_api.h"
 
 enum { ES_ORDINALS = 64 };

@@ -3,7 +3,7 @@
 #include "backlog/submitted.h"
 #include "base/barrier.h"
 #include "base/state.h"
-#include "core/clock.h"
+#include "core/tools/clock.h"
 #include "link/link.h"
 #include "link/session.h"
 #include "markers/batches.h"

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "core/costs.h"
+#include "core/times/costs.h"
 #include "threads/slots.h"
 
 /* Submissions that follow others of the thread's open batch. */

@@ -2,11 +2,9 @@
 
 #include <errno.h>
 
-#include "usage/hint.h"
-#include "usage/thinks.h"
 #include "base/life.h"
 #include "base/state.h"
-#include "core/clock.h"
+#include "core/tools/clock.h"
 #include "driver/streams.h"
 #include "driver/symbols.h"
 #include "link/joining.h"
@@ -19,6 +17,8 @@
 #include "pass/helper.h"
 #include "pass/places.h"
 #include "pass/queue.h"
+#include "usage/hint.h"
+#include "usage/thinks.h"
 
 enum {
     LAUNCH_NS = 20 * 1000,     /* from waking to a launch on an idle machine, about */

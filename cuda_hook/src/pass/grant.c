@@ -2,7 +2,7 @@
 
 #include "base/barrier.h"
 #include "base/state.h"
-#include "core/clock.h"
+#include "core/tools/clock.h"
 #include "link/link.h"
 #include "link/session.h"
 #include "threads/slots.h"

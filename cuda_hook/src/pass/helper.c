@@ -10,7 +10,7 @@
 #include "backlog/submitted.h"
 #include "base/log.h"
 #include "base/state.h"
-#include "core/clock.h"
+#include "core/tools/clock.h"
 #include "link/link.h"
 #include "link/session.h"
 #include "loader/objects.h"

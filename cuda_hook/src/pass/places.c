@@ -2,13 +2,13 @@
 
 #include "backlog/backlog.h"
 #include "backlog/closed.h"
+#include "backlog/drawing.h"
 #include "backlog/submitted.h"
 #include "base/log.h"
 #include "base/state.h"
-#include "core/clock.h"
+#include "core/tools/clock.h"
 #include "markers/batches.h"
 #include "markers/collect.h"
-#include "backlog/drawing.h"
 #include "pass/grant.h"
 #include "threads/slots.h"
 

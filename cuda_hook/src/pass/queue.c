@@ -2,22 +2,22 @@
 
 #include "backlog/backlog.h"
 #include "backlog/closed.h"
-#include "usage/hint.h"
-#include "usage/measured.h"
+#include "backlog/drawing.h"
 #include "backlog/room.h"
 #include "backlog/submitted.h"
 #include "base/state.h"
-#include "core/clock.h"
+#include "core/tools/clock.h"
 #include "driver/contexts.h"
 #include "driver/markers.h"
 #include "link/link.h"
 #include "markers/batches.h"
 #include "markers/collect.h"
 #include "markers/stops.h"
-#include "backlog/drawing.h"
 #include "pass/follow.h"
 #include "pass/helper.h"
 #include "threads/keys.h"
+#include "usage/hint.h"
+#include "usage/measured.h"
 
 enum { BRIEF_NS = 2 * 1000 }; /* what a copy of less than two pages counts for, unless that is found to be wrong */
 

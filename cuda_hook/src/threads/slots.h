@@ -7,8 +7,8 @@
 #include <sys/types.h>
 
 #include "base/state.h"
-#include "core/overlap.h"
-#include "core/passes.h"
+#include "core/times/overlap.h"
+#include "core/times/passes.h"
 #include "driver_api.h"
 
 enum {

@@ -2,8 +2,8 @@
 
 #include <errno.h>
 
-#include "core/clock.h"
-#include "core/lock.h"
+#include "core/tools/clock.h"
+#include "core/tools/lock.h"
 #include "loader/lookups.h"
 #include "tpu/tpu.h"
 

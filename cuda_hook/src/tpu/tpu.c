@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "base/settings.h"
 #include "base/text.h"
-#include "core/config.h"
-#include "core/lock.h"
+#include "core/shared/config.h"
+#include "core/tools/lock.h"
 #include "tpu/tpu_folder.h"
 
 /* What is assigned: read once from hook.conf, before es_tpu_assigned says so, and never changed. */

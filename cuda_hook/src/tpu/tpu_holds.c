@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "base/kernel.h"
-#include "core/lock.h"
+#include "core/tools/lock.h"
 #include "tpu/tpu.h"
 
 static struct es_lock lock;

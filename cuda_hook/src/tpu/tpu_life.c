@@ -2,7 +2,7 @@
 
 #include "base/events.h"
 #include "base/kernel.h"
-#include "core/lock.h"
+#include "core/tools/lock.h"
 #include "tpu/tpu.h"
 #include "wire.h"
 

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "core/lock.h"
+#include "core/tools/lock.h"
 #include "tpu/tpu.h"
 #include "tpu/tpu_holds.h"
 

@@ -3,8 +3,8 @@
 #include "backlog/backlog.h"
 #include "backlog/submitted.h"
 #include "link/link.h"
-#include "usage/measured.h"
 #include "threads/slots.h"
+#include "usage/measured.h"
 
 int64_t es_hint_error_ns;
 

@@ -4,8 +4,8 @@
 #include <stdint.h>
 
 #include "base/state.h"
-#include "core/bursts.h"
-#include "core/gaps.h"
+#include "core/times/bursts.h"
+#include "core/times/gaps.h"
 
 /* What the markers that were reached have told of the GPU time. Under es_state_lock. */
 struct es_measured {

@@ -1,7 +1,7 @@
 #include "usage/thinks.h"
 
 #include "base/state.h"
-#include "core/clock.h"
+#include "core/tools/clock.h"
 #include "link/link.h"
 #include "usage/measured.h"
 

@@ -4,20 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/allowance.h"
-#include "core/blocks.h"
-#include "core/bursts.h"
-#include "core/config.h"
-#include "core/costs.h"
-#include "core/gaps.h"
-#include "core/gate_page.h"
-#include "core/lock.h"
-#include "core/overlap.h"
-#include "core/passes.h"
-#include "core/record.h"
-#include "core/spent.h"
-#include "core/timeline.h"
-#include "core/used.h"
+#include "core/shared/allowance.h"
+#include "core/tools/blocks.h"
+#include "core/times/bursts.h"
+#include "core/shared/config.h"
+#include "core/times/costs.h"
+#include "core/times/gaps.h"
+#include "core/shared/gate_page.h"
+#include "core/tools/lock.h"
+#include "core/times/overlap.h"
+#include "core/times/passes.h"
+#include "core/shared/record.h"
+#include "core/times/spent.h"
+#include "core/times/timeline.h"
+#include "core/shared/used.h"
 
 static int failures;
 

@@ -1,4 +1,4 @@
-#include "overlap.h"
+#include "core/times/overlap.h"
 
 enum {
     /* Beside less, a few calls of the host and ends that are seen late make too much of what is waited for, or not. */

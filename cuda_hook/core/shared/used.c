@@ -1,4 +1,4 @@
-#include "used.h"
+#include "core/shared/used.h"
 
 /* The client's own stores are ordered by its lock; those that a reader must not see in another order have release order. */
 #define GET(member) __atomic_load_n(&(member), __ATOMIC_ACQUIRE)

@@ -1,4 +1,4 @@
-#include "absence.h"
+#include "core/tools/absence.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 

@@ -1,4 +1,4 @@
-#include "gate_page.h"
+#include "core/shared/gate_page.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "core/tools/clock.h"
 
 uint32_t es_gate_open_word(uint32_t number, int contended)
 {

@@ -1,4 +1,4 @@
-#include "siblings.h"
+#include "core/shared/siblings.h"
 
 void es_siblings_use(struct es_siblings_page *page, uint32_t place, int uses)
 {

@@ -1,4 +1,4 @@
-#include "allowance.h"
+#include "core/shared/allowance.h"
 
 /* A hostile owner of the page can make a compare-and-swap fail for as long as it likes: the manager does not try for
  * ever. An honest one is at it with as many threads as it has. */

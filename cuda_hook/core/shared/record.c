@@ -1,4 +1,4 @@
-#include "record.h"
+#include "core/shared/record.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "config.h"
+#include "core/shared/config.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "passes.h"
+#include "core/times/passes.h"
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
-#include "spent.h"
+#include "core/times/spent.h"
 
-#include "costs.h"
+#include "core/times/costs.h"
 
 /* Who waits for a marker wakes late, but the markers themselves tell how long one was after the other: so the host's time
  * of an end is the earliest that agrees with what was seen since. It may creep, as elapsed times are rounded to half a

@@ -1,4 +1,4 @@
-#include "blocks.h"
+#include "core/tools/blocks.h"
 
 #include <sys/mman.h>
 

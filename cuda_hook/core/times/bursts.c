@@ -1,4 +1,4 @@
-#include "bursts.h"
+#include "core/times/bursts.h"
 
 enum {
     APART_MOST_NS = 1000 * 1000, /* a pause says nothing of what a program does without one */

@@ -1,4 +1,4 @@
-#include "lock.h"
+#include "core/tools/lock.h"
 
 #include <errno.h>
 #include <limits.h>

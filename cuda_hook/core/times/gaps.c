@@ -1,4 +1,4 @@
-#include "gaps.h"
+#include "core/times/gaps.h"
 
 /* Twenty slices: what a program does now. */
 enum { RECENT_NS = 100 * 1000 * 1000 };

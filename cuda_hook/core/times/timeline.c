@@ -1,4 +1,4 @@
-#include "timeline.h"
+#include "core/times/timeline.h"
 
 static uint64_t least(uint64_t a, uint64_t b)
 {

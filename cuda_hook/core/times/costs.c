@@ -1,4 +1,4 @@
-#include "costs.h"
+#include "core/times/costs.h"
 
 /* Who looks without the lock sees each field whole. What it read is of one key where that stands there before and after:
  * whoever sees anything of a later one sees the key gone, too. */

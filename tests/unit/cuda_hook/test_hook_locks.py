@@ -1,4 +1,4 @@
-"""Who needs which lock of the hook is declared in its sources (core/lock.h), and clang's analysis finds everybody who
+"""Who needs which lock of the hook is declared in its sources (core/tools/lock.h), and clang's analysis finds everybody who
 does not hold it."""
 
 import subprocess
