@@ -8,6 +8,9 @@ HERE = Path(__file__).parent
 
 DECLARATIONS = """
 size_t es_record_bytes(unsigned int kind);
+enum es_sender { ES_SENDER_NOBODY, ES_SENDER_CLIENT, ES_SENDER_MANAGER };
+int es_record_sender(unsigned int kind);
+const char *es_record_struct(unsigned int kind);
 int es_check_from_client(const void *packet, size_t bytes);
 int es_check_from_manager(const void *packet, size_t bytes);
 const char *es_malformed_text(int malformed);
@@ -63,7 +66,9 @@ ffibuilder.set_source(
     "".join(f"#include {header}\n" for header in HEADERS),
     sources=sorted(str(path.relative_to(HERE.parent)) for path in HERE.glob("core/**/*.c")),
     include_dirs=["cuda_hook"],
-    depends=sorted(str(path.relative_to(HERE.parent)) for path in [*HERE.glob("*.h"), *HERE.glob("core/**/*.h")]),
+    depends=sorted(
+        str(path.relative_to(HERE.parent)) for kind in ("*.h", "*.def", "core/**/*.h") for path in HERE.glob(kind)
+    ),
     extra_compile_args=["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"],
 )
 

@@ -19,7 +19,6 @@ VERSION_MIN = lib.ES_VERSION_MIN
 """The oldest that is still spoken."""
 RECORD_BYTES_MAX = lib.ES_RECORD_BYTES_MAX
 
-
 REQUEST = lib.ES_REQUEST
 RELEASE = lib.ES_RELEASE
 DRAINING = lib.ES_DRAINING
@@ -165,41 +164,24 @@ ClientRecord = Hello | Request | Release | Draining | Usage | Reserve | Freed | 
 ManagerRecord = Welcome | Refused | Reserved | MemoryInfo
 Record = ClientRecord | ManagerRecord
 
-_CLIENT: dict[int, type[ClientRecord]] = {
-    lib.ES_HELLO: Hello,
-    lib.ES_REQUEST: Request,
-    lib.ES_RELEASE: Release,
-    lib.ES_DRAINING: Draining,
-    lib.ES_USAGE: Usage,
-    lib.ES_RESERVE: Reserve,
-    lib.ES_FREED: Freed,
-    lib.ES_DECLARE: Declare,
-    lib.ES_MEMORY_QUERY: MemoryQuery,
+_KINDS: dict[type[Record], int] = {
+    Hello: lib.ES_HELLO,
+    Welcome: lib.ES_WELCOME,
+    Refused: lib.ES_REFUSED,
+    Request: lib.ES_REQUEST,
+    Release: lib.ES_RELEASE,
+    Draining: lib.ES_DRAINING,
+    Usage: lib.ES_USAGE,
+    Reserve: lib.ES_RESERVE,
+    Reserved: lib.ES_RESERVED,
+    Freed: lib.ES_FREED,
+    Declare: lib.ES_DECLARE,
+    MemoryQuery: lib.ES_MEMORY_QUERY,
+    MemoryInfo: lib.ES_MEMORY_INFO,
 }
-_MANAGER: dict[int, type[ManagerRecord]] = {
-    lib.ES_WELCOME: Welcome,
-    lib.ES_REFUSED: Refused,
-    lib.ES_RESERVED: Reserved,
-    lib.ES_MEMORY_INFO: MemoryInfo,
-}
-_STRUCTS: dict[type, str] = {
-    Hello: "struct es_hello",
-    Request: "struct es_request",
-    Release: "struct es_release",
-    Draining: "struct es_draining",
-    Usage: "struct es_usage",
-    Reserve: "struct es_reserve",
-    Freed: "struct es_memory",
-    Declare: "struct es_memory",
-    MemoryQuery: "struct es_memory_query",
-    Welcome: "struct es_welcome",
-    Refused: "struct es_refused",
-    Reserved: "struct es_reserved",
-    MemoryInfo: "struct es_memory_info",
-}
-_KINDS: dict[type[Record], int] = {record: kind for table in (_CLIENT, _MANAGER) for kind, record in table.items()}
-_R = TypeVar("_R", bound=Record)
-_Reader = Callable[[Any], _R]
+"""The structure of each, and who sends it, are in ``records.def``."""
+_T = TypeVar("_T")
+_Reader = Callable[[Any], _T]
 _C_NAMES = {"size_bytes": "bytes", "follows": "flags", "ignore_managed": "flags"}
 
 
@@ -254,14 +236,18 @@ def parse_answer(packet: bytes) -> ManagerRecord:
 
 def encode(record: Record) -> bytes:
     """The packet of a record. Raises OverflowError for a number that its field cannot hold."""
-    struct = _STRUCTS[type(record)]
-    size = ffi.sizeof(struct)
+    kind = _KINDS[type(record)]
     values = {_C_NAMES.get(name, name): _to_c(value) for name, value in vars(record).items()}
-    header = {"kind": _KINDS[type(record)], "size": size, "number": values.pop("number", 0)}
-    return bytes(ffi.buffer(ffi.new(f"{struct} *", {"header": header, **values})))
+    header = {"kind": kind, "size": lib.es_record_bytes(kind), "number": values.pop("number", 0)}
+    return bytes(ffi.buffer(ffi.new(f"{_struct(kind)} *", {"header": header, **values})))
 
 
-def _parse(packet: bytes, check: Callable[[Any, int], int], readers: dict[int, _Reader[_R]]) -> _R:
+def _struct(kind: int) -> str:
+    """What C calls the structure of a kind."""
+    return bytes(ffi.string(lib.es_record_struct(kind))).decode()
+
+
+def _parse(packet: bytes, check: Callable[[Any, int], int], readers: dict[int, _Reader[_T]]) -> _T:
     buffer = ffi.from_buffer(packet)
     kind = check(buffer, len(packet))
     if kind < 0:
@@ -269,13 +255,13 @@ def _parse(packet: bytes, check: Callable[[Any, int], int], readers: dict[int, _
     return readers[kind](buffer)
 
 
-def _reader(record_type: type[_R]) -> _Reader[_R]:
+def _reader(record_type: type[Any], kind: int) -> _Reader[Any]:
     """What makes a record of a checked packet. All that can be looked up is looked up here, once: a RELEASE is read
     while the device stands idle."""
-    pointer = ffi.typeof(f"{_STRUCTS[record_type]} *")
+    pointer = ffi.typeof(f"{_struct(kind)} *")
     getters = tuple(_getter(field.name, field.type) for field in fields(record_type))
 
-    def read(buffer: Any) -> _R:
+    def read(buffer: Any) -> Any:
         record = ffi.cast(pointer, buffer)
         return record_type(*[get(record) for get in getters])
 
@@ -299,5 +285,10 @@ def _to_c(value: int | str) -> int | bytes:
     return int(value)
 
 
-_CLIENT_READERS = {kind: _reader(record) for kind, record in _CLIENT.items()}
-_MANAGER_READERS = {kind: _reader(record) for kind, record in _MANAGER.items()}
+def _readers(sender: int) -> dict[int, _Reader[Any]]:
+    """What reads each kind that this side sends."""
+    return {kind: _reader(record, kind) for record, kind in _KINDS.items() if lib.es_record_sender(kind) == sender}
+
+
+_CLIENT_READERS: dict[int, _Reader[ClientRecord]] = _readers(lib.ES_SENDER_CLIENT)
+_MANAGER_READERS: dict[int, _Reader[ManagerRecord]] = _readers(lib.ES_SENDER_MANAGER)

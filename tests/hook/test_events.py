@@ -7,7 +7,7 @@ from manager import ScriptedManager
 from programs import SUCCESS, Client, Stage
 
 EVENTS_PER_STREAM_MAX = 4
-"""Of few streams as few batches are closed and not over; of many, the hook closes no more (cuda_hook/src/backlog/closed.c)."""
+"""Of few streams as few batches are closed and not over; of many, the hook closes no more (closed.c)."""
 
 
 def live_events(client: Client) -> int:

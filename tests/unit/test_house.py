@@ -37,7 +37,6 @@ LONG_FILES = {
     "cuda_hook/core/times/costs.c": 380,
     "cuda_hook/driver_api.h": 1426,
     "cuda_hook/src/driver/symbols.def": 397,
-    "cuda_hook/wire.py": 303,
     "simgpu/driver/ptx.c": 323,
     "simgpu/driver/symbols.def": 386,
     "simgpu/driver/texture.c": 316,

@@ -9,50 +9,6 @@ static const uint64_t CLOCK_NS_MAX = UINT64_C(1) << 62;
 /* A century: more GPU time than any grant can have lasted. */
 static const uint64_t GPU_NS_MAX = UINT64_C(3155760000) * UINT64_C(1000000000);
 
-size_t es_record_bytes(unsigned int kind)
-{
-    switch (kind) {
-    case ES_HELLO:
-        return sizeof(struct es_hello);
-    case ES_WELCOME:
-        return sizeof(struct es_welcome);
-    case ES_REFUSED:
-        return sizeof(struct es_refused);
-    case ES_REQUEST:
-        return sizeof(struct es_request);
-    case ES_RELEASE:
-        return sizeof(struct es_release);
-    case ES_DRAINING:
-        return sizeof(struct es_draining);
-    case ES_USAGE:
-        return sizeof(struct es_usage);
-    case ES_RESERVE:
-        return sizeof(struct es_reserve);
-    case ES_RESERVED:
-        return sizeof(struct es_reserved);
-    case ES_FREED:
-    case ES_DECLARE:
-        return sizeof(struct es_memory);
-    case ES_MEMORY_QUERY:
-        return sizeof(struct es_memory_query);
-    case ES_MEMORY_INFO:
-        return sizeof(struct es_memory_info);
-    default:
-        return 0;
-    }
-}
-
-static int from_client(unsigned int kind)
-{
-    return kind == ES_HELLO || kind == ES_REQUEST || kind == ES_RELEASE || kind == ES_DRAINING || kind == ES_USAGE ||
-           kind == ES_RESERVE || kind == ES_FREED || kind == ES_DECLARE || kind == ES_MEMORY_QUERY;
-}
-
-static int from_manager(unsigned int kind)
-{
-    return kind == ES_WELCOME || kind == ES_REFUSED || kind == ES_RESERVED || kind == ES_MEMORY_INFO;
-}
-
 static int memory_kind_ok(uint32_t kind)
 {
     return kind == ES_MEMORY_PLAIN || kind == ES_MEMORY_CONTEXT;
@@ -61,74 +17,97 @@ static int memory_kind_ok(uint32_t kind)
 /* An aligned copy of any record. */
 union any_record {
     struct es_header header;
-    struct es_hello hello;
-    struct es_welcome welcome;
-    struct es_refused refused;
-    struct es_release release;
-    struct es_draining draining;
-    struct es_usage usage;
-    struct es_reserve reserve;
-    struct es_reserved reserved;
-    struct es_memory memory;
-    struct es_memory_info memory_info;
+#define ES_RECORD(kind, tag, sender, holds) struct es_##tag kind;
+#include "records.def"
+#undef ES_RECORD
 };
 
-static int fields_ok(const union any_record *record)
-{
-    const uint32_t number = record->header.number;
+/* May the fields be believed? One function for each kind, all called alike. */
+#define ES_RECORD(kind, tag, sender, holds)                                      \
+    static int kind##_holds(const struct es_##tag *it, uint32_t number)          \
+    {                                                                            \
+        (void)it;                                                                \
+        (void)number;                                                            \
+        return holds;                                                            \
+    }
+#include "records.def"
+#undef ES_RECORD
 
-    switch (record->header.kind) {
-    case ES_HELLO:
-        return record->hello.version_min >= 1 && record->hello.version_min <= record->hello.version_max;
-    case ES_WELCOME:
-        return record->welcome.version >= 1 && record->welcome.failure_policy <= ES_FAIL_CLOSED &&
-               record->welcome.epoch != 0 && record->welcome.memory_cap_bytes <= MEMORY_BYTES_MAX;
-    case ES_REFUSED:
-        return memchr(record->refused.text, 0, ES_TEXT_BYTES) != NULL;
-    case ES_RELEASE:
-        return number != 0 && record->release.gpu_ns <= GPU_NS_MAX;
-    case ES_DRAINING:
-        return number != 0 && record->draining.ends_at_ns <= CLOCK_NS_MAX;
-    case ES_USAGE:
-        return number != 0 && record->usage.gpu_ns <= GPU_NS_MAX;
-    case ES_RESERVE:
-        return number != 0 && record->reserve.bytes <= MEMORY_BYTES_MAX && memory_kind_ok(record->reserve.kind);
-    case ES_RESERVED:
-        return number != 0 && record->reserved.granted <= 1;
-    case ES_FREED:
-    case ES_DECLARE:
-        return record->memory.bytes <= MEMORY_BYTES_MAX && memory_kind_ok(record->memory.kind);
-    case ES_MEMORY_QUERY:
-    case ES_MEMORY_INFO:
-        return number != 0;
+size_t es_record_bytes(unsigned int kind)
+{
+    switch (kind) {
+#define ES_RECORD(kind, tag, sender, holds) \
+    case ES_##kind:                         \
+        return sizeof(struct es_##tag);
+#include "records.def"
+#undef ES_RECORD
     default:
-        return 1;
+        return 0;
     }
 }
 
-static int check(const void *packet, size_t bytes, int (*sent_here)(unsigned int kind))
+const char *es_record_struct(unsigned int kind)
+{
+    switch (kind) {
+#define ES_RECORD(kind, tag, sender, holds) \
+    case ES_##kind:                         \
+        return "struct es_" #tag;
+#include "records.def"
+#undef ES_RECORD
+    default:
+        return NULL;
+    }
+}
+
+int es_record_sender(unsigned int kind)
+{
+    switch (kind) {
+#define ES_RECORD(kind, tag, sender, holds) \
+    case ES_##kind:                         \
+        return ES_SENDER_##sender;
+#include "records.def"
+#undef ES_RECORD
+    default:
+        return ES_SENDER_NOBODY;
+    }
+}
+
+static int fields_hold(const union any_record *record)
+{
+    switch (record->header.kind) {
+#define ES_RECORD(kind, tag, sender, holds) \
+    case ES_##kind:                         \
+        return kind##_holds(&record->kind, record->header.number);
+#include "records.def"
+#undef ES_RECORD
+    default:
+        return 0;
+    }
+}
+
+static int check(const void *packet, size_t bytes, enum es_sender sender)
 {
     union any_record record;
 
     if (bytes < sizeof(struct es_header))
         return ES_MALFORMED_SHORT;
     memcpy(&record.header, packet, sizeof(record.header));
-    if (!sent_here(record.header.kind))
+    if (es_record_sender(record.header.kind) != (int)sender)
         return ES_MALFORMED_SENDER;
     if (record.header.size != bytes || bytes != es_record_bytes(record.header.kind))
         return ES_MALFORMED_SIZE;
     memcpy(&record, packet, bytes);
-    return fields_ok(&record) ? (int)record.header.kind : ES_MALFORMED_FIELD;
+    return fields_hold(&record) ? (int)record.header.kind : ES_MALFORMED_FIELD;
 }
 
 int es_check_from_client(const void *packet, size_t bytes)
 {
-    return check(packet, bytes, from_client);
+    return check(packet, bytes, ES_SENDER_CLIENT);
 }
 
 int es_check_from_manager(const void *packet, size_t bytes)
 {
-    return check(packet, bytes, from_manager);
+    return check(packet, bytes, ES_SENDER_MANAGER);
 }
 
 const char *es_malformed_text(int malformed)

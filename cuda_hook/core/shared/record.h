@@ -11,6 +11,12 @@ enum es_malformed {
     ES_MALFORMED_FIELD = -4,  /* a field holds what it never can */
 };
 
+enum es_sender { ES_SENDER_NOBODY, ES_SENDER_CLIENT, ES_SENDER_MANAGER };
+
+/* Of a kind (records.def): who sends it; its structure's name in wire.h, or NULL for a kind that does not exist. */
+int es_record_sender(unsigned int kind);
+const char *es_record_struct(unsigned int kind);
+
 /* The size of a record of this kind in bytes; 0 for a kind that does not exist. */
 size_t es_record_bytes(unsigned int kind);
 

@@ -43,7 +43,7 @@ def includes() -> dict[Path, set[Path]]:
     for path in files:
         named = re.findall(r'^#\s*include "([^"]+)"', path.read_text(), re.MULTILINE)
         places = [base / name for name in named for base in (SRC, SRC.parent) if (base / name).exists()]
-        found[path] = {place for place in places if place.is_relative_to(SRC) or place.is_relative_to(SRC.parent / CORE)}
+        found[path] = {place for place in places if place.parent != SRC.parent}
     return found
 
 

@@ -1,4 +1,4 @@
-"""Who needs which lock of the hook is declared in its sources (core/tools/lock.h), and clang's analysis finds everybody who
+"""Who needs which lock of the hook is declared in its sources (core/tools/lock.h), and clang's analysis finds whoever
 does not hold it."""
 
 import subprocess
@@ -7,7 +7,8 @@ from pathlib import Path
 
 from compiled import HOOK_SOURCES, INCLUDES
 
-CLANG = (sys.executable, "-m", "ziglang", "cc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wthread-safety", "-Werror")
+WARNINGS = ("-Wall", "-Wextra", "-Wthread-safety", "-Werror")
+CLANG = (sys.executable, "-m", "ziglang", "cc", "-std=c11", "-D_GNU_SOURCE", *WARNINGS)
 
 FORGETS = """
 #include "backlog/backlog.h"
@@ -15,14 +16,14 @@ FORGETS = """
 uint64_t es_probe(void);
 uint64_t es_probe(void)
 {
-    return es_backlog.over_ns;
+    uint64_t over_ns;
+
+    over_ns = es_backlog.over_ns;
+    return over_ns;
 }
 """
-HOLDS = FORGETS.replace(
-    "return es_backlog.over_ns;",
-    "uint64_t over_ns; es_lock_take(&es_state_lock); over_ns = es_backlog.over_ns; es_lock_give(&es_state_lock); return over_ns;",
-)
-
+READS = "over_ns = es_backlog.over_ns;"
+HOLDS = FORGETS.replace(READS, f"es_lock_take(&es_state_lock); {READS} es_lock_give(&es_state_lock);")
 
 SOURCES = [source for source in HOOK_SOURCES if source.suffix == ".c"]
 
