@@ -80,20 +80,9 @@ class Scan:
         before = self._health.now
         config, held = self._settings.now, self._held()
         rivals = await self._rivals.look(asyncio.get_running_loop().time())
-        # A driver can take its time, and for that long a kubelet's call must not wait.
-        if self._reading is None:
-            self._reading = detached.call(lambda: self._read(config.inventory, held))
-        await first_of(stop, self._reading, timeout_s=ANSWER_S)
-        answered = self._reading.done()
-        if answered:
-            self.found = tuple(self._reading.result())
-            self._reading = None
-        elif stop.is_set():
+        answered = await self._ask(config.inventory, held, stop)
+        if not answered and stop.is_set():
             return False
-        else:
-            silence = f"a driver has not answered for {ANSWER_S:g} s: see the node's kernel log (dmesg)"
-            self.troubles = (silence,)
-            self.found = tuple(self._health.silent(silence))
         self._notices.tell(Reason.DRIVER_BROKEN, self.troubles)
         selection = select(self.found, config, held, contested(self.found, rivals))
         self._notices.tell(Reason.DEVICE_MISSING, selection.faults)
@@ -101,6 +90,22 @@ class Scan:
         if self._devices.set(selection.devices) or self._health.now != before:
             changed()
         return answered
+
+    async def _ask(self, config: InventoryConfig, held: Collection[str], stop: asyncio.Event) -> bool:
+        """Finds out which devices there are, until ``stop``; whether the driver answered."""
+        # A driver can take its time, and for that long a kubelet's call must not wait.
+        if self._reading is None:
+            self._reading = detached.call(lambda: self._read(config, held))
+        await first_of(stop, self._reading, timeout_s=ANSWER_S)
+        if self._reading.done():
+            self.found = tuple(self._reading.result())
+            self._reading = None
+            return True
+        if not stop.is_set():
+            silence = f"a driver has not answered for {ANSWER_S:g} s: see the node's kernel log (dmesg)"
+            self.troubles = (silence,)
+            self.found = tuple(self._health.silent(silence))
+        return False
 
     def _read(self, config: InventoryConfig, held: Collection[str]) -> list[Device]:
         if config != self._looked_for:

@@ -95,28 +95,34 @@ class Binder:
                     self._give_up(uid)
 
     async def _bind(self, namespace: str, name: str, uid: str, node: str) -> None:
-        pod = self._assigner.asking(uid)
         reservation = self._reservations.get(uid)
-        held = self._books.ledger.bound(uid)
         if reservation is not None and self._books.ledger.is_assumed(uid):
-            pod = await self._read(reservation.pod)
-            if pod is None:
-                raise NotFound(f"pod {reservation.pod} is gone")
-            if not pod.node:
-                if reservation.pod.node != node:
-                    raise AlreadyExists(f"pod {pod} may still be bound to node {reservation.pod.node}")
-                await self._write(reservation)
-                return
-        elif held is None and pod is None:
-            pod = await self._read(SharePod(uid, namespace, name))
-            if pod is None:
-                raise NotFound(f"there is no pod {namespace}/{name} with uid {uid} any more")
-        bound_to = pod.node if pod is not None and pod.node else (held.node if held is not None else "")
-        if bound_to == node:
+            await self._bind_reserved(reservation, node)
             return
+        pod, held = self._assigner.asking(uid), self._books.ledger.bound(uid)
+        if pod is None and held is None:
+            pod = await self._existing(SharePod(uid, namespace, name))
+        bound_to = pod.node if pod is not None and pod.node else (held.node if held is not None else "")
         if bound_to:
-            raise AlreadyExists(f"pod {namespace}/{name} is bound to node {bound_to} already")
+            _is_bound(f"{namespace}/{name}", bound_to, node)
+            return
         assert pod is not None
+        await self._bind_first(pod, node)
+
+    async def _bind_reserved(self, reservation: Reservation, node: str) -> None:
+        """What was reserved and may have been written, or may not."""
+        pod = await self._read(reservation.pod)
+        if pod is None:
+            raise NotFound(f"pod {reservation.pod} is gone")
+        if pod.node:
+            _is_bound(str(pod), pod.node, node)
+        elif reservation.pod.node != node:
+            raise AlreadyExists(f"pod {pod} may still be bound to node {reservation.pod.node}")
+        else:
+            await self._write(reservation)
+
+    async def _bind_first(self, pod: SharePod, node: str) -> None:
+        """One for which nothing is reserved."""
         if not pod.asks:
             # Of no GPU's: kube-scheduler has these bound here where it was not told which resources are managed.
             await self._api.bind(replace(pod, node=node, assignment=None))
@@ -125,10 +131,14 @@ class Binder:
             await self._write(self._reserve(pod, node))
         except Conflicting:
             # It is another version by now; decided again, once.
-            again = await self._read(pod)
-            if again is None:
-                raise NotFound(f"there is no pod {namespace}/{name} with uid {uid} any more") from None
-            await self._write(self._reserve(again, node))
+            await self._write(self._reserve(await self._existing(pod), node))
+
+    async def _existing(self, pod: SharePod) -> SharePod:
+        """The pod as the API server has it; raises NotFound."""
+        found = await self._read(pod)
+        if found is None:
+            raise NotFound(f"there is no pod {pod} with uid {pod.uid} any more")
+        return found
 
     def _reserve(self, pod: SharePod, node: str) -> Reservation:
         placed, holding = self._assigner.decide(pod, node)
@@ -176,3 +186,9 @@ class Binder:
         # A read may be behind the watch, which has seen it bound by somebody else.
         if self._books.ledger.is_assumed(uid):
             self._books.ledger.release(uid)
+
+
+def _is_bound(pod: str, bound_to: str, node: str) -> None:
+    """Raises AlreadyExists where that is another node than the one that is asked for."""
+    if bound_to != node:
+        raise AlreadyExists(f"pod {pod} is bound to node {bound_to} already")
