@@ -13,13 +13,13 @@
 
 #include "driver_api.h"
 
-#define CHECK(call)                                                                              \
-    do {                                                                                         \
-        CUresult result = (call);                                                                \
-        if (result != CUDA_SUCCESS) {                                                            \
+#define CHECK(call)                                                                                \
+    do {                                                                                           \
+        CUresult result = (call);                                                                  \
+        if (result != CUDA_SUCCESS) {                                                              \
             fprintf(stderr, "%s:%d: %s: CUDA error %d\n", __FILE__, __LINE__, #call, (int)result); \
-            exit(1);                                                                             \
-        }                                                                                        \
+            exit(1);                                                                               \
+        }                                                                                          \
     } while (0)
 
 static inline uint64_t now_ns(void) {

@@ -60,9 +60,7 @@ static double batch(launch_function launch) {
 }
 
 /* By this name callgrind knows what to count. */
-__attribute__((noinline)) void counted_launches(launch_function launch) {
-    launches(launch);
-}
+__attribute__((noinline)) void counted_launches(launch_function launch) { launches(launch); }
 
 static int count_launches(launch_function launch, long batches) {
     for (long i = -WARM_UP; i < batches; i++) {

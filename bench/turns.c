@@ -16,8 +16,8 @@ enum { KERNELS = 8, GROUP_ROUNDS = 20, GROUPS_MOST = 65536 };
 
 #define ENTRY(name) ".visible .entry " name "()\n{\n // simgpu: duration_ns = 5000\n ret;\n}\n"
 static const char PTX[] = ".version 7.0\n.target sm_70\n.address_size 64\n" ENTRY("k0") ENTRY("k1") ENTRY("k2") ENTRY("k3")
-    ENTRY("k4") ENTRY("k5") ENTRY("k6") ENTRY("k7") ENTRY("k8") ENTRY("k9") ENTRY("k10") ENTRY("k11") ENTRY("k12")
-        ENTRY("k13") ENTRY("k14") ENTRY("k15");
+    ENTRY("k4") ENTRY("k5") ENTRY("k6") ENTRY("k7") ENTRY("k8") ENTRY("k9") ENTRY("k10") ENTRY("k11") ENTRY("k12") ENTRY("k13")
+        ENTRY("k14") ENTRY("k15");
 
 enum kind { ONE, OWN, SAME };
 static const enum kind PHASES[] = {ONE, OWN, ONE, SAME, ONE};
@@ -25,27 +25,24 @@ static const enum kind PHASES[] = {ONE, OWN, ONE, SAME, ONE};
 static CUcontext context;
 static CUfunction functions[2 * KERNELS];
 static sem_t go, done;
-static int first; /* of the kernels that the second thread launches */
+static int first;      /* of the kernels that the second thread launches */
 static long sleeps[2]; /* in its launches, of each thread */
 
-static void check(CUresult result)
-{
+static void check(CUresult result) {
     if (result != CUDA_SUCCESS) {
         fprintf(stderr, "the driver answered %d\n", (int)result);
         exit(1);
     }
 }
 
-static unsigned long long now_ns(void)
-{
+static unsigned long long now_ns(void) {
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (unsigned long long)now.tv_sec * 1000000000u + (unsigned long long)now.tv_nsec;
 }
 
-static void launch_all(int from, int thread)
-{
+static void launch_all(int from, int thread) {
     struct rusage before, after;
 
     getrusage(RUSAGE_THREAD, &before);
@@ -55,8 +52,7 @@ static void launch_all(int from, int thread)
     sleeps[thread] += after.ru_nvcsw - before.ru_nvcsw;
 }
 
-static void *second(void *nothing)
-{
+static void *second(void *nothing) {
     check(cuCtxSetCurrent(context));
     for (;;) {
         sem_wait(&go);
@@ -66,8 +62,7 @@ static void *second(void *nothing)
     return nothing;
 }
 
-static void run_round(enum kind kind)
-{
+static void run_round(enum kind kind) {
     launch_all(0, 0);
     if (kind == ONE)
         return;
@@ -76,15 +71,13 @@ static void run_round(enum kind kind)
     sem_wait(&done);
 }
 
-static int by_size(const void *a, const void *b)
-{
+static int by_size(const void *a, const void *b) {
     const unsigned long long left = *(const unsigned long long *)a, right = *(const unsigned long long *)b;
 
     return (left > right) - (left < right);
 }
 
-static void run_phase(int phase, unsigned long long phase_ns)
-{
+static void run_phase(int phase, unsigned long long phase_ns) {
     static unsigned long long group_ns[GROUPS_MOST];
     unsigned long long begin_ns, group_begin_ns, all_ns, rounds = 0;
     int groups = 0;
@@ -112,8 +105,7 @@ static void run_phase(int phase, unsigned long long phase_ns)
     fflush(stdout);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const unsigned long long phase_ns = argc > 1 ? strtoull(argv[1], NULL, 10) * 1000000u : 0;
     CUmodule module;
     pthread_t thread;

@@ -236,10 +236,7 @@ typedef enum CUevent_flags_enum {
     CU_EVENT_INTERPROCESS = 0x4
 } CUevent_flags;
 
-typedef enum CUevent_record_flags_enum {
-    CU_EVENT_RECORD_DEFAULT = 0x0,
-    CU_EVENT_RECORD_EXTERNAL = 0x1
-} CUevent_record_flags;
+typedef enum CUevent_record_flags_enum { CU_EVENT_RECORD_DEFAULT = 0x0, CU_EVENT_RECORD_EXTERNAL = 0x1 } CUevent_record_flags;
 
 typedef enum CUlimit_enum {
     CU_LIMIT_STACK_SIZE = 0x00,
@@ -282,10 +279,7 @@ typedef enum CUfunctionLoadingState_enum {
     CU_FUNCTION_LOADING_STATE_LOADED = 1
 } CUfunctionLoadingState;
 
-typedef enum CUmoduleLoadingMode_enum {
-    CU_MODULE_EAGER_LOADING = 0x1,
-    CU_MODULE_LAZY_LOADING = 0x2
-} CUmoduleLoadingMode;
+typedef enum CUmoduleLoadingMode_enum { CU_MODULE_EAGER_LOADING = 0x1, CU_MODULE_LAZY_LOADING = 0x2 } CUmoduleLoadingMode;
 
 /* Only passed through. */
 typedef enum CUjit_option_enum { CU_JIT_MAX_REGISTERS = 0 } CUjit_option;
@@ -466,9 +460,7 @@ typedef enum CUarray_format_enum {
 
 typedef enum CUipcMem_flags_enum { CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 0x1 } CUipcMem_flags;
 
-typedef enum CUexternalMemoryHandleType_enum {
-    CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD = 1
-} CUexternalMemoryHandleType;
+typedef enum CUexternalMemoryHandleType_enum { CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD = 1 } CUexternalMemoryHandleType;
 
 typedef enum CUexternalSemaphoreHandleType_enum {
     CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD = 1,
@@ -978,8 +970,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev);
 
 /* Contexts. */
 CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev);
-CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
-                        CUdevice dev);
+CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev);
 CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev);
 CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev);
 CUresult cuCtxDestroy_v2(CUcontext ctx);
@@ -1024,9 +1015,9 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, c
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues,
                            unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
                            unsigned int numLibraryOptions);
-CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
-                               void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions,
-                               void **libraryOptionValues, unsigned int numLibraryOptions);
+CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions, void **jitOptionsValues,
+                               unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
+                               unsigned int numLibraryOptions);
 CUresult cuLibraryUnload(CUlibrary library);
 CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name);
 CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib);
@@ -1048,28 +1039,25 @@ CUresult cuFuncGetName(const char **name, CUfunction hfunc);
 CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize);
 CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function);
 CUresult cuFuncLoad(CUfunction function);
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize,
-                                                     size_t dynamicSMemSize);
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize);
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize,
                                                               size_t dynamicSMemSize, unsigned int flags);
 CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func,
                                           CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
                                           int blockSizeLimit);
 CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, CUfunction func,
-                                                   CUoccupancyB2DSize blockSizeToDynamicSMemSize,
-                                                   size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags);
+                                                   CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
+                                                   int blockSizeLimit, unsigned int flags);
 
 /* Launches. */
 EDGESHARE_PTSZ(cuLaunchKernel, (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
                                 unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
                                 unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra));
 EDGESHARE_PTSZ(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra));
-EDGESHARE_PTSZ(cuLaunchCooperativeKernel,
-               (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-                unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
-                CUstream hStream, void **kernelParams));
-CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices,
-                                              unsigned int flags);
+EDGESHARE_PTSZ(cuLaunchCooperativeKernel, (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+                                           unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+                                           unsigned int sharedMemBytes, CUstream hStream, void **kernelParams));
+CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags);
 CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z);
 CUresult cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes);
 CUresult cuParamSetSize(CUfunction hfunc, unsigned int numbytes);
@@ -1095,16 +1083,15 @@ EDGESHARE_PTSZ(cuStreamGetCtx, (CUstream hStream, CUcontext *pctx));
 EDGESHARE_PTSZ(cuStreamGetCtx_v2, (CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx));
 EDGESHARE_PTSZ(cuStreamGetDevice, (CUstream hStream, CUdevice *device));
 EDGESHARE_PTSZ(cuStreamWaitEvent, (CUstream hStream, CUevent hEvent, unsigned int Flags));
-EDGESHARE_PTSZ(cuStreamAddCallback,
-               (CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags));
+EDGESHARE_PTSZ(cuStreamAddCallback, (CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags));
 EDGESHARE_PTSZ(cuStreamQuery, (CUstream hStream));
 EDGESHARE_PTSZ(cuStreamSynchronize, (CUstream hStream));
 EDGESHARE_PTSZ(cuStreamAttachMemAsync, (CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags));
 EDGESHARE_PTSZ(cuStreamBeginCapture, (CUstream hStream));
 EDGESHARE_PTSZ(cuStreamBeginCapture_v2, (CUstream hStream, CUstreamCaptureMode mode));
 EDGESHARE_PTSZ(cuStreamBeginCaptureToGraph,
-               (CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
-                const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode));
+               (CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+                size_t numDependencies, CUstreamCaptureMode mode));
 #if !defined(CUDA_VERSION) || CUDA_VERSION >= 13010
 EDGESHARE_PTSZ(cuStreamBeginCaptureToCig, (CUstream hStream, CUstreamCigCaptureParams *streamCigCaptureParams));
 #endif
@@ -1114,8 +1101,7 @@ EDGESHARE_PTSZ(cuStreamBeginRecaptureToGraph, (CUstream hStream, CUstreamCapture
 #endif
 EDGESHARE_PTSZ(cuStreamEndCapture, (CUstream hStream, CUgraph *phGraph));
 EDGESHARE_PTSZ(cuStreamIsCapturing, (CUstream hStream, CUstreamCaptureStatus *captureStatus));
-EDGESHARE_PTSZ(cuStreamGetCaptureInfo,
-               (CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out));
+EDGESHARE_PTSZ(cuStreamGetCaptureInfo, (CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out));
 EDGESHARE_PTSZ(cuStreamGetCaptureInfo_v2,
                (CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
                 const CUgraphNode **dependencies_out, size_t *numDependencies_out));
@@ -1128,10 +1114,10 @@ EDGESHARE_PTSZ(cuStreamWriteValue32, (CUstream stream, CUdeviceptr addr, cuuint3
 EDGESHARE_PTSZ(cuStreamWriteValue32_v2, (CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags));
 EDGESHARE_PTSZ(cuStreamWriteValue64, (CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags));
 EDGESHARE_PTSZ(cuStreamWriteValue64_v2, (CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags));
-EDGESHARE_PTSZ(cuStreamBatchMemOp, (CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
-                                    unsigned int flags));
-EDGESHARE_PTSZ(cuStreamBatchMemOp_v2, (CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
-                                       unsigned int flags));
+EDGESHARE_PTSZ(cuStreamBatchMemOp,
+               (CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags));
+EDGESHARE_PTSZ(cuStreamBatchMemOp_v2,
+               (CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags));
 
 /* Events. */
 CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags);
@@ -1150,28 +1136,25 @@ CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags);
 CUresult cuGraphDestroy(CUgraph hGraph);
 CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                  size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v2 *nodeParams);
-CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                        size_t numDependencies, CUgraphNodeParams *nodeParams);
+CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
+                        CUgraphNodeParams *nodeParams);
 CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                           const CUgraphEdgeData *dependencyData, size_t numDependencies,
-                           CUgraphNodeParams *nodeParams);
+                           const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams);
 CUresult cuGraphAddNode_v3(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                           const CUgraphEdgeData *dependencyData, size_t numDependencies,
-                           CUgraphNodeParams *nodeParams);
-CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                             size_t numDependencies);
-CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams);
+                           const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams);
+CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies);
+CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
+                                CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams);
 CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out);
-CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                               size_t numDependencies, CUdeviceptr dptr);
+CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
+                               CUdeviceptr dptr);
 CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out);
-CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                              size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
-CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                              size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
-CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                            size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams);
+CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
+                              const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
+CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
+                              const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
+CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
+                            const CUDA_HOST_NODE_PARAMS *nodeParams);
 CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                   size_t numDependencies, CUgraph childGraph);
 CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes);
@@ -1191,8 +1174,7 @@ CUresult cuGraphExecDestroy(CUgraphExec hGraphExec);
 /* Memory: allocation. */
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total);
 CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize);
-CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
-                            unsigned int ElementSizeBytes);
+CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes);
 CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags);
 CUresult cuMemFree_v2(CUdeviceptr dptr);
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
@@ -1204,8 +1186,7 @@ CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p);
 CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags);
 CUresult cuMemHostUnregister(void *p);
 EDGESHARE_PTSZ(cuMemAllocAsync, (CUdeviceptr * dptr, size_t bytesize, CUstream hStream));
-EDGESHARE_PTSZ(cuMemAllocFromPoolAsync,
-               (CUdeviceptr * dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream));
+EDGESHARE_PTSZ(cuMemAllocFromPoolAsync, (CUdeviceptr * dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream));
 EDGESHARE_PTSZ(cuMemFreeAsync, (CUdeviceptr dptr, CUstream hStream));
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps);
 CUresult cuMemPoolDestroy(CUmemoryPool pool);
@@ -1216,24 +1197,21 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_
 CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location);
 CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType,
                                           unsigned long long flags);
-CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
-                                            CUmemAllocationHandleType handleType, unsigned long long flags);
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handleType,
+                                            unsigned long long flags);
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr);
 CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData);
 CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type);
 CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type);
 CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool);
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
-CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
-                                CUdeviceptr ptr);
-CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
-                             unsigned long long flags);
+CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
+CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags);
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size);
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
                      unsigned long long flags);
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
-CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-                  unsigned long long flags);
+CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags);
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size);
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count);
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
@@ -1255,14 +1233,13 @@ CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAlloca
 CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray);
 CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray);
 CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray);
-CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
-                                      CUdevice device);
+CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array, CUdevice device);
 CUresult cuArrayDestroy(CUarray hArray);
 CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
                                 unsigned int numMipmapLevels);
 CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level);
-CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
-                                               CUmipmappedArray mipmap, CUdevice device);
+CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUmipmappedArray mipmap,
+                                               CUdevice device);
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray);
 
 /* Memory and semaphores of others. */
@@ -1272,8 +1249,7 @@ CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemory e
 CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmap, CUexternalMemory extMem,
                                                  const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc);
 CUresult cuDestroyExternalMemory(CUexternalMemory extMem);
-CUresult cuImportExternalSemaphore(CUexternalSemaphore *extSem_out,
-                                   const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc);
+CUresult cuImportExternalSemaphore(CUexternalSemaphore *extSem_out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc);
 EDGESHARE_PTSZ(cuSignalExternalSemaphoresAsync,
                (const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
                 unsigned int numExtSems, CUstream stream));
@@ -1284,8 +1260,8 @@ CUresult cuDestroyExternalSemaphore(CUexternalSemaphore extSem);
 
 /* Memory: copies and sets. */
 EDGESHARE_PTDS(cuMemcpy, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount));
-EDGESHARE_PTDS(cuMemcpyPeer, (CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
-                              CUcontext srcContext, size_t ByteCount));
+EDGESHARE_PTDS(cuMemcpyPeer,
+               (CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount));
 EDGESHARE_PTDS(cuMemcpyHtoD_v2, (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount));
 EDGESHARE_PTDS(cuMemcpyDtoH_v2, (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount));
 EDGESHARE_PTDS(cuMemcpyDtoD_v2, (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount));
@@ -1293,24 +1269,20 @@ EDGESHARE_PTDS(cuMemcpyDtoA_v2, (CUarray dstArray, size_t dstOffset, CUdeviceptr
 EDGESHARE_PTDS(cuMemcpyAtoD_v2, (CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount));
 EDGESHARE_PTDS(cuMemcpyHtoA_v2, (CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount));
 EDGESHARE_PTDS(cuMemcpyAtoH_v2, (void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount));
-EDGESHARE_PTDS(cuMemcpyAtoA_v2,
-               (CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount));
+EDGESHARE_PTDS(cuMemcpyAtoA_v2, (CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount));
 EDGESHARE_PTDS(cuMemcpy2D_v2, (const CUDA_MEMCPY2D *pCopy));
 EDGESHARE_PTDS(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *pCopy));
 EDGESHARE_PTDS(cuMemcpy3D_v2, (const CUDA_MEMCPY3D *pCopy));
 EDGESHARE_PTDS(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER *pCopy));
 EDGESHARE_PTSZ(cuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream));
-EDGESHARE_PTSZ(cuMemcpyPeerAsync, (CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
-                                   CUcontext srcContext, size_t ByteCount, CUstream hStream));
-EDGESHARE_PTSZ(cuMemcpyHtoDAsync_v2,
-               (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream));
+EDGESHARE_PTSZ(cuMemcpyPeerAsync, (CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
+                                   size_t ByteCount, CUstream hStream));
+EDGESHARE_PTSZ(cuMemcpyHtoDAsync_v2, (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream));
 EDGESHARE_PTSZ(cuMemcpyDtoHAsync_v2, (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream));
-EDGESHARE_PTSZ(cuMemcpyDtoDAsync_v2,
-               (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream));
+EDGESHARE_PTSZ(cuMemcpyDtoDAsync_v2, (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream));
 EDGESHARE_PTSZ(cuMemcpyHtoAAsync_v2,
                (CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream));
-EDGESHARE_PTSZ(cuMemcpyAtoHAsync_v2,
-               (void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream));
+EDGESHARE_PTSZ(cuMemcpyAtoHAsync_v2, (void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream));
 EDGESHARE_PTSZ(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *pCopy, CUstream hStream));
 EDGESHARE_PTSZ(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *pCopy, CUstream hStream));
 EDGESHARE_PTSZ(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream));
@@ -1319,42 +1291,36 @@ CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, C
 EDGESHARE_PTDS(cuMemsetD8_v2, (CUdeviceptr dstDevice, unsigned char uc, size_t N));
 EDGESHARE_PTDS(cuMemsetD16_v2, (CUdeviceptr dstDevice, unsigned short us, size_t N));
 EDGESHARE_PTDS(cuMemsetD32_v2, (CUdeviceptr dstDevice, unsigned int ui, size_t N));
-EDGESHARE_PTDS(cuMemsetD2D8_v2,
-               (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height));
-EDGESHARE_PTDS(cuMemsetD2D16_v2,
-               (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height));
-EDGESHARE_PTDS(cuMemsetD2D32_v2,
-               (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height));
+EDGESHARE_PTDS(cuMemsetD2D8_v2, (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height));
+EDGESHARE_PTDS(cuMemsetD2D16_v2, (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height));
+EDGESHARE_PTDS(cuMemsetD2D32_v2, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height));
 EDGESHARE_PTSZ(cuMemsetD8Async, (CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream));
 EDGESHARE_PTSZ(cuMemsetD16Async, (CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream));
 EDGESHARE_PTSZ(cuMemsetD32Async, (CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream));
-EDGESHARE_PTSZ(cuMemsetD2D8Async, (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
-                                   size_t Height, CUstream hStream));
-EDGESHARE_PTSZ(cuMemsetD2D16Async, (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
-                                    size_t Height, CUstream hStream));
-EDGESHARE_PTSZ(cuMemsetD2D32Async, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
-                                    size_t Height, CUstream hStream));
+EDGESHARE_PTSZ(cuMemsetD2D8Async,
+               (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream));
+EDGESHARE_PTSZ(cuMemsetD2D16Async,
+               (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream));
+EDGESHARE_PTSZ(cuMemsetD2D32Async,
+               (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream));
 
-EDGESHARE_PTSZ(cuMemcpyBatchAsync,
-               (CUdeviceptr * dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
-                size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream));
-EDGESHARE_PTSZ(cuMemcpyBatchAsync_v2,
-               (CUdeviceptr * dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
-                size_t *attrsIdxs, size_t numAttrs, CUstream hStream));
-EDGESHARE_PTSZ(cuMemcpy3DBatchAsync, (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
-                                      unsigned long long flags, CUstream hStream));
+EDGESHARE_PTSZ(cuMemcpyBatchAsync, (CUdeviceptr * dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
+                                    size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream));
+EDGESHARE_PTSZ(cuMemcpyBatchAsync_v2, (CUdeviceptr * dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+                                       CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream));
+EDGESHARE_PTSZ(cuMemcpy3DBatchAsync,
+               (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream));
 EDGESHARE_PTSZ(cuMemcpy3DBatchAsync_v2,
                (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream));
 EDGESHARE_PTSZ(cuMemcpyWithAttributesAsync,
                (CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr, CUstream hStream));
-EDGESHARE_PTSZ(cuMemcpy3DWithAttributesAsync,
-               (CUDA_MEMCPY3D_BATCH_OP * op, unsigned long long flags, CUstream hStream));
+EDGESHARE_PTSZ(cuMemcpy3DWithAttributesAsync, (CUDA_MEMCPY3D_BATCH_OP * op, unsigned long long flags, CUstream hStream));
 #if !defined(CUDA_VERSION) || CUDA_VERSION >= 13050
-EDGESHARE_PTSZ(cuFabricCpyBatchAsync, (size_t numOps, CUDA_FABRIC_COPY_BATCH_OP *opList, unsigned long long flags,
-                                       CUstream hStream));
+EDGESHARE_PTSZ(cuFabricCpyBatchAsync,
+               (size_t numOps, CUDA_FABRIC_COPY_BATCH_OP *opList, unsigned long long flags, CUstream hStream));
 #endif
-EDGESHARE_PTSZ(cuMemBatchDecompressAsync, (CUmemDecompressParams * paramsArray, size_t count, unsigned int flags,
-                                           size_t *errorIndex, CUstream stream));
+EDGESHARE_PTSZ(cuMemBatchDecompressAsync,
+               (CUmemDecompressParams * paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream));
 
 /* Memory: where managed memory lies. */
 EDGESHARE_PTSZ(cuMemPrefetchAsync, (CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream));
@@ -1363,8 +1329,8 @@ EDGESHARE_PTSZ(cuMemPrefetchAsync_v2,
 EDGESHARE_PTSZ(cuMemPrefetchBatchAsync,
                (CUdeviceptr * dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
                 size_t numPrefetchLocs, unsigned long long flags, CUstream hStream));
-EDGESHARE_PTSZ(cuMemDiscardBatchAsync, (CUdeviceptr * dptrs, size_t *sizes, size_t count, unsigned long long flags,
-                                        CUstream hStream));
+EDGESHARE_PTSZ(cuMemDiscardBatchAsync,
+               (CUdeviceptr * dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream));
 EDGESHARE_PTSZ(cuMemDiscardAndPrefetchBatchAsync,
                (CUdeviceptr * dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
                 size_t numPrefetchLocs, unsigned long long flags, CUstream hStream));
@@ -1377,30 +1343,25 @@ CUresult cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUdeviceptr_v1 s
 CUresult cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
 CUresult cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount);
 CUresult cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
-CUresult cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray srcArray, unsigned int srcOffset,
-                      unsigned int ByteCount);
+CUresult cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
 CUresult cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy);
 CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy);
 CUresult cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy);
 CUresult cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount, CUstream hStream);
 CUresult cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream);
-CUresult cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount,
-                           CUstream hStream);
+CUresult cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream);
 CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount,
                            CUstream hStream);
-CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount,
-                           CUstream hStream);
+CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount, CUstream hStream);
 CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream);
 CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream);
 CUresult cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N);
 CUresult cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N);
 CUresult cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N);
-CUresult cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned char uc, unsigned int Width,
-                      unsigned int Height);
+CUresult cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned char uc, unsigned int Width, unsigned int Height);
 CUresult cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned short us, unsigned int Width,
                        unsigned int Height);
-CUresult cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned int ui, unsigned int Width,
-                       unsigned int Height);
+CUresult cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned int ui, unsigned int Width, unsigned int Height);
 
 /* Contexts and memory as they were before CUDA 4.0 and 3.2: addresses and sizes of 32 bits. */
 CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags);

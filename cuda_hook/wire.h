@@ -18,10 +18,10 @@
  * the driver refused or freed. So most allocations and frees need no record at all. */
 
 enum es_protocol {
-    ES_VERSION = 2,             /* the newest; HELLO carries the range a client speaks, WELCOME the highest of both sides */
-    ES_VERSION_MIN = 1,         /* the oldest that is still spoken: without what follows device_uuids and allowance_bytes */
-    ES_RECORD_BYTES_MAX = 128,  /* no record is longer; a longer packet is malformed */
-    ES_PAGE_BYTES = 4096,       /* size of each page */
+    ES_VERSION = 2,            /* the newest; HELLO carries the range a client speaks, WELCOME the highest of both sides */
+    ES_VERSION_MIN = 1,        /* the oldest that is still spoken: without what follows device_uuids and allowance_bytes */
+    ES_RECORD_BYTES_MAX = 128, /* no record is longer; a longer packet is malformed */
+    ES_PAGE_BYTES = 4096,      /* size of each page */
     ES_TEXT_BYTES = 96,
     ES_DEVICES_MAX = 16, /* devices of one allocation that have an allowance word and a UUID in the pages */
     ES_UUID_BYTES = 16,
@@ -163,12 +163,12 @@ struct es_hello {
 struct es_welcome {
     struct es_header header;
     uint16_t version;
-    uint16_t failure_policy; /* es_failure_policy */
-    uint32_t grace_ms;       /* how long a client waits for a manager that went away */
-    uint32_t epoch;          /* the manager's life */
-    uint32_t queue_cap_ns;   /* most GPU time to keep queued while contended (Q) */
-    uint32_t anticipation_ns; /* longest think time for which a drained client keeps its turn (A) */
-    uint32_t flags;        /* es_welcome_flags */
+    uint16_t failure_policy;   /* es_failure_policy */
+    uint32_t grace_ms;         /* how long a client waits for a manager that went away */
+    uint32_t epoch;            /* the manager's life */
+    uint32_t queue_cap_ns;     /* most GPU time to keep queued while contended (Q) */
+    uint32_t anticipation_ns;  /* longest think time for which a drained client keeps its turn (A) */
+    uint32_t flags;            /* es_welcome_flags */
     uint64_t memory_cap_bytes; /* for each device of the allocation */
 };
 

@@ -27,20 +27,11 @@
 /* What each floor does when something happens on one below it (base/events.h). */
 
 /* The account is held from the one to the other. */
-ES_UNCHECKED
-void es_on_welcome(void)
-{
-    es_amounts_hold();
-}
+ES_UNCHECKED void es_on_welcome(void) { es_amounts_hold(); }
 
-ES_UNCHECKED
-void es_on_welcomed(void)
-{
-    es_amounts_let();
-}
+ES_UNCHECKED void es_on_welcomed(void) { es_amounts_let(); }
 
-void es_on_session(uint64_t now_ns)
-{
+void es_on_session(uint64_t now_ns) {
     es_grant_begin();
     es_measured.gpu_ns = 0;
     /* What a fresh page says of this client's use of the device begins with what is queued and waits now. */
@@ -51,25 +42,17 @@ void es_on_session(uint64_t now_ns)
         es_link_submits(now_ns);
 }
 
-void es_on_joined(void)
-{
-    es_amounts_declare();
-}
+void es_on_joined(void) { es_amounts_declare(); }
 
-void es_on_context_ended(int context)
-{
+void es_on_context_ended(int context) {
     es_streams_forget(context);
     es_batches_forget(context);
     es_slots_forget_words();
 }
 
-void es_on_place_left(int stream)
-{
-    es_ends_leave_stream(stream);
-}
+void es_on_place_left(int stream) { es_ends_leave_stream(stream); }
 
-void es_on_forked(void)
-{
+void es_on_forked(void) {
     es_state_reset();
     es_session_reset();
     es_link_reset();
@@ -92,8 +75,7 @@ void es_on_forked(void)
     es_helper_reset();
 }
 
-void es_on_tpu_forked(void)
-{
+void es_on_tpu_forked(void) {
     es_tpu_session_reset();
     es_tpu_holds_reset();
     es_tpu_slices_reset();

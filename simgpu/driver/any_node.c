@@ -26,26 +26,20 @@ union params {
 _Static_assert(sizeof(union params) <= sizeof((CUgraphNodeParams){0}.reserved1), "what a node's parameters hold");
 
 /* Where no context is named it is the calling thread's. */
-static CUcontext named_or_current(CUcontext named) {
-    return named ? named : context_if_any();
-}
+static CUcontext named_or_current(CUcontext named) { return named ? named : context_if_any(); }
 
-static CUresult add(CUgraphNode *made, CUgraph graph, const CUgraphNode *dependencies, size_t count,
-                    CUgraphNodeParams *given) {
+static CUresult add(CUgraphNode *made, CUgraph graph, const CUgraphNode *dependencies, size_t count, CUgraphNodeParams *given) {
     CHECK_DRIVER();
     union params params;
     if (!given || given->reserved2)
         return CUDA_ERROR_INVALID_VALUE;
     memcpy(&params, given->reserved1, sizeof params);
     switch (given->type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL:
-        return cuGraphAddKernelNode_v2(made, graph, dependencies, count, &params.kernel);
+    case CU_GRAPH_NODE_TYPE_KERNEL: return cuGraphAddKernelNode_v2(made, graph, dependencies, count, &params.kernel);
     case CU_GRAPH_NODE_TYPE_MEMCPY:
-        return cuGraphAddMemcpyNode(made, graph, dependencies, count, &params.copy.copy,
-                                    named_or_current(params.copy.context));
+        return cuGraphAddMemcpyNode(made, graph, dependencies, count, &params.copy.copy, named_or_current(params.copy.context));
     case CU_GRAPH_NODE_TYPE_MEMSET:
-        return cuGraphAddMemsetNode(made, graph, dependencies, count, &params.set.set,
-                                    named_or_current(params.set.context));
+        return cuGraphAddMemsetNode(made, graph, dependencies, count, &params.set.set, named_or_current(params.set.context));
     case CU_GRAPH_NODE_TYPE_HOST: return cuGraphAddHostNode(made, graph, dependencies, count, &params.host);
     case CU_GRAPH_NODE_TYPE_GRAPH: return cuGraphAddChildGraphNode(made, graph, dependencies, count, params.child);
     case CU_GRAPH_NODE_TYPE_EMPTY: return cuGraphAddEmptyNode(made, graph, dependencies, count);
@@ -59,19 +53,17 @@ static CUresult add(CUgraphNode *made, CUgraph graph, const CUgraphNode *depende
     }
 }
 
-EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                               size_t numDependencies, CUgraphNodeParams *nodeParams) {
+EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
+                               CUgraphNodeParams *nodeParams) {
     return add(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
 EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                  const CUgraphEdgeData *dependencyData, size_t numDependencies,
-                                  CUgraphNodeParams *nodeParams) {
+                                  const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams) {
     (void)dependencyData;
     return add(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
 EXPORT CUresult cuGraphAddNode_v3(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                  const CUgraphEdgeData *dependencyData, size_t numDependencies,
-                                  CUgraphNodeParams *nodeParams) {
+                                  const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams) {
     (void)dependencyData;
     return add(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }

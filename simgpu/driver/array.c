@@ -26,9 +26,8 @@ static bool measure(struct CUarray_st *array, const CUDA_ARRAY3D_DESCRIPTOR *wan
     size_t bytes = format_bytes(wanted->Format);
     bool channels = wanted->NumChannels == 1 || wanted->NumChannels == 2 || wanted->NumChannels == 4;
     bool layers = wanted->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
-    if (!bytes || !channels || !wanted->Width || wanted->Width > most || wanted->Height > most ||
-        wanted->Depth > most || (wanted->Flags & ~KNOWN_FLAGS) || (wanted->Depth && !wanted->Height && !layers) ||
-        (layers && !wanted->Depth))
+    if (!bytes || !channels || !wanted->Width || wanted->Width > most || wanted->Height > most || wanted->Depth > most ||
+        (wanted->Flags & ~KNOWN_FLAGS) || (wanted->Depth && !wanted->Height && !layers) || (layers && !wanted->Depth))
         return false;
     if ((wanted->Flags & CUDA_ARRAY3D_CUBEMAP) && (wanted->Width != wanted->Height || wanted->Depth % 6))
         return false;
@@ -114,8 +113,8 @@ EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor,
     CUresult result = check(hArray);
     if (result != CUDA_SUCCESS || !pArrayDescriptor)
         return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;
-    *pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR){hArray->description.Width, hArray->description.Height,
-                                                hArray->description.Format, hArray->description.NumChannels};
+    *pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR){hArray->description.Width, hArray->description.Height, hArray->description.Format,
+                                                hArray->description.NumChannels};
     return CUDA_SUCCESS;
 }
 
@@ -129,8 +128,7 @@ EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescrip
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
-                                             CUdevice device) {
+EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array, CUdevice device) {
     CHECK_DRIVER();
     CUresult result = check(array);
     if (result != CUDA_SUCCESS)

@@ -8,12 +8,12 @@
 struct CUarray_st {
     struct owned owned;
     CUDA_ARRAY3D_DESCRIPTOR description;
-    size_t element;   /* bytes */
-    size_t row;       /* bytes */
-    size_t rows;      /* of a plane */
-    size_t planes;    /* deep, or layers */
-    uintptr_t begin;  /* 0: its memory is mapped later */
-    bool level;       /* of a mipmapped array, which owns it */
+    size_t element;  /* bytes */
+    size_t row;      /* bytes */
+    size_t rows;     /* of a plane */
+    size_t planes;   /* deep, or layers */
+    uintptr_t begin; /* 0: its memory is mapped later */
+    bool level;      /* of a mipmapped array, which owns it */
 };
 
 /* As drivers report it for arrays whose memory is mapped later. */

@@ -66,8 +66,7 @@ uintptr_t backing_map(int fd, uint64_t offset, size_t size, uintptr_t at, bool u
 uintptr_t backing_map_low(uint64_t offset, size_t size) {
     for (uintptr_t at = LOW_BEGIN; at < LOW_END && size <= LOW_END - at; at += LOW_STEP) {
         /* A wish: what is there stays there. */
-        void *made = mmap((void *)at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, backing_file(),
-                          (off_t)offset);
+        void *made = mmap((void *)at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, backing_file(), (off_t)offset);
         if (made == (void *)at)
             return at;
         if (made != MAP_FAILED)

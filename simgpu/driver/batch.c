@@ -19,8 +19,7 @@ static bool check_attributes(const CUmemcpyAttributes *attrs, const size_t *indi
     if (!attrs || !indices || !count || count > copies || indices[0] != 0)
         return false;
     for (size_t index = 0; index < count; index++) {
-        if (!is_known(attrs[index].srcAccessOrder) || indices[index] >= copies ||
-            (index && indices[index] <= indices[index - 1]))
+        if (!is_known(attrs[index].srcAccessOrder) || indices[index] >= copies || (index && indices[index] <= indices[index - 1]))
             return false;
     }
     return true;
@@ -38,44 +37,46 @@ static CUresult copy_lines(const CUdeviceptr *dsts, const CUdeviceptr *srcs, con
     if (!dsts || !srcs || !sizes || !count || !check_attributes(attrs, indices, attributes, count))
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t index = 0; result == CUDA_SUCCESS && index < count; index++) {
-        struct box box = {.to = (uintptr_t)dsts[index], .from = (uintptr_t)srcs[index], .to_side = EITHER,
-                          .from_side = EITHER, .width = sizes[index], .height = 1, .depth = 1};
-        result = sizes[index] ? transfer_submit(stream, &(struct transfer){.box = box}, false)
-                              : CUDA_ERROR_INVALID_VALUE;
+        struct box box = {.to = (uintptr_t)dsts[index],
+                          .from = (uintptr_t)srcs[index],
+                          .to_side = EITHER,
+                          .from_side = EITHER,
+                          .width = sizes[index],
+                          .height = 1,
+                          .depth = 1};
+        result = sizes[index] ? transfer_submit(stream, &(struct transfer){.box = box}, false) : CUDA_ERROR_INVALID_VALUE;
         if (result != CUDA_SUCCESS && failed)
             *failed = index;
     }
     return result;
 }
 
-#define LINES(name, suffix, stream)                                                                                 \
-    EXPORT CUresult name##suffix(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,                 \
-                                 CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx,    \
-                                 CUstream hStream) {                                                                \
-        return copy_lines(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, stream);                   \
-    }                                                                                                               \
-    EXPORT CUresult name##_v2##suffix(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,            \
-                                      CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,                \
-                                      CUstream hStream) {                                                           \
-        return copy_lines(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL, stream);                      \
+#define LINES(name, suffix, stream)                                                                                            \
+    EXPORT CUresult name##suffix(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, \
+                                 size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream) {                      \
+        return copy_lines(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, stream);                              \
+    }                                                                                                                          \
+    EXPORT CUresult name##_v2##suffix(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,                       \
+                                      CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream) {       \
+        return copy_lines(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL, stream);                                 \
     }
 LINES(cuMemcpyBatchAsync, , hStream)
 LINES(cuMemcpyBatchAsync, _ptsz, hStream ? hStream : CU_STREAM_PER_THREAD)
 
-static CUresult do_cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size,
-                                               const CUmemcpyAttributes *attr, CUstream stream) {
+static CUresult do_cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, const CUmemcpyAttributes *attr,
+                                               CUstream stream) {
     size_t first = 0;
     return copy_lines(&dst, &src, &size, 1, attr, &first, 1, NULL, stream);
 }
 EXPORT_PTSZ(cuMemcpyWithAttributesAsync,
-            (CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr, CUstream hStream), dst, src,
-            size, attr, hStream)
+            (CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr, CUstream hStream), dst, src, size, attr,
+            hStream)
 
 /* ---- boxes ---- */
 
 /* One end: its extent is in elements of the arrays that take part, or in bytes. */
-static CUresult place(const CUmemcpy3DOperand *end, const CUextent3D *extent, size_t element, uintptr_t *begin,
-                      enum side *side, size_t *pitch, size_t *slice) {
+static CUresult place(const CUmemcpy3DOperand *end, const CUextent3D *extent, size_t element, uintptr_t *begin, enum side *side,
+                      size_t *pitch, size_t *slice) {
     if (end->type == CU_MEMCPY_OPERAND_TYPE_POINTER) {
         size_t row = end->op.ptr.rowLength ? end->op.ptr.rowLength : extent->width;
         size_t rows = end->op.ptr.layerHeight ? end->op.ptr.layerHeight : extent->height;
@@ -96,8 +97,7 @@ static CUresult place(const CUmemcpy3DOperand *end, const CUextent3D *extent, si
         return result;
     size_t width = array->row / array->element;
     if (offset->x > width || extent->width > width - offset->x || offset->y > array->rows ||
-        extent->height > array->rows - offset->y || offset->z > array->planes ||
-        extent->depth > array->planes - offset->z)
+        extent->height > array->rows - offset->y || offset->z > array->planes || extent->depth > array->planes - offset->z)
         return CUDA_ERROR_INVALID_VALUE;
     *side = DEVICE;
     *pitch = array->row;
@@ -145,18 +145,18 @@ static CUresult copy_boxes(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, size
     return result;
 }
 
-#define BOXES(suffix, stream)                                                                                      \
-    EXPORT CUresult cuMemcpy3DBatchAsync##suffix(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,   \
-                                                 unsigned long long flags, CUstream hStream) {                     \
-        return copy_boxes(numOps, opList, failIdx, flags, stream);                                                 \
-    }                                                                                                              \
-    EXPORT CUresult cuMemcpy3DBatchAsync_v2##suffix(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,                 \
-                                                    unsigned long long flags, CUstream hStream) {                  \
-        return copy_boxes(numOps, opList, NULL, flags, stream);                                                    \
-    }                                                                                                              \
-    EXPORT CUresult cuMemcpy3DWithAttributesAsync##suffix(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags,    \
-                                                          CUstream hStream) {                                      \
-        return copy_boxes(1, op, NULL, flags, stream);                                                             \
+#define BOXES(suffix, stream)                                                                                                \
+    EXPORT CUresult cuMemcpy3DBatchAsync##suffix(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,             \
+                                                 unsigned long long flags, CUstream hStream) {                               \
+        return copy_boxes(numOps, opList, failIdx, flags, stream);                                                           \
+    }                                                                                                                        \
+    EXPORT CUresult cuMemcpy3DBatchAsync_v2##suffix(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, \
+                                                    CUstream hStream) {                                                      \
+        return copy_boxes(numOps, opList, NULL, flags, stream);                                                              \
+    }                                                                                                                        \
+    EXPORT CUresult cuMemcpy3DWithAttributesAsync##suffix(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags,              \
+                                                          CUstream hStream) {                                                \
+        return copy_boxes(1, op, NULL, flags, stream);                                                                       \
     }
 BOXES(, hStream)
 BOXES(_ptsz, hStream ? hStream : CU_STREAM_PER_THREAD)

@@ -15,8 +15,8 @@ struct end {
 };
 
 /* Where that end begins, on which side it is, and how far its rows and planes are apart. */
-static CUresult place(const struct end *end, const CUDA_MEMCPY3D *plan, uintptr_t *begin, enum side *side,
-                      size_t *pitch, size_t *slice) {
+static CUresult place(const struct end *end, const CUDA_MEMCPY3D *plan, uintptr_t *begin, enum side *side, size_t *pitch,
+                      size_t *slice) {
     *pitch = end->pitch ? end->pitch : end->x + plan->WidthInBytes;
     *slice = *pitch * (end->height ? end->height : end->y + plan->Height);
     *side = end->type == CU_MEMORYTYPE_HOST ? HOST : end->type == CU_MEMORYTYPE_UNIFIED ? EITHER : DEVICE;
@@ -48,10 +48,10 @@ static CUresult place(const struct end *end, const CUDA_MEMCPY3D *plan, uintptr_
 static CUresult describe(const CUDA_MEMCPY3D *plan, struct box *box) {
     if (!plan)
         return CUDA_ERROR_INVALID_VALUE;
-    struct end to = {plan->dstMemoryType, plan->dstHost, plan->dstDevice, plan->dstArray, plan->dstXInBytes, plan->dstY,
-                     plan->dstZ, plan->dstPitch, plan->dstHeight};
+    struct end to = {plan->dstMemoryType, plan->dstHost, plan->dstDevice, plan->dstArray, plan->dstXInBytes,
+                     plan->dstY,          plan->dstZ,    plan->dstPitch,  plan->dstHeight};
     struct end from = {plan->srcMemoryType, plan->srcHost, plan->srcDevice, plan->srcArray, plan->srcXInBytes,
-                       plan->srcY, plan->srcZ, plan->srcPitch, plan->srcHeight};
+                       plan->srcY,          plan->srcZ,    plan->srcPitch,  plan->srcHeight};
     *box = (struct box){.width = plan->WidthInBytes, .height = plan->Height, .depth = plan->Depth};
     CUresult result = place(&to, plan, &box->to, &box->to_side, &box->to_pitch, &box->to_slice);
     if (result == CUDA_SUCCESS)
@@ -93,19 +93,13 @@ static CUresult copy_2d(CUstream stream, const CUDA_MEMCPY2D *plan, bool wait) {
 
 static CUresult do_cuMemcpy2D_v2(CUstream stream, const CUDA_MEMCPY2D *plan) { return copy_2d(stream, plan, true); }
 EXPORT_PTDS(cuMemcpy2D_v2, (const CUDA_MEMCPY2D *pCopy), pCopy)
-static CUresult do_cuMemcpy2DUnaligned_v2(CUstream stream, const CUDA_MEMCPY2D *plan) {
-    return copy_2d(stream, plan, true);
-}
+static CUresult do_cuMemcpy2DUnaligned_v2(CUstream stream, const CUDA_MEMCPY2D *plan) { return copy_2d(stream, plan, true); }
 EXPORT_PTDS(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *pCopy), pCopy)
 static CUresult do_cuMemcpy3D_v2(CUstream stream, const CUDA_MEMCPY3D *plan) { return copy_3d(stream, plan, true); }
 EXPORT_PTDS(cuMemcpy3D_v2, (const CUDA_MEMCPY3D *pCopy), pCopy)
-static CUresult do_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *plan, CUstream stream) {
-    return copy_2d(stream, plan, false);
-}
+static CUresult do_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *plan, CUstream stream) { return copy_2d(stream, plan, false); }
 EXPORT_PTSZ(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *pCopy, CUstream hStream), pCopy, hStream)
-static CUresult do_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *plan, CUstream stream) {
-    return copy_3d(stream, plan, false);
-}
+static CUresult do_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *plan, CUstream stream) { return copy_3d(stream, plan, false); }
 EXPORT_PTSZ(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *pCopy, CUstream hStream), pCopy, hStream)
 
 /* ---- between contexts ---- */
@@ -145,9 +139,7 @@ static CUresult copy_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *plan) {
 
 static CUresult do_cuMemcpy3DPeer(CUstream stream, const CUDA_MEMCPY3D_PEER *plan) { return copy_peer(stream, plan); }
 EXPORT_PTDS(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER *pCopy), pCopy)
-static CUresult do_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *plan, CUstream stream) {
-    return copy_peer(stream, plan);
-}
+static CUresult do_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *plan, CUstream stream) { return copy_peer(stream, plan); }
 EXPORT_PTSZ(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream), pCopy, hStream)
 
 /* ---- as a node of a graph ---- */

@@ -162,9 +162,7 @@ static CUresult begin(CUstream handle, CUstreamCaptureMode mode, struct CUgraph_
 
 static CUresult do_cuStreamBeginCapture(CUstream stream) { return begin(stream, CU_STREAM_CAPTURE_MODE_GLOBAL, NULL); }
 EXPORT_PTSZ(cuStreamBeginCapture, (CUstream hStream), hStream)
-static CUresult do_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
-    return begin(stream, mode, NULL);
-}
+static CUresult do_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) { return begin(stream, mode, NULL); }
 EXPORT_PTSZ(cuStreamBeginCapture_v2, (CUstream hStream, CUstreamCaptureMode mode), hStream, mode)
 
 static CUresult do_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *dependencies,

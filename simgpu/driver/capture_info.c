@@ -31,11 +31,11 @@ static CUresult do_cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus
         *id = capture->id;
     return result;
 }
-EXPORT_PTSZ(cuStreamGetCaptureInfo, (CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out),
-            hStream, captureStatus_out, id_out)
+EXPORT_PTSZ(cuStreamGetCaptureInfo, (CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out), hStream,
+            captureStatus_out, id_out)
 
-static CUresult do_cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
-                                             CUgraph *graph, const CUgraphNode **dependencies, size_t *count) {
+static CUresult do_cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+                                             const CUgraphNode **dependencies, size_t *count) {
     struct capture *capture;
     CUresult result = info(stream, status, &capture);
     if (result != CUDA_SUCCESS || *status != CU_STREAM_CAPTURE_STATUS_ACTIVE)

@@ -121,9 +121,7 @@ static CUresult create(CUcontext *pctx, unsigned int flags, CUdevice device, uns
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) {
-    return create(pctx, flags, dev, 3020);
-}
+EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) { return create(pctx, flags, dev, 3020); }
 
 EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
                                CUdevice dev) {
@@ -214,12 +212,8 @@ static CUresult set_primary_flags(CUdevice dev, unsigned int flags, bool while_a
     return result;
 }
 
-EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) {
-    return set_primary_flags(dev, flags, false);
-}
-EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
-    return set_primary_flags(dev, flags, true);
-}
+EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) { return set_primary_flags(dev, flags, false); }
+EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) { return set_primary_flags(dev, flags, true); }
 
 EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active) {
     CHECK_DRIVER();

@@ -24,13 +24,13 @@ EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal) {
 }
 
 /* The rest asks about one device and writes to one place. */
-#define DEVICE(result, device)                 \
-    do {                                       \
-        CHECK_DRIVER();                        \
-        if (!(result))                         \
-            return CUDA_ERROR_INVALID_VALUE;   \
-        if (!valid_device(device))             \
-            return CUDA_ERROR_INVALID_DEVICE;  \
+#define DEVICE(result, device)                \
+    do {                                      \
+        CHECK_DRIVER();                       \
+        if (!(result))                        \
+            return CUDA_ERROR_INVALID_VALUE;  \
+        if (!valid_device(device))            \
+            return CUDA_ERROR_INVALID_DEVICE; \
     } while (0)
 
 EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice dev) {

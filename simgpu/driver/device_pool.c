@@ -23,9 +23,7 @@ static CUresult set(CUdevice device, struct CUmemPoolHandle_st *pool) {
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) {
-    return get(pool_out, dev, default_pool);
-}
+EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) { return get(pool_out, dev, default_pool); }
 EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) { return get(pool, dev, current_pool); }
 EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) { return set(dev, pool); }
 

@@ -13,14 +13,14 @@
 
 /* An entry point that works on a stream, in its legacy and its per-thread form: `do_NAME` does the work. The stream is
  * the parameter hStream, or the first argument of `do_NAME` where the call has none. */
-#define EXPORT_PTSZ(name, params, ...)                          \
+#define EXPORT_PTSZ(name, params, ...)                             \
     EXPORT CUresult name params { return do_##name(__VA_ARGS__); } \
-    EXPORT CUresult name##_ptsz params {                        \
-        if (!hStream)                                           \
-            hStream = CU_STREAM_PER_THREAD;                     \
-        return do_##name(__VA_ARGS__);                          \
+    EXPORT CUresult name##_ptsz params {                           \
+        if (!hStream)                                              \
+            hStream = CU_STREAM_PER_THREAD;                        \
+        return do_##name(__VA_ARGS__);                             \
     }
-#define EXPORT_PTDS(name, params, ...)                                              \
+#define EXPORT_PTDS(name, params, ...)                                               \
     EXPORT CUresult name params { return do_##name(CU_STREAM_LEGACY, __VA_ARGS__); } \
     EXPORT CUresult name##_ptds params { return do_##name(CU_STREAM_PER_THREAD, __VA_ARGS__); }
 
@@ -70,11 +70,11 @@ CUresult driver_check(const char *call);
 /* The CUDA version of the driver, also before cuInit and without a device. */
 int driver_cuda_version(void);
 
-#define CHECK_DRIVER()                       \
-    do {                                     \
+#define CHECK_DRIVER()                                  \
+    do {                                                \
         CUresult driver_state = driver_check(__func__); \
-        if (driver_state != CUDA_SUCCESS)    \
-            return driver_state;             \
+        if (driver_state != CUDA_SUCCESS)               \
+            return driver_state;                        \
     } while (0)
 
 static inline bool valid_device(CUdevice device) { return device >= 0 && device < driver.device_count; }
@@ -86,9 +86,7 @@ static inline CUdevice device_of_gpu(uint32_t gpu) {
     }
     return -1;
 }
-static inline struct simgpu_gpu *gpu_of_device(CUdevice device) {
-    return &driver.machine.shared->gpus[driver.gpu_of[device]];
-}
+static inline struct simgpu_gpu *gpu_of_device(CUdevice device) { return &driver.machine.shared->gpus[driver.gpu_of[device]]; }
 
 /* What a block may have of a multiprocessor's shared memory, once its function asks for it. */
 int most_shared_bytes(const struct simgpu_model *model);
@@ -103,9 +101,9 @@ struct CUstream_st {
     unsigned int flags;
     int priority;
     uint32_t id;
-    uint64_t after; /* the stream is done when the entry before this one is */
-    struct capture *capture; /* NULL: work on it runs */
-    bool joined;             /* what it captured is before something that its capture's first stream does */
+    uint64_t after;           /* the stream is done when the entry before this one is */
+    struct capture *capture;  /* NULL: work on it runs */
+    bool joined;              /* what it captured is before something that its capture's first stream does */
     struct CUstream_st *next; /* of its context */
 };
 
@@ -143,12 +141,12 @@ CUresult check_context(const struct CUctx_st *context, const char *call);
 struct CUctx_st *context_if_any(void);
 
 /* The calling thread's context, or return why there is none. */
-#define CURRENT(context)                              \
-    struct CUctx_st *context;                         \
-    do {                                              \
+#define CURRENT(context)                                      \
+    struct CUctx_st *context;                                 \
+    do {                                                      \
         CUresult found = current_context(&context, __func__); \
-        if (found != CUDA_SUCCESS)                    \
-            return found;                             \
+        if (found != CUDA_SUCCESS)                            \
+            return found;                                     \
     } while (0)
 
 CUresult context_make(struct CUctx_st **made, CUdevice device, unsigned int flags, unsigned int api_version);
@@ -200,10 +198,10 @@ struct CUevent_st {
     struct CUctx_st *context;
     uint64_t after;
     uint64_t record_ns;
-    uint64_t done_ns; /* 0: not known to be done */
-    struct capture *capture; /* last recorded in a stream that is being captured */
+    uint64_t done_ns;             /* 0: not known to be done */
+    struct capture *capture;      /* last recorded in a stream that is being captured */
     struct CUstream_st *captured; /* in this one */
-    int32_t export_index; /* of one that other processes may have too */
+    int32_t export_index;         /* of one that other processes may have too */
     uint64_t export_id;
     struct CUevent_st *next;
 };

@@ -12,8 +12,8 @@ struct view;
 struct reference;
 struct link;
 
-CUresult cuTexObjectCreate(unsigned long long *pTexObject, const struct resource *pResDesc,
-                           const struct sampling *pTexDesc, const struct view *pResViewDesc);
+CUresult cuTexObjectCreate(unsigned long long *pTexObject, const struct resource *pResDesc, const struct sampling *pTexDesc,
+                           const struct view *pResViewDesc);
 CUresult cuTexObjectDestroy(unsigned long long texObject);
 CUresult cuTexObjectGetResourceDesc(struct resource *pResDesc, unsigned long long texObject);
 CUresult cuTexObjectGetTextureDesc(struct sampling *pTexDesc, unsigned long long texObject);
@@ -31,8 +31,7 @@ CUresult cuTexRefGetArray(CUarray *phArray, struct reference *hTexRef);
 CUresult cuSurfRefSetArray(struct reference *hSurfRef, CUarray hArray, unsigned int Flags);
 CUresult cuSurfRefGetArray(CUarray *phArray, struct reference *hSurfRef);
 CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, struct reference *hTexRef, CUdeviceptr dptr, size_t bytes);
-CUresult cuTexRefSetAddress2D_v3(struct reference *hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr,
-                                 size_t Pitch);
+CUresult cuTexRefSetAddress2D_v3(struct reference *hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch);
 CUresult cuTexRefGetAddress_v2(CUdeviceptr *pdptr, struct reference *hTexRef);
 CUresult cuTexRefSetFormat(struct reference *hTexRef, int fmt, int NumPackedComponents);
 CUresult cuTexRefGetFormat(int *pFormat, int *pNumChannels, struct reference *hTexRef);
@@ -45,18 +44,17 @@ CUresult cuTexRefGetFlags(unsigned int *pFlags, struct reference *hTexRef);
 CUresult cuParamSetTexRef(CUfunction hfunc, int texunit, struct reference *hTexRef);
 
 CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues, struct link **stateOut);
-CUresult cuLinkAddData_v2(struct link *state, int type, void *data, size_t size, const char *name,
-                          unsigned int numOptions, CUjit_option *options, void **optionValues);
-CUresult cuLinkAddFile_v2(struct link *state, int type, const char *path, unsigned int numOptions,
+CUresult cuLinkAddData_v2(struct link *state, int type, void *data, size_t size, const char *name, unsigned int numOptions,
                           CUjit_option *options, void **optionValues);
+CUresult cuLinkAddFile_v2(struct link *state, int type, const char *path, unsigned int numOptions, CUjit_option *options,
+                          void **optionValues);
 CUresult cuLinkComplete(struct link *state, void **cubinOut, size_t *sizeOut);
 CUresult cuLinkDestroy(struct link *state);
 
 CUresult cuGraphicsGLRegisterBuffer(void **pCudaResource, unsigned int buffer, unsigned int Flags);
 CUresult cuGraphicsGLRegisterImage(void **pCudaResource, unsigned int image, unsigned int target, unsigned int Flags);
 CUresult cuGraphicsUnregisterResource(void *resource);
-CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray, void *resource, unsigned int arrayIndex,
-                                             unsigned int mipLevel);
+CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray, void *resource, unsigned int arrayIndex, unsigned int mipLevel);
 CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, size_t *pSize, void *resource);
 CUresult cuGraphicsMapResources(unsigned int count, void **resources, CUstream hStream);
 CUresult cuGraphicsMapResources_ptsz(unsigned int count, void **resources, CUstream hStream);

@@ -18,11 +18,11 @@ static void drop(struct CUevent_st *event) {
     __atomic_fetch_sub(&live, 1, __ATOMIC_RELAXED);
 }
 
-#define EVENT(event)                             \
-    do {                                         \
-        CHECK_DRIVER();                          \
-        if (!LIVES(event, MARK_EVENT)) \
-            return CUDA_ERROR_INVALID_HANDLE;    \
+#define EVENT(event)                          \
+    do {                                      \
+        CHECK_DRIVER();                       \
+        if (!LIVES(event, MARK_EVENT))        \
+            return CUDA_ERROR_INVALID_HANDLE; \
     } while (0)
 
 /* Notes a call that needs a context by its documentation and has none: it goes on, as the event says which is meant. */
@@ -146,8 +146,7 @@ static CUresult do_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsi
     settle(hEvent);
     shared_event_record(hEvent, stream->context, hEvent->after);
     pthread_mutex_unlock(&stream->context->lock);
-    __atomic_fetch_add(&driver.machine.shared->processes[driver.machine.slot].events[stream->context->gpu], 1,
-                       __ATOMIC_RELAXED);
+    __atomic_fetch_add(&driver.machine.shared->processes[driver.machine.slot].events[stream->context->gpu], 1, __ATOMIC_RELAXED);
     return CUDA_SUCCESS;
 }
 EXPORT_PTSZ(cuEventRecordWithFlags, (CUevent hEvent, CUstream hStream, unsigned int flags), hEvent, hStream, flags)
@@ -193,8 +192,8 @@ static CUresult elapsed(float *milliseconds, struct CUevent_st *start, struct CU
     expect_context(call);
     if (!milliseconds)
         return CUDA_ERROR_INVALID_VALUE;
-    if (start->context != end->context || ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) ||
-        !start->recorded || !end->recorded)
+    if (start->context != end->context || ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) || !start->recorded ||
+        !end->recorded)
         return CUDA_ERROR_INVALID_HANDLE;
     struct CUctx_st *context = start->context;
     CUresult error = queue_error(context);

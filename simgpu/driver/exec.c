@@ -14,8 +14,8 @@ struct CUgraphExec_st {
     struct node_work work[];
 };
 
-#define KNOWN_FLAGS                                                                          \
-    (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |  \
+#define KNOWN_FLAGS                                                                         \
+    (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | \
      CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
 
 static size_t count_work(const struct CUgraph_st *graph) {
@@ -110,8 +110,8 @@ EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUg
     return instantiate(phGraphExec, hGraph, 0);
 }
 
-EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
-                                      char *logBuffer, size_t bufferSize) {
+EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
+                                      size_t bufferSize) {
     if (phErrorNode)
         *phErrorNode = NULL;
     if (logBuffer && bufferSize)

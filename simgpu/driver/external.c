@@ -11,8 +11,7 @@ struct CUextMemory_st {
 
 static struct object_pool objects = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
-                                       const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc) {
+EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc) {
     CURRENT(context);
     (void)context;
     if (!extMem_out || !memHandleDesc || !memHandleDesc->size)

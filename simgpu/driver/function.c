@@ -2,13 +2,13 @@
 #include "driver/code.h"
 #include "driver/module.h"
 
-#define FUNCTION(handle, function)                               \
-    struct CUfunc_st *function;                                  \
-    do {                                                         \
-        CHECK_DRIVER();                                          \
+#define FUNCTION(handle, function)                                                 \
+    struct CUfunc_st *function;                                                    \
+    do {                                                                           \
+        CHECK_DRIVER();                                                            \
         CUresult check = find_function((CUfunction)(handle), &function, __func__); \
-        if (check != CUDA_SUCCESS)                               \
-            return check;                                        \
+        if (check != CUDA_SUCCESS)                                                 \
+            return check;                                                          \
     } while (0)
 
 static const struct simgpu_model *model_of(const struct CUfunc_st *function) {
@@ -129,8 +129,8 @@ EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction functio
         return CUDA_ERROR_INVALID_VALUE;
     if (!found->context)
         return CUDA_ERROR_INVALID_HANDLE;
-    *state = code_is_loaded(found->module, found->context) ? CU_FUNCTION_LOADING_STATE_LOADED
-                                                           : CU_FUNCTION_LOADING_STATE_UNLOADED;
+    *state =
+        code_is_loaded(found->module, found->context) ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED;
     return CUDA_SUCCESS;
 }
 
@@ -180,9 +180,8 @@ EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSiz
     return best_block(minGridSize, blockSize, func, blockSizeLimit);
 }
 EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, CUfunction func,
-                                                          CUoccupancyB2DSize blockSizeToDynamicSMemSize,
-                                                          size_t dynamicSMemSize, int blockSizeLimit,
-                                                          unsigned int flags) {
+                                                          CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
+                                                          int blockSizeLimit, unsigned int flags) {
     (void)blockSizeToDynamicSMemSize;
     (void)dynamicSMemSize;
     return flags > 1 ? CUDA_ERROR_INVALID_VALUE : best_block(minGridSize, blockSize, func, blockSizeLimit);

@@ -19,8 +19,7 @@ CUresult launch_duration(struct CUfunc_st *function, const struct launch_shape *
 uint32_t launch_place(const struct launch_shape *shape);
 
 /* Launches, or adds a node to what the stream captures. */
-CUresult launch_kernel(CUfunction handle, const struct launch_shape *shape, CUstream hStream, void **params,
-                       void **extra);
+CUresult launch_kernel(CUfunction handle, const struct launch_shape *shape, CUstream hStream, void **params, void **extra);
 
 /* What a node of a graph does. */
 struct node_work {

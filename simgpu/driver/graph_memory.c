@@ -36,8 +36,8 @@ CUresult graph_memory_make(CUdevice device, size_t size, struct graph_memory **m
         free(memory);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *memory = (struct graph_memory){
-        .address = address, .size = size, .charged = round_up(size, BLOCK), .device = device, .users = 1};
+    *memory =
+        (struct graph_memory){.address = address, .size = size, .charged = round_up(size, BLOCK), .device = device, .users = 1};
     *made = memory;
     return CUDA_SUCCESS;
 }

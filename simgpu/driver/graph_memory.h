@@ -9,15 +9,15 @@ struct graph_memory {
     size_t size;    /* as asked for */
     size_t charged; /* in whole blocks */
     CUdevice device;
-    bool live;      /* allocated by a run, and not freed since */
+    bool live;          /* allocated by a run, and not freed since */
     unsigned int users; /* nodes and executable graphs; the last one ends the address */
     unsigned int execs; /* executable graphs that allocate it */
 };
 
 /* What an executable graph needs while it runs. */
 struct graph_backing {
-    size_t bytes[DEVICES]; /* the most that it uses at a time, of each device */
-    bool backed;           /* they are taken */
+    size_t bytes[DEVICES];         /* the most that it uses at a time, of each device */
+    bool backed;                   /* they are taken */
     const struct CUctx_st *ran_in; /* NULL: it never ran */
     uint64_t ran_in_id;
     uint64_t ran_after; /* its last run is over when that context has completed so many entries */

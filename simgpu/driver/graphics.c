@@ -13,8 +13,7 @@ EXPORT CUresult cuGraphicsGLRegisterBuffer(void **pCudaResource, unsigned int bu
     return none_to_register(pCudaResource);
 }
 
-EXPORT CUresult cuGraphicsGLRegisterImage(void **pCudaResource, unsigned int image, unsigned int target,
-                                          unsigned int Flags) {
+EXPORT CUresult cuGraphicsGLRegisterImage(void **pCudaResource, unsigned int image, unsigned int target, unsigned int Flags) {
     (void)image, (void)target, (void)Flags;
     return none_to_register(pCudaResource);
 }
@@ -64,8 +63,7 @@ EXPORT_PTSZ(cuGraphicsMapResources, (unsigned int count, void **resources, CUstr
 static CUresult do_cuGraphicsUnmapResources(unsigned int count, void **resources, CUstream hStream) {
     return map(hStream, count, resources);
 }
-EXPORT_PTSZ(cuGraphicsUnmapResources, (unsigned int count, void **resources, CUstream hStream), count, resources,
-            hStream)
+EXPORT_PTSZ(cuGraphicsUnmapResources, (unsigned int count, void **resources, CUstream hStream), count, resources, hStream)
 
 EXPORT CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmap, CUexternalMemory extMem,
                                                         const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc) {

@@ -44,9 +44,7 @@ static void finish_job(struct host_worker *worker, struct job *job) {
 
 static bool is_wait(const struct memory_op *op) { return op->kind == OP_WAIT || op->kind == OP_ACQUIRE; }
 
-static bool is_ordered(const struct job *job, uint32_t stream) {
-    return job->stream == stream || !job->stream || !stream;
-}
+static bool is_ordered(const struct job *job, uint32_t stream) { return job->stream == stream || !job->stream || !stream; }
 
 /* Streams do not overlap here, so a write behind another stream's wait, which may be for that very write, does not wait
  * for its turn; one behind a wait of its own stream does. */
@@ -197,5 +195,5 @@ static CUresult do_cuStreamAddCallback(CUstream stream, CUstreamCallback callbac
         return CUDA_ERROR_INVALID_VALUE;
     return call(stream, &(struct host_call){.callback = callback, .data = data, .stream = stream});
 }
-EXPORT_PTSZ(cuStreamAddCallback, (CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags),
-            hStream, callback, userData, flags)
+EXPORT_PTSZ(cuStreamAddCallback, (CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags), hStream,
+            callback, userData, flags)

@@ -14,9 +14,7 @@ static CUresult allocate_host(void **made, size_t size, unsigned int flags) {
 }
 
 EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) { return allocate_host(pp, bytesize, 0); }
-EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
-    return allocate_host(pp, bytesize, Flags);
-}
+EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) { return allocate_host(pp, bytesize, Flags); }
 
 EXPORT CUresult cuMemFreeHost(void *p) {
     CURRENT(context);
@@ -52,8 +50,7 @@ EXPORT CUresult cuMemHostUnregister(void *p) {
 static CUresult find_host(void *address, struct allocation *found) {
     CURRENT(context);
     (void)context;
-    return find_allocation((uintptr_t)address, found) && !is_device_memory(found->kind) ? CUDA_SUCCESS
-                                                                                       : CUDA_ERROR_INVALID_VALUE;
+    return find_allocation((uintptr_t)address, found) && !is_device_memory(found->kind) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags) {

@@ -43,8 +43,8 @@ CUresult launch_duration(struct CUfunc_st *function, const struct launch_shape *
                          uint32_t multiprocessors, uint64_t *duration_ns) {
     uint64_t threads = (uint64_t)shape->block[0] * shape->block[1] * shape->block[2];
     uint64_t blocks = (uint64_t)shape->grid[0] * shape->grid[1] * shape->grid[2];
-    if (!threads || !blocks || threads > 1024 || shape->block[2] > 64 || shape->grid[0] > 2147483647u ||
-        shape->grid[1] > 65535 || shape->grid[2] > 65535)
+    if (!threads || !blocks || threads > 1024 || shape->block[2] > 64 || shape->grid[0] > 2147483647u || shape->grid[1] > 65535 ||
+        shape->grid[2] > 65535)
         return CUDA_ERROR_INVALID_VALUE;
     int most = function->max_dynamic_shared_bytes ? function->max_dynamic_shared_bytes : 49152;
     if (shape->shared_bytes > (unsigned int)most)
@@ -70,8 +70,7 @@ uint32_t launch_place(const struct launch_shape *shape) {
     return blocks < SIMGPU_PLACE_UP ? (uint32_t)blocks : SIMGPU_PLACE_ALL;
 }
 
-CUresult launch_kernel(CUfunction handle, const struct launch_shape *shape, CUstream hStream, void **params,
-                       void **extra) {
+CUresult launch_kernel(CUfunction handle, const struct launch_shape *shape, CUstream hStream, void **params, void **extra) {
     struct CUfunc_st *function;
     struct CUstream_st *stream;
     CUresult result = find_stream(hStream, &stream, __func__);
@@ -92,9 +91,8 @@ CUresult launch_kernel(CUfunction handle, const struct launch_shape *shape, CUst
     if (result != CUDA_SUCCESS)
         return result;
     if (stream->capture)
-        return capture_work(stream, &(struct node_work){.kind = SIMGPU_KERNEL,
-                                                        .duration_ns = duration_ns,
-                                                        .place = launch_place(shape)});
+        return capture_work(stream,
+                            &(struct node_work){.kind = SIMGPU_KERNEL, .duration_ns = duration_ns, .place = launch_place(shape)});
     /* The GPU hears of it at the end of the call: what takes the time is writing the commands down. */
     pace_spend(pace_now()->launch_ns);
     return queue_push(stream, SIMGPU_KERNEL, duration_ns, launch_place(shape), NULL);
@@ -108,15 +106,13 @@ static CUresult do_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned 
 }
 EXPORT_PTSZ(cuLaunchKernel,
             (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
-             unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
-             void **kernelParams, void **extra),
-            f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams,
-            extra)
+             unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams,
+             void **extra),
+            f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra)
 
-static CUresult do_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
-                                             unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
-                                             unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
-                                             void **kernelParams) {
+static CUresult do_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+                                             unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+                                             unsigned int sharedMemBytes, CUstream hStream, void **kernelParams) {
     CURRENT(context);
     const struct simgpu_model *model = &driver.machine.shared->gpus[context->gpu].model;
     uint64_t threads = (uint64_t)gridDimX * gridDimY * gridDimZ * blockDimX * blockDimY * blockDimZ;
@@ -127,8 +123,7 @@ static CUresult do_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX
 }
 EXPORT_PTSZ(cuLaunchCooperativeKernel,
             (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
-             unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
-             void **kernelParams),
+             unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams),
             f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams)
 
 /* ---- the same kernel on several devices ---- */
@@ -143,9 +138,8 @@ static bool check_devices(const CUDA_LAUNCH_PARAMS *list, unsigned int count) {
             return false;
         uint32_t bit = 1u << one->hStream->context->device;
         if ((seen & bit) || one->gridDimX != list->gridDimX || one->gridDimY != list->gridDimY ||
-            one->gridDimZ != list->gridDimZ || one->blockDimX != list->blockDimX ||
-            one->blockDimY != list->blockDimY || one->blockDimZ != list->blockDimZ ||
-            one->sharedMemBytes != list->sharedMemBytes ||
+            one->gridDimZ != list->gridDimZ || one->blockDimX != list->blockDimX || one->blockDimY != list->blockDimY ||
+            one->blockDimZ != list->blockDimZ || one->sharedMemBytes != list->sharedMemBytes ||
             strcmp(one->function->kernel->name, list->function->kernel->name) != 0)
             return false;
         seen |= bit;
@@ -163,9 +157,8 @@ EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchP
     CUresult result = CUDA_SUCCESS;
     for (unsigned int index = 0; result == CUDA_SUCCESS && index < numDevices; index++) {
         const CUDA_LAUNCH_PARAMS *one = &launchParamsList[index];
-        struct launch_shape shape = {{one->gridDimX, one->gridDimY, one->gridDimZ},
-                                     {one->blockDimX, one->blockDimY, one->blockDimZ},
-                                     one->sharedMemBytes};
+        struct launch_shape shape = {
+            {one->gridDimX, one->gridDimY, one->gridDimZ}, {one->blockDimX, one->blockDimY, one->blockDimZ}, one->sharedMemBytes};
         result = launch_kernel(one->function, &shape, one->hStream, one->kernelParams, NULL);
     }
     return result;

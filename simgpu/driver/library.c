@@ -2,24 +2,21 @@
 #include "driver/module.h"
 
 EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues,
-                                  unsigned int numJitOptions, CUlibraryOption *libraryOptions,
-                                  void **libraryOptionValues, unsigned int numLibraryOptions) {
+                                  unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
+                                  unsigned int numLibraryOptions) {
     CHECK_DRIVER();
     (void)libraryOptionValues;
-    if (!library || !code || (numJitOptions && (!jitOptions || !jitOptionsValues)) ||
-        (numLibraryOptions && !libraryOptions))
+    if (!library || !code || (numJitOptions && (!jitOptions || !jitOptionsValues)) || (numLibraryOptions && !libraryOptions))
         return CUDA_ERROR_INVALID_VALUE;
     return module_load((struct CUmod_st **)library, NULL, code);
 }
 
-EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
-                                      void **jitOptionsValues, unsigned int numJitOptions,
-                                      CUlibraryOption *libraryOptions, void **libraryOptionValues,
+EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions, void **jitOptionsValues,
+                                      unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
                                       unsigned int numLibraryOptions) {
     CHECK_DRIVER();
     (void)libraryOptionValues;
-    if (!library || !fileName || (numJitOptions && (!jitOptions || !jitOptionsValues)) ||
-        (numLibraryOptions && !libraryOptions))
+    if (!library || !fileName || (numJitOptions && (!jitOptions || !jitOptionsValues)) || (numLibraryOptions && !libraryOptions))
         return CUDA_ERROR_INVALID_VALUE;
     return module_load_file((struct CUmod_st **)library, NULL, fileName);
 }
@@ -33,9 +30,7 @@ EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const c
     return module_function((struct CUfunc_st **)pKernel, (CUmodule)library, NULL, name);
 }
 
-EXPORT CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib) {
-    return module_count(count, (CUmodule)lib);
-}
+EXPORT CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib) { return module_count(count, (CUmodule)lib); }
 
 EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib) {
     return module_enumerate((CUfunction *)kernels, numKernels, (CUmodule)lib);

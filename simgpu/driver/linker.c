@@ -19,16 +19,15 @@ struct link {
 
 static struct object_pool pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-#define LINK(link)                                      \
-    do {                                                \
-        CURRENT(context);                               \
-        (void)context;                                  \
-        if (!LIVES(link, MARK_LINK))       \
-            return CUDA_ERROR_INVALID_HANDLE;           \
+#define LINK(link)                            \
+    do {                                      \
+        CURRENT(context);                     \
+        (void)context;                        \
+        if (!LIVES(link, MARK_LINK))          \
+            return CUDA_ERROR_INVALID_HANDLE; \
     } while (0)
 
-EXPORT CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues,
-                                struct link **stateOut) {
+EXPORT CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues, struct link **stateOut) {
     CURRENT(context);
     (void)context;
     if (!stateOut || (numOptions && (!options || !optionValues)))
@@ -62,8 +61,8 @@ static CUresult add(struct link *link, int type, const char *data, size_t size) 
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuLinkAddData_v2(struct link *state, int type, void *data, size_t size, const char *name,
-                                 unsigned int numOptions, CUjit_option *options, void **optionValues) {
+EXPORT CUresult cuLinkAddData_v2(struct link *state, int type, void *data, size_t size, const char *name, unsigned int numOptions,
+                                 CUjit_option *options, void **optionValues) {
     LINK(state);
     (void)name;
     if (numOptions && (!options || !optionValues))
@@ -71,8 +70,8 @@ EXPORT CUresult cuLinkAddData_v2(struct link *state, int type, void *data, size_
     return add(state, type, data, size);
 }
 
-EXPORT CUresult cuLinkAddFile_v2(struct link *state, int type, const char *path, unsigned int numOptions,
-                                 CUjit_option *options, void **optionValues) {
+EXPORT CUresult cuLinkAddFile_v2(struct link *state, int type, const char *path, unsigned int numOptions, CUjit_option *options,
+                                 void **optionValues) {
     LINK(state);
     if (!path || (numOptions && (!options || !optionValues)))
         return CUDA_ERROR_INVALID_VALUE;

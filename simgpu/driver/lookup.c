@@ -14,10 +14,8 @@ struct symbol {
 
 /* Function pointers in a table of object pointers: POSIX has dlsym do the same. */
 #define PLAIN(name, version, symbol) {#name, version, (void *)symbol, 0, NULL},
-#define PTSZ(name, version, thread_version, symbol) \
-    {#name, version, (void *)symbol, thread_version, (void *)symbol##_ptsz},
-#define PTDS(name, version, thread_version, symbol) \
-    {#name, version, (void *)symbol, thread_version, (void *)symbol##_ptds},
+#define PTSZ(name, version, thread_version, symbol) {#name, version, (void *)symbol, thread_version, (void *)symbol##_ptsz},
+#define PTDS(name, version, thread_version, symbol) {#name, version, (void *)symbol, thread_version, (void *)symbol##_ptds},
 static const struct symbol SYMBOLS[] = {
 #include "driver/symbols.def"
 };

@@ -36,8 +36,7 @@ static CUresult submit(struct CUstream_st *stream, size_t bytes) {
     return queue_push(stream, SIMGPU_COPY, transfer_duration_ns(bytes, false), SIMGPU_PLACE_UP, NULL);
 }
 
-static CUresult prefetch(CUdeviceptr address, size_t size, const CUmemLocation *location, unsigned int flags,
-                         CUstream handle) {
+static CUresult prefetch(CUdeviceptr address, size_t size, const CUmemLocation *location, unsigned int flags, CUstream handle) {
     struct CUstream_st *stream;
     CUresult result = find_stream(handle, &stream, __func__);
     if (result == CUDA_SUCCESS)
@@ -51,21 +50,21 @@ static CUresult do_cuMemPrefetchAsync(CUdeviceptr address, size_t size, CUdevice
     CUmemLocation location = location_of(device);
     return prefetch(address, size, &location, 0, stream);
 }
-EXPORT_PTSZ(cuMemPrefetchAsync, (CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream), devPtr,
-            count, dstDevice, hStream)
+EXPORT_PTSZ(cuMemPrefetchAsync, (CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream), devPtr, count,
+            dstDevice, hStream)
 static CUresult do_cuMemPrefetchAsync_v2(CUdeviceptr address, size_t size, CUmemLocation location, unsigned int flags,
                                          CUstream stream) {
     return prefetch(address, size, &location, flags, stream);
 }
 EXPORT_PTSZ(cuMemPrefetchAsync_v2,
-            (CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream), devPtr,
-            count, location, flags, hStream)
+            (CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream), devPtr, count,
+            location, flags, hStream)
 
 /* ---- many at once ---- */
 
 /* Where each goes, when anywhere; as in a batch of copies a location holds up to the next one's index. */
-static CUresult check_batch(const CUdeviceptr *addresses, const size_t *sizes, size_t count,
-                            const CUmemLocation *locations, const size_t *indices, size_t location_count) {
+static CUresult check_batch(const CUdeviceptr *addresses, const size_t *sizes, size_t count, const CUmemLocation *locations,
+                            const size_t *indices, size_t location_count) {
     if (!addresses || !sizes || !count || (locations && (!indices || !location_count || indices[0] != 0)))
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = CUDA_SUCCESS;
@@ -83,8 +82,7 @@ static CUresult batch(const CUdeviceptr *addresses, const size_t *sizes, size_t 
     struct CUstream_st *stream;
     CUresult result = find_stream(handle, &stream, __func__);
     if (result == CUDA_SUCCESS)
-        result = flags ? CUDA_ERROR_INVALID_VALUE
-                       : check_batch(addresses, sizes, count, locations, indices, location_count);
+        result = flags ? CUDA_ERROR_INVALID_VALUE : check_batch(addresses, sizes, count, locations, indices, location_count);
     for (size_t index = 0; result == CUDA_SUCCESS && index < count; index++)
         result = submit(stream, locations ? sizes[index] : 0);
     return result;
@@ -99,21 +97,21 @@ static CUresult moved(CUdeviceptr *addresses, size_t *sizes, size_t count, CUmem
 #define do_cuMemPrefetchBatchAsync moved
 #define do_cuMemDiscardAndPrefetchBatchAsync moved
 EXPORT_PTSZ(cuMemPrefetchBatchAsync,
-            (CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+            (CUdeviceptr * dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
              size_t numPrefetchLocs, unsigned long long flags, CUstream hStream),
             dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream)
 EXPORT_PTSZ(cuMemDiscardAndPrefetchBatchAsync,
-            (CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+            (CUdeviceptr * dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
              size_t numPrefetchLocs, unsigned long long flags, CUstream hStream),
             dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream)
 
-static CUresult do_cuMemDiscardBatchAsync(CUdeviceptr *addresses, size_t *sizes, size_t count,
-                                          unsigned long long flags, CUstream stream) {
+static CUresult do_cuMemDiscardBatchAsync(CUdeviceptr *addresses, size_t *sizes, size_t count, unsigned long long flags,
+                                          CUstream stream) {
     return batch(addresses, sizes, count, NULL, NULL, 0, flags, stream);
 }
 EXPORT_PTSZ(cuMemDiscardBatchAsync,
-            (CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream), dptrs,
-            sizes, count, flags, hStream)
+            (CUdeviceptr * dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream), dptrs, sizes, count,
+            flags, hStream)
 
 /* ---- advice, which is taken and changes nothing ---- */
 
@@ -154,5 +152,5 @@ static CUresult do_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, si
     bool one = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
     return one ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-EXPORT_PTSZ(cuStreamAttachMemAsync, (CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags), hStream,
-            dptr, length, flags)
+EXPORT_PTSZ(cuStreamAttachMemAsync, (CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags), hStream, dptr,
+            length, flags)

@@ -42,9 +42,9 @@ struct allocation {
     CUdevice device;
     struct CUctx_st *context; /* NULL: of none */
     struct CUmemPoolHandle_st *pool;
-    struct physical *physical;   /* what a virtual or an external one maps */
-    struct graph_memory *graph;  /* of ALLOCATION_GRAPH */
-    uint32_t access;             /* of a virtual one: a bit for each device that may use it */
+    struct physical *physical;  /* what a virtual or an external one maps */
+    struct graph_memory *graph; /* of ALLOCATION_GRAPH */
+    uint32_t access;            /* of a virtual one: a bit for each device that may use it */
 };
 
 /* Whether the device works on it, rather than on host memory that it can reach. */

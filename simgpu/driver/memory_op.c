@@ -21,8 +21,7 @@ static bool holds(const struct memory_op *op, uint64_t value) {
     switch (op->compare) {
     case CU_STREAM_WAIT_VALUE_EQ: return value == op->value;
     case CU_STREAM_WAIT_VALUE_AND: return (value & op->value) != 0;
-    case CU_STREAM_WAIT_VALUE_NOR:
-        return op->bytes == 8 ? ~(value | op->value) != 0 : (uint32_t)~(value | op->value) != 0;
+    case CU_STREAM_WAIT_VALUE_NOR: return op->bytes == 8 ? ~(value | op->value) != 0 : (uint32_t)~(value | op->value) != 0;
     default: return op->bytes == 8 ? (int64_t)(value - op->value) >= 0 : (int32_t)(uint32_t)(value - op->value) >= 0;
     }
 }
@@ -31,9 +30,7 @@ bool memory_op_try(const struct memory_op *op, uint32_t *seen) {
     uint64_t *word = (uint64_t *)(uintptr_t)op->address, one = 1, value;
     switch (op->kind) {
     case OP_WRITE: write_value(op, op->value); return true;
-    case OP_ACQUIRE:
-        *seen = 0;
-        return __atomic_compare_exchange_n(word, &one, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    case OP_ACQUIRE: *seen = 0; return __atomic_compare_exchange_n(word, &one, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     default:
         value = read_value(op);
         *seen = (uint32_t)value;
@@ -63,8 +60,8 @@ static CUresult submit(struct CUstream_st *stream, const struct memory_op *op) {
     return host_push(stream, &call);
 }
 
-static CUresult single(CUstream handle, enum memory_op_kind kind, CUdeviceptr address, uint64_t value,
-                       unsigned int bytes, unsigned int flags) {
+static CUresult single(CUstream handle, enum memory_op_kind kind, CUdeviceptr address, uint64_t value, unsigned int bytes,
+                       unsigned int flags) {
     struct CUstream_st *stream;
     CUresult result = find_stream(handle, &stream, __func__);
     if (result != CUDA_SUCCESS)
@@ -76,15 +73,15 @@ static CUresult single(CUstream handle, enum memory_op_kind kind, CUdeviceptr ad
     return result == CUDA_SUCCESS ? submit(stream, &op) : result;
 }
 
-#define VALUE_OP(name, type, kind, bytes)                                                                          \
-    static CUresult do_##name(CUstream stream, CUdeviceptr address, type value, unsigned int flags) {              \
-        return single(stream, kind, address, value, bytes, flags);                                                 \
-    }                                                                                                              \
-    EXPORT CUresult name(CUstream stream, CUdeviceptr addr, type value, unsigned int flags) {                      \
-        return do_##name(stream, addr, value, flags);                                                              \
-    }                                                                                                              \
-    EXPORT CUresult name##_ptsz(CUstream stream, CUdeviceptr addr, type value, unsigned int flags) {               \
-        return do_##name(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags);                              \
+#define VALUE_OP(name, type, kind, bytes)                                                             \
+    static CUresult do_##name(CUstream stream, CUdeviceptr address, type value, unsigned int flags) { \
+        return single(stream, kind, address, value, bytes, flags);                                    \
+    }                                                                                                 \
+    EXPORT CUresult name(CUstream stream, CUdeviceptr addr, type value, unsigned int flags) {         \
+        return do_##name(stream, addr, value, flags);                                                 \
+    }                                                                                                 \
+    EXPORT CUresult name##_ptsz(CUstream stream, CUdeviceptr addr, type value, unsigned int flags) {  \
+        return do_##name(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags);                 \
     }
 
 VALUE_OP(cuStreamWaitValue32, cuuint32_t, OP_WAIT, 4)
@@ -145,14 +142,12 @@ static CUresult batch(CUstream handle, unsigned int count, const CUstreamBatchMe
     return result;
 }
 
-#define BATCH(name)                                                                                              \
-    EXPORT CUresult name(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,              \
-                         unsigned int flags) {                                                                   \
-        return batch(stream, count, paramArray, flags);                                                          \
-    }                                                                                                            \
-    EXPORT CUresult name##_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,       \
-                                unsigned int flags) {                                                            \
-        return batch(stream ? stream : CU_STREAM_PER_THREAD, count, paramArray, flags);                          \
+#define BATCH(name)                                                                                                              \
+    EXPORT CUresult name(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags) {        \
+        return batch(stream, count, paramArray, flags);                                                                          \
+    }                                                                                                                            \
+    EXPORT CUresult name##_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags) { \
+        return batch(stream ? stream : CU_STREAM_PER_THREAD, count, paramArray, flags);                                          \
     }
 BATCH(cuStreamBatchMemOp)
 BATCH(cuStreamBatchMemOp_v2)

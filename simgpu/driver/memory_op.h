@@ -9,7 +9,7 @@ enum memory_op_kind { OP_NONE, OP_WAIT, OP_WRITE, OP_ACQUIRE /* waits for 1 and 
 
 struct memory_op {
     enum memory_op_kind kind;
-    unsigned int bytes; /* 4 or 8 */
+    unsigned int bytes;   /* 4 or 8 */
     unsigned int compare; /* CUstreamWaitValue_flags */
     uint64_t address;
     uint64_t value;

@@ -63,11 +63,11 @@ EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARR
     return CUDA_SUCCESS;
 }
 
-#define MIPMAP(handle)                                        \
-    do {                                                      \
-        CHECK_DRIVER();                                       \
-        if (!LIVES(handle, MARK_MIPMAP)) \
-            return CUDA_ERROR_INVALID_HANDLE;                 \
+#define MIPMAP(handle)                        \
+    do {                                      \
+        CHECK_DRIVER();                       \
+        if (!LIVES(handle, MARK_MIPMAP))      \
+            return CUDA_ERROR_INVALID_HANDLE; \
     } while (0)
 
 EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level) {
@@ -78,8 +78,8 @@ EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray 
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
-                                                      CUmipmappedArray mipmap, CUdevice device) {
+EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUmipmappedArray mipmap,
+                                                      CUdevice device) {
     MIPMAP(mipmap);
     if (!valid_device(device))
         return CUDA_ERROR_INVALID_DEVICE;
@@ -88,8 +88,7 @@ EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREM
     size_t size = 0;
     for (unsigned int level = 0; level < mipmap->levels; level++)
         size += array_bytes(mipmap->level[level]);
-    *memoryRequirements =
-        (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = round_up(size, TILE_BYTES), .alignment = TILE_BYTES};
+    *memoryRequirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = round_up(size, TILE_BYTES), .alignment = TILE_BYTES};
     return CUDA_SUCCESS;
 }
 

@@ -182,8 +182,7 @@ static const struct kernel *opaque_kernel(const char *name) {
     return kernel;
 }
 
-CUresult module_function(struct CUfunc_st **made, struct CUmod_st *module, struct CUctx_st *context,
-                             const char *name) {
+CUresult module_function(struct CUfunc_st **made, struct CUmod_st *module, struct CUctx_st *context, const char *name) {
     const struct kernel *kernel = NULL;
     CUresult result = CUDA_SUCCESS;
     pthread_mutex_lock(&driver.lock);
@@ -255,15 +254,14 @@ EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int n
     return module_enumerate(functions, numFunctions, mod);
 }
 
-CUresult module_global(CUdeviceptr *dptr, size_t *bytes, struct CUmod_st *module, struct CUctx_st *context,
-                           const char *name) {
+CUresult module_global(CUdeviceptr *dptr, size_t *bytes, struct CUmod_st *module, struct CUctx_st *context, const char *name) {
     for (uint32_t index = 0; index < module->image.globals; index++) {
         if (strcmp(module->image.global[index].name, name) != 0)
             continue;
         /* Its memory is made when it is first asked for. */
         if (!module->addresses[index]) {
-            CUresult result = allocate(context, module->image.global[index].size, ALLOCATION_DEVICE, 0, NULL,
-                                       &module->addresses[index]);
+            CUresult result =
+                allocate(context, module->image.global[index].size, ALLOCATION_DEVICE, 0, NULL, &module->addresses[index]);
             if (result != CUDA_SUCCESS)
                 return result;
         }

@@ -17,11 +17,11 @@ struct CUmod_st {
 };
 
 /* Returns when the handle is no module's. */
-#define MODULE(module)                              \
-    do {                                            \
-        CHECK_DRIVER();                             \
-        if (!LIVES(module, MARK_MODULE)) \
-            return CUDA_ERROR_INVALID_HANDLE;       \
+#define MODULE(module)                        \
+    do {                                      \
+        CHECK_DRIVER();                       \
+        if (!LIVES(module, MARK_MODULE))      \
+            return CUDA_ERROR_INVALID_HANDLE; \
     } while (0)
 
 /* Makes a module of an image; `context` NULL: a library. */
@@ -32,7 +32,6 @@ CUresult module_count(unsigned int *count, struct CUmod_st *module);
 CUresult module_enumerate(CUfunction *functions, unsigned int count, CUmodule module);
 /* The function of that name, for a context; NULL: as a library's kernel. */
 CUresult module_function(struct CUfunc_st **made, struct CUmod_st *module, struct CUctx_st *context, const char *name);
-CUresult module_global(CUdeviceptr *dptr, size_t *bytes, struct CUmod_st *module, struct CUctx_st *context,
-                       const char *name);
+CUresult module_global(CUdeviceptr *dptr, size_t *bytes, struct CUmod_st *module, struct CUctx_st *context, const char *name);
 
 #endif

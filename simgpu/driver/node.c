@@ -37,8 +37,8 @@ EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph
                                  nodeParams->sharedMemBytes};
     struct node_work work = {.kind = SIMGPU_KERNEL, .place = launch_place(&shape)};
     const struct simgpu_model *model = &driver.machine.shared->gpus[context->gpu].model;
-    result = launch_duration(function, &shape, nodeParams->kernelParams, nodeParams->extra, model->multiprocessors,
-                             &work.duration_ns);
+    result =
+        launch_duration(function, &shape, nodeParams->kernelParams, nodeParams->extra, model->multiprocessors, &work.duration_ns);
     if (result == CUDA_SUCCESS)
         result = function_load(function, context);
     return result == CUDA_SUCCESS ? add(phGraphNode, hGraph, dependencies, numDependencies, &work) : result;
@@ -55,19 +55,22 @@ EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, c
 }
 
 EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                     size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams,
-                                     CUcontext ctx) {
+                                     size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx) {
     CHECK_DRIVER();
     CUresult result = check_context(ctx, __func__);
     if (result != CUDA_SUCCESS)
         return result;
     const CUDA_MEMSET_NODE_PARAMS *set = memsetParams;
-    if (!set || (set->elementSize != 1 && set->elementSize != 2 && set->elementSize != 4) ||
-        set->dst % set->elementSize || set->width > SIZE_MAX / 8)
+    if (!set || (set->elementSize != 1 && set->elementSize != 2 && set->elementSize != 4) || set->dst % set->elementSize ||
+        set->width > SIZE_MAX / 8)
         return CUDA_ERROR_INVALID_VALUE;
     struct transfer transfer = {
-        .box = {.to = (uintptr_t)set->dst, .to_side = DEVICE, .to_pitch = set->pitch,
-                .width = set->width * set->elementSize, .height = set->height, .depth = 1},
+        .box = {.to = (uintptr_t)set->dst,
+                .to_side = DEVICE,
+                .to_pitch = set->pitch,
+                .width = set->width * set->elementSize,
+                .height = set->height,
+                .depth = 1},
         .element = set->elementSize,
         .value = set->value,
     };
@@ -81,8 +84,7 @@ EXPORT CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, con
     CHECK_DRIVER();
     if (!nodeParams || !nodeParams->fn)
         return CUDA_ERROR_INVALID_VALUE;
-    struct node_work work = {.kind = SIMGPU_HOST,
-                             .call = {.function = nodeParams->fn, .data = nodeParams->userData}};
+    struct node_work work = {.kind = SIMGPU_HOST, .call = {.function = nodeParams->fn, .data = nodeParams->userData}};
     return add(phGraphNode, hGraph, dependencies, numDependencies, &work);
 }
 

@@ -7,7 +7,7 @@
 struct CUgraphNode_st {
     enum mark mark;
     struct node_work work;
-    struct CUgraph_st *child;  /* a copy of the graph that the node runs; NULL: it runs none */
+    struct CUgraph_st *child; /* a copy of the graph that the node runs; NULL: it runs none */
     struct CUgraphNode_st *next;
 };
 
@@ -18,11 +18,11 @@ struct CUgraph_st {
 };
 
 /* Returns when the handle is no graph's. */
-#define GRAPH(graph)                                 \
-    do {                                             \
-        CHECK_DRIVER();                              \
-        if (!LIVES(graph, MARK_GRAPH)) \
-            return CUDA_ERROR_INVALID_VALUE;         \
+#define GRAPH(graph)                         \
+    do {                                     \
+        CHECK_DRIVER();                      \
+        if (!LIVES(graph, MARK_GRAPH))       \
+            return CUDA_ERROR_INVALID_VALUE; \
     } while (0)
 
 struct CUgraph_st *graph_make(void);

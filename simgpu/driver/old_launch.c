@@ -96,9 +96,7 @@ static CUresult set_param(CUfunction handle, int offset, const void *value, size
 EXPORT CUresult cuParamSeti(CUfunction hfunc, int offset, unsigned int value) {
     return set_param(hfunc, offset, &value, sizeof value);
 }
-EXPORT CUresult cuParamSetf(CUfunction hfunc, int offset, float value) {
-    return set_param(hfunc, offset, &value, sizeof value);
-}
+EXPORT CUresult cuParamSetf(CUfunction hfunc, int offset, float value) { return set_param(hfunc, offset, &value, sizeof value); }
 EXPORT CUresult cuParamSetv(CUfunction hfunc, int offset, void *ptr, unsigned int numbytes) {
     return set_param(hfunc, offset, ptr, numbytes);
 }
@@ -114,9 +112,8 @@ static CUresult launch(CUfunction handle, int width, int height, CUstream stream
     pthread_mutex_unlock(&lock);
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, set.params, CU_LAUNCH_PARAM_BUFFER_SIZE, &set.param_bytes,
                      CU_LAUNCH_PARAM_END};
-    struct launch_shape shape = {{(unsigned int)width, (unsigned int)height, 1},
-                                 {set.block[0], set.block[1], set.block[2]},
-                                 set.shared_bytes};
+    struct launch_shape shape = {
+        {(unsigned int)width, (unsigned int)height, 1}, {set.block[0], set.block[1], set.block[2]}, set.shared_bytes};
     return launch_kernel(handle, &shape, stream, NULL, set.param_bytes ? extra : NULL);
 }
 

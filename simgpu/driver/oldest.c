@@ -8,9 +8,7 @@ static unsigned int clamp(size_t bytes) { return bytes < UINT_MAX ? (unsigned in
 
 /* ---- contexts, streams, events ---- */
 
-EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev) {
-    return cuCtxCreate_v2(pctx, flags, dev);
-}
+EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev) { return cuCtxCreate_v2(pctx, flags, dev); }
 
 EXPORT CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags) {
     CURRENT(context);
@@ -79,11 +77,10 @@ static CUresult allocate_low(CUdeviceptr_v1 *pointer, size_t size) {
 
 EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize) { return allocate_low(dptr, bytesize); }
 
-EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes,
-                                unsigned int Height, unsigned int ElementSizeBytes) {
+EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes, unsigned int Height,
+                                unsigned int ElementSizeBytes) {
     CHECK_DRIVER();
-    if (!pPitch || !WidthInBytes || !Height ||
-        (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16))
+    if (!pPitch || !WidthInBytes || !Height || (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16))
         return CUDA_ERROR_INVALID_VALUE;
     size_t pitch = round_up(WidthInBytes, BLOCK);
     CUresult result = allocate_low(dptr, pitch * Height);
@@ -147,8 +144,7 @@ EXPORT CUresult cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_
     const CUDA_ARRAY3D_DESCRIPTOR_v1 *from = pAllocateArray;
     CUDA_ARRAY3D_DESCRIPTOR wide = {0};
     if (from)
-        wide = (CUDA_ARRAY3D_DESCRIPTOR){from->Width,  from->Height,      from->Depth,
-                                         from->Format, from->NumChannels, from->Flags};
+        wide = (CUDA_ARRAY3D_DESCRIPTOR){from->Width, from->Height, from->Depth, from->Format, from->NumChannels, from->Flags};
     return cuArray3DCreate_v2(pHandle, from ? &wide : NULL);
 }
 
@@ -156,8 +152,7 @@ EXPORT CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescriptor,
     CUDA_ARRAY_DESCRIPTOR wide;
     CUresult result = cuArrayGetDescriptor_v2(pArrayDescriptor ? &wide : NULL, hArray);
     if (result == CUDA_SUCCESS)
-        *pArrayDescriptor =
-            (CUDA_ARRAY_DESCRIPTOR_v1){clamp(wide.Width), clamp(wide.Height), wide.Format, wide.NumChannels};
+        *pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR_v1){clamp(wide.Width), clamp(wide.Height), wide.Format, wide.NumChannels};
     return result;
 }
 

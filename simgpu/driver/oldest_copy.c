@@ -10,12 +10,10 @@ EXPORT CUresult cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned i
 EXPORT CUresult cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount) {
     return cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount);
 }
-EXPORT CUresult cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUdeviceptr_v1 srcDevice,
-                             unsigned int ByteCount) {
+EXPORT CUresult cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUdeviceptr_v1 srcDevice, unsigned int ByteCount) {
     return cuMemcpyDtoA_v2(dstArray, dstOffset, srcDevice, ByteCount);
 }
-EXPORT CUresult cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsigned int srcOffset,
-                             unsigned int ByteCount) {
+EXPORT CUresult cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount) {
     return cuMemcpyAtoD_v2(dstDevice, srcArray, srcOffset, ByteCount);
 }
 EXPORT CUresult cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount) {
@@ -28,23 +26,21 @@ EXPORT CUresult cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray s
                              unsigned int ByteCount) {
     return cuMemcpyAtoA_v2(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
 }
-EXPORT CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, const void *srcHost,
-                                  unsigned int ByteCount, CUstream hStream) {
+EXPORT CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount,
+                                  CUstream hStream) {
     return cuMemcpyHtoAAsync_v2(dstArray, dstOffset, srcHost, ByteCount, hStream);
 }
 EXPORT CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount,
                                   CUstream hStream) {
     return cuMemcpyAtoHAsync_v2(dstHost, srcArray, srcOffset, ByteCount, hStream);
 }
-EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount,
-                                  CUstream hStream) {
+EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount, CUstream hStream) {
     return cuMemcpyHtoDAsync_v2(dstDevice, srcHost, ByteCount, hStream);
 }
 EXPORT CUresult cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream) {
     return cuMemcpyDtoHAsync_v2(dstHost, srcDevice, ByteCount, hStream);
 }
-EXPORT CUresult cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount,
-                                  CUstream hStream) {
+EXPORT CUresult cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream) {
     return cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream);
 }
 
@@ -126,13 +122,13 @@ EXPORT CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream)
 
 /* ---- sets ---- */
 
-#define SETS(bits, type)                                                                                          \
-    EXPORT CUresult cuMemsetD##bits(CUdeviceptr_v1 dstDevice, type value, unsigned int N) {                       \
-        return cuMemsetD##bits##_v2(dstDevice, value, N);                                                         \
-    }                                                                                                             \
-    EXPORT CUresult cuMemsetD2D##bits(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, type value,                \
-                                      unsigned int Width, unsigned int Height) {                                  \
-        return cuMemsetD2D##bits##_v2(dstDevice, dstPitch, value, Width, Height);                                 \
+#define SETS(bits, type)                                                                                               \
+    EXPORT CUresult cuMemsetD##bits(CUdeviceptr_v1 dstDevice, type value, unsigned int N) {                            \
+        return cuMemsetD##bits##_v2(dstDevice, value, N);                                                              \
+    }                                                                                                                  \
+    EXPORT CUresult cuMemsetD2D##bits(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, type value, unsigned int Width, \
+                                      unsigned int Height) {                                                           \
+        return cuMemsetD2D##bits##_v2(dstDevice, dstPitch, value, Width, Height);                                      \
     }
 SETS(8, unsigned char)
 SETS(16, unsigned short)

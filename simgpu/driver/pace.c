@@ -5,6 +5,5 @@ void pace_spend(uint64_t ns) {
     if (!ns)
         return;
     uint64_t until_ns = clock_now_ns() + ns;
-    while (clock_now_ns() < until_ns) {
-    }
+    while (clock_now_ns() < until_ns) {}
 }

@@ -15,8 +15,7 @@ EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
-                                        CUdevice dstDevice) {
+EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice) {
     CHECK_DRIVER();
     if (!value)
         return CUDA_ERROR_INVALID_VALUE;

@@ -40,8 +40,7 @@ static CUresult publish(struct physical *physical) {
         .prop = physical->prop,
     };
     memcpy(description.magic, MAGIC, sizeof MAGIC);
-    return backing_write(physical->offset - PAGE, &description, sizeof description) ? CUDA_SUCCESS
-                                                                                     : CUDA_ERROR_OPERATING_SYSTEM;
+    return backing_write(physical->offset - PAGE, &description, sizeof description) ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
@@ -71,9 +70,8 @@ CUresult physical_import(int fd, CUmemGenericAllocationHandle *handle) {
     struct description description;
     uint64_t place = backing_place(fd);
     if (!place || !backing_read(fd, place, &description, sizeof description) ||
-        memcmp(description.magic, MAGIC, sizeof MAGIC) != 0 ||
-        description.machine_ns != driver.machine.shared->created_ns || !description.size ||
-        description.size % GRANULARITY)
+        memcmp(description.magic, MAGIC, sizeof MAGIC) != 0 || description.machine_ns != driver.machine.shared->created_ns ||
+        !description.size || description.size % GRANULARITY)
         return CUDA_ERROR_INVALID_VALUE;
     if (physical_find_export(description.export_index, description.export_id, handle))
         return CUDA_SUCCESS;

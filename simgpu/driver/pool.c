@@ -66,8 +66,7 @@ static void shrink(struct CUmemPoolHandle_st *pool, uint64_t keep) {
 static bool grow(struct CUmemPoolHandle_st *pool, uint64_t to) {
     uint32_t gpu = driver.gpu_of[pool->device];
     uint64_t more = round_up(to, PIECE) - pool->reserved;
-    bool grown = (!pool->most || round_up(to, PIECE) <= pool->most) &&
-                 machine_take_own_memory(&driver.machine, gpu, more);
+    bool grown = (!pool->most || round_up(to, PIECE) <= pool->most) && machine_take_own_memory(&driver.machine, gpu, more);
     if (!grown) {
         more = round_up(to, GRANULARITY) - pool->reserved;
         grown = (!pool->most || to <= pool->most) && machine_take_own_memory(&driver.machine, gpu, more);
@@ -210,9 +209,7 @@ static CUresult set_attribute(struct CUmemPoolHandle_st *pool, CUmemPool_attribu
     switch (attr) {
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-        pool->reuse[attr - 1] = *(const int *)value;
-        return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: pool->reuse[attr - 1] = *(const int *)value; return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: pool->threshold = *(const cuuint64_t *)value; return CUDA_SUCCESS;
     /* The high marks can only be reset. */
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:

@@ -12,7 +12,7 @@ struct CUmemPoolHandle_st {
     bool exported; /* handles to it may be made */
     int fd;        /* imported: the file of the process whose it is; −1: this one's */
     uint64_t id;
-    uint64_t offset; /* of its description in this process's file; 0: not exported yet */
+    uint64_t offset;              /* of its description in this process's file; 0: not exported yet */
     uint64_t of_process, of_pool; /* imported: ids */
     int reuse[3];
     uint32_t access;    /* a bit for each device that may use its memory */
@@ -28,11 +28,11 @@ struct CUmemPoolHandle_st {
 };
 
 /* Returns when the handle is no pool's. */
-#define POOL(pool)                                \
-    do {                                          \
-        CHECK_DRIVER();                           \
-        if (!LIVES(pool, MARK_POOL)) \
-            return CUDA_ERROR_INVALID_VALUE;      \
+#define POOL(pool)                           \
+    do {                                     \
+        CHECK_DRIVER();                      \
+        if (!LIVES(pool, MARK_POOL))         \
+            return CUDA_ERROR_INVALID_VALUE; \
     } while (0)
 
 /* A device's pool when no other has been chosen, and the one that has. */

@@ -29,14 +29,14 @@ static CUresult allocate_async(CUdeviceptr *made, size_t size, struct CUmemPoolH
 static CUresult do_cuMemAllocAsync(CUdeviceptr *dptr, size_t size, CUstream stream) {
     return allocate_async(dptr, size, NULL, stream);
 }
-EXPORT_PTSZ(cuMemAllocAsync, (CUdeviceptr *dptr, size_t bytesize, CUstream hStream), dptr, bytesize, hStream)
+EXPORT_PTSZ(cuMemAllocAsync, (CUdeviceptr * dptr, size_t bytesize, CUstream hStream), dptr, bytesize, hStream)
 
 static CUresult do_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t size, CUmemoryPool pool, CUstream stream) {
     POOL(pool);
     return allocate_async(dptr, size, pool, stream);
 }
-EXPORT_PTSZ(cuMemAllocFromPoolAsync, (CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream), dptr,
-            bytesize, pool, hStream)
+EXPORT_PTSZ(cuMemAllocFromPoolAsync, (CUdeviceptr * dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream), dptr, bytesize,
+            pool, hStream)
 
 static CUresult do_cuMemFreeAsync(CUdeviceptr dptr, CUstream handle) {
     struct CUstream_st *stream;

@@ -46,11 +46,10 @@ static CUresult describe(struct CUmemPoolHandle_st *pool) {
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
-                                                 CUmemAllocationHandleType handleType, unsigned long long flags) {
+EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType,
+                                                 unsigned long long flags) {
     POOL(pool);
-    if (!handle_out || flags || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !pool->exported ||
-        pool->fd >= 0)
+    if (!handle_out || flags || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !pool->exported || pool->fd >= 0)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&driver.lock);
     CUresult result = describe(pool);
@@ -63,8 +62,8 @@ EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool 
     return result;
 }
 
-EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
-                                                   CUmemAllocationHandleType handleType, unsigned long long flags) {
+EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handleType,
+                                                   unsigned long long flags) {
     CHECK_DRIVER();
     struct description description;
     int fd = (int)(intptr_t)handle;
@@ -72,8 +71,7 @@ EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void 
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t place = backing_place(fd);
     if (!place || !backing_read(fd, place, &description, sizeof description) ||
-        memcmp(description.magic, MAGIC, sizeof MAGIC) != 0 ||
-        description.machine_ns != driver.machine.shared->created_ns)
+        memcmp(description.magic, MAGIC, sizeof MAGIC) != 0 || description.machine_ns != driver.machine.shared->created_ns)
         return CUDA_ERROR_INVALID_VALUE;
     CUdevice device = device_of_gpu(description.gpu);
     if (device < 0)
@@ -98,8 +96,7 @@ EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CU
     if (!shareData_out || !find_allocation((uintptr_t)ptr, &found) || found.kind != ALLOCATION_DEVICE || !found.pool ||
         !found.pool->exported)
         return CUDA_ERROR_INVALID_VALUE;
-    struct pointer pointer = {
-        .process = own_id(), .pool = found.pool->id, .offset = found.offset, .size = found.size};
+    struct pointer pointer = {.process = own_id(), .pool = found.pool->id, .offset = found.offset, .size = found.size};
     memcpy(shareData_out, &pointer, sizeof pointer);
     return CUDA_SUCCESS;
 }

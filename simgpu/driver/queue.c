@@ -23,9 +23,7 @@ CUresult queue_error(const struct CUctx_st *context) {
     return (CUresult)load_u32(&context->shared->error);
 }
 
-static struct simgpu_gpu *gpu_of(const struct CUctx_st *context) {
-    return &driver.machine.shared->gpus[context->gpu];
-}
+static struct simgpu_gpu *gpu_of(const struct CUctx_st *context) { return &driver.machine.shared->gpus[context->gpu]; }
 
 static void nap_until(uint64_t time_ns) {
     struct timespec until = {.tv_sec = (time_t)(time_ns / 1000000000u), .tv_nsec = (long)(time_ns % 1000000000u)};
@@ -104,12 +102,10 @@ static void wait_for(uint64_t end_ns, uint64_t deadline_ns, bool blocking, bool 
         nap_until(now_ns + nap_ns < end_ns - awake_ns ? now_ns + nap_ns : end_ns - awake_ns);
         return;
     }
-    while (clock_now_ns() < end_ns) {
-    }
+    while (clock_now_ns() < end_ns) {}
 }
 
-static CUresult wait_until(struct CUctx_st *context, uint64_t after, enum goal goal, uint64_t deadline_ns,
-                           bool blocking) {
+static CUresult wait_until(struct CUctx_st *context, uint64_t after, enum goal goal, uint64_t deadline_ns, bool blocking) {
     for (;;) {
         CUresult error = queue_error(context);
         if (error != CUDA_SUCCESS)

@@ -88,8 +88,8 @@ static struct memory_op wait_op(const struct CUextSemaphore_st *semaphore, const
 }
 
 EXPORT CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
-                                                const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
-                                                unsigned int numExtSems, CUstream stream) {
+                                                const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems,
+                                                CUstream stream) {
     return submit(stream, extSemArray, numExtSems, paramsArray, signal_op);
 }
 EXPORT CUresult cuSignalExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray,
@@ -98,8 +98,8 @@ EXPORT CUresult cuSignalExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *
     return submit(stream ? stream : CU_STREAM_PER_THREAD, extSemArray, numExtSems, paramsArray, signal_op);
 }
 EXPORT CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
-                                              const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray,
-                                              unsigned int numExtSems, CUstream stream) {
+                                              const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems,
+                                              CUstream stream) {
     return submit(stream, extSemArray, numExtSems, paramsArray, wait_op);
 }
 EXPORT CUresult cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray,

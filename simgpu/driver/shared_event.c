@@ -106,14 +106,12 @@ EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle) 
     CURRENT(context);
     struct place place;
     memcpy(&place, &handle, sizeof place);
-    if (!phEvent || memcmp(place.magic, MAGIC, sizeof MAGIC) != 0 ||
-        place.machine_ns != driver.machine.shared->created_ns)
+    if (!phEvent || memcmp(place.magic, MAGIC, sizeof MAGIC) != 0 || place.machine_ns != driver.machine.shared->created_ns)
         return CUDA_ERROR_INVALID_VALUE;
     if (place.process == driver.machine.shared->processes[driver.machine.slot].id)
         return CUDA_ERROR_INVALID_CONTEXT;
     const struct simgpu_export *entry = export_find(&driver.machine, place.export_index, place.export_id);
-    if (!entry || entry->kind != SIMGPU_EXPORT_EVENT ||
-        !export_hold(&driver.machine, place.export_index, place.export_id))
+    if (!entry || entry->kind != SIMGPU_EXPORT_EVENT || !export_hold(&driver.machine, place.export_index, place.export_id))
         return CUDA_ERROR_INVALID_VALUE;
     struct CUevent_st *event = event_make(context, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
     if (!event) {

@@ -122,12 +122,12 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream hStream) {
 
 /* ---- asking ---- */
 
-#define STREAM(stream)                                   \
-    struct CUstream_st *stream;                          \
-    do {                                                 \
-        CUresult found = find_stream(hStream, &stream, __func__);  \
-        if (found != CUDA_SUCCESS)                       \
-            return found;                                \
+#define STREAM(stream)                                            \
+    struct CUstream_st *stream;                                   \
+    do {                                                          \
+        CUresult found = find_stream(hStream, &stream, __func__); \
+        if (found != CUDA_SUCCESS)                                \
+            return found;                                         \
     } while (0)
 
 static CUresult do_cuStreamGetPriority(CUstream hStream, int *priority) {

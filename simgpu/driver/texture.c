@@ -39,8 +39,8 @@ struct texture {
 
 static struct object_pool pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static CUresult make(unsigned long long *made, enum mark mark, const struct resource *resource,
-                     const struct sampling *sampling, const struct view *view) {
+static CUresult make(unsigned long long *made, enum mark mark, const struct resource *resource, const struct sampling *sampling,
+                     const struct view *view) {
     CURRENT(context);
     (void)context;
     if (!made || !resource || resource->type > RESOURCE_PITCH2D || resource->flags)
@@ -148,11 +148,11 @@ struct reference {
 
 static struct object_pool references = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-#define REFERENCE(reference)                                        \
-    do {                                                            \
-        CHECK_DRIVER();                                             \
-        if (!LIVES(reference, MARK_REFERENCE))    \
-            return CUDA_ERROR_INVALID_HANDLE;                       \
+#define REFERENCE(reference)                   \
+    do {                                       \
+        CHECK_DRIVER();                        \
+        if (!LIVES(reference, MARK_REFERENCE)) \
+            return CUDA_ERROR_INVALID_HANDLE;  \
     } while (0)
 
 /* The image's reader knows kernels and globals: no module has a reference. */

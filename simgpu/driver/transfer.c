@@ -27,7 +27,7 @@ static size_t extent(size_t pitch, size_t slice, const struct box *box) {
 
 /* Whose memory one end of a copy is. */
 struct part {
-    CUdevice device; /* −1: the host's */
+    CUdevice device;          /* −1: the host's */
     struct CUctx_st *context; /* NULL: of none */
 };
 
@@ -117,8 +117,7 @@ static CUresult submit(struct CUstream_st *stream, const struct node_work *work,
 static CUresult plan(const struct transfer *transfer, struct node_work *work, struct part parts[2]) {
     const struct box *box = &transfer->box;
     /* No address space holds more; sums of sizes stay far from their end. */
-    if (box->width > MOST_BYTES || box->height > MOST_BYTES / box->width ||
-        box->depth > MOST_BYTES / box->width / box->height)
+    if (box->width > MOST_BYTES || box->height > MOST_BYTES / box->width || box->depth > MOST_BYTES / box->width / box->height)
         return CUDA_ERROR_INVALID_VALUE;
     size_t bytes = box->width * box->height * box->depth;
     parts[0] = parts[1] = (struct part){.device = -1};
@@ -131,7 +130,9 @@ static CUresult plan(const struct transfer *transfer, struct node_work *work, st
         .kind = transfer->element ? SIMGPU_SET : SIMGPU_COPY,
         .duration_ns = transfer_duration_ns(bytes, inside),
         /* Within a device its multiprocessors are at it. */
-        .place = inside ? SIMGPU_PLACE_ALL : parts[0].device >= 0 ? SIMGPU_PLACE_UP : SIMGPU_PLACE_DOWN,
+        .place = inside                 ? SIMGPU_PLACE_ALL
+                 : parts[0].device >= 0 ? SIMGPU_PLACE_UP
+                                        : SIMGPU_PLACE_DOWN,
         .transfer = *transfer,
     };
     return result;
@@ -172,7 +173,7 @@ CUresult copy_box(CUstream handle, const struct box *box, bool wait) {
 
 CUresult copy_line(CUstream stream, uintptr_t to, enum side to_side, uintptr_t from, enum side from_side, size_t bytes,
                    bool wait) {
-    struct box box = {.to = to, .from = from, .to_side = to_side, .from_side = from_side, .width = bytes, .height = 1,
-                      .depth = 1};
+    struct box box = {
+        .to = to, .from = from, .to_side = to_side, .from_side = from_side, .width = bytes, .height = 1, .depth = 1};
     return copy_box(stream, &box, wait);
 }

@@ -37,8 +37,7 @@ static uintptr_t reserve(size_t size, size_t alignment) {
     return aligned;
 }
 
-EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
-                                    unsigned long long flags) {
+EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags) {
     CHECK_DRIVER();
     (void)addr; /* a wish, which may stay one */
     if (!ptr || !size || size % PAGE || (alignment & (alignment - 1)) || flags)

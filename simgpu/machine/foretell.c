@@ -84,6 +84,5 @@ uint64_t engine_earliest_end_ns(const struct simgpu_gpu *gpu, uint32_t schedulin
      * need more. */
     uint64_t start_ns = free_ns(gpu) + ahead.work_ns + ahead.switches * gpu->switch_ns;
     bool returns = gpu->loaded && (ahead.others || gpu->loaded != gpu->contexts[index].id);
-    return (start_ns < ready ? ready : start_ns) + (returns ? gpu->switch_ns : 0) +
-           work_before_ns(gpu, index, entry + 1);
+    return (start_ns < ready ? ready : start_ns) + (returns ? gpu->switch_ns : 0) + work_before_ns(gpu, index, entry + 1);
 }

@@ -25,9 +25,9 @@ enum simgpu_context_state { SIMGPU_CONTEXT_FREE = 0, SIMGPU_CONTEXT_LIVE = 1, SI
 enum simgpu_kind { SIMGPU_KERNEL = 1, SIMGPU_COPY = 2, SIMGPU_SET = 3, SIMGPU_HOST = 4, SIMGPU_ORDER = 5 };
 /* What an entry takes of a GPU whose engines overlap: so many blocks of its multiprocessors, or what is named here. */
 enum simgpu_place {
-    SIMGPU_PLACE_ALL = 0,           /* all multiprocessors */
-    SIMGPU_PLACE_UP = 0x40000000,   /* the copy engine for what comes from the host */
-    SIMGPU_PLACE_DOWN = 0x40000001  /* the one for what goes there */
+    SIMGPU_PLACE_ALL = 0,          /* all multiprocessors */
+    SIMGPU_PLACE_UP = 0x40000000,  /* the copy engine for what comes from the host */
+    SIMGPU_PLACE_DOWN = 0x40000001 /* the one for what goes there */
 };
 enum simgpu_order_state { SIMGPU_WAITS = 0, SIMGPU_RUNS = 1, SIMGPU_PAUSED = 2, SIMGPU_DONE = 3 };
 /* How an entry's stream stands to the legacy default stream. */
@@ -81,10 +81,10 @@ struct simgpu_context {
     uint64_t overhead_bytes; /* what the context itself takes, in memory_bytes too */
     uint32_t error;          /* CUresult that every later call returns; 0: none */
     uint32_t unused;
-    uint64_t limit;          /* a dying context runs entries up to here */
-    uint64_t host_done;      /* host functions among the entries before this number have returned, */
-    uint64_t host_done_ns;   /* the last of them at this time */
-    uint64_t tail; /* entries published, by the owner alone */
+    uint64_t limit;        /* a dying context runs entries up to here */
+    uint64_t host_done;    /* host functions among the entries before this number have returned, */
+    uint64_t host_done_ns; /* the last of them at this time */
+    uint64_t tail;         /* entries published, by the owner alone */
     uint64_t padding[7];
     uint64_t completed; /* entries done, by the engine alone, like what follows */
     uint64_t head_done_ns;
@@ -107,9 +107,9 @@ struct simgpu_process {
     uint64_t end_ns; /* when its death was seen */
     char tag[32];
     char name[64];
-    uint64_t executed_ns[16]; /* for each GPU */
-    uint64_t entries[16];     /* finished, for each GPU */
-    uint64_t events[16];      /* recorded, for each GPU; those of graphs not */
+    uint64_t executed_ns[16];  /* for each GPU */
+    uint64_t entries[16];      /* finished, for each GPU */
+    uint64_t events[16];       /* recorded, for each GPU; those of graphs not */
     uint64_t memory_bytes[16]; /* of each GPU: what belongs to no context, and no export */
 };
 
@@ -122,12 +122,12 @@ struct simgpu_holder {
 struct simgpu_export {
     uint32_t kind;
     uint32_t gpu;
-    uint64_t id;         /* never the same again on this machine */
-    uint64_t bytes;      /* of the GPU's memory */
-    uint32_t charged;    /* slot of the process that they count for: the maker, and once that is gone another holder */
-    uint32_t context;    /* an event: recorded in this one, */
+    uint64_t id;      /* never the same again on this machine */
+    uint64_t bytes;   /* of the GPU's memory */
+    uint32_t charged; /* slot of the process that they count for: the maker, and once that is gone another holder */
+    uint32_t context; /* an event: recorded in this one, */
     uint64_t context_id;
-    uint64_t after;      /* done when that has completed so many entries; 0: not recorded */
+    uint64_t after; /* done when that has completed so many entries; 0: not recorded */
     struct simgpu_holder holders[32];
 };
 
@@ -246,7 +246,7 @@ struct simgpu_gpu {
     uint32_t silent_padding;
     uint64_t padding1[3];
     uint32_t lock;
-    uint32_t recoveries; /* times that a dead holder's lock was taken over */
+    uint32_t recoveries;     /* times that a dead holder's lock was taken over */
     uint64_t detached_bytes; /* memory of processes and exports on this GPU */
     uint64_t padding2[6];
     uint64_t time_ns; /* the simulation has come this far */
@@ -258,10 +258,10 @@ struct simgpu_gpu {
     int32_t running;    /* context; -1: none */
     uint32_t unused;
     struct simgpu_step step;
-    uint64_t live[4];     /* a bit for each context that is not free (and perhaps a few more) */
-    uint64_t loaded;      /* id of the context that ran last, or is being switched to; 0: none yet */
-    uint64_t switched_ns; /* a switch between contexts is over at this time: until then nothing runs */
-    uint64_t switch_ns;   /* how long one takes, by the machine's pace */
+    uint64_t live[4];      /* a bit for each context that is not free (and perhaps a few more) */
+    uint64_t loaded;       /* id of the context that ran last, or is being switched to; 0: none yet */
+    uint64_t switched_ns;  /* a switch between contexts is over at this time: until then nothing runs */
+    uint64_t switch_ns;    /* how long one takes, by the machine's pace */
     uint64_t orders_bytes; /* from here on to its struct simgpu_orders, one a context; 0: engines do not overlap */
     uint64_t padding3[4];
     struct simgpu_context contexts[256];
@@ -271,8 +271,8 @@ struct simgpu_gpu {
 
 /* What the driver's calls cost the calling thread, in nanoseconds, and what a switch between contexts costs a GPU. */
 struct simgpu_pace {
-    char name[16];         /* "": nothing costs anything */
-    uint64_t launch_ns;    /* of a kernel, a copy or a set */
+    char name[16];      /* "": nothing costs anything */
+    uint64_t launch_ns; /* of a kernel, a copy or a set */
     uint64_t graph_launch_ns;
     uint64_t graph_node_ns; /* more, for each node of the graph */
     uint64_t event_record_ns;

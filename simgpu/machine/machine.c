@@ -78,8 +78,7 @@ static void describe(struct simgpu_machine *shared, const struct simgpu_plan *pl
 }
 
 int machine_create(const char *directory, const struct simgpu_plan *plan) {
-    if (plan->gpu_count == 0 || plan->gpu_count > SIMGPU_GPUS || plan->scheduling > SIMGPU_TIMESLICE ||
-        plan->overlap > 1)
+    if (plan->gpu_count == 0 || plan->gpu_count > SIMGPU_GPUS || plan->scheduling > SIMGPU_TIMESLICE || plan->overlap > 1)
         return EINVAL;
     if (mkdir(directory, 0755) != 0 && errno != EEXIST)
         return errno;
@@ -123,8 +122,7 @@ enum machine_status machine_open(struct machine *machine, const char *directory)
     bool known = read(fd, &head, sizeof head) == (ssize_t)sizeof head && fstat(fd, &status) == 0 &&
                  memcmp(head.magic, MAGIC, sizeof MAGIC) == 0 && head.version == SIMGPU_VERSION &&
                  head.gpu_count <= SIMGPU_GPUS && head.overlap <= 1 &&
-                 head.size_bytes == file_size(head.gpu_count, head.overlap) &&
-                 status.st_size == (off_t)head.size_bytes;
+                 head.size_bytes == file_size(head.gpu_count, head.overlap) && status.st_size == (off_t)head.size_bytes;
     void *memory = known ? mmap(NULL, head.size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     close(fd);
     if (!known)

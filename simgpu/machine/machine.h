@@ -14,8 +14,7 @@ _Static_assert(sizeof(struct simgpu_order) == 32, "so is what it is behind");
 _Static_assert(sizeof(struct simgpu_context) == 192, "a context is three lines");
 _Static_assert(offsetof(struct simgpu_gpu, contexts) % 64 == 0, "a context starts a line");
 _Static_assert(sizeof(struct simgpu_gpu) % 64 == 0 && sizeof(struct simgpu_machine) % 64 == 0, "so in every GPU");
-_Static_assert(offsetof(struct simgpu_gpu, lock) % 64 == 0 && offsetof(struct simgpu_gpu, time_ns) % 64 == 0,
-               "the lock's line");
+_Static_assert(offsetof(struct simgpu_gpu, lock) % 64 == 0 && offsetof(struct simgpu_gpu, time_ns) % 64 == 0, "the lock's line");
 _Static_assert(offsetof(struct simgpu_context, tail) % 64 == 0, "the owner's line");
 _Static_assert(offsetof(struct simgpu_context, completed) % 64 == 0, "the engine's line");
 _Static_assert(sizeof(struct simgpu_log_entry) == 48, "a log entry is read by Python");

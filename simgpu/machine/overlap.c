@@ -33,9 +33,7 @@ struct room {
     bool copies[2];
 };
 
-static bool takes_gpu(const struct simgpu_entry *entry) {
-    return entry->kind != SIMGPU_HOST && entry->kind != SIMGPU_ORDER;
-}
+static bool takes_gpu(const struct simgpu_entry *entry) { return entry->kind != SIMGPU_HOST && entry->kind != SIMGPU_ORDER; }
 
 static uint64_t tail_of(const struct simgpu_context *context) { return load_u64(&context->tail); }
 
@@ -180,8 +178,8 @@ static bool goes_first(const struct simgpu_gpu *gpu, uint32_t scheduling, uint32
 
 /* ---- steps of the running context ---- */
 
-static struct simgpu_step of_entry(const struct simgpu_gpu *gpu, const struct simgpu_process *processes,
-                                   uint32_t gpu_index, uint64_t number, uint32_t state) {
+static struct simgpu_step of_entry(const struct simgpu_gpu *gpu, const struct simgpu_process *processes, uint32_t gpu_index,
+                                   uint64_t number, uint32_t state) {
     struct simgpu_step step = step_unchanged(gpu, processes, gpu_index, gpu->running);
     const struct simgpu_entry *entry = entry_of(gpu, (uint32_t)gpu->running, number);
     step.writes_entry = 1;
@@ -322,8 +320,7 @@ static uint64_t others_ns(const struct simgpu_gpu *gpu, uint32_t scheduling, uin
     uint64_t most_ns = 0;
     for (uint64_t number = context->completed; number < tail_of(context); number++) {
         const struct simgpu_order *order = order_of(gpu, index, number);
-        if (order->state == SIMGPU_RUNS && takes_gpu(entry_of(gpu, index, number)) &&
-            order->due_ns - context->ran_ns > most_ns)
+        if (order->state == SIMGPU_RUNS && takes_gpu(entry_of(gpu, index, number)) && order->due_ns - context->ran_ns > most_ns)
             most_ns = order->due_ns - context->ran_ns;
     }
     uint64_t turn_ns = gpu->turn_end_ns > from_ns ? gpu->turn_end_ns - from_ns : 0;

@@ -17,9 +17,7 @@ bool machine_alive(const struct machine *machine, uint32_t slot, int32_t *pid) {
     return record_held(machine->lock_fd, slot, pid);
 }
 
-static uint64_t next_id(struct machine *machine) {
-    return __atomic_add_fetch(&machine->shared->last_id, 1, __ATOMIC_RELAXED);
-}
+static uint64_t next_id(struct machine *machine) { return __atomic_add_fetch(&machine->shared->last_id, 1, __ATOMIC_RELAXED); }
 
 static void process_name(char *name, size_t size) {
     memset(name, 0, size);
@@ -38,8 +36,7 @@ static int32_t choose_slot(const struct simgpu_machine *shared) {
         const struct simgpu_process *process = &shared->processes[slot];
         if (process->state == SIMGPU_PROCESS_FREE)
             return slot;
-        if (process->state == SIMGPU_PROCESS_DEAD &&
-            (oldest < 0 || process->end_ns < shared->processes[oldest].end_ns))
+        if (process->state == SIMGPU_PROCESS_DEAD && (oldest < 0 || process->end_ns < shared->processes[oldest].end_ns))
             oldest = slot;
     }
     return oldest;
@@ -230,8 +227,7 @@ uint64_t machine_detached_bytes(const struct machine *machine, uint32_t gpu, uin
 void machine_fault(struct machine *machine, uint32_t gpu_index, uint32_t kind, uint32_t xid, uint32_t error, bool lost) {
     struct simgpu_gpu *gpu = &machine->shared->gpus[gpu_index];
     gpu_lock(machine, gpu);
-    gpu->faults[gpu->fault_count % SIMGPU_FAULTS] =
-        (struct simgpu_fault){.time_ns = clock_now_ns(), .kind = kind, .xid = xid};
+    gpu->faults[gpu->fault_count % SIMGPU_FAULTS] = (struct simgpu_fault){.time_ns = clock_now_ns(), .kind = kind, .xid = xid};
     if (kind == SIMGPU_FAULT_ECC_SINGLE)
         gpu->ecc_single++;
     if (kind == SIMGPU_FAULT_ECC_DOUBLE)

@@ -17,8 +17,7 @@ static inline uint32_t live_from(const struct simgpu_gpu *gpu, uint32_t index) {
     return SIMGPU_CONTEXTS;
 }
 
-#define FOR_LIVE(gpu, index) \
-    for (uint32_t index = live_from(gpu, 0); index < SIMGPU_CONTEXTS; index = live_from(gpu, index + 1))
+#define FOR_LIVE(gpu, index) for (uint32_t index = live_from(gpu, 0); index < SIMGPU_CONTEXTS; index = live_from(gpu, index + 1))
 
 static inline const struct simgpu_entry *entry_of(const struct simgpu_gpu *gpu, uint32_t context, uint64_t number) {
     return &gpu->rings[context].entries[number % SIMGPU_RING];

@@ -10,8 +10,7 @@ void step_free_context(struct simgpu_gpu *gpu, uint32_t index) {
     gpu->live[index / 64] &= ~(1ull << (index % 64));
 }
 
-static void apply(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index,
-                  const struct simgpu_step *step) {
+static void apply(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, const struct simgpu_step *step) {
     if (step->context >= 0) {
         struct simgpu_context *context = &gpu->contexts[step->context];
         struct simgpu_process *process = &processes[context->process];
@@ -51,8 +50,7 @@ static void apply(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint
     store_u64(&gpu->time_ns, step->time_ns);
 }
 
-void step_commit(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index,
-                   struct simgpu_step *step) {
+void step_commit(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, struct simgpu_step *step) {
     step->valid = 0;
     gpu->step = *step;
     store_u32(&gpu->step.valid, 1);
@@ -68,8 +66,8 @@ void engine_recover(struct simgpu_gpu *gpu, struct simgpu_process *processes, ui
     store_u32(&gpu->step.valid, 0);
 }
 
-struct simgpu_step step_unchanged(const struct simgpu_gpu *gpu, const struct simgpu_process *processes,
-                                    uint32_t gpu_index, int32_t index) {
+struct simgpu_step step_unchanged(const struct simgpu_gpu *gpu, const struct simgpu_process *processes, uint32_t gpu_index,
+                                  int32_t index) {
     struct simgpu_step step = {
         .context = index,
         .running = gpu->running,
@@ -98,8 +96,8 @@ struct simgpu_step step_unchanged(const struct simgpu_gpu *gpu, const struct sim
     return step;
 }
 
-void step_log(struct simgpu_step *step, const struct simgpu_gpu *gpu, const struct simgpu_process *processes,
-              uint64_t begin_ns, bool last) {
+void step_log(struct simgpu_step *step, const struct simgpu_gpu *gpu, const struct simgpu_process *processes, uint64_t begin_ns,
+              bool last) {
     const struct simgpu_context *context = &gpu->contexts[step->context];
     const struct simgpu_entry *head = entry_of(gpu, (uint32_t)step->context, step->ring_number);
     step->log = (struct simgpu_log_entry){

@@ -5,13 +5,13 @@
 #include "machine/machine.h"
 
 /* The state as a step that changes nothing, of a context where there is one (-1: none). */
-struct simgpu_step step_unchanged(const struct simgpu_gpu *gpu, const struct simgpu_process *processes,
-                                  uint32_t gpu_index, int32_t index);
+struct simgpu_step step_unchanged(const struct simgpu_gpu *gpu, const struct simgpu_process *processes, uint32_t gpu_index,
+                                  int32_t index);
 void step_commit(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, struct simgpu_step *step);
 
 /* What steps do. The entry `ring_number` ran from `begin_ns` until the step's time, which the log has from now on. */
-void step_log(struct simgpu_step *step, const struct simgpu_gpu *gpu, const struct simgpu_process *processes,
-              uint64_t begin_ns, bool last);
+void step_log(struct simgpu_step *step, const struct simgpu_gpu *gpu, const struct simgpu_process *processes, uint64_t begin_ns,
+              bool last);
 /* The GPU goes on with a context, after a switch where another one ran last. */
 void step_begin_turn(struct simgpu_step *step, const struct simgpu_gpu *gpu, int32_t index);
 /* The running context gives the GPU up: its turn is over, or it has nothing that is ready. */

@@ -60,10 +60,9 @@ static nvmlReturn_t pci_info(nvmlDevice_t device, nvmlPciInfo_t *pci) {
     pci->bus = gpu->pci_bus;
     pci->device = gpu->pci_device;
     pci->pciDeviceId = gpu->model.pci_device_id;
-    snprintf(pci->busIdLegacy, sizeof pci->busIdLegacy, "%04X:%02X:%02X.0", gpu->pci_domain & 0xffff,
-             gpu->pci_bus & 0xff, gpu->pci_device & 0xff);
-    snprintf(pci->busId, sizeof pci->busId, "%08X:%02X:%02X.0", gpu->pci_domain, gpu->pci_bus & 0xff,
+    snprintf(pci->busIdLegacy, sizeof pci->busIdLegacy, "%04X:%02X:%02X.0", gpu->pci_domain & 0xffff, gpu->pci_bus & 0xff,
              gpu->pci_device & 0xff);
+    snprintf(pci->busId, sizeof pci->busId, "%08X:%02X:%02X.0", gpu->pci_domain, gpu->pci_bus & 0xff, gpu->pci_device & 0xff);
     return NVML_SUCCESS;
 }
 EXPORT nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t *pci) {

@@ -148,8 +148,7 @@ EXPORT nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length)
     CHECK_LIBRARY();
     char text[64];
     /* The library's version is the CUDA major's, and the driver's after it. */
-    snprintf(text, sizeof text, "%u.%s", library.machine.shared->cuda_version / 1000,
-             library.machine.shared->driver_version);
+    snprintf(text, sizeof text, "%u.%s", library.machine.shared->cuda_version / 1000, library.machine.shared->driver_version);
     return copy_text(version, length, text);
 }
 

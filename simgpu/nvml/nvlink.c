@@ -3,10 +3,10 @@
 /* A simulated machine has no NVLink and no fabric. That is an answer of a device: whoever asks (NCCL for the topology, monitors
  * for each link) goes on without, where a function that is missing ends some. */
 
-#define NO_LINK(device, result)                                                                                       \
-    ANSWER();                                                                                                         \
-    DEVICE(gpu, device, result);                                                                                      \
-    (void)gpu;                                                                                                        \
+#define NO_LINK(device, result)  \
+    ANSWER();                    \
+    DEVICE(gpu, device, result); \
+    (void)gpu;                   \
     return NVML_ERROR_NOT_SUPPORTED
 
 EXPORT nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link, nvmlEnableState_t *isActive) {

@@ -40,29 +40,29 @@ nvmlReturn_t told_answer(const char *function);
 bool answers_so(const char *function, enum simgpu_answer_kind kind);
 
 /* First in each exported function: its own name is what the profile knows. */
-#define ANSWER()                                  \
-    do {                                          \
+#define ANSWER()                                   \
+    do {                                           \
         nvmlReturn_t told = told_answer(__func__); \
-        if (told != NVML_SUCCESS)                 \
-            return told;                          \
+        if (told != NVML_SUCCESS)                  \
+            return told;                           \
     } while (0)
 
-#define CHECK_LIBRARY()                           \
-    do {                                          \
-        nvmlReturn_t checked = check_library();   \
-        if (checked != NVML_SUCCESS)              \
-            return checked;                       \
+#define CHECK_LIBRARY()                         \
+    do {                                        \
+        nvmlReturn_t checked = check_library(); \
+        if (checked != NVML_SUCCESS)            \
+            return checked;                     \
     } while (0)
 
 /* The device's GPU, or return why there is none; and INVALID_ARGUMENT for a place to write to that is not there. */
-#define DEVICE(found, device, result)                       \
-    do {                                                  \
-        nvmlReturn_t checked = check_device(device);      \
-        if (checked != NVML_SUCCESS)                      \
-            return checked;                               \
-        if (!(result))                                    \
-            return NVML_ERROR_INVALID_ARGUMENT;           \
-    } while (0);                                          \
+#define DEVICE(found, device, result)                \
+    do {                                             \
+        nvmlReturn_t checked = check_device(device); \
+        if (checked != NVML_SUCCESS)                 \
+            return checked;                          \
+        if (!(result))                               \
+            return NVML_ERROR_INVALID_ARGUMENT;      \
+    } while (0);                                     \
     struct simgpu_gpu *found = &library.machine.shared->gpus[(device)->gpu]
 
 /* Copies text, where the buffer holds all of it. */

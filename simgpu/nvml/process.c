@@ -139,8 +139,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t devi
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization,
-                                                    unsigned int *processSamplesCount,
-                                                    unsigned long long lastSeenTimeStamp) {
+                                                    unsigned int *processSamplesCount, unsigned long long lastSeenTimeStamp) {
     ANSWER();
     struct user users[MOST_USERS];
     unsigned int active = 0;

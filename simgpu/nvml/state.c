@@ -6,10 +6,10 @@
 /* ---- memory ---- */
 
 /* An integrated GPU has none of its own to tell of: nvidia-smi says N/A on Orin and Thor. */
-#define NEEDS_MEMORY(gpu)                     \
-    do {                                      \
-        if ((gpu)->model.integrated)          \
-            return NVML_ERROR_NOT_SUPPORTED;  \
+#define NEEDS_MEMORY(gpu)                    \
+    do {                                     \
+        if ((gpu)->model.integrated)         \
+            return NVML_ERROR_NOT_SUPPORTED; \
     } while (0)
 
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
@@ -106,8 +106,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtili
 }
 
 /* Idle at 30 °C and a tenth of the limit, at full load 75 °C and all of it, unless a fault makes it hotter. */
-EXPORT nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensorType,
-                                             unsigned int *temp) {
+EXPORT nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensorType, unsigned int *temp) {
     ANSWER();
     DEVICE(gpu, device, temp);
     if (sensorType != NVML_TEMPERATURE_GPU)
@@ -217,8 +216,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int 
     DEVICE(gpu, device, corrRows);
     if (!uncRows || !isPending || !failureOccurred)
         return NVML_ERROR_INVALID_ARGUMENT;
-    if (!gpu->model.ecc || strcmp(gpu->model.architecture, "volta") == 0 ||
-        strcmp(gpu->model.architecture, "turing") == 0)
+    if (!gpu->model.ecc || strcmp(gpu->model.architecture, "volta") == 0 || strcmp(gpu->model.architecture, "turing") == 0)
         return NVML_ERROR_NOT_SUPPORTED;
     *corrRows = 0;
     *uncRows = load_u32(&gpu->remapped_rows);

@@ -24,9 +24,7 @@ struct observer *simgpu_open(const char *directory, int *status) {
 
 const struct simgpu_machine *simgpu_shared(const struct observer *observer) { return observer->machine.shared; }
 
-int simgpu_create(const char *directory, const struct simgpu_plan *plan) {
-    return machine_create(directory, plan);
-}
+int simgpu_create(const char *directory, const struct simgpu_plan *plan) { return machine_create(directory, plan); }
 
 uint64_t simgpu_look(struct observer *observer) {
     machine_reap_now(&observer->machine);
@@ -41,14 +39,11 @@ int32_t simgpu_pid(const struct observer *observer, uint32_t slot) {
     return pid;
 }
 
-void simgpu_inject(struct observer *observer, uint32_t gpu, uint32_t kind, uint32_t xid, uint32_t error,
-                          int lost) {
+void simgpu_inject(struct observer *observer, uint32_t gpu, uint32_t kind, uint32_t xid, uint32_t error, int lost) {
     machine_fault(&observer->machine, gpu, kind, xid, error, lost != 0);
 }
 
-void simgpu_reset(struct observer *observer, uint32_t gpu, uint32_t error) {
-    machine_reset(&observer->machine, gpu, error);
-}
+void simgpu_reset(struct observer *observer, uint32_t gpu, uint32_t error) { machine_reset(&observer->machine, gpu, error); }
 
 void simgpu_set_temperature(struct observer *observer, uint32_t gpu, uint32_t temperature_c) {
     store_u32(&observer->machine.shared->gpus[gpu].temperature_c, temperature_c);

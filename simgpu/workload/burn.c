@@ -49,16 +49,14 @@ static uint64_t now_ns(void) {
 
 static void sleep_until(uint64_t time_ns) {
     struct timespec until = {.tv_sec = (time_t)(time_ns / 1000000000u), .tv_nsec = (long)(time_ns % 1000000000u)};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
-    }
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {}
 }
 
 static void think(uint64_t think_ns) {
     uint64_t until_ns = now_ns() + think_ns;
     if (think_ns > AWAKE_THINK_NS)
         sleep_until(until_ns);
-    while (now_ns() < until_ns) {
-    }
+    while (now_ns() < until_ns) {}
 }
 
 /* 0, or -1 with one line on stderr. */
@@ -71,10 +69,10 @@ static int check(const struct burn *burn, CUresult result, const char *what) {
     return -1;
 }
 
-#define TRY(burn, call, what)                   \
-    do {                                        \
-        if (check(burn, call, what) != 0)       \
-            return -1;                          \
+#define TRY(burn, call, what)             \
+    do {                                  \
+        if (check(burn, call, what) != 0) \
+            return -1;                    \
     } while (0)
 
 static int set_up(struct burn *burn) {
@@ -122,8 +120,7 @@ static int launch_kernel(struct burn *burn, CUstream stream, uint64_t *length_ns
     int index = next_kernel(burn);
     *length_ns = burn->options.kernel_ns[index];
     void *params[] = {length_ns};
-    TRY(burn, burn->cu.launch(burn->spin[index], burn->options.grid, 1, 1, 32, 1, 1, 0, stream, params, NULL),
-        "cuLaunchKernel");
+    TRY(burn, burn->cu.launch(burn->spin[index], burn->options.grid, 1, 1, 32, 1, 1, 0, stream, params, NULL), "cuLaunchKernel");
     return 0;
 }
 
@@ -284,9 +281,8 @@ static void report(const struct burn *burn, size_t free_bytes, size_t total_byte
     }
     printf("{\"launches\": %llu, \"kernel_ns\": %llu, \"synchronizations\": %llu, \"begin_ns\": %llu, \"end_ns\": %llu, "
            "\"wall_seconds\": %.6f, \"memory_free_bytes\": %zu, \"memory_total_bytes\": %zu",
-           (unsigned long long)burn->launches, (unsigned long long)burn->kernel_ns,
-           (unsigned long long)burn->synchronizations, (unsigned long long)burn->begin_ns,
-           (unsigned long long)burn->end_ns, wall, free_bytes, total_bytes);
+           (unsigned long long)burn->launches, (unsigned long long)burn->kernel_ns, (unsigned long long)burn->synchronizations,
+           (unsigned long long)burn->begin_ns, (unsigned long long)burn->end_ns, wall, free_bytes, total_bytes);
     if (burn->options.launches)
         printf(", \"median_launch_ns\": %.1f", (double)burn->launch_ns / 1000);
     if (burn->options.mode == MODE_REQUEST) {

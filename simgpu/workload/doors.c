@@ -37,7 +37,7 @@ static void asked(struct doors *doors, void *library, bool graphs) {
     *(void **)&get_proc_address = dlsym(library, "cuGetProcAddress");
     if (!get_proc_address)
         return;
-#define DOOR(member, symbol, name)                                                                               \
+#define DOOR(member, symbol, name)                                                                              \
     if (get_proc_address(#name, (void **)&doors->member, version, CU_GET_PROC_ADDRESS_DEFAULT) != CUDA_SUCCESS) \
         doors->member = NULL;
     DOORS(DOOR)

@@ -29,8 +29,25 @@ static const char HELP[] =
     "  --json                 the summary as JSON\n";
 
 enum name {
-    SECONDS = 1, KERNEL_US, MODE, THINK_US, PERIOD_US, REQUESTS, GRAPH, SYNC_EVERY, STREAM_COUNT, GRID, ALLOC_MIB, DEVICE, START_AT_NS, IDLE_FROM,
-    IDLE_UNTIL, DOOR, LAUNCHES, JSON, HELP_ME
+    SECONDS = 1,
+    KERNEL_US,
+    MODE,
+    THINK_US,
+    PERIOD_US,
+    REQUESTS,
+    GRAPH,
+    SYNC_EVERY,
+    STREAM_COUNT,
+    GRID,
+    ALLOC_MIB,
+    DEVICE,
+    START_AT_NS,
+    IDLE_FROM,
+    IDLE_UNTIL,
+    DOOR,
+    LAUNCHES,
+    JSON,
+    HELP_ME
 };
 
 static const struct option NAMES[] = {
@@ -130,8 +147,14 @@ static bool read_option(int name, const char *text, struct options *options) {
 
 int read_options(int argc, char **argv, struct options *options, bool *done) {
     bool given[HELP_ME + 1] = {false};
-    *options = (struct options){.seconds = 5, .kernels = 1, .kernel_ns = {1000000}, .weight = {1}, .think_ns = 100000,
-                                .period_ns = 50000000, .door = "linked", .grid = 1};
+    *options = (struct options){.seconds = 5,
+                                .kernels = 1,
+                                .kernel_ns = {1000000},
+                                .weight = {1},
+                                .think_ns = 100000,
+                                .period_ns = 50000000,
+                                .door = "linked",
+                                .grid = 1};
     *done = true;
     for (;;) {
         int place = 0;

@@ -21,12 +21,12 @@ struct options {
     uint64_t alloc_bytes;
     int streams;
     int device;
-    uint64_t start_ns; /* CLOCK_MONOTONIC; 0: at once */
+    uint64_t start_ns;            /* CLOCK_MONOTONIC; 0: at once */
     double idle_from, idle_until; /* seconds after the start: submits nothing */
     const char *door;
-    uint64_t launches; /* timing mode, 0: none */
+    uint64_t launches;   /* timing mode, 0: none */
     uint64_t sync_every; /* 0: never in mode async, else each */
-    int graph; /* kernels of the graph that stands for a kernel; 0: none */
+    int graph;           /* kernels of the graph that stands for a kernel; 0: none */
     unsigned int grid;
     bool json;
 };

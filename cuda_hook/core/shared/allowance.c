@@ -4,8 +4,7 @@
  * ever. An honest one is at it with as many threads as it has. */
 enum { TRIES = 1000 };
 
-int es_allowance_take(struct es_hint_page *page, uint32_t device, uint64_t bytes)
-{
+int es_allowance_take(struct es_hint_page *page, uint32_t device, uint64_t bytes) {
     uint64_t *word = &page->allowance_bytes[device];
     uint64_t there = __atomic_load_n(word, __ATOMIC_RELAXED);
 
@@ -16,13 +15,11 @@ int es_allowance_take(struct es_hint_page *page, uint32_t device, uint64_t bytes
     return 0;
 }
 
-void es_allowance_put(struct es_hint_page *page, uint32_t device, uint64_t bytes)
-{
+void es_allowance_put(struct es_hint_page *page, uint32_t device, uint64_t bytes) {
     (void)__atomic_fetch_add(&page->allowance_bytes[device], bytes, __ATOMIC_ACQ_REL);
 }
 
-uint64_t es_allowance_take_back(struct es_hint_page *page, uint32_t device, uint64_t most)
-{
+uint64_t es_allowance_take_back(struct es_hint_page *page, uint32_t device, uint64_t most) {
     uint64_t *word = &page->allowance_bytes[device];
     uint64_t there = __atomic_load_n(word, __ATOMIC_RELAXED);
 
@@ -37,7 +34,6 @@ uint64_t es_allowance_take_back(struct es_hint_page *page, uint32_t device, uint
     return 0;
 }
 
-uint64_t es_allowance_standing(const struct es_hint_page *page, uint32_t device)
-{
+uint64_t es_allowance_standing(const struct es_hint_page *page, uint32_t device) {
     return __atomic_load_n(&page->allowance_bytes[device], __ATOMIC_ACQUIRE);
 }

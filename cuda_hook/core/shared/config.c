@@ -9,26 +9,23 @@ struct span {
     size_t bytes;
 };
 
-static int is(struct span span, const char *word)
-{
+static int is(struct span span, const char *word) {
     return span.bytes == strlen(word) && memcmp(span.text, word, span.bytes) == 0;
 }
 
-static struct span trim(struct span span)
-{
+static struct span trim(struct span span) {
     while (span.bytes > 0 && (*span.text == ' ' || *span.text == '\t')) {
         span.text++;
         span.bytes--;
     }
-    while (span.bytes > 0 && (span.text[span.bytes - 1] == ' ' || span.text[span.bytes - 1] == '\t' ||
-                              span.text[span.bytes - 1] == '\r'))
+    while (span.bytes > 0 &&
+           (span.text[span.bytes - 1] == ' ' || span.text[span.bytes - 1] == '\t' || span.text[span.bytes - 1] == '\r'))
         span.bytes--;
     return span;
 }
 
 /* A decimal number up to `most`; returns 0 for anything else. */
-static int number(struct span span, uint64_t most, uint64_t *value)
-{
+static int number(struct span span, uint64_t most, uint64_t *value) {
     uint64_t sum = 0;
 
     if (span.bytes == 0)
@@ -42,8 +39,7 @@ static int number(struct span span, uint64_t most, uint64_t *value)
     return sum <= most;
 }
 
-static int set(struct es_config *config, struct span name, struct span value)
-{
+static int set(struct es_config *config, struct span name, struct span value) {
     uint64_t parsed;
 
     if (is(name, "failure-policy") && is(value, "open"))
@@ -59,8 +55,7 @@ static int set(struct es_config *config, struct span name, struct span value)
     return 1;
 }
 
-int es_config_parse(const char *text, size_t bytes, struct es_config *config)
-{
+int es_config_parse(const char *text, size_t bytes, struct es_config *config) {
     int odd = 0;
 
     *config = (struct es_config){.failure_policy = ES_FAIL_OPEN, .grace_ms = ES_CONFIG_GRACE_MS};

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 enum {
-    ES_CONFIG_GRACE_MS = 5000,    /* what holds when nobody says otherwise */
-    ES_CONFIG_BYTES_MAX = 4096,   /* no config is longer */
+    ES_CONFIG_GRACE_MS = 5000,  /* what holds when nobody says otherwise */
+    ES_CONFIG_BYTES_MAX = 4096, /* no config is longer */
 };
 
 /* What a client must know when the manager is away. */

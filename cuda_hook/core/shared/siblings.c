@@ -1,7 +1,6 @@
 #include "core/shared/siblings.h"
 
-void es_siblings_use(struct es_siblings_page *page, uint32_t place, int uses)
-{
+void es_siblings_use(struct es_siblings_page *page, uint32_t place, int uses) {
     uint32_t turns;
 
     if (place >= ES_SIBLINGS_MAX)
@@ -11,8 +10,7 @@ void es_siblings_use(struct es_siblings_page *page, uint32_t place, int uses)
         __atomic_store_n(&page->turns[place], turns + 1, __ATOMIC_SEQ_CST);
 }
 
-uint64_t es_siblings_seen(const struct es_siblings_page *page, uint32_t place)
-{
+uint64_t es_siblings_seen(const struct es_siblings_page *page, uint32_t place) {
     const uint32_t places = __atomic_load_n(&page->places, __ATOMIC_ACQUIRE);
     uint64_t sum = 0, uses = __atomic_load_n(&page->nameless, __ATOMIC_ACQUIRE) != 0;
 

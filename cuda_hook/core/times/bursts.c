@@ -6,8 +6,7 @@ enum {
     RECORDS = 4,                 /* … and costs as much as so many starts: it is recorded, its end is, and both times are asked */
 };
 
-static uint64_t one_in(const struct es_bursts *bursts)
-{
+static uint64_t one_in(const struct es_bursts *bursts) {
     uint64_t many;
 
     if (bursts->apart_ns == 0)
@@ -18,8 +17,7 @@ static uint64_t one_in(const struct es_bursts *bursts)
     return many < ES_BURSTS_SELDOM ? many : ES_BURSTS_SELDOM;
 }
 
-bool es_bursts_choose(struct es_bursts *bursts, uint64_t now_ns)
-{
+bool es_bursts_choose(struct es_bursts *bursts, uint64_t now_ns) {
     uint64_t apart_ns = now_ns - bursts->begun_ns;
 
     if (apart_ns > APART_MOST_NS)
@@ -34,8 +32,7 @@ bool es_bursts_choose(struct es_bursts *bursts, uint64_t now_ns)
     return bursts->count++ * UINT32_C(0x9E3779B9) < UINT32_MAX / one_in(bursts);
 }
 
-void es_bursts_recorded(struct es_bursts *bursts, uint64_t ns)
-{
+void es_bursts_recorded(struct es_bursts *bursts, uint64_t ns) {
     const uint64_t usual_ns = bursts->record_ns;
 
     /* Downwards at once and upwards slowly: a thread that is put aside meanwhile makes it longer, and nothing shorter. */

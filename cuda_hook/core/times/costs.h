@@ -9,22 +9,22 @@
  * of its grid, a kind of copy and the magnitude of its size, a graph. Under a lock, but for what says otherwise. */
 
 enum {
-    ES_COSTS = 4096,       /* entries; a program has some hundreds of kernels */
-    ES_COSTS_PROBES = 8,   /* places where a key may stand; the least used one gives way */
-    ES_COSTS_WEIGHT = 8,   /* a new time counts 1/8, the first ones more: settled after some ten, follows within some twenty */
-    ES_COSTS_BESIDES = 64, /* times beside others that agree; one that is longer counts against as many as ES_COSTS_WEIGHT */
-    ES_COSTS_FAR = 4,      /* a time so many times the mean of the first few takes its place */
+    ES_COSTS = 4096,         /* entries; a program has some hundreds of kernels */
+    ES_COSTS_PROBES = 8,     /* places where a key may stand; the least used one gives way */
+    ES_COSTS_WEIGHT = 8,     /* a new time counts 1/8, the first ones more: settled after some ten, follows within some twenty */
+    ES_COSTS_BESIDES = 64,   /* times beside others that agree; one that is longer counts against as many as ES_COSTS_WEIGHT */
+    ES_COSTS_FAR = 4,        /* a time so many times the mean of the first few takes its place */
     ES_COSTS_LEAST_NS = 500, /* events resolve no less (CUDA Driver API, cuEventElapsedTime); and nothing costs nothing */
-    ES_COSTS_STALE = 64,   /* batches that told nothing of it after which a function is timed alone once more … */
-    ES_COSTS_APART = 16,   /* … and of all functions one in so many batches: each such one ends what others share */
-    ES_COSTS_GUESSES = 8,  /* batches amid others, after which an unknown function is not waited for to be seen alone */
-    ES_COSTS_SHORT_NS = 50 * 1000, /* what takes less may be over before the call returns that marks its end: it is timed exactly */
-    ES_COSTS_EXACT = 2, /* … so often at first, and once each time it is due; … */
-    ES_COSTS_TRIES = 8, /* … where others run in between as a rule, after so many tries no more at first */
-    ES_COSTS_ASKS = 64, /* launches of a short function that ask at first whether they can be timed exactly */
-    ES_COSTS_DOUBT = 8,   /* batches of these count as much as one that took longer than its exact times say, … */
-    ES_COSTS_DOUBTS = 32, /* … and with so many doubts none is exact */
-    ES_COSTS_SPREAD = 16, /* exact times agree that are off their mean by such a part of it and less; of those that are off by a … */
+    ES_COSTS_STALE = 64,     /* batches that told nothing of it after which a function is timed alone once more … */
+    ES_COSTS_APART = 16,     /* … and of all functions one in so many batches: each such one ends what others share */
+    ES_COSTS_GUESSES = 8,    /* batches amid others, after which an unknown function is not waited for to be seen alone */
+    ES_COSTS_SHORT_NS = 50 * 1000, /* what takes less may be over before its end is marked: it is timed exactly */
+    ES_COSTS_EXACT = 2,            /* … so often at first, and once each time it is due; … */
+    ES_COSTS_TRIES = 8,            /* … where others run in between as a rule, after so many tries no more at first */
+    ES_COSTS_ASKS = 64,            /* launches of a short function that ask at first whether they can be timed exactly */
+    ES_COSTS_DOUBT = 8,            /* batches of these count as much as one that took longer than its exact times say, … */
+    ES_COSTS_DOUBTS = 32,          /* … and with so many doubts none is exact */
+    ES_COSTS_SPREAD = 16, /* exact times agree that are off their mean by such a part and less; of those that are off by a … */
     ES_COSTS_VARY = 4,    /* … part and more there are too few: it takes now so long, now so long, and all times count */
     ES_COSTS_APART_PART = 64, /* an exact time that is longer than others by such a part has a gap in it that the device made */
     ES_COSTS_SURE_STALE = 8 * ES_COSTS_STALE, /* batches after which one whose exact times agree is timed once more */
@@ -33,8 +33,8 @@ enum {
 };
 
 struct es_cost {
-    uint64_t key; /* 0: a free place */
-    uint64_t ns;  /* mean; meaningless without samples */
+    uint64_t key;     /* 0: a free place */
+    uint64_t ns;      /* mean; meaningless without samples */
     uint64_t most_ns; /* … and no more than this, as its streams came to its end: others may have run before it; 0: not known */
     uint32_t samples;
     uint32_t exact;     /* samples of a launch between two markers of which the host had no part; then no others count */
@@ -46,8 +46,8 @@ struct es_cost {
     bool sure;          /* such times agree, … */
     bool varies;        /* … or do not at all, or there can be none */
     bool provisional;   /* never seen without other clients' work beside it: the shortest time in which theirs may have a part */
-    bool clean;                /* one of them on a device that did nothing else for this process */
-    uint32_t missed;           /* batches since the last sample that were shared with other functions, or amid other work */
+    bool clean;         /* one of them on a device that did nothing else for this process */
+    uint32_t missed;    /* batches since the last sample that were shared with other functions, or amid other work */
     uint64_t pending_since_ns; /* when its first, timed launch was let go; 0 when none is on its way */
     uint64_t call_ns;          /* usual host time of the call that submits it; 0: not known */
     uint64_t beside_ns;        /* the least time from its start to its end that was seen while others' work ran beside it, … */
@@ -56,7 +56,7 @@ struct es_cost {
 
 struct es_costs {
     struct es_cost entries[ES_COSTS];
-    uint64_t call_ns; /* usual host time of a call that submits; 0: not known */
+    uint64_t call_ns;     /* usual host time of a call that submits; 0: not known */
     uint32_t doubts;      /* batches that took longer than exact times say count several, others come off */
     uint32_t batches;     /* since a function that was due again was timed alone */
     uint32_t most_missed; /* of any function, as far as it was seen since then */

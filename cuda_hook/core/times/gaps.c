@@ -10,13 +10,11 @@ enum { WIDE_PART = 2, NARROW_PART = 3 };
 /* No thread's work is seen to have ended so late: four slices. */
 enum { AHEAD_MOST_NS = 20 * 1000 * 1000 };
 
-static uint64_t usual_ns(const struct es_gaps *gaps, uint64_t gpu_ns)
-{
+static uint64_t usual_ns(const struct es_gaps *gaps, uint64_t gpu_ns) {
     return !gaps->wide ? 0 : (uint64_t)((double)gpu_ns * (double)gaps->idle_ns / (double)gaps->gpu_ns);
 }
 
-static void see(struct es_gaps *gaps, uint64_t gpu_ns, uint64_t idle_ns)
-{
+static void see(struct es_gaps *gaps, uint64_t gpu_ns, uint64_t idle_ns) {
     gaps->gpu_ns += gpu_ns;
     gaps->idle_ns += idle_ns;
     gaps->wide = gaps->gpu_ns != 0 && gaps->idle_ns > gaps->gpu_ns / (gaps->wide ? NARROW_PART : WIDE_PART);
@@ -26,13 +24,9 @@ static void see(struct es_gaps *gaps, uint64_t gpu_ns, uint64_t idle_ns)
     }
 }
 
-void es_gaps_begin(struct es_gaps *gaps, uint64_t now_ns)
-{
-    gaps->from_ns = now_ns;
-}
+void es_gaps_begin(struct es_gaps *gaps, uint64_t now_ns) { gaps->from_ns = now_ns; }
 
-uint64_t es_gaps_end(struct es_gaps *gaps, uint64_t ended_ns, uint64_t gpu_ns, bool beside)
-{
+uint64_t es_gaps_end(struct es_gaps *gaps, uint64_t ended_ns, uint64_t gpu_ns, bool beside) {
     const uint64_t passed_ns = ended_ns > gaps->from_ns ? ended_ns - gaps->from_ns : 0;
     const uint64_t ran_ns = gaps->ahead_ns + gpu_ns;
     uint64_t idle_ns;

@@ -9,7 +9,7 @@
  * too, nobody sees that; it is reckoned with as usual then. Of a program that has little of it nothing is told: where two such are
  * beside each other each of them waits for the other's kernels, and little is gained. Times are the host's. */
 struct es_gaps {
-    uint64_t from_ns;  /* when the latest end was, or the first submission to an idle device; 0: others' work may have been before */
+    uint64_t from_ns;  /* the latest end, or the first submission to an idle device; 0: others' work may have been before */
     uint64_t ahead_ns; /* GPU time that was counted and ran before that, or later */
     uint64_t gpu_ns;   /* GPU time that was seen, the recent counting most, … */
     uint64_t idle_ns;  /* … and the gaps meanwhile, … */

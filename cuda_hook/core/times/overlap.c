@@ -8,8 +8,7 @@ enum {
     MOST = 16,                    /* times that work is taken to be shorter at most */
 };
 
-void es_overlap_judge(struct es_overlap *overlap, struct es_queued queued, uint64_t took_ns)
-{
+void es_overlap_judge(struct es_overlap *overlap, struct es_queued queued, uint64_t took_ns) {
     const uint64_t waited_ns = took_ns > queued.ahead_ns ? took_ns - queued.ahead_ns : 0;
 
     if (queued.beside_ns < LEAST_NS)
@@ -33,13 +32,9 @@ void es_overlap_judge(struct es_overlap *overlap, struct es_queued queued, uint6
     overlap->took_ns /= 2;
 }
 
-void es_overlap_forget(struct es_overlap *overlap)
-{
-    *overlap = (struct es_overlap){.seen = false};
-}
+void es_overlap_forget(struct es_overlap *overlap) { *overlap = (struct es_overlap){.seen = false}; }
 
-void es_overlap_count(struct es_overlap *overlap, uint64_t own_ns, uint64_t gpu_ns)
-{
+void es_overlap_count(struct es_overlap *overlap, uint64_t own_ns, uint64_t gpu_ns) {
     if (!overlap->seen)
         return;
     overlap->own_ns += own_ns;
@@ -50,8 +45,7 @@ void es_overlap_count(struct es_overlap *overlap, uint64_t own_ns, uint64_t gpu_
     }
 }
 
-uint64_t es_overlap_together_ns(const struct es_overlap *overlap, uint64_t own_ns)
-{
+uint64_t es_overlap_together_ns(const struct es_overlap *overlap, uint64_t own_ns) {
     if (!overlap->seen || overlap->gpu_ns >= overlap->own_ns)
         return own_ns;
     if (overlap->gpu_ns < overlap->own_ns / MOST)

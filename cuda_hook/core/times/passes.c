@@ -4,13 +4,11 @@
 
 _Static_assert(ES_PASSES * sizeof(struct es_pass) == 1 << (64 - 50), "es_passes_place takes the upper bits");
 
-static struct es_pass *after(struct es_passes *passes, struct es_pass *first, int probe)
-{
+static struct es_pass *after(struct es_passes *passes, struct es_pass *first, int probe) {
     return &passes->entries[(first - passes->entries + probe) % ES_PASSES];
 }
 
-struct es_pass *es_passes_find(struct es_passes *passes, uint64_t key, const void *stream)
-{
+struct es_pass *es_passes_find(struct es_passes *passes, uint64_t key, const void *stream) {
     const uint64_t batch = __atomic_load_n(&passes->batch, __ATOMIC_RELAXED);
     struct es_pass *first = es_passes_place(passes, key), *pass = first;
 
@@ -25,8 +23,7 @@ struct es_pass *es_passes_find(struct es_passes *passes, uint64_t key, const voi
     return pass;
 }
 
-void es_passes_note(struct es_passes *passes, const void *stream)
-{
+void es_passes_note(struct es_passes *passes, const void *stream) {
     if (es_passes_know(passes, stream))
         return;
     passes->streams[passes->next].stream = stream;

@@ -31,23 +31,19 @@ struct es_passes {
 };
 
 /* Forgets all. At first also makes a table valid whose memory is zero. */
-static inline void es_passes_forget(struct es_passes *passes)
-{
+static inline void es_passes_forget(struct es_passes *passes) {
     __atomic_store_n(&passes->batch, __atomic_load_n(&passes->batch, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 }
 
 /* The place where the pass of a key most probably stands. */
-static inline struct es_pass *es_passes_place(struct es_passes *passes, uint64_t key)
-{
+static inline struct es_pass *es_passes_place(struct es_passes *passes, uint64_t key) {
     /* Fibonacci hashing (costs.c); the product's upper nine bits, already times the size of a pass. */
     const uint64_t offset = key * UINT64_C(0x9E3779B97F4A7C15) >> 50 & (ES_PASSES - 1) * sizeof(struct es_pass);
 
     return (struct es_pass *)((char *)passes->entries + offset);
 }
 
-static inline bool es_passes_holds(const struct es_passes *passes, const struct es_pass *pass, uint64_t key,
-                                   const void *stream)
-{
+static inline bool es_passes_holds(const struct es_passes *passes, const struct es_pass *pass, uint64_t key, const void *stream) {
     return pass->key == key && pass->stream == stream && pass->batch == __atomic_load_n(&passes->batch, __ATOMIC_RELAXED);
 }
 
@@ -57,8 +53,7 @@ struct es_pass *es_passes_find(struct es_passes *passes, uint64_t key, const voi
 
 /* Puts a pass in the place that was found for it. */
 static inline void es_passes_put(const struct es_passes *passes, struct es_pass *place, uint64_t key, const void *stream,
-                                 int64_t cost_ns)
-{
+                                 int64_t cost_ns) {
     *place = (struct es_pass){key, stream, cost_ns, __atomic_load_n(&passes->batch, __ATOMIC_RELAXED)};
 }
 
@@ -66,8 +61,7 @@ static inline void es_passes_put(const struct es_passes *passes, struct es_pass 
 void es_passes_note(struct es_passes *passes, const void *stream);
 
 /* Was it noted in the open batch? False also where too many others were since. */
-static inline bool es_passes_know(const struct es_passes *passes, const void *stream)
-{
+static inline bool es_passes_know(const struct es_passes *passes, const void *stream) {
     const uint64_t batch = __atomic_load_n(&passes->batch, __ATOMIC_RELAXED);
 
     for (int i = 0; i < ES_PASSES_STREAMS; i++) {

@@ -23,25 +23,15 @@ enum { UNSURE_PART = 64 };
 /* Some of the longest kernels that people have (20 ms), and no more: so much is counted once of estimates that were too high. */
 enum { BESIDE_MOST_NS = 50 * 1000 * 1000 };
 
-static uint64_t most(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
+static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-static uint64_t since(uint64_t then, uint64_t now)
-{
-    return now > then ? now - then : 0;
-}
+static uint64_t since(uint64_t then, uint64_t now) { return now > then ? now - then : 0; }
 
 /* What is to be counted of `ns` for the work from `mark_ns` on, and of the estimate of what was submitted before that and has
  * not been counted. Where in all that lies what was waited for is not known: it is taken off in proportion. */
-static uint64_t uncounted_ns(const struct es_work *work, const struct es_counted *latest, uint64_t mark_ns, uint64_t ns)
-{
+static uint64_t uncounted_ns(const struct es_work *work, const struct es_counted *latest, uint64_t mark_ns, uint64_t ns) {
     const uint64_t skipped_ns = since(latest->mark_ns, mark_ns), all_ns = since(latest->mark_ns, work->mark_ns);
 
     if (all_ns == 0)
@@ -50,29 +40,25 @@ static uint64_t uncounted_ns(const struct es_work *work, const struct es_counted
 }
 
 /* When it ended, by the host's time of the latest end, or as it is seen. */
-static uint64_t sooner_ns(const struct es_counted *latest, int64_t after_ns, uint64_t now_ns)
-{
+static uint64_t sooner_ns(const struct es_counted *latest, int64_t after_ns, uint64_t now_ns) {
     return after_ns >= 0 && latest->ended_ns + (uint64_t)after_ns < now_ns ? latest->ended_ns + (uint64_t)after_ns : now_ns;
 }
 
 /* A thousandth at most: between ends that are close together it must not add up to more. */
-static int64_t creep_ns(int64_t after_ns)
-{
+static int64_t creep_ns(int64_t after_ns) {
     const int64_t ns = CREEP_NS + (after_ns >> CREEP_SHIFT), most_ns = after_ns >> CREEP_MOST_SHIFT;
 
     return ns < most_ns ? ns : most_ns;
 }
 
-static uint64_t end_of(const struct es_counted *latest, int64_t after_ns, uint64_t now_ns)
-{
+static uint64_t end_of(const struct es_counted *latest, int64_t after_ns, uint64_t now_ns) {
     return sooner_ns(latest, after_ns < 0 ? after_ns : after_ns + creep_ns(after_ns), now_ns);
 }
 
 /* The host's time that it did not end before: its start was recorded when it had been opened, or later; and so with the latest
  * end, as far as clocks agree. */
 static uint64_t no_sooner_ns(const struct es_work *work, const struct es_counted *latest, int64_t start_ns, int64_t after_ns,
-                             uint64_t ended_ns)
-{
+                             uint64_t ended_ns) {
     uint64_t ns = work->opened_ns;
 
     if (start_ns > 0)
@@ -84,8 +70,7 @@ static uint64_t no_sooner_ns(const struct es_work *work, const struct es_counted
 
 /* For so long at least the device ran what had been submitted: from when its marker had been recorded, and the latest end had
  * come, until its own. Not where it may stand behind others' work, as the first of a grant does, or its stream stood still. */
-static uint64_t ran_ns(const struct es_work *work, const struct es_counted *latest, uint64_t no_sooner_ns)
-{
+static uint64_t ran_ns(const struct es_work *work, const struct es_counted *latest, uint64_t no_sooner_ns) {
     const uint64_t ns = since(most(work->marked_ns, latest->ended_ns), no_sooner_ns);
     const bool same_grant = work->grant != 0 && work->grant == latest->grant;
 
@@ -93,8 +78,7 @@ static uint64_t ran_ns(const struct es_work *work, const struct es_counted *late
 }
 
 /* The time since its start, if that says when it began. */
-static int64_t told_by_start(const struct es_work *work, int64_t start_ns)
-{
+static int64_t told_by_start(const struct es_work *work, int64_t start_ns) {
     if (work->unsure_ns == 0 || start_ns - (int64_t)work->behind_ns >= UNSURE_PART * (int64_t)work->unsure_ns)
         return start_ns;
     return ES_UNTOLD;
@@ -102,15 +86,13 @@ static int64_t told_by_start(const struct es_work *work, int64_t start_ns)
 
 /* All that was submitted in the time is of exact times. A marker that came behind others' work says nothing of its own batch,
  * also where all of that had been counted before. */
-static bool is_known(const struct es_work *work, uint64_t span_ns)
-{
+static bool is_known(const struct es_work *work, uint64_t span_ns) {
     const uint64_t all_ns = span_ns == 0 && work->left ? most(work->cost_ns, 1) : span_ns;
 
     return !work->exact && all_ns != 0 && all_ns <= work->known_ns;
 }
 
-uint64_t es_spent_beside(struct es_beside *beside, uint64_t gpu_ns, uint64_t passed_ns, bool paused)
-{
+uint64_t es_spent_beside(struct es_beside *beside, uint64_t gpu_ns, uint64_t passed_ns, bool paused) {
     const uint64_t all_ns = beside->kept_ns + gpu_ns, free_ns = passed_ns + (paused ? 0 : beside->free_ns);
     const uint64_t spent_ns = least(all_ns, free_ns);
 
@@ -119,9 +101,8 @@ uint64_t es_spent_beside(struct es_beside *beside, uint64_t gpu_ns, uint64_t pas
     return spent_ns;
 }
 
-struct es_spent es_spent_by(const struct es_work *work, const struct es_counted *latest, int64_t since_start_ns,
-                            int64_t after_ns, uint64_t now_ns)
-{
+struct es_spent es_spent_by(const struct es_work *work, const struct es_counted *latest, int64_t since_start_ns, int64_t after_ns,
+                            uint64_t now_ns) {
     const int64_t start_ns = since_start_ns == ES_UNTOLD ? ES_UNTOLD : told_by_start(work, since_start_ns);
     const bool fresh = work->fresh || start_ns != since_start_ns;
     /* From its start, or from the latest end where that came later: what ran before it was counted with that. One whose begin
@@ -136,8 +117,7 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
     struct es_spent spent = {.ended_ns = end_of(latest, after_ns, now_ns), .measured = started || followed};
     const bool before = after_ns != ES_UNTOLD && after_ns < 0;
     const uint64_t since_ns = followed && !later ? latest->ended_ns : work->opened_ns;
-    const uint64_t mark_ns =
-        followed && !later ? latest->mark_ns : most(since(work->ahead_ns, work->before_ns), latest->mark_ns);
+    const uint64_t mark_ns = followed && !later ? latest->mark_ns : most(since(work->ahead_ns, work->before_ns), latest->mark_ns);
     /* It began no sooner than it was opened: so it still ran when its marker had been recorded. */
     const uint64_t end_ns = started ? work->opened_ns + (uint64_t)start_ns : 0;
     const bool ran = end_ns > work->marked_ns + REACHED_NS;
@@ -165,9 +145,9 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
     spent.within_ns = work->unsure_ns == 0 && since_start_ns > 0 ? (uint64_t)since_start_ns : 0;
     spent.known = known && spent.measured && !work->beside;
     /* Of one that its thread closed for a reason: no host takes so long from one launch to the next as a rule. */
-    spent.longer = spent.known && !work->left &&
-                   (late || (!work->foreign && ns > (int64_t)span_ns &&
-                             (uint64_t)ns - span_ns > span_ns / launch_ns * APART_MOST_NS));
+    spent.longer =
+        spent.known && !work->left &&
+        (late || (!work->foreign && ns > (int64_t)span_ns && (uint64_t)ns - span_ns > span_ns / launch_ns * APART_MOST_NS));
     spent.behind = spent.measured && ns < 0;
     spent.stream_ended_ns = before ? since((uint64_t)-after_ns, latest->ended_ns) : spent.ended_ns;
     if (!spent.measured || work->beside || (idle && ns > (int64_t)(span_ns + (known ? span_ns / SURE_PART : 0))))
@@ -187,8 +167,7 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
         spent.teaches = started && start_ns > 0;
         spent.own_ns = spent.teaches ? (uint64_t)start_ns : 0;
     } else if (spent.teaches) {
-        spent.own_ns = span_ns < work->cost_ns ? (uint64_t)ns
-                                               : (uint64_t)((double)ns * (double)work->cost_ns / (double)span_ns);
+        spent.own_ns = span_ns < work->cost_ns ? (uint64_t)ns : (uint64_t)((double)ns * (double)work->cost_ns / (double)span_ns);
     }
     return spent;
 }

@@ -13,7 +13,7 @@
 
 /* A batch as it was closed. */
 struct es_work {
-    uint64_t cost_ns;   /* estimate of its own launches */
+    uint64_t cost_ns; /* estimate of its own launches */
     uint64_t opened_ns;
     uint64_t launches;  /* its own */
     uint64_t before_ns; /* what had been submitted when it was opened */
@@ -38,28 +38,28 @@ struct es_work {
 
 /* The latest end that was counted. */
 struct es_counted {
-    uint64_t ended_ns; /* the host's time, … */
+    uint64_t ended_ns;     /* the host's time, … */
     uint64_t no_sooner_ns; /* … and no sooner than this, whatever delayed the host */
-    uint64_t marked_ns; /* when the call that recorded its marker had returned */
-    uint64_t mark_ns;  /* all that had been submitted up to there is counted, */
-    uint32_t grant;    /* of which that was */
-    uint64_t waited_ns; /* and of what came after that, so much: it was waited for, and no marker ends it */
+    uint64_t marked_ns;    /* when the call that recorded its marker had returned */
+    uint64_t mark_ns;      /* all that had been submitted up to there is counted, */
+    uint32_t grant;        /* of which that was */
+    uint64_t waited_ns;    /* and of what came after that, so much: it was waited for, and no marker ends it */
 };
 
 struct es_spent {
-    uint64_t ended_ns;  /* … or when that was seen, where it ended before the latest did */
-    uint64_t no_sooner_ns; /* as the latest end has it */
+    uint64_t ended_ns;        /* … or when that was seen, where it ended before the latest did */
+    uint64_t no_sooner_ns;    /* as the latest end has it */
     uint64_t stream_ended_ns; /* when its stream came to its marker, however long ago that was */
-    uint64_t gpu_ns;   /* to be counted */
-    bool measured;     /* else it is an estimate */
-    uint64_t passed_ns; /* from its start, or from the latest end, where that is known; else 0 */
-    uint64_t within_ns; /* from its start to its end, where its start was recorded before it began; else 0 */
-    bool behind;       /* it ended before the latest did: in another stream */
-    bool known;        /* all that ran has exact times, … */
-    bool longer;       /* … and yet it ended later than those say */
-    bool whole;        /* no other launches ran in that time */
-    bool teaches;      /* its own launches were seen to take … */
-    uint64_t own_ns;   /* … so long, all together */
+    uint64_t gpu_ns;          /* to be counted */
+    bool measured;            /* else it is an estimate */
+    uint64_t passed_ns;       /* from its start, or from the latest end, where that is known; else 0 */
+    uint64_t within_ns;       /* from its start to its end, where its start was recorded before it began; else 0 */
+    bool behind;              /* it ended before the latest did: in another stream */
+    bool known;               /* all that ran has exact times, … */
+    bool longer;              /* … and yet it ended later than those say */
+    bool whole;               /* no other launches ran in that time */
+    bool teaches;             /* its own launches were seen to take … */
+    uint64_t own_ns;          /* … so long, all together */
 };
 
 /* `start_ns` is the time from the batch's start to its end, `after_ns` from the latest counted end; ES_UNTOLD each, where

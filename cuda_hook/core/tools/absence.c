@@ -2,8 +2,7 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 
-void es_absence_begin(struct es_absence *absence, uint64_t now_ns, uint64_t grace_ns)
-{
+void es_absence_begin(struct es_absence *absence, uint64_t now_ns, uint64_t grace_ns) {
     const uint64_t least_ns = ES_SETTLED_MS_LEAST * NS_PER_MS;
     const uint64_t lasts_ns = grace_ns > least_ns ? grace_ns : least_ns;
     uint64_t pause_ns = 0;
@@ -19,12 +18,8 @@ void es_absence_begin(struct es_absence *absence, uint64_t now_ns, uint64_t grac
     __atomic_store_n(&absence->next_try_ns, now_ns + pause_ns, __ATOMIC_RELAXED);
 }
 
-void es_absence_joined(struct es_absence *absence, uint64_t now_ns)
-{
-    absence->joined_ns = now_ns;
-}
+void es_absence_joined(struct es_absence *absence, uint64_t now_ns) { absence->joined_ns = now_ns; }
 
-int es_absence_over(const struct es_absence *absence, uint64_t now_ns, uint64_t grace_ns)
-{
+int es_absence_over(const struct es_absence *absence, uint64_t now_ns, uint64_t grace_ns) {
     return now_ns - absence->since_ns >= grace_ns;
 }

@@ -8,8 +8,7 @@
 #define ES_MS UINT64_C(1000000)
 
 /* The clock of every time that client and manager tell each other. */
-static inline uint64_t es_now_ns(void)
-{
+static inline uint64_t es_now_ns(void) {
     struct timespec now;
 
     (void)clock_gettime(CLOCK_MONOTONIC, &now);

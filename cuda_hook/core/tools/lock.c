@@ -10,8 +10,7 @@
 
 __thread uint32_t es_locks_held __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-static void futex(const uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
-{
+static void futex(const uint32_t *word, int operation, uint32_t value, const struct timespec *timeout) {
     const int error = errno;
 
     (void)syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
@@ -22,9 +21,7 @@ static void futex(const uint32_t *word, int operation, uint32_t value, const str
  * somebody waits once it was given, so one wake that is lost would be the only one. */
 static const struct timespec again = {.tv_nsec = 1000 * 1000};
 
-ES_UNCHECKED
-void es_lock_take(struct es_lock *lock)
-{
+ES_UNCHECKED void es_lock_take(struct es_lock *lock) {
     uint32_t state = 0;
 
     es_locks_hold();
@@ -34,9 +31,7 @@ void es_lock_take(struct es_lock *lock)
         futex(&lock->state, FUTEX_WAIT, 2, &again);
 }
 
-ES_UNCHECKED
-bool es_lock_try(struct es_lock *lock)
-{
+ES_UNCHECKED bool es_lock_try(struct es_lock *lock) {
     uint32_t state = 0;
 
     es_locks_hold();
@@ -46,16 +41,13 @@ bool es_lock_try(struct es_lock *lock)
     return false;
 }
 
-ES_UNCHECKED
-void es_lock_give(struct es_lock *lock)
-{
+ES_UNCHECKED void es_lock_give(struct es_lock *lock) {
     if (__atomic_exchange_n(&lock->state, 0, __ATOMIC_RELEASE) == 2)
         futex(&lock->state, FUTEX_WAKE, 1, NULL);
     es_locks_drop();
 }
 
-void es_sleep_on(const uint32_t *word, uint32_t seen, uint64_t timeout_ns)
-{
+void es_sleep_on(const uint32_t *word, uint32_t seen, uint64_t timeout_ns) {
     const struct timespec timeout = {
         .tv_sec = (time_t)(timeout_ns / 1000000000),
         .tv_nsec = (long)(timeout_ns % 1000000000),
@@ -64,7 +56,4 @@ void es_sleep_on(const uint32_t *word, uint32_t seen, uint64_t timeout_ns)
     futex(word, FUTEX_WAIT, seen, &timeout);
 }
 
-void es_wake_all(const uint32_t *word)
-{
-    futex(word, FUTEX_WAKE, INT_MAX, NULL);
-}
+void es_wake_all(const uint32_t *word) { futex(word, FUTEX_WAKE, INT_MAX, NULL); }

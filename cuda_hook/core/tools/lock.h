@@ -40,14 +40,12 @@ extern __thread uint32_t es_locks_held __attribute__((tls_model("initial-exec"),
 
 /* The same for what is held like a lock but never waited for: a flag that says "I am at it". The count is for handlers in
  * the same thread, so that the order of writes need only be kept from the compiler. */
-static inline void es_locks_hold(void)
-{
+static inline void es_locks_hold(void) {
     es_locks_held++;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-static inline void es_locks_drop(void)
-{
+static inline void es_locks_drop(void) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     es_locks_held--;
 }

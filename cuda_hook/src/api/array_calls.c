@@ -12,29 +12,23 @@
 
 /* Bits of an element in each channel. Formats of blocks and of planes have numbers from 0x91 on (CUarray_format); those
  * take no more than a byte a channel, and what they take less the driver's figure corrects. */
-static uint64_t bits_of(CUarray_format format)
-{
+static uint64_t bits_of(CUarray_format format) {
     switch ((int)format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
-    case CU_AD_FORMAT_SIGNED_INT8:
-        return 8;
+    case CU_AD_FORMAT_SIGNED_INT8: return 8;
     case CU_AD_FORMAT_UNSIGNED_INT16:
     case CU_AD_FORMAT_SIGNED_INT16:
-    case CU_AD_FORMAT_HALF:
-        return 16;
+    case CU_AD_FORMAT_HALF: return 16;
     case CU_AD_FORMAT_UNSIGNED_INT32:
     case CU_AD_FORMAT_SIGNED_INT32:
-    case CU_AD_FORMAT_FLOAT:
-        return 32;
-    default:
-        return 8;
+    case CU_AD_FORMAT_FLOAT: return 32;
+    default: return 8;
     }
 }
 
 /* A dimension that is not there is 0. Layers and cube faces are the depth. Arrays that have no memory of their own
  * (sparse ones, and those that are mapped later) take none. */
-static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned int levels)
-{
+static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned int levels) {
     const bool layered = (array->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
     uint64_t width = array->Width, height = array->Height != 0 ? array->Height : 1;
     uint64_t depth = array->Depth != 0 ? array->Depth : 1;
@@ -57,8 +51,7 @@ static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned int leve
 }
 
 /* What the driver says; 0 when it does not. `levels` is 0 for an array that is not mipmapped. */
-static uint64_t ask_driver(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned int levels, CUdevice device)
-{
+static uint64_t ask_driver(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned int levels, CUdevice device) {
     CUDA_ARRAY3D_DESCRIPTOR later = *array;
     CUDA_ARRAY_MEMORY_REQUIREMENTS needs = {.size = 0};
     CUmipmappedArray mipmap;
@@ -84,9 +77,7 @@ static uint64_t ask_driver(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned int le
 }
 
 /* Claims what an array will take; false when it would pass the cap. */
-static bool claim_array(struct es_claim *claim, CUcontext *context, const CUDA_ARRAY3D_DESCRIPTOR *array,
-                        unsigned int levels)
-{
+static bool claim_array(struct es_claim *claim, CUcontext *context, const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned int levels) {
     uint64_t bytes = bytes_of(array, levels != 0 ? levels : 1);
     struct es_quiet quiet;
     uint64_t said;
@@ -101,33 +92,31 @@ static bool claim_array(struct es_claim *claim, CUcontext *context, const CUDA_A
     return es_claim_take_here(claim, context, said != 0 ? said : bytes);
 }
 
-#define CREATE(name, type, widened)                                                                \
-    CUresult es_##name(CUarray *pHandle, const type *pAllocateArray)                               \
-    {                                                                                              \
-        struct es_claim claim = {.counted = false};                                                \
-        CUcontext context = NULL;                                                                  \
-        CUresult result;                                                                           \
-                                                                                                   \
-        ES_REAL_OR_RETURN(name);                                                                   \
-        if (pHandle != NULL && pAllocateArray != NULL) {                                           \
-            const CUDA_ARRAY3D_DESCRIPTOR array = widened;                                         \
-                                                                                                   \
-            if (!claim_array(&claim, &context, &array, 0))                                         \
-                return CUDA_ERROR_OUT_OF_MEMORY;                                                   \
-        }                                                                                          \
-        result = ES_DRIVER(name)(pHandle, pAllocateArray);                                         \
-        if (result == CUDA_SUCCESS)                                                                \
-            es_account_keep(&claim, ES_BLOCK_ARRAY, (uint64_t)(uintptr_t)*pHandle, context);       \
-        else                                                                                       \
-            es_account_drop(&claim);                                                               \
-        return result;                                                                             \
-    }                                                                                              \
+#define CREATE(name, type, widened)                                                          \
+    CUresult es_##name(CUarray *pHandle, const type *pAllocateArray) {                       \
+        struct es_claim claim = {.counted = false};                                          \
+        CUcontext context = NULL;                                                            \
+        CUresult result;                                                                     \
+                                                                                             \
+        ES_REAL_OR_RETURN(name);                                                             \
+        if (pHandle != NULL && pAllocateArray != NULL) {                                     \
+            const CUDA_ARRAY3D_DESCRIPTOR array = widened;                                   \
+                                                                                             \
+            if (!claim_array(&claim, &context, &array, 0))                                   \
+                return CUDA_ERROR_OUT_OF_MEMORY;                                             \
+        }                                                                                    \
+        result = ES_DRIVER(name)(pHandle, pAllocateArray);                                   \
+        if (result == CUDA_SUCCESS)                                                          \
+            es_account_keep(&claim, ES_BLOCK_ARRAY, (uint64_t)(uintptr_t)*pHandle, context); \
+        else                                                                                 \
+            es_account_drop(&claim);                                                         \
+        return result;                                                                       \
+    }                                                                                        \
     ES_EXPORT(name)
 
-#define FLAT                                                                                              \
-    {pAllocateArray->Width, pAllocateArray->Height, 0, pAllocateArray->Format, pAllocateArray->NumChannels, 0}
-#define SOLID                                                                                             \
-    {pAllocateArray->Width,  pAllocateArray->Height,      pAllocateArray->Depth,                          \
+#define FLAT {pAllocateArray->Width, pAllocateArray->Height, 0, pAllocateArray->Format, pAllocateArray->NumChannels, 0}
+#define SOLID                                                                    \
+    {pAllocateArray->Width,  pAllocateArray->Height,      pAllocateArray->Depth, \
      pAllocateArray->Format, pAllocateArray->NumChannels, pAllocateArray->Flags}
 
 CREATE(cuArrayCreate_v2, CUDA_ARRAY_DESCRIPTOR, FLAT);
@@ -135,8 +124,7 @@ CREATE(cuArrayCreate, CUDA_ARRAY_DESCRIPTOR_v1, FLAT);
 CREATE(cuArray3DCreate_v2, CUDA_ARRAY3D_DESCRIPTOR, SOLID);
 CREATE(cuArray3DCreate, CUDA_ARRAY3D_DESCRIPTOR_v1, SOLID);
 
-CUresult es_cuArrayDestroy(CUarray hArray)
-{
+CUresult es_cuArrayDestroy(CUarray hArray) {
     struct es_block block;
     CUresult result;
 
@@ -149,8 +137,7 @@ CUresult es_cuArrayDestroy(CUarray hArray)
 ES_EXPORT(cuArrayDestroy);
 
 CUresult es_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
-                                   unsigned int numMipmapLevels)
-{
+                                   unsigned int numMipmapLevels) {
     struct es_claim claim = {.counted = false};
     CUcontext context = NULL;
     CUresult result;
@@ -168,8 +155,7 @@ CUresult es_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D
 }
 ES_EXPORT(cuMipmappedArrayCreate);
 
-CUresult es_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
-{
+CUresult es_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
     struct es_block block;
     CUresult result;
 

@@ -14,8 +14,7 @@
 
 /* Where CUDA begins and ends in a process. */
 
-CUresult es_cuInit(unsigned int Flags)
-{
+CUresult es_cuInit(unsigned int Flags) {
     ES_REAL_OR_RETURN(cuInit);
     /* Before the driver opens descriptors of its own. */
     es_join();
@@ -24,8 +23,7 @@ CUresult es_cuInit(unsigned int Flags)
 ES_EXPORT(cuInit);
 
 /* The driver has answered a call that makes a context, which was claimed. */
-static CUresult context_made(struct es_claim *claim, CUresult result, const CUcontext *context)
-{
+static CUresult context_made(struct es_claim *claim, CUresult result, const CUcontext *context) {
     if (result == CUDA_SUCCESS && context != NULL)
         es_account_keep_context(claim, *context);
     else
@@ -34,21 +32,20 @@ static CUresult context_made(struct es_claim *claim, CUresult result, const CUco
 }
 
 /* A forked child that makes a context is a client of its own from here on. */
-#define MAKE_CONTEXT(name, parameters, arguments) \
-    CUresult es_##name parameters                 \
-    {                                             \
-        struct es_claim claim;                    \
-        CUresult result;                          \
-                                                  \
-        ES_REAL_OR_RETURN(name);                  \
-        (void)es_join_anew();             \
-        if (es_device_foreign(dev))               \
-            return CUDA_ERROR_INVALID_DEVICE;     \
-        if (!es_claim_context(&claim, dev)) \
-            return CUDA_ERROR_OUT_OF_MEMORY;      \
-        result = ES_DRIVER(name) arguments;       \
+#define MAKE_CONTEXT(name, parameters, arguments)  \
+    CUresult es_##name parameters {                \
+        struct es_claim claim;                     \
+        CUresult result;                           \
+                                                   \
+        ES_REAL_OR_RETURN(name);                   \
+        (void)es_join_anew();                      \
+        if (es_device_foreign(dev))                \
+            return CUDA_ERROR_INVALID_DEVICE;      \
+        if (!es_claim_context(&claim, dev))        \
+            return CUDA_ERROR_OUT_OF_MEMORY;       \
+        result = ES_DRIVER(name) arguments;        \
         return context_made(&claim, result, pctx); \
-    }                                             \
+    }                                              \
     ES_EXPORT(name)
 
 MAKE_CONTEXT(cuCtxCreate, (CUcontext * pctx, unsigned int flags, CUdevice dev), (pctx, flags, dev));
@@ -56,13 +53,11 @@ MAKE_CONTEXT(cuCtxCreate_v2, (CUcontext * pctx, unsigned int flags, CUdevice dev
 MAKE_CONTEXT(cuCtxCreate_v3,
              (CUcontext * pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev),
              (pctx, paramsArray, numParams, flags, dev));
-MAKE_CONTEXT(cuCtxCreate_v4,
-             (CUcontext * pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev),
+MAKE_CONTEXT(cuCtxCreate_v4, (CUcontext * pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev),
              (pctx, ctxCreateParams, flags, dev));
 
 /* Pools outlive a context, but need not keep what it had of them. */
-static void account_ended(CUcontext context)
-{
+static void account_ended(CUcontext context) {
     es_account_context_ended(context);
     if (es_amounts_counts())
         es_pools_look(-1);
@@ -70,8 +65,7 @@ static void account_ended(CUcontext context)
 
 /* `ended` says whether a call that succeeded was the end: a context that goes on is noted anew at its next launch. */
 #define END_CONTEXT(name, ended)               \
-    CUresult es_##name(CUcontext ctx)          \
-    {                                          \
+    CUresult es_##name(CUcontext ctx) {        \
         CUresult result;                       \
                                                \
         ES_REAL_OR_RETURN(name);               \
@@ -85,12 +79,10 @@ static void account_ended(CUcontext context)
     ES_EXPORT(name)
 
 /* What is detached was current, and stays so unless that was its last use. */
-static bool current_is(CUcontext context)
-{
+static bool current_is(CUcontext context) {
     CUcontext current = NULL;
 
-    return ES_DRIVER(cuCtxGetCurrent) != NULL && ES_DRIVER(cuCtxGetCurrent)(&current) == CUDA_SUCCESS &&
-           current == context;
+    return ES_DRIVER(cuCtxGetCurrent) != NULL && ES_DRIVER(cuCtxGetCurrent)(&current) == CUDA_SUCCESS && current == context;
 }
 
 END_CONTEXT(cuCtxDestroy, true);
@@ -106,8 +98,7 @@ static struct {
 } primaries[DEVICES];
 
 /* The first to retain it makes it. */
-static bool claim_primary(struct es_claim *claim, CUdevice dev)
-{
+static bool claim_primary(struct es_claim *claim, CUdevice dev) {
     unsigned int flags;
     int active = 0;
 
@@ -118,8 +109,7 @@ static bool claim_primary(struct es_claim *claim, CUdevice dev)
     return es_claim_context(claim, dev);
 }
 
-CUresult es_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
-{
+CUresult es_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
     struct es_claim claim;
     CUresult result;
 
@@ -142,8 +132,7 @@ CUresult es_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 ES_EXPORT(cuDevicePrimaryCtxRetain);
 
 /* The primary context, if it ends by being released once more or by a reset; else NULL. */
-static CUcontext ending(CUdevice dev, bool reset)
-{
+static CUcontext ending(CUdevice dev, bool reset) {
     CUcontext context = NULL;
 
     if (dev < 0 || dev >= DEVICES || es_life_apart())
@@ -158,8 +147,7 @@ static CUcontext ending(CUdevice dev, bool reset)
 }
 
 /* A green context is part of a primary one, which it retains. */
-CUresult es_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
-{
+CUresult es_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags) {
     CUresult result;
 
     ES_REAL_OR_RETURN(cuGreenCtxCreate);
@@ -178,8 +166,7 @@ CUresult es_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice
 ES_EXPORT(cuGreenCtxCreate);
 
 /* The handle under which programs submit to a green context, and the device it is on; -1: unknown. */
-static CUdevice green_context(CUgreenCtx green, CUcontext *context)
-{
+static CUdevice green_context(CUgreenCtx green, CUcontext *context) {
     CUcontext ignored;
     CUdevice device = -1;
 
@@ -193,8 +180,7 @@ static CUdevice green_context(CUgreenCtx green, CUcontext *context)
     return device;
 }
 
-CUresult es_cuGreenCtxDestroy(CUgreenCtx hCtx)
-{
+CUresult es_cuGreenCtxDestroy(CUgreenCtx hCtx) {
     CUcontext primary, context = NULL;
     CUresult result;
 
@@ -211,21 +197,20 @@ CUresult es_cuGreenCtxDestroy(CUgreenCtx hCtx)
 }
 ES_EXPORT(cuGreenCtxDestroy);
 
-#define END_PRIMARY(name, reset)                          \
-    CUresult es_##name(CUdevice dev)                      \
-    {                                                     \
-        CUcontext context;                                \
-        CUresult result;                                  \
-                                                          \
-        ES_REAL_OR_RETURN(name);                          \
-        context = ending(dev, reset);                     \
-        if (context != NULL)                              \
-            es_context_end(context);                      \
-        result = ES_DRIVER(name)(dev);                    \
-        if (result == CUDA_SUCCESS)                       \
-            account_ended(context);                       \
-        return result;                                    \
-    }                                                     \
+#define END_PRIMARY(name, reset)       \
+    CUresult es_##name(CUdevice dev) { \
+        CUcontext context;             \
+        CUresult result;               \
+                                       \
+        ES_REAL_OR_RETURN(name);       \
+        context = ending(dev, reset);  \
+        if (context != NULL)           \
+            es_context_end(context);   \
+        result = ES_DRIVER(name)(dev); \
+        if (result == CUDA_SUCCESS)    \
+            account_ended(context);    \
+        return result;                 \
+    }                                  \
     ES_EXPORT(name)
 
 END_PRIMARY(cuDevicePrimaryCtxRelease, false);

@@ -17,8 +17,7 @@ enum {
 };
 
 /* The UUID behind "GPU-" or "MIG-"; false when the text has none. */
-static bool read_uuid(const char *text, uint8_t uuid[ES_UUID_BYTES])
-{
+static bool read_uuid(const char *text, uint8_t uuid[ES_UUID_BYTES]) {
     size_t digits = 0;
 
     for (text += strcspn(text, "-"); *text != '\0'; text++) {
@@ -35,8 +34,7 @@ static bool read_uuid(const char *text, uint8_t uuid[ES_UUID_BYTES])
 }
 
 /* The index of NVML's device within the allocation; -1 when it is not known to be in it. */
-static int index_of(nvmlDevice_t device)
-{
+static int index_of(nvmlDevice_t device) {
     char text[UUID_TEXT];
     uint8_t uuid[ES_UUID_BYTES] = {0};
     unsigned int all = 0;
@@ -54,8 +52,7 @@ static int index_of(nvmlDevice_t device)
 }
 
 /* What the allocation may have and has of a device; false when it has no cap there. */
-static bool capped(nvmlDevice_t device, unsigned long long *total, unsigned long long *used)
-{
+static bool capped(nvmlDevice_t device, unsigned long long *total, unsigned long long *used) {
     uint64_t cap;
     int index;
 
@@ -69,8 +66,7 @@ static bool capped(nvmlDevice_t device, unsigned long long *total, unsigned long
     return true;
 }
 
-nvmlReturn_t es_nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
-{
+nvmlReturn_t es_nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
     nvmlReturn_t result;
 
     if (!es_nvml_find() || ES_NVML_LIBRARY(nvmlDeviceGetMemoryInfo) == NULL)
@@ -82,8 +78,7 @@ nvmlReturn_t es_nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memor
 }
 ES_EXPORT(nvmlDeviceGetMemoryInfo);
 
-nvmlReturn_t es_nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
-{
+nvmlReturn_t es_nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory) {
     nvmlReturn_t result;
 
     if (!es_nvml_find() || ES_NVML_LIBRARY(nvmlDeviceGetMemoryInfo_v2) == NULL)

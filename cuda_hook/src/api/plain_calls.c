@@ -10,18 +10,16 @@
 
 /* The declarations that every wrapper of an allocation begins with, and the first thing it does. Else than `when`,
  * the driver gets the call as it came. */
-#define CLAIM(when, wanted)                                                \
-    struct es_claim claim = {.counted = false};                            \
-    CUcontext context = NULL;                                              \
-    CUresult result;                                                       \
-                                                                           \
-    if ((when) && !es_claim_take_here(&claim, &context, wanted))        \
-        return CUDA_ERROR_OUT_OF_MEMORY
+#define CLAIM(when, wanted)                                      \
+    struct es_claim claim = {.counted = false};                  \
+    CUcontext context = NULL;                                    \
+    CUresult result;                                             \
+                                                                 \
+    if ((when) && !es_claim_take_here(&claim, &context, wanted)) \
+    return CUDA_ERROR_OUT_OF_MEMORY
 
 /* The end of one: `handle` is 0 when the driver refused. */
-static CUresult conclude(struct es_claim *claim, CUresult result, enum es_block_kind kind, uint64_t handle,
-                         CUcontext context)
-{
+static CUresult conclude(struct es_claim *claim, CUresult result, enum es_block_kind kind, uint64_t handle, CUcontext context) {
     if (result == CUDA_SUCCESS)
         es_account_keep(claim, kind, handle, context);
     else
@@ -29,8 +27,7 @@ static CUresult conclude(struct es_claim *claim, CUresult result, enum es_block_
     return result;
 }
 
-CUresult es_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
-{
+CUresult es_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     ES_REAL_OR_RETURN(cuMemAlloc_v2);
     {
         CLAIM(dptr != NULL, bytesize);
@@ -40,8 +37,7 @@ CUresult es_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 }
 ES_EXPORT(cuMemAlloc_v2);
 
-CUresult es_cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
-{
+CUresult es_cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize) {
     ES_REAL_OR_RETURN(cuMemAlloc);
     {
         CLAIM(dptr != NULL, bytesize);
@@ -51,8 +47,7 @@ CUresult es_cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 }
 ES_EXPORT(cuMemAlloc);
 
-CUresult es_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
-{
+CUresult es_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) {
     ES_REAL_OR_RETURN(cuMemAllocManaged);
     {
         CLAIM(dptr != NULL && !es_link.ignore_managed, bytesize);
@@ -64,8 +59,7 @@ ES_EXPORT(cuMemAllocManaged);
 
 /* Rows start at multiples of this: what the driver chooses is known only afterwards (512 on all devices since Kepler,
  * CUDA C++ Programming Guide), and what it really took counts. */
-static uint64_t pitched_bytes(uint64_t width, uint64_t height)
-{
+static uint64_t pitched_bytes(uint64_t width, uint64_t height) {
     const uint64_t pitch = (width + 511) / 512 * 512;
     uint64_t bytes;
 
@@ -73,8 +67,7 @@ static uint64_t pitched_bytes(uint64_t width, uint64_t height)
 }
 
 CUresult es_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
-                               unsigned int ElementSizeBytes)
-{
+                               unsigned int ElementSizeBytes) {
     ES_REAL_OR_RETURN(cuMemAllocPitch_v2);
     {
         CLAIM(dptr != NULL && pPitch != NULL, pitched_bytes(WidthInBytes, Height));
@@ -89,8 +82,7 @@ CUresult es_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthIn
 ES_EXPORT(cuMemAllocPitch_v2);
 
 CUresult es_cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes, unsigned int Height,
-                            unsigned int ElementSizeBytes)
-{
+                            unsigned int ElementSizeBytes) {
     ES_REAL_OR_RETURN(cuMemAllocPitch);
     {
         CLAIM(dptr != NULL && pPitch != NULL, pitched_bytes(WidthInBytes, Height));
@@ -106,24 +98,23 @@ ES_EXPORT(cuMemAllocPitch);
 
 /* A block is taken out before the driver frees it: another thread may get the address at once. Memory of a pool goes
  * back to its pool, which is then looked at. */
-#define FREE(name, parameters, arguments)                                                             \
-    CUresult es_##name parameters                                                                     \
-    {                                                                                                 \
-        struct es_block block;                                                                        \
-        CUresult result;                                                                              \
-                                                                                                      \
-        ES_REAL_OR_RETURN(name);                                                                      \
-        block = es_account_take_out(ES_BLOCK_MEMORY, dptr);                                           \
-        if (block.address != 0) {                                                                     \
-            result = ES_DRIVER(name) arguments;                                                       \
-            es_account_settle(ES_BLOCK_MEMORY, block, result == CUDA_SUCCESS);                        \
-        } else {                                                                                      \
-            block = es_pools_take_out(dptr);                                                          \
-            result = ES_DRIVER(name) arguments;                                                       \
-            es_pools_settle(block, result == CUDA_SUCCESS);                                           \
-        }                                                                                             \
-        return result;                                                                                \
-    }                                                                                                 \
+#define FREE(name, parameters, arguments)                                      \
+    CUresult es_##name parameters {                                            \
+        struct es_block block;                                                 \
+        CUresult result;                                                       \
+                                                                               \
+        ES_REAL_OR_RETURN(name);                                               \
+        block = es_account_take_out(ES_BLOCK_MEMORY, dptr);                    \
+        if (block.address != 0) {                                              \
+            result = ES_DRIVER(name) arguments;                                \
+            es_account_settle(ES_BLOCK_MEMORY, block, result == CUDA_SUCCESS); \
+        } else {                                                               \
+            block = es_pools_take_out(dptr);                                   \
+            result = ES_DRIVER(name) arguments;                                \
+            es_pools_settle(block, result == CUDA_SUCCESS);                    \
+        }                                                                      \
+        return result;                                                         \
+    }                                                                          \
     ES_EXPORT(name)
 
 FREE(cuMemFree_v2, (CUdeviceptr dptr), (dptr));
@@ -132,32 +123,28 @@ FREE(cuMemFreeAsync, (CUdeviceptr dptr, CUstream hStream), (dptr, hStream));
 FREE(cuMemFreeAsync_ptsz, (CUdeviceptr dptr, CUstream hStream), (dptr, hStream));
 
 /* On an integrated GPU what is allocated for the host comes out of the same memory. */
-static bool integrated_here(void)
-{
+static bool integrated_here(void) {
     CUdevice device;
 
     return es_device_current(&device) && es_device_integrated(device);
 }
 
-#define ALLOCATE_HOST(name, parameters, arguments)                                                                  \
-    CUresult es_##name parameters                                                                                   \
-    {                                                                                                               \
-        ES_REAL_OR_RETURN(name);                                                                                    \
-        {                                                                                                           \
-            CLAIM(pp != NULL && integrated_here(), bytesize);                                                       \
-            result = ES_DRIVER(name) arguments;                                                                     \
-            return conclude(&claim, result, ES_BLOCK_HOST, result == CUDA_SUCCESS ? (uint64_t)(uintptr_t)*pp : 0,   \
-                            context);                                                                               \
-        }                                                                                                           \
-    }                                                                                                               \
+#define ALLOCATE_HOST(name, parameters, arguments)                                                                          \
+    CUresult es_##name parameters {                                                                                         \
+        ES_REAL_OR_RETURN(name);                                                                                            \
+        {                                                                                                                   \
+            CLAIM(pp != NULL && integrated_here(), bytesize);                                                               \
+            result = ES_DRIVER(name) arguments;                                                                             \
+            return conclude(&claim, result, ES_BLOCK_HOST, result == CUDA_SUCCESS ? (uint64_t)(uintptr_t)*pp : 0, context); \
+        }                                                                                                                   \
+    }                                                                                                                       \
     ES_EXPORT(name)
 
 ALLOCATE_HOST(cuMemAllocHost_v2, (void **pp, size_t bytesize), (pp, bytesize));
 ALLOCATE_HOST(cuMemAllocHost, (void **pp, unsigned int bytesize), (pp, bytesize));
 ALLOCATE_HOST(cuMemHostAlloc, (void **pp, size_t bytesize, unsigned int Flags), (pp, bytesize, Flags));
 
-CUresult es_cuMemFreeHost(void *p)
-{
+CUresult es_cuMemFreeHost(void *p) {
     struct es_block block;
     CUresult result;
 

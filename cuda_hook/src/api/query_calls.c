@@ -11,8 +11,7 @@
  * driver is asked first, and what it says to wrong arguments stands. */
 
 /* Brings the driver's figures for a device of this process down to what the allocation may have. */
-static void bring_down(CUdevice device, uint64_t *free, uint64_t *total)
-{
+static void bring_down(CUdevice device, uint64_t *free, uint64_t *total) {
     const uint64_t cap = es_link.config.memory_cap_bytes;
     const int index = es_device_index(device);
     unsigned long long used;
@@ -29,49 +28,45 @@ static void bring_down(CUdevice device, uint64_t *free, uint64_t *total)
 }
 
 /* The older form of each has 32 bits. */
-#define MEM_GET_INFO(name, size)                                            \
-    CUresult es_##name(size *free, size *total)                             \
-    {                                                                       \
-        uint64_t bytes[2];                                                  \
-        CUdevice device;                                                    \
-        CUresult result;                                                    \
-                                                                            \
-        ES_REAL_OR_RETURN(name);                                            \
-        result = ES_DRIVER(name)(free, total);                              \
-        if (result != CUDA_SUCCESS || free == NULL || total == NULL ||      \
-            ES_DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS)             \
-            return result;                                                  \
-        bytes[0] = *free;                                                   \
-        bytes[1] = *total;                                                  \
-        bring_down(device, &bytes[0], &bytes[1]);                           \
-        *free = (size)bytes[0];                                             \
-        *total = (size)bytes[1];                                            \
-        return result;                                                      \
-    }                                                                       \
+#define MEM_GET_INFO(name, size)                                                                                           \
+    CUresult es_##name(size *free, size *total) {                                                                          \
+        uint64_t bytes[2];                                                                                                 \
+        CUdevice device;                                                                                                   \
+        CUresult result;                                                                                                   \
+                                                                                                                           \
+        ES_REAL_OR_RETURN(name);                                                                                           \
+        result = ES_DRIVER(name)(free, total);                                                                             \
+        if (result != CUDA_SUCCESS || free == NULL || total == NULL || ES_DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS) \
+            return result;                                                                                                 \
+        bytes[0] = *free;                                                                                                  \
+        bytes[1] = *total;                                                                                                 \
+        bring_down(device, &bytes[0], &bytes[1]);                                                                          \
+        *free = (size)bytes[0];                                                                                            \
+        *total = (size)bytes[1];                                                                                           \
+        return result;                                                                                                     \
+    }                                                                                                                      \
     ES_EXPORT(name)
 
 MEM_GET_INFO(cuMemGetInfo_v2, size_t);
 MEM_GET_INFO(cuMemGetInfo, unsigned int);
 
 /* Programs ask before they have made a context. */
-static bool capped(uint64_t total)
-{
+static bool capped(uint64_t total) {
     es_join();
     return es_mode_now() != ES_OUT && !es_life_apart() && es_link.config.memory_cap_bytes != 0 &&
            total > es_link.config.memory_cap_bytes;
 }
 
-#define DEVICE_TOTAL_MEM(name, size)                                        \
-    CUresult es_##name(size *bytes, CUdevice dev)                           \
-    {                                                                       \
-        CUresult result;                                                    \
-                                                                            \
-        ES_REAL_OR_RETURN(name);                                            \
-        result = ES_DRIVER(name)(bytes, dev);                               \
-        if (result == CUDA_SUCCESS && bytes != NULL && capped(*bytes))      \
-            *bytes = (size)es_link.config.memory_cap_bytes;                 \
-        return result;                                                      \
-    }                                                                       \
+#define DEVICE_TOTAL_MEM(name, size)                                   \
+    CUresult es_##name(size *bytes, CUdevice dev) {                    \
+        CUresult result;                                               \
+                                                                       \
+        ES_REAL_OR_RETURN(name);                                       \
+        result = ES_DRIVER(name)(bytes, dev);                          \
+        if (result == CUDA_SUCCESS && bytes != NULL && capped(*bytes)) \
+            *bytes = (size)es_link.config.memory_cap_bytes;            \
+        return result;                                                 \
+    }                                                                  \
     ES_EXPORT(name)
 
 DEVICE_TOTAL_MEM(cuDeviceTotalMem_v2, size_t);

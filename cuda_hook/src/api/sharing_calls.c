@@ -7,8 +7,7 @@
  * it was made, and not again where it is imported. External memory was made by something that no hook sees (a graphics
  * library): it is counted where it is imported. */
 
-CUresult es_cuImportExternalMemory(CUexternalMemory *extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc)
-{
+CUresult es_cuImportExternalMemory(CUexternalMemory *extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc) {
     struct es_claim claim = {.bytes = 0};
     CUcontext context = NULL;
     CUresult result;
@@ -25,8 +24,7 @@ CUresult es_cuImportExternalMemory(CUexternalMemory *extMem_out, const CUDA_EXTE
 }
 ES_EXPORT(cuImportExternalMemory);
 
-CUresult es_cuDestroyExternalMemory(CUexternalMemory extMem)
-{
+CUresult es_cuDestroyExternalMemory(CUexternalMemory extMem) {
     struct es_block block;
     CUresult result;
 

@@ -12,8 +12,7 @@
 #include "threads/slots.h"
 
 /* A stream begins to capture, or ends: what was submitted to it so far is marked while that can be done. */
-static void mark_before(void)
-{
+static void mark_before(void) {
     struct es_slot *slot = es_slot_self;
 
     if (slot != NULL && !es_life_apart())
@@ -22,8 +21,7 @@ static void mark_before(void)
 
 /* A function of the host was queued in a stream. What came before it has its end marked by then, and what comes after it its
  * begin: how long it takes, and whether it waits for another launch, says nothing of the device's time. */
-static void held_up(int index)
-{
+static void held_up(int index) {
     if (index < 0)
         return;
     es_lock_take(&es_state_lock);
@@ -32,14 +30,12 @@ static void held_up(int index)
 }
 
 /* The index of a stream that work was submitted to under the manager, as far as one knows. */
-static int index_of(CUstream stream)
-{
+static int index_of(CUstream stream) {
     return es_life_apart() || es_mode_now() != ES_JOINED ? ES_STREAM_NONE : es_place_of(stream);
 }
 
 #define HOST_FUNCTION(name, stream, parameters, arguments) \
-    CUresult es_##name parameters                          \
-    {                                                      \
+    CUresult es_##name parameters {                        \
         CUresult result;                                   \
         int index;                                         \
                                                            \
@@ -53,20 +49,18 @@ static int index_of(CUstream stream)
     }                                                      \
     ES_EXPORT(name)
 
-#define HOST_FUNCTIONS(name, parameters, arguments)        \
-    HOST_FUNCTION(name, hStream, parameters, arguments);   \
+#define HOST_FUNCTIONS(name, parameters, arguments)      \
+    HOST_FUNCTION(name, hStream, parameters, arguments); \
     HOST_FUNCTION(name##_ptsz, hStream == NULL ? CU_STREAM_PER_THREAD : hStream, parameters, arguments)
 
 HOST_FUNCTIONS(cuLaunchHostFunc, (CUstream hStream, CUhostFn fn, void *userData), (hStream, fn, userData));
 HOST_FUNCTIONS(cuLaunchHostFunc_v2, (CUstream hStream, CUhostFn fn, void *userData, unsigned int syncMode),
                (hStream, fn, userData, syncMode));
-HOST_FUNCTIONS(cuStreamAddCallback,
-               (CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags),
+HOST_FUNCTIONS(cuStreamAddCallback, (CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags),
                (hStream, callback, userData, flags));
 
 /* What other threads submitted to a stream that is about to end is marked while that can be done. */
-static void mark_others(CUstream stream)
-{
+static void mark_others(CUstream stream) {
     const uint64_t streams = es_streams_like(stream);
     bool beside;
 
@@ -79,38 +73,36 @@ static void mark_others(CUstream stream)
     es_grant_resume();
 }
 
-#define END_STREAM(name)                     \
-    CUresult es_##name(CUstream hStream)     \
-    {                                        \
-        ES_REAL_OR_RETURN(name);             \
-        mark_before();                       \
-        if (!es_life_apart()) {              \
-            mark_others(hStream);            \
-            es_stream_end(hStream);          \
-        }                                    \
-        return ES_DRIVER(name)(hStream);     \
-    }                                        \
+#define END_STREAM(name)                   \
+    CUresult es_##name(CUstream hStream) { \
+        ES_REAL_OR_RETURN(name);           \
+        mark_before();                     \
+        if (!es_life_apart()) {            \
+            mark_others(hStream);          \
+            es_stream_end(hStream);        \
+        }                                  \
+        return ES_DRIVER(name)(hStream);   \
+    }                                      \
     ES_EXPORT(name)
 
 END_STREAM(cuStreamDestroy);
 END_STREAM(cuStreamDestroy_v2);
 
-#define BEGIN_CAPTURE(name, parameters, arguments) \
-    CUresult es_##name parameters                  \
-    {                                              \
-        const bool apart = es_life_apart();        \
-        CUresult result;                           \
-                                                   \
-        ES_REAL_OR_RETURN(name);                   \
-        mark_before();                             \
-        if (!apart)                                \
-            es_capture_begin();                    \
-        result = ES_DRIVER(name) arguments;        \
+#define BEGIN_CAPTURE(name, parameters, arguments)                                               \
+    CUresult es_##name parameters {                                                              \
+        const bool apart = es_life_apart();                                                      \
+        CUresult result;                                                                         \
+                                                                                                 \
+        ES_REAL_OR_RETURN(name);                                                                 \
+        mark_before();                                                                           \
+        if (!apart)                                                                              \
+            es_capture_begin();                                                                  \
+        result = ES_DRIVER(name) arguments;                                                      \
         /* Threads ask again before they submit to it: only then is it seen that it captures. */ \
-        if (!apart)                                \
-            es_capture_begun();                    \
-        return result;                             \
-    }                                              \
+        if (!apart)                                                                              \
+            es_capture_begun();                                                                  \
+        return result;                                                                           \
+    }                                                                                            \
     ES_EXPORT(name)
 
 #define BEGIN_CAPTURES(name, parameters, arguments) \
@@ -120,8 +112,8 @@ END_STREAM(cuStreamDestroy_v2);
 BEGIN_CAPTURES(cuStreamBeginCapture, (CUstream hStream), (hStream));
 BEGIN_CAPTURES(cuStreamBeginCapture_v2, (CUstream hStream, CUstreamCaptureMode mode), (hStream, mode));
 BEGIN_CAPTURES(cuStreamBeginCaptureToGraph,
-               (CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
-                const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode),
+               (CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+                size_t numDependencies, CUstreamCaptureMode mode),
                (hStream, hGraph, dependencies, dependencyData, numDependencies, mode));
 BEGIN_CAPTURES(cuStreamBeginCaptureToCig, (CUstream hStream, CUstreamCigCaptureParams *streamCigCaptureParams),
                (hStream, streamCigCaptureParams));

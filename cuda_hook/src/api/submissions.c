@@ -9,10 +9,7 @@
 
 /* The wrappers of everything that submits, made from symbols.def. */
 
-static inline CUstream own(CUstream stream)
-{
-    return stream == NULL ? CU_STREAM_PER_THREAD : stream;
-}
+static inline CUstream own(CUstream stream) { return stream == NULL ? CU_STREAM_PER_THREAD : stream; }
 
 /* A graph may take memory at its first launch. */
 #define ES_FITS_LAUNCH(stream) true
@@ -20,14 +17,15 @@ static inline CUstream own(CUstream stream)
 #define ES_FITS_GRAPH(stream) es_growth_graph_fits(hGraphExec, stream)
 #define ES_DONE_LAUNCH(stream)
 /* One that failed has waited for nothing. */
-#define ES_DONE_FETCH(stream) if (result == CUDA_SUCCESS) es_sync_done(stream);
+#define ES_DONE_FETCH(stream)   \
+    if (result == CUDA_SUCCESS) \
+        es_sync_done(stream);
 #define ES_DONE_GRAPH(stream) es_graph_memory_launched();
 
 /* One call of the driver for both ways to it, and what is asked for passed on in memory: else the compiler would keep some
  * of a launch's eleven arguments, and the key, in registers that it has to save first. */
 #define ES_SUBMIT(kind, name, parameters, arguments, key, stream) \
-    CUresult es_##name parameters                                 \
-    {                                                             \
+    CUresult es_##name parameters {                               \
         uintptr_t passed = es_gate_pass(key, stream);             \
         CUresult result;                                          \
                                                                   \
@@ -45,11 +43,11 @@ static inline CUstream own(CUstream stream)
     }                                                             \
     ES_EXPORT(name);
 
-#define ES_PTSZ(kind, name, parameters, arguments, key, stream)       \
-    ES_SUBMIT(kind, name, parameters, arguments, key, stream)         \
+#define ES_PTSZ(kind, name, parameters, arguments, key, stream) \
+    ES_SUBMIT(kind, name, parameters, arguments, key, stream)   \
     ES_SUBMIT(kind, name##_ptsz, parameters, arguments, key, own(stream))
-#define ES_PTDS(kind, name, parameters, arguments, key)                   \
-    ES_SUBMIT(kind, name, parameters, arguments, key, CU_STREAM_LEGACY)   \
+#define ES_PTDS(kind, name, parameters, arguments, key)                 \
+    ES_SUBMIT(kind, name, parameters, arguments, key, CU_STREAM_LEGACY) \
     ES_SUBMIT(kind, name##_ptds, parameters, arguments, key, CU_STREAM_PER_THREAD)
 #define ES_ONE(kind, name, parameters, arguments, key, stream) ES_SUBMIT(kind, name, parameters, arguments, key, stream)
 #define ES_OWN(name)

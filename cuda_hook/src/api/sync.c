@@ -22,25 +22,18 @@
  * for is done, which costs nothing to know. */
 
 /* The thread's slot. In a forked child that has not joined there is none: its locks are the parent's, maybe taken. */
-static struct es_slot *slot_here(void)
-{
-    return es_slot_self != NULL && !es_life_apart() ? es_slot_self : NULL;
-}
+static struct es_slot *slot_here(void) { return es_slot_self != NULL && !es_life_apart() ? es_slot_self : NULL; }
 
-static bool contended(const struct es_slot *slot)
-{
+static bool contended(const struct es_slot *slot) {
     return (__atomic_load_n(&slot->word, __ATOMIC_RELAXED) & ES_GATE_CONTENDED) != 0;
 }
 
 /* A client that usually thinks for longer than it may keep its turn: the device is to go on as soon as this is done. */
-static bool leaves_after(const struct es_slot *slot)
-{
-    return contended(slot) && !es_link_keeps() && __atomic_load_n(&es_thinks.usual_ns, __ATOMIC_RELAXED) >
-                                  es_thinks_most_ns();
+static bool leaves_after(const struct es_slot *slot) {
+    return contended(slot) && !es_link_keeps() && __atomic_load_n(&es_thinks.usual_ns, __ATOMIC_RELAXED) > es_thinks_most_ns();
 }
 
-static void waiting(void)
-{
+static void waiting(void) {
     struct es_slot *slot = slot_here();
     bool mark;
 
@@ -56,8 +49,7 @@ static void waiting(void)
         es_helper_call(0);
 }
 
-static void waited(uint64_t streams)
-{
+static void waited(uint64_t streams) {
     const int error = errno;
     struct es_slot *slot = slot_here();
 
@@ -69,16 +61,14 @@ static void waited(uint64_t streams)
     errno = error;
 }
 
-void es_sync_done(CUstream stream)
-{
+void es_sync_done(CUstream stream) {
     es_pools_waited();
     if (slot_here() != NULL)
         waited(es_streams_like(stream));
 }
 
 /* Is a stream done with all that it has? Not where nobody can ask: a capture would not survive it. */
-static bool stream_is_done(int stream)
-{
+static bool stream_is_done(int stream) {
     struct es_entered entered;
     struct es_quiet quiet;
     struct es_use use;
@@ -98,8 +88,7 @@ static bool stream_is_done(int stream)
 
 /* An event says that part of a stream is done; the stream itself is asked whether that was all. What was marked before tells
  * its time at once: seen later, its end would be taken for later. */
-static void waited_for_event(void)
-{
+static void waited_for_event(void) {
     const int error = errno;
     struct es_slot *slot = slot_here();
     uint64_t streams;
@@ -116,32 +105,30 @@ static void waited_for_event(void)
     errno = error;
 }
 
-#define WAIT_FOR_STREAM(name, where)                 \
-    CUresult es_##name(CUstream hStream)             \
-    {                                                \
-        CUresult result;                             \
-                                                     \
-        ES_REAL_OR_RETURN(name);                        \
-        waiting();                                   \
-        result = ES_DRIVER(name)(hStream);           \
-        if (result == CUDA_SUCCESS)                  \
-            es_sync_done(where);                     \
-        return result;                               \
-    }                                                \
+#define WAIT_FOR_STREAM(name, where)       \
+    CUresult es_##name(CUstream hStream) { \
+        CUresult result;                   \
+                                           \
+        ES_REAL_OR_RETURN(name);           \
+        waiting();                         \
+        result = ES_DRIVER(name)(hStream); \
+        if (result == CUDA_SUCCESS)        \
+            es_sync_done(where);           \
+        return result;                     \
+    }                                      \
     ES_EXPORT(name)
 
 /* A query that says "not ready" is asked again soon: nothing is marked for it. */
-#define QUERY_STREAM(name, where)                    \
-    CUresult es_##name(CUstream hStream)             \
-    {                                                \
-        CUresult result;                             \
-                                                     \
-        ES_REAL_OR_RETURN(name);                        \
-        result = ES_DRIVER(name)(hStream);           \
-        if (result == CUDA_SUCCESS)                  \
-            es_sync_done(where);                     \
-        return result;                               \
-    }                                                \
+#define QUERY_STREAM(name, where)          \
+    CUresult es_##name(CUstream hStream) { \
+        CUresult result;                   \
+                                           \
+        ES_REAL_OR_RETURN(name);           \
+        result = ES_DRIVER(name)(hStream); \
+        if (result == CUDA_SUCCESS)        \
+            es_sync_done(where);           \
+        return result;                     \
+    }                                      \
     ES_EXPORT(name)
 
 WAIT_FOR_STREAM(cuStreamSynchronize, hStream);
@@ -149,8 +136,7 @@ WAIT_FOR_STREAM(cuStreamSynchronize_ptsz, hStream == NULL ? CU_STREAM_PER_THREAD
 QUERY_STREAM(cuStreamQuery, hStream);
 QUERY_STREAM(cuStreamQuery_ptsz, hStream == NULL ? CU_STREAM_PER_THREAD : hStream);
 
-CUresult es_cuCtxSynchronize(void)
-{
+CUresult es_cuCtxSynchronize(void) {
     CUresult result;
 
     ES_REAL_OR_RETURN(cuCtxSynchronize);
@@ -164,8 +150,7 @@ CUresult es_cuCtxSynchronize(void)
 }
 ES_EXPORT(cuCtxSynchronize);
 
-CUresult es_cuCtxSynchronize_v2(CUcontext ctx)
-{
+CUresult es_cuCtxSynchronize_v2(CUcontext ctx) {
     CUresult result;
 
     ES_REAL_OR_RETURN(cuCtxSynchronize_v2);
@@ -179,8 +164,7 @@ CUresult es_cuCtxSynchronize_v2(CUcontext ctx)
 }
 ES_EXPORT(cuCtxSynchronize_v2);
 
-CUresult es_cuEventSynchronize(CUevent hEvent)
-{
+CUresult es_cuEventSynchronize(CUevent hEvent) {
     CUresult result;
 
     ES_REAL_OR_RETURN(cuEventSynchronize);
@@ -194,8 +178,7 @@ CUresult es_cuEventSynchronize(CUevent hEvent)
 }
 ES_EXPORT(cuEventSynchronize);
 
-CUresult es_cuEventQuery(CUevent hEvent)
-{
+CUresult es_cuEventQuery(CUevent hEvent) {
     CUresult result;
 
     ES_REAL_OR_RETURN(cuEventQuery);

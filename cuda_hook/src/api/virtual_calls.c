@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 
-
 /* Memory that is made, mapped, unmapped and released step by step. It counts from cuMemCreate, on devices alone, until
  * every handle to it is released and the last mapping is gone; address ranges cost nothing. No context is needed. What
  * was imported is its exporter's. */
@@ -25,22 +24,16 @@ static struct es_blocks handles ES_UNDER(lock);
 static struct es_blocks mappings ES_UNDER(lock);
 
 /* One use less. Returns the chunk when that was the last. */
-ES_LOCKED(lock)
-static struct chunk *unuse(struct chunk *chunk)
-{
-    return --chunk->uses == 0 ? chunk : NULL;
-}
+ES_LOCKED(lock) static struct chunk *unuse(struct chunk *chunk) { return --chunk->uses == 0 ? chunk : NULL; }
 
 /* Without it. */
-static void end(struct chunk *chunk)
-{
+static void end(struct chunk *chunk) {
     if (chunk != NULL)
         es_account_free(chunk->device, chunk->bytes);
     free(chunk);
 }
 
-static struct chunk *note(struct es_claim *claim, CUmemGenericAllocationHandle handle)
-{
+static struct chunk *note(struct es_claim *claim, CUmemGenericAllocationHandle handle) {
     struct chunk *chunk = malloc(sizeof(*chunk));
     bool noted;
 
@@ -57,8 +50,7 @@ static struct chunk *note(struct es_claim *claim, CUmemGenericAllocationHandle h
 }
 
 CUresult es_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
-                        unsigned long long flags)
-{
+                        unsigned long long flags) {
     struct es_claim claim = {.bytes = 0};
     CUresult result;
 
@@ -75,8 +67,7 @@ CUresult es_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const
 }
 ES_EXPORT(cuMemCreate);
 
-CUresult es_cuMemRelease(CUmemGenericAllocationHandle handle)
-{
+CUresult es_cuMemRelease(CUmemGenericAllocationHandle handle) {
     struct chunk *ended = NULL;
     struct es_block block, rest;
     CUresult result;
@@ -105,9 +96,7 @@ CUresult es_cuMemRelease(CUmemGenericAllocationHandle handle)
 ES_EXPORT(cuMemRelease);
 
 /* The mapping that an address lies in. */
-ES_LOCKED(lock)
-static struct es_block mapping_at(CUdeviceptr address)
-{
+ES_LOCKED(lock) static struct es_block mapping_at(CUdeviceptr address) {
     for (size_t place = 0; place < mappings.capacity; place++) {
         const struct es_block *block = &mappings.places[place];
 
@@ -118,9 +107,7 @@ static struct es_block mapping_at(CUdeviceptr address)
 }
 
 /* A handle was given out once more, to a chunk, or where that is NULL to what it stood for before. */
-ES_LOCKED(lock)
-static void again(CUmemGenericAllocationHandle handle, struct chunk *chunk)
-{
+ES_LOCKED(lock) static void again(CUmemGenericAllocationHandle handle, struct chunk *chunk) {
     struct es_block block = es_blocks_remove(&handles, handle);
 
     if (block.address != 0)
@@ -131,8 +118,7 @@ static void again(CUmemGenericAllocationHandle handle, struct chunk *chunk)
         ((struct chunk *)block.owner)->uses++;
 }
 
-CUresult es_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
-{
+CUresult es_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
     CUresult result;
 
     ES_REAL_OR_RETURN(cuMemRetainAllocationHandle);
@@ -148,8 +134,7 @@ ES_EXPORT(cuMemRetainAllocationHandle);
 
 /* Counted where it was made. That may have been here, and the handle the same. */
 CUresult es_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
-                                           CUmemAllocationHandleType shHandleType)
-{
+                                           CUmemAllocationHandleType shHandleType) {
     CUresult result;
 
     ES_REAL_OR_RETURN(cuMemImportFromShareableHandle);
@@ -163,9 +148,7 @@ CUresult es_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
 }
 ES_EXPORT(cuMemImportFromShareableHandle);
 
-CUresult es_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-                     unsigned long long flags)
-{
+CUresult es_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
     struct es_block block;
     CUresult result;
 
@@ -191,14 +174,12 @@ struct taken {
     size_t count;
 };
 
-static bool in_range(const struct es_block *block, CUdeviceptr ptr, size_t size)
-{
+static bool in_range(const struct es_block *block, CUdeviceptr ptr, size_t size) {
     return block->address != 0 && block->address - ptr < size;
 }
 
 /* False when there is no memory to remember them in, and then they stay. */
-static bool take_out(CUdeviceptr ptr, size_t size, struct taken *taken)
-{
+static bool take_out(CUdeviceptr ptr, size_t size, struct taken *taken) {
     size_t count = 0;
 
     *taken = (struct taken){NULL, 0};
@@ -220,8 +201,7 @@ static bool take_out(CUdeviceptr ptr, size_t size, struct taken *taken)
 }
 
 /* They have ended, or go back into the books where they have not. */
-static void settle(struct taken *taken, bool ended)
-{
+static void settle(struct taken *taken, bool ended) {
     for (size_t i = 0; i < taken->count; i++) {
         struct chunk *over = NULL;
 
@@ -238,8 +218,7 @@ static void settle(struct taken *taken, bool ended)
 
 /* A range holds whole mappings, of which each ends. They are taken out before: another thread may map something there as soon
  * as the driver has ended them. */
-CUresult es_cuMemUnmap(CUdeviceptr ptr, size_t size)
-{
+CUresult es_cuMemUnmap(CUdeviceptr ptr, size_t size) {
     struct taken taken = {NULL, 0};
     CUresult result;
 
@@ -252,9 +231,7 @@ CUresult es_cuMemUnmap(CUdeviceptr ptr, size_t size)
 }
 ES_EXPORT(cuMemUnmap);
 
-ES_UNCHECKED
-void es_virtual_reset(void)
-{
+ES_UNCHECKED void es_virtual_reset(void) {
     /* The chunks are left alone: freeing what the parent's other threads were at is not safe in a child. */
     lock = (struct es_lock){0};
     handles = mappings = (struct es_blocks){0};

@@ -2,8 +2,4 @@
 
 struct es_backlog es_backlog;
 
-ES_UNCHECKED
-void es_backlog_reset(void)
-{
-    es_backlog = (struct es_backlog){.over_ns = 0};
-}
+ES_UNCHECKED void es_backlog_reset(void) { es_backlog = (struct es_backlog){.over_ns = 0}; }

@@ -12,20 +12,15 @@ static struct es_closed queue[ES_CLOSED] ES_UNDER(es_state_lock); /* oldest firs
 static uint32_t first ES_UNDER(es_state_lock), count ES_UNDER(es_state_lock);
 static uint64_t over_ns ES_UNDER(es_state_lock); /* es_closed_over_ns */
 
-void es_closed_push(struct es_closed batch)
-{
+void es_closed_push(struct es_closed batch) {
     queue[(first + count) % ES_CLOSED] = batch;
     count++;
     es_timeline_close(&es_backlog.timeline, batch.work.mark_ns);
 }
 
-struct es_closed *es_closed_at(uint32_t place)
-{
-    return &queue[(first + place) % ES_CLOSED];
-}
+struct es_closed *es_closed_at(uint32_t place) { return &queue[(first + place) % ES_CLOSED]; }
 
-void es_closed_pop(uint64_t ended_ns)
-{
+void es_closed_pop(uint64_t ended_ns) {
     const struct es_closed batch = *es_closed_at(0);
 
     if (batch.over)
@@ -35,32 +30,23 @@ void es_closed_pop(uint64_t ended_ns)
     es_timeline_end(&es_backlog.timeline, batch.work.mark_ns, count > 0 ? es_closed_at(0)->work.mark_ns : 0, ended_ns);
 }
 
-void es_closed_pass_over(struct es_closed *batch)
-{
+void es_closed_pass_over(struct es_closed *batch) {
     batch->over = true;
     over_ns += batch->work.cost_ns;
 }
 
-uint32_t es_closed_count(void)
-{
-    return count;
-}
+uint32_t es_closed_count(void) { return count; }
 
-bool es_closed_full(void)
-{
+bool es_closed_full(void) {
     const uint32_t some = MARKERS_A_STREAM * es_streams_count();
     const uint32_t most = some > FEW_MARKERS + MARKERS_SPARE ? some - MARKERS_SPARE : FEW_MARKERS;
 
     return count >= (most < ES_CLOSED - ES_STREAMS ? most : ES_CLOSED - ES_STREAMS);
 }
 
-uint64_t es_closed_over_ns(void)
-{
-    return over_ns;
-}
+uint64_t es_closed_over_ns(void) { return over_ns; }
 
-uint64_t es_closed_in_stream_ns(int stream)
-{
+uint64_t es_closed_in_stream_ns(int stream) {
     uint64_t queued_ns = 0;
 
     for (uint32_t i = 0; i < count; i++) {
@@ -70,8 +56,7 @@ uint64_t es_closed_in_stream_ns(int stream)
     return queued_ns;
 }
 
-struct es_launches es_closed_launches(int stream)
-{
+struct es_launches es_closed_launches(int stream) {
     struct es_launches launches = {0, 0};
 
     for (uint32_t i = 0; i < count; i++) {
@@ -88,8 +73,7 @@ struct es_launches es_closed_launches(int stream)
     return launches;
 }
 
-uint64_t es_closed_longest_ns(void)
-{
+uint64_t es_closed_longest_ns(void) {
     uint64_t in_stream_ns[ES_STREAMS] = {0}, longest_ns = 0;
 
     for (uint32_t i = 0; i < count; i++) {
@@ -104,8 +88,7 @@ uint64_t es_closed_longest_ns(void)
     return longest_ns;
 }
 
-uint64_t es_closed_streams(void)
-{
+uint64_t es_closed_streams(void) {
     uint64_t streams = 0;
 
     for (uint32_t i = 0; i < count; i++) {
@@ -115,8 +98,7 @@ uint64_t es_closed_streams(void)
     return streams;
 }
 
-void es_closed_forget(int context)
-{
+void es_closed_forget(int context) {
     for (uint32_t i = 0; i < count; i++) {
         struct es_closed *batch = es_closed_at(i);
 
@@ -127,17 +109,14 @@ void es_closed_forget(int context)
     }
 }
 
-void es_closed_leave_stream(int stream)
-{
+void es_closed_leave_stream(int stream) {
     for (uint32_t i = 0; i < count; i++) {
         if (es_closed_at(i)->stream == stream)
             es_closed_at(i)->stream = ES_STREAM_NONE;
     }
 }
 
-ES_UNCHECKED
-void es_closed_reset(void)
-{
+ES_UNCHECKED void es_closed_reset(void) {
     first = count = 0;
     over_ns = 0;
 }

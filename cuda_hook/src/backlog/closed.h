@@ -16,16 +16,16 @@ struct es_closed {
     CUevent start; /* where its burst began, or NULL: it follows the one before */
     CUevent end;   /* NULL: no marker could be had, it ends by its estimate */
     int context, start_context;
-    int stream; /* that its end stands in; ES_STREAM_NONE where it has none */
-    bool over;  /* its stream is through with it, though one before it has not ended */
+    int stream;              /* that its end stands in; ES_STREAM_NONE where it has none */
+    bool over;               /* its stream is through with it, though one before it has not ended */
     struct es_queued queued; /* when it was opened, with all of it; of the last of several markers alone */
     struct es_work work;
     uint64_t awaited_ns; /* from then on it waited for the device to come to its context; 0: it did not */
-    bool amid; /* opened while other work was queued, or about to be */
-    bool held; /* behind a function of the host: from its start alone is known how long it took */
+    bool amid;           /* opened while other work was queued, or about to be */
+    bool held;           /* behind a function of the host: from its start alone is known how long it took */
     bool beside; /* others' gates were open, too, when it was opened, closed or seen to have ended, or siblings used the device */
     uint64_t siblings; /* what these had done when it was opened */
-    uint64_t key; /* 0: of several functions, teaches nothing */
+    uint64_t key;      /* 0: of several functions, teaches nothing */
     uint64_t launches;
 };
 

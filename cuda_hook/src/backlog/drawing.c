@@ -17,15 +17,15 @@ enum {
  * theirs. So n threads hold at most 1 + (1/2 + … + 1/n) / 8 times the cap between them: 1.5 times it where they are 64. */
 enum { LEAST_PART = 8 };
 
-enum { YIELD_LOOK_NS = 50 * 1000 }; /* where the queue is to run empty: how soon it is noticed that it has, where nobody says so */
+enum {
+    YIELD_LOOK_NS = 50 * 1000
+}; /* where the queue is to run empty: how soon it is noticed that it has, where nobody says so */
 
-uint64_t es_expected_ns(const struct es_cost *cost)
-{
+uint64_t es_expected_ns(const struct es_cost *cost) {
     return cost->samples == 0 ? GUESS_NS : es_costs_usual_ns(cost, es_link_others());
 }
 
-uint64_t es_draw_singly_ns(uint64_t cost_ns, uint64_t now_ns)
-{
+uint64_t es_draw_singly_ns(uint64_t cost_ns, uint64_t now_ns) {
     const uint64_t next_ns = es_backlog.overdue_pass_ns + OVERDUE_STEP_NS + OVERDUE_STEP_COSTS * cost_ns;
 
     if (now_ns < next_ns)
@@ -35,8 +35,7 @@ uint64_t es_draw_singly_ns(uint64_t cost_ns, uint64_t now_ns)
 }
 
 uint64_t es_draw(const struct es_room *room, uint64_t cost_ns, const struct es_cost *cost, uint64_t queued_ns, uint32_t word,
-                     uint64_t now_ns, uint64_t *wait_ns)
-{
+                 uint64_t now_ns, uint64_t *wait_ns) {
     const uint64_t overdue_ns = es_timeline_overdue_ns(&es_backlog.timeline, now_ns);
     const uint64_t free_ns = queued_ns < room->cap_ns ? room->cap_ns - queued_ns : 0;
     const struct es_unspent others = es_unspent(word);

@@ -22,8 +22,7 @@ enum {
     FAR = 8,   /* … unless its streams were always kept for so many times as long */
 };
 
-struct es_room es_room_now(uint32_t word, uint64_t cost_ns, uint64_t now_ns)
-{
+struct es_room es_room_now(uint32_t word, uint64_t cost_ns, uint64_t now_ns) {
     struct es_room room = {.cap_ns = ALONE_CAP_NS};
     uint64_t queue_ns = es_link.queue_cap_ns, ends_at_ns;
 
@@ -51,16 +50,14 @@ struct es_room es_room_now(uint32_t word, uint64_t cost_ns, uint64_t now_ns)
     return room;
 }
 
-uint64_t es_room_wait_ns(const struct es_room *room, uint64_t queued_ns)
-{
+uint64_t es_room_wait_ns(const struct es_room *room, uint64_t queued_ns) {
     const uint64_t over_ns = queued_ns - room->level_ns;
     const uint64_t meet_ns = room->level_ns == room->cap_ns ? 4 * over_ns : over_ns * 8 / 5;
 
     return meet_ns < queued_ns - room->floor_ns ? meet_ns : queued_ns - room->floor_ns;
 }
 
-uint64_t es_room_queued_ns(const struct es_slot *slot, int index, const struct es_room *room, uint64_t now_ns)
-{
+uint64_t es_room_queued_ns(const struct es_slot *slot, int index, const struct es_room *room, uint64_t now_ns) {
     const uint64_t all_ns = es_queued_ns(now_ns);
     uint64_t stream_ns, most_ns;
 
@@ -75,13 +72,11 @@ uint64_t es_room_queued_ns(const struct es_slot *slot, int index, const struct e
 
 /* What was only ever timed amid other streams' work may have run beside that, and take anything up to all of the time for which
  * its stream was kept. */
-static bool trusted(const struct es_cost *cost)
-{
+static bool trusted(const struct es_cost *cost) {
     return cost->samples + cost->missed >= TRIES && (cost->clean || cost->ns >= cost->most_ns / FAR);
 }
 
-uint64_t es_room_launches(const struct es_room *room, const struct es_cost *cost, int index)
-{
+uint64_t es_room_launches(const struct es_room *room, const struct es_cost *cost, int index) {
     if (cost->most_ns == 0 || trusted(cost) || !es_streams_many())
         return UINT64_MAX;
     if ((es_closed_streams() >> index & 1) != 0)

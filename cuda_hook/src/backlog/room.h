@@ -28,7 +28,8 @@ uint64_t es_room_wait_ns(const struct es_room *room, uint64_t queued_ns) ES_LOCK
 
 /* What a submission to this stream has to wait for. Where streams run beside each other, that is what its own
  * has queued; but however many there are, what they have queued beside the longest is no more than the cap, and the level. */
-uint64_t es_room_queued_ns(const struct es_slot *slot, int index, const struct es_room *room, uint64_t now_ns) ES_LOCKED(es_state_lock);
+uint64_t es_room_queued_ns(const struct es_slot *slot, int index, const struct es_room *room, uint64_t now_ns)
+    ES_LOCKED(es_state_lock);
 
 /* How many launches a stream may take that is not the program's only one, while little is known of their
  * function. What an estimate that is far too low lets through, because something ran beside what was timed, is seen when it has

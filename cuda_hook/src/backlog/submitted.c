@@ -3,20 +3,14 @@
 #include "backlog/backlog.h"
 #include "backlog/closed.h"
 
-static int64_t left_ns(const struct es_slot *slot)
-{
-    return __atomic_load_n(&slot->left_ns, __ATOMIC_RELAXED);
-}
+static int64_t left_ns(const struct es_slot *slot) { return __atomic_load_n(&slot->left_ns, __ATOMIC_RELAXED); }
 
-uint64_t es_submitted_in(const struct es_slot *slot)
-{
+uint64_t es_submitted_in(const struct es_slot *slot) {
     /* left_ns goes below zero by the last launch; only an open batch has drawn something. */
     return slot->batch.opened_ns == 0 ? 0 : (uint64_t)((int64_t)slot->batch.drawn_ns - left_ns(slot));
 }
 
-ES_LOCKED(es_state_lock)
-static uint64_t open_ns(void)
-{
+ES_LOCKED(es_state_lock) static uint64_t open_ns(void) {
     uint64_t all_ns = 0;
 
     for (size_t i = 0; i < es_slots_used(); i++)
@@ -24,13 +18,9 @@ static uint64_t open_ns(void)
     return all_ns;
 }
 
-uint64_t es_submitted_ns(void)
-{
-    return es_backlog.timeline.settled_ns + open_ns();
-}
+uint64_t es_submitted_ns(void) { return es_backlog.timeline.settled_ns + open_ns(); }
 
-uint64_t es_submitted_by_others(const struct es_slot *slot)
-{
+uint64_t es_submitted_by_others(const struct es_slot *slot) {
     for (size_t i = 0; i < es_slots_used(); i++) {
         if (es_slot_at(i) != slot && __atomic_load_n(&es_slot_at(i)->busy, __ATOMIC_ACQUIRE) != 0)
             return UINT64_MAX;
@@ -38,8 +28,7 @@ uint64_t es_submitted_by_others(const struct es_slot *slot)
     return es_submitted_ns() - es_submitted_in(slot);
 }
 
-uint64_t es_own_queued_ns(uint64_t now_ns)
-{
+uint64_t es_own_queued_ns(uint64_t now_ns) {
     const uint64_t submitted_ns = open_ns(), over_ns = es_closed_over_ns();
     uint64_t queued_ns;
 
@@ -48,13 +37,9 @@ uint64_t es_own_queued_ns(uint64_t now_ns)
     return queued_ns > over_ns ? queued_ns - over_ns : 0;
 }
 
-uint64_t es_queued_ns(uint64_t now_ns)
-{
-    return es_overlap_together_ns(&es_backlog.overlap, es_own_queued_ns(now_ns));
-}
+uint64_t es_queued_ns(uint64_t now_ns) { return es_overlap_together_ns(&es_backlog.overlap, es_own_queued_ns(now_ns)); }
 
-uint64_t es_streams_busy(void)
-{
+uint64_t es_streams_busy(void) {
     uint64_t streams = es_closed_streams();
 
     for (size_t i = 0; i < es_slots_used(); i++)
@@ -63,16 +48,14 @@ uint64_t es_streams_busy(void)
 }
 
 /* Of what launches take by their estimates, what the device is busy with for certain. */
-static uint64_t for_certain_ns(uint64_t ns, uint64_t launches)
-{
+static uint64_t for_certain_ns(uint64_t ns, uint64_t launches) {
     const uint64_t host_ns = es_costs_host_ns(&es_backlog.costs, launches);
 
     return ns > host_ns ? ns - host_ns : 0;
 }
 
 /* In all open batches, which may be in any stream. */
-static uint64_t launches_open(void)
-{
+static uint64_t launches_open(void) {
     uint64_t launches = 0;
 
     for (size_t i = 0; i < es_slots_used(); i++) {
@@ -84,8 +67,7 @@ static uint64_t launches_open(void)
     return launches;
 }
 
-struct es_queued es_queued_beside(int stream, uint64_t now_ns)
-{
+struct es_queued es_queued_beside(int stream, uint64_t now_ns) {
     struct es_queued queued = {0, 0};
     struct es_launches launches;
     uint64_t all_ns, ahead_ns;
@@ -101,16 +83,14 @@ struct es_queued es_queued_beside(int stream, uint64_t now_ns)
     return queued;
 }
 
-struct es_queued es_queued_with(struct es_queued queued, uint64_t used_ns, uint64_t launches, int streams)
-{
+struct es_queued es_queued_with(struct es_queued queued, uint64_t used_ns, uint64_t launches, int streams) {
     const uint64_t each_ns = used_ns / (uint64_t)streams;
 
     return (struct es_queued){queued.beside_ns + for_certain_ns(used_ns - each_ns, launches),
                               queued.ahead_ns + for_certain_ns(each_ns, launches)};
 }
 
-struct es_unspent es_unspent(uint32_t word)
-{
+struct es_unspent es_unspent(uint32_t word) {
     struct es_unspent unspent = {0, 0};
 
     for (size_t i = 0; i < es_slots_used(); i++) {
@@ -125,8 +105,7 @@ struct es_unspent es_unspent(uint32_t word)
     return unspent;
 }
 
-bool es_submitted_drained(void)
-{
+bool es_submitted_drained(void) {
     if (es_closed_count() > 0)
         return false;
     for (size_t i = 0; i < es_slots_used(); i++) {
@@ -139,8 +118,7 @@ bool es_submitted_drained(void)
     return true;
 }
 
-uint64_t es_submitted_launches(void)
-{
+uint64_t es_submitted_launches(void) {
     uint64_t launches = 0;
 
     for (size_t i = 0; i < es_slots_used(); i++)
@@ -148,8 +126,7 @@ uint64_t es_submitted_launches(void)
     return launches;
 }
 
-bool es_submitted_open(uint64_t since_ns)
-{
+bool es_submitted_open(uint64_t since_ns) {
     for (size_t i = 0; i < es_slots_used(); i++) {
         const struct es_slot *slot = es_slot_at(i);
 
@@ -160,8 +137,7 @@ bool es_submitted_open(uint64_t since_ns)
     return false;
 }
 
-bool es_submitted_beside(uint64_t streams)
-{
+bool es_submitted_beside(uint64_t streams) {
     bool any = false;
 
     for (size_t i = 0; i < es_slots_used(); i++)
@@ -169,8 +145,7 @@ bool es_submitted_beside(uint64_t streams)
     return any;
 }
 
-bool es_submitted_guessed_by_others(const struct es_slot *slot)
-{
+bool es_submitted_guessed_by_others(const struct es_slot *slot) {
     for (size_t i = 0; i < es_slots_used(); i++) {
         if (es_slot_at(i) != slot && es_slot_at(i)->batch.opened_ns != 0 && es_slot_at(i)->batch.guessed)
             return true;

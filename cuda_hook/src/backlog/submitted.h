@@ -32,7 +32,8 @@ uint64_t es_streams_busy(void) ES_LOCKED(es_state_lock);
 struct es_queued es_queued_beside(int stream, uint64_t now_ns) ES_LOCKED(es_state_lock);
 
 /* The same with the batch itself, of so many launches, which was submitted to so many streams, as if evenly. */
-struct es_queued es_queued_with(struct es_queued queued, uint64_t used_ns, uint64_t launches, int streams) ES_LOCKED(es_state_lock);
+struct es_queued es_queued_with(struct es_queued queued, uint64_t used_ns, uint64_t launches, int streams)
+    ES_LOCKED(es_state_lock);
 
 /* What threads may still submit under this word of the gate without asking, all together, and how many threads may. */
 struct es_unspent {

@@ -18,40 +18,23 @@
  * cancelled, which would leave the hook's locks taken; and programs and other preloaded libraries put their own in front
  * of them. As theirs, these return -1 and set errno. Names and structures are those that x86-64 and aarch64 share. */
 
-static inline int es_kernel_open(const char *path, int flags, mode_t mode)
-{
+static inline int es_kernel_open(const char *path, int flags, mode_t mode) {
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC | O_NOCTTY, mode);
 }
 
-static inline int es_kernel_close(int fd)
-{
-    return (int)syscall(SYS_close, fd);
-}
+static inline int es_kernel_close(int fd) { return (int)syscall(SYS_close, fd); }
 
-static inline ssize_t es_kernel_read(int fd, void *bytes, size_t size)
-{
-    return syscall(SYS_read, fd, bytes, size);
-}
+static inline ssize_t es_kernel_read(int fd, void *bytes, size_t size) { return syscall(SYS_read, fd, bytes, size); }
 
-static inline ssize_t es_kernel_write(int fd, const void *bytes, size_t size)
-{
-    return syscall(SYS_write, fd, bytes, size);
-}
+static inline ssize_t es_kernel_write(int fd, const void *bytes, size_t size) { return syscall(SYS_write, fd, bytes, size); }
 
 /* Is there something by this name? */
-static inline int es_kernel_access(const char *path)
-{
-    return (int)syscall(SYS_faccessat, AT_FDCWD, path, F_OK);
-}
+static inline int es_kernel_access(const char *path) { return (int)syscall(SYS_faccessat, AT_FDCWD, path, F_OK); }
 
-static inline bool es_kernel_found_none(void)
-{
-    return errno == ENOENT || errno == ENOTDIR || errno == EACCES;
-}
+static inline bool es_kernel_found_none(void) { return errno == ENOENT || errno == ENOTDIR || errno == EACCES; }
 
 /* Is there surely nothing by this name, for this process? A sandbox that refuses the question may let it be opened. */
-static inline bool es_kernel_absent(const char *path)
-{
+static inline bool es_kernel_absent(const char *path) {
     int fd;
 
     if (es_kernel_access(path) == 0)
@@ -66,53 +49,36 @@ static inline bool es_kernel_absent(const char *path)
 }
 
 /* The C library's fstat is young as a symbol (glibc 2.33). */
-static inline int es_kernel_stat(int fd, struct stat *status)
-{
-    return (int)syscall(SYS_fstat, fd, status);
-}
+static inline int es_kernel_stat(int fd, struct stat *status) { return (int)syscall(SYS_fstat, fd, status); }
 
-static inline int es_kernel_control(int fd, int command, long argument)
-{
-    return (int)syscall(SYS_fcntl, fd, command, argument);
-}
+static inline int es_kernel_control(int fd, int command, long argument) { return (int)syscall(SYS_fcntl, fd, command, argument); }
 
 /* The kernel keeps in *timeout what is left of it. */
-static inline int es_kernel_poll(struct pollfd *wait, struct timespec *timeout)
-{
+static inline int es_kernel_poll(struct pollfd *wait, struct timespec *timeout) {
     return (int)syscall(SYS_ppoll, wait, 1, timeout, NULL, 0);
 }
 
-static inline int es_kernel_socket(int domain, int type)
-{
-    return (int)syscall(SYS_socket, domain, type, 0);
-}
+static inline int es_kernel_socket(int domain, int type) { return (int)syscall(SYS_socket, domain, type, 0); }
 
-static inline int es_kernel_connect(int fd, const void *address, size_t size)
-{
+static inline int es_kernel_connect(int fd, const void *address, size_t size) {
     return (int)syscall(SYS_connect, fd, address, size);
 }
 
-static inline ssize_t es_kernel_send(int fd, const void *bytes, size_t size, int flags)
-{
+static inline ssize_t es_kernel_send(int fd, const void *bytes, size_t size, int flags) {
     return syscall(SYS_sendto, fd, bytes, size, flags, NULL, 0);
 }
 
 /* Ends a connection for all who have the socket, forked children among them. */
-static inline int es_kernel_shutdown(int fd)
-{
-    return (int)syscall(SYS_shutdown, fd, SHUT_RDWR);
-}
+static inline int es_kernel_shutdown(int fd) { return (int)syscall(SYS_shutdown, fd, SHUT_RDWR); }
 
-static inline ssize_t es_kernel_receive(int fd, struct msghdr *message, int flags)
-{
+static inline ssize_t es_kernel_receive(int fd, struct msghdr *message, int flags) {
     return syscall(SYS_recvmsg, fd, message, flags);
 }
 
 /* Puts a file's first bytes in the place of what is mapped there, which others may read meanwhile: they find the one or the
  * other. A sanitizer that saw the mapping made would call that a race. The offset has its type spelt out: on x86-64 it is
  * passed on the stack, where an int would leave the upper half to chance. */
-static inline int es_kernel_replace(void *place, size_t size, int protection, int fd)
-{
+static inline int es_kernel_replace(void *place, size_t size, int protection, int fd) {
     return syscall(SYS_mmap, place, size, protection, MAP_SHARED | MAP_FIXED, fd, (off_t)0) == -1 ? -1 : 0;
 }
 

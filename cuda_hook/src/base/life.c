@@ -8,16 +8,15 @@
 #include "core/tools/lock.h"
 #include "wire_checks.h"
 
-enum { NOBODY, BEGINNING, BEGUN };         /* of `stage` */
-enum { WIPED, FORGETTING, ALIVE };         /* of *mark */
+enum { NOBODY, BEGINNING, BEGUN }; /* of `stage` */
+enum { WIPED, FORGETTING, ALIVE }; /* of *mark */
 enum { WAIT_NS = 10 * 1000 * 1000, WAITS = 1000 };
 
-static uint32_t stage;     /* futex */
-static uint32_t *mark;     /* in a page that is zero in a forked child (Linux 4.14) */
-static pid_t process;      /* where there is no such page: whose memory this was; 0 while a child forgets */
+static uint32_t stage; /* futex */
+static uint32_t *mark; /* in a page that is zero in a forked child (Linux 4.14) */
+static pid_t process;  /* where there is no such page: whose memory this was; 0 while a child forgets */
 
-static bool forked(void)
-{
+static bool forked(void) {
     const uint32_t *page = __atomic_load_n(&mark, __ATOMIC_ACQUIRE);
 
     if (__atomic_load_n(&stage, __ATOMIC_ACQUIRE) == NOBODY)
@@ -27,14 +26,10 @@ static bool forked(void)
     return __atomic_load_n(&process, __ATOMIC_ACQUIRE) != getpid();
 }
 
-bool es_life_apart(void)
-{
-    return es_locks_held != 0 || forked();
-}
+bool es_life_apart(void) { return es_locks_held != 0 || forked(); }
 
 /* By the one thread that begins. */
-static void mark_alive(void)
-{
+static void mark_alive(void) {
     __atomic_store_n(&process, getpid(), __ATOMIC_RELEASE);
     if (mark == NULL) {
         void *page = mmap(NULL, ES_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -51,8 +46,7 @@ static void mark_alive(void)
     __atomic_store_n(mark, ALIVE, __ATOMIC_RELEASE);
 }
 
-bool es_life_begin(void)
-{
+bool es_life_begin(void) {
     uint32_t nobody = NOBODY;
 
     if (__builtin_expect(__atomic_load_n(&stage, __ATOMIC_ACQUIRE) == BEGUN, 1) || es_locks_held != 0)
@@ -68,15 +62,13 @@ bool es_life_begin(void)
     return false;
 }
 
-void es_life_begun(void)
-{
+void es_life_begun(void) {
     __atomic_store_n(&stage, BEGUN, __ATOMIC_RELEASE);
     es_locks_drop();
     es_wake_all(&stage);
 }
 
-bool es_life_forget(void)
-{
+bool es_life_forget(void) {
     const pid_t self = getpid();
     uint32_t wiped = WIPED;
     pid_t parent = __atomic_load_n(&process, __ATOMIC_ACQUIRE);
@@ -94,8 +86,7 @@ bool es_life_forget(void)
     return false;
 }
 
-void es_life_forgotten(void)
-{
+void es_life_forgotten(void) {
     __atomic_store_n(&stage, NOBODY, __ATOMIC_RELEASE);
     es_locks_drop();
     es_wake_all(&stage);

@@ -13,8 +13,7 @@ static bool alarmed;
 
 /* Can something be written there now, and is it a place for messages? A pipe that nobody empties would hold the program up;
  * and a file that was opened for reading, too, is a program's data: it closed its stderr, and reused the number. */
-static bool takes_lines(int fd)
-{
+static bool takes_lines(int fd) {
     struct pollfd wait = {.fd = fd, .events = POLLOUT};
     struct timespec at_once = {0, 0};
     struct stat status;
@@ -28,8 +27,7 @@ static bool takes_lines(int fd)
 
 /* Writes as if it could not fail: a reader that is gone, a file at its limit and a terminal that another job has all end
  * or stop a program by a signal. */
-static void write_quietly(int fd, const char *line, size_t bytes)
-{
+static void write_quietly(int fd, const char *line, size_t bytes) {
     const struct timespec at_once = {0, 0};
     sigset_t quiet, before, waited;
 
@@ -51,8 +49,7 @@ static void write_quietly(int fd, const char *line, size_t bytes)
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
-static void write_line(int fd, const char *format, va_list arguments)
-{
+static void write_line(int fd, const char *format, va_list arguments) {
     char line[512];
     int length = snprintf(line, sizeof(line), "edgeshare[%d]: ", (int)getpid());
 
@@ -65,8 +62,7 @@ static void write_line(int fd, const char *format, va_list arguments)
 }
 
 /* The file is opened for each line: the program may close descriptors that it does not know, and reuse their numbers. */
-static bool log_line(const char *format, va_list arguments)
-{
+static bool log_line(const char *format, va_list arguments) {
     const char *name = es_setting_log();
     int fd;
 
@@ -84,8 +80,7 @@ static bool log_line(const char *format, va_list arguments)
     return true;
 }
 
-void es_log(const char *format, ...)
-{
+void es_log(const char *format, ...) {
     const int error = errno;
     va_list arguments;
 
@@ -95,8 +90,7 @@ void es_log(const char *format, ...)
     errno = error;
 }
 
-void es_alarm(const char *format, ...)
-{
+void es_alarm(const char *format, ...) {
     const int error = errno;
     va_list arguments;
     bool logged;

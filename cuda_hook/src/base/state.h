@@ -16,26 +16,14 @@ extern struct es_lock es_state_lock __attribute__((visibility("hidden")));
  * sleep. */
 extern uint32_t es_progress __attribute__((visibility("hidden")));
 
-static inline uint32_t es_progress_seen(void)
-{
-    return __atomic_load_n(&es_progress, __ATOMIC_ACQUIRE);
-}
+static inline uint32_t es_progress_seen(void) { return __atomic_load_n(&es_progress, __ATOMIC_ACQUIRE); }
 
 /* Sleeps while nothing has happened since that was seen, at most so long. */
-static inline void es_progress_wait(uint32_t seen, uint64_t timeout_ns)
-{
-    es_sleep_on(&es_progress, seen, timeout_ns);
-}
+static inline void es_progress_wait(uint32_t seen, uint64_t timeout_ns) { es_sleep_on(&es_progress, seen, timeout_ns); }
 
-static inline void es_progress_count(void)
-{
-    __atomic_fetch_add(&es_progress, 1, __ATOMIC_RELEASE);
-}
+static inline void es_progress_count(void) { __atomic_fetch_add(&es_progress, 1, __ATOMIC_RELEASE); }
 
-static inline void es_progress_wake(void)
-{
-    es_wake_all(&es_progress);
-}
+static inline void es_progress_wake(void) { es_wake_all(&es_progress); }
 
 /* In a forked child: the lock may be one that a thread of the parent held. */
 void es_state_reset(void);

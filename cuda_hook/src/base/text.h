@@ -7,8 +7,7 @@
  * is not ready yet (a sanitizer looks up the functions that it wraps): strcmp would lead back to him. The empty asm keeps
  * the compiler from making a call of the loop. */
 
-static inline bool es_text_same(const char *a, const char *b)
-{
+static inline bool es_text_same(const char *a, const char *b) {
     for (; *a == *b; a++, b++) {
         __asm__ volatile("");
         if (*a == '\0')
@@ -17,8 +16,7 @@ static inline bool es_text_same(const char *a, const char *b)
     return false;
 }
 
-static inline bool es_text_begins(const char *text, const char *prefix)
-{
+static inline bool es_text_begins(const char *text, const char *prefix) {
     for (; *prefix != '\0'; text++, prefix++) {
         __asm__ volatile("");
         if (*text != *prefix)

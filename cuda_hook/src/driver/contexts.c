@@ -20,11 +20,10 @@ struct context {
 };
 
 static struct context contexts[ES_CONTEXTS] ES_UNDER(es_state_lock);
-static uint32_t context_count; /* of those that do not end */
-static uint32_t made ES_UNDER(es_state_lock);          /* ever */
+static uint32_t context_count;                /* of those that do not end */
+static uint32_t made ES_UNDER(es_state_lock); /* ever */
 
-struct es_quiet es_quiet_begin(void)
-{
+struct es_quiet es_quiet_begin(void) {
     struct es_quiet quiet = {.mode = CU_STREAM_CAPTURE_MODE_RELAXED};
 
     quiet.exchanged = ES_DRIVER(cuThreadExchangeStreamCaptureMode) != NULL &&
@@ -32,38 +31,31 @@ struct es_quiet es_quiet_begin(void)
     return quiet;
 }
 
-void es_quiet_end(struct es_quiet quiet)
-{
+void es_quiet_end(struct es_quiet quiet) {
     if (quiet.exchanged)
         (void)ES_DRIVER(cuThreadExchangeStreamCaptureMode)(&quiet.mode);
 }
 
-CUcontext es_context_current(void)
-{
+CUcontext es_context_current(void) {
     CUcontext context = NULL;
 
     return ES_DRIVER(cuCtxGetCurrent) != NULL && ES_DRIVER(cuCtxGetCurrent)(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
 /* NULL where it has ended and nobody uses it. */
-ES_LOCKED(es_state_lock)
-static struct context *numbered(int number)
-{
+ES_LOCKED(es_state_lock) static struct context *numbered(int number) {
     struct context *context = number < 0 ? NULL : &contexts[number % ES_CONTEXTS];
 
     return context != NULL && context->handle != NULL && context->number == number ? context : NULL;
 }
 
-ES_LOCKED(es_state_lock)
-static struct context *living(int number)
-{
+ES_LOCKED(es_state_lock) static struct context *living(int number) {
     struct context *context = numbered(number);
 
     return context != NULL && !context->ending ? context : NULL;
 }
 
-int es_context_note(CUcontext handle)
-{
+int es_context_note(CUcontext handle) {
     int place = -1;
 
     for (int i = 0; i < ES_CONTEXTS; i++) {
@@ -82,20 +74,15 @@ int es_context_note(CUcontext handle)
     return contexts[place].number;
 }
 
-CUcontext es_context_handle(int number)
-{
+CUcontext es_context_handle(int number) {
     const struct context *context = living(number);
 
     return context == NULL ? NULL : context->handle;
 }
 
-bool es_contexts_many(void)
-{
-    return __atomic_load_n(&context_count, __ATOMIC_RELAXED) > 1;
-}
+bool es_contexts_many(void) { return __atomic_load_n(&context_count, __ATOMIC_RELAXED) > 1; }
 
-struct es_entered es_context_enter(CUcontext context)
-{
+struct es_entered es_context_enter(CUcontext context) {
     struct es_entered entered = {.current = true};
 
     if (es_context_current() != context)
@@ -103,16 +90,14 @@ struct es_entered es_context_enter(CUcontext context)
     return entered;
 }
 
-void es_context_leave(struct es_entered entered)
-{
+void es_context_leave(struct es_entered entered) {
     CUcontext ignored;
 
     if (entered.pushed)
         (void)ES_DRIVER(cuCtxPopCurrent_v2)(&ignored);
 }
 
-bool es_context_hold(int number)
-{
+bool es_context_hold(int number) {
     struct context *context = living(number);
 
     if (context != NULL)
@@ -120,8 +105,7 @@ bool es_context_hold(int number)
     return context != NULL;
 }
 
-void es_context_await(int number, bool awaited)
-{
+void es_context_await(int number, bool awaited) {
     struct context *context = numbered(number);
 
     if (context != NULL)
@@ -129,15 +113,12 @@ void es_context_await(int number, bool awaited)
 }
 
 /* The events go with the context. */
-ES_LOCKED(es_state_lock)
-static void leave_place(struct context *context)
-{
+ES_LOCKED(es_state_lock) static void leave_place(struct context *context) {
     if (context->ending && context->users == 0)
         *context = (struct context){.handle = NULL};
 }
 
-void es_context_drop(int number)
-{
+void es_context_drop(int number) {
     struct context *context = numbered(number);
 
     context->users--;
@@ -145,9 +126,7 @@ void es_context_drop(int number)
 }
 
 /* The number of a context that nobody may begin to use from here on; -1: it was not noted. */
-ES_LOCKED(es_state_lock)
-static int begin_end(CUcontext handle)
-{
+ES_LOCKED(es_state_lock) static int begin_end(CUcontext handle) {
     for (int i = 0; i < ES_CONTEXTS; i++) {
         const int number = contexts[i].number;
 
@@ -162,8 +141,7 @@ static int begin_end(CUcontext handle)
     return -1;
 }
 
-void es_context_end(CUcontext handle)
-{
+void es_context_end(CUcontext handle) {
     const uint64_t give_up_ns = es_now_ns() + 1000 * ES_MS;
     bool used;
     int number;
@@ -182,9 +160,7 @@ void es_context_end(CUcontext handle)
     }
 }
 
-ES_UNCHECKED
-void es_contexts_reset(void)
-{
+ES_UNCHECKED void es_contexts_reset(void) {
     memset(contexts, 0, sizeof(contexts));
     context_count = made = 0;
 }

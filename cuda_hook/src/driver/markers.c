@@ -12,14 +12,13 @@ static struct pool {
     int number;
     uint32_t count;
 } pools[ES_CONTEXTS] ES_UNDER(es_state_lock);
-static CUevent events[ES_CONTEXTS][ES_POOL] ES_UNDER(es_state_lock); /* apart: untouched, so without memory, but for what was ever pooled */
+static CUevent events[ES_CONTEXTS][ES_POOL]
+    ES_UNDER(es_state_lock); /* apart: untouched, so without memory, but for what was ever pooled */
 
 static CUevent awaited ES_UNDER(es_state_lock);   /* somebody sleeps on this marker, which must not be used anew meanwhile */
 static int spent_context ES_UNDER(es_state_lock); /* … and it would have gone back to the pool of this context; -1: not yet */
 
-ES_LOCKED(es_state_lock)
-static struct pool *pool_of(int number)
-{
+ES_LOCKED(es_state_lock) static struct pool *pool_of(int number) {
     struct pool *pool = &pools[number % ES_CONTEXTS];
 
     if (pool->number != number)
@@ -28,8 +27,7 @@ static struct pool *pool_of(int number)
 }
 
 /* A marker from the pool of a context that is held and current, or a new one; NULL when the driver gives none. */
-static CUevent take_event(const struct es_use *use)
-{
+static CUevent take_event(const struct es_use *use) {
     CUevent event = NULL;
     struct pool *pool;
 
@@ -43,8 +41,7 @@ static CUevent take_event(const struct es_use *use)
     return ES_DRIVER(cuEventCreate)(&event, CU_EVENT_BLOCKING_SYNC) == CUDA_SUCCESS ? event : NULL;
 }
 
-struct es_marker es_marker_record(int index, bool foreign)
-{
+struct es_marker es_marker_record(int index, bool foreign) {
     struct es_marker marker = {NULL, -1};
     struct es_entered entered;
     struct es_quiet quiet;
@@ -71,8 +68,7 @@ struct es_marker es_marker_record(int index, bool foreign)
     return marker;
 }
 
-void es_marker_give(int context, CUevent event)
-{
+void es_marker_give(int context, CUevent event) {
     struct pool *pool;
 
     if (event == awaited && event != NULL) {
@@ -88,13 +84,9 @@ void es_marker_give(int context, CUevent event)
         events[context % ES_CONTEXTS][pool->count++] = event;
 }
 
-bool es_marker_reached(CUevent event)
-{
-    return ES_DRIVER(cuEventQuery)(event) != CUDA_ERROR_NOT_READY;
-}
+bool es_marker_reached(CUevent event) { return ES_DRIVER(cuEventQuery)(event) != CUDA_ERROR_NOT_READY; }
 
-int64_t es_marker_elapsed_ns(CUevent from, CUevent to)
-{
+int64_t es_marker_elapsed_ns(CUevent from, CUevent to) {
     float ms = 0;
 
     if (from == NULL || ES_DRIVER(cuEventElapsedTime)(&ms, from, to) != CUDA_SUCCESS)
@@ -102,15 +94,13 @@ int64_t es_marker_elapsed_ns(CUevent from, CUevent to)
     return (int64_t)((double)ms * 1e6);
 }
 
-void es_marker_await_begin(struct es_marker marker)
-{
+void es_marker_await_begin(struct es_marker marker) {
     awaited = marker.event;
     spent_context = -1;
     es_context_await(marker.context, true);
 }
 
-void es_marker_await(struct es_marker marker, CUcontext owner)
-{
+void es_marker_await(struct es_marker marker, CUcontext owner) {
     const struct es_quiet quiet = es_quiet_begin();
     const struct es_entered entered = es_context_enter(owner);
 
@@ -126,9 +116,7 @@ void es_marker_await(struct es_marker marker, CUcontext owner)
     es_lock_give(&es_state_lock);
 }
 
-ES_UNCHECKED
-void es_markers_reset(void)
-{
+ES_UNCHECKED void es_markers_reset(void) {
     memset(pools, 0, sizeof(pools));
     awaited = NULL;
 }

@@ -24,13 +24,9 @@ enum { PATIENCE_NS = 1000 * 1000 * 1000 }; /* with who is inside the driver */
 
 static bool many_said;
 
-static CUstream normal(CUstream stream)
-{
-    return stream == NULL ? CU_STREAM_LEGACY : stream;
-}
+static CUstream normal(CUstream stream) { return stream == NULL ? CU_STREAM_LEGACY : stream; }
 
-bool es_stream_capturing(CUstream stream)
-{
+bool es_stream_capturing(CUstream stream) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 
     if (ES_DRIVER(cuStreamIsCapturing) == NULL)
@@ -39,9 +35,7 @@ bool es_stream_capturing(CUstream stream)
 }
 
 /* The set of streams that some open batch touched, whose places cannot be reused. */
-ES_LOCKED(es_state_lock)
-static uint64_t streams_touched(void)
-{
+ES_LOCKED(es_state_lock) static uint64_t streams_touched(void) {
     uint64_t touched = 0;
 
     for (size_t i = 0; i < es_slots_used(); i++)
@@ -49,9 +43,7 @@ static uint64_t streams_touched(void)
     return touched;
 }
 
-ES_LOCKED(es_state_lock)
-static int find_stream(CUstream handle, CUcontext context)
-{
+ES_LOCKED(es_state_lock) static int find_stream(CUstream handle, CUcontext context) {
     for (int i = 0; i < ES_STREAMS; i++) {
         if ((streams_used >> i & 1) != 0 && streams[i].handle == handle &&
             (!es_stream_is_default(handle) || es_context_handle(streams[i].context) == context))
@@ -61,9 +53,7 @@ static int find_stream(CUstream handle, CUcontext context)
 }
 
 /* A place for a stream that is not noted yet, or why there is none. */
-ES_LOCKED(es_state_lock)
-static int note_stream(CUstream handle, CUcontext context)
-{
+ES_LOCKED(es_state_lock) static int note_stream(CUstream handle, CUcontext context) {
     const uint64_t touched = streams_touched();
     uint64_t free_places = ~(streams_used | touched);
     int owner, index;
@@ -84,16 +74,14 @@ static int note_stream(CUstream handle, CUcontext context)
 }
 
 /* A green context's stream has none that the older form of the question could answer with. */
-static bool context_of(CUstream stream, CUcontext *context)
-{
+static bool context_of(CUstream stream, CUcontext *context) {
     CUgreenCtx green;
 
     return (ES_DRIVER(cuStreamGetCtx) != NULL && ES_DRIVER(cuStreamGetCtx)(stream, context) == CUDA_SUCCESS) ||
            (ES_DRIVER(cuStreamGetCtx_v2) != NULL && ES_DRIVER(cuStreamGetCtx_v2)(stream, context, &green) == CUDA_SUCCESS);
 }
 
-int es_stream_index(CUstream stream)
-{
+int es_stream_index(CUstream stream) {
     const CUstream handle = normal(stream);
     const CUcontext current = es_context_current();
     CUcontext context = es_stream_is_default(handle) ? current : NULL;
@@ -119,18 +107,11 @@ int es_stream_index(CUstream stream)
     return index;
 }
 
-uint32_t es_streams_count(void)
-{
-    return (uint32_t)__builtin_popcountll(streams_used);
-}
+uint32_t es_streams_count(void) { return (uint32_t)__builtin_popcountll(streams_used); }
 
-bool es_streams_many(void)
-{
-    return (streams_used & (streams_used - 1)) != 0;
-}
+bool es_streams_many(void) { return (streams_used & (streams_used - 1)) != 0; }
 
-uint64_t es_streams_of(CUcontext wanted)
-{
+uint64_t es_streams_of(CUcontext wanted) {
     const CUcontext context = wanted != NULL ? wanted : es_context_current();
     uint64_t set = 0;
 
@@ -143,8 +124,7 @@ uint64_t es_streams_of(CUcontext wanted)
     return set;
 }
 
-uint64_t es_streams_like(CUstream stream)
-{
+uint64_t es_streams_like(CUstream stream) {
     const CUstream handle = normal(stream);
     const CUcontext context = es_stream_is_default(handle) ? es_context_current() : NULL;
     int index;
@@ -155,8 +135,7 @@ uint64_t es_streams_like(CUstream stream)
     return index < 0 ? 0 : UINT64_C(1) << index;
 }
 
-bool es_stream_use(int index, struct es_use *use)
-{
+bool es_stream_use(int index, struct es_use *use) {
     bool alive;
 
     es_lock_take(&es_state_lock);
@@ -173,17 +152,14 @@ bool es_stream_use(int index, struct es_use *use)
     return alive;
 }
 
-void es_stream_used(const struct es_use *use)
-{
+void es_stream_used(const struct es_use *use) {
     es_lock_take(&es_state_lock);
     stream_users[use->stream]--;
     es_context_drop(use->context);
     es_lock_give(&es_state_lock);
 }
 
-ES_LOCKED(es_state_lock)
-static uint32_t users_of(uint64_t set)
-{
+ES_LOCKED(es_state_lock) static uint32_t users_of(uint64_t set) {
     uint32_t users = 0;
 
     for (uint64_t rest = set; rest != 0; rest &= rest - 1)
@@ -192,9 +168,7 @@ static uint32_t users_of(uint64_t set)
 }
 
 /* Which is given meanwhile: returns when nobody is inside the driver on behalf of any of these. */
-ES_LOCKED(es_state_lock)
-static void wait_for_users(uint64_t set)
-{
+ES_LOCKED(es_state_lock) static void wait_for_users(uint64_t set) {
     uint64_t give_up_ns;
 
     if (users_of(set) == 0)
@@ -209,8 +183,7 @@ static void wait_for_users(uint64_t set)
     }
 }
 
-void es_stream_end(CUstream stream)
-{
+void es_stream_end(CUstream stream) {
     const CUstream handle = normal(stream);
     int index;
 
@@ -224,33 +197,28 @@ void es_stream_end(CUstream stream)
     es_lock_give(&es_state_lock);
 }
 
-void es_capture_begin(void)
-{
+void es_capture_begin(void) {
     es_lock_take(&es_state_lock);
     captures++;
     wait_for_users(UINT64_MAX);
     es_lock_give(&es_state_lock);
 }
 
-void es_capture_begun(void)
-{
+void es_capture_begun(void) {
     es_lock_take(&es_state_lock);
     captures--;
     es_slots_forget_words();
     es_lock_give(&es_state_lock);
 }
 
-void es_streams_forget(int context)
-{
+void es_streams_forget(int context) {
     for (int i = 0; i < ES_STREAMS; i++) {
         if (streams[i].context == context)
             streams_used &= ~(UINT64_C(1) << i);
     }
 }
 
-ES_UNCHECKED
-void es_streams_reset(void)
-{
+ES_UNCHECKED void es_streams_reset(void) {
     streams_used = 0;
     memset(stream_users, 0, sizeof(stream_users));
     captures = 0;

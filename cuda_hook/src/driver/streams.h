@@ -11,8 +11,8 @@
  * themselves unless they say otherwise, and call the driver without it. */
 
 enum {
-    ES_STREAM_NONE = -1, /* it is capturing (its launches go into a graph and not to the device), or there is no such */
-    ES_STREAM_MANY = -2, /* more contexts are there than can be told apart */
+    ES_STREAM_NONE = -1,  /* it is capturing (its launches go into a graph and not to the device), or there is no such */
+    ES_STREAM_MANY = -2,  /* more contexts are there than can be told apart */
     ES_STREAM_LATER = -3, /* more streams are busy at once than can be told apart: once some of what is queued has ended */
 };
 
@@ -30,10 +30,7 @@ uint32_t es_streams_count(void) ES_LOCKED(es_state_lock);
 bool es_streams_many(void) ES_LOCKED(es_state_lock);
 
 /* One that has no handle of its own: which one is meant, the current context and the thread say. */
-static inline bool es_stream_is_default(CUstream stream)
-{
-    return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
-}
+static inline bool es_stream_is_default(CUstream stream) { return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD; }
 
 /* True also for a legacy stream that may not be touched because another stream of its context captures: the driver then
  * gives an error. Takes no lock. */

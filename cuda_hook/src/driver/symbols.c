@@ -30,14 +30,10 @@ static const uint16_t name_at[ES_SYMBOLS] = {
 
 _Static_assert(sizeof(names) <= UINT16_MAX, "name_at has 16 bits");
 
-const char *es_symbol_name(int symbol)
-{
-    return (const char *)&names + name_at[symbol];
-}
+const char *es_symbol_name(int symbol) { return (const char *)&names + name_at[symbol]; }
 
 /* The symbols from `first` up to `end` from the object whose file is called so. */
-static bool fill(const char *file, struct es_object *object, int first, int end)
-{
+static bool fill(const char *file, struct es_object *object, int first, int end) {
     if (!es_object_named(file, object))
         return false;
     for (int symbol = first; symbol < end; symbol++)
@@ -45,21 +41,16 @@ static bool fill(const char *file, struct es_object *object, int first, int end)
     return true;
 }
 
-bool es_driver_find_again(void)
-{
+bool es_driver_find_again(void) {
     if (!fill("libcuda.so", &driver_object, 0, FIRST_OF_NVML))
         return false;
     __atomic_store_n(&found, true, __ATOMIC_RELEASE);
     return true;
 }
 
-bool es_driver_find(void)
-{
-    return __atomic_load_n(&found, __ATOMIC_ACQUIRE) || es_driver_find_again();
-}
+bool es_driver_find(void) { return __atomic_load_n(&found, __ATOMIC_ACQUIRE) || es_driver_find_again(); }
 
-bool es_nvml_find(void)
-{
+bool es_nvml_find(void) {
     struct es_object object;
 
     if (!__atomic_load_n(&nvml_found, __ATOMIC_ACQUIRE)) {
@@ -70,12 +61,8 @@ bool es_nvml_find(void)
     return true;
 }
 
-bool es_library_find(enum es_symbol symbol)
-{
-    return (int)symbol < FIRST_OF_NVML ? es_driver_find() : es_nvml_find();
-}
+bool es_library_find(enum es_symbol symbol) { return (int)symbol < FIRST_OF_NVML ? es_driver_find() : es_nvml_find(); }
 
-bool es_driver_contains(const void *address)
-{
+bool es_driver_contains(const void *address) {
     return __atomic_load_n(&found, __ATOMIC_ACQUIRE) && es_object_contains(&driver_object, address);
 }

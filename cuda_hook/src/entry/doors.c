@@ -20,8 +20,7 @@ struct choice {
     void *forward;
 };
 
-struct choice es_choose_dlsym(void *handle, const char *name, const void *caller)
-    __attribute__((visibility("hidden")));
+struct choice es_choose_dlsym(void *handle, const char *name, const void *caller) __attribute__((visibility("hidden")));
 struct choice es_choose_dlvsym(void *handle, const char *name, const char *version, const void *caller)
     __attribute__((visibility("hidden")));
 
@@ -29,14 +28,10 @@ struct choice es_choose_dlvsym(void *handle, const char *name, const char *versi
 extern char es_door_dlsym[] __attribute__((visibility("hidden")));
 extern char es_door_dlvsym[] __attribute__((visibility("hidden")));
 
-static void *nothing(void)
-{
-    return NULL;
-}
+static void *nothing(void) { return NULL; }
 
 /* The real ones are looked up once each; two threads that do so at once find the same. */
-static void *next_dlsym(void)
-{
+static void *next_dlsym(void) {
     static void *next;
     void *known = __atomic_load_n(&next, __ATOMIC_RELAXED);
 
@@ -47,8 +42,7 @@ static void *next_dlsym(void)
     return known != NULL ? known : (void *)nothing;
 }
 
-static void *next_dlvsym(void)
-{
+static void *next_dlvsym(void) {
     static void *next;
     void *known = __atomic_load_n(&next, __ATOMIC_RELAXED);
 
@@ -60,16 +54,14 @@ static void *next_dlvsym(void)
 }
 
 /* Is this look-up one that the hook may answer? */
-static int wrapped(const char *name)
-{
+static int wrapped(const char *name) {
     if (name == NULL || !(es_text_begins(name, "cu") || es_text_begins(name, "nvml")))
         return -1;
     return es_symbol_named(name);
 }
 
 /* The driver finds its own functions, and must not find the hook's; in the global scope these come first. */
-static bool for_driver(void *handle, int symbol, const void *caller, void *forward, struct choice *choice)
-{
+static bool for_driver(void *handle, int symbol, const void *caller, void *forward, struct choice *choice) {
     if (symbol < 0 || !es_driver_find() || !es_driver_contains(caller))
         return false;
     *choice = (struct choice){NULL, forward};
@@ -80,23 +72,20 @@ static bool for_driver(void *handle, int symbol, const void *caller, void *forwa
 
 /* The global scope as it is without the hook is what comes after the hook, asked from here. The answer goes through a
  * volatile so that this stays a call: a jump would ask in the caller's name. */
-static void *in_global_scope(const char *name)
-{
+static void *in_global_scope(const char *name) {
     void *volatile found = ((dlsym_function)next_dlsym())(HANDLE_NEXT, name);
 
     return found;
 }
 
-static void *versioned_in_global_scope(const char *name, const char *version)
-{
+static void *versioned_in_global_scope(const char *name, const char *version) {
     void *volatile found = ((dlvsym_function)next_dlvsym())(HANDLE_NEXT, name, version);
 
     return found;
 }
 
 /* The wrapper for what was found without the hook or by a handle, or that itself. */
-static void *substitute(void *found, const char *name, int symbol)
-{
+static void *substitute(void *found, const char *name, int symbol) {
     void *wrapper;
 
     /* The hook itself, found by the handle of the whole program: without a driver there is nothing behind it. */
@@ -110,8 +99,7 @@ static void *substitute(void *found, const char *name, int symbol)
 
 /* RTLD_NEXT, asked by whoever stands behind the hook, would go past it; asked by who stands before, it ends here. The
  * wrapper is right for both, as it calls the driver itself and nobody in between. */
-static struct choice next(int symbol, void *forward)
-{
+static struct choice next(int symbol, void *forward) {
     if (es_library_find((enum es_symbol)symbol) && es_driver[symbol] != NULL)
         return (struct choice){es_wrapper((enum es_symbol)symbol), NULL};
     return (struct choice){NULL, forward};
@@ -120,8 +108,7 @@ static struct choice next(int symbol, void *forward)
 /* The hook's door of this name, when who asks stands before the hook: a library that passes look-ups on asks for the next
  * dlsym by its version or of a library, which would lead round the hook. Who stands behind it is asked by it, and would
  * ask it for ever. */
-static void *door(const char *name, const void *caller)
-{
+static void *door(const char *name, const void *caller) {
     void *found = NULL;
 
     if (name != NULL && es_text_same(name, "dlsym"))
@@ -131,8 +118,7 @@ static void *door(const char *name, const void *caller)
     return found != NULL && es_object_before_hook(caller) ? found : NULL;
 }
 
-struct choice es_choose_dlsym(void *handle, const char *name, const void *caller)
-{
+struct choice es_choose_dlsym(void *handle, const char *name, const void *caller) {
     const int symbol = wrapped(name);
     struct choice own;
     void *found;
@@ -153,8 +139,7 @@ struct choice es_choose_dlsym(void *handle, const char *name, const void *caller
     return (struct choice){substitute(found, name, symbol), NULL};
 }
 
-struct choice es_choose_dlvsym(void *handle, const char *name, const char *version, const void *caller)
-{
+struct choice es_choose_dlvsym(void *handle, const char *name, const char *version, const void *caller) {
     const int symbol = wrapped(name);
     struct choice own;
     void *found;

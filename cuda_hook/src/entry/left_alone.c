@@ -25,8 +25,7 @@ static const uint16_t name_at[] = {
 
 _Static_assert(sizeof(names) <= UINT16_MAX, "name_at has 16 bits");
 
-bool es_left_alone(const char *name)
-{
+bool es_left_alone(const char *name) {
     for (size_t i = 0; i < sizeof(name_at) / sizeof(name_at[0]); i++) {
         if (es_text_same((const char *)&names + name_at[i], name))
             return true;

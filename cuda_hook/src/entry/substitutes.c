@@ -10,28 +10,23 @@
 #include "entry/left_alone.h"
 
 /* An address that the compiler does not see through. */
-static inline void *computed(void *address)
-{
+static inline void *computed(void *address) {
     __asm__("" : "+r"(address));
     return address;
 }
 
 /* A switch and no table, again for the relocations: these addresses are computed (clang would make a table of it). */
-void *es_wrapper(enum es_symbol symbol)
-{
+void *es_wrapper(enum es_symbol symbol) {
     switch (symbol) {
-#define ES_NAME(name)      \
-    case ES_SYMBOL_##name: \
-        return computed((void *)es_##name);
+#define ES_NAME(name) \
+    case ES_SYMBOL_##name: return computed((void *)es_##name);
 #define ES_UNWRAPPED(name)
 #include "driver/symbol_names.h"
-    default:
-        return NULL;
+    default: return NULL;
     }
 }
 
-int es_symbol_named(const char *wanted)
-{
+int es_symbol_named(const char *wanted) {
     for (int symbol = 0; symbol < ES_SYMBOLS; symbol++) {
         if (es_text_same(es_symbol_name(symbol), wanted))
             return es_wrapper((enum es_symbol)symbol) != NULL ? symbol : -1;
@@ -39,8 +34,7 @@ int es_symbol_named(const char *wanted)
     return -1;
 }
 
-void *es_wrapper_of(const void *function)
-{
+void *es_wrapper_of(const void *function) {
     for (int symbol = 0; function != NULL && symbol < ES_SYMBOLS; symbol++) {
         if (es_driver[symbol] == function)
             return es_wrapper((enum es_symbol)symbol);
@@ -55,8 +49,7 @@ void *es_wrapper_of(const void *function)
 /* Doors that the driver itself has. What goes through them unknown is said once. */
 
 /* Whether this was not asked before, for the first few dozen things asked: two threads may both be told so. */
-static bool first_time(const void *data, size_t bytes)
-{
+static bool first_time(const void *data, size_t bytes) {
     static uint64_t seen[64];
     uint64_t hash = UINT64_C(0xCBF29CE484222325); /* FNV-1a */
 
@@ -75,13 +68,9 @@ static bool first_time(const void *data, size_t bytes)
     return false;
 }
 
-static bool heard(void)
-{
-    return es_setting_log()[0] != '\0';
-}
+static bool heard(void) { return es_setting_log()[0] != '\0'; }
 
-static void say_unknown(const char *symbol)
-{
+static void say_unknown(const char *symbol) {
     if (!heard() || es_left_alone(symbol) || !first_time(symbol, strlen(symbol)))
         return;
     if (es_symbol_named(symbol) >= 0)
@@ -92,8 +81,7 @@ static void say_unknown(const char *symbol)
 
 /* The driver is asked first, with the caller's own version and flags; what it returned says which of a name's versions
  * was chosen, and that one's wrapper takes its place. */
-static void substitute_found(const char *symbol, void **function)
-{
+static void substitute_found(const char *symbol, void **function) {
     void *wrapper;
 
     if (symbol == NULL || function == NULL || *function == NULL)
@@ -105,8 +93,7 @@ static void substitute_found(const char *symbol, void **function)
         say_unknown(symbol);
 }
 
-CUresult es_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
-{
+CUresult es_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags) {
     CUresult result;
 
     ES_REAL_OR_RETURN(cuGetProcAddress);
@@ -118,8 +105,7 @@ CUresult es_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cu
 ES_EXPORT(cuGetProcAddress);
 
 CUresult es_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
-                                CUdriverProcAddressQueryResult *symbolStatus)
-{
+                                CUdriverProcAddressQueryResult *symbolStatus) {
     CUresult result;
 
     ES_REAL_OR_RETURN(cuGetProcAddress_v2);
@@ -142,8 +128,7 @@ static const unsigned char runtimes[][sizeof(CUuuid)] = {
     {0xf8, 0xcf, 0xf9, 0x51, 0x21, 0x46, 0x8b, 0x4e, 0xb9, 0xe2, 0xfb, 0x46, 0x9e, 0x7c, 0x0d, 0xd9},
 };
 
-static void say_table(const CUuuid *id)
-{
+static void say_table(const CUuuid *id) {
     char hex[2 * sizeof(*id) + 1];
 
     for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++) {
@@ -157,8 +142,7 @@ static void say_table(const CUuuid *id)
     es_log("the program has the driver's table %s: what it calls in there is not seen", hex);
 }
 
-CUresult es_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
-{
+CUresult es_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId) {
     CUresult result;
 
     ES_REAL_OR_RETURN(cuGetExportTable);

@@ -6,23 +6,20 @@
 #include "base/log.h"
 #include "base/settings.h"
 
-bool es_allocation_exists(void)
-{
+bool es_allocation_exists(void) {
     char path[ES_SETTING_BYTES + 2];
 
     /* The dot says that it is a folder. Only a sure "no" lets the process out of its share for ever. */
     return es_allocation_path(path, sizeof(path), ".") && !es_kernel_absent(path);
 }
 
-bool es_allocation_path(char *path, size_t size, const char *file)
-{
+bool es_allocation_path(char *path, size_t size, const char *file) {
     const int length = snprintf(path, size, "%s/%s", es_setting_folder(), file);
 
     return length > 0 && (size_t)length < size;
 }
 
-void es_allocation_config(struct es_config *config)
-{
+void es_allocation_config(struct es_config *config) {
     static char path[ES_SETTING_BYTES + 16], text[ES_CONFIG_BYTES_MAX]; /* stacks may be small; one thread begins */
     ssize_t bytes = 0;
     int fd;

@@ -10,8 +10,7 @@ enum { ROOM = 4 }; /* descriptors for which ES_FDS leave room in a control messa
 
 enum { FD_FROM = 700 }; /* out of the way of what programs close or expect low */
 
-bool es_channel_open(struct es_channel *channel, const char *path)
-{
+bool es_channel_open(struct es_channel *channel, const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd, high;
 
@@ -34,30 +33,26 @@ bool es_channel_open(struct es_channel *channel, const char *path)
     return true;
 }
 
-bool es_channel_there(const struct es_channel *channel)
-{
+bool es_channel_there(const struct es_channel *channel) {
     struct stat now;
 
     return channel->fd >= 0 && es_kernel_stat(channel->fd, &now) == 0 && now.st_ino == channel->identity.st_ino &&
            now.st_dev == channel->identity.st_dev;
 }
 
-void es_channel_close(struct es_channel *channel)
-{
+void es_channel_close(struct es_channel *channel) {
     if (es_channel_there(channel))
         (void)es_kernel_close(channel->fd);
     channel->fd = -1;
 }
 
-void es_channel_end(struct es_channel *channel)
-{
+void es_channel_end(struct es_channel *channel) {
     if (es_channel_there(channel))
         (void)es_kernel_shutdown(channel->fd);
     es_channel_close(channel);
 }
 
-int es_channel_send(const struct es_channel *channel, const void *record, size_t bytes)
-{
+int es_channel_send(const struct es_channel *channel, const void *record, size_t bytes) {
     if (!es_channel_there(channel))
         return EBADF;
     if (es_kernel_send(channel->fd, record, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes)
@@ -65,8 +60,7 @@ int es_channel_send(const struct es_channel *channel, const void *record, size_t
     return errno == EINTR ? EAGAIN : errno;
 }
 
-ssize_t es_channel_receive(const struct es_channel *channel, void *packet, size_t size, int fds[ES_FDS])
-{
+ssize_t es_channel_receive(const struct es_channel *channel, void *packet, size_t size, int fds[ES_FDS]) {
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(ES_FDS * sizeof(int))];
@@ -93,8 +87,7 @@ ssize_t es_channel_receive(const struct es_channel *channel, void *packet, size_
     return (message.msg_flags & MSG_TRUNC) != 0 ? (ssize_t)size + 1 : bytes;
 }
 
-bool es_channel_readable(const struct es_channel *channel, int timeout_ms)
-{
+bool es_channel_readable(const struct es_channel *channel, int timeout_ms) {
     struct pollfd wait = {.fd = channel->fd, .events = POLLIN};
     struct timespec left = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
     int ready;
@@ -106,8 +99,7 @@ bool es_channel_readable(const struct es_channel *channel, int timeout_ms)
     return ready > 0;
 }
 
-bool es_channel_file_holds(int fd, size_t bytes)
-{
+bool es_channel_file_holds(int fd, size_t bytes) {
     struct stat status;
     const int seals = fd < 0 ? -1 : es_kernel_control(fd, F_GET_SEALS, 0);
 

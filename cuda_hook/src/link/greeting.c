@@ -3,16 +3,14 @@
 #include "base/kernel.h"
 #include "base/log.h"
 
-bool es_greet_begin(const struct es_channel *channel, uint32_t accelerator)
-{
+bool es_greet_begin(const struct es_channel *channel, uint32_t accelerator) {
     struct es_hello hello = {{ES_HELLO, sizeof(hello), 0}, ES_VERSION_MIN, ES_VERSION, accelerator, 0};
 
     return es_channel_send(channel, &hello, sizeof(hello)) == 0;
 }
 
 bool es_greet(const struct es_channel *channel, uint32_t accelerator, const char *word,
-              bool (*accept)(const struct es_welcome *welcome, const int fds[ES_FDS]))
-{
+              bool (*accept)(const struct es_welcome *welcome, const int fds[ES_FDS])) {
     if (!es_greet_begin(channel, accelerator) || !es_channel_readable(channel, ES_ANSWER_MS)) {
         es_log("the manager does not answer");
         return false;
@@ -21,8 +19,7 @@ bool es_greet(const struct es_channel *channel, uint32_t accelerator, const char
 }
 
 bool es_greet_end(const struct es_channel *channel, const char *word,
-                  bool (*accept)(const struct es_welcome *welcome, const int fds[ES_FDS]))
-{
+                  bool (*accept)(const struct es_welcome *welcome, const int fds[ES_FDS])) {
     union {
         uint8_t bytes[ES_RECORD_BYTES_MAX];
         struct es_welcome welcome;
@@ -40,13 +37,12 @@ bool es_greet_end(const struct es_channel *channel, const char *word,
     }
     kind = es_check_from_manager(&answer, (size_t)bytes);
     if (kind == ES_WELCOME) {
-        joined = answer.welcome.version >= ES_VERSION_MIN && answer.welcome.version <= ES_VERSION &&
-                 accept(&answer.welcome, fds);
+        joined = answer.welcome.version >= ES_VERSION_MIN && answer.welcome.version <= ES_VERSION && accept(&answer.welcome, fds);
         if (!joined)
             es_alarm("the manager's WELCOME cannot be used: its version or its pages are wrong");
     } else if (kind == ES_REFUSED) {
-        es_alarm("the manager refuses this process its %s (reason %u): %.*s", word, answer.refused.reason,
-                 ES_TEXT_BYTES, answer.refused.text);
+        es_alarm("the manager refuses this process its %s (reason %u): %.*s", word, answer.refused.reason, ES_TEXT_BYTES,
+                 answer.refused.text);
     } else {
         es_alarm("the manager sent no answer to HELLO that can be read: %s", es_malformed_text(kind));
     }

@@ -18,16 +18,16 @@
 
 enum {
     UNSHARED_TRY_NS = 1000 * 1000 * 1000,
-    GREETING_MS = 10, /* who comes back waits so long for a WELCOME, and looks for it again later: a hung manager holds nobody up */
+    /* Who comes back waits so long for a WELCOME, and looks for it again later: a hung manager holds nobody up. */
+    GREETING_MS = 10,
     SOCKET_PATH_BYTES = 108, /* unix(7), with the zero at its end */
 };
 
 static struct es_channel greeted = {.fd = -1}; /* HELLO was said over it, and is not answered yet */
-static bool trying; /* atomic: one thread at a time tries to join again */
+static bool trying;                            /* atomic: one thread at a time tries to join again */
 
 /* Takes the WELCOME's pages and terms; the mode changes to ES_JOINED. */
-static bool accept_welcome(const struct es_welcome *welcome, const int fds[ES_FDS])
-{
+static bool accept_welcome(const struct es_welcome *welcome, const int fds[ES_FDS]) {
     uint64_t now_ns;
 
     /* No bytes may be put into a page of the one session that are of the other. */
@@ -62,15 +62,13 @@ static bool accept_welcome(const struct es_welcome *welcome, const int fds[ES_FD
 }
 
 /* Says HELLO, unless that was said and may still be answered. */
-static bool greet(void)
-{
+static bool greet(void) {
     char path[SOCKET_PATH_BYTES];
 
     if (es_channel_there(&greeted))
         return true;
     if (!es_allocation_path(path, sizeof(path), "hook.sock")) {
-        es_alarm("%s is too long a path for a socket: %d bytes are the most", es_setting_folder(),
-                 SOCKET_PATH_BYTES);
+        es_alarm("%s is too long a path for a socket: %d bytes are the most", es_setting_folder(), SOCKET_PATH_BYTES);
         return false;
     }
     if (!es_channel_open(&greeted, path))
@@ -83,8 +81,7 @@ static bool greet(void)
 
 /* One try to join, by one thread at a time. False when there is no manager now, or none that answers so soon: then the
  * next try goes on with this one. */
-static bool try_to_join(int patience_ms)
-{
+static bool try_to_join(int patience_ms) {
     if (!greet() || !es_channel_readable(&greeted, patience_ms))
         return false;
     if (!es_greet_end(&greeted, "GPU", accept_welcome)) {
@@ -96,8 +93,7 @@ static bool try_to_join(int patience_ms)
     return true;
 }
 
-static void begin(void)
-{
+static void begin(void) {
     if (!es_allocation_exists()) {
         es_log("there is no %s: this process has no allocation, the hook stays out of its way", es_setting_folder());
         __atomic_store_n(&es_link.mode, ES_OUT, __ATOMIC_RELEASE);
@@ -111,8 +107,7 @@ static void begin(void)
     es_log("there is no manager at %s yet; launches wait at most %u ms for it", es_setting_folder(), es_link.config.grace_ms);
 }
 
-void es_join(void)
-{
+void es_join(void) {
     const int error = errno;
 
     if (es_life_begin()) {
@@ -122,8 +117,7 @@ void es_join(void)
     errno = error;
 }
 
-bool es_join_anew(void)
-{
+bool es_join_anew(void) {
     const int error = errno;
     const bool anew = es_life_forget();
 
@@ -138,8 +132,7 @@ bool es_join_anew(void)
     return anew;
 }
 
-uint64_t es_join_again(void)
-{
+uint64_t es_join_again(void) {
     bool joined = false;
 
     es_locks_hold();
@@ -149,8 +142,7 @@ uint64_t es_join_again(void)
         joined = es_mode_now() == ES_JOINED || try_to_join(GREETING_MS);
         if (!joined)
             __atomic_store_n(&es_link.absence.next_try_ns,
-                             es_now_ns() + (es_mode_now() == ES_UNSHARED ? UNSHARED_TRY_NS : ES_TRY_NS),
-                             __ATOMIC_RELAXED);
+                             es_now_ns() + (es_mode_now() == ES_UNSHARED ? UNSHARED_TRY_NS : ES_TRY_NS), __ATOMIC_RELAXED);
         __atomic_store_n(&trying, false, __ATOMIC_RELEASE);
     }
     es_locks_drop();

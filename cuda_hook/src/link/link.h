@@ -24,7 +24,7 @@ enum es_mode {
 
 /* Everything but the atomics is under es_state_lock. */
 struct es_link {
-    uint32_t mode; /* es_mode; atomic */
+    uint32_t mode;             /* es_mode; atomic */
     struct es_gate_page *page; /* mapped once and replaced in place, so it can always be read once it is not NULL */
     struct es_hint_page *hint;
     struct es_siblings_page *siblings ES_UNDER(es_state_lock); /* NULL: there is none */
@@ -33,7 +33,7 @@ struct es_link {
     uint32_t session; /* counts the managers that were joined; atomic */
     uint64_t queue_cap_ns ES_UNDER(es_state_lock);
     uint64_t anticipation_ns;
-    bool ignore_managed; /* managed memory is not counted */
+    bool ignore_managed;       /* managed memory is not counted */
     struct es_absence absence; /* of the manager */
 };
 
@@ -44,10 +44,7 @@ extern const uint32_t *es_link_word __attribute__((visibility("hidden")));
 extern const uint32_t es_word_shut __attribute__((visibility("hidden")));
 extern const uint32_t es_word_open __attribute__((visibility("hidden")));
 
-static inline uint32_t es_mode_now(void)
-{
-    return __atomic_load_n(&es_link.mode, __ATOMIC_ACQUIRE);
-}
+static inline uint32_t es_mode_now(void) { return __atomic_load_n(&es_link.mode, __ATOMIC_ACQUIRE); }
 
 /* For how long launches wait for a manager that is away. */
 uint64_t es_link_grace_ns(void);

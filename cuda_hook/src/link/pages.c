@@ -12,15 +12,13 @@ static uint8_t *pages;
 static bool siblings; /* the last session has such a page */
 
 /* A page's file must be a whole page and stay one, or reading it could end the process. */
-static bool map_page(int fd, size_t index, int protection)
-{
+static bool map_page(int fd, size_t index, int protection) {
     if (!es_channel_file_holds(fd, ES_PAGE_BYTES))
         return false;
     return es_kernel_replace(pages + index * DISTANCE, ES_PAGE_BYTES, protection, fd) == 0;
 }
 
-bool es_pages_replace(const int fds[ES_FDS])
-{
+bool es_pages_replace(const int fds[ES_FDS]) {
     if (pages == NULL) {
         uint8_t *fresh = mmap(NULL, ES_FDS * DISTANCE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -32,17 +30,8 @@ bool es_pages_replace(const int fds[ES_FDS])
     return map_page(fds[0], 0, PROT_READ) && map_page(fds[1], 1, PROT_READ | PROT_WRITE);
 }
 
-struct es_gate_page *es_pages_gate(void)
-{
-    return (struct es_gate_page *)pages;
-}
+struct es_gate_page *es_pages_gate(void) { return (struct es_gate_page *)pages; }
 
-struct es_hint_page *es_pages_hint(void)
-{
-    return pages == NULL ? NULL : (struct es_hint_page *)(pages + DISTANCE);
-}
+struct es_hint_page *es_pages_hint(void) { return pages == NULL ? NULL : (struct es_hint_page *)(pages + DISTANCE); }
 
-struct es_siblings_page *es_pages_siblings(void)
-{
-    return siblings ? (struct es_siblings_page *)(pages + 2 * DISTANCE) : NULL;
-}
+struct es_siblings_page *es_pages_siblings(void) { return siblings ? (struct es_siblings_page *)(pages + 2 * DISTANCE) : NULL; }

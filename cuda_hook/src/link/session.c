@@ -15,9 +15,7 @@ static uint32_t last_number;
 
 /* Ends the session. The manager's books of it end with the connection, and what this process has it declares in the
  * next one; so whatever was not heard or not said in a session ends it. */
-ES_LOCKED(es_state_lock)
-static void lose(const char *why)
-{
+ES_LOCKED(es_state_lock) static void lose(const char *why) {
     if (es_mode_now() != ES_JOINED)
         return;
     es_channel_end(&channel);
@@ -27,24 +25,22 @@ static void lose(const char *why)
     es_log("the manager went away (%s); launches wait at most %u ms for it", why, es_link.config.grace_ms);
     if (es_link.absence.cut_short == 1)
         es_alarm("sessions with the manager end again and again (%s): its log may say why; this process now tries less "
-                 "often, and goes on as without a manager", why);
+                 "often, and goes on as without a manager",
+                 why);
 }
 
-void es_session_end(const char *why)
-{
+void es_session_end(const char *why) {
     es_lock_take(&es_state_lock);
     lose(why);
     es_lock_give(&es_state_lock);
 }
 
-void es_session_open(struct es_channel welcomed)
-{
+void es_session_open(struct es_channel welcomed) {
     channel = welcomed;
     __atomic_add_fetch(&es_link.session, 1, __ATOMIC_RELEASE);
 }
 
-bool es_session_send(void *record)
-{
+bool es_session_send(void *record) {
     const int before = errno;
     const int error = es_channel_send(&channel, record, ((const struct es_header *)record)->size);
 
@@ -55,8 +51,7 @@ bool es_session_send(void *record)
     return error == 0;
 }
 
-uint32_t es_session_number(void)
-{
+uint32_t es_session_number(void) {
     uint32_t number;
 
     do
@@ -66,8 +61,7 @@ uint32_t es_session_number(void)
 }
 
 /* Reads what is there. True when it is the answer that is waited for; gives the session up on garbage. */
-static bool read_answer(void *answer, uint16_t kind, uint32_t number, bool *more)
-{
+static bool read_answer(void *answer, uint16_t kind, uint32_t number, bool *more) {
     union {
         uint8_t bytes[ES_RECORD_BYTES_MAX];
         struct es_header header;
@@ -91,13 +85,11 @@ static bool read_answer(void *answer, uint16_t kind, uint32_t number, bool *more
     return true;
 }
 
-static bool lasts(uint32_t session)
-{
+static bool lasts(uint32_t session) {
     return es_mode_now() == ES_JOINED && __atomic_load_n(&es_link.session, __ATOMIC_ACQUIRE) == session;
 }
 
-uint32_t es_session_ask(void *record, void *answer, uint16_t kind)
-{
+uint32_t es_session_ask(void *record, void *answer, uint16_t kind) {
     const uint64_t give_up_ns = es_now_ns() + ES_ANSWER_MS * ES_MS;
     const uint32_t number = ((struct es_header *)record)->number;
     const int error = errno;
@@ -128,14 +120,12 @@ uint32_t es_session_ask(void *record, void *answer, uint16_t kind)
     return answered ? session : 0;
 }
 
-void es_session_look(void)
-{
+void es_session_look(void) {
     bool more = true;
 
     if (es_mode_now() != ES_JOINED)
         return;
-    if (__atomic_load_n(&es_link.page->epoch, __ATOMIC_RELAXED) !=
-        __atomic_load_n(&es_link.epoch, __ATOMIC_RELAXED)) {
+    if (__atomic_load_n(&es_link.page->epoch, __ATOMIC_RELAXED) != __atomic_load_n(&es_link.epoch, __ATOMIC_RELAXED)) {
         es_session_end("it discarded this client's page");
         return;
     }
@@ -151,9 +141,7 @@ void es_session_look(void)
     es_lock_give(&asking);
 }
 
-ES_UNCHECKED
-void es_session_reset(void)
-{
+ES_UNCHECKED void es_session_reset(void) {
     /* The parent's socket: closing this copy of it tells nobody anything. */
     es_channel_close(&channel);
     asking = (struct es_lock){0};

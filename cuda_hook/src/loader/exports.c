@@ -10,13 +10,9 @@
 #endif
 
 /* glibc has made these absolute already; musl and the kernel's vdso have not. */
-static const void *address_of(ElfW(Addr) base, ElfW(Addr) value)
-{
-    return (const void *)(value < base ? base + value : value);
-}
+static const void *address_of(ElfW(Addr) base, ElfW(Addr) value) { return (const void *)(value < base ? base + value : value); }
 
-bool es_object_read(ElfW(Addr) base, const ElfW(Dyn) *dynamic, struct es_object *object)
-{
+bool es_object_read(ElfW(Addr) base, const ElfW(Dyn) * dynamic, struct es_object *object) {
     *object = (struct es_object){.base = base};
     if (dynamic == NULL)
         return false;
@@ -24,32 +20,19 @@ bool es_object_read(ElfW(Addr) base, const ElfW(Dyn) *dynamic, struct es_object 
         const void *address = address_of(base, dynamic->d_un.d_ptr);
 
         switch (dynamic->d_tag) {
-        case DT_SYMTAB:
-            object->symbols = address;
-            break;
-        case DT_STRTAB:
-            object->strings = address;
-            break;
-        case DT_GNU_HASH:
-            object->gnu_hash = address;
-            break;
-        case DT_HASH:
-            object->sysv_hash = address;
-            break;
-        case DT_VERSYM:
-            object->versions = address;
-            break;
-        default:
-            break;
+        case DT_SYMTAB: object->symbols = address; break;
+        case DT_STRTAB: object->strings = address; break;
+        case DT_GNU_HASH: object->gnu_hash = address; break;
+        case DT_HASH: object->sysv_hash = address; break;
+        case DT_VERSYM: object->versions = address; break;
+        default: break;
         }
     }
-    return object->symbols != NULL && object->strings != NULL &&
-           (object->gnu_hash != NULL || object->sysv_hash != NULL);
+    return object->symbols != NULL && object->strings != NULL && (object->gnu_hash != NULL || object->sysv_hash != NULL);
 }
 
 /* Is the symbol at this index one that others may link to, by this name? */
-static void *match(const struct es_object *object, uint32_t index, const char *name)
-{
+static void *match(const struct es_object *object, uint32_t index, const char *name) {
     const ElfW(Sym) *symbol = &object->symbols[index];
     const unsigned int type = ELF64_ST_TYPE(symbol->st_info);
     const unsigned int binding = ELF64_ST_BIND(symbol->st_info);
@@ -68,8 +51,7 @@ static void *match(const struct es_object *object, uint32_t index, const char *n
     return (void *)(object->base + symbol->st_value);
 }
 
-static void *by_gnu_hash(const struct es_object *object, const char *name)
-{
+static void *by_gnu_hash(const struct es_object *object, const char *name) {
     const uint32_t *table = object->gnu_hash;
     const uint32_t buckets = table[0], first = table[1], bloom_words = table[2], bloom_shift = table[3];
     const ElfW(Addr) *bloom = (const ElfW(Addr) *)&table[4];
@@ -98,8 +80,7 @@ static void *by_gnu_hash(const struct es_object *object, const char *name)
     return NULL;
 }
 
-static void *by_sysv_hash(const struct es_object *object, const char *name)
-{
+static void *by_sysv_hash(const struct es_object *object, const char *name) {
     const uint32_t *table = object->sysv_hash;
     const uint32_t buckets = table[0];
     const uint32_t *chain = &table[2 + buckets];
@@ -120,12 +101,10 @@ static void *by_sysv_hash(const struct es_object *object, const char *name)
     return NULL;
 }
 
-void *es_object_symbol(const struct es_object *object, const char *name)
-{
+void *es_object_symbol(const struct es_object *object, const char *name) {
     return object->gnu_hash != NULL ? by_gnu_hash(object, name) : by_sysv_hash(object, name);
 }
 
-bool es_object_contains(const struct es_object *object, const void *address)
-{
+bool es_object_contains(const struct es_object *object, const void *address) {
     return (uintptr_t)address >= object->low && (uintptr_t)address < object->high;
 }

@@ -9,8 +9,7 @@
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden"))); /* the hook's own; the linker makes it */
 
 /* Where a program was loaded, by its program headers, which follow its first bytes. */
-static ElfW(Addr) base_of(const ElfW(Phdr) *segments, unsigned long count)
-{
+static ElfW(Addr) base_of(const ElfW(Phdr) * segments, unsigned long count) {
     for (unsigned long i = 0; i < count; i++) {
         if (segments[i].p_type == PT_PHDR)
             return (ElfW(Addr))segments - segments[i].p_vaddr;
@@ -24,8 +23,7 @@ static ElfW(Addr) base_of(const ElfW(Phdr) *segments, unsigned long count)
  * dl_iterate_phdr, which a sanitizer stands in front of: it may be the one who asks, and not be ready. The objects that
  * matter here are there from the start of the program and stay, so that nothing need be locked. NULL where the program
  * was started by calling its loader: then the headers are the loader's own. */
-static const struct link_map *loaded(void)
-{
+static const struct link_map *loaded(void) {
     const ElfW(Phdr) *segments = (const ElfW(Phdr) *)getauxval(AT_PHDR);
     const unsigned long count = segments != NULL ? getauxval(AT_PHNUM) : 0;
     const ElfW(Addr) base = base_of(segments, count);
@@ -51,8 +49,7 @@ struct search {
 };
 
 /* True when it is found. */
-static bool look_in(struct search *search, ElfW(Addr) base, const ElfW(Dyn) *dynamic)
-{
+static bool look_in(struct search *search, ElfW(Addr) base, const ElfW(Dyn) * dynamic) {
     struct es_object object;
     void *found;
 
@@ -68,8 +65,7 @@ static bool look_in(struct search *search, ElfW(Addr) base, const ElfW(Dyn) *dyn
     return search->found != NULL;
 }
 
-static int visit_search(struct dl_phdr_info *info, size_t size, void *data)
-{
+static int visit_search(struct dl_phdr_info *info, size_t size, void *data) {
     (void)size;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
@@ -78,8 +74,7 @@ static int visit_search(struct dl_phdr_info *info, size_t size, void *data)
     return 0;
 }
 
-static void *find(const char *name, bool behind)
-{
+static void *find(const char *name, bool behind) {
     struct search search = {.name = name, .passed = !behind};
     const struct link_map *map = loaded();
 
@@ -90,12 +85,6 @@ static void *find(const char *name, bool behind)
     return search.found != NULL ? search.found : search.before;
 }
 
-void *es_global_symbol(const char *name)
-{
-    return find(name, false);
-}
+void *es_global_symbol(const char *name) { return find(name, false); }
 
-void *es_next_symbol(const char *name)
-{
-    return find(name, true);
-}
+void *es_next_symbol(const char *name) { return find(name, true); }

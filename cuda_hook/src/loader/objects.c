@@ -8,8 +8,7 @@
 
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden"))); /* the hook's own; the linker makes it */
 
-static bool open_object(const struct dl_phdr_info *info, struct es_object *object)
-{
+static bool open_object(const struct dl_phdr_info *info, struct es_object *object) {
     const ElfW(Dyn) *dynamic = NULL;
     ElfW(Addr) low = UINTPTR_MAX, high = 0;
 
@@ -37,8 +36,7 @@ struct by_name {
     const char *path;
 };
 
-static int visit_by_name(struct dl_phdr_info *info, size_t size, void *data)
-{
+static int visit_by_name(struct dl_phdr_info *info, size_t size, void *data) {
     struct by_name *wanted = data;
     const char *path = info->dlpi_name != NULL ? info->dlpi_name : "";
     const char *file = path;
@@ -50,8 +48,7 @@ static int visit_by_name(struct dl_phdr_info *info, size_t size, void *data)
     return es_text_begins(file, wanted->prefix) && open_object(info, wanted->object);
 }
 
-bool es_object_named(const char *prefix, struct es_object *object)
-{
+bool es_object_named(const char *prefix, struct es_object *object) {
     struct by_name wanted = {prefix, object, NULL};
 
     return dl_iterate_phdr(visit_by_name, &wanted) != 0;
@@ -60,8 +57,7 @@ bool es_object_named(const char *prefix, struct es_object *object)
 /* dlfcn.h's, which is not included here for its dlsym. They are the same in glibc and musl. */
 enum { LAZY = 1, NO_LOAD = 4, NO_DELETE = 0x1000 };
 
-void es_object_keep(const char *prefix)
-{
+void es_object_keep(const char *prefix) {
     struct es_object object;
     struct by_name wanted = {prefix, &object, NULL};
     void *(*open)(const char *, int) = (void *(*)(const char *, int))es_global_symbol("dlopen");
@@ -72,8 +68,7 @@ void es_object_keep(const char *prefix)
 
 enum { BEFORE = 1, BEHIND };
 
-static int visit_before_hook(struct dl_phdr_info *info, size_t size, void *data)
-{
+static int visit_before_hook(struct dl_phdr_info *info, size_t size, void *data) {
     const uintptr_t address = (uintptr_t)data;
 
     (void)size;
@@ -89,7 +84,4 @@ static int visit_before_hook(struct dl_phdr_info *info, size_t size, void *data)
     return 0;
 }
 
-bool es_object_before_hook(const void *address)
-{
-    return dl_iterate_phdr(visit_before_hook, (void *)address) == BEFORE;
-}
+bool es_object_before_hook(const void *address) { return dl_iterate_phdr(visit_before_hook, (void *)address) == BEFORE; }

@@ -20,16 +20,13 @@ enum { LONG_BURST_NS = 200 * 1000 }; /* bursts of this length are timed each, of
 enum { BEHIND_MOST_NS = 1000 * 1000 };
 
 /* How long the device will still run what others queued before this client was let in. */
-ES_LOCKED(es_state_lock)
-static uint64_t behind_ns(uint64_t now_ns)
-{
+ES_LOCKED(es_state_lock) static uint64_t behind_ns(uint64_t now_ns) {
     const uint64_t before_ns = es_link_before_ns(now_ns);
 
     return before_ns < BEHIND_MOST_NS ? before_ns : 0;
 }
 
-bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t now_ns, bool unknown, bool held)
-{
+bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t now_ns, bool unknown, bool held) {
     const bool idle = es_submitted_drained();
     const uint32_t number = es_mode_now() == ES_JOINED ? es_gate_number(es_gate_load(es_link.page)) : 0;
     const bool begin = number != es_measured.begun;
@@ -72,8 +69,7 @@ bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t
     return timed;
 }
 
-void es_batch_clear(struct es_slot *slot)
-{
+void es_batch_clear(struct es_slot *slot) {
     if (slot != es_slot_self)
         __atomic_store_n(&slot->word, 0, __ATOMIC_RELAXED);
     slot->batch = (struct es_batch_open){.settled = slot->batch.settled};
@@ -82,9 +78,7 @@ void es_batch_clear(struct es_slot *slot)
 }
 
 /* The batch may use no more without asking. What it has used stays. */
-ES_LOCKED(es_state_lock)
-static void take_back(struct es_slot *slot)
-{
+ES_LOCKED(es_state_lock) static void take_back(struct es_slot *slot) {
     const uint64_t used = es_submitted_in(slot);
 
     /* That left_ns is one below zero counts as used. */
@@ -92,21 +86,18 @@ static void take_back(struct es_slot *slot)
     __atomic_store_n(&slot->left_ns, -1, __ATOMIC_RELAXED);
 }
 
-bool es_batch_full(const struct es_slot *slot, uint64_t cap_ns)
-{
+bool es_batch_full(const struct es_slot *slot, uint64_t cap_ns) {
     return slot->batch.alone || es_submitted_in(slot) >= cap_ns / 2;
 }
 
-void es_batch_extend(struct es_slot *slot, uint64_t drawn_ns)
-{
+void es_batch_extend(struct es_slot *slot, uint64_t drawn_ns) {
     slot->batch.drawn_ns = es_submitted_in(slot) + drawn_ns;
     __atomic_store_n(&slot->left_ns, (int64_t)drawn_ns, __ATOMIC_RELAXED);
 }
 
 /* The grant under which a batch was opened is over: a thread that is put aside closes its batch when the manager has let others
  * in, as what it had launched has run by all estimates. */
-static bool grant_is_over(uint32_t grant)
-{
+static bool grant_is_over(uint32_t grant) {
     const uint32_t word = es_mode_now() == ES_JOINED ? es_gate_load(es_link.page) : 0;
 
     return grant != 0 && ((word & ES_GATE_HELD) == 0 || es_gate_number(word) != grant);
@@ -124,34 +115,32 @@ struct closing {
 };
 
 /* What is known of it before it is marked. */
-ES_LOCKED(es_state_lock)
-static struct es_closed describe(const struct closing *closing, uint64_t now_ns)
-{
+ES_LOCKED(es_state_lock) static struct es_closed describe(const struct closing *closing, uint64_t now_ns) {
     const struct es_batch_open *open = &closing->open;
-    const bool stalled =
-        es_closed_count() > 0 && es_closed_at(es_closed_count() - 1)->work.exact && !open->stopped;
+    const bool stalled = es_closed_count() > 0 && es_closed_at(es_closed_count() - 1)->work.exact && !open->stopped;
 
     return (struct es_closed){
         .start = open->start,
         .context = -1,
         .stream = ES_STREAM_NONE,
         .start_context = open->start_context,
-        .work = {
-            .cost_ns = closing->used_ns,
-            .opened_ns = open->opened_ns,
-            .before_ns = open->before_ns,
-            .ahead_ns = open->ahead_ns,
-            .mark_ns = es_submitted_ns(),
-            .alone_ns = es_closed_count() == 0 && (!open->amid || es_queued_ns(now_ns) == 0) ? now_ns : 0,
-            .launches = closing->launches,
-            .grant = open->grant,
-            .behind_ns = open->behind_ns,
-            .unsure_ns = open->unsure_ns,
-            .stalled = stalled,
-            .foreign = closing->foreign,
-            .reached = open->reached,
-            .fresh = open->fresh,
-        },
+        .work =
+            {
+                .cost_ns = closing->used_ns,
+                .opened_ns = open->opened_ns,
+                .before_ns = open->before_ns,
+                .ahead_ns = open->ahead_ns,
+                .mark_ns = es_submitted_ns(),
+                .alone_ns = es_closed_count() == 0 && (!open->amid || es_queued_ns(now_ns) == 0) ? now_ns : 0,
+                .launches = closing->launches,
+                .grant = open->grant,
+                .behind_ns = open->behind_ns,
+                .unsure_ns = open->unsure_ns,
+                .stalled = stalled,
+                .foreign = closing->foreign,
+                .reached = open->reached,
+                .fresh = open->fresh,
+            },
         .awaited_ns = open->awaited_ns,
         .amid = open->amid,
         .held = open->held,
@@ -163,9 +152,7 @@ static struct es_closed describe(const struct closing *closing, uint64_t now_ns)
 }
 
 /* A batch in which nothing was launched. */
-ES_LOCKED(es_state_lock)
-static void drop_empty(struct es_slot *slot)
-{
+ES_LOCKED(es_state_lock) static void drop_empty(struct es_slot *slot) {
     es_marker_give(slot->batch.start_context, slot->batch.start);
     if (slot->batch.alone)
         es_costs_find(&es_backlog.costs, slot->batch.key)->pending_since_ns = 0;
@@ -173,9 +160,7 @@ static void drop_empty(struct es_slot *slot)
 }
 
 /* False where there is nothing to mark. */
-ES_LOCKED(es_state_lock)
-static bool begin_close(struct closing *closing)
-{
+ES_LOCKED(es_state_lock) static bool begin_close(struct closing *closing) {
     struct es_slot *slot = closing->slot;
 
     closing->launches = __atomic_load_n(&slot->launches, __ATOMIC_RELAXED) - slot->batch.settled;
@@ -201,9 +186,7 @@ static bool begin_close(struct closing *closing)
 }
 
 /* It stands in the queue, once for each stream that was marked. */
-ES_LOCKED(es_state_lock)
-static void push_marked(struct closing *closing)
-{
+ES_LOCKED(es_state_lock) static void push_marked(struct closing *closing) {
     const struct es_batch_open *open = &closing->open;
     struct es_closed *batch = &closing->batch;
 
@@ -211,8 +194,8 @@ static void push_marked(struct closing *closing)
         if (closing->ends[i].event == NULL)
             continue;
         if (open->streams >> i == 1)
-            batch->queued = es_queued_with(open->queued, closing->used_ns, closing->launches,
-                                           __builtin_popcountll(open->streams));
+            batch->queued =
+                es_queued_with(open->queued, closing->used_ns, closing->launches, __builtin_popcountll(open->streams));
         batch->end = closing->ends[i].event;
         batch->context = closing->ends[i].context;
         batch->stream = i;
@@ -227,9 +210,7 @@ static void push_marked(struct closing *closing)
 }
 
 /* Its markers are recorded. */
-ES_LOCKED(es_state_lock)
-static void end_close(struct closing *closing)
-{
+ES_LOCKED(es_state_lock) static void end_close(struct closing *closing) {
     const struct es_batch_open *open = &closing->open;
     struct es_slot *slot = closing->slot;
     struct es_work *work = &closing->batch.work;
@@ -245,8 +226,7 @@ static void end_close(struct closing *closing)
     es_hint_write(es_now_ns());
 }
 
-static void close_batch(struct es_slot *slot, bool foreign)
-{
+static void close_batch(struct es_slot *slot, bool foreign) {
     struct closing closing;
     bool marks;
 
@@ -258,22 +238,19 @@ static void close_batch(struct es_slot *slot, bool foreign)
     if (!marks)
         return;
     for (int i = 0; i < ES_STREAMS; i++)
-        closing.ends[i] =
-            (closing.open.streams >> i & 1) != 0 ? es_marker_record(i, foreign) : (struct es_marker){NULL, -1};
+        closing.ends[i] = (closing.open.streams >> i & 1) != 0 ? es_marker_record(i, foreign) : (struct es_marker){NULL, -1};
     closing.batch.work.marked_ns = es_now_ns();
     es_lock_take(&es_state_lock);
     end_close(&closing);
     es_lock_give(&es_state_lock);
 }
 
-void es_batch_close(struct es_slot *slot, bool foreign)
-{
+void es_batch_close(struct es_slot *slot, bool foreign) {
     close_batch(slot, foreign);
     es_stop_end(slot);
 }
 
-bool es_batches_close_all(void)
-{
+bool es_batches_close_all(void) {
     bool all = true;
 
     for (size_t i = 0; i < es_slots_used(); i++) {
@@ -287,8 +264,7 @@ bool es_batches_close_all(void)
     return all;
 }
 
-void es_batches_forget(int context)
-{
+void es_batches_forget(int context) {
     es_ends_forget(context);
     for (size_t i = 0; i < es_slots_used(); i++) {
         if (es_slot_at(i)->batch.start_context == context)

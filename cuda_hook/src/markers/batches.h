@@ -13,7 +13,8 @@
 /* Opens a batch for the calling thread, which begins with this stream and may use drawn_ns. Returns true when the
  * device is idle and this burst is to be timed (always when its function's time is unknown): the caller then records
  * the start (without the lock) and stores it in the batch. */
-bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t now_ns, bool unknown, bool held) ES_LOCKED(es_state_lock);
+bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t now_ns, bool unknown, bool held)
+    ES_LOCKED(es_state_lock);
 
 /* The open batch may use drawn_ns more, beyond what it has used. */
 void es_batch_extend(struct es_slot *slot, uint64_t drawn_ns) ES_LOCKED(es_state_lock);

@@ -11,17 +11,14 @@
 
 static bool collecting; /* atomic: one thread at a time asks the driver about the head */
 
-static bool ended(const struct es_closed *batch)
-{
+static bool ended(const struct es_closed *batch) {
     if (batch->end == NULL)
         return es_now_ns() >= batch->work.opened_ns + batch->work.cost_ns;
     return es_marker_reached(batch->end);
 }
 
 /* The oldest of a stream that is not asked about yet, behind the head and beside it. -1: there is none. */
-ES_LOCKED(es_state_lock)
-static int beside_head(uint64_t asked)
-{
+ES_LOCKED(es_state_lock) static int beside_head(uint64_t asked) {
     if (!es_backlog.overlap.seen)
         return -1;
     for (uint32_t i = 1; i < es_closed_count(); i++) {
@@ -36,8 +33,7 @@ static int beside_head(uint64_t asked)
 
 /* How long a batch's end, which was just seen to be done, was after its start and after `before`, in its context, which is
  * held. */
-static void measure(const struct es_closed *batch, CUcontext owner, CUevent before, int64_t *start_ns, int64_t *after_ns)
-{
+static void measure(const struct es_closed *batch, CUcontext owner, CUevent before, int64_t *start_ns, int64_t *after_ns) {
     const struct es_entered entered = es_context_enter(owner);
 
     if (entered.current) {
@@ -48,16 +44,14 @@ static void measure(const struct es_closed *batch, CUcontext owner, CUevent befo
 }
 
 /* When the stream came to a marker that was just seen to be done, so long after the latest end that was counted. */
-static uint64_t stamp_ns(int64_t after_ns)
-{
+static uint64_t stamp_ns(int64_t after_ns) {
     const uint64_t now_ns = es_now_ns(), then_ns = es_ends_latest_ns() + (uint64_t)after_ns;
 
     return after_ns != ES_UNTOLD && then_ns < now_ns ? then_ns : now_ns;
 }
 
 /* By the thread that collects: passes over what has ended in other streams than the head's. True where that is any. */
-static bool collect_beside(void)
-{
+static bool collect_beside(void) {
     uint64_t asked = 0;
     bool any = false;
 
@@ -101,8 +95,7 @@ static bool collect_beside(void)
     }
 }
 
-bool es_collect(void)
-{
+bool es_collect(void) {
     struct es_quiet quiet;
     bool progress = false;
 
@@ -162,8 +155,7 @@ bool es_collect(void)
     return true;
 }
 
-bool es_collect_await(void)
-{
+bool es_collect_await(void) {
     struct es_closed head;
     CUcontext owner = NULL;
     bool held = false;
@@ -195,8 +187,4 @@ bool es_collect_await(void)
     return true;
 }
 
-ES_UNCHECKED
-void es_collect_reset(void)
-{
-    collecting = false;
-}
+ES_UNCHECKED void es_collect_reset(void) { collecting = false; }

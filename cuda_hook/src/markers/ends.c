@@ -15,39 +15,32 @@ static int latest_stream ES_UNDER(es_state_lock) = ES_STREAM_NONE;
 static struct es_counted counted ES_UNDER(es_state_lock);
 
 /* All GPU time that is told to the manager comes by here. */
-ES_LOCKED(es_state_lock)
-static void count(uint64_t gpu_ns, uint64_t ended_ns, bool beside)
-{
+ES_LOCKED(es_state_lock) static void count(uint64_t gpu_ns, uint64_t ended_ns, bool beside) {
     es_measured.gpu_ns += gpu_ns;
     es_used_count(es_link_used(), gpu_ns);
     es_used_idle(es_link_used(), es_gaps_end(&es_measured.gaps, ended_ns, gpu_ns, beside));
 }
 
-void es_ends_waited(uint64_t used_ns, uint64_t ended_ns, bool beside)
-{
+void es_ends_waited(uint64_t used_ns, uint64_t ended_ns, bool beside) {
     count(used_ns, ended_ns, beside);
     counted.waited_ns += used_ns;
 }
 
 /* Of one that was seen to have ended. */
-ES_LOCKED(es_state_lock)
-static void look_beside(struct es_closed *batch)
-{
+ES_LOCKED(es_state_lock) static void look_beside(struct es_closed *batch) {
     batch->beside = batch->beside || es_link_mixed(batch->siblings);
     /* Of an unknown function any time is better than a guess; that counts for one launch of each. */
     batch->work.beside = batch->beside && (batch->key == 0 || es_costs_find(&es_backlog.costs, batch->key)->samples != 0);
 }
 
-void es_ends_pass_over(struct es_closed *batch, uint64_t now_ns)
-{
+void es_ends_pass_over(struct es_closed *batch, uint64_t now_ns) {
     look_beside(batch);
     es_teach_passed_over(batch, now_ns);
     batch->key = 0;
     es_closed_pass_over(batch);
 }
 
-void es_ends_over(uint64_t streams, uint64_t now_ns)
-{
+void es_ends_over(uint64_t streams, uint64_t now_ns) {
     for (uint32_t i = 1; i < es_closed_count(); i++) {
         struct es_closed *batch = es_closed_at(i);
 
@@ -59,9 +52,7 @@ void es_ends_over(uint64_t streams, uint64_t now_ns)
 
 /* What is counted of one that ran beside others' work. Of what siblings ran an estimate may be all of the time in
  * which both did, so that what is above the time that went by is not the longer launches'. */
-ES_LOCKED(es_state_lock)
-static uint64_t beside_ns(const struct es_closed *batch, const struct es_spent *spent)
-{
+ES_LOCKED(es_state_lock) static uint64_t beside_ns(const struct es_closed *batch, const struct es_spent *spent) {
     const bool paused = batch->work.opened_ns > counted.ended_ns;
     const uint64_t from_ns = paused ? batch->work.opened_ns : counted.ended_ns;
     const uint64_t passed_ns = spent->ended_ns > from_ns ? spent->ended_ns - from_ns : 0;
@@ -71,9 +62,7 @@ static uint64_t beside_ns(const struct es_closed *batch, const struct es_spent *
 }
 
 /* The head has ended. */
-ES_LOCKED(es_state_lock)
-static void account(const struct es_closed *batch, const struct es_spent *spent, uint64_t now_ns)
-{
+ES_LOCKED(es_state_lock) static void account(const struct es_closed *batch, const struct es_spent *spent, uint64_t now_ns) {
     if (es_measured.gaps.from_ns == 0 && spent->passed_ns != 0)
         es_gaps_begin(&es_measured.gaps, spent->ended_ns - spent->passed_ns);
     if (batch->end == NULL)
@@ -84,7 +73,8 @@ static void account(const struct es_closed *batch, const struct es_spent *spent,
         es_overlap_count(&es_backlog.overlap, batch->work.cost_ns, spent->gpu_ns);
     es_teach_ended(batch, spent, latest_stream);
     if (batch->start != NULL && spent->measured && !batch->beside)
-        es_measured.burst_ns = (uint64_t)((int64_t)es_measured.burst_ns + ((int64_t)spent->gpu_ns - (int64_t)es_measured.burst_ns) / 8);
+        es_measured.burst_ns =
+            (uint64_t)((int64_t)es_measured.burst_ns + ((int64_t)spent->gpu_ns - (int64_t)es_measured.burst_ns) / 8);
     es_marker_give(batch->start_context, batch->start);
     if (spent->behind || batch->end == NULL) {
         es_marker_give(batch->context, batch->end);
@@ -107,8 +97,7 @@ static void account(const struct es_closed *batch, const struct es_spent *spent,
     es_hint_write(now_ns);
 }
 
-void es_ends_head(int64_t start_ns, int64_t after_ns, uint64_t now_ns)
-{
+void es_ends_head(int64_t start_ns, int64_t after_ns, uint64_t now_ns) {
     struct es_closed *head = es_closed_at(0);
     struct es_spent spent;
 
@@ -121,19 +110,15 @@ void es_ends_head(int64_t start_ns, int64_t after_ns, uint64_t now_ns)
     account(head, &spent, now_ns);
 }
 
-CUevent es_ends_latest(int context)
-{
-    return latest_context == context ? latest : NULL;
-}
+CUevent es_ends_latest(int context) { return latest_context == context ? latest : NULL; }
 
 ES_UNCHECKED /* only who collects changes it, and asks */
-uint64_t es_ends_latest_ns(void)
-{
+uint64_t
+es_ends_latest_ns(void) {
     return counted.ended_ns;
 }
 
-void es_ends_forget(int context)
-{
+void es_ends_forget(int context) {
     es_closed_forget(context);
     if (latest_context == context) {
         latest = NULL;
@@ -142,8 +127,7 @@ void es_ends_forget(int context)
     }
 }
 
-void es_ends_leave_stream(int stream)
-{
+void es_ends_leave_stream(int stream) {
     es_closed_leave_stream(stream);
     es_teach_leave_stream(stream);
     es_backlog.held_streams &= ~(UINT64_C(1) << stream);
@@ -151,9 +135,7 @@ void es_ends_leave_stream(int stream)
         latest_stream = ES_STREAM_NONE;
 }
 
-ES_UNCHECKED
-void es_ends_reset(void)
-{
+ES_UNCHECKED void es_ends_reset(void) {
     es_closed_reset();
     es_teach_reset();
     latest = NULL;

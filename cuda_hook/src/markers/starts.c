@@ -10,8 +10,7 @@
 
 /* Whether the device has come to the start of the thread's batch: between that and the launch it then runs nothing. It has,
  * but for the first batch of a grant, and behind a function of the host. */
-static bool start_is_over(const struct es_slot *slot)
-{
+static bool start_is_over(const struct es_slot *slot) {
     struct es_quiet quiet;
     CUevent start;
     bool held, over;
@@ -35,8 +34,7 @@ static bool start_is_over(const struct es_slot *slot)
     return over;
 }
 
-void es_start_followed(struct es_slot *slot)
-{
+void es_start_followed(struct es_slot *slot) {
     const uint64_t now_ns = es_now_ns(), passed_ns = now_ns - slot->batch.started_ns;
     const bool over = start_is_over(slot);
 

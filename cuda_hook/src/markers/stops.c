@@ -14,13 +14,12 @@ enum {
 
 static const struct es_slot *owner; /* for whom one is stopped, or was last and nobody has said that it may go on; atomic */
 static uint32_t number ES_UNDER(es_state_lock); /* of the latest stop, of which … */
-static uint32_t over;               /* … all up to this one are over; futex, private */
-static uint32_t late;               /* the latest that was over before anybody had said so; atomic */
+static uint32_t over;                           /* … all up to this one are over; futex, private */
+static uint32_t late;                           /* the latest that was over before anybody had said so; atomic */
 static uint32_t failures ES_UNDER(es_state_lock);
 
 /* On a thread of the driver's: the stream waits for it, and it for the end of the stop. */
-static void stand(void *which)
-{
+static void stand(void *which) {
     const uint32_t wanted = (uint32_t)(uintptr_t)which;
     const uint64_t until_ns = es_now_ns() + STOPPED_MOST_NS;
 
@@ -38,21 +37,15 @@ static void stand(void *which)
     }
 }
 
-ES_LOCKED(es_state_lock)
-static void go_on(void)
-{
+ES_LOCKED(es_state_lock) static void go_on(void) {
     __atomic_store_n(&over, number, __ATOMIC_RELEASE);
     __atomic_store_n(&owner, NULL, __ATOMIC_RELAXED);
 }
 
-bool es_stop_can(void)
-{
-    return owner == NULL && failures < FAILURES_MOST && ES_DRIVER(cuLaunchHostFunc) != NULL;
-}
+bool es_stop_can(void) { return owner == NULL && failures < FAILURES_MOST && ES_DRIVER(cuLaunchHostFunc) != NULL; }
 
 /* The stream is this thread's to submit to, and the current context's where its handle alone does not say which is meant. */
-static bool submit(const struct es_use *use, uint32_t which)
-{
+static bool submit(const struct es_use *use, uint32_t which) {
     struct es_quiet quiet;
     bool done = false;
 
@@ -65,8 +58,7 @@ static bool submit(const struct es_use *use, uint32_t which)
     return done;
 }
 
-bool es_stop_begin(const struct es_slot *slot, int stream)
-{
+bool es_stop_begin(const struct es_slot *slot, int stream) {
     struct es_use use;
     uint32_t which;
     bool can, done = false;
@@ -95,13 +87,9 @@ bool es_stop_begin(const struct es_slot *slot, int stream)
     return done;
 }
 
-bool es_stop_holds(const struct es_slot *slot)
-{
-    return owner == slot && __atomic_load_n(&late, __ATOMIC_ACQUIRE) != number;
-}
+bool es_stop_holds(const struct es_slot *slot) { return owner == slot && __atomic_load_n(&late, __ATOMIC_ACQUIRE) != number; }
 
-void es_stop_end(const struct es_slot *slot)
-{
+void es_stop_end(const struct es_slot *slot) {
     if (__atomic_load_n(&owner, __ATOMIC_RELAXED) != slot)
         return;
     es_lock_take(&es_state_lock);
@@ -120,9 +108,7 @@ void es_stop_end(const struct es_slot *slot)
     es_wake_all(&over);
 }
 
-ES_UNCHECKED
-void es_stop_reset(void)
-{
+ES_UNCHECKED void es_stop_reset(void) {
     owner = NULL;
     over = number;
 }

@@ -16,9 +16,7 @@ static struct {
 /* For how long a launch kept its stream, by the end of all of the batch. It took no longer by itself, and as
  * long where streams run beside each other. Of several threads' batches in one stream one may have begun before the
  * marker of another. */
-ES_LOCKED(es_state_lock)
-static uint64_t in_stream_ns(const struct es_closed *batch, uint64_t ended_ns)
-{
+ES_LOCKED(es_state_lock) static uint64_t in_stream_ns(const struct es_closed *batch, uint64_t ended_ns) {
     const bool follows = batch->stream != ES_STREAM_NONE && latest_of[batch->stream].mark_ns <= batch->work.before_ns;
     const uint64_t before_ns = follows ? latest_of[batch->stream].ended_ns : 0;
     const uint64_t begun_ns = before_ns > batch->work.opened_ns ? before_ns : batch->work.opened_ns;
@@ -27,17 +25,13 @@ static uint64_t in_stream_ns(const struct es_closed *batch, uint64_t ended_ns)
 }
 
 /* How soon it ended, where other streams had work, too. */
-ES_LOCKED(es_state_lock)
-static void judge(const struct es_closed *batch, uint64_t ended_ns)
-{
+ES_LOCKED(es_state_lock) static void judge(const struct es_closed *batch, uint64_t ended_ns) {
     if (!batch->held && !batch->beside && batch->queued.beside_ns != 0 && ended_ns > batch->work.opened_ns)
         es_overlap_judge(&es_backlog.overlap, batch->queued, ended_ns - batch->work.opened_ns);
 }
 
 /* Of a batch beside others' work: in most_ns a launch of it was over, whatever else ran. */
-ES_LOCKED(es_state_lock)
-static void learn_beside(const struct es_closed *batch, uint64_t most_ns)
-{
+ES_LOCKED(es_state_lock) static void learn_beside(const struct es_closed *batch, uint64_t most_ns) {
     if (batch->key != 0 && batch->end != NULL && most_ns != 0)
         es_costs_learn_beside(&es_backlog.costs, batch->key, most_ns);
     else if (batch->key != 0)
@@ -45,9 +39,7 @@ static void learn_beside(const struct es_closed *batch, uint64_t most_ns)
 }
 
 /* What the head's time says of its function. */
-ES_LOCKED(es_state_lock)
-static void learn_cost(const struct es_closed *batch, const struct es_spent *spent, int latest_stream)
-{
+ES_LOCKED(es_state_lock) static void learn_cost(const struct es_closed *batch, const struct es_spent *spent, int latest_stream) {
     const uint64_t most_ns = in_stream_ns(batch, spent->stream_ended_ns);
 
     if (batch->beside) {
@@ -84,21 +76,17 @@ static void learn_cost(const struct es_closed *batch, const struct es_spent *spe
         es_costs_miss(&es_backlog.costs, batch->key, batch->amid);
 }
 
-ES_LOCKED(es_state_lock)
-static void came_to(const struct es_closed *batch, uint64_t ended_ns)
-{
+ES_LOCKED(es_state_lock) static void came_to(const struct es_closed *batch, uint64_t ended_ns) {
     latest_of[batch->stream].ended_ns = ended_ns;
     latest_of[batch->stream].mark_ns = batch->work.mark_ns;
 }
 
-void es_teach_sooner(uint64_t by_ns)
-{
+void es_teach_sooner(uint64_t by_ns) {
     for (size_t stream = 0; stream < ES_STREAMS; stream++)
         latest_of[stream].ended_ns -= by_ns < latest_of[stream].ended_ns ? by_ns : latest_of[stream].ended_ns;
 }
 
-void es_teach_ended(const struct es_closed *batch, const struct es_spent *spent, int latest_stream)
-{
+void es_teach_ended(const struct es_closed *batch, const struct es_spent *spent, int latest_stream) {
     learn_cost(batch, spent, latest_stream);
     if (batch->over || batch->stream == ES_STREAM_NONE)
         return;
@@ -106,8 +94,7 @@ void es_teach_ended(const struct es_closed *batch, const struct es_spent *spent,
     came_to(batch, spent->stream_ended_ns);
 }
 
-void es_teach_passed_over(const struct es_closed *batch, uint64_t ended_ns)
-{
+void es_teach_passed_over(const struct es_closed *batch, uint64_t ended_ns) {
     const uint64_t most_ns = in_stream_ns(batch, ended_ns);
 
     if (batch->beside) {
@@ -125,8 +112,7 @@ void es_teach_passed_over(const struct es_closed *batch, uint64_t ended_ns)
     came_to(batch, ended_ns);
 }
 
-void es_teach_hand_over(const struct es_closed *batch, int64_t start_ns, uint64_t ended_ns)
-{
+void es_teach_hand_over(const struct es_closed *batch, int64_t start_ns, uint64_t ended_ns) {
     const uint64_t begun_ns = ended_ns - (uint64_t)start_ns, usual_ns = es_measured.hand_over_ns;
     uint64_t ns = begun_ns > batch->awaited_ns ? begun_ns - batch->awaited_ns : 0;
 
@@ -140,13 +126,6 @@ void es_teach_hand_over(const struct es_closed *batch, int64_t start_ns, uint64_
     __atomic_store_n(&es_measured.hand_over_ns, ns, __ATOMIC_RELAXED);
 }
 
-void es_teach_leave_stream(int stream)
-{
-    latest_of[stream].ended_ns = latest_of[stream].mark_ns = 0;
-}
+void es_teach_leave_stream(int stream) { latest_of[stream].ended_ns = latest_of[stream].mark_ns = 0; }
 
-ES_UNCHECKED
-void es_teach_reset(void)
-{
-    memset(latest_of, 0, sizeof(latest_of));
-}
+ES_UNCHECKED void es_teach_reset(void) { memset(latest_of, 0, sizeof(latest_of)); }

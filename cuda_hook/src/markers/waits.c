@@ -14,9 +14,7 @@
 #include "usage/thinks.h"
 
 /* Has all ended? Then the device is idle from now on. */
-ES_LOCKED(es_state_lock)
-static void note_drained(void)
-{
+ES_LOCKED(es_state_lock) static void note_drained(void) {
     if (es_thinks.idle_since_ns != 0 || !es_submitted_drained())
         return;
     es_thinks.idle_since_ns = es_now_ns();
@@ -25,8 +23,7 @@ static void note_drained(void)
         es_link_drained(es_thinks.idle_since_ns);
 }
 
-void es_waits_returned(struct es_slot *slot, uint64_t streams)
-{
+void es_waits_returned(struct es_slot *slot, uint64_t streams) {
     es_lock_take(&es_state_lock);
     if (slot->batch.opened_ns != 0 && !slot->marking && (slot->batch.streams & ~streams) == 0) {
         const uint64_t used = es_submitted_in(slot);
@@ -54,8 +51,7 @@ void es_waits_returned(struct es_slot *slot, uint64_t streams)
     es_waits_look(streams);
 }
 
-void es_waits_look(uint64_t streams)
-{
+void es_waits_look(uint64_t streams) {
     bool collect;
 
     es_lock_take(&es_state_lock);

@@ -10,8 +10,7 @@
 static struct es_blocks blocks[ES_BLOCK_KINDS] ES_UNDER(es_amounts_lock); /* under es_amounts_lock */
 
 /* The quick way: out of the allowance. */
-static bool take_allowed(struct es_claim *claim, int index)
-{
+static bool take_allowed(struct es_claim *claim, int index) {
     bool taken;
 
     es_lock_take(&es_amounts_lock);
@@ -21,8 +20,7 @@ static bool take_allowed(struct es_claim *claim, int index)
     return taken;
 }
 
-bool es_account_take_asked(struct es_claim *claim, int index)
-{
+bool es_account_take_asked(struct es_claim *claim, int index) {
     const uint64_t cap = es_link.config.memory_cap_bytes;
     struct es_amount *amount = &es_amounts[claim->device];
     bool granted = false;
@@ -31,21 +29,18 @@ bool es_account_take_asked(struct es_claim *claim, int index)
     if (claim->session != 0)
         return granted;
     es_lock_take(&es_amounts_lock);
-    granted = cap == 0 || (amount->used + amount->pending <= cap &&
-                           claim->bytes <= cap - amount->used - amount->pending);
+    granted = cap == 0 || (amount->used + amount->pending <= cap && claim->bytes <= cap - amount->used - amount->pending);
     if (granted)
         amount->pending += claim->bytes;
     es_lock_give(&es_amounts_lock);
     return granted;
 }
 
-bool es_account_take(struct es_claim *claim, int index)
-{
+bool es_account_take(struct es_claim *claim, int index) {
     return take_allowed(claim, index) || es_account_take_asked(claim, index);
 }
 
-bool es_account_note(enum es_block_kind kind, struct es_block block)
-{
+bool es_account_note(enum es_block_kind kind, struct es_block block) {
     bool noted;
 
     es_lock_take(&es_amounts_lock);
@@ -55,16 +50,13 @@ bool es_account_note(enum es_block_kind kind, struct es_block block)
 }
 
 /* The claim is over. */
-ES_LOCKED(es_amounts_lock)
-static void close(struct es_claim *claim)
-{
+ES_LOCKED(es_amounts_lock) static void close(struct es_claim *claim) {
     if (claim->session == 0)
         es_amounts[claim->device].pending -= claim->bytes;
     claim->counted = false;
 }
 
-void es_account_drop(struct es_claim *claim)
-{
+void es_account_drop(struct es_claim *claim) {
     int index;
 
     if (!claim->counted)
@@ -77,8 +69,7 @@ void es_account_drop(struct es_claim *claim)
     es_lock_give(&es_amounts_lock);
 }
 
-void es_account_keep(struct es_claim *claim, enum es_block_kind kind, uint64_t handle, const void *owner)
-{
+void es_account_keep(struct es_claim *claim, enum es_block_kind kind, uint64_t handle, const void *owner) {
     const struct es_block block = {handle, claim->bytes, (uint32_t)claim->device, kind, (void *)owner};
     bool noted;
 
@@ -95,8 +86,7 @@ void es_account_keep(struct es_claim *claim, enum es_block_kind kind, uint64_t h
     es_account_drop(claim);
 }
 
-void es_account_use(struct es_claim *claim)
-{
+void es_account_use(struct es_claim *claim) {
     if (!claim->counted)
         return;
     es_lock_take(&es_amounts_lock);
@@ -105,8 +95,7 @@ void es_account_use(struct es_claim *claim)
     es_lock_give(&es_amounts_lock);
 }
 
-struct es_block es_account_take_out(enum es_block_kind kind, uint64_t handle)
-{
+struct es_block es_account_take_out(enum es_block_kind kind, uint64_t handle) {
     struct es_block block = {0};
 
     if (handle == 0 || !es_amounts_counts())
@@ -117,8 +106,7 @@ struct es_block es_account_take_out(enum es_block_kind kind, uint64_t handle)
     return block;
 }
 
-void es_account_settle(enum es_block_kind kind, struct es_block block, bool freed)
-{
+void es_account_settle(enum es_block_kind kind, struct es_block block, bool freed) {
     if (block.address == 0)
         return;
     es_lock_take(&es_amounts_lock);
@@ -129,8 +117,7 @@ void es_account_settle(enum es_block_kind kind, struct es_block block, bool free
     es_lock_give(&es_amounts_lock);
 }
 
-void es_account_free(CUdevice device, uint64_t bytes)
-{
+void es_account_free(CUdevice device, uint64_t bytes) {
     if (bytes == 0 || !es_amounts_counts())
         return;
     es_lock_take(&es_amounts_lock);
@@ -138,8 +125,7 @@ void es_account_free(CUdevice device, uint64_t bytes)
     es_lock_give(&es_amounts_lock);
 }
 
-void es_account_add(CUdevice device, uint64_t bytes)
-{
+void es_account_add(CUdevice device, uint64_t bytes) {
     struct es_claim claim = {.bytes = bytes, .device = device};
     int index;
 
@@ -155,8 +141,7 @@ void es_account_add(CUdevice device, uint64_t bytes)
     es_lock_give(&es_amounts_lock);
 }
 
-void es_account_end_owner(const void *owner)
-{
+void es_account_end_owner(const void *owner) {
     if (owner == NULL || !es_amounts_counts())
         return;
     es_lock_take(&es_amounts_lock);
@@ -170,8 +155,7 @@ void es_account_end_owner(const void *owner)
     es_lock_give(&es_amounts_lock);
 }
 
-void es_account_keep_context(struct es_claim *claim, CUcontext context)
-{
+void es_account_keep_context(struct es_claim *claim, CUcontext context) {
     const struct es_block block = {(uint64_t)(uintptr_t)context, 0, (uint32_t)claim->device, ES_BLOCK_CONTEXT, NULL};
     struct es_amount *amount = &es_amounts[claim->device];
 
@@ -191,8 +175,7 @@ void es_account_keep_context(struct es_claim *claim, CUcontext context)
     es_account_drop_context(claim);
 }
 
-void es_account_drop_context(struct es_claim *claim)
-{
+void es_account_drop_context(struct es_claim *claim) {
     if (!claim->counted)
         return;
     es_lock_take(&es_amounts_lock);
@@ -202,8 +185,7 @@ void es_account_drop_context(struct es_claim *claim)
     es_lock_give(&es_amounts_lock);
 }
 
-void es_account_context_ended(CUcontext context)
-{
+void es_account_context_ended(CUcontext context) {
     const struct es_block block = es_account_take_out(ES_BLOCK_CONTEXT, (uint64_t)(uintptr_t)context);
     struct es_amount *amount = &es_amounts[block.device];
 
@@ -219,9 +201,7 @@ void es_account_context_ended(CUcontext context)
     es_lock_give(&es_amounts_lock);
 }
 
-ES_UNCHECKED
-void es_account_reset(void)
-{
+ES_UNCHECKED void es_account_reset(void) {
     for (int kind = 0; kind < ES_BLOCK_KINDS; kind++)
         es_blocks_clear(&blocks[kind]);
     es_amounts_reset();

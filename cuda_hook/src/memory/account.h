@@ -15,8 +15,8 @@
 
 /* What addresses and handles mean: each kind is looked up among its own. */
 enum es_block_kind {
-    ES_BLOCK_MEMORY,   /* an address that a free takes */
-    ES_BLOCK_HOST,     /* host memory of an integrated GPU */
+    ES_BLOCK_MEMORY, /* an address that a free takes */
+    ES_BLOCK_HOST,   /* host memory of an integrated GPU */
     ES_BLOCK_ARRAY,
     ES_BLOCK_MIPMAP,
     ES_BLOCK_EXTERNAL, /* memory of others that was imported */
@@ -28,7 +28,7 @@ struct es_claim {
     uint64_t bytes;
     uint32_t session; /* in which the manager granted it; 0: none did */
     CUdevice device;
-    bool counted;     /* false: nobody counts, and nothing below does anything */
+    bool counted; /* false: nobody counts, and nothing below does anything */
 };
 
 /* Takes a claim's bytes of the device in this place of the allocation: from the allowance, which needs no system call, else

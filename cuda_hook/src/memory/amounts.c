@@ -16,13 +16,9 @@ struct es_lock es_amounts_lock;
 struct es_amount es_amounts[ES_ORDINALS];
 uint32_t es_amounts_session;
 
-bool es_amounts_counts(void)
-{
-    return es_mode_now() != ES_OUT && es_mode_now() != ES_NEW && !es_life_apart();
-}
+bool es_amounts_counts(void) { return es_mode_now() != ES_OUT && es_mode_now() != ES_NEW && !es_life_apart(); }
 
-bool es_amounts_joined(void)
-{
+bool es_amounts_joined(void) {
     const uint32_t now = __atomic_load_n(&es_link.session, __ATOMIC_ACQUIRE);
 
     if (now != es_amounts_session) {
@@ -33,26 +29,18 @@ bool es_amounts_joined(void)
     return es_mode_now() == ES_JOINED;
 }
 
-void es_amounts_hold(void)
-{
-    es_lock_take(&es_amounts_lock);
-}
+void es_amounts_hold(void) { es_lock_take(&es_amounts_lock); }
 
-void es_amounts_let(void)
-{
-    es_lock_give(&es_amounts_lock);
-}
+void es_amounts_let(void) { es_lock_give(&es_amounts_lock); }
 
 /* Is there a manager? One that went away may be back. */
-static bool reached(void)
-{
+static bool reached(void) {
     if (es_mode_now() == ES_AWAY || es_mode_now() == ES_UNSHARED)
         (void)es_join_again();
     return es_mode_now() == ES_JOINED;
 }
 
-void es_amounts_tell(uint16_t kind, uint32_t memory_kind, uint64_t bytes, int index)
-{
+void es_amounts_tell(uint16_t kind, uint32_t memory_kind, uint64_t bytes, int index) {
     struct es_memory record = {{kind, sizeof(record), 0}, bytes, (uint32_t)index, memory_kind};
     const int error = errno;
     bool sent = false;
@@ -69,10 +57,8 @@ void es_amounts_tell(uint16_t kind, uint32_t memory_kind, uint64_t bytes, int in
     errno = error;
 }
 
-uint32_t es_amounts_ask(int index, uint32_t memory_kind, uint64_t bytes, bool *granted)
-{
-    struct es_reserve record = {
-        {ES_RESERVE, sizeof(record), es_session_number()}, bytes, (uint32_t)index, memory_kind};
+uint32_t es_amounts_ask(int index, uint32_t memory_kind, uint64_t bytes, bool *granted) {
+    struct es_reserve record = {{ES_RESERVE, sizeof(record), es_session_number()}, bytes, (uint32_t)index, memory_kind};
     struct es_reserved answer;
     const uint32_t answered = reached() ? es_session_ask(&record, &answer, ES_RESERVED) : 0;
 
@@ -81,16 +67,14 @@ uint32_t es_amounts_ask(int index, uint32_t memory_kind, uint64_t bytes, bool *g
     return answered;
 }
 
-void es_amounts_put_back(int index, uint64_t bytes)
-{
+void es_amounts_put_back(int index, uint64_t bytes) {
     if (index < ES_DEVICES_MAX)
         es_allowance_put(es_link.hint, (uint32_t)index, bytes);
     else
         es_amounts_tell(ES_FREED, ES_MEMORY_PLAIN, bytes, index);
 }
 
-void es_amounts_unuse(CUdevice device, uint64_t bytes)
-{
+void es_amounts_unuse(CUdevice device, uint64_t bytes) {
     struct es_amount *amount = &es_amounts[device];
     const int index = es_device_index(device);
     uint64_t heard;
@@ -104,8 +88,7 @@ void es_amounts_unuse(CUdevice device, uint64_t bytes)
         es_amounts_put_back(index, heard);
 }
 
-void es_amounts_use(CUdevice device, uint64_t bytes, uint32_t granted)
-{
+void es_amounts_use(CUdevice device, uint64_t bytes, uint32_t granted) {
     struct es_amount *amount = &es_amounts[device];
     const int index = es_device_index(device);
 
@@ -117,8 +100,7 @@ void es_amounts_use(CUdevice device, uint64_t bytes, uint32_t granted)
     amount->known += bytes;
 }
 
-bool es_amounts_used(uint32_t index, unsigned long long *bytes)
-{
+bool es_amounts_used(uint32_t index, unsigned long long *bytes) {
     struct es_memory_query record = {{ES_MEMORY_QUERY, sizeof(record), es_session_number()}, index, 0};
     struct es_memory_info info;
 
@@ -138,8 +120,7 @@ bool es_amounts_used(uint32_t index, unsigned long long *bytes)
     return true;
 }
 
-void es_amounts_declare(void)
-{
+void es_amounts_declare(void) {
     for (CUdevice device = 0; device < ES_ORDINALS; device++) {
         struct es_amount *amount = &es_amounts[device];
         bool any;
@@ -163,9 +144,7 @@ void es_amounts_declare(void)
     }
 }
 
-ES_UNCHECKED
-void es_amounts_reset(void)
-{
+ES_UNCHECKED void es_amounts_reset(void) {
     es_amounts_lock = (struct es_lock){0};
     memset(es_amounts, 0, sizeof(es_amounts));
     es_devices_forget();

@@ -5,8 +5,7 @@
 #include "memory/devices.h"
 #include "memory/pools.h"
 
-bool es_claim_take(struct es_claim *claim, CUdevice device, uint64_t bytes)
-{
+bool es_claim_take(struct es_claim *claim, CUdevice device, uint64_t bytes) {
     int index;
 
     *claim = (struct es_claim){.bytes = bytes, .device = device};
@@ -19,8 +18,7 @@ bool es_claim_take(struct es_claim *claim, CUdevice device, uint64_t bytes)
     return claim->counted;
 }
 
-bool es_claim_take_here(struct es_claim *claim, CUcontext *context, uint64_t bytes)
-{
+bool es_claim_take_here(struct es_claim *claim, CUcontext *context, uint64_t bytes) {
     CUdevice device;
 
     *claim = (struct es_claim){.bytes = 0};
@@ -29,8 +27,7 @@ bool es_claim_take_here(struct es_claim *claim, CUcontext *context, uint64_t byt
     return es_claim_take(claim, device, bytes);
 }
 
-bool es_claim_fit(struct es_claim *claim, uint64_t bytes)
-{
+bool es_claim_fit(struct es_claim *claim, uint64_t bytes) {
     struct es_claim rest;
 
     if (!claim->counted || bytes == claim->bytes)
@@ -58,8 +55,7 @@ bool es_claim_fit(struct es_claim *claim, uint64_t bytes)
     return true;
 }
 
-bool es_claim_context(struct es_claim *claim, CUdevice device)
-{
+bool es_claim_context(struct es_claim *claim, CUdevice device) {
     const int index = es_amounts_counts() ? es_device_index(device) : -1;
     bool granted = true;
 

@@ -14,37 +14,23 @@ static bool told;                       /* atomic: that there is one which nobod
 static bool refused;                    /* atomic: that there is one which is not the allocation's */
 static const uint8_t unnamed[ES_UUID_BYTES];
 
-static bool valid(CUdevice device)
-{
-    return device >= 0 && device < ES_ORDINALS;
-}
+static bool valid(CUdevice device) { return device >= 0 && device < ES_ORDINALS; }
 
 /* The later form alone tells the parts of one GPU (MIG) from each other. */
-static bool tells_parts(void)
-{
-    return ES_DRIVER(cuDeviceGetUuid_v2) != NULL;
-}
+static bool tells_parts(void) { return ES_DRIVER(cuDeviceGetUuid_v2) != NULL; }
 
-static bool uuid_of(CUdevice device, CUuuid *uuid)
-{
+static bool uuid_of(CUdevice device, CUuuid *uuid) {
     if (tells_parts())
         return ES_DRIVER(cuDeviceGetUuid_v2)(uuid, device) == CUDA_SUCCESS;
     return ES_DRIVER(cuDeviceGetUuid) != NULL && ES_DRIVER(cuDeviceGetUuid)(uuid, device) == CUDA_SUCCESS;
 }
 
 /* Is there a device in this place, and has it a name? */
-static bool named(int place)
-{
-    return memcmp(es_link.page->device_uuids[place], unnamed, ES_UUID_BYTES) != 0;
-}
+static bool named(int place) { return memcmp(es_link.page->device_uuids[place], unnamed, ES_UUID_BYTES) != 0; }
 
-bool es_devices_named(void)
-{
-    return es_link.page != NULL && named(0);
-}
+bool es_devices_named(void) { return es_link.page != NULL && named(0); }
 
-bool es_devices_single(void)
-{
+bool es_devices_single(void) {
     if (!es_devices_named())
         return false;
     for (int i = 1; i < ES_DEVICES_MAX; i++) {
@@ -54,13 +40,9 @@ bool es_devices_single(void)
     return true;
 }
 
-bool es_device_identified(const uint8_t uuid[ES_UUID_BYTES])
-{
-    return memcmp(uuid, unnamed, ES_UUID_BYTES) != 0;
-}
+bool es_device_identified(const uint8_t uuid[ES_UUID_BYTES]) { return memcmp(uuid, unnamed, ES_UUID_BYTES) != 0; }
 
-int es_device_named(const uint8_t uuid[ES_UUID_BYTES])
-{
+int es_device_named(const uint8_t uuid[ES_UUID_BYTES]) {
     for (int i = 0; es_devices_named() && es_device_identified(uuid) && i < ES_DEVICES_MAX; i++) {
         if (memcmp(es_link.page->device_uuids[i], uuid, ES_UUID_BYTES) == 0)
             return i;
@@ -69,8 +51,7 @@ int es_device_named(const uint8_t uuid[ES_UUID_BYTES])
 }
 
 /* The driver does not say which device it is (a virtual GPU's, say): it can be told where there is but one on both sides. */
-static int place_without_identity(CUdevice device)
-{
+static int place_without_identity(CUdevice device) {
     int all = 0;
 
     if (ES_DRIVER(cuDeviceGetCount) == NULL || ES_DRIVER(cuDeviceGetCount)(&all) != CUDA_SUCCESS)
@@ -78,15 +59,15 @@ static int place_without_identity(CUdevice device)
     if (all == 1 && es_devices_single())
         return 0;
     if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
-        es_alarm("the driver gives device %d no identity (UUID) of its own, one of %d that this process sees: it cannot be told which "
-                 "of the allocation's it is, and its memory is not counted; show the process that one device alone",
-                 (int)device, all);
+        es_alarm(
+            "the driver gives device %d no identity (UUID) of its own, one of %d that this process sees: it cannot be told which "
+            "of the allocation's it is, and its memory is not counted; show the process that one device alone",
+            (int)device, all);
     return -1;
 }
 
 /* Where the manager names the devices, whatever the program calls them: each is found by its UUID. */
-static int place_of(CUdevice device)
-{
+static int place_of(CUdevice device) {
     CUuuid uuid;
     int place;
 
@@ -96,8 +77,7 @@ static int place_of(CUdevice device)
     return place < 0 && !tells_parts() ? place_without_identity(device) : place;
 }
 
-int es_device_index(CUdevice device)
-{
+int es_device_index(CUdevice device) {
     uint8_t place;
 
     if (!valid(device))
@@ -119,8 +99,7 @@ int es_device_index(CUdevice device)
     return place - 1;
 }
 
-bool es_device_foreign(CUdevice device)
-{
+bool es_device_foreign(CUdevice device) {
     CUuuid uuid;
 
     if (!valid(device) || !es_devices_named() || es_device_index(device) >= 0)
@@ -134,8 +113,7 @@ bool es_device_foreign(CUdevice device)
     return true;
 }
 
-bool es_device_integrated(CUdevice device)
-{
+bool es_device_integrated(CUdevice device) {
     int is = 0;
 
     if (!valid(device))
@@ -149,13 +127,11 @@ bool es_device_integrated(CUdevice device)
     return __atomic_load_n(&integrated[device], __ATOMIC_RELAXED) == 2;
 }
 
-bool es_device_current(CUdevice *device)
-{
+bool es_device_current(CUdevice *device) {
     return es_context_current() != NULL && ES_DRIVER(cuCtxGetDevice)(device) == CUDA_SUCCESS;
 }
 
-void es_devices_forget(void)
-{
+void es_devices_forget(void) {
     for (int i = 0; i < ES_ORDINALS; i++)
         __atomic_store_n(&places[i], 0, __ATOMIC_RELAXED);
 }

@@ -19,8 +19,7 @@ static struct {
 } counted[ES_ORDINALS] ES_UNDER(lock);
 static bool allocates; /* atomic: some graph does */
 
-static uint32_t changes_of(CUdevice device)
-{
+static uint32_t changes_of(CUdevice device) {
     uint32_t changes;
 
     es_lock_take(&lock);
@@ -30,8 +29,7 @@ static uint32_t changes_of(CUdevice device)
 }
 
 /* Of two looks at a time the one that asked first may come last: it asks again. */
-uint64_t es_graph_memory_look(CUdevice device)
-{
+uint64_t es_graph_memory_look(CUdevice device) {
     cuuint64_t reserved = 0;
     uint64_t before = 0;
     bool current = false;
@@ -42,8 +40,7 @@ uint64_t es_graph_memory_look(CUdevice device)
     for (int i = 0; i < TRIES && !current; i++) {
         const uint32_t changes = changes_of(device);
 
-        if (ES_DRIVER(cuDeviceGetGraphMemAttribute)(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) !=
-            CUDA_SUCCESS)
+        if (ES_DRIVER(cuDeviceGetGraphMemAttribute)(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) != CUDA_SUCCESS)
             return 0;
         es_lock_take(&lock);
         current = counted[device].changes == changes;
@@ -63,29 +60,22 @@ uint64_t es_graph_memory_look(CUdevice device)
     return before > reserved ? before - reserved : 0;
 }
 
-void es_graph_memory_expect(void)
-{
-    __atomic_store_n(&allocates, true, __ATOMIC_RELAXED);
-}
+void es_graph_memory_expect(void) { __atomic_store_n(&allocates, true, __ATOMIC_RELAXED); }
 
-void es_graph_memory_launched(void)
-{
+void es_graph_memory_launched(void) {
     CUdevice device;
 
-    if (__atomic_load_n(&allocates, __ATOMIC_RELAXED) && es_amounts_counts() &&
-        es_device_current(&device))
+    if (__atomic_load_n(&allocates, __ATOMIC_RELAXED) && es_amounts_counts() && es_device_current(&device))
         (void)es_graph_memory_look(device);
 }
 
-void es_graph_memory_trimmed(void)
-{
+void es_graph_memory_trimmed(void) {
     es_lock_take(&lock);
     es_blocks_clear(&backed);
     es_lock_give(&lock);
 }
 
-bool es_graph_memory_wanted(CUgraphExec graph)
-{
+bool es_graph_memory_wanted(CUgraphExec graph) {
     struct es_block block;
 
     if (__builtin_expect(!__atomic_load_n(&allocates, __ATOMIC_RELAXED), 1) || !es_amounts_counts())
@@ -98,8 +88,7 @@ bool es_graph_memory_wanted(CUgraphExec graph)
     return block.address == 0;
 }
 
-uint64_t es_graph_memory_counted(CUdevice device)
-{
+uint64_t es_graph_memory_counted(CUdevice device) {
     uint64_t bytes;
 
     es_lock_take(&lock);
@@ -108,8 +97,7 @@ uint64_t es_graph_memory_counted(CUdevice device)
     return bytes;
 }
 
-void es_graph_memory_grew(CUdevice device, uint64_t bytes)
-{
+void es_graph_memory_grew(CUdevice device, uint64_t bytes) {
     es_lock_take(&lock);
     counted[device].bytes += bytes;
     counted[device].changes++;
@@ -118,8 +106,7 @@ void es_graph_memory_grew(CUdevice device, uint64_t bytes)
     (void)es_graph_memory_look(device);
 }
 
-void es_graph_memory_backed(CUgraphExec graph)
-{
+void es_graph_memory_backed(CUgraphExec graph) {
     const struct es_block block = {(uint64_t)(uintptr_t)graph, 0, 0, 0, NULL};
 
     es_lock_take(&lock);
@@ -127,15 +114,13 @@ void es_graph_memory_backed(CUgraphExec graph)
     es_lock_give(&lock);
 }
 
-void es_graph_memory_ended(CUgraphExec graph)
-{
+void es_graph_memory_ended(CUgraphExec graph) {
     es_lock_take(&lock);
     (void)es_blocks_remove(&backed, (uint64_t)(uintptr_t)graph);
     es_lock_give(&lock);
 }
 
-uint64_t es_graph_memory_trim(CUdevice device)
-{
+uint64_t es_graph_memory_trim(CUdevice device) {
     if (!__atomic_load_n(&allocates, __ATOMIC_RELAXED) || ES_DRIVER(cuDeviceGraphMemTrim) == NULL)
         return 0;
     (void)ES_DRIVER(cuDeviceGraphMemTrim)(device);
@@ -143,9 +128,7 @@ uint64_t es_graph_memory_trim(CUdevice device)
     return es_graph_memory_look(device);
 }
 
-ES_UNCHECKED
-void es_graph_memory_reset(void)
-{
+ES_UNCHECKED void es_graph_memory_reset(void) {
     lock = (struct es_lock){0};
     es_blocks_clear(&backed);
     memset(counted, 0, sizeof(counted));

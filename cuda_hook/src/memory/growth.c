@@ -7,8 +7,7 @@
 #include "memory/graph_memory.h"
 #include "memory/pools.h"
 
-bool es_growth_claim(struct es_claim *claim, CUmemoryPool handle, CUdevice device, uint64_t bytes)
-{
+bool es_growth_claim(struct es_claim *claim, CUmemoryPool handle, CUdevice device, uint64_t bytes) {
     uint64_t reserved = 0, used = 0;
 
     if (!es_pools_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) ||
@@ -24,8 +23,7 @@ bool es_growth_claim(struct es_claim *claim, CUmemoryPool handle, CUdevice devic
     return true;
 }
 
-bool es_growth_allocated(struct es_claim *claim, CUmemoryPool handle, CUdeviceptr address, uint64_t bytes)
-{
+bool es_growth_allocated(struct es_claim *claim, CUmemoryPool handle, CUdeviceptr address, uint64_t bytes) {
     const struct es_block block = {address, bytes, (uint32_t)claim->device, ES_BLOCK_MEMORY, handle};
     const CUdevice device = claim->device;
     const uint64_t claimed = claim->counted ? claim->bytes : 0;
@@ -52,16 +50,14 @@ bool es_growth_allocated(struct es_claim *claim, CUmemoryPool handle, CUdevicept
 }
 
 /* An upload makes the driver take what a launch would have taken, and does nothing else. */
-bool es_growth_graph_fits(CUgraphExec graph, CUstream stream)
-{
+bool es_growth_graph_fits(CUgraphExec graph, CUstream stream) {
     cuuint64_t reserved = 0;
     struct es_claim claim;
     uint64_t before;
     CUdevice device;
 
-    if (!es_graph_memory_wanted(graph) || ES_DRIVER(cuGraphUpload) == NULL ||
-        ES_DRIVER(cuDeviceGetGraphMemAttribute) == NULL || !es_device_current(&device) || device < 0 ||
-        device >= ES_ORDINALS || es_stream_capturing(stream))
+    if (!es_graph_memory_wanted(graph) || ES_DRIVER(cuGraphUpload) == NULL || ES_DRIVER(cuDeviceGetGraphMemAttribute) == NULL ||
+        !es_device_current(&device) || device < 0 || device >= ES_ORDINALS || es_stream_capturing(stream))
         return true;
     before = es_graph_memory_counted(device);
     if (ES_DRIVER(cuGraphUpload)(graph, stream) != CUDA_SUCCESS ||

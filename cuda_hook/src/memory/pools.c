@@ -15,19 +15,17 @@ static struct es_blocks blocks ES_UNDER(lock); /* addresses had from pools; the 
 static struct pool {
     CUmemoryPool handle; /* NULL: a free place */
     CUdevice device;
-    uint64_t counted;    /* what the account has of it */
-    uint32_t entered;    /* allocations within the driver just now */
-    uint32_t changes;    /* counts what was counted: a figure from before one is out of date */
-    bool unseen;         /* the last of those within looks again: what each took nobody can tell apart */
+    uint64_t counted; /* what the account has of it */
+    uint32_t entered; /* allocations within the driver just now */
+    uint32_t changes; /* counts what was counted: a figure from before one is out of date */
+    bool unseen;      /* the last of those within looks again: what each took nobody can tell apart */
 } pools[POOLS] ES_UNDER(lock);
 
 /* Atomic: how often something was freed, and the number up to which nothing is left that a pool gives back by itself. It
  * does so when the streams that the frees are in are waited for, which may be long after another was. */
 static uint32_t frees, seen_frees;
 
-ES_LOCKED(lock)
-static struct pool *find(CUmemoryPool handle)
-{
+ES_LOCKED(lock) static struct pool *find(CUmemoryPool handle) {
     for (int i = 0; i < POOLS && handle != NULL; i++) {
         if (pools[i].handle == handle)
             return &pools[i];
@@ -35,8 +33,7 @@ static struct pool *find(CUmemoryPool handle)
     return NULL;
 }
 
-void es_pools_note(CUmemoryPool handle, CUdevice device)
-{
+void es_pools_note(CUmemoryPool handle, CUdevice device) {
     bool noted;
 
     es_lock_take(&lock);
@@ -52,8 +49,7 @@ void es_pools_note(CUmemoryPool handle, CUdevice device)
         es_log("more than %d memory pools: what one more takes shows as what the driver took by itself", POOLS);
 }
 
-CUmemoryPool es_pools_known(CUmemoryPool handle, CUdevice *device)
-{
+CUmemoryPool es_pools_known(CUmemoryPool handle, CUdevice *device) {
     const struct pool *pool;
 
     es_lock_take(&lock);
@@ -64,8 +60,7 @@ CUmemoryPool es_pools_known(CUmemoryPool handle, CUdevice *device)
     return pool != NULL ? handle : NULL;
 }
 
-bool es_pools_attribute(CUmemoryPool pool, CUmemPool_attribute which, uint64_t *bytes)
-{
+bool es_pools_attribute(CUmemoryPool pool, CUmemPool_attribute which, uint64_t *bytes) {
     cuuint64_t value;
 
     if (ES_DRIVER(cuMemPoolGetAttribute) == NULL || ES_DRIVER(cuMemPoolGetAttribute)(pool, which, &value) != CUDA_SUCCESS)
@@ -82,8 +77,7 @@ struct look {
 
 /* Takes what a pool has reserved for what is counted of it, unless that has changed since the figure was asked for: then
  * it is false. */
-static bool take_over(CUmemoryPool handle, uint32_t changes, uint64_t reserved, struct look *look)
-{
+static bool take_over(CUmemoryPool handle, uint32_t changes, uint64_t reserved, struct look *look) {
     struct pool *pool;
     CUdevice device = 0;
     uint64_t more = 0;
@@ -113,8 +107,7 @@ static bool take_over(CUmemoryPool handle, uint32_t changes, uint64_t reserved, 
 
 /* Brings what is counted of a pool in line with what it has reserved; what it has less is free. What it has more exists,
  * so it counts, too. Who is overtaken by another look asks again, as the other may have asked before. */
-static struct look look_at(CUmemoryPool handle)
-{
+static struct look look_at(CUmemoryPool handle) {
     struct look look = {.over = true};
     uint64_t reserved = 0, used = 0;
     bool current = false;
@@ -139,8 +132,7 @@ static struct look look_at(CUmemoryPool handle)
 }
 
 /* Calls look_at for all pools of a device (-1: of all), after trimming those where it is asked for. */
-static struct look look_at_all(CUdevice device, bool trim)
-{
+static struct look look_at_all(CUdevice device, bool trim) {
     struct look all = {.over = true};
 
     for (int i = 0; i < POOLS; i++) {
@@ -161,8 +153,7 @@ static struct look look_at_all(CUdevice device, bool trim)
     return all;
 }
 
-void es_pools_ended(CUmemoryPool handle)
-{
+void es_pools_ended(CUmemoryPool handle) {
     struct pool ended = {.handle = NULL};
     uint64_t in_use = 0;
     struct es_block block;
@@ -188,8 +179,7 @@ void es_pools_ended(CUmemoryPool handle)
         es_account_add(ended.device, in_use - ended.counted);
 }
 
-void es_pools_enter(CUmemoryPool handle)
-{
+void es_pools_enter(CUmemoryPool handle) {
     struct pool *pool;
 
     es_lock_take(&lock);
@@ -199,8 +189,7 @@ void es_pools_enter(CUmemoryPool handle)
     es_lock_give(&lock);
 }
 
-uint64_t es_pools_growth(CUmemoryPool handle, uint64_t claimed)
-{
+uint64_t es_pools_growth(CUmemoryPool handle, uint64_t claimed) {
     struct pool *pool;
     uint64_t reserved = 0, grown = 0;
 
@@ -220,8 +209,7 @@ uint64_t es_pools_growth(CUmemoryPool handle, uint64_t claimed)
     return grown;
 }
 
-void es_pools_leave(CUmemoryPool handle, struct es_block block, uint64_t grown)
-{
+void es_pools_leave(CUmemoryPool handle, struct es_block block, uint64_t grown) {
     struct pool *pool;
     bool unseen = false;
 
@@ -241,8 +229,7 @@ void es_pools_leave(CUmemoryPool handle, struct es_block block, uint64_t grown)
         (void)look_at(handle);
 }
 
-struct es_block es_pools_take_out(CUdeviceptr address)
-{
+struct es_block es_pools_take_out(CUdeviceptr address) {
     struct es_block block;
 
     es_lock_take(&lock);
@@ -251,8 +238,7 @@ struct es_block es_pools_take_out(CUdeviceptr address)
     return block;
 }
 
-void es_pools_settle(struct es_block block, bool freed)
-{
+void es_pools_settle(struct es_block block, bool freed) {
     if (freed)
         __atomic_fetch_add(&frees, 1, __ATOMIC_RELEASE);
     if (freed || block.address == 0)
@@ -262,14 +248,12 @@ void es_pools_settle(struct es_block block, bool freed)
     es_lock_give(&lock);
 }
 
-void es_pools_look(CUdevice device)
-{
+void es_pools_look(CUdevice device) {
     (void)look_at_all(device, false);
     (void)es_graph_memory_look(device);
 }
 
-void es_pools_waited(void)
-{
+void es_pools_waited(void) {
     const uint32_t now = __atomic_load_n(&frees, __ATOMIC_ACQUIRE);
 
     if (__builtin_expect(now == __atomic_load_n(&seen_frees, __ATOMIC_RELAXED), 1) || !es_amounts_counts())
@@ -279,17 +263,14 @@ void es_pools_waited(void)
         __atomic_store_n(&seen_frees, now, __ATOMIC_RELAXED);
 }
 
-bool es_pools_trim(CUdevice device)
-{
+bool es_pools_trim(CUdevice device) {
     uint64_t less = look_at_all(device, true).less;
 
     less += es_graph_memory_trim(device);
     return less != 0;
 }
 
-ES_UNCHECKED
-void es_pools_reset(void)
-{
+ES_UNCHECKED void es_pools_reset(void) {
     lock = (struct es_lock){0};
     es_blocks_clear(&blocks);
     memset(pools, 0, sizeof(pools));

@@ -12,8 +12,8 @@
 #include "usage/hint.h"
 
 enum {
-    BUSY_LOOK_NS = 50 * 1000,      /* while a thread is within a submitting call of the driver */
-    FORETELL_NS = 50 * 1000,       /* a drain so near is not worth foretelling */
+    BUSY_LOOK_NS = 50 * 1000,       /* while a thread is within a submitting call of the driver */
+    FORETELL_NS = 50 * 1000,        /* a drain so near is not worth foretelling */
     FORETELL_ERROR_NS = 200 * 1000, /* most that an estimate is corrected by */
     FORETELL_SOONER_NS = 25 * 1000, /* an estimate that moved by less is not worth a record, which costs the manager as much */
     FORETELL_LATER_NS = 100 * 1000, /* … and one that moved that way leaves the device busy */
@@ -21,9 +21,7 @@ enum {
 
 /* While what was queued drains: tells the manager when it will have, so that it can open the next gate in time.
  * `told_ns` is what it was told last. */
-ES_LOCKED(es_state_lock)
-static void foretell(uint32_t number, uint64_t *told_ns)
-{
+ES_LOCKED(es_state_lock) static void foretell(uint32_t number, uint64_t *told_ns) {
     const uint64_t now_ns = es_now_ns();
     const uint64_t queued_ns = es_queued_ns(now_ns);
     const uint64_t end_ns = now_ns + queued_ns + (uint64_t)es_hint_error_ns;
@@ -38,9 +36,7 @@ static void foretell(uint32_t number, uint64_t *told_ns)
 /* What was foretold has come. A drain that ends before its time does so each time (a burst was timed while the device was
  * still another's, say), so the next one is foretold earlier. That one is seen late says nothing: this thread may have
  * been late itself; then the correction fades. */
-ES_LOCKED(es_state_lock)
-static void learn_end(uint64_t told_ns, uint64_t now_ns)
-{
+ES_LOCKED(es_state_lock) static void learn_end(uint64_t told_ns, uint64_t now_ns) {
     const int64_t error_ns = (int64_t)(now_ns - told_ns);
 
     if (told_ns == 0 || error_ns < -FORETELL_ERROR_NS)
@@ -55,14 +51,9 @@ static void learn_end(uint64_t told_ns, uint64_t now_ns)
 
 /* Beside others nobody is granted ahead of time, and what siblings have queued is not known here: then nothing is
  * foretold, and nothing learned from when the end comes. */
-ES_LOCKED(es_state_lock)
-static bool foretells(void)
-{
-    return !es_link_mixed(es_link_siblings()) && !es_hint_unseen();
-}
+ES_LOCKED(es_state_lock) static bool foretells(void) { return !es_link_mixed(es_link_siblings()) && !es_hint_unseen(); }
 
-void es_drain_give_back(uint32_t number, bool sleeps)
-{
+void es_drain_give_back(uint32_t number, bool sleeps) {
     uint64_t told_ns = 0;
 
     es_lock_take(&es_state_lock);
@@ -82,7 +73,8 @@ void es_drain_give_back(uint32_t number, bool sleeps)
             learn_end(told_ns, now_ns);
             es_link_drained(now_ns);
         }
-        if (drained && (es_grant_release(number, told_ns != 0 && told_ns < now_ns + FORETELL_SOONER_NS) || es_mode_now() != ES_JOINED)) {
+        if (drained &&
+            (es_grant_release(number, told_ns != 0 && told_ns < now_ns + FORETELL_SOONER_NS) || es_mode_now() != ES_JOINED)) {
             es_lock_give(&es_state_lock);
             return;
         }

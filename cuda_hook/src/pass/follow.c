@@ -3,8 +3,7 @@
 #include "backlog/backlog.h"
 #include "link/link.h"
 
-void es_follow_share(struct es_slot *slot, uint64_t key, struct es_cost *cost)
-{
+void es_follow_share(struct es_slot *slot, uint64_t key, struct es_cost *cost) {
     if (slot->batch.key != key && !slot->batch.shared) {
         slot->batch.shared = true;
         es_costs_share(&es_backlog.costs, es_costs_look(&es_backlog.costs, slot->batch.key));
@@ -16,8 +15,7 @@ void es_follow_share(struct es_slot *slot, uint64_t key, struct es_cost *cost)
 }
 
 /* The thread is busy, and its word holds. */
-static bool join(struct es_slot *slot, uint64_t key, CUstream stream)
-{
+static bool join(struct es_slot *slot, uint64_t key, CUstream stream) {
     struct es_pass *pass = es_passes_find(slot->passes, key, stream);
     const bool held = es_passes_holds(slot->passes, pass, key, stream);
     struct es_cost *cost = NULL;
@@ -43,8 +41,7 @@ static bool join(struct es_slot *slot, uint64_t key, CUstream stream)
     return true;
 }
 
-bool es_follow(struct es_slot *slot, uint64_t key, CUstream stream)
-{
+bool es_follow(struct es_slot *slot, uint64_t key, CUstream stream) {
     /* As in es_gate_pass: while the slot is busy and its word holds, nobody else writes what is the thread's. */
     __atomic_store_n(&slot->busy, 1, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);

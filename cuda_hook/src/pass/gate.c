@@ -25,15 +25,11 @@ enum {
     LEAD_MOST_NS = 200 * 1000, /* a thread that wakes later than that was put aside, and is not put aside each time */
 };
 
-static uint32_t word_now(void)
-{
-    return __atomic_load_n(__atomic_load_n(&es_link_word, __ATOMIC_ACQUIRE), __ATOMIC_ACQUIRE);
-}
+static uint32_t word_now(void) { return __atomic_load_n(__atomic_load_n(&es_link_word, __ATOMIC_ACQUIRE), __ATOMIC_ACQUIRE); }
 
 /* What was queued does not drain, and may be waiting for what this thread is about to submit (a stream that waits for
  * another, say). The manager does not wait for that drain for ever, and has to know that somebody waits here. */
-static void request_though_owed(uint32_t word)
-{
+static void request_though_owed(uint32_t word) {
     uint64_t now_ns;
 
     es_lock_take(&es_state_lock);
@@ -45,8 +41,7 @@ static void request_though_owed(uint32_t word)
 }
 
 /* Waits at the manager's closed gate, some time at most; asks for a slice when nobody has yet. */
-static void wait_for_grant(void)
-{
+static void wait_for_grant(void) {
     uint64_t now_ns;
     uint32_t word;
     bool owed;
@@ -90,8 +85,7 @@ static void wait_for_grant(void)
 }
 
 /* The gate is shut, for one of several reasons; returns when that may have changed. */
-static void wait_at_gate(struct es_slot *slot)
-{
+static void wait_at_gate(struct es_slot *slot) {
     if (slot != NULL)
         es_batch_close(slot, false);
     switch (es_mode_now()) {
@@ -109,14 +103,12 @@ static void wait_at_gate(struct es_slot *slot)
             es_progress_wait(seen, sleep_ns);
         break;
     }
-    default:
-        break;
+    default: break;
     }
 }
 
 /* The grant is of a time to come: waits until a launch would arrive as the device falls free. False when that is now. */
-static bool wait_for_begin(struct es_slot *slot, uint32_t word)
-{
+static bool wait_for_begin(struct es_slot *slot, uint32_t word) {
     const uint64_t now_ns = es_now_ns();
     const uint64_t lead_ns = __atomic_load_n(&es_grant.lead_ns, __ATOMIC_RELAXED);
     const uint64_t before_ns = es_link_before_ns(now_ns);
@@ -135,8 +127,7 @@ static bool wait_for_begin(struct es_slot *slot, uint32_t word)
 }
 
 /* A grant, or the word of one that goes on, that this thread has not seen. */
-static void renew(struct es_slot *slot, uint32_t word)
-{
+static void renew(struct es_slot *slot, uint32_t word) {
     es_batch_close(slot, false);
     es_lock_take(&es_state_lock);
     es_slot_forget(slot);
@@ -150,8 +141,7 @@ static void renew(struct es_slot *slot, uint32_t word)
         es_helper_start();
 }
 
-static struct es_slot *admit(struct es_slot *slot, uint64_t key, CUstream stream)
-{
+static struct es_slot *admit(struct es_slot *slot, uint64_t key, CUstream stream) {
     struct es_patience patience = {0};
 
     for (;;) {
@@ -195,8 +185,7 @@ static struct es_slot *admit(struct es_slot *slot, uint64_t key, CUstream stream
     }
 }
 
-static __attribute__((noinline)) uintptr_t ask(void)
-{
+static __attribute__((noinline)) uintptr_t ask(void) {
     const struct es_asked asked = es_asked;
     const int error = errno;
     struct es_slot *slot;
@@ -218,8 +207,7 @@ static __attribute__((noinline)) uintptr_t ask(void)
     return (uintptr_t)slot | ES_ASKED;
 }
 
-uintptr_t es_gate_ask(void)
-{
+uintptr_t es_gate_ask(void) {
     struct es_slot *slot = es_slot_self;
 
     if (slot != NULL && slot->busy == 0 && es_follow(slot, es_asked.key, es_asked.stream))
@@ -229,8 +217,7 @@ uintptr_t es_gate_ask(void)
 
 /* Takes in how long after the time it meant to wake at a thread had launched. Late ones weigh more, as the device idles
  * meanwhile; but long ones count little: the thread was put aside, which says nothing of the next time. */
-static void learn_lead(uint64_t ns)
-{
+static void learn_lead(uint64_t ns) {
     uint64_t lead_ns;
 
     es_lock_take(&es_state_lock);
@@ -245,8 +232,7 @@ static void learn_lead(uint64_t ns)
     es_lock_give(&es_state_lock);
 }
 
-void es_gate_answered(uintptr_t passed)
-{
+void es_gate_answered(uintptr_t passed) {
     struct es_slot *slot = (struct es_slot *)(passed & ~(uintptr_t)ES_ASKED);
     const int error = errno;
     bool last;

@@ -12,8 +12,7 @@ enum { ES_ASK = 0, ES_ASKED = 1 };
 /* The launch path: when the submission may go at once, its slot; else ES_ASK. One word is read; nothing shared is
  * written; no fence, no clock. `busy` tells the helper, after it has shut the gate and made every core pass a barrier
  * (membarrier), which threads may still be about to submit under the old word. */
-static inline __attribute__((always_inline)) uintptr_t es_gate_pass(uint64_t key, CUstream stream)
-{
+static inline __attribute__((always_inline)) uintptr_t es_gate_pass(uint64_t key, CUstream stream) {
     struct es_slot *slot = es_slot_self;
     struct es_pass *pass;
     int64_t left_ns;
@@ -47,8 +46,7 @@ uintptr_t es_gate_ask(void) __attribute__((cold));
 void es_gate_answered(uintptr_t passed) __attribute__((cold));
 
 /* The submission has returned from the driver. */
-static inline __attribute__((always_inline)) void es_gate_passed(uintptr_t passed)
-{
+static inline __attribute__((always_inline)) void es_gate_passed(uintptr_t passed) {
     struct es_slot *slot = (struct es_slot *)passed;
 
     if (__builtin_expect((passed & ES_ASKED) != 0, 0))

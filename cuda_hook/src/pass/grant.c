@@ -10,15 +10,13 @@
 
 struct es_grant es_grant;
 
-void es_grant_begin(void)
-{
+void es_grant_begin(void) {
     __atomic_store_n(&es_grant.released, 0, __ATOMIC_RELAXED);
     es_grant.requested = false;
     es_grant.introduced = false;
 }
 
-void es_grant_request(uint64_t now_ns)
-{
+void es_grant_request(uint64_t now_ns) {
     struct es_request record = {{ES_REQUEST, sizeof(record), 0}};
 
     es_grant.requested = es_session_send(&record);
@@ -26,8 +24,7 @@ void es_grant_request(uint64_t now_ns)
     es_grant.requested_ns = now_ns;
 }
 
-bool es_grant_release(uint32_t number, bool foretold)
-{
+bool es_grant_release(uint32_t number, bool foretold) {
     /* Who is on its way will wait at the gate. */
     const uint32_t follows = __atomic_load_n(&es_threads.arriving, __ATOMIC_SEQ_CST) > 0 ? ES_RELEASE_FOLLOWS : 0;
     struct es_release record = {{ES_RELEASE, sizeof(record), number}, es_measured.gpu_ns, follows, 0};
@@ -41,14 +38,9 @@ bool es_grant_release(uint32_t number, bool foretold)
     return true;
 }
 
-ES_UNCHECKED
-void es_grant_reset(void)
-{
-    es_grant = (struct es_grant){.released = 0};
-}
+ES_UNCHECKED void es_grant_reset(void) { es_grant = (struct es_grant){.released = 0}; }
 
-bool es_grant_pause(void)
-{
+bool es_grant_pause(void) {
     bool open;
 
     es_lock_take(&es_state_lock);
@@ -63,8 +55,7 @@ bool es_grant_pause(void)
     return open;
 }
 
-void es_grant_resume(void)
-{
+void es_grant_resume(void) {
     es_lock_take(&es_state_lock);
     if (es_mode_now() == ES_JOINED)
         __atomic_store_n(&es_link_word, &es_link.page->word, __ATOMIC_RELEASE);

@@ -10,12 +10,13 @@ enum { ES_LOOK_NS = 100 * 1000 * 1000 }; /* how often a waiter looks whether the
 
 /* What was asked for and given back. Everything but the atomics is under es_state_lock. */
 struct es_grant {
-    uint32_t released;    /* the number of the grant that was given back last; atomic */
-    bool introduced ES_UNDER(es_state_lock);      /* a REQUEST was sent in this session: the manager waits for the drains of such clients alone */
-    bool requested ES_UNDER(es_state_lock);       /* REQUEST or FOLLOWS was sent for the next grant */
+    uint32_t released; /* the number of the grant that was given back last; atomic */
+    /* A REQUEST was sent in this session: the manager waits for the drains of such clients alone. */
+    bool introduced ES_UNDER(es_state_lock);
+    bool requested ES_UNDER(es_state_lock); /* REQUEST or FOLLOWS was sent for the next grant */
     uint64_t requested_ns ES_UNDER(es_state_lock);
-    uint64_t lead_ns;     /* how much earlier a thread has to wake to launch at a point in time; atomic */
-    uint32_t paused;      /* a pause of the hook's own: shut for some microseconds while the helper looks; a private futex */
+    uint64_t lead_ns; /* how much earlier a thread has to wake to launch at a point in time; atomic */
+    uint32_t paused;  /* a pause of the hook's own: shut for some microseconds while the helper looks; a private futex */
 };
 
 extern struct es_grant es_grant __attribute__((visibility("hidden")));

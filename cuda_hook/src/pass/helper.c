@@ -24,9 +24,9 @@
 #include "usage/thinks.h"
 
 enum {
-    CONTENDED_LOOK_NS = 150 * 1000, /* with a rival waiting: how soon the end of a client's work is noticed */
+    CONTENDED_LOOK_NS = 150 * 1000,       /* with a rival waiting: how soon the end of a client's work is noticed */
     CONTENDED_SLEEP_NS = 5 * 1000 * 1000, /* … and how long one may sleep while enough is queued */
-    CALL_TRIES = 8, /* the window between its last look and its sleep is some instructions long */
+    CALL_TRIES = 8,                       /* the window between its last look and its sleep is some instructions long */
 };
 
 static bool started; /* atomic */
@@ -42,8 +42,7 @@ struct look {
     uint64_t usage_ns;   /* when it saw that one first, or reported under it */
 };
 
-static void park(uint32_t seen, uint64_t timeout_ns)
-{
+static void park(uint32_t seen, uint64_t timeout_ns) {
     __atomic_store_n(&parked, true, __ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&called, __ATOMIC_SEQ_CST))
         (void)es_gate_park(es_link.page, seen, timeout_ns);
@@ -51,8 +50,7 @@ static void park(uint32_t seen, uint64_t timeout_ns)
     __atomic_store_n(&called, false, __ATOMIC_SEQ_CST);
 }
 
-void es_helper_call(uint32_t owed)
-{
+void es_helper_call(uint32_t owed) {
     if (!__atomic_load_n(&started, __ATOMIC_ACQUIRE)) {
         if (owed != 0)
             es_drain_give_back(owed, false);
@@ -60,8 +58,7 @@ void es_helper_call(uint32_t owed)
     }
     __atomic_store_n(&called, true, __ATOMIC_SEQ_CST);
     /* It may be between its last look and its sleep: then there is nobody to wake yet. */
-    for (int i = 0; i < CALL_TRIES && __atomic_load_n(&parked, __ATOMIC_SEQ_CST) &&
-                    __atomic_load_n(&called, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < CALL_TRIES && __atomic_load_n(&parked, __ATOMIC_SEQ_CST) && __atomic_load_n(&called, __ATOMIC_SEQ_CST);
          i++) {
         if (es_gate_call(es_link.page) > 0)
             return;
@@ -70,14 +67,14 @@ void es_helper_call(uint32_t owed)
 
 /* The device is drained and nothing follows: gives the grant back of its own accord, unless something was submitted
  * meanwhile. */
-static void give_back_idle(uint32_t number)
-{
+static void give_back_idle(uint32_t number) {
     bool gone = false;
 
     if (!es_grant_pause())
         return;
     es_lock_take(&es_state_lock);
-    if (__atomic_load_n(&es_threads.arriving, __ATOMIC_SEQ_CST) == 0 && es_submitted_drained() && es_gate_number(es_gate_load(es_link.page)) == number)
+    if (__atomic_load_n(&es_threads.arriving, __ATOMIC_SEQ_CST) == 0 && es_submitted_drained() &&
+        es_gate_number(es_gate_load(es_link.page)) == number)
         gone = es_grant_release(number, false);
     /* Until the next grant opens it again, the gate stays shut: the manager's word may say "held" a little longer. */
     if (gone)
@@ -90,8 +87,7 @@ static void give_back_idle(uint32_t number)
 }
 
 /* Closes what threads have open, where any of it has been since then; false when none has, or the gate is shut already. */
-static bool close_open(uint64_t since_ns)
-{
+static bool close_open(uint64_t since_ns) {
     bool open;
 
     es_lock_take(&es_state_lock);
@@ -105,8 +101,7 @@ static bool close_open(uint64_t since_ns)
 }
 
 /* Looks after the manager each 100 ms, and tells it the time used in each 100 ms of a grant; a RELEASE tells it, too. */
-static void report(struct look *look, uint32_t number, uint64_t now_ns)
-{
+static void report(struct look *look, uint32_t number, uint64_t now_ns) {
     struct es_usage usage = {{ES_USAGE, sizeof(usage), number}, 0};
 
     if (now_ns - look->session_ns >= ES_LOOK_NS) {
@@ -131,8 +126,7 @@ static void report(struct look *look, uint32_t number, uint64_t now_ns)
 }
 
 /* One look while a grant is held; returns how long to sleep. */
-static uint64_t look_around(struct look *look, uint32_t word)
-{
+static uint64_t look_around(struct look *look, uint32_t word) {
     const bool contended = (word & ES_GATE_CONTENDED) != 0;
     const uint64_t period_ns = contended ? CONTENDED_LOOK_NS : ES_IDLE_NS;
     const uint64_t now_ns = es_now_ns();
@@ -190,8 +184,7 @@ static uint64_t look_around(struct look *look, uint32_t word)
     return sleep_ns < CONTENDED_SLEEP_NS || !contended ? sleep_ns : CONTENDED_SLEEP_NS;
 }
 
-static void *run(void *nothing)
-{
+static void *run(void *nothing) {
     struct look look = {.session_ns = es_now_ns()};
 
     (void)nothing;
@@ -204,8 +197,7 @@ static void *run(void *nothing)
         /* The page of a manager that comes back takes this one's place, and wakes nobody who sleeps on this one. */
         uint64_t sleep_ns = es_mode_now() == ES_JOINED ? 10 * ES_LOOK_NS : ES_LOOK_NS;
 
-        if (es_mode_now() == ES_JOINED && number != 0 &&
-            number != __atomic_load_n(&es_grant.released, __ATOMIC_RELAXED)) {
+        if (es_mode_now() == ES_JOINED && number != 0 && number != __atomic_load_n(&es_grant.released, __ATOMIC_RELAXED)) {
             if ((word & ES_GATE_HELD) == 0) {
                 es_drain_give_back(number, true);
                 continue;
@@ -218,8 +210,7 @@ static void *run(void *nothing)
     return NULL;
 }
 
-void es_helper_start(void)
-{
+void es_helper_start(void) {
     sigset_t all, before;
     int error;
 
@@ -242,8 +233,4 @@ void es_helper_start(void)
     }
 }
 
-ES_UNCHECKED
-void es_helper_reset(void)
-{
-    started = parked = called = false;
-}
+ES_UNCHECKED void es_helper_reset(void) { started = parked = called = false; }

@@ -20,8 +20,7 @@ enum { UNSEEN_NS = 1000 * 1000 * 1000 };
 static bool uncounted_said; /* atomic */
 
 /* Is there none, and could one be had by marking what is open? */
-static bool wanted(int index)
-{
+static bool wanted(int index) {
     bool full;
 
     if (index != ES_STREAM_LATER)
@@ -32,8 +31,7 @@ static bool wanted(int index)
     return !full;
 }
 
-int es_place_of(CUstream stream)
-{
+int es_place_of(CUstream stream) {
     int index = es_stream_index(stream);
 
     if (wanted(index) && es_slot_self != NULL) {
@@ -48,8 +46,7 @@ int es_place_of(CUstream stream)
     return index;
 }
 
-bool es_place_give_up(struct es_patience *patience, uint64_t key)
-{
+bool es_place_give_up(struct es_patience *patience, uint64_t key) {
     const bool looked = es_collect();
     uint64_t now_ns, waited_ns, wait_ns = PLACE_LOOK_NS;
     uint32_t progress;

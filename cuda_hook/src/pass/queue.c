@@ -24,8 +24,7 @@ enum { BRIEF_NS = 2 * 1000 }; /* what a copy of less than two pages counts for, 
 enum { STREAM_LOOK_NS = 50 * 1000 }; /* of another stream than the head's: how soon its end is noticed */
 
 /* Waits for a closed batch to end, at most wait_ns; `seen` was read under the lock. */
-static void wait_for_progress(uint32_t seen, uint64_t wait_ns)
-{
+static void wait_for_progress(uint32_t seen, uint64_t wait_ns) {
     __atomic_fetch_add(&es_backlog.waiters, 1, __ATOMIC_SEQ_CST);
     es_helper_call(0);
     es_progress_wait(seen, wait_ns);
@@ -33,8 +32,7 @@ static void wait_for_progress(uint32_t seen, uint64_t wait_ns)
 }
 
 /* Its stream may be done before the others are, and nobody tells: the driver is asked again after about one of these. */
-static uint64_t wait_in_stream_ns(uint64_t wait_ns, uint64_t cost_ns)
-{
+static uint64_t wait_in_stream_ns(uint64_t wait_ns, uint64_t cost_ns) {
     const uint64_t look_ns = cost_ns > STREAM_LOOK_NS ? cost_ns : STREAM_LOOK_NS;
 
     return wait_ns < look_ns ? wait_ns : look_ns;
@@ -59,15 +57,10 @@ struct submission {
     bool more;    /* it goes on with the open batch, which needs more room */
 };
 
-static uint64_t bit_of(const struct submission *s)
-{
-    return UINT64_C(1) << s->index;
-}
+static uint64_t bit_of(const struct submission *s) { return UINT64_C(1) << s->index; }
 
 /* What it costs, and whether it is to be timed. */
-ES_LOCKED(es_state_lock)
-static void weigh(struct submission *s, uint32_t word)
-{
+ES_LOCKED(es_state_lock) static void weigh(struct submission *s, uint32_t word) {
     bool tells;
 
     s->cost = es_costs_find(&es_backlog.costs, s->key);
@@ -83,8 +76,8 @@ static void weigh(struct submission *s, uint32_t word)
     s->stops = s->shared && tells && s->stream != CU_STREAM_PER_THREAD && es_key_is_launch(s->key) &&
                es_costs_vague(&es_backlog.costs, s->cost) && es_stop_can() && (es_streams_busy() & ~bit_of(s)) == 0;
     /* Now and then a function that always shares its batches, or is always amid other work, is timed by itself. */
-    s->alone = s->shared && (s->unknown || s->stops ||
-                             (tells && s->cost->exact == 0 && es_costs_due(&es_backlog.costs, s->cost)));
+    s->alone =
+        s->shared && (s->unknown || s->stops || (tells && s->cost->exact == 0 && es_costs_due(&es_backlog.costs, s->cost)));
     if (s->shared && !s->stops && (!tells || s->cost->exact != 0))
         es_costs_put_off(&es_backlog.costs, s->cost);
     es_costs_ask(&es_backlog.costs, s->cost);
@@ -95,9 +88,7 @@ static void weigh(struct submission *s, uint32_t word)
 
 /* What it may draw where it begins a batch or needs more room, and for how long it has to wait first. Also while
  * nobody shares: a manager that comes back finds no more queued than it would have let be. */
-ES_LOCKED(es_state_lock)
-static uint64_t draw_for(const struct submission *s, uint32_t word, uint64_t *wait_ns)
-{
+ES_LOCKED(es_state_lock) static uint64_t draw_for(const struct submission *s, uint32_t word, uint64_t *wait_ns) {
     const uint64_t most = es_room_launches(&s->room, s->cost, s->index);
     const uint64_t queued_ns = es_room_queued_ns(s->slot, s->index, &s->room, s->now_ns);
     const uint64_t drawn_ns = es_draw(&s->room, s->cost_ns, s->cost, queued_ns, word, s->now_ns, wait_ns);
@@ -108,9 +99,7 @@ static uint64_t draw_for(const struct submission *s, uint32_t word, uint64_t *wa
 }
 
 /* It cannot join the open batch, which ends before it. */
-ES_LOCKED(es_state_lock)
-static bool ends_batch(const struct submission *s)
-{
+ES_LOCKED(es_state_lock) static bool ends_batch(const struct submission *s) {
     const struct es_slot *slot = s->slot;
 
     return s->open && !s->more && (slot->left_ns < 0 || s->alone || s->held) && slot->launches != slot->batch.settled &&
@@ -118,9 +107,7 @@ static bool ends_batch(const struct submission *s)
 }
 
 /* It goes, as part of the thread's batch. Returns whether the start of that is to be recorded. */
-ES_LOCKED(es_state_lock)
-static bool enter(struct submission *s, uint64_t drawn_ns)
-{
+ES_LOCKED(es_state_lock) static bool enter(struct submission *s, uint64_t drawn_ns) {
     struct es_slot *slot = s->slot;
     bool timed = false;
 
@@ -157,8 +144,7 @@ static bool enter(struct submission *s, uint64_t drawn_ns)
 }
 
 /* Records the start of the batch that it began. */
-static void record_start(const struct submission *s)
-{
+static void record_start(const struct submission *s) {
     struct es_slot *slot = s->slot;
     bool stopped = !s->open && s->stops && es_stop_begin(slot, s->index);
     const struct es_marker start = es_marker_record(s->index, false);
@@ -171,8 +157,7 @@ static void record_start(const struct submission *s)
         slot->batch.stopped = stopped;
         slot->batch.others_ns = es_submitted_by_others(slot);
         if (!stopped)
-            es_bursts_recorded(slot->batch.first ? &es_measured.begins : &es_measured.bursts,
-                               slot->batch.started_ns - s->now_ns);
+            es_bursts_recorded(slot->batch.first ? &es_measured.begins : &es_measured.bursts, slot->batch.started_ns - s->now_ns);
     } else {
         slot->batch.fresh = start.event == NULL;
         es_marker_give(start.context, start.event);
@@ -183,8 +168,7 @@ static void record_start(const struct submission *s)
         es_stop_end(slot);
 }
 
-bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int index, uint32_t word)
-{
+bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int index, uint32_t word) {
     struct submission s = {slot, key, stream, index, .shared = word != es_word_open, .now_ns = es_now_ns()};
     uint64_t drawn_ns = 0, wait_ns = 0;
     uint32_t progress;

@@ -12,26 +12,26 @@
 #include "driver_api.h"
 
 enum {
-    ES_SLOTS = 1024,   /* threads that submit; more than that take the slow path each time */
-    ES_STREAMS = 64,   /* streams told apart; a set of them is one word */
+    ES_SLOTS = 1024, /* threads that submit; more than that take the slow path each time */
+    ES_STREAMS = 64, /* streams told apart; a set of them is one word */
 };
 
 /* A submission that is let go at once is one that follows another of its batch: a run of launches between two markers.
  * What a thread has submitted since the last marker is its open batch. */
 struct es_batch_open {
-    uint64_t settled;   /* launches of the thread that are accounted for; the rest are this batch's */
-    uint64_t streams;   /* set of es_streams that it touched */
-    uint64_t drawn_ns;  /* of the queue's cap: what it has used and what it still may; 0 when no batch is open */
+    uint64_t settled;  /* launches of the thread that are accounted for; the rest are this batch's */
+    uint64_t streams;  /* set of es_streams that it touched */
+    uint64_t drawn_ns; /* of the queue's cap: what it has used and what it still may; 0 when no batch is open */
     uint64_t opened_ns;
-    uint64_t before_ns; /* what had been submitted before it (es_timeline) */
-    uint64_t ahead_ns;  /* … of which so much had not run, by its estimate */
+    uint64_t before_ns;      /* what had been submitted before it (es_timeline) */
+    uint64_t ahead_ns;       /* … of which so much had not run, by its estimate */
     struct es_queued queued; /* then */
-    uint64_t key;       /* of its first launch */
-    CUevent start;      /* recorded before its first launch, or NULL */
-    uint64_t started_ns; /* when that was done, until the launch has followed; 0: it has, or there is none */
-    uint64_t behind_ns; /* how long from there the device still ran what others had queued, or waited for the launch */
-    uint64_t unsure_ns; /* … of which it may have been running the launch for so long */
-    uint64_t awaited_ns; /* from then on it waited for nothing but the device to come to its context; 0: it did not */
+    uint64_t key;            /* of its first launch */
+    CUevent start;           /* recorded before its first launch, or NULL */
+    uint64_t started_ns;     /* when that was done, until the launch has followed; 0: it has, or there is none */
+    uint64_t behind_ns;      /* how long from there the device still ran what others had queued, or waited for the launch */
+    uint64_t unsure_ns;      /* … of which it may have been running the launch for so long */
+    uint64_t awaited_ns;     /* from then on it waited for nothing but the device to come to its context; 0: it did not */
     int start_context;
     bool shared;        /* launches of several keys */
     bool alone;         /* the one launch is being timed: nothing may join it */
@@ -53,16 +53,16 @@ struct es_batch_open {
 /* One thread's. The first part is the thread's own, written without any synchronisation: others may read it (launches,
  * busy, word), and write it only while the gate is shut and busy is 0. The second part is under es_state_lock. */
 struct es_slot {
-    uint32_t busy;    /* calls of the driver that submit, in progress */
-    uint32_t word;    /* the gate word under which the rest holds; 0: none */
-    int64_t left_ns;  /* what the open batch may still use; negative: nothing, ask */
+    uint32_t busy;   /* calls of the driver that submit, in progress */
+    uint32_t word;   /* the gate word under which the rest holds; 0: none */
+    int64_t left_ns; /* what the open batch may still use; negative: nothing, ask */
     uint64_t launches;
-    uint64_t wake_ns; /* when it meant to wake for the launch that comes; 0: it did not */
+    uint64_t wake_ns;         /* when it meant to wake for the launch that comes; 0: it did not */
     struct es_passes *passes; /* the thread's own, too; mapped when the slot is taken first, never NULL after that */
 
     struct es_batch_open batch;
-    bool marking;     /* its markers are being recorded just now */
-    pid_t thread;     /* 0: the slot is free */
+    bool marking; /* its markers are being recorded just now */
+    pid_t thread; /* 0: the slot is free */
 } __attribute__((aligned(64)));
 
 extern __thread struct es_slot *es_slot_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -77,7 +77,7 @@ extern __thread struct es_asked es_asked __attribute__((tls_model("initial-exec"
 
 /* How many threads are where; under es_state_lock, but for the atomic. */
 struct es_threads {
-    uint32_t waiting ES_UNDER(es_state_lock);  /* at the closed gate */
+    uint32_t waiting ES_UNDER(es_state_lock); /* at the closed gate */
     uint32_t arriving; /* on the slow path, those at the gate among them: they submit as soon as they may; atomic */
 };
 
@@ -94,10 +94,7 @@ struct es_slot *es_slot_at(size_t index);
 size_t es_slots_used(void);
 
 /* The thread forgets what it may submit without asking. */
-static inline void es_slot_forget(struct es_slot *slot)
-{
-    es_passes_forget(slot->passes);
-}
+static inline void es_slot_forget(struct es_slot *slot) { es_passes_forget(slot->passes); }
 
 /* Every thread asks anew at its next submission. */
 void es_slots_forget_words(void) ES_LOCKED(es_state_lock);

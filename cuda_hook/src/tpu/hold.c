@@ -8,8 +8,7 @@
 #include "tpu/next.h"
 #include "tpu/tpu.h"
 
-bool es_tpu_hold_mapped(const struct es_tpu_hold *hold)
-{
+bool es_tpu_hold_mapped(const struct es_tpu_hold *hold) {
     char text[1024], wanted[64];
     size_t length = 0, matched = 0;
     struct stat status;
@@ -23,9 +22,9 @@ bool es_tpu_hold_mapped(const struct es_tpu_hold *hold)
     if (maps < 0)
         return true;
     /* A line: the addresses, the rights, the place in the file, its device, its inode. */
-    length = (size_t)snprintf(wanted, sizeof(wanted), " %02x:%02x %lu ", (unsigned int)(status.st_dev >> 8 & 0xfff),
-                              (unsigned int)((status.st_dev & 0xff) | (status.st_dev >> 12 & 0xfff00)),
-                              (unsigned long)status.st_ino);
+    length =
+        (size_t)snprintf(wanted, sizeof(wanted), " %02x:%02x %lu ", (unsigned int)(status.st_dev >> 8 & 0xfff),
+                         (unsigned int)((status.st_dev & 0xff) | (status.st_dev >> 12 & 0xfff00)), (unsigned long)status.st_ino);
     while (!found && (bytes = es_kernel_read(maps, text, sizeof(text))) > 0) {
         for (ssize_t i = 0; i < bytes && !found; i++) {
             if (text[i] != wanted[matched])
@@ -39,17 +38,14 @@ bool es_tpu_hold_mapped(const struct es_tpu_hold *hold)
 }
 
 /* Puts another file in the place of a descriptor, which keeps its flag. */
-static bool replace(int fd, int with)
-{
+static bool replace(int fd, int with) {
     const int flags = es_kernel_control(fd, F_GETFD, 0);
-    const bool done =
-        flags >= 0 && syscall(SYS_dup3, with, fd, (flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0) == (long)fd;
+    const bool done = flags >= 0 && syscall(SYS_dup3, with, fd, (flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0) == (long)fd;
 
     return done;
 }
 
-bool es_tpu_hold_park(struct es_tpu_hold *hold)
-{
+bool es_tpu_hold_park(struct es_tpu_hold *hold) {
     bool done = true;
     int nothing;
 
@@ -67,8 +63,7 @@ bool es_tpu_hold_park(struct es_tpu_hold *hold)
     return done;
 }
 
-int es_tpu_hold_unpark(struct es_tpu_hold *hold, uint64_t *end_ns)
-{
+int es_tpu_hold_unpark(struct es_tpu_hold *hold, uint64_t *end_ns) {
     int result;
     bool done;
 

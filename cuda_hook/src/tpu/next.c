@@ -10,8 +10,7 @@
 enum { BUSY_STEP_NS = 5 * 1000 * 1000 };
 
 /* Two threads that look it up at once find the same. */
-void *es_next(enum es_next which, const char *name)
-{
+void *es_next(enum es_next which, const char *name) {
     static void *nexts[ES_NEXTS];
     void *known = __atomic_load_n(&nexts[which], __ATOMIC_RELAXED);
 
@@ -22,21 +21,18 @@ void *es_next(enum es_next which, const char *name)
     return known;
 }
 
-int es_next_open(const char *path, int flags, mode_t mode)
-{
+int es_next_open(const char *path, int flags, mode_t mode) {
     return ES_NEXT(open, open_function, (path, flags, mode), syscall(SYS_openat, AT_FDCWD, path, flags, mode));
 }
 
-int es_next_ioctl(int fd, unsigned long request, void *argument)
-{
+int es_next_ioctl(int fd, unsigned long request, void *argument) {
     return ES_NEXT(ioctl, ioctl_function, (fd, request, argument), syscall(SYS_ioctl, fd, request, argument));
 }
 
 /* The slice is this process's, but who had the device before may not be out of it: a child that was forked while it was
  * open, a mapping, a process that no hook is in. Nothing tells when it is, so it is asked for again. EPERM is what Coral's
  * driver says then (gasket_open in google/gasket-driver); USB says EBUSY. */
-bool es_tpu_busy(int result, uint64_t *end_ns)
-{
+bool es_tpu_busy(int result, uint64_t *end_ns) {
     static const uint32_t nobody;
 
     if (result >= 0 || (errno != EBUSY && errno != EPERM))
@@ -54,4 +50,3 @@ bool es_tpu_busy(int result, uint64_t *end_ns)
     es_sleep_on(&nobody, 0, BUSY_STEP_NS);
     return true;
 }
-

@@ -21,8 +21,7 @@ static struct es_lock looking;
 uint32_t es_tpu_assigned;
 
 /* The value of a line of hook.conf that begins so, into a list that ends at ES_TPU_PATHS. */
-static void take_in(const char *line, size_t bytes, const char *name, char (*list)[ES_TPU_PATH_BYTES], int *count)
-{
+static void take_in(const char *line, size_t bytes, const char *name, char (*list)[ES_TPU_PATH_BYTES], int *count) {
     const size_t length = strlen(name);
 
     if (bytes <= length || memcmp(line, name, length) != 0)
@@ -36,9 +35,7 @@ static void take_in(const char *line, size_t bytes, const char *name, char (*lis
     (*count)++;
 }
 
-ES_LOCKED(looking)
-static void look(void)
-{
+ES_LOCKED(looking) static void look(void) {
     static char text[ES_CONFIG_BYTES_MAX]; /* stacks may be small */
     const ssize_t bytes = es_tpu_folder_read(text, sizeof(text));
     const char *line = text;
@@ -56,8 +53,7 @@ static void look(void)
 
 /* Is something assigned? Who comes while another thread looks waits for it; a handler that interrupted the look does not
  * come here. */
-static bool assigned(void)
-{
+static bool assigned(void) {
     if (__atomic_load_n(&es_tpu_assigned, __ATOMIC_ACQUIRE) == ES_TPU_UNKNOWN) {
         es_lock_take(&looking);
         if (es_tpu_assigned == ES_TPU_UNKNOWN)
@@ -67,13 +63,9 @@ static bool assigned(void)
     return __atomic_load_n(&es_tpu_assigned, __ATOMIC_ACQUIRE) == ES_TPU_SOME;
 }
 
-static bool readable(const char *path)
-{
-    return es_kernel_access(path) == 0 || errno != EFAULT;
-}
+static bool readable(const char *path) { return es_kernel_access(path) == 0 || errno != EFAULT; }
 
-int es_tpu_node(const char *path, int flags)
-{
+int es_tpu_node(const char *path, int flags) {
     const int error = errno;
     int found = -1;
 
@@ -88,14 +80,10 @@ int es_tpu_node(const char *path, int flags)
     return found;
 }
 
-const char *es_tpu_path(int node)
-{
-    return nodes[node];
-}
+const char *es_tpu_path(int node) { return nodes[node]; }
 
 /* The number in a file of sysfs; 0, which is none, where it cannot be read. */
-static unsigned int number_in(const char *folder, const char *file)
-{
+static unsigned int number_in(const char *folder, const char *file) {
     char path[ES_TPU_PATH_BYTES + 16], text[16];
     unsigned int number = 0;
     ssize_t bytes;
@@ -112,8 +100,7 @@ static unsigned int number_in(const char *folder, const char *file)
     return number;
 }
 
-bool es_tpu_claimable(int fd)
-{
+bool es_tpu_claimable(int fd) {
     const int error = errno;
     char link[32], path[512], tail[32];
     bool found = false;
@@ -128,8 +115,8 @@ bool es_tpu_claimable(int fd)
     path[bytes > 0 ? bytes : 0] = '\0';
     for (int i = 0; i < claim_count && !found; i++) {
         /* Known by its port: it comes under another number after its first use, with its firmware. */
-        const int length = snprintf(tail, sizeof(tail), "/bus/usb/%03u/%03u", number_in(claims[i], "busnum"),
-                                    number_in(claims[i], "devnum"));
+        const int length =
+            snprintf(tail, sizeof(tail), "/bus/usb/%03u/%03u", number_in(claims[i], "busnum"), number_in(claims[i], "devnum"));
 
         found = bytes >= length && es_text_same(path + bytes - length, tail);
     }
@@ -137,8 +124,7 @@ bool es_tpu_claimable(int fd)
     return found;
 }
 
-bool es_tpu_look(void)
-{
+bool es_tpu_look(void) {
     const int error = errno;
     const bool found = es_locks_held == 0 && assigned();
 

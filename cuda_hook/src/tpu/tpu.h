@@ -14,15 +14,14 @@ enum es_tpu_assigned {
 };
 
 enum {
-    ES_TPU_PATHS = 16,      /* device nodes of one allocation that are told apart */
+    ES_TPU_PATHS = 16, /* device nodes of one allocation that are told apart */
     ES_TPU_PATH_BYTES = 128,
 };
 
 extern uint32_t es_tpu_assigned __attribute__((visibility("hidden"))); /* es_tpu_assigned; atomic */
 
 /* One load where there is none. */
-static inline bool es_tpu_absent(void)
-{
+static inline bool es_tpu_absent(void) {
     return __builtin_expect(__atomic_load_n(&es_tpu_assigned, __ATOMIC_ACQUIRE) == ES_TPU_NONE, 1);
 }
 

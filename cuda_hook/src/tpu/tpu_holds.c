@@ -12,9 +12,7 @@ static uint32_t count ES_UNDER(lock); /* as es_tpu_held, under the lock */
 
 uint32_t es_tpu_held;
 
-ES_LOCKED(lock)
-static struct es_tpu_hold *find(int fd)
-{
+ES_LOCKED(lock) static struct es_tpu_hold *find(int fd) {
     for (uint32_t i = 0; i < count; i++) {
         if (holds[i].fd == fd)
             return &holds[i];
@@ -23,9 +21,7 @@ static struct es_tpu_hold *find(int fd)
 }
 
 /* False when there is no room: then the descriptor keeps nothing, and the slice ends with the others. */
-ES_LOCKED(lock)
-static bool put(struct es_tpu_hold hold)
-{
+ES_LOCKED(lock) static bool put(struct es_tpu_hold hold) {
     if (count == ES_TPU_HOLDS)
         return false;
     holds[count++] = hold;
@@ -33,23 +29,18 @@ static bool put(struct es_tpu_hold hold)
     return true;
 }
 
-ES_LOCKED(lock)
-static void take_off(struct es_tpu_hold *hold)
-{
+ES_LOCKED(lock) static void take_off(struct es_tpu_hold *hold) {
     *hold = holds[--count];
     __atomic_store_n(&es_tpu_held, count, __ATOMIC_RELEASE);
 }
 
-ES_UNCHECKED
-void es_tpu_holds_reset(void)
-{
+ES_UNCHECKED void es_tpu_holds_reset(void) {
     lock = (struct es_lock){0};
     count = 0;
     __atomic_store_n(&es_tpu_held, 0, __ATOMIC_RELEASE);
 }
 
-void es_tpu_hold_flagged(void)
-{
+void es_tpu_hold_flagged(void) {
     const int error = errno;
     bool outlives = false;
 
@@ -64,8 +55,7 @@ void es_tpu_hold_flagged(void)
     errno = error;
 }
 
-void es_tpu_hold_opened(int fd, int node, int flags)
-{
+void es_tpu_hold_opened(int fd, int node, int flags) {
     const struct es_tpu_hold hold = {.fd = fd, .node = node, .flags = flags};
     bool kept;
 
@@ -78,8 +68,7 @@ void es_tpu_hold_opened(int fd, int node, int flags)
         es_tpu_leave();
 }
 
-void es_tpu_hold_claimed(int fd, uint32_t interface)
-{
+void es_tpu_hold_claimed(int fd, uint32_t interface) {
     const uint32_t bit = interface < 32 ? UINT32_C(1) << interface : 0;
     struct es_tpu_hold *known;
     bool kept = false;
@@ -97,15 +86,13 @@ void es_tpu_hold_claimed(int fd, uint32_t interface)
         es_tpu_leave(); /* the descriptor keeps it already */
 }
 
-void es_tpu_hold_released(int fd, uint32_t interface)
-{
+void es_tpu_hold_released(int fd, uint32_t interface) {
     struct es_tpu_hold *known;
     bool over;
 
     es_lock_take(&lock);
     known = find(fd);
-    over = known != NULL && known->node < 0 && interface < 32 && known->interfaces == UINT32_C(1) << interface &&
-           !known->parked;
+    over = known != NULL && known->node < 0 && interface < 32 && known->interfaces == UINT32_C(1) << interface && !known->parked;
     if (over)
         take_off(known);
     else if (known != NULL && interface < 32)
@@ -115,8 +102,7 @@ void es_tpu_hold_released(int fd, uint32_t interface)
         es_tpu_leave();
 }
 
-void es_tpu_hold_copied(int fd, int copy)
-{
+void es_tpu_hold_copied(int fd, int copy) {
     struct es_tpu_hold *known;
     bool kept = false;
 
@@ -135,13 +121,11 @@ void es_tpu_hold_copied(int fd, int copy)
         es_tpu_hold_flagged();
 }
 
-bool es_tpu_hold_closing(int fd, struct es_tpu_hold *was)
-{
+bool es_tpu_hold_closing(int fd, struct es_tpu_hold *was) {
     return fd >= 0 && es_tpu_hold_closing_range((unsigned int)fd, (unsigned int)fd, was);
 }
 
-bool es_tpu_hold_closing_range(unsigned int first, unsigned int last, struct es_tpu_hold *was)
-{
+bool es_tpu_hold_closing_range(unsigned int first, unsigned int last, struct es_tpu_hold *was) {
     bool found = false;
 
     es_lock_take(&lock);
@@ -156,14 +140,12 @@ bool es_tpu_hold_closing_range(unsigned int first, unsigned int last, struct es_
     return found;
 }
 
-void es_tpu_hold_closed(const struct es_tpu_hold *was)
-{
+void es_tpu_hold_closed(const struct es_tpu_hold *was) {
     if (!was->parked)
         es_tpu_leave();
 }
 
-void es_tpu_hold_stays(const struct es_tpu_hold *was)
-{
+void es_tpu_hold_stays(const struct es_tpu_hold *was) {
     bool kept;
 
     es_lock_take(&lock);
@@ -173,8 +155,7 @@ void es_tpu_hold_stays(const struct es_tpu_hold *was)
         es_tpu_hold_closed(was);
 }
 
-bool es_tpu_park(void)
-{
+bool es_tpu_park(void) {
     const int error = errno;
     bool possible = true;
     uint32_t parked = 0;
@@ -197,8 +178,7 @@ bool es_tpu_park(void)
     return possible;
 }
 
-int es_tpu_unpark(void)
-{
+int es_tpu_unpark(void) {
     uint64_t end_ns = 0;
     int fresh = 0;
 

@@ -13,10 +13,7 @@ enum { ES_TPU_HOLDS = 64 }; /* descriptors that are told apart; what is beyond k
 extern uint32_t es_tpu_held __attribute__((visibility("hidden"))); /* how many there are; atomic */
 
 /* One load where there are none. */
-static inline bool es_tpu_holds_none(void)
-{
-    return __builtin_expect(__atomic_load_n(&es_tpu_held, __ATOMIC_ACQUIRE) == 0, 1);
-}
+static inline bool es_tpu_holds_none(void) { return __builtin_expect(__atomic_load_n(&es_tpu_held, __ATOMIC_ACQUIRE) == 0, 1); }
 
 /* A descriptor of a node was opened, by whoever has entered: from now on it keeps the slice. All of these keep errno. */
 void es_tpu_hold_opened(int fd, int node, int flags);

@@ -13,8 +13,7 @@ enum { LOOK_NS = 100 * 1000 * 1000 }; /* how often who waits for another thread 
 static uint32_t *mark; /* in a page that is zero in a forked child (Linux 4.14) */
 static pid_t process;
 
-void es_tpu_life_begin(void)
-{
+void es_tpu_life_begin(void) {
     uint32_t *page;
 
     if (process != 0)
@@ -29,8 +28,7 @@ void es_tpu_life_begin(void)
     __atomic_store_n(&process, getpid(), __ATOMIC_RELEASE);
 }
 
-bool es_tpu_ours(void)
-{
+bool es_tpu_ours(void) {
     const pid_t owner = __atomic_load_n(&process, __ATOMIC_ACQUIRE);
     uint32_t *page = __atomic_load_n(&mark, __ATOMIC_ACQUIRE);
     const int error = errno;

@@ -17,11 +17,11 @@
  * asks, never to one that does not, so nothing has to be given back by a thread of the hook's own. */
 
 enum {
-    TRY_NS = 100 * 1000 * 1000,           /* how often a manager that is away is looked for */
-    BETWEEN_NS = 10 * 1000 * 1000,        /* twice as long as who finds a device busy lets pass before it asks again */
-    ASK_AGAIN_NS = 1000 * 1000 * 1000,    /* cheap, and no lost record can hang a program */
-    SOCKET_PATH_BYTES = 108,              /* unix(7), with the zero at its end */
-    PAGE_DISTANCE = 64 * 1024,            /* the largest page that a kernel of these machines has */
+    TRY_NS = 100 * 1000 * 1000,        /* how often a manager that is away is looked for */
+    BETWEEN_NS = 10 * 1000 * 1000,     /* twice as long as who finds a device busy lets pass before it asks again */
+    ASK_AGAIN_NS = 1000 * 1000 * 1000, /* cheap, and no lost record can hang a program */
+    SOCKET_PATH_BYTES = 108,           /* unix(7), with the zero at its end */
+    PAGE_DISTANCE = 64 * 1024,         /* the largest page that a kernel of these machines has */
 };
 #define GRANTS ((UINT32_C(1) << (32 - ES_GATE_NUMBER_SHIFT)) - 1) /* numbers begin again at 1 after this */
 
@@ -33,17 +33,15 @@ static struct {
     uint32_t epoch;
     bool joined;
     bool requested;
-    bool unshared;      /* the manager stayed away, and the policy is open */
-    bool outlives;      /* a descriptor of the device outlives exec */
-    uint32_t number;    /* of the grant that is held; 0: none */
-    uint32_t released;  /* of the one that was given back last */
+    bool unshared;     /* the manager stayed away, and the policy is open */
+    bool outlives;     /* a descriptor of the device outlives exec */
+    uint32_t number;   /* of the grant that is held; 0: none */
+    uint32_t released; /* of the one that was given back last */
     uint64_t requested_ns, granted_ns;
     uint32_t keepers;
 } tpu = {.channel = {.fd = -1}};
 
-ES_LOCKED(tpu.lock)
-static void lose(const char *why)
-{
+ES_LOCKED(tpu.lock) static void lose(const char *why) {
     es_channel_close(&tpu.channel);
     if (tpu.joined)
         es_log("the manager of the EdgeTPU went away (%s)", why);
@@ -52,8 +50,7 @@ static void lose(const char *why)
 }
 
 /* Takes the WELCOME's page and terms. What the hint page would tell, nobody needs to know of an EdgeTPU. */
-static bool accept_welcome(const struct es_welcome *welcome, const int fds[ES_FDS])
-{
+static bool accept_welcome(const struct es_welcome *welcome, const int fds[ES_FDS]) {
     if (!es_channel_file_holds(fds[0], ES_PAGE_BYTES))
         return false;
     if (tpu.page == NULL) {
@@ -71,9 +68,7 @@ static bool accept_welcome(const struct es_welcome *welcome, const int fds[ES_FD
     return true;
 }
 
-ES_LOCKED(tpu.lock)
-static bool join(void)
-{
+ES_LOCKED(tpu.lock) static bool join(void) {
     static char text[ES_CONFIG_BYTES_MAX];
     char path[SOCKET_PATH_BYTES];
     ssize_t bytes;
@@ -84,8 +79,7 @@ static bool join(void)
         es_alarm("%s is too long a path for a socket: %d bytes are the most", es_setting_tpu_folder(), SOCKET_PATH_BYTES);
         return false;
     }
-    if (es_channel_open(&tpu.channel, path) &&
-        es_greet(&tpu.channel, ES_ACCELERATOR_EDGETPU, "EdgeTPU", accept_welcome)) {
+    if (es_channel_open(&tpu.channel, path) && es_greet(&tpu.channel, ES_ACCELERATOR_EDGETPU, "EdgeTPU", accept_welcome)) {
         tpu.joined = true;
         tpu.unshared = false;
         es_log("joined %s", path);
@@ -100,9 +94,7 @@ static bool join(void)
 }
 
 /* Whether this process has a slice, or has asked for one. */
-ES_LOCKED(tpu.lock)
-static bool granted(uint32_t word, uint64_t now_ns)
-{
+ES_LOCKED(tpu.lock) static bool granted(uint32_t word, uint64_t now_ns) {
     struct es_request record = {{ES_REQUEST, sizeof(record), 0}};
 
     const uint32_t number = es_gate_number(word);
@@ -125,9 +117,7 @@ static bool granted(uint32_t word, uint64_t now_ns)
 }
 
 /* Has it discarded the page, or closed the connection? */
-ES_LOCKED(tpu.lock)
-static void look(void)
-{
+ES_LOCKED(tpu.lock) static void look(void) {
     uint8_t packet[ES_RECORD_BYTES_MAX];
 
     if (!tpu.joined)
@@ -141,9 +131,7 @@ static void look(void)
 }
 
 /* Which is given while it waits. */
-ES_LOCKED(tpu.lock)
-static void wait_for_grant(void)
-{
+ES_LOCKED(tpu.lock) static void wait_for_grant(void) {
     uint64_t away_since_ns = 0;
 
     while (tpu.number == 0) {
@@ -183,8 +171,7 @@ static void wait_for_grant(void)
     }
 }
 
-bool es_tpu_enter(void)
-{
+bool es_tpu_enter(void) {
     const int error = errno;
     bool others = false;
 
@@ -202,15 +189,13 @@ bool es_tpu_enter(void)
     return others;
 }
 
-void es_tpu_keep(void)
-{
+void es_tpu_keep(void) {
     es_lock_take(&tpu.lock);
     tpu.keepers++;
     es_lock_give(&tpu.lock);
 }
 
-void es_tpu_leave(void)
-{
+void es_tpu_leave(void) {
     const int error = errno;
 
     es_lock_take(&tpu.lock);
@@ -228,8 +213,7 @@ void es_tpu_leave(void)
     errno = error;
 }
 
-uint64_t es_tpu_patience_ns(void)
-{
+uint64_t es_tpu_patience_ns(void) {
     uint64_t patience_ns;
 
     es_lock_take(&tpu.lock);
@@ -238,8 +222,7 @@ uint64_t es_tpu_patience_ns(void)
     return patience_ns;
 }
 
-bool es_tpu_unshared(void)
-{
+bool es_tpu_unshared(void) {
     bool unshared;
 
     es_lock_take(&tpu.lock);
@@ -248,8 +231,7 @@ bool es_tpu_unshared(void)
     return unshared;
 }
 
-void es_tpu_outlive_exec(bool outlives)
-{
+void es_tpu_outlive_exec(bool outlives) {
     const int error = errno;
 
     es_lock_take(&tpu.lock);
@@ -260,9 +242,7 @@ void es_tpu_outlive_exec(bool outlives)
     errno = error;
 }
 
-ES_UNCHECKED
-void es_tpu_session_reset(void)
-{
+ES_UNCHECKED void es_tpu_session_reset(void) {
     /* The parent's socket: closing this copy of it tells nobody anything. Its lock may have been held. */
     es_channel_close(&tpu.channel);
     tpu.lock = (struct es_lock){0};

@@ -12,8 +12,7 @@
 static struct es_lock lock;
 static uint32_t depth; /* under the lock */
 
-__attribute__((visibility("default"))) int edgeshare_slice_begin(void)
-{
+__attribute__((visibility("default"))) int edgeshare_slice_begin(void) {
     int fresh;
     bool others;
 
@@ -32,8 +31,7 @@ __attribute__((visibility("default"))) int edgeshare_slice_begin(void)
     return others || fresh > 0 ? 1 : 0;
 }
 
-__attribute__((visibility("default"))) int edgeshare_slice_end(void)
-{
+__attribute__((visibility("default"))) int edgeshare_slice_end(void) {
     bool given = false;
 
     if (!es_tpu_look() || !es_tpu_ours())
@@ -51,9 +49,7 @@ __attribute__((visibility("default"))) int edgeshare_slice_end(void)
     return given ? 0 : 1;
 }
 
-ES_UNCHECKED
-void es_tpu_slices_reset(void)
-{
+ES_UNCHECKED void es_tpu_slices_reset(void) {
     lock = (struct es_lock){0};
     depth = 0;
 }

@@ -8,13 +8,11 @@
 
 int64_t es_hint_error_ns;
 
-bool es_hint_unseen(void)
-{
+bool es_hint_unseen(void) {
     return es_link_siblings() == 0 && es_backlog.over_ns < es_backlog.unseen_ns && !es_submitted_drained();
 }
 
-void es_hint_write(uint64_t now_ns)
-{
+void es_hint_write(uint64_t now_ns) {
     const uint64_t submitted_ns = es_submitted_ns();
     uint64_t backlog_ns;
 
@@ -33,12 +31,9 @@ void es_hint_write(uint64_t now_ns)
     }
     __atomic_store_n(&es_link.hint->launches, es_submitted_launches(), __ATOMIC_RELAXED);
     __atomic_store_n(&es_link.hint->waiting_threads, es_threads.waiting, __ATOMIC_RELAXED);
-    es_used_pend(es_link_used(), es_backlog.beside.kept_ns + (submitted_ns > es_backlog.over_ns ? submitted_ns - es_backlog.over_ns : 0));
+    es_used_pend(es_link_used(),
+                 es_backlog.beside.kept_ns + (submitted_ns > es_backlog.over_ns ? submitted_ns - es_backlog.over_ns : 0));
     __atomic_store_n(&es_link.hint->hand_over_ns, (uint32_t)es_measured.hand_over_ns, __ATOMIC_RELAXED);
 }
 
-ES_UNCHECKED
-void es_hint_reset(void)
-{
-    es_hint_error_ns = 0;
-}
+ES_UNCHECKED void es_hint_reset(void) { es_hint_error_ns = 0; }

@@ -2,8 +2,4 @@
 
 struct es_measured es_measured;
 
-ES_UNCHECKED
-void es_measured_reset(void)
-{
-    es_measured = (struct es_measured){.gpu_ns = 0};
-}
+ES_UNCHECKED void es_measured_reset(void) { es_measured = (struct es_measured){.gpu_ns = 0}; }

@@ -10,8 +10,7 @@ struct es_thinks es_thinks;
 /* Twice the longest hand-over that the manager believes in: a tenth of a slice of 5 ms (sharemgr/node/turns/hand_overs.py). */
 enum { TO_AND_FRO_MOST_NS = 1000 * 1000 };
 
-uint64_t es_thinks_most_ns(void)
-{
+uint64_t es_thinks_most_ns(void) {
     const uint64_t told_ns = __atomic_load_n(&es_link.anticipation_ns, __ATOMIC_RELAXED);
     const uint64_t ns = 2 * __atomic_load_n(&es_measured.hand_over_ns, __ATOMIC_RELAXED);
 
@@ -20,8 +19,7 @@ uint64_t es_thinks_most_ns(void)
     return ns < TO_AND_FRO_MOST_NS ? ns : TO_AND_FRO_MOST_NS;
 }
 
-void es_thinks_return(void)
-{
+void es_thinks_return(void) {
     const uint64_t most_ns = 4 * es_thinks_most_ns(); /* one long pause must not count for many short ones */
     uint64_t think_ns;
 
@@ -41,8 +39,7 @@ void es_thinks_return(void)
     es_lock_give(&es_state_lock);
 }
 
-uint64_t es_thinks_patience_ns(bool contended)
-{
+uint64_t es_thinks_patience_ns(bool contended) {
     const uint64_t most_ns = es_thinks_most_ns();
 
     if (!contended || es_link_keeps())
@@ -54,8 +51,4 @@ uint64_t es_thinks_patience_ns(bool contended)
     return es_thinks.usual_ns * 2 < most_ns ? es_thinks.usual_ns * 2 : most_ns;
 }
 
-ES_UNCHECKED
-void es_thinks_reset(void)
-{
-    es_thinks = (struct es_thinks){.seen = 0};
-}
+ES_UNCHECKED void es_thinks_reset(void) { es_thinks = (struct es_thinks){.seen = 0}; }

@@ -11,8 +11,8 @@ enum { ES_IDLE_NS = 100 * 1000 * 1000 }; /* with no rival: idle that long gives 
 /* For how long the program thinks: from when the device was seen drained to its next submission. Under es_state_lock. */
 struct es_thinks {
     uint64_t idle_since_ns; /* when the device was last seen drained; 0: it is not, or nobody knows */
-    uint64_t usual_ns; /* usual time from there to the next launch; atomic */
-    uint32_t seen; /* how many such times were seen */
+    uint64_t usual_ns;      /* usual time from there to the next launch; atomic */
+    uint32_t seen;          /* how many such times were seen */
 };
 
 extern struct es_thinks es_thinks ES_UNDER(es_state_lock) __attribute__((visibility("hidden")));

@@ -30,14 +30,10 @@ enum { OWNED, CLAIMED = 16 };
 
 #define VISIBLE __attribute__((visibility("default")))
 
-static bool beginning(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
+static bool beginning(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
 /* The folder that stands for "/"; NULL where there is no machine. */
-static const char *root(char *path, size_t size)
-{
+static const char *root(char *path, size_t size) {
     const char *machine = getenv("SIMGPU_MACHINE");
 
     if (machine == NULL || snprintf(path, size, "%s/tpus", machine) >= (int)size)
@@ -46,8 +42,7 @@ static const char *root(char *path, size_t size)
 }
 
 /* What stands for a path: itself, unless it is a device of the machine. */
-static const char *place(const char *path, char *into, size_t size)
-{
+static const char *place(const char *path, char *into, size_t size) {
     char folder[PATH_MAX];
 
     /* A path that cannot be read is for the kernel to complain of. */
@@ -58,8 +53,7 @@ static const char *place(const char *path, char *into, size_t size)
     return into;
 }
 
-static int lock(int fd, int command, short type, off_t byte)
-{
+static int lock(int fd, int command, short type, off_t byte) {
     struct flock range = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
     int result;
 
@@ -73,8 +67,7 @@ static int lock(int fd, int command, short type, off_t byte)
 
 /* As Coral's driver does: the first process to open it for writing owns it until its last close; others are turned away.
  * (The real one says EPERM, and lets root in beside: SIMTPU_BUSY=EPERM for the first.) */
-static int own(int fd)
-{
+static int own(int fd) {
     static const off_t GUARD = 1, OWNER = 32;
     const char *busy = getenv("SIMTPU_BUSY");
     sigset_t all, before;
@@ -101,8 +94,7 @@ static int own(int fd)
     return result;
 }
 
-static int open_at(int at, const char *path, int flags, mode_t mode)
-{
+static int open_at(int at, const char *path, int flags, mode_t mode) {
     const int before = errno;
     char into[PATH_MAX];
     const char *placed = place(path, into, sizeof(into));
@@ -121,32 +113,29 @@ static int open_at(int at, const char *path, int flags, mode_t mode)
 }
 
 /* The mode is in a register whether the caller gave one or not. */
-static mode_t mode_of(va_list arguments, int flags)
-{
+static mode_t mode_of(va_list arguments, int flags) {
     return (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
 }
 
-#define OPEN(name)                                                    \
-    VISIBLE int name(const char *path, int flags, ...)                \
-    {                                                                 \
-        va_list arguments;                                            \
-        mode_t mode;                                                  \
-                                                                      \
-        va_start(arguments, flags);                                   \
-        mode = mode_of(arguments, flags);                             \
-        va_end(arguments);                                            \
-        return open_at(AT_FDCWD, path, flags, mode);                  \
+#define OPEN(name)                                       \
+    VISIBLE int name(const char *path, int flags, ...) { \
+        va_list arguments;                               \
+        mode_t mode;                                     \
+                                                         \
+        va_start(arguments, flags);                      \
+        mode = mode_of(arguments, flags);                \
+        va_end(arguments);                               \
+        return open_at(AT_FDCWD, path, flags, mode);     \
     }
-#define OPENAT(name)                                                  \
-    VISIBLE int name(int at, const char *path, int flags, ...)        \
-    {                                                                 \
-        va_list arguments;                                            \
-        mode_t mode;                                                  \
-                                                                      \
-        va_start(arguments, flags);                                   \
-        mode = mode_of(arguments, flags);                             \
-        va_end(arguments);                                            \
-        return open_at(at, path, flags, mode);                        \
+#define OPENAT(name)                                             \
+    VISIBLE int name(int at, const char *path, int flags, ...) { \
+        va_list arguments;                                       \
+        mode_t mode;                                             \
+                                                                 \
+        va_start(arguments, flags);                              \
+        mode = mode_of(arguments, flags);                        \
+        va_end(arguments);                                       \
+        return open_at(at, path, flags, mode);                   \
     }
 
 OPEN(open)
@@ -155,8 +144,7 @@ OPENAT(openat)
 OPENAT(openat64)
 
 /* The path below the machine's folder of the device that a descriptor is of; NULL where it is of none. */
-static const char *device(int fd, char *path, size_t size)
-{
+static const char *device(int fd, char *path, size_t size) {
     char folder[PATH_MAX], link[32];
     const ssize_t bytes = snprintf(link, sizeof(link), "/proc/self/fd/%d", fd) > 0 ? readlink(link, path, size - 1) : -1;
 
@@ -168,8 +156,7 @@ static const char *device(int fd, char *path, size_t size)
     return path + strlen(folder);
 }
 
-VISIBLE int ioctl(int fd, unsigned long request, ...)
-{
+VISIBLE int ioctl(int fd, unsigned long request, ...) {
     char path[PATH_MAX];
     const char *name;
     va_list arguments;
@@ -192,16 +179,14 @@ VISIBLE int ioctl(int fd, unsigned long request, ...)
     return 0;
 }
 
-static uint64_t now_ns(void)
-{
+static uint64_t now_ns(void) {
     struct timespec now;
 
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static bool claimed(const char *path)
-{
+static bool claimed(const char *path) {
     const int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
     bool found;
 
@@ -212,8 +197,7 @@ static bool claimed(const char *path)
     return found;
 }
 
-VISIBLE int simtpu_infer(int fd, uint64_t length_ns)
-{
+VISIBLE int simtpu_infer(int fd, uint64_t length_ns) {
     const uint64_t begin_ns = now_ns(), end_ns = begin_ns + length_ns;
     const struct timespec until = {(time_t)(end_ns / 1000000000u), (long)(end_ns % 1000000000u)};
     char path[PATH_MAX], folder[PATH_MAX], line[128];
@@ -229,8 +213,7 @@ VISIBLE int simtpu_infer(int fd, uint64_t length_ns)
         errno = EACCES;
         return -1;
     }
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
-    }
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {}
     (void)root(folder, sizeof(folder));
     (void)strncat(folder, "/log", sizeof(folder) - strlen(folder) - 1);
     log = (int)syscall(SYS_openat, AT_FDCWD, folder, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);

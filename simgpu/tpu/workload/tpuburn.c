@@ -27,28 +27,24 @@ struct burn {
 
 static volatile sig_atomic_t ended;
 
-static void end(int number)
-{
+static void end(int number) {
     (void)number;
     ended = 1;
 }
 
-static uint64_t now_ns(void)
-{
+static uint64_t now_ns(void) {
     struct timespec now;
 
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static int fail(const struct burn *burn, const char *what)
-{
+static int fail(const struct burn *burn, const char *what) {
     fprintf(stderr, "tpuburn: %s %s: %s\n", what, burn->device, strerror(errno));
     return -1;
 }
 
-static int open_device(struct burn *burn)
-{
+static int open_device(struct burn *burn) {
     unsigned int interface = 0;
 
     burn->fd = open(burn->device, O_RDWR | O_CLOEXEC);
@@ -59,8 +55,7 @@ static int open_device(struct burn *burn)
     return 0;
 }
 
-static int infer(struct burn *burn)
-{
+static int infer(struct burn *burn) {
     int fresh = 0;
 
     if (burn->slices && (fresh = edgeshare_slice_begin()) < 0)
@@ -75,16 +70,14 @@ static int infer(struct burn *burn)
 }
 
 /* Without the device, unless it is never closed. */
-static void think(const struct burn *burn)
-{
+static void think(const struct burn *burn) {
     const struct timespec length = {(time_t)(burn->think_ns / 1000000000u), (long)(burn->think_ns % 1000000000u)};
 
     if (burn->think_ns > 0)
         (void)nanosleep(&length, NULL);
 }
 
-static int run(struct burn *burn)
-{
+static int run(struct burn *burn) {
     const uint64_t until_ns = now_ns() + burn->seconds * 1000000000u;
 
     while (!ended && now_ns() < until_ns) {
@@ -103,12 +96,14 @@ static int run(struct burn *burn)
     return 0;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     static const struct option OPTIONS[] = {
-        {"device", required_argument, NULL, 'd'},   {"infer-us", required_argument, NULL, 'i'},
-        {"think-us", required_argument, NULL, 't'}, {"seconds", required_argument, NULL, 's'},
-        {"per-open", required_argument, NULL, 'p'}, {"slices", no_argument, NULL, 'S'},
+        {"device", required_argument, NULL, 'd'},
+        {"infer-us", required_argument, NULL, 'i'},
+        {"think-us", required_argument, NULL, 't'},
+        {"seconds", required_argument, NULL, 's'},
+        {"per-open", required_argument, NULL, 'p'},
+        {"slices", no_argument, NULL, 'S'},
         {NULL, 0, NULL, 0},
     };
     struct burn burn = {.device = "/dev/apex_0", .infer_ns = 10000000, .seconds = 10, .per_open = 1};
@@ -116,26 +111,13 @@ int main(int argc, char **argv)
 
     while ((option = getopt_long(argc, argv, "", OPTIONS, NULL)) != -1) {
         switch (option) {
-        case 'd':
-            burn.device = optarg;
-            break;
-        case 'i':
-            burn.infer_ns = strtoull(optarg, NULL, 10) * 1000;
-            break;
-        case 't':
-            burn.think_ns = strtoull(optarg, NULL, 10) * 1000;
-            break;
-        case 's':
-            burn.seconds = strtoull(optarg, NULL, 10);
-            break;
-        case 'p':
-            burn.per_open = strtol(optarg, NULL, 10);
-            break;
-        case 'S':
-            burn.slices = true;
-            break;
-        default:
-            return 2;
+        case 'd': burn.device = optarg; break;
+        case 'i': burn.infer_ns = strtoull(optarg, NULL, 10) * 1000; break;
+        case 't': burn.think_ns = strtoull(optarg, NULL, 10) * 1000; break;
+        case 's': burn.seconds = strtoull(optarg, NULL, 10); break;
+        case 'p': burn.per_open = strtol(optarg, NULL, 10); break;
+        case 'S': burn.slices = true; break;
+        default: return 2;
         }
     }
     (void)signal(SIGTERM, end);

@@ -66,8 +66,7 @@ static CUgraphExec graphs[MANY];
 static CUdeviceptr blocks[MANY];
 static int stream_count = 1, graph_count, block_count; /* stream 0 is the default one */
 
-static void *look_up(void *library, const char *door, const char *symbol, const char *name)
-{
+static void *look_up(void *library, const char *door, const char *symbol, const char *name) {
     void *found = NULL;
 
     if (strcmp(door, "dlsym") == 0)
@@ -83,8 +82,8 @@ static void *look_up(void *library, const char *door, const char *symbol, const 
 
         return ask != NULL && ask(name, &found, 12000, CU_GET_PROC_ADDRESS_DEFAULT) == CUDA_SUCCESS ? found : NULL;
     } else {
-        const cuuint64_t flags = strcmp(door, "getproc_ptsz") == 0 ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
-                                                                   : CU_GET_PROC_ADDRESS_DEFAULT;
+        const cuuint64_t flags =
+            strcmp(door, "getproc_ptsz") == 0 ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_DEFAULT;
         __typeof__(&cuGetProcAddress_v2) ask = (__typeof__(&cuGetProcAddress_v2))dlsym(library, "cuGetProcAddress_v2");
         CUdriverProcAddressQueryResult status;
 
@@ -92,8 +91,7 @@ static void *look_up(void *library, const char *door, const char *symbol, const 
     }
 }
 
-static int find_functions(const char *door)
-{
+static int find_functions(const char *door) {
     void *library;
 
 #ifdef LINKED
@@ -119,22 +117,25 @@ static int find_functions(const char *door)
     return 0;
 }
 
-static CUresult load(void)
-{
+static CUresult load(void) {
     CUmodule module;
     CUresult result = cu.cuModuleLoadData(&module, SPIN_PTX);
 
     return result != CUDA_SUCCESS ? result : cu.cuModuleGetFunction(&function, module, "spin");
 }
 
-static CUresult launch(unsigned long long us, int stream, const char *how)
-{
+static CUresult launch(unsigned long long us, int stream, const char *how) {
     unsigned long long ns = us * 1000;
     void *parameters[] = {&ns};
 
     if (strcmp(how, "ex") == 0) {
-        const CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1,
-                                       .blockDimZ = 1, .hStream = streams[stream]};
+        const CUlaunchConfig config = {.gridDimX = 1,
+                                       .gridDimY = 1,
+                                       .gridDimZ = 1,
+                                       .blockDimX = 1,
+                                       .blockDimY = 1,
+                                       .blockDimZ = 1,
+                                       .hStream = streams[stream]};
 
         return cu.cuLaunchKernelEx(&config, function, parameters, NULL);
     }
@@ -144,18 +145,14 @@ static CUresult launch(unsigned long long us, int stream, const char *how)
 }
 
 /* Whether there is more to do after so much of a count; where that is 0, until the next command is there. */
-static int more(unsigned long long done, unsigned long long count)
-{
+static int more(unsigned long long done, unsigned long long count) {
     struct pollfd next = {.fd = STDIN_FILENO, .events = POLLIN};
 
     return count > 0 ? done < count : poll(&next, 1, 0) == 0;
 }
 
 /* A function of the host that sleeps. */
-static void nap(void *us)
-{
-    usleep((useconds_t)(uintptr_t)us);
-}
+static void nap(void *us) { usleep((useconds_t)(uintptr_t)us); }
 
 struct job {
     unsigned long long us, count;
@@ -163,8 +160,7 @@ struct job {
     CUresult result;
 };
 
-static void *work(void *data)
-{
+static void *work(void *data) {
     struct job *job = data;
 
     job->result = cu.cuCtxSetCurrent(context);
@@ -173,8 +169,7 @@ static void *work(void *data)
     return NULL;
 }
 
-static CUresult in_threads(int threads, unsigned long long us, unsigned long long count)
-{
+static CUresult in_threads(int threads, unsigned long long us, unsigned long long count) {
     pthread_t ids[64];
     struct job jobs[64];
     CUresult result = CUDA_SUCCESS;
@@ -193,8 +188,7 @@ static CUresult in_threads(int threads, unsigned long long us, unsigned long lon
 
 /* Allocates and frees at once: what each thread gets is another size, so that it is now allowed, now asked for. What does
  * not fit is no error here. */
-static void *allocate_and_free(void *data)
-{
+static void *allocate_and_free(void *data) {
     struct job *job = data;
 
     job->result = cu.cuCtxSetCurrent(context);
@@ -214,8 +208,7 @@ static void *allocate_and_free(void *data)
     return NULL;
 }
 
-static CUresult churn(int threads, unsigned long long bytes, unsigned long long count)
-{
+static CUresult churn(int threads, unsigned long long bytes, unsigned long long count) {
     pthread_t ids[64];
     struct job jobs[64];
     CUresult result = CUDA_SUCCESS;
@@ -232,8 +225,7 @@ static CUresult churn(int threads, unsigned long long bytes, unsigned long long 
     return result;
 }
 
-static CUresult allocate(const char *kind, size_t bytes, CUdeviceptr *block)
-{
+static CUresult allocate(const char *kind, size_t bytes, CUdeviceptr *block) {
     size_t pitch;
 
     if (strcmp(kind, "pitch") == 0)
@@ -250,8 +242,7 @@ static CUresult allocate(const char *kind, size_t bytes, CUdeviceptr *block)
 static int run(char *line);
 
 /* The child does the commands that follow, separated by ';', and ends; its answers come before the parent's. */
-static CUresult in_child(char *commands)
-{
+static CUresult in_child(char *commands) {
     int status = -1;
     pid_t child;
 
@@ -269,8 +260,7 @@ static CUresult in_child(char *commands)
 
 /* Does one command; 0 at the end. "launch", "paced", "spread", "napping", "loop" and "threads" launch so many kernels, or,
  * where 0 is asked for, kernels until the next command is there. */
-static int run(char *line)
-{
+static int run(char *line) {
     char name[32] = "", word[32] = "";
     unsigned long long a = 0, b = 0;
     long long c = 0;
@@ -422,8 +412,7 @@ static int run(char *line)
     return 1;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     char line[4096];
 
     setvbuf(stdout, NULL, _IOLBF, 0);

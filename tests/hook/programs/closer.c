@@ -13,8 +13,7 @@ enum { LIBRARIES = 8 };
  * itself; but a hook that is not preloaded is found in the global scope alone. */
 static void *where;
 
-static void *must(void *pointer)
-{
+static void *must(void *pointer) {
     if (pointer == NULL) {
         printf("%s\n", dlerror());
         exit(1);
@@ -22,17 +21,16 @@ static void *must(void *pointer)
     return pointer;
 }
 
-#define CALL(name, ...)                                                                          \
-    do {                                                                                         \
-        CUresult result = ((__typeof__(&name))must(dlsym(where, #name)))(__VA_ARGS__);            \
-        if (result != CUDA_SUCCESS) {                                                            \
-            printf("%s answered %d\n", #name, (int)result);                                      \
-            exit(1);                                                                             \
-        }                                                                                        \
+#define CALL(name, ...)                                                                \
+    do {                                                                               \
+        CUresult result = ((__typeof__(&name))must(dlsym(where, #name)))(__VA_ARGS__); \
+        if (result != CUDA_SUCCESS) {                                                  \
+            printf("%s answered %d\n", #name, (int)result);                            \
+            exit(1);                                                                   \
+        }                                                                              \
     } while (0)
 
-static void work(int argc, char **argv)
-{
+static void work(int argc, char **argv) {
     unsigned long long ns = 20 * 1000 * 1000;
     void *libraries[LIBRARIES], *parameters[] = {&ns};
     CUcontext context;
@@ -54,8 +52,7 @@ static void work(int argc, char **argv)
         (void)dlclose(libraries[i]);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     if (argc > LIBRARIES)
         return 2;
     work(argc, argv);

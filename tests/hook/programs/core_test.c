@@ -5,33 +5,32 @@
 #include <string.h>
 
 #include "core/shared/allowance.h"
-#include "core/tools/blocks.h"
-#include "core/times/bursts.h"
 #include "core/shared/config.h"
+#include "core/shared/gate_page.h"
+#include "core/shared/record.h"
+#include "core/shared/used.h"
+#include "core/times/bursts.h"
 #include "core/times/costs.h"
 #include "core/times/gaps.h"
-#include "core/shared/gate_page.h"
-#include "core/tools/lock.h"
 #include "core/times/overlap.h"
 #include "core/times/passes.h"
-#include "core/shared/record.h"
 #include "core/times/spent.h"
 #include "core/times/timeline.h"
-#include "core/shared/used.h"
+#include "core/tools/blocks.h"
+#include "core/tools/lock.h"
 
 static int failures;
 
-#define CHECK(what)                                                    \
-    do {                                                               \
-        if (!(what)) {                                                 \
-            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #what);  \
-            failures++;                                                \
-        }                                                              \
+#define CHECK(what)                                                   \
+    do {                                                              \
+        if (!(what)) {                                                \
+            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #what); \
+            failures++;                                               \
+        }                                                             \
     } while (0)
 
 /* A packet in memory of exactly its size, so that a sanitizer sees a read beyond it. */
-static int check_exactly(const void *packet, size_t bytes, int (*check)(const void *, size_t))
-{
+static int check_exactly(const void *packet, size_t bytes, int (*check)(const void *, size_t)) {
     unsigned char *copy = malloc(bytes != 0 ? bytes : 1);
     int kind;
 
@@ -41,8 +40,7 @@ static int check_exactly(const void *packet, size_t bytes, int (*check)(const vo
     return kind;
 }
 
-static void records_are_checked(void)
-{
+static void records_are_checked(void) {
     unsigned char packet[256] = {0};
     uint32_t state = 1;
 
@@ -76,8 +74,7 @@ static void records_are_checked(void)
         CHECK(es_malformed_text(malformed) != NULL);
 }
 
-static void fields_are_checked(void)
-{
+static void fields_are_checked(void) {
     struct es_reserve reserve = {{ES_RESERVE, sizeof(reserve), 1}, 4096, 0, ES_MEMORY_PLAIN};
     struct es_welcome welcome = {{ES_WELCOME, sizeof(welcome), 0}, 1, ES_FAIL_CLOSED, 5000, 7, 1, 1, 0, 1};
     struct es_refused refused = {.header = {ES_REFUSED, sizeof(refused), 0}, .reason = 1};
@@ -100,8 +97,7 @@ static void fields_are_checked(void)
     CHECK(es_check_from_client(&release, sizeof(release)) == ES_MALFORMED_FIELD);
 }
 
-static void words_carry_what_was_put_in(void)
-{
+static void words_carry_what_was_put_in(void) {
     struct es_gate_page page = {.epoch = 3};
 
     es_gate_open(&page, (1u << 30) - 1, 1, 5, 5, 0, 0, 0);
@@ -109,7 +105,8 @@ static void words_carry_what_was_put_in(void)
     CHECK((es_gate_load(&page) & (ES_GATE_HELD | ES_GATE_CONTENDED)) == (ES_GATE_HELD | ES_GATE_CONTENDED));
     es_gate_open(&page, 9, 0, 6, 10, 7, ES_BESIDE_OTHERS, 20000);
     CHECK(page.beside == ES_BESIDE_OTHERS && page.cap_ns == 20000);
-    CHECK(es_gate_load(&page) == es_gate_open_word(9, 0) && page.granted_at_ns == 6 && page.free_at_ns == 10 && page.ends_at_ns == 7);
+    CHECK(es_gate_load(&page) == es_gate_open_word(9, 0) && page.granted_at_ns == 6 && page.free_at_ns == 10 &&
+          page.ends_at_ns == 7);
     es_gate_prolong(&page, 8);
     CHECK(page.ends_at_ns == 8);
     es_gate_close(&page);
@@ -124,14 +121,12 @@ static void words_carry_what_was_put_in(void)
 static struct es_costs costs;
 
 /* Of a function that has asked in vain to be timed exactly. */
-static void learn(struct es_costs *table, uint64_t key, uint64_t ns)
-{
+static void learn(struct es_costs *table, uint64_t key, uint64_t ns) {
     es_costs_learn(table, key, ns);
     __atomic_store_n(&es_costs_find(table, key)->asks, 0, __ATOMIC_RELEASE);
 }
 
-static void costs_are_learnt(void)
-{
+static void costs_are_learnt(void) {
     struct es_cost *entry = es_costs_find(&costs, 77);
 
     CHECK(entry->samples == 0 && es_costs_find(&costs, 77) == entry);
@@ -167,8 +162,7 @@ static void costs_are_learnt(void)
     CHECK(es_costs_find(&costs, 77)->samples > 100);
 }
 
-static void exact_times_take_the_place_of_others(void)
-{
+static void exact_times_take_the_place_of_others(void) {
     static struct es_costs table;
     struct es_cost *entry = es_costs_find(&table, 7);
 
@@ -194,8 +188,7 @@ static void exact_times_take_the_place_of_others(void)
     CHECK(entry->exact == 0 && !es_costs_sure(entry) && !es_costs_vague(&table, entry));
 }
 
-static void what_is_assumed_of_a_function_is_exact_until_that_is_found_to_be_wrong(void)
-{
+static void what_is_assumed_of_a_function_is_exact_until_that_is_found_to_be_wrong(void) {
     static struct es_costs table;
     struct es_cost *entry = es_costs_find(&table, 7);
 
@@ -206,8 +199,7 @@ static void what_is_assumed_of_a_function_is_exact_until_that_is_found_to_be_wro
     CHECK(!es_costs_sure(entry) && entry->exact == 0);
 }
 
-static void an_exact_time_that_no_other_bears_out_gives_way_to_a_shorter_one(void)
-{
+static void an_exact_time_that_no_other_bears_out_gives_way_to_a_shorter_one(void) {
     static struct es_costs table;
     struct es_cost *entry = es_costs_find(&table, 7);
 
@@ -222,8 +214,7 @@ static void an_exact_time_that_no_other_bears_out_gives_way_to_a_shorter_one(voi
     CHECK(entry->exact == 3 && entry->ns > 1800);
 }
 
-static void one_that_is_due_and_cannot_be_timed_keeps_nobody_waiting(void)
-{
+static void one_that_is_due_and_cannot_be_timed_keeps_nobody_waiting(void) {
     static struct es_costs table;
     struct es_cost *entry = es_costs_find(&table, 7), *other = es_costs_find(&table, 8);
 
@@ -249,8 +240,7 @@ static void one_that_is_due_and_cannot_be_timed_keeps_nobody_waiting(void)
     CHECK(!es_costs_due(&table, entry) && es_costs_due(&table, other));
 }
 
-static void where_exact_times_are_unlike_each_other_all_times_count(void)
-{
+static void where_exact_times_are_unlike_each_other_all_times_count(void) {
     static struct es_costs table;
     struct es_cost *entry = es_costs_find(&table, 7);
 
@@ -269,8 +259,7 @@ static void where_exact_times_are_unlike_each_other_all_times_count(void)
     CHECK(!es_costs_sure(entry) && entry->exact == 0 && !es_costs_vague(&table, entry));
 }
 
-static void exact_times_that_are_found_wrong_again_and_again_are_given_up(void)
-{
+static void exact_times_that_are_found_wrong_again_and_again_are_given_up(void) {
     static struct es_costs table;
 
     for (uint64_t key = 1; key <= 2; key++) {
@@ -288,8 +277,7 @@ static void exact_times_that_are_found_wrong_again_and_again_are_given_up(void)
     CHECK(!es_costs_vague(&table, es_costs_find(&table, 1)) && table.doubts == 0);
 }
 
-static void of_exact_times_that_others_may_have_made_longer_the_shortest_counts(void)
-{
+static void of_exact_times_that_others_may_have_made_longer_the_shortest_counts(void) {
     static struct es_costs table;
     struct es_cost *entry = es_costs_find(&table, 7);
 
@@ -318,13 +306,11 @@ static void of_exact_times_that_others_may_have_made_longer_the_shortest_counts(
     CHECK(!es_costs_vague(&table, entry) && entry->ns == 2000 && entry->exact == 0);
 }
 
-static int64_t known_ns(struct es_costs *table, uint64_t key)
-{
+static int64_t known_ns(struct es_costs *table, uint64_t key) {
     return es_costs_known_ns(table, es_costs_look(table, key), key, false);
 }
 
-static void the_first_launches_of_a_short_function_ask_until_it_was_timed_exactly(void)
-{
+static void the_first_launches_of_a_short_function_ask_until_it_was_timed_exactly(void) {
     static struct es_costs table;
     struct es_cost *entry = es_costs_find(&table, 7);
 
@@ -355,8 +341,7 @@ static void the_first_launches_of_a_short_function_ask_until_it_was_timed_exactl
     CHECK(known_ns(&table, 9) == ES_COSTS_SHORT_NS + 25000);
 }
 
-static void equal_times_that_others_made_longer_are_not_taken_for_exact_for_long(void)
-{
+static void equal_times_that_others_made_longer_are_not_taken_for_exact_for_long(void) {
     static struct es_costs table;
     struct es_cost *entry = es_costs_find(&table, 7);
 
@@ -376,8 +361,7 @@ static void equal_times_that_others_made_longer_are_not_taken_for_exact_for_long
     CHECK(entry->ns == 5000 && es_costs_sure(entry) && !es_costs_vague(&table, entry));
 }
 
-static void a_gap_in_an_exact_time_does_not_count_beside_others(void)
-{
+static void a_gap_in_an_exact_time_does_not_count_beside_others(void) {
     static struct es_costs table;
     struct es_cost *entry = es_costs_find(&table, 7);
 
@@ -395,8 +379,7 @@ static void a_gap_in_an_exact_time_does_not_count_beside_others(void)
     CHECK(es_costs_usual_ns(entry, true) == entry->ns);
 }
 
-static void beside_others_the_shortest_time_counts_until_one_is_seen_without(void)
-{
+static void beside_others_the_shortest_time_counts_until_one_is_seen_without(void) {
     static struct es_costs table;
     struct es_cost *entry = es_costs_find(&table, 7);
 
@@ -437,15 +420,13 @@ static void beside_others_the_shortest_time_counts_until_one_is_seen_without(voi
 }
 
 /* The cost of a pass; 0 when there is none. */
-static int64_t passing_ns(struct es_passes *passes, uint64_t key, const void *stream)
-{
+static int64_t passing_ns(struct es_passes *passes, uint64_t key, const void *stream) {
     const struct es_pass *pass = es_passes_find(passes, key, stream);
 
     return es_passes_holds(passes, pass, key, stream) ? pass->cost_ns : 0;
 }
 
-static void pass(struct es_passes *passes, uint64_t key, const void *stream, int64_t cost_ns)
-{
+static void pass(struct es_passes *passes, uint64_t key, const void *stream, int64_t cost_ns) {
     es_passes_put(passes, es_passes_find(passes, key, stream), key, stream, cost_ns);
     es_passes_note(passes, stream);
 }
@@ -457,13 +438,9 @@ enum { KEYS = 3 * ES_COSTS, LOOKS_MOST = 1000 * 1000 * 1000 };
 static struct es_costs shared_costs;
 static bool learning = true, looked;
 
-static int64_t cost_of_key(uint64_t key)
-{
-    return (int64_t)(1000 + key % 4096);
-}
+static int64_t cost_of_key(uint64_t key) { return (int64_t)(1000 + key % 4096); }
 
-static void *look_up_costs(void *unused)
-{
+static void *look_up_costs(void *unused) {
     uint64_t seen = 0;
 
     (void)unused;
@@ -479,8 +456,7 @@ static void *look_up_costs(void *unused)
     return NULL;
 }
 
-static void a_cost_that_is_looked_up_without_a_lock_is_of_that_function(void)
-{
+static void a_cost_that_is_looked_up_without_a_lock_is_of_that_function(void) {
     pthread_t looker;
 
     pthread_create(&looker, NULL, look_up_costs, NULL);
@@ -493,8 +469,7 @@ static void a_cost_that_is_looked_up_without_a_lock_is_of_that_function(void)
     CHECK(looked);
 }
 
-static void a_function_that_is_not_known_or_due_again_has_no_cost(void)
-{
+static void a_function_that_is_not_known_or_due_again_has_no_cost(void) {
     static struct es_costs table;
 
     CHECK(known_ns(&table, 5) == 0);
@@ -513,8 +488,7 @@ static void a_function_that_is_not_known_or_due_again_has_no_cost(void)
 }
 
 /* All share each batch, and all are due: they are seen one by one, some batches apart, and none before all others were. */
-static void of_functions_that_are_due_one_is_timed_alone_now_and_then(void)
-{
+static void of_functions_that_are_due_one_is_timed_alone_now_and_then(void) {
     enum { FUNCTIONS = 40 };
     static struct es_costs table;
     int alone[FUNCTIONS + 1] = {0}, since = 0;
@@ -543,8 +517,7 @@ static void of_functions_that_are_due_one_is_timed_alone_now_and_then(void)
         CHECK(alone[key] == 1 || alone[key] == 2);
 }
 
-static void an_entry_that_became_another_functions_tells_nothing(void)
-{
+static void an_entry_that_became_another_functions_tells_nothing(void) {
     static struct es_costs table;
     struct es_cost *entry;
 
@@ -553,14 +526,14 @@ static void an_entry_that_became_another_functions_tells_nothing(void)
     CHECK(entry != NULL && es_costs_known_ns(&table, entry, 1, false) == 700);
     for (uint64_t key = 2; key < 64 * ES_COSTS && entry->key == 1; key++)
         learn(&table, key, 900);
-    CHECK(entry->key != 1 && entry->samples != 0 && es_costs_known_ns(&table, entry, 1, true) == 0 && es_costs_look(&table, 1) == NULL);
+    CHECK(entry->key != 1 && entry->samples != 0 && es_costs_known_ns(&table, entry, 1, true) == 0 &&
+          es_costs_look(&table, 1) == NULL);
 }
 
 static int places[8]; /* what streams are told apart by */
 
 /* Launches a function as the gate does: true when that had to look further than into the thread's table. */
-static bool looks_up(struct es_passes *passes, struct es_costs *table, uint64_t key, const void *stream)
-{
+static bool looks_up(struct es_passes *passes, struct es_costs *table, uint64_t key, const void *stream) {
     if (es_passes_holds(passes, es_passes_place(passes, key), key, stream) ||
         es_passes_holds(passes, es_passes_find(passes, key, stream), key, stream))
         return false;
@@ -568,8 +541,7 @@ static bool looks_up(struct es_passes *passes, struct es_costs *table, uint64_t 
     return true;
 }
 
-static void each_of_many_functions_in_turn_is_looked_up_once(void)
-{
+static void each_of_many_functions_in_turn_is_looked_up_once(void) {
     static const uint64_t strides[] = {8, 16, 48, 64, 96, 256, 448, 4096, UINT64_C(1) << 56};
     static struct es_costs table;
 
@@ -587,8 +559,7 @@ static void each_of_many_functions_in_turn_is_looked_up_once(void)
 }
 
 /* As many threads as read one table of costs, each with passes of its own. */
-static void *launch_in_turn(void *unused)
-{
+static void *launch_in_turn(void *unused) {
     struct es_passes *passes = calloc(1, sizeof(*passes));
     uintptr_t lookups = 0;
 
@@ -600,8 +571,7 @@ static void *launch_in_turn(void *unused)
     return (void *)lookups;
 }
 
-static void threads_look_each_function_up_once(void)
-{
+static void threads_look_each_function_up_once(void) {
     pthread_t threads[8];
 
     for (int i = 0; i < 8; i++)
@@ -614,8 +584,7 @@ static void threads_look_each_function_up_once(void)
     }
 }
 
-static void a_handle_that_is_used_anew_costs_what_was_learnt_since(void)
-{
+static void a_handle_that_is_used_anew_costs_what_was_learnt_since(void) {
     static struct es_costs table;
     static struct es_passes passes;
 
@@ -630,8 +599,7 @@ static void a_handle_that_is_used_anew_costs_what_was_learnt_since(void)
     CHECK(passing_ns(&passes, 77, NULL) == 5000 && known_ns(&table, 77) == 5000);
 }
 
-static void passes_are_of_one_stream_and_one_batch(void)
-{
+static void passes_are_of_one_stream_and_one_batch(void) {
     static struct es_passes passes;
     static const uint64_t many = 4 * ES_PASSES;
 
@@ -655,8 +623,7 @@ static void passes_are_of_one_stream_and_one_batch(void)
         CHECK(passing_ns(&passes, key * 16, NULL) == 0 || passing_ns(&passes, key * 16, NULL) == (int64_t)key);
 }
 
-static void a_call_is_compared_with_its_like(void)
-{
+static void a_call_is_compared_with_its_like(void) {
     static struct es_costs calls;
 
     /* Short ones are as they should be, and the first long one may be its thread's fault. */
@@ -679,8 +646,7 @@ static void a_call_is_compared_with_its_like(void)
     CHECK(!es_costs_call(&calls, 4, 300 * ES_COSTS_CALL_NS, 1));
 }
 
-static void a_timeline_counts_down(void)
-{
+static void a_timeline_counts_down(void) {
     struct es_timeline line = {0};
 
     CHECK(es_timeline_queued_ns(&line, 0, 100) == 0);
@@ -715,8 +681,7 @@ static void a_timeline_counts_down(void)
     CHECK(es_timeline_queued_ns(&line, 0, 6600) == 0);
 }
 
-static void a_timeline_credits_no_time_to_what_came_after_it(void)
-{
+static void a_timeline_credits_no_time_to_what_came_after_it(void) {
     struct es_timeline line = {0};
 
     /* 80 are submitted and run; nobody submits until 1000; then 300 come. */
@@ -736,8 +701,7 @@ static void a_timeline_credits_no_time_to_what_came_after_it(void)
 }
 
 /* Two threads launch in turn: what one has open and has run is not queued, however often the other's batches end. */
-static void a_timeline_counts_a_sleeping_threads_work_once(void)
-{
+static void a_timeline_counts_a_sleeping_threads_work_once(void) {
     struct es_timeline line = {0};
     uint64_t now_ns = 1000, other_ns = 80;
 
@@ -763,8 +727,7 @@ static void a_timeline_counts_a_sleeping_threads_work_once(void)
     CHECK(es_timeline_queued_ns(&line, 30, now_ns) == 30);
 }
 
-static void a_batch_alone_counts_what_its_markers_say(void)
-{
+static void a_batch_alone_counts_what_its_markers_say(void) {
     /* Until 2,000 all that was submitted, 700, was counted. */
     const struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
     struct es_work work = {.cost_ns = 300, .opened_ns = 5000, .before_ns = 700, .mark_ns = 1000, .behind_ns = 20, .fresh = true};
@@ -790,12 +753,11 @@ static void a_batch_alone_counts_what_its_markers_say(void)
     CHECK(!spent.measured && !spent.teaches && spent.gpu_ns == 300);
 }
 
-static void a_start_tells_as_much_as_is_sure_of_it(void)
-{
+static void a_start_tells_as_much_as_is_sure_of_it(void) {
     /* The launch returned 15,000 after the start, and that may have been long after the device had begun. */
     const struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
-    struct es_work work = {.cost_ns = 300, .opened_ns = 500000, .before_ns = 700, .mark_ns = 1000, .behind_ns = 15000,
-                           .unsure_ns = 15000};
+    struct es_work work = {
+        .cost_ns = 300, .opened_ns = 500000, .before_ns = 700, .mark_ns = 1000, .behind_ns = 15000, .unsure_ns = 15000};
     struct es_spent spent = es_spent_by(&work, &latest, 15000 + 5000000, 5600000, 5600000);
 
     /* Of 5 ms it is little. */
@@ -813,8 +775,7 @@ static void a_start_tells_as_much_as_is_sure_of_it(void)
     CHECK(spent.teaches && !spent.whole && spent.own_ns == 37500);
 }
 
-static void an_end_that_is_seen_late_is_taken_for_later_by_no_more_than_clocks_drift(void)
-{
+static void an_end_that_is_seen_late_is_taken_for_later_by_no_more_than_clocks_drift(void) {
     const struct es_counted latest = {.ended_ns = UINT64_C(1000000000), .mark_ns = 700};
     const struct es_work work = {.cost_ns = 300, .opened_ns = 1020000000, .before_ns = 700, .mark_ns = 1000};
 
@@ -823,8 +784,7 @@ static void an_end_that_is_seen_late_is_taken_for_later_by_no_more_than_clocks_d
     CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 30000000, 1030000100).ended_ns == 1030000100);
 }
 
-static void a_burst_that_the_host_could_not_keep_up_with_counts_its_estimate(void)
-{
+static void a_burst_that_the_host_could_not_keep_up_with_counts_its_estimate(void) {
     const struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
     struct es_work work = {.cost_ns = 300, .opened_ns = 5000, .before_ns = 700, .mark_ns = 1000, .alone_ns = 6000};
     struct es_spent spent = es_spent_by(&work, &latest, 1010, 4010, 6100);
@@ -854,11 +814,10 @@ static void a_burst_that_the_host_could_not_keep_up_with_counts_its_estimate(voi
     CHECK(spent.gpu_ns == 300 && !spent.teaches);
 }
 
-static void what_takes_as_long_as_is_known_counts_that_however_long_the_host_took(void)
-{
+static void what_takes_as_long_as_is_known_counts_that_however_long_the_host_took(void) {
     const struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
-    struct es_work work = {.cost_ns = 640, .opened_ns = 5000, .before_ns = 700, .mark_ns = 1340, .marked_ns = 20000,
-                           .launches = 2};
+    struct es_work work = {
+        .cost_ns = 640, .opened_ns = 5000, .before_ns = 700, .mark_ns = 1340, .marked_ns = 20000, .launches = 2};
     struct es_spent spent = es_spent_by(&work, &latest, 15000, 18000, 21000);
 
     CHECK(spent.gpu_ns == 15000 && spent.teaches);
@@ -886,12 +845,17 @@ static void what_takes_as_long_as_is_known_counts_that_however_long_the_host_too
     CHECK(es_spent_by(&work, &latest, 15000, 18000, 21000).gpu_ns == 15000);
 }
 
-static void what_ran_after_its_marker_was_there_is_told_however_short_it_should_have_been(void)
-{
+static void what_ran_after_its_marker_was_there_is_told_however_short_it_should_have_been(void) {
     /* The end before it had been seen at once, by its start. */
     const struct es_counted latest = {.ended_ns = 2000, .no_sooner_ns = 2000, .mark_ns = 700, .grant = 3};
-    struct es_work work = {.cost_ns = 640, .opened_ns = 1000, .before_ns = 700, .mark_ns = 1340, .marked_ns = 1900,
-                           .launches = 2, .known_ns = 640, .grant = 3};
+    struct es_work work = {.cost_ns = 640,
+                           .opened_ns = 1000,
+                           .before_ns = 700,
+                           .mark_ns = 1340,
+                           .marked_ns = 1900,
+                           .launches = 2,
+                           .known_ns = 640,
+                           .grant = 3};
     struct es_spent spent = es_spent_by(&work, &latest, ES_UNTOLD, 8192000, 9000000);
 
     CHECK(spent.gpu_ns == 8192000 - 250 - 1000 && spent.no_sooner_ns == 2000 + spent.gpu_ns && !spent.teaches);
@@ -916,8 +880,7 @@ static void what_ran_after_its_marker_was_there_is_told_however_short_it_should_
     CHECK(es_spent_by(&work, &latest, 8193000, 8192000, 8000000).no_sooner_ns == 8000000);
 }
 
-static void of_a_batch_that_was_open_when_the_marker_before_it_was_recorded_nothing_is_learned(void)
-{
+static void of_a_batch_that_was_open_when_the_marker_before_it_was_recorded_nothing_is_learned(void) {
     /* Two threads launch, and then both mark: the second's kernel is before the first's marker. */
     const struct es_counted latest = {.ended_ns = 2000, .marked_ns = 1500, .mark_ns = 700};
     struct es_work work = {.cost_ns = 300, .opened_ns = 1400, .before_ns = 400, .mark_ns = 1000, .marked_ns = 1600};
@@ -930,8 +893,7 @@ static void of_a_batch_that_was_open_when_the_marker_before_it_was_recorded_noth
     CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 290, 5600).teaches);
 }
 
-static void a_marker_behind_others_work_makes_no_exact_time_longer(void)
-{
+static void a_marker_behind_others_work_makes_no_exact_time_longer(void) {
     struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
     /* Its thread was put aside, and others were let in before it came to record the marker. */
     struct es_work work = {.cost_ns = 300, .opened_ns = 5000, .before_ns = 700, .mark_ns = 1000, .known_ns = 300};
@@ -954,11 +916,16 @@ static void a_marker_behind_others_work_makes_no_exact_time_longer(void)
     CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 19999000, 21000000).gpu_ns == 19999000);
 }
 
-static void a_launch_between_two_markers_that_were_there_before_it_ran_tells_its_time(void)
-{
+static void a_launch_between_two_markers_that_were_there_before_it_ran_tells_its_time(void) {
     const struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
-    struct es_work work = {.cost_ns = 20000, .opened_ns = 5000, .before_ns = 700, .mark_ns = 20700, .alone_ns = 26000,
-                           .marked_ns = 26000, .exact = true, .lone = true};
+    struct es_work work = {.cost_ns = 20000,
+                           .opened_ns = 5000,
+                           .before_ns = 700,
+                           .mark_ns = 20700,
+                           .alone_ns = 26000,
+                           .marked_ns = 26000,
+                           .exact = true,
+                           .lone = true};
     struct es_spent spent = es_spent_by(&work, &latest, 2000, 25000, 28000);
 
     CHECK(spent.gpu_ns == 2000 && spent.teaches && spent.whole && spent.own_ns == 2000);
@@ -984,8 +951,7 @@ static void a_launch_between_two_markers_that_were_there_before_it_ran_tells_its
     CHECK(spent.gpu_ns == 300 && !spent.teaches);
 }
 
-static void batches_of_two_threads_are_counted_once(void)
-{
+static void batches_of_two_threads_are_counted_once(void) {
     /* Both are opened on an idle device, submit 140 and 100, and are closed one after the other: the first marker comes
      * after all of both. */
     struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
@@ -1007,11 +973,9 @@ static void batches_of_two_threads_are_counted_once(void)
     CHECK(spent.gpu_ns == 480 && spent.teaches && spent.own_ns == 280);
 }
 
-static void beside_others_a_batch_counts_its_estimate_once(void)
-{
+static void beside_others_a_batch_counts_its_estimate_once(void) {
     struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
-    struct es_work work = {.cost_ns = 300, .opened_ns = 1500, .before_ns = 700, .mark_ns = 1000, .launches = 1,
-                           .beside = true};
+    struct es_work work = {.cost_ns = 300, .opened_ns = 1500, .before_ns = 700, .mark_ns = 1000, .launches = 1, .beside = true};
     struct es_spent spent = es_spent_by(&work, &latest, ES_UNTOLD, 450, 5600);
 
     /* Between its markers another's 150 ran: what it took at most is told, and when it ended. */
@@ -1034,8 +998,7 @@ static void beside_others_a_batch_counts_its_estimate_once(void)
     CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 320, 5600).gpu_ns == 320);
 }
 
-static void beside_others_no_more_is_counted_than_went_by_and_nothing_is_lost(void)
-{
+static void beside_others_no_more_is_counted_than_went_by_and_nothing_is_lost(void) {
     struct es_beside beside = {0, 0};
     uint64_t told_ns = 0;
 
@@ -1065,8 +1028,7 @@ enum { SPELLS = 200000 };
 static struct es_hint_page using;
 static bool spells_over;
 
-static void *end_and_begin_spells(void *unused)
-{
+static void *end_and_begin_spells(void *unused) {
     (void)unused;
     for (uint64_t i = 1; i <= SPELLS; i++) {
         /* Of each ten it is busy for one, and uses all of that. */
@@ -1078,8 +1040,7 @@ static void *end_and_begin_spells(void *unused)
     return NULL;
 }
 
-static void a_spell_is_never_counted_twice(void)
-{
+static void a_spell_is_never_counted_twice(void) {
     struct es_used seen;
     uint64_t gpu_ns = 0, idle_ns = 0;
     pthread_t client;
@@ -1100,8 +1061,7 @@ static void a_spell_is_never_counted_twice(void)
     CHECK(seen.idle_since_ns == 10 * SPELLS + 1 && seen.queued == 0 && seen.waits == 0);
 }
 
-static void of_what_ran_between_two_markers_only_what_was_submitted_there_counts(void)
-{
+static void of_what_ran_between_two_markers_only_what_was_submitted_there_counts(void) {
     struct es_counted latest = {.ended_ns = 2000, .mark_ns = 900};
     struct es_work work = {.cost_ns = 60, .opened_ns = 5000, .before_ns = 700, .mark_ns = 1000, .fresh = true};
 
@@ -1133,8 +1093,7 @@ static void of_what_ran_between_two_markers_only_what_was_submitted_there_counts
 
 /* A device that is always busy, any number of threads whose batches are opened and closed at any time: what is counted is
  * the time that it took. */
-static void what_had_not_run_when_a_batch_was_opened_is_counted_with_its_time_and_not_again(void)
-{
+static void what_had_not_run_when_a_batch_was_opened_is_counted_with_its_time_and_not_again(void) {
     const struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
     /* Another thread has submitted 200 since the latest end, of which half had run when this one was opened. */
     struct es_work work = {.cost_ns = 100, .opened_ns = 5000, .before_ns = 900, .ahead_ns = 100, .mark_ns = 1000};
@@ -1150,8 +1109,7 @@ static void what_had_not_run_when_a_batch_was_opened_is_counted_with_its_time_an
     CHECK(spent.gpu_ns == 400 && spent.own_ns == 133);
 }
 
-static void what_a_busy_device_ran_is_counted_to_the_nanosecond(void)
-{
+static void what_a_busy_device_ran_is_counted_to_the_nanosecond(void) {
     enum { THREADS = 5 };
     struct es_counted latest = {.ended_ns = 1000, .mark_ns = 0};
     struct es_work open[THREADS] = {{0}};
@@ -1172,8 +1130,7 @@ static void what_a_busy_device_ran_is_counted_to_the_nanosecond(void)
         work->mark_ns = submitted_ns;
         {
             const uint64_t end_ns = submitted_ns + submitted_ns / 2;
-            const struct es_spent spent =
-                es_spent_by(work, &latest, ES_UNTOLD, (int64_t)(end_ns - ran_ns), 1000 + end_ns);
+            const struct es_spent spent = es_spent_by(work, &latest, ES_UNTOLD, (int64_t)(end_ns - ran_ns), 1000 + end_ns);
 
             counted_ns += spent.gpu_ns;
             CHECK(!spent.teaches || (spent.own_ns >= work->cost_ns && spent.own_ns <= 2 * work->cost_ns));
@@ -1185,8 +1142,7 @@ static void what_a_busy_device_ran_is_counted_to_the_nanosecond(void)
     CHECK(counted_ns == ran_ns);
 }
 
-static void blocks_are_found_again(void)
-{
+static void blocks_are_found_again(void) {
     static unsigned char there[4096];
     struct es_blocks blocks = {0};
     uint32_t state = 7;
@@ -1220,8 +1176,7 @@ static void blocks_are_found_again(void)
     CHECK(blocks.count == 0);
 }
 
-static int parsed(const char *text, struct es_config *config)
-{
+static int parsed(const char *text, struct es_config *config) {
     const size_t bytes = strlen(text);
     char *copy = malloc(bytes + 1);
     int odd;
@@ -1232,8 +1187,7 @@ static int parsed(const char *text, struct es_config *config)
     return odd;
 }
 
-static void configs_are_read(void)
-{
+static void configs_are_read(void) {
     struct es_config config;
 
     CHECK(parsed("", &config) == 0 && config.failure_policy == ES_FAIL_OPEN && config.grace_ms == ES_CONFIG_GRACE_MS);
@@ -1246,8 +1200,7 @@ static void configs_are_read(void)
 static struct es_lock lock;
 static long counter;
 
-static void *count_up(void *unused)
-{
+static void *count_up(void *unused) {
     (void)unused;
     for (int i = 0; i < 100000; i++) {
         es_lock_take(&lock);
@@ -1257,8 +1210,7 @@ static void *count_up(void *unused)
     return NULL;
 }
 
-static void a_lock_excludes(void)
-{
+static void a_lock_excludes(void) {
     pthread_t threads[4];
 
     for (int i = 0; i < 4; i++)
@@ -1276,8 +1228,7 @@ static uint64_t taken_back;
 static int clients_at_it = 2;
 
 /* A thread of a client takes and puts back; what it has taken is never more than there ever was. */
-static void *take_and_put(void *unused)
-{
+static void *take_and_put(void *unused) {
     (void)unused;
     for (int i = 0; i < TURNS || (i < MOST_TURNS && __atomic_load_n(&taken_back, __ATOMIC_RELAXED) == 0); i++) {
         const uint64_t bytes = (uint64_t)(i % 7);
@@ -1290,8 +1241,7 @@ static void *take_and_put(void *unused)
 }
 
 /* The manager takes all that is there, and allows it again. */
-static void *take_back_and_allow(void *unused)
-{
+static void *take_back_and_allow(void *unused) {
     (void)unused;
     while (__atomic_load_n(&clients_at_it, __ATOMIC_ACQUIRE) != 0) {
         const uint64_t got = es_allowance_take_back(&hints, 1, ALLOWED);
@@ -1304,8 +1254,7 @@ static void *take_back_and_allow(void *unused)
     return NULL;
 }
 
-static void an_allowance_is_neither_lost_nor_doubled(void)
-{
+static void an_allowance_is_neither_lost_nor_doubled(void) {
     pthread_t threads[3];
 
     CHECK(!es_allowance_take(&hints, 1, 1));
@@ -1325,14 +1274,12 @@ static void an_allowance_is_neither_lost_nor_doubled(void)
 }
 
 /* Work ends so late after it was submitted, each with `beside` queued in other streams and 100 us ahead of its own end. */
-static void judge(struct es_overlap *overlap, int times, uint64_t beside_us, uint64_t took_us)
-{
+static void judge(struct es_overlap *overlap, int times, uint64_t beside_us, uint64_t took_us) {
     for (int i = 0; i < times; i++)
         es_overlap_judge(overlap, (struct es_queued){beside_us * 1000, 100000}, took_us * 1000);
 }
 
-static void overlap_is_seen_by_how_soon_work_ends(void)
-{
+static void overlap_is_seen_by_how_soon_work_ends(void) {
     struct es_overlap overlap = {0};
 
     /* As streams that add up let it end, however often. */
@@ -1375,8 +1322,7 @@ static void overlap_is_seen_by_how_soon_work_ends(void)
 enum { EVEN = 5 };
 
 /* Of so many bursts that begin so far apart, how many are to be timed. */
-static int chosen(struct es_bursts *bursts, int many, uint64_t *now_ns, uint64_t apart_ns)
-{
+static int chosen(struct es_bursts *bursts, int many, uint64_t *now_ns, uint64_t apart_ns) {
     int count = 0;
 
     for (int i = 0; i < many; i++) {
@@ -1386,8 +1332,7 @@ static int chosen(struct es_bursts *bursts, int many, uint64_t *now_ns, uint64_t
     return count;
 }
 
-static void timing_bursts_takes_a_small_part_of_the_time(void)
-{
+static void timing_bursts_takes_a_small_part_of_the_time(void) {
     struct es_bursts bursts = {0};
     uint64_t now_ns = 1;
 
@@ -1418,8 +1363,7 @@ static void timing_bursts_takes_a_small_part_of_the_time(void)
     CHECK(bursts.record_ns == 900);
 }
 
-static void what_is_queued_takes_as_long_as_such_work_took_together(void)
-{
+static void what_is_queued_takes_as_long_as_such_work_took_together(void) {
     struct es_overlap overlap = {0};
 
     es_overlap_count(&overlap, 1000000, 1);
@@ -1438,8 +1382,7 @@ static void what_is_queued_takes_as_long_as_such_work_took_together(void)
     CHECK(es_overlap_together_ns(&overlap, 8000) == 8000);
 }
 
-static void gaps_are_what_passes_between_ends_and_is_no_gpu_time(void)
-{
+static void gaps_are_what_passes_between_ends_and_is_no_gpu_time(void) {
     struct es_gaps gaps = {0};
 
     /* Where others' work may have run before, the first end tells nothing. */
@@ -1463,8 +1406,7 @@ static void gaps_are_what_passes_between_ends_and_is_no_gpu_time(void)
     CHECK(es_gaps_end(&gaps, 53000, 1000000000, false) == 0 && gaps.ahead_ns == 20000000);
 }
 
-static void beside_others_gaps_are_those_that_were_seen_lately(void)
-{
+static void beside_others_gaps_are_those_that_were_seen_lately(void) {
     struct es_gaps gaps = {0};
     uint64_t now_ns = 1000;
 
@@ -1485,8 +1427,7 @@ static void beside_others_gaps_are_those_that_were_seen_lately(void)
     CHECK(es_gaps_end(&gaps, now_ns, 1000, true) > 990 && es_gaps_end(&gaps, now_ns, 1000, true) < 1010);
 }
 
-static void an_estimate_that_is_far_too_low_does_not_last(void)
-{
+static void an_estimate_that_is_far_too_low_does_not_last(void) {
     static struct es_costs table;
     struct es_cost *entry = es_costs_find(&table, 9);
     struct es_counted latest = {.ended_ns = 10000, .mark_ns = 400};
@@ -1506,8 +1447,7 @@ static void an_estimate_that_is_far_too_low_does_not_last(void)
     CHECK(entry->ns == 17000);
 }
 
-static void beside_others_a_function_takes_no_longer_than_times_that_agree(void)
-{
+static void beside_others_a_function_takes_no_longer_than_times_that_agree(void) {
     static struct es_costs table;
     const struct es_cost *entry = es_costs_find(&table, 9);
 
@@ -1533,8 +1473,7 @@ static void beside_others_a_function_takes_no_longer_than_times_that_agree(void)
     CHECK(es_costs_usual_ns(es_costs_find(&table, 10), true) == 1000000);
 }
 
-static void the_most_that_a_launch_can_take_is_what_its_stream_was_kept_for(void)
-{
+static void the_most_that_a_launch_can_take_is_what_its_stream_was_kept_for(void) {
     static struct es_costs table;
     struct es_counted latest = {.ended_ns = 10000, .mark_ns = 400};
     struct es_work work = {.cost_ns = 100, .opened_ns = 5000, .before_ns = 300, .mark_ns = 500};
@@ -1550,8 +1489,7 @@ static void the_most_that_a_launch_can_take_is_what_its_stream_was_kept_for(void
     CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 3000, 16000).stream_ended_ns == 13002);
 }
 
-int main(void)
-{
+int main(void) {
     records_are_checked();
     fields_are_checked();
     words_carry_what_was_put_in();

@@ -19,24 +19,21 @@ static CUstream stream;
 static sem_t yours, mine;
 static void (*other)(void);
 
-static void launch(CUstream where)
-{
+static void launch(CUstream where) {
     unsigned long long ns = 50 * US;
     void *parameters[] = {&ns};
 
     MUST(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, where, parameters, NULL));
 }
 
-static void load(void)
-{
+static void load(void) {
     CUmodule module;
 
     MUST(cuModuleLoadData(&module, SPIN_PTX));
     MUST(cuModuleGetFunction(&spin, module, "spin"));
 }
 
-static void *run_other(void *nothing)
-{
+static void *run_other(void *nothing) {
     for (int round = 0; round < ROUNDS; round++) {
         sem_wait(&yours);
         MUST(cuCtxSetCurrent(context));
@@ -47,21 +44,18 @@ static void *run_other(void *nothing)
 }
 
 /* The other thread does its part now. */
-static void pass(void)
-{
+static void pass(void) {
     sem_post(&yours);
     sem_wait(&mine);
 }
 
-static void end_stream(void)
-{
+static void end_stream(void) {
     MUST(cuStreamSynchronize(stream));
     MUST(cuStreamDestroy_v2(stream));
 }
 
 /* It waits for an event in a stream that another thread has ended. */
-static void streams(CUevent event)
-{
+static void streams(CUevent event) {
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     launch(stream);
     MUST(cuEventRecord(event, stream));
@@ -69,15 +63,13 @@ static void streams(CUevent event)
     MUST(cuEventSynchronize(event));
 }
 
-static void begin_capture(void)
-{
+static void begin_capture(void) {
     MUST(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     launch(stream);
 }
 
 /* It waits for an event in a stream that another thread captures by now. */
-static void captures(CUevent event)
-{
+static void captures(CUevent event) {
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     launch(stream);
     MUST(cuEventRecord(event, stream));
@@ -86,8 +78,7 @@ static void captures(CUevent event)
     MUST(cuEventSynchronize(event));
 }
 
-static void end_capture(void)
-{
+static void end_capture(void) {
     CUgraph graph;
 
     MUST(cuStreamEndCapture(stream, &graph));
@@ -95,8 +86,7 @@ static void end_capture(void)
     MUST(cuStreamDestroy_v2(stream));
 }
 
-static void end_context(void)
-{
+static void end_context(void) {
     MUST(cuStreamSynchronize(stream));
     MUST(cuCtxDestroy_v2(context));
     MUST(cuCtxCreate_v2(&context, 0, 0));
@@ -104,8 +94,7 @@ static void end_context(void)
 }
 
 /* What it has submitted to is ended with its context, and another context made. */
-static void contexts(void)
-{
+static void contexts(void) {
     MUST(cuCtxSetCurrent(context));
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     launch(stream);
@@ -116,8 +105,7 @@ static void contexts(void)
     MUST(cuCtxSynchronize());
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     pthread_t thread;
     CUevent event;
 

@@ -19,8 +19,7 @@ static pthread_barrier_t set_up, started;
 static CUresult results[THREADS];
 static unsigned long long launches;
 
-static CUresult launch(CUfunction function, CUstream stream, unsigned long long round)
-{
+static CUresult launch(CUfunction function, CUstream stream, unsigned long long round) {
     void *arguments[] = {&kernel_ns};
 
     if (round % 3 == 0)
@@ -30,8 +29,7 @@ static CUresult launch(CUfunction function, CUstream stream, unsigned long long 
     return cuLaunchKernel_ptsz(function, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL);
 }
 
-static void *work(void *data)
-{
+static void *work(void *data) {
     struct pollfd line = {.fd = STDIN_FILENO, .events = POLLIN};
     CUresult *result = data;
     CUcontext context;
@@ -57,8 +55,7 @@ static void *work(void *data)
     return NULL;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     pthread_t threads[THREADS];
     char line[8];
     int count;

@@ -12,8 +12,7 @@ static CUcontext stack[DEEPEST];
 static int depth;
 static int greens[2], made, ended;
 
-EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
-{
+EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags) {
     (void)desc;
     (void)flags;
     if (made == 2 || dev != 0)
@@ -22,44 +21,38 @@ EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUde
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
-{
+EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx) {
     if ((int *)hCtx < greens || (int *)hCtx >= greens + made)
         return CUDA_ERROR_INVALID_CONTEXT;
     *pContext = (CUcontext)hCtx;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuCtxPushCurrent_v2(CUcontext ctx)
-{
+EXPORT CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
     if (depth == DEEPEST)
         return CUDA_ERROR_INVALID_VALUE;
     stack[depth++] = ctx;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *pctx)
-{
+EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *pctx) {
     if (depth == 0)
         return CUDA_ERROR_INVALID_CONTEXT;
     *pctx = stack[--depth];
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuCtxGetCurrent(CUcontext *pctx)
-{
+EXPORT CUresult cuCtxGetCurrent(CUcontext *pctx) {
     *pctx = depth > 0 ? stack[depth - 1] : NULL;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuCtxGetDevice(CUdevice *device)
-{
+EXPORT CUresult cuCtxGetDevice(CUdevice *device) {
     *device = 0;
     return depth > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
-{
+EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
     if ((int *)hCtx < greens || (int *)hCtx >= greens + made)
         return CUDA_ERROR_INVALID_CONTEXT;
     ended++;
@@ -70,12 +63,6 @@ EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 EXPORT int green_ended(void);
 EXPORT int green_depth(void);
 
-int green_ended(void)
-{
-    return ended;
-}
+int green_ended(void) { return ended; }
 
-int green_depth(void)
-{
-    return depth;
-}
+int green_depth(void) { return depth; }

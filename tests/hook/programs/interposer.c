@@ -11,8 +11,7 @@ static int launches;
 typedef void *(*dlsym_function)(void *handle, const char *name);
 
 /* As such libraries find the next dlsym: by the version that the C library gave it long ago. */
-static dlsym_function next_dlsym(void)
-{
+static dlsym_function next_dlsym(void) {
     static dlsym_function next;
 
     if (next == NULL)
@@ -20,26 +19,20 @@ static dlsym_function next_dlsym(void)
     return next;
 }
 
-void *dlsym(void *handle, const char *name)
-{
-    return next_dlsym()(handle, name);
-}
+void *dlsym(void *handle, const char *name) { return next_dlsym()(handle, name); }
 
-CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-                        unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
-                        unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
-{
+CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
+                        unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                        void **kernelParams, void **extra) {
     static __typeof__(&cuLaunchKernel) next;
 
     if (next == NULL)
         next = (__typeof__(next))next_dlsym()(RTLD_NEXT, "cuLaunchKernel");
     launches++;
-    return next(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams,
-                extra);
+    return next(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
 }
 
-static void __attribute__((destructor)) say(void)
-{
+static void __attribute__((destructor)) say(void) {
     const char *path = getenv("INTERPOSED");
     FILE *file = path != NULL ? fopen(path, "w") : NULL;
 

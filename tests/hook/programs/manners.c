@@ -25,12 +25,12 @@
 #include "driver_api.h"
 #include "workload/spin.h"
 
-#define MUST(condition)                                             \
-    do {                                                            \
-        if (!(condition)) {                                         \
+#define MUST(condition)                                              \
+    do {                                                             \
+        if (!(condition)) {                                          \
             printf("line %d: %s is not so\n", __LINE__, #condition); \
-            exit(1);                                                \
-        }                                                           \
+            exit(1);                                                 \
+        }                                                            \
     } while (0)
 #define GOOD(call) MUST((call) == CUDA_SUCCESS)
 
@@ -38,8 +38,7 @@ extern char **environ;
 static CUcontext context;
 static CUfunction function;
 
-static void start(void)
-{
+static void start(void) {
     CUmodule module;
 
     GOOD(cuInit(0));
@@ -49,8 +48,7 @@ static void start(void)
     GOOD(cuModuleGetFunction(&function, module, "spin"));
 }
 
-static CUresult launch(unsigned long long us)
-{
+static CUresult launch(unsigned long long us) {
     unsigned long long ns = us * 1000;
     void *parameters[] = {&ns};
 
@@ -58,8 +56,7 @@ static CUresult launch(unsigned long long us)
 }
 
 /* A little of everything that the hook has to do with. */
-static void work(void)
-{
+static void work(void) {
     CUdeviceptr block;
     size_t free_bytes, total_bytes;
 
@@ -72,8 +69,7 @@ static void work(void)
     GOOD(cuMemFree_v2(block));
 }
 
-static void in_thread(void *(*what)(void *), size_t stack_bytes)
-{
+static void in_thread(void *(*what)(void *), size_t stack_bytes) {
     pthread_attr_t attributes;
     pthread_t thread;
 
@@ -85,16 +81,14 @@ static void in_thread(void *(*what)(void *), size_t stack_bytes)
 }
 
 /* Until a line comes. */
-static void wait_for_word(const char *what)
-{
+static void wait_for_word(const char *what) {
     puts(what);
     (void)fflush(stdout);
     while (getchar() != '\n')
         ;
 }
 
-static int ended(pid_t child)
-{
+static int ended(pid_t child) {
     int status = -1;
 
     MUST(waitpid(child, &status, 0) == child);
@@ -103,14 +97,12 @@ static int ended(pid_t child)
 
 /* ---- other processes ---- */
 
-static void plain(void)
-{
+static void plain(void) {
     start();
     work();
 }
 
-static void spawn(void)
-{
+static void spawn(void) {
     char *const arguments[] = {"true", NULL};
     pid_t child;
 
@@ -132,8 +124,7 @@ static void spawn(void)
 
 static volatile int over;
 
-static void *keep_busy(void *nothing)
-{
+static void *keep_busy(void *nothing) {
     CUdeviceptr block;
 
     GOOD(cuCtxSetCurrent(context));
@@ -146,8 +137,7 @@ static void *keep_busy(void *nothing)
 }
 
 /* Children forked at any moment of other threads' calls; they try what they may not, and end as programs end. */
-static void fork_anywhen(void)
-{
+static void fork_anywhen(void) {
     pthread_t threads[2];
 
     start();
@@ -182,8 +172,7 @@ static void fork_anywhen(void)
 }
 
 /* The worker is forked in a slice, and is still there when its parent has ended. */
-static void leave_worker(void)
-{
+static void leave_worker(void) {
     start();
     GOOD(launch(1000));
     if (fork() == 0) {
@@ -198,8 +187,7 @@ static void leave_worker(void)
 
 /* ---- rights, folders, descriptors, environment ---- */
 
-static void other_user(void)
-{
+static void other_user(void) {
     start();
     work();
     MUST(setgid(65534) == 0 && setuid(65534) == 0);
@@ -207,8 +195,7 @@ static void other_user(void)
     work();
 }
 
-static void other_root(void)
-{
+static void other_root(void) {
     char folder[] = "/tmp/es-root-XXXXXX";
 
     start();
@@ -218,8 +205,7 @@ static void other_root(void)
 }
 
 /* All but those that the driver itself has opened, which are low. */
-static void close_all(void)
-{
+static void close_all(void) {
     start();
     work();
     for (int fd = 512; fd < 1024; fd++)
@@ -227,8 +213,7 @@ static void close_all(void)
     work();
 }
 
-static void no_environment(void)
-{
+static void no_environment(void) {
     start();
     work();
     MUST(clearenv() == 0);
@@ -237,8 +222,7 @@ static void no_environment(void)
 }
 
 /* No descriptor is left where CUDA begins; later there are some. */
-static void full_table(void)
-{
+static void full_table(void) {
     const struct rlimit limit = {64, 64};
     int fds[64], count = 0;
 
@@ -253,14 +237,16 @@ static void full_table(void)
     work();
 }
 
-static void sandbox(void)
-{
-#define REFUSE(number) \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
+static void sandbox(void) {
+#define REFUSE(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        REFUSE(SYS_membarrier), REFUSE(SYS_madvise), REFUSE(SYS_faccessat),
-        REFUSE(SYS_prctl), REFUSE(SYS_tgkill), REFUSE(SYS_sched_yield),
+        REFUSE(SYS_membarrier),
+        REFUSE(SYS_madvise),
+        REFUSE(SYS_faccessat),
+        REFUSE(SYS_prctl),
+        REFUSE(SYS_tgkill),
+        REFUSE(SYS_sched_yield),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};
@@ -287,13 +273,9 @@ static void sandbox(void)
 
 /* ---- signals ---- */
 
-static void nothing_to_do(int number)
-{
-    (void)number;
-}
+static void nothing_to_do(int number) { (void)number; }
 
-static void storm(void)
-{
+static void storm(void) {
     const struct itimerval each_ms = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
     const struct sigaction action = {.sa_handler = nothing_to_do};
 
@@ -305,8 +287,7 @@ static void storm(void)
     setitimer(ITIMER_REAL, &never, NULL);
 }
 
-static void storm_at_gate(void)
-{
+static void storm_at_gate(void) {
     const struct itimerval each_ms = {{0, 1000}, {0, 1000}};
     const struct sigaction action = {.sa_handler = nothing_to_do};
 
@@ -316,15 +297,13 @@ static void storm_at_gate(void)
     GOOD(launch(10));
 }
 
-static void launch_in_handler(int number)
-{
+static void launch_in_handler(int number) {
     (void)number;
     GOOD(launch(10));
     GOOD(cuCtxSynchronize());
 }
 
-static void *on_small_signal_stack(void *nothing)
-{
+static void *on_small_signal_stack(void *nothing) {
     static char place[16384];
     const stack_t stack = {.ss_sp = place, .ss_size = sizeof(place)};
     const struct sigaction action = {.sa_handler = launch_in_handler, .sa_flags = SA_ONSTACK};
@@ -336,15 +315,13 @@ static void *on_small_signal_stack(void *nothing)
     return nothing;
 }
 
-static void *work_there(void *nothing)
-{
+static void *work_there(void *nothing) {
     GOOD(cuCtxSetCurrent(context));
     work();
     return nothing;
 }
 
-static void small_stacks(void)
-{
+static void small_stacks(void) {
     start();
     /* Room for the thread-local data of all libraries, which stands on it too. */
     in_thread(work_there, PTHREAD_STACK_MIN + 16384);
@@ -354,8 +331,7 @@ static void small_stacks(void)
 
 static uintptr_t hook_begin, hook_end;
 
-static int find_hook(struct dl_phdr_info *info, size_t size, void *data)
-{
+static int find_hook(struct dl_phdr_info *info, size_t size, void *data) {
     (void)size, (void)data;
     if (strstr(info->dlpi_name, "libedgeshare_cuda") == NULL)
         return 0;
@@ -373,8 +349,7 @@ enum { TRAP_FLAG = 0x100 };
 static unsigned long steps;
 
 /* Runs after each instruction, and calls CUDA wherever that one was the hook's own: the driver is not at work then. */
-static void step(int number, siginfo_t *info, void *place)
-{
+static void step(int number, siginfo_t *info, void *place) {
     const uintptr_t at = (uintptr_t)((ucontext_t *)place)->uc_mcontext.gregs[REG_RIP];
     CUdeviceptr block;
     size_t bytes;
@@ -400,8 +375,7 @@ static void step(int number, siginfo_t *info, void *place)
 }
 
 /* A handler that calls CUDA, at every instruction of the hook. */
-static void at_each_step(void)
-{
+static void at_each_step(void) {
     const struct sigaction action = {.sa_sigaction = step, .sa_flags = SA_SIGINFO};
     CUdeviceptr block;
 
@@ -425,18 +399,17 @@ static void at_each_step(void)
 #endif
 
 /* Each call leaves errno as the driver does, which is as it was. */
-static void keep_errno(void)
-{
+static void keep_errno(void) {
     CUdeviceptr block;
     CUevent event;
     size_t bytes;
 
-#define KEPT(call)                                             \
-    do {                                                       \
-        errno = ENOTTY;                                        \
-        GOOD(call);                                            \
-        if (errno != ENOTTY)                                   \
-            printf("%s leaves errno %d\n", #call, errno);      \
+#define KEPT(call)                                        \
+    do {                                                  \
+        errno = ENOTTY;                                   \
+        GOOD(call);                                       \
+        if (errno != ENOTTY)                              \
+            printf("%s leaves errno %d\n", #call, errno); \
     } while (0)
     start();
     KEPT(launch(100));
@@ -461,16 +434,14 @@ static void keep_errno(void)
 
 /* ---- threads ---- */
 
-static void *launch_and_leave(void *nothing)
-{
+static void *launch_and_leave(void *nothing) {
     GOOD(cuCtxSetCurrent(context));
     for (int i = 0; i < 5; i++)
         GOOD(launch(200));
     return nothing;
 }
 
-static void launch_late(void *nothing)
-{
+static void launch_late(void *nothing) {
     (void)nothing;
     GOOD(launch(10));
     GOOD(cuCtxSynchronize());
@@ -478,16 +449,14 @@ static void launch_late(void *nothing)
 
 static pthread_key_t key;
 
-static void *with_late_launch(void *nothing)
-{
+static void *with_late_launch(void *nothing) {
     GOOD(cuCtxSetCurrent(context));
     GOOD(launch(10));
     MUST(pthread_setspecific(key, &key) == 0);
     return nothing;
 }
 
-static void *until_cancelled(void *nothing)
-{
+static void *until_cancelled(void *nothing) {
     CUdeviceptr block;
 
     GOOD(cuCtxSetCurrent(context));
@@ -502,8 +471,7 @@ static void *until_cancelled(void *nothing)
 
 static pid_t fetching;
 
-static void *fetch_slowly(void *nothing)
-{
+static void *fetch_slowly(void *nothing) {
     CUdeviceptr block;
     char byte;
 
@@ -516,8 +484,7 @@ static void *fetch_slowly(void *nothing)
 }
 
 /* Does the thread sleep in the driver? */
-static int sleeps(pid_t thread)
-{
+static int sleeps(pid_t thread) {
     char path[64];
     int number = -1;
     FILE *file;
@@ -532,8 +499,7 @@ static int sleeps(pid_t thread)
 }
 
 /* A thread that ends while it waits within the driver for its result. */
-static void cancelled_in_driver(void)
-{
+static void cancelled_in_driver(void) {
     pthread_t thread;
 
     start();
@@ -544,15 +510,13 @@ static void cancelled_in_driver(void)
     wait_for_word("waiting");
 }
 
-static void left_batch(void)
-{
+static void left_batch(void) {
     start();
     in_thread(launch_and_leave, 0);
     wait_for_word("waiting");
 }
 
-static void leaving_threads(void)
-{
+static void leaving_threads(void) {
     start();
     MUST(pthread_key_create(&key, launch_late) == 0);
     for (int i = 0; i < 20; i++) {
@@ -562,8 +526,7 @@ static void leaving_threads(void)
     work();
 }
 
-static void cancelled_threads(void)
-{
+static void cancelled_threads(void) {
     pthread_t thread;
 
     start();
@@ -585,38 +548,30 @@ extern void *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_realloc(void *place, size_t bytes);
 extern void __libc_free(void *place);
 
-static void note(const void *caller)
-{
-    from_hook += (uintptr_t)caller >= hook_begin && (uintptr_t)caller < hook_end;
-}
+static void note(const void *caller) { from_hook += (uintptr_t)caller >= hook_begin && (uintptr_t)caller < hook_end; }
 
-void *malloc(size_t bytes)
-{
+void *malloc(size_t bytes) {
     note(__builtin_return_address(0));
     return __libc_malloc(bytes);
 }
 
-void *calloc(size_t count, size_t bytes)
-{
+void *calloc(size_t count, size_t bytes) {
     note(__builtin_return_address(0));
     return __libc_calloc(count, bytes);
 }
 
-void *realloc(void *place, size_t bytes)
-{
+void *realloc(void *place, size_t bytes) {
     note(__builtin_return_address(0));
     return __libc_realloc(place, bytes);
 }
 
-void free(void *place)
-{
+void free(void *place) {
     note(__builtin_return_address(0));
     __libc_free(place);
 }
 
 /* A program's own malloc may itself take device memory: the hook must not call it while it has locks. */
-static void own_malloc(void)
-{
+static void own_malloc(void) {
     CUdeviceptr blocks[200];
 
     (void)dl_iterate_phdr(find_hook, NULL);
@@ -632,20 +587,17 @@ static void own_malloc(void)
 
 /* ---- the end ---- */
 
-static void at_the_end(void)
-{
+static void at_the_end(void) {
     work();
     puts("ended well");
 }
 
-static void __attribute__((destructor)) after_the_end(void)
-{
+static void __attribute__((destructor)) after_the_end(void) {
     if (context != NULL)
         (void)launch(10);
 }
 
-static void work_at_exit(void)
-{
+static void work_at_exit(void) {
     start();
     MUST(atexit(at_the_end) == 0);
     GOOD(launch(100));
@@ -680,8 +632,7 @@ static const struct {
     {"work_at_exit", work_at_exit},
 };
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     for (size_t i = 0; argc == 2 && i < sizeof(things) / sizeof(things[0]); i++) {
         if (strcmp(argv[1], things[i].name) == 0) {
             things[i].run();

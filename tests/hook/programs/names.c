@@ -9,13 +9,13 @@
 #define ES_NVML(name) #name "\n"
 #define ES_NVML_USED(name)
 
-int main(void)
-{
+int main(void) {
     fputs(
 #include "src/symbols.def"
 #define ES_TPU(name) #name "\n"
 #include "src/tpu_symbols.def"
         "edgeshare_slice_begin\nedgeshare_slice_end\n"
-        "dlsym\ndlvsym\n", stdout);
+        "dlsym\ndlvsym\n",
+        stdout);
     return 0;
 }

@@ -2,8 +2,7 @@
 extern int puts(const char *text);
 extern void exit(int status);
 
-void __attribute__((force_align_arg_pointer)) _start(void)
-{
+void __attribute__((force_align_arg_pointer)) _start(void) {
     puts("narrow");
     exit(0);
 }

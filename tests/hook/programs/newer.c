@@ -9,18 +9,11 @@
 EXPORT CUresult cuMemcpyTwiceAsync(void);
 EXPORT CUresult cuLaunchKernel_v9(void);
 
-CUresult cuMemcpyTwiceAsync(void)
-{
-    return CUDA_SUCCESS;
-}
+CUresult cuMemcpyTwiceAsync(void) { return CUDA_SUCCESS; }
 
-CUresult cuLaunchKernel_v9(void)
-{
-    return CUDA_SUCCESS;
-}
+CUresult cuLaunchKernel_v9(void) { return CUDA_SUCCESS; }
 
-EXPORT CUresult cuInit(unsigned int Flags)
-{
+EXPORT CUresult cuInit(unsigned int Flags) {
     (void)Flags;
     return CUDA_SUCCESS;
 }
@@ -28,8 +21,7 @@ EXPORT CUresult cuInit(unsigned int Flags)
 /* "own" when the driver finds its own function through this door, else "not own". */
 EXPORT const char *newer_finds(const char *door);
 
-const char *newer_finds(const char *door)
-{
+const char *newer_finds(const char *door) {
     void *handle = RTLD_DEFAULT;
     Dl_info found = {0}, own = {0};
 
@@ -41,8 +33,7 @@ const char *newer_finds(const char *door)
 }
 
 EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
-                                    CUdriverProcAddressQueryResult *symbolStatus)
-{
+                                    CUdriverProcAddressQueryResult *symbolStatus) {
     (void)cudaVersion;
     (void)flags;
     *symbolStatus = CU_GET_PROC_ADDRESS_SUCCESS;

@@ -19,8 +19,7 @@ enum { US = 1000, MS = 1000000 };
 static CUcontext context;
 static CUfunction spin;
 
-static CUfunction load(void)
-{
+static CUfunction load(void) {
     CUmodule module;
     CUfunction function;
 
@@ -29,39 +28,34 @@ static CUfunction load(void)
     return function;
 }
 
-static void start(void)
-{
+static void start(void) {
     MUST(cuInit(0));
     MUST(cuDevicePrimaryCtxRetain(&context, 0));
     MUST(cuCtxSetCurrent(context));
     spin = load();
 }
 
-static CUresult launch(CUfunction function, unsigned long long ns, CUstream stream)
-{
+static CUresult launch(CUfunction function, unsigned long long ns, CUstream stream) {
     void *parameters[] = {&ns};
 
     return cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
 }
 
-static CUstream make_stream(unsigned int flags)
-{
+static CUstream make_stream(unsigned int flags) {
     CUstream stream;
 
     MUST(cuStreamCreate(&stream, flags));
     return stream;
 }
 
-static CUevent make_event(unsigned int flags)
-{
+static CUevent make_event(unsigned int flags) {
     CUevent event;
 
     MUST(cuEventCreate(&event, flags));
     return event;
 }
 
-static int in_threads(int count, void *(*work)(void *))
-{
+static int in_threads(int count, void *(*work)(void *)) {
     pthread_t threads[64];
     void *failed;
     int sum = 0;
@@ -77,8 +71,7 @@ static int in_threads(int count, void *(*work)(void *))
 
 /* ---- threads ---- */
 
-static void *launcher(void *data)
-{
+static void *launcher(void *data) {
     long failed = 0;
     CUstream stream;
 
@@ -94,23 +87,20 @@ static void *launcher(void *data)
     return (void *)failed;
 }
 
-static void threads(void)
-{
+static void threads(void) {
     start();
     printf("failed: %d\n", in_threads(16, launcher));
     SAY(cuCtxSynchronize());
 }
 
-static void *leaver(void *data)
-{
+static void *leaver(void *data) {
     (void)data;
     MUST(cuCtxSetCurrent(context));
     return (void *)(long)(launch(spin, MS, CU_STREAM_PER_THREAD) != CUDA_SUCCESS);
 }
 
 /* Threads that end while their work is queued on their own default streams. */
-static void leaving_threads(void)
-{
+static void leaving_threads(void) {
     start();
     for (int round = 0; round < 5; round++)
         printf("failed: %d\n", in_threads(8, leaver));
@@ -118,8 +108,7 @@ static void leaving_threads(void)
 }
 
 /* Each thread has a stream: the first one's kernels are long, the others' short, and run beside them on a device that can. */
-static void *neighbour(void *data)
-{
+static void *neighbour(void *data) {
     const long index = (long)data;
     long failed = 0;
     CUstream stream;
@@ -136,8 +125,7 @@ static void *neighbour(void *data)
     return (void *)failed;
 }
 
-static void neighbours(void)
-{
+static void neighbours(void) {
     start();
     printf("failed: %d\n", in_threads(4, neighbour));
     SAY(cuCtxSynchronize());
@@ -145,8 +133,7 @@ static void neighbours(void)
 
 /* ---- streams and events ---- */
 
-static void streams(void)
-{
+static void streams(void) {
     CUstream all[200];
 
     start();
@@ -163,8 +150,7 @@ static void streams(void)
     SAY(cuCtxSynchronize());
 }
 
-static void events(void)
-{
+static void events(void) {
     enum { EVENTS = 10000 };
     CUevent *all = calloc(EVENTS, sizeof *all);
     float ms;
@@ -190,8 +176,7 @@ static void events(void)
 }
 
 /* Events that nobody recorded, or that are destroyed while they are awaited. */
-static void loose_events(void)
-{
+static void loose_events(void) {
     CUevent event;
     float ms;
 
@@ -213,8 +198,7 @@ static void loose_events(void)
     SAY(cuStreamQuery(NULL));
 }
 
-static void chains(void)
-{
+static void chains(void) {
     enum { LINKS = 64, ROUNDS = 10 };
     CUstream all[LINKS];
     CUevent begin, end, step[LINKS];
@@ -243,8 +227,7 @@ static void chains(void)
 }
 
 /* The legacy stream waits for blocking streams and they for it; streams that do not block and threads' own do not. */
-static void default_streams(void)
-{
+static void default_streams(void) {
     CUstream blocking, free_one;
     CUevent event;
 
@@ -270,8 +253,7 @@ static void default_streams(void)
 
 /* ---- contexts and devices ---- */
 
-static void contexts(void)
-{
+static void contexts(void) {
     CUcontext made;
 
     start();
@@ -299,8 +281,7 @@ static void contexts(void)
     SAY(launch(NULL, MS, NULL));
 }
 
-static void both_kinds_of_context(void)
-{
+static void both_kinds_of_context(void) {
     CUcontext made, popped;
     CUfunction function;
 
@@ -321,8 +302,7 @@ static void both_kinds_of_context(void)
     SAY(cuCtxSynchronize());
 }
 
-static void two_gpus(void)
-{
+static void two_gpus(void) {
     CUcontext of[2];
     CUfunction function[2];
     CUdeviceptr memory[2];
@@ -356,8 +336,7 @@ static void two_gpus(void)
 
 /* ---- graphs ---- */
 
-static CUgraphExec five_kernels(CUstream stream)
-{
+static CUgraphExec five_kernels(CUstream stream) {
     CUgraph graph;
     CUgraphExec executable;
     size_t nodes = 0;
@@ -373,8 +352,7 @@ static CUgraphExec five_kernels(CUstream stream)
     return executable;
 }
 
-static void graphs(void)
-{
+static void graphs(void) {
     CUstream stream[3];
     CUgraphExec executable;
 
@@ -391,8 +369,7 @@ static void graphs(void)
 
 static volatile int capturing = 1;
 
-static void *synchronizer(void *data)
-{
+static void *synchronizer(void *data) {
     CUstream stream;
     long failed = 0;
 
@@ -407,8 +384,7 @@ static void *synchronizer(void *data)
 }
 
 /* One thread captures again and again while two others launch and wait; a capture of any mode stays whole. */
-static void capture_beside_waits(void)
-{
+static void capture_beside_waits(void) {
     pthread_t others[2];
     void *failed;
     CUstream stream;
@@ -440,8 +416,7 @@ static void capture_beside_waits(void)
 }
 
 /* What a capture forbids, it forbids with the hook as without. */
-static void broken_capture(void)
-{
+static void broken_capture(void) {
     CUstream stream;
     CUgraph graph = NULL;
     CUdeviceptr memory;
@@ -468,21 +443,18 @@ static void broken_capture(void)
 
 static sem_t called, launched;
 
-static void signal_other(void *data)
-{
+static void signal_other(void *data) {
     (void)data;
     sem_post(&called);
 }
 
-static void signal_and_wait(void *data)
-{
+static void signal_and_wait(void *data) {
     (void)data;
     sem_post(&called);
     sem_wait(&launched);
 }
 
-static void *answers(void *data)
-{
+static void *answers(void *data) {
     long failed = 0;
     CUstream stream;
 
@@ -497,8 +469,7 @@ static void *answers(void *data)
     return (void *)failed;
 }
 
-static void host_functions(CUhostFn function, long rounds)
-{
+static void host_functions(CUhostFn function, long rounds) {
     pthread_t other;
     void *failed;
     CUstream stream;
@@ -525,8 +496,7 @@ static void blocking_host_functions(void) { host_functions(signal_and_wait, 20);
 
 /* ---- launches ---- */
 
-static void cooperative(void)
-{
+static void cooperative(void) {
     unsigned long long ns = 100 * US;
     void *parameters[] = {&ns};
 
@@ -537,8 +507,7 @@ static void cooperative(void)
     SAY(cuCtxSynchronize());
 }
 
-static void long_kernel(void)
-{
+static void long_kernel(void) {
     start();
     MUST(launch(spin, 2000ull * MS, NULL));
     SAY(cuStreamQuery(NULL));
@@ -548,8 +517,7 @@ static void long_kernel(void)
 }
 
 /* Far more than the driver takes before it blocks. */
-static void deep_queue(void)
-{
+static void deep_queue(void) {
     start();
     for (int number = 0; number < 5000; number++)
         MUST(launch(spin, 20 * US, NULL));
@@ -557,8 +525,7 @@ static void deep_queue(void)
 }
 
 /* Ends with work in the queue. */
-static void left_behind(void)
-{
+static void left_behind(void) {
     start();
     MUST(launch(spin, MS, NULL));
     MUST(cuCtxSynchronize());
@@ -567,8 +534,7 @@ static void left_behind(void)
     printf("left\n");
 }
 
-static void wrong_arguments(void)
-{
+static void wrong_arguments(void) {
     CUdeviceptr memory;
     size_t size;
     unsigned long long ns = US;
@@ -606,8 +572,7 @@ static void wrong_arguments(void)
 
 /* ---- memory ---- */
 
-static void pools(void)
-{
+static void pools(void) {
     CUstream stream[2];
     CUmemoryPool pool;
     size_t before, after, total;
@@ -632,8 +597,7 @@ static void pools(void)
 }
 
 /* A process that only looks. */
-static void queries(void)
-{
+static void queries(void) {
     char name[64];
     size_t free_bytes, total, again;
 
@@ -645,8 +609,7 @@ static void queries(void)
     printf("%s, agree: %d\n", name, total == again && free_bytes <= total);
 }
 
-static void fork_after(void)
-{
+static void fork_after(void) {
     int status;
     pid_t child;
 
@@ -667,8 +630,7 @@ static void fork_after(void)
     SAY(cuCtxSynchronize());
 }
 
-static void fork_before(void)
-{
+static void fork_before(void) {
     int status, bad = 0;
 
     for (int index = 0; index < 4; index++) {
@@ -692,15 +654,34 @@ static const struct {
     const char *name;
     void (*run)(void);
 } THINGS[] = {
-    THING(threads), THING(leaving_threads), THING(neighbours), THING(streams), THING(events), THING(loose_events), THING(chains),
-    THING(default_streams), THING(contexts), THING(both_kinds_of_context), THING(two_gpus), THING(graphs),
-    THING(capture_beside_waits), THING(broken_capture), THING(signalling_host_functions),
-    THING(blocking_host_functions), THING(cooperative), THING(long_kernel), THING(deep_queue), THING(left_behind),
-    THING(wrong_arguments), THING(pools), THING(queries), THING(fork_after), THING(fork_before),
+    THING(threads),
+    THING(leaving_threads),
+    THING(neighbours),
+    THING(streams),
+    THING(events),
+    THING(loose_events),
+    THING(chains),
+    THING(default_streams),
+    THING(contexts),
+    THING(both_kinds_of_context),
+    THING(two_gpus),
+    THING(graphs),
+    THING(capture_beside_waits),
+    THING(broken_capture),
+    THING(signalling_host_functions),
+    THING(blocking_host_functions),
+    THING(cooperative),
+    THING(long_kernel),
+    THING(deep_queue),
+    THING(left_behind),
+    THING(wrong_arguments),
+    THING(pools),
+    THING(queries),
+    THING(fork_after),
+    THING(fork_before),
 };
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     for (size_t index = 0; index < sizeof THINGS / sizeof *THINGS; index++) {
         if (argc < 2)
             puts(THINGS[index].name);

@@ -23,19 +23,18 @@ static void *library;
 #define CALL(name, ...) name(__VA_ARGS__)
 #endif
 
-#define MUST(name, ...)                                                   \
-    do {                                                                  \
-        CUresult result = CALL(name, __VA_ARGS__);                        \
-        if (result != CUDA_SUCCESS) {                                     \
-            fprintf(stderr, #name " answered %d\n", (int)result);         \
-            exit(1);                                                      \
-        }                                                                 \
+#define MUST(name, ...)                                           \
+    do {                                                          \
+        CUresult result = CALL(name, __VA_ARGS__);                \
+        if (result != CUDA_SUCCESS) {                             \
+            fprintf(stderr, #name " answered %d\n", (int)result); \
+            exit(1);                                              \
+        }                                                         \
     } while (0)
 
 static CUfunction spin;
 
-static void start(void)
-{
+static void start(void) {
     CUcontext context;
     CUdevice device;
     CUmodule module;
@@ -48,15 +47,13 @@ static void start(void)
     MUST(cuModuleGetFunction, &spin, module, "spin");
 }
 
-static void launch(unsigned long long ns, CUstream stream)
-{
+static void launch(unsigned long long ns, CUstream stream) {
     void *parameters[] = {&ns};
 
     MUST(cuLaunchKernel, spin, 1, 1, 1, 32, 1, 1, 0, stream, parameters, NULL);
 }
 
-static int work(void)
-{
+static int work(void) {
     char name[64], in[4096], out[4096];
     int version;
     float ms;
@@ -95,8 +92,7 @@ static int work(void)
     return 7;
 }
 
-static int fill(size_t mib)
-{
+static int fill(size_t mib) {
     size_t free_bytes, total_bytes, of_device, taken = 0;
     CUdeviceptr memory;
     CUresult result;
@@ -110,8 +106,7 @@ static int fill(size_t mib)
     return 0;
 }
 
-static int keep_busy(time_t seconds)
-{
+static int keep_busy(time_t seconds) {
     struct timespec now;
     time_t end;
 
@@ -123,8 +118,7 @@ static int keep_busy(time_t seconds)
     return 0;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
 #ifdef OPENED
     library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {

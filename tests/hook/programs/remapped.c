@@ -17,8 +17,7 @@ static CUmemGenericAllocationHandle second;
 static __thread int armed;
 static __thread pthread_mutex_t *first;
 
-static int real(const char *name, pthread_mutex_t *mutex)
-{
+static int real(const char *name, pthread_mutex_t *mutex) {
     int (*function)(pthread_mutex_t *);
 
     *(void **)&function = dlsym(RTLD_NEXT, name);
@@ -26,15 +25,13 @@ static int real(const char *name, pthread_mutex_t *mutex)
 }
 
 /* The simulated driver's, too: the mutex that a call takes first it gives last. */
-int pthread_mutex_lock(pthread_mutex_t *mutex)
-{
+int pthread_mutex_lock(pthread_mutex_t *mutex) {
     if (armed && first == NULL)
         first = mutex;
     return real("pthread_mutex_lock", mutex);
 }
 
-int pthread_mutex_unlock(pthread_mutex_t *mutex)
-{
+int pthread_mutex_unlock(pthread_mutex_t *mutex) {
     const int result = real("pthread_mutex_unlock", mutex);
 
     if (armed && mutex == first) {
@@ -45,8 +42,7 @@ int pthread_mutex_unlock(pthread_mutex_t *mutex)
     return result;
 }
 
-static CUmemGenericAllocationHandle make(size_t bytes)
-{
+static CUmemGenericAllocationHandle make(size_t bytes) {
     const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
     CUmemGenericAllocationHandle handle;
@@ -55,22 +51,19 @@ static CUmemGenericAllocationHandle make(size_t bytes)
     return handle;
 }
 
-static void map(CUmemGenericAllocationHandle handle, size_t bytes)
-{
+static void map(CUmemGenericAllocationHandle handle, size_t bytes) {
     MUST(cuMemMap(range, bytes, 0, handle, 0));
     MUST(cuMemRelease(handle));
 }
 
-static void *run_other(void *nothing)
-{
+static void *run_other(void *nothing) {
     sem_wait(&unmapped);
     map(second, SECOND_BYTES);
     sem_post(&mapped);
     return nothing;
 }
 
-int main(void)
-{
+int main(void) {
     size_t free_bytes, total_bytes;
     CUcontext context;
     pthread_t thread;

@@ -9,8 +9,7 @@
 
 static const char *runtime_file;
 
-static void look(const void *const *words, size_t count)
-{
+static void look(const void *const *words, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const char *object;
         Dl_info info;
@@ -27,8 +26,7 @@ static void look(const void *const *words, size_t count)
     }
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *data)
-{
+static int visit(struct dl_phdr_info *info, size_t size, void *data) {
     (void)size;
     (void)data;
     if (info->dlpi_name == NULL || strcmp(info->dlpi_name, runtime_file) != 0)
@@ -42,8 +40,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
     return 1;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     int (*get_version)(int *);
     int (*get_count)(int *);
     int number = -1, result;

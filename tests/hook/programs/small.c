@@ -6,14 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void *work(void *place)
-{
+static void *work(void *place) {
     *(int *)place = 1;
     return place;
 }
 
-int main(void)
-{
+int main(void) {
     pthread_t thread;
     int worked = 0, status = -1;
     pid_t child;

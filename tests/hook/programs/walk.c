@@ -16,8 +16,7 @@ enum { UNTOUCHED = 77 }; /* what symbolStatus holds before the call: not one of 
 
 static const char *driver_file;
 
-static void say(const char *door, const char *name, int version, int flags, int result, int status, const void *found)
-{
+static void say(const char *door, const char *name, int version, int flags, int result, int status, const void *found) {
     const char *object = "-", *symbol = "-";
     Dl_info info = {0};
 
@@ -32,8 +31,7 @@ static void say(const char *door, const char *name, int version, int flags, int 
     printf("%s %s %d %d %d %d %s %s\n", door, name[0] != '\0' ? name : "-", version, flags, result, status, object, symbol);
 }
 
-static void by_symbol(void *driver, const char *name)
-{
+static void by_symbol(void *driver, const char *name) {
     say("handle", name, 0, 0, 0, 0, dlsym(driver, name));
     say("version", name, 0, 0, 0, 0, dlvsym(driver, name, "libcuda.so.1"));
     say("default", name, 0, 0, 0, 0, dlsym(RTLD_DEFAULT, name));
@@ -41,8 +39,7 @@ static void by_symbol(void *driver, const char *name)
 }
 
 static void by_version(__typeof__(&cuGetProcAddress) first, __typeof__(&cuGetProcAddress_v2) second, const char *name,
-                       int version)
-{
+                       int version) {
     for (int flags = 0; flags <= 3; flags++) {
         CUdriverProcAddressQueryResult status = (CUdriverProcAddressQueryResult)UNTOUCHED;
         void *found = NULL;
@@ -57,8 +54,7 @@ static void by_version(__typeof__(&cuGetProcAddress) first, __typeof__(&cuGetPro
     }
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     __typeof__(&cuGetProcAddress) first;
     __typeof__(&cuGetProcAddress_v2) second;
     char name[128];

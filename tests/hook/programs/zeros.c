@@ -13,14 +13,12 @@ typedef CUresult (*anything)(void *, void *, void *, void *, void *, void *, voi
 
 static sigjmp_buf before;
 
-static void back(int signal)
-{
+static void back(int signal) {
     (void)signal;
     siglongjmp(before, 1);
 }
 
-static int make_context(void *driver)
-{
+static int make_context(void *driver) {
     CUcontext context;
 
     return ((__typeof__(&cuInit))dlsym(driver, "cuInit"))(0) == CUDA_SUCCESS &&
@@ -28,8 +26,7 @@ static int make_context(void *driver)
            ((__typeof__(&cuCtxSetCurrent))dlsym(driver, "cuCtxSetCurrent"))(context) == CUDA_SUCCESS;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const struct sigaction action = {.sa_handler = back};
     char name[128];
     void *driver;

@@ -6,24 +6,18 @@
 #include <string.h>
 
 #include "device.h"
+#include "events.h"
 
 #define US 1000LL
-#define LAUNCH_NS (9 * US / 2)     /* one launch on the host */
-#define OPENING_NS (17 * US)       /* from the manager's writing the gate to the waiting launch's passing it */
-#define TURN_NS (2000 * US)        /* of a context, where others have work: the driver's time slice */
-#define GUARANTEE_NS (20000 * US)  /* over how long a wait is judged: whether the program was within its request */
+#define LAUNCH_NS (9 * US / 2)    /* one launch on the host */
+#define OPENING_NS (17 * US)      /* from the manager's writing the gate to the waiting launch's passing it */
+#define TURN_NS (2000 * US)       /* of a context, where others have work: the driver's time slice */
+#define GUARANTEE_NS (20000 * US) /* over how long a wait is judged: whether the program was within its request */
 #define RING_MAX (SIM_BACKLOG_MAX + 1)
 #define FIFO_MAX (2U * SIM_PROGRAMS_MAX * SIM_BACKLOG_MAX)
 
 enum what { HOST, SUBMIT, KERNEL_END, SWITCHED, OPENED, MESSAGE, GIVE_BACK, LOOK };
 enum host { LAUNCHING, AT_GATE, QUEUE_FULL, SYNCING, THINKING };
-
-struct event {
-    int64_t at_ns;
-    uint64_t order;
-    int what, program, kind;
-    unsigned generation;
-};
 
 struct client {
     struct sim_program is;
@@ -50,8 +44,7 @@ static struct sim {
     int count;
     int64_t now_ns, busy_ns;
     uint64_t random, order;
-    struct event *heap;
-    int events, room;
+    struct events events;
     int running, context;
     bool switching;
     int64_t run_ends_ns, run_ns, accounted_ns, context_from_ns;
@@ -68,32 +61,8 @@ static struct sim {
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-static bool before(const struct event *a, const struct event *b) {
-    return a->at_ns < b->at_ns || (a->at_ns == b->at_ns && a->order < b->order);
-}
-
 static void at(int64_t at_ns, int what, int program, unsigned generation, int kind) {
-    if (s.events == s.room) {
-        s.room = s.room ? 2 * s.room : 1024;
-        s.heap = realloc(s.heap, (size_t)s.room * sizeof *s.heap);
-        if (!s.heap) abort();
-    }
-    struct event event = {at_ns, s.order++, what, program, kind, generation};
-    int here = s.events++;
-    for (int above; here && before(&event, &s.heap[above = (here - 1) / 2]); here = above) s.heap[here] = s.heap[above];
-    s.heap[here] = event;
-}
-
-static struct event next(void) {
-    struct event first = s.heap[0], last = s.heap[--s.events];
-    int here = 0;
-    for (int child; (child = 2 * here + 1) < s.events; here = child) {
-        if (child + 1 < s.events && before(&s.heap[child + 1], &s.heap[child])) child++;
-        if (!before(&s.heap[child], &last)) break;
-        s.heap[here] = s.heap[child];
-    }
-    s.heap[here] = last;
-    return first;
+    events_put(&s.events, (struct event){at_ns, s.order++, what, program, kind, generation});
 }
 
 /* xorshift64, in [0, 1). */
@@ -115,9 +84,7 @@ static int64_t wake_ns(void) { return between(9 * US, 12 * US) + (chance() < 0.0
 
 static int64_t spread_ns(int64_t ns, double part) { return (int64_t)((double)ns * (1 + part * (2 * chance() - 1))); }
 
-static void later(struct client *c, int64_t in_ns) {
-    at(s.now_ns + in_ns, HOST, (int)(c - s.clients), ++c->host_generation, 0);
-}
+static void later(struct client *c, int64_t in_ns) { at(s.now_ns + in_ns, HOST, (int)(c - s.clients), ++c->host_generation, 0); }
 
 /* GPU time that the program may still use within its request is a bucket that runs over at GUARANTEE_NS of it. */
 static void earn(struct client *c) {
@@ -128,7 +95,8 @@ static void earn(struct client *c) {
 
 /* Counts what the running kernel has done since this was last called. */
 static void account(void) {
-    if (s.running < 0 || s.now_ns <= s.accounted_ns) return;
+    if (s.running < 0 || s.now_ns <= s.accounted_ns)
+        return;
     struct client *c = &s.clients[s.running];
     int64_t ran_ns = s.now_ns - s.accounted_ns;
     earn(c);
@@ -146,18 +114,22 @@ static int64_t left_ns(struct client *c) {
 }
 
 static bool has_room(struct client *c) {
-    if (!s.config.gated) return c->queued < SIM_BACKLOG_MAX;
+    if (!s.config.gated)
+        return c->queued < SIM_BACKLOG_MAX;
     return c->queued == 0 || (c->queued < SIM_BACKLOG_MAX && left_ns(c) <= c->cap_ns);
 }
 
 /* A launch waits for its own queue: lets it look again when that may have become short enough. */
 static void await_room(struct client *c) {
-    if (c->host != QUEUE_FULL) return;
+    if (c->host != QUEUE_FULL)
+        return;
     int64_t in_ns = 0;
     if (!has_room(c)) {
-        if (!s.config.gated || s.running != c - s.clients) return;
+        if (!s.config.gated || s.running != c - s.clients)
+            return;
         in_ns = left_ns(c) - c->cap_ns;
-        if (s.now_ns + in_ns >= s.run_ends_ns) return;
+        if (s.now_ns + in_ns >= s.run_ends_ns)
+            return;
     }
     later(c, in_ns + between(4 * US, 8 * US));
 }
@@ -177,21 +149,26 @@ static int next_context(void) {
     int waiting = -1;
     for (int step = 1; step < s.count && waiting < 0; step++) {
         int program = (most(s.context, 0) + step) % s.count;
-        if (s.clients[program].queued) waiting = program;
+        if (s.clients[program].queued)
+            waiting = program;
     }
     bool stays = s.context >= 0 && s.clients[s.context].queued;
-    if (s.context < 0 && s.clients[0].queued) return 0;
+    if (s.context < 0 && s.clients[0].queued)
+        return 0;
     return stays && (waiting < 0 || s.now_ns - s.context_from_ns < TURN_NS) ? s.context : waiting;
 }
 
 static void run_next(void) {
-    if (s.running >= 0 || s.switching) return;
+    if (s.running >= 0 || s.switching)
+        return;
     if (!s.config.timeslice) {
-        if (s.fifo_first != s.fifo_last) start_first_of(s.fifo[s.fifo_first++ % FIFO_MAX]);
+        if (s.fifo_first != s.fifo_last)
+            start_first_of(s.fifo[s.fifo_first++ % FIFO_MAX]);
         return;
     }
     int program = next_context();
-    if (program < 0) return;
+    if (program < 0)
+        return;
     if (program == s.context) {
         start_first_of(program);
         return;
@@ -209,8 +186,8 @@ static void fill_pages(void) {
         struct client *c = &s.clients[i];
         bool idle = !c->queued && c->host != AT_GATE;
         int64_t idle_ns = c->idle_ns + (idle ? s.now_ns - c->idle_from_ns : 0);
-        s.pages[i] = (struct sim_page){c->reported_ns, c->reported_ns - c->drained_reported_ns, idle_ns,
-                                       c->host == AT_GATE, c->queued};
+        s.pages[i] =
+            (struct sim_page){c->reported_ns, c->reported_ns - c->drained_reported_ns, idle_ns, c->host == AT_GATE, c->queued};
         if (c->is.feigns) {
             s.pages[i].idle_ns = s.now_ns - c->reported_ns;
             s.pages[i].undrained_ns = 0;
@@ -268,7 +245,8 @@ static bool within_guarantee(struct client *c) {
 }
 
 static void pass_gate(struct client *c) {
-    if (!c->queued) c->idle_from_ns = s.now_ns;
+    if (!c->queued)
+        c->idle_from_ns = s.now_ns;
     if (c->within && s.now_ns > s.config.settle_ns)
         c->longest_wait_ns = most(c->longest_wait_ns, s.now_ns - c->wait_from_ns);
 }
@@ -276,8 +254,10 @@ static void pass_gate(struct client *c) {
 /* The host is about to launch. */
 static void proceed(struct client *c) {
     if (s.config.gated && !c->open) {
-        if (c->host == AT_GATE) return;
-        if (!c->queued) c->idle_ns += s.now_ns - c->idle_from_ns;
+        if (c->host == AT_GATE)
+            return;
+        if (!c->queued)
+            c->idle_ns += s.now_ns - c->idle_from_ns;
         c->host = AT_GATE;
         c->wait_from_ns = s.now_ns;
         c->within = within_guarantee(c);
@@ -287,7 +267,8 @@ static void proceed(struct client *c) {
         }
         return;
     }
-    if (c->host == AT_GATE) pass_gate(c);
+    if (c->host == AT_GATE)
+        pass_gate(c);
     if (!has_room(c)) {
         c->host = QUEUE_FULL;
         await_room(c);
@@ -303,7 +284,8 @@ static void think(struct client *c) {
     c->position = 0;
     c->think_from_ns = s.now_ns;
     int64_t woken_ns = s.now_ns + wake_ns(), until_ns = woken_ns + spread_ns(c->is.think_ns, 0.2);
-    if (c->is.period_ns) until_ns = (woken_ns / c->is.period_ns + 1) * c->is.period_ns + (c - s.clients) * 1000 * US;
+    if (c->is.period_ns)
+        until_ns = (woken_ns / c->is.period_ns + 1) * c->is.period_ns + (c - s.clients) * 1000 * US;
     later(c, until_ns - s.now_ns);
     if (c->owes && c->told_open) {
         int64_t most_ns = s.config.anticipation_ns;
@@ -331,7 +313,8 @@ static void drained(struct client *c) {
 static void submit(struct client *c) {
     int64_t run_ns = spread_ns(c->is.kernel_ns, 0.05);
     c->submitting = false;
-    if (!c->queued) c->idle_ns += s.now_ns - c->idle_from_ns;
+    if (!c->queued)
+        c->idle_ns += s.now_ns - c->idle_from_ns;
     c->ring[(c->first + c->queued++) % RING_MAX] = run_ns;
     c->backlog_ns += run_ns;
     s.fifo[s.fifo_last++ % FIFO_MAX] = (int)(c - s.clients);
@@ -351,7 +334,8 @@ static void kernel_end(struct client *c) {
     c->queued--;
     run_next();
     await_room(c);
-    if (!c->queued) drained(c);
+    if (!c->queued)
+        drained(c);
 }
 
 static void host(struct client *c) {
@@ -364,7 +348,8 @@ static void host(struct client *c) {
 }
 
 static void give_back(struct client *c) {
-    if (!c->told_open || c->queued || c->submitting || !c->owes) return;
+    if (!c->told_open || c->queued || c->submitting || !c->owes)
+        return;
     c->told_open = c->open = c->owes = false;
     c->gate_generation++;
     s.gates[c - s.clients].open = 0;
@@ -375,45 +360,53 @@ static void happen(const struct event *event) {
     struct client *c = &s.clients[event->program];
     switch ((enum what)event->what) {
     case HOST:
-        if (event->generation == c->host_generation) host(c);
+        if (event->generation == c->host_generation)
+            host(c);
         break;
     case SUBMIT: submit(c); break;
     case KERNEL_END:
-        if (event->generation == s.run_generation) kernel_end(c);
+        if (event->generation == s.run_generation)
+            kernel_end(c);
         break;
     case SWITCHED:
         s.switching = false;
-        if (c->queued) start_first_of(event->program);
-        else run_next();
+        if (c->queued)
+            start_first_of(event->program);
+        else
+            run_next();
         break;
     case OPENED:
-        if (event->generation != c->gate_generation) break;
+        if (event->generation != c->gate_generation)
+            break;
         c->open = true;
         c->requested = false;
-        if (c->host == AT_GATE) proceed(c);
+        if (c->host == AT_GATE)
+            proceed(c);
         break;
     case MESSAGE:
-        if (event->kind == SIM_REQUEST && event->generation != c->gate_generation) break;
+        if (event->kind == SIM_REQUEST && event->generation != c->gate_generation)
+            break;
         tell(event->kind, event->program);
         break;
     case GIVE_BACK:
-        if (event->generation == c->host_generation && c->host == THINKING) give_back(c);
+        if (event->generation == c->host_generation && c->host == THINKING)
+            give_back(c);
         break;
     case LOOK:
-        if (event->generation == s.look_generation) tell(SIM_LOOK, 0);
+        if (event->generation == s.look_generation)
+            tell(SIM_LOOK, 0);
         break;
     }
 }
 
-int64_t sim_run(const struct sim_config *config, const struct sim_program *programs, const int64_t *request_percent,
-                int count, int64_t (*decide)(int event, int program, int64_t now_ns), struct sim_page *pages,
-                struct sim_gate *gates, struct sim_outcome *outcomes, int64_t *busy_ns) {
-    if (count > SIM_PROGRAMS_MAX) return -1;
-    struct event *heap = s.heap;
-    int room = s.room;
+int64_t sim_run(const struct sim_config *config, const struct sim_program *programs, const int64_t *request_percent, int count,
+                int64_t (*decide)(int event, int program, int64_t now_ns), struct sim_page *pages, struct sim_gate *gates,
+                struct sim_outcome *outcomes, int64_t *busy_ns) {
+    if (count > SIM_PROGRAMS_MAX)
+        return -1;
+    const struct events none = {s.events.heap, 0, s.events.room};
     memset(&s, 0, sizeof s);
-    s.heap = heap;
-    s.room = room;
+    s.events = none;
     s.config = *config;
     s.count = count;
     s.random = 0x9E3779B97F4A7C15ULL ^ (config->seed * 0xD1342543DE82EF95ULL);
@@ -433,9 +426,10 @@ int64_t sim_run(const struct sim_config *config, const struct sim_program *progr
         c->host = THINKING;
         later(c, between(10 * US, 110 * US));
     }
-    if (config->gated) tell(SIM_LOOK, 0);
-    while (s.events && s.heap[0].at_ns <= config->run_ns) {
-        struct event event = next();
+    if (config->gated)
+        tell(SIM_LOOK, 0);
+    while (s.events.count && s.events.heap[0].at_ns <= config->run_ns) {
+        struct event event = events_next(&s.events);
         s.now_ns = event.at_ns;
         happen(&event);
     }
@@ -443,7 +437,8 @@ int64_t sim_run(const struct sim_config *config, const struct sim_program *progr
     account();
     for (int i = 0; i < count; i++) {
         struct client *c = &s.clients[i];
-        if (c->host == AT_GATE) pass_gate(c);
+        if (c->host == AT_GATE)
+            pass_gate(c);
         outcomes[i].executed_ns = c->counted_ns;
         outcomes[i].longest_wait_ns = c->longest_wait_ns;
     }

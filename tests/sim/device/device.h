@@ -11,9 +11,9 @@ enum sim_event {
 
 struct sim_program {
     int64_t kernel_ns;
-    int64_t batch;     /* kernels between two waits for the result; 0: it never waits */
-    int64_t think_ns;  /* on the host, after the result */
-    int64_t period_ns; /* instead of think_ns: the next batch begins at a multiple of this */
+    int64_t batch;             /* kernels between two waits for the result; 0: it never waits */
+    int64_t think_ns;          /* on the host, after the result */
+    int64_t period_ns;         /* instead of think_ns: the next batch begins at a multiple of this */
     int64_t reported_permille; /* of its GPU time: an honest one says 1000 */
     int64_t feigns;            /* 1: it says that it thought while it did not say it worked, and drained just now */
 };
@@ -35,9 +35,9 @@ struct sim_gate {
 };
 
 struct sim_outcome {
-    int64_t executed_ns;     /* since the settling time */
-    int64_t longest_wait_ns; /* at the gate, of waits begun within the guarantee after the settling time */
-    int64_t answers;         /* batches begun since the settling time and done, as many as there is room for … */
+    int64_t executed_ns;                 /* since the settling time */
+    int64_t longest_wait_ns;             /* at the gate, of waits begun within the guarantee after the settling time */
+    int64_t answers;                     /* batches begun since the settling time and done, as many as there is room for … */
     int64_t answers_ns[SIM_ANSWERS_MAX]; /* … and how long each took, from the end of thinking to the result */
 };
 
@@ -45,9 +45,9 @@ struct sim_config {
     uint64_t seed;
     int64_t run_ns;
     int64_t settle_ns;
-    int64_t gated;          /* 0: no gate and no cap */
-    int64_t timeslice;      /* 0: in the order of submission */
-    int64_t switch_ns;      /* from one process's context to another's, where it is by time slices */
+    int64_t gated;           /* 0: no gate and no cap */
+    int64_t timeslice;       /* 0: in the order of submission */
+    int64_t switch_ns;       /* from one process's context to another's, where it is by time slices */
     int64_t anticipation_ns; /* how long a client waits for itself before it gives its turn back */
 };
 
@@ -55,6 +55,6 @@ struct sim_config {
  * changes the gates as it likes. By then the pages are written, and in `busy_ns` how long the device has been busy, as
  * its driver says. Request of each program in hundredths. Returns how often `decide` was called, or -1 where there are
  * too many programs. */
-int64_t sim_run(const struct sim_config *config, const struct sim_program *programs, const int64_t *request_percent,
-                int count, int64_t (*decide)(int event, int program, int64_t now_ns), struct sim_page *pages,
-                struct sim_gate *gates, struct sim_outcome *outcomes, int64_t *busy_ns);
+int64_t sim_run(const struct sim_config *config, const struct sim_program *programs, const int64_t *request_percent, int count,
+                int64_t (*decide)(int event, int program, int64_t now_ns), struct sim_page *pages, struct sim_gate *gates,
+                struct sim_outcome *outcomes, int64_t *busy_ns);

@@ -13,13 +13,13 @@
 #define ROUNDS 600
 #define THREADS 4
 
-#define OK(call)                                                                          \
-    do {                                                                                  \
-        CUresult code = (call);                                                           \
-        if (code != CUDA_SUCCESS) {                                                       \
-            fprintf(stderr, "%s:%d: %s: %d\n", __FILE__, __LINE__, #call, (int)code);     \
-            exit(1);                                                                      \
-        }                                                                                 \
+#define OK(call)                                                                      \
+    do {                                                                              \
+        CUresult code = (call);                                                       \
+        if (code != CUDA_SUCCESS) {                                                   \
+            fprintf(stderr, "%s:%d: %s: %d\n", __FILE__, __LINE__, #call, (int)code); \
+            exit(1);                                                                  \
+        }                                                                             \
     } while (0)
 
 static CUcontext context;
@@ -189,8 +189,8 @@ static void *remember(void *argument) {
 static void make_machine(const char *directory) {
     struct simgpu_plan plan = {.gpu_count = 2, .scheduling = SIMGPU_TIMESLICE, .cuda_version = 12040};
     for (int index = 0; index < 2; index++) {
-        plan.models[index] = (struct simgpu_model){.name = "test", .memory_bytes = 8ull << 30, .multiprocessors = 4,
-                                                   .threads_per_multiprocessor = 1024};
+        plan.models[index] = (struct simgpu_model){
+            .name = "test", .memory_bytes = 8ull << 30, .multiprocessors = 4, .threads_per_multiprocessor = 1024};
         snprintf(plan.uuids[index], sizeof plan.uuids[index], "GPU-%d", index);
     }
     REQUIRE(machine_create(directory, &plan) == 0);

@@ -32,8 +32,8 @@ static struct bench *make(uint32_t scheduling, uint64_t switch_ns) {
     bench->gpu.orders_bytes = offsetof(struct bench, orders) - offsetof(struct bench, gpu);
     for (uint32_t index = 0; index < CONTEXTS; index++) {
         struct simgpu_context *context = &bench->gpu.contexts[index];
-        *context = (struct simgpu_context){
-            .state = SIMGPU_CONTEXT_LIVE, .process = index, .id = index + 1, .turn = bench->gpu.turns++};
+        *context =
+            (struct simgpu_context){.state = SIMGPU_CONTEXT_LIVE, .process = index, .id = index + 1, .turn = bench->gpu.turns++};
         bench->gpu.live[0] |= 1ull << index;
         bench->processes[index].id = index + 1;
     }
@@ -56,11 +56,11 @@ static uint64_t push(struct bench *bench, const struct piece *piece, uint64_t at
     uint64_t number = context->tail, *last = &bench->last[piece->context][piece->stream];
     bench->gpu.rings[piece->context].entries[number] = (struct simgpu_entry){
         .enqueue_ns = at_ns, .duration_ns = piece->duration_ns, .kind = piece->kind, .stream = piece->stream};
-    bench->orders[piece->context].orders[number] = (struct simgpu_order){
-        .behind = *last ? (uint32_t)(number + 1 - *last) : 0,
-        .waits = piece->waits_after ? (uint32_t)(number + 1 - piece->waits_after) : 0,
-        .place = piece->place,
-        .scope = scope_of(piece->stream)};
+    bench->orders[piece->context].orders[number] =
+        (struct simgpu_order){.behind = *last ? (uint32_t)(number + 1 - *last) : 0,
+                              .waits = piece->waits_after ? (uint32_t)(number + 1 - piece->waits_after) : 0,
+                              .place = piece->place,
+                              .scope = scope_of(piece->stream)};
     *last = ++context->tail;
     return number;
 }
@@ -128,7 +128,7 @@ static uint64_t fill(struct bench *bench, uint64_t seed, bool often) {
     return now_ns;
 }
 
-#define ALL_VARIANTS(scheduling, seed)                        \
+#define ALL_VARIANTS(scheduling, seed)                          \
     for (uint32_t scheduling = 0; scheduling < 2; scheduling++) \
         for (uint64_t seed = 1; seed <= 40; seed++)
 
@@ -248,8 +248,7 @@ static void the_end_is_never_foretold_too_late(void) {
         for (uint32_t context = 0; context < CONTEXTS; context++) {
             for (uint64_t number = 0; number < bench->gpu.contexts[context].tail; number++) {
                 foretold[context][number] = engine_earliest_end_ns(&bench->gpu, scheduling, context, number);
-                REQUIRE(foretold[context][number] > looked_ns ||
-                        bench->orders[context].orders[number].state == SIMGPU_DONE);
+                REQUIRE(foretold[context][number] > looked_ns || bench->orders[context].orders[number].state == SIMGPU_DONE);
             }
         }
         advance(bench, looked_ns + 5000 * MS);
@@ -298,8 +297,7 @@ static void a_step_that_was_interrupted_is_done_again(void) {
                 torn->gpu.contexts[step->context].completed = contexts[step->context].completed;
                 torn->gpu.contexts[step->context].ran_ns = contexts[step->context].ran_ns;
                 if (step->writes_entry)
-                    torn->orders[step->context].orders[step->ring_number] =
-                        orders[step->context].orders[step->ring_number];
+                    torn->orders[step->context].orders[step->ring_number] = orders[step->context].orders[step->ring_number];
             }
             torn->gpu.step.valid = 1;
             engine_recover(&torn->gpu, torn->processes, 0);
@@ -313,12 +311,9 @@ static void a_step_that_was_interrupted_is_done_again(void) {
 }
 
 static const struct property TESTS[] = {
-    TEST(it_makes_no_difference_when_somebody_looks),
-    TEST(what_runs_together_has_room_and_one_context),
-    TEST(everything_ends_behind_what_it_waits_for),
-    TEST(time_in_which_anything_ran_is_counted_once),
-    TEST(the_end_is_never_foretold_too_late),
-    TEST(what_a_dead_one_runs_ends_and_nothing_else_of_it_begins),
+    TEST(it_makes_no_difference_when_somebody_looks), TEST(what_runs_together_has_room_and_one_context),
+    TEST(everything_ends_behind_what_it_waits_for),   TEST(time_in_which_anything_ran_is_counted_once),
+    TEST(the_end_is_never_foretold_too_late),         TEST(what_a_dead_one_runs_ends_and_nothing_else_of_it_begins),
     TEST(a_step_that_was_interrupted_is_done_again),
 };
 

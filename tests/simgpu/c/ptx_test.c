@@ -46,10 +46,10 @@ static void a_kernel_that_says_nothing_takes_a_time_by_its_grid(void) {
 
 static void a_comment_that_cannot_be_read_is_refused(void) {
     static const char *const WRONG[] = {
-        BODY("// simgpu: duration_ns = "),         BODY("// simgpu: duration_ns = -1"),
-        BODY("// simgpu: duration_ns = param 2"),  BODY("// simgpu: duration_ns = 1 *"),
-        BODY("// simgpu: duration_ns = 1 2"),      BODY("// simgpu: duration = 1"),
-        BODY("// simgpu: duration_ns = cycles"),   BODY("// simgpu: duration_ns = 99999999999999999999 * 9"),
+        BODY("// simgpu: duration_ns = "),          BODY("// simgpu: duration_ns = -1"),
+        BODY("// simgpu: duration_ns = param 2"),   BODY("// simgpu: duration_ns = 1 *"),
+        BODY("// simgpu: duration_ns = 1 2"),       BODY("// simgpu: duration = 1"),
+        BODY("// simgpu: duration_ns = cycles"),    BODY("// simgpu: duration_ns = 99999999999999999999 * 9"),
         BODY("// simgpu: duration_ns = 1+1+1+1+1"),
     };
     for (size_t index = 0; index < sizeof WRONG / sizeof *WRONG; index++)
@@ -79,8 +79,8 @@ static void parameters_have_their_offsets_and_sizes(void) {
 
 static void globals_have_their_sizes(void) {
     struct image image;
-    REQUIRE(ptx_read(HEAD ".visible .global .align 4 .u32 a[16];\n.const .f64 b = 0d00;\n.extern .global .b8 c[3];",
-                     &image) == PTX_OK);
+    REQUIRE(ptx_read(HEAD ".visible .global .align 4 .u32 a[16];\n.const .f64 b = 0d00;\n.extern .global .b8 c[3];", &image) ==
+            PTX_OK);
     REQUIRE(image.globals == 3);
     REQUIRE(image.global[0].size == 64 && strcmp(image.global[0].name, "a") == 0);
     REQUIRE(image.global[1].size == 8 && image.global[2].size == 3);
@@ -127,14 +127,10 @@ static void broken_text_is_read_without_harm(void) {
 }
 
 static const struct property TESTS[] = {
-    TEST(a_kernel_takes_what_its_comment_says),
-    TEST(a_kernel_that_says_nothing_takes_a_time_by_its_grid),
-    TEST(a_comment_that_cannot_be_read_is_refused),
-    TEST(durations_end_at_an_hour),
-    TEST(parameters_have_their_offsets_and_sizes),
-    TEST(globals_have_their_sizes),
-    TEST(the_shipped_kernel_can_be_read),
-    TEST(what_is_no_ptx_is_refused),
+    TEST(a_kernel_takes_what_its_comment_says),     TEST(a_kernel_that_says_nothing_takes_a_time_by_its_grid),
+    TEST(a_comment_that_cannot_be_read_is_refused), TEST(durations_end_at_an_hour),
+    TEST(parameters_have_their_offsets_and_sizes),  TEST(globals_have_their_sizes),
+    TEST(the_shipped_kernel_can_be_read),           TEST(what_is_no_ptx_is_refused),
     TEST(broken_text_is_read_without_harm),
 };
 

@@ -28,8 +28,7 @@
 extern char **environ;
 static const char *device;
 
-static int opened(int flags)
-{
+static int opened(int flags) {
     const int fd = open(device, O_RDWR | flags);
 
     CHECK(fd >= 0);
@@ -37,16 +36,14 @@ static int opened(int flags)
 }
 
 /* Asks the tests whether the slice is as it should be. */
-static void say(const char *what)
-{
+static void say(const char *what) {
     char answer[16];
 
     printf("%s\n", what);
     CHECK(fflush(stdout) == 0 && fgets(answer, sizeof(answer), stdin) != NULL);
 }
 
-static void keep_errno(void)
-{
+static void keep_errno(void) {
     int fd;
 
     errno = 42;
@@ -67,8 +64,7 @@ static void keep_errno(void)
 }
 
 /* The slice is kept until the last of all names of the descriptor is closed. */
-static void copies(void)
-{
+static void copies(void) {
     const int fd = opened(O_CLOEXEC);
     const int first = dup(fd), second = fcntl(fd, F_DUPFD_CLOEXEC, 50), third = dup2(fd, 60), fourth = dup3(fd, 61, O_CLOEXEC);
 
@@ -82,8 +78,7 @@ static void copies(void)
     CHECK(close(fourth) == 0);
 }
 
-static void ranges(void)
-{
+static void ranges(void) {
     const int fd = opened(0);
 
     CHECK(fd < 100);
@@ -103,8 +98,7 @@ static void ranges(void)
 }
 
 /* Who only reads does not take the device. */
-static void read_only(void)
-{
+static void read_only(void) {
     const int fd = open(device, O_RDONLY);
 
     CHECK(fd >= 0);
@@ -112,16 +106,14 @@ static void read_only(void)
     CHECK(close(fd) == 0);
 }
 
-static void wait_for(pid_t child)
-{
+static void wait_for(pid_t child) {
     int status;
 
     CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
 /* A child has its parent's descriptors, but the slice is the parent's to give back. */
-static void forks(void)
-{
+static void forks(void) {
     const int fd = opened(O_CLOEXEC);
     pid_t child = fork();
 
@@ -144,8 +136,7 @@ static void forks(void)
 }
 
 /* One made by vfork closes its own descriptors, in its parent's memory. */
-static void spawns(void)
-{
+static void spawns(void) {
     const int fd = opened(0);
     char *arguments[] = {"/bin/true", NULL};
     volatile int closed = 0;
@@ -167,8 +158,7 @@ static void spawns(void)
 }
 
 /* Another program takes this one's place, with the descriptor: it has the device, and so the slice. */
-static void executes(void)
-{
+static void executes(void) {
     char *arguments[] = {"sh", "-c", "echo held; read answer; echo over", NULL};
 
     (void)opened(0);
@@ -176,8 +166,7 @@ static void executes(void)
 }
 
 /* … and without. */
-static void executes_without(void)
-{
+static void executes_without(void) {
     char *arguments[] = {"sh", "-c", "echo free; read answer", NULL};
     const int fd = opened(0);
 
@@ -185,8 +174,7 @@ static void executes_without(void)
     execv("/bin/sh", arguments);
 }
 
-static void *open_and_close(void *nothing)
-{
+static void *open_and_close(void *nothing) {
     for (int i = 0; i < 100; i++) {
         const int fd = opened(O_CLOEXEC), copy = dup(fd);
 
@@ -197,8 +185,7 @@ static void *open_and_close(void *nothing)
     return nothing;
 }
 
-static void threads(void)
-{
+static void threads(void) {
     pthread_t all[4];
 
     for (int i = 0; i < 4; i++)
@@ -210,8 +197,7 @@ static void threads(void)
 
 static volatile sig_atomic_t handled;
 
-static void handle(int number)
-{
+static void handle(int number) {
     const int error = errno;
     const int fd = open(device, O_RDWR | O_CLOEXEC);
 
@@ -223,8 +209,7 @@ static void handle(int number)
 }
 
 /* Opens and closes the device in a handler, whatever it interrupts. */
-static void signals(void)
-{
+static void signals(void) {
     struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
     const pid_t parent = getpid();
     pid_t child;
@@ -246,8 +231,7 @@ static void signals(void)
 }
 
 /* Slices: what is parked is back, the flag of the descriptor stays, and one that is mapped is kept. */
-static void slices(void)
-{
+static void slices(void) {
     const int fd = opened(O_CLOEXEC);
     char byte;
     void *map;
@@ -280,15 +264,14 @@ static void slices(void)
     say("free");
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*run)(void);
     } things[] = {
-        {"keep_errno", keep_errno}, {"copies", copies},     {"ranges", ranges},
-        {"read_only", read_only},   {"forks", forks},       {"spawns", spawns},
-        {"executes", executes},     {"threads", threads},   {"executes_without", executes_without},
+        {"keep_errno", keep_errno}, {"copies", copies},   {"ranges", ranges},
+        {"read_only", read_only},   {"forks", forks},     {"spawns", spawns},
+        {"executes", executes},     {"threads", threads}, {"executes_without", executes_without},
         {"signals", signals},       {"slices", slices},
     };
 

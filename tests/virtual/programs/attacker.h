@@ -17,7 +17,7 @@ enum move_kind {
     MOVE_HINT,         /* says in its hints that `amount` ns are queued, and done at that time */
     MOVE_SHUT,         /* one direction: `amount` as shutdown's */
     MOVE_CLOSE,
-    MOVE_THINK,        /* sleeps `amount` ns */
+    MOVE_THINK, /* sleeps `amount` ns */
 };
 
 enum { CONNECTIONS = 512, PACKETS = 256, PACKET_BYTES = 4096 };
@@ -41,8 +41,7 @@ struct attacker *attacker_new(const char *name, const char *socket_path);
 /* Its packets are numbered from 0 in the order in which they come. */
 void attacker_packet(struct attacker *attacker, const void *bytes, size_t size);
 /* After the last move it goes on at move `again`, or ends where that is `count`. */
-void attacker_start(struct attacker *attacker, const struct move *moves, uint32_t count, uint32_t again,
-                    uint64_t delay_ns);
+void attacker_start(struct attacker *attacker, const struct move *moves, uint32_t count, uint32_t again, uint64_t delay_ns);
 struct attack attacker_outcome(const struct attacker *attacker);
 
 #endif

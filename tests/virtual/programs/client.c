@@ -17,8 +17,7 @@
 #define ENTRY ".visible .entry k%u(.param .u64 length)\n{\n    // simgpu: duration_ns = param 0\n    ret;\n}\n"
 
 /* A copy under another path is a library of its own: nothing in it is shared with the copies of other processes. */
-static int copy(const char *from, const char *folder, const char *name)
-{
+static int copy(const char *from, const char *folder, const char *name) {
     char to[300];
     struct stat status;
     int in = open(from, O_RDONLY | O_CLOEXEC), out;
@@ -29,16 +28,19 @@ static int copy(const char *from, const char *folder, const char *name)
         while (done < status.st_size && sendfile(out, in, &done, (size_t)(status.st_size - done)) > 0)
             ;
     const bool whole = in >= 0 && out >= 0 && done == status.st_size;
-    if (!whole) fprintf(stderr, "%s cannot be copied to %s\n", from, to);
-    if (in >= 0) close(in);
-    if (out >= 0) close(out);
+    if (!whole)
+        fprintf(stderr, "%s cannot be copied to %s\n", from, to);
+    if (in >= 0)
+        close(in);
+    if (out >= 0)
+        close(out);
     return whole ? 0 : -1;
 }
 
-struct client *client_new(const char *name, const char *root, const char *hook, const char *driver, uint64_t launch_ns)
-{
+struct client *client_new(const char *name, const char *root, const char *hook, const char *driver, uint64_t launch_ns) {
     struct client *client = calloc(1, sizeof *client);
-    if (client == NULL) return NULL;
+    if (client == NULL)
+        return NULL;
     snprintf(client->name, sizeof client->name, "%s", name);
     snprintf(client->root, sizeof client->root, "%s", root);
     client->hooked = hook != NULL;
@@ -53,15 +55,14 @@ struct client *client_new(const char *name, const char *root, const char *hook, 
 
 int client_process(const struct client *client) { return client->process; }
 
-void client_kernel(struct client *client, uint32_t index, struct kernel kernel)
-{
+void client_kernel(struct client *client, uint32_t index, struct kernel kernel) {
     client->kernels[index] = kernel;
     client->weights += kernel.weight;
-    if (index >= client->kernel_count) client->kernel_count = index + 1;
+    if (index >= client->kernel_count)
+        client->kernel_count = index + 1;
 }
 
-void client_thread(struct client *client, const struct step *steps, uint32_t count, uint32_t again)
-{
+void client_thread(struct client *client, const struct step *steps, uint32_t count, uint32_t again) {
     struct thread *thread = &client->threads[client->thread_count];
     struct step *own = calloc(count, sizeof *own);
     memcpy(own, steps, count * sizeof *own);
@@ -71,9 +72,9 @@ void client_thread(struct client *client, const struct step *steps, uint32_t cou
 
 struct outcome client_outcome(const struct client *client) { return client->outcome; }
 
-bool client_checks(struct client *client, CUresult result, uint32_t step)
-{
-    if (result == CUDA_SUCCESS) return true;
+bool client_checks(struct client *client, CUresult result, uint32_t step) {
+    if (result == CUDA_SUCCESS)
+        return true;
     if (client->outcome.error == CUDA_SUCCESS) {
         client->outcome.error = (int32_t)result;
         client->outcome.error_step = step;
@@ -81,43 +82,46 @@ bool client_checks(struct client *client, CUresult result, uint32_t step)
     return false;
 }
 
-static void *library(const struct client *client, const char *name)
-{
+static void *library(const struct client *client, const char *name) {
     char path[300];
     void *handle;
     snprintf(path, sizeof path, "%s/%s", client->root, name);
     handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL) fprintf(stderr, "%s\n", dlerror());
+    if (handle == NULL)
+        fprintf(stderr, "%s\n", dlerror());
     return handle;
 }
 
-static bool find_functions(struct client *client)
-{
+static bool find_functions(struct client *client) {
     void *const driver = library(client, DRIVER);
     void *const hook = client->hooked ? library(client, HOOK) : NULL;
-    if (driver == NULL || (client->hooked && hook == NULL)) return false;
-#define FIND(name)                                                                             \
-    if (hook != NULL) *(void **)&client->name = dlsym(hook, #name);                            \
-    if (client->name == NULL) *(void **)&client->name = dlsym(driver, #name);                  \
-    if (client->name == NULL) {                                                                \
+    if (driver == NULL || (client->hooked && hook == NULL))
+        return false;
+#define FIND(name)                                                                              \
+    if (hook != NULL)                                                                           \
+        *(void **)&client->name = dlsym(hook, #name);                                           \
+    if (client->name == NULL)                                                                   \
+        *(void **)&client->name = dlsym(driver, #name);                                         \
+    if (client->name == NULL) {                                                                 \
         fprintf(stderr, "neither the hook nor the driver in %s has %s\n", client->root, #name); \
-        return false;                                                                          \
+        return false;                                                                           \
     }
     FUNCTIONS(FIND)
 #undef FIND
     return true;
 }
 
-static bool make_functions(struct client *client)
-{
+static bool make_functions(struct client *client) {
     const size_t size = sizeof HEAD + KERNELS * (sizeof ENTRY + 8);
     char *text = malloc(size);
     CUmodule module;
     size_t at = (size_t)snprintf(text, size, HEAD);
     uint32_t functions = 0;
     for (uint32_t i = 0; i < client->kernel_count; i++)
-        if (client->kernels[i].function >= functions) functions = client->kernels[i].function + 1;
-    for (uint32_t i = 0; i < functions; i++) at += (size_t)snprintf(text + at, size - at, ENTRY, i);
+        if (client->kernels[i].function >= functions)
+            functions = client->kernels[i].function + 1;
+    for (uint32_t i = 0; i < functions; i++)
+        at += (size_t)snprintf(text + at, size - at, ENTRY, i);
     bool made = client_checks(client, client->cuModuleLoadData(&module, text), 0);
     for (uint32_t i = 0; made && i < functions; i++) {
         char name[16];
@@ -128,14 +132,14 @@ static bool make_functions(struct client *client)
     return made;
 }
 
-static bool make_objects(struct client *client)
-{
+static bool make_objects(struct client *client) {
     bool streams[STREAMS] = {false}, events[EVENTS] = {false};
     for (uint32_t t = 0; t < client->thread_count; t++)
         for (uint32_t i = 0; i < client->threads[t].count; i++) {
             const struct step *step = &client->threads[t].steps[i];
             streams[step->stream] = true;
-            if (step->kind == STEP_RECORD) events[step->object] = true;
+            if (step->kind == STEP_RECORD)
+                events[step->object] = true;
         }
     for (uint32_t i = 1; i < STREAMS; i++)
         if (streams[i] && !client_checks(client, client->cuStreamCreate(&client->streams[i], CU_STREAM_NON_BLOCKING), 0))
@@ -146,25 +150,23 @@ static bool make_objects(struct client *client)
     return true;
 }
 
-static bool set_up(struct client *client)
-{
+static bool set_up(struct client *client) {
     return find_functions(client) && client_checks(client, client->cuInit(0), 0) &&
            client_checks(client, client->cuDevicePrimaryCtxRetain(&client->context, 0), 0) &&
-           client_checks(client, client->cuCtxSetCurrent(client->context), 0) && make_functions(client) &&
-           make_objects(client);
+           client_checks(client, client->cuCtxSetCurrent(client->context), 0) && make_functions(client) && make_objects(client);
 }
 
-static void other_thread(void *argument)
-{
+static void other_thread(void *argument) {
     struct thread *thread = argument;
-    if (client_checks(thread->client, thread->client->cuCtxSetCurrent(thread->client->context), 0)) run_steps(thread);
+    if (client_checks(thread->client, thread->client->cuCtxSetCurrent(thread->client->context), 0))
+        run_steps(thread);
     thread->client->outcome.running--;
 }
 
-static void first_thread(void *argument)
-{
+static void first_thread(void *argument) {
     struct client *client = argument;
-    if (client->delay_ns > 0) vt_sleep(client->delay_ns);
+    if (client->delay_ns > 0)
+        vt_sleep(client->delay_ns);
     if (set_up(client)) {
         client->outcome.running = client->thread_count;
         for (uint32_t i = 1; i < client->thread_count; i++)
@@ -176,8 +178,7 @@ static void first_thread(void *argument)
     }
 }
 
-void client_start(struct client *client, uint64_t delay_ns)
-{
+void client_start(struct client *client, uint64_t delay_ns) {
     client->delay_ns = delay_ns;
     vt_spawn(client->process, client->threads[0].name, first_thread, client);
 }

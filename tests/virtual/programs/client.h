@@ -6,6 +6,7 @@
 #include "program.h"
 #include "vt.h"
 
+// clang-format off
 #define FUNCTIONS(X)                                                                                                \
     X(cuInit) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuModuleLoadData) X(cuModuleGetFunction)              \
     X(cuLaunchKernel) X(cuCtxSynchronize) X(cuStreamCreate) X(cuStreamDestroy_v2) X(cuStreamSynchronize)             \
@@ -13,6 +14,7 @@
     X(cuGraphLaunch) X(cuGraphExecDestroy) X(cuGraphDestroy) X(cuEventCreate) X(cuEventRecord)                       \
     X(cuEventSynchronize) X(cuStreamWaitEvent) X(cuMemAlloc_v2) X(cuMemFree_v2) X(cuMemAllocAsync) X(cuMemFreeAsync) \
     X(cuMemcpyHtoD_v2) X(cuMemcpyDtoH_v2) X(cuMemcpyDtoHAsync_v2) X(cuMemsetD8Async)
+// clang-format on
 
 struct graph {
     CUgraph graph;

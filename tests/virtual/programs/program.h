@@ -7,32 +7,32 @@
 
 /* What a step does. `object` numbers what it is done to, `count` how often, `amount` is in ns or bytes. */
 enum step_kind {
-    STEP_LAUNCH = 1,      /* kernel `object` (ANY: drawn by weight) on `stream`, `count` times */
-    STEP_GRAPH,           /* graph `object` on `stream`, `count` times */
-    STEP_CAPTURE,         /* graph `object` becomes `count` launches of kernel `amount`, captured */
-    STEP_DROP_GRAPH,      /* graph `object` is destroyed */
-    STEP_WAIT,            /* for the context */
-    STEP_WAIT_STREAM,     /* for `stream` */
-    STEP_QUERY_STREAM,    /* asks `stream` until it has nothing left, `amount` ns between two looks */
-    STEP_RECORD,          /* event `object` on `stream` */
-    STEP_WAIT_EVENT,      /* the thread, for event `object` */
-    STEP_ORDER,           /* `stream` behind event `object` */
-    STEP_THINK,           /* sleeps `amount` ns */
-    STEP_COMPUTE,         /* uses the processor for `amount` ns */
-    STEP_ALLOC,           /* buffer `object` of `amount` bytes; it may be refused */
-    STEP_ALLOC_ASYNC,     /* the same from the stream's pool */
-    STEP_FREE,            /* buffer `object`, where it is there */
+    STEP_LAUNCH = 1,   /* kernel `object` (ANY: drawn by weight) on `stream`, `count` times */
+    STEP_GRAPH,        /* graph `object` on `stream`, `count` times */
+    STEP_CAPTURE,      /* graph `object` becomes `count` launches of kernel `amount`, captured */
+    STEP_DROP_GRAPH,   /* graph `object` is destroyed */
+    STEP_WAIT,         /* for the context */
+    STEP_WAIT_STREAM,  /* for `stream` */
+    STEP_QUERY_STREAM, /* asks `stream` until it has nothing left, `amount` ns between two looks */
+    STEP_RECORD,       /* event `object` on `stream` */
+    STEP_WAIT_EVENT,   /* the thread, for event `object` */
+    STEP_ORDER,        /* `stream` behind event `object` */
+    STEP_THINK,        /* sleeps `amount` ns */
+    STEP_COMPUTE,      /* uses the processor for `amount` ns */
+    STEP_ALLOC,        /* buffer `object` of `amount` bytes; it may be refused */
+    STEP_ALLOC_ASYNC,  /* the same from the stream's pool */
+    STEP_FREE,         /* buffer `object`, where it is there */
     STEP_FREE_ASYNC,
-    STEP_UPLOAD,          /* `amount` bytes to buffer `object`, waited for */
-    STEP_DOWNLOAD,        /* from it */
-    STEP_FILL,            /* sets its bytes, on `stream` */
-    STEP_FETCH,           /* `amount` bytes from buffer `object` on `stream`, not waited for */
-    STEP_TAKE,            /* waits for turn `object` */
-    STEP_PASS,            /* gives turn `object` */
-    STEP_ROUND,           /* one round more is done */
-    STEP_RENEW_STREAM,    /* destroys `stream` and makes it anew, `amount` 1: as one that the default stream waits for */
-    STEP_END,             /* the thread ends */
-    STEP_DUE,             /* sleeps until the next multiple of `amount` ns */
+    STEP_UPLOAD,       /* `amount` bytes to buffer `object`, waited for */
+    STEP_DOWNLOAD,     /* from it */
+    STEP_FILL,         /* sets its bytes, on `stream` */
+    STEP_FETCH,        /* `amount` bytes from buffer `object` on `stream`, not waited for */
+    STEP_TAKE,         /* waits for turn `object` */
+    STEP_PASS,         /* gives turn `object` */
+    STEP_ROUND,        /* one round more is done */
+    STEP_RENEW_STREAM, /* destroys `stream` and makes it anew, `amount` 1: as one that the default stream waits for */
+    STEP_END,          /* the thread ends */
+    STEP_DUE,          /* sleeps until the next multiple of `amount` ns */
 };
 
 enum { ANY = UINT32_MAX, KERNELS = 512, STREAMS = 16, EVENTS = 16, BUFFERS = 16, GRAPHS = 8, TURNS = 16 };
@@ -52,10 +52,10 @@ struct kernel {
 /* What became of a client, for the judge. */
 struct outcome {
     uint64_t rounds, launches, asked_ns, refused;
-    int64_t held_bytes;    /* of buffers that it has now */
-    int32_t error;         /* the first CUDA error that was none of those that may be */
-    uint32_t error_step;   /* the kind of step that it came from */
-    uint32_t running;      /* its threads that have not ended */
+    int64_t held_bytes;  /* of buffers that it has now */
+    int32_t error;       /* the first CUDA error that was none of those that may be */
+    uint32_t error_step; /* the kind of step that it came from */
+    uint32_t running;    /* its threads that have not ended */
 };
 
 struct client;

@@ -5,8 +5,7 @@
 enum { HOST_BYTES = 1 << 20 };
 
 /* Which kernel is next: drawn by weight, the same sequence in every run. */
-static uint32_t draw(struct thread *thread)
-{
+static uint32_t draw(struct thread *thread) {
     const struct client *client = thread->client;
     uint32_t left, index = 0;
     /* Marsaglia's xorshift, 64 bits. */
@@ -14,26 +13,26 @@ static uint32_t draw(struct thread *thread)
     thread->random ^= thread->random >> 7;
     thread->random ^= thread->random << 17;
     left = (uint32_t)(thread->random % client->weights);
-    while (left >= client->kernels[index].weight) left -= client->kernels[index++].weight;
+    while (left >= client->kernels[index].weight)
+        left -= client->kernels[index++].weight;
     return index;
 }
 
-static CUresult launch_kernel(struct client *client, uint32_t index, CUstream stream)
-{
+static CUresult launch_kernel(struct client *client, uint32_t index, CUstream stream) {
     const struct kernel *kernel = &client->kernels[index];
     uint64_t length_ns = kernel->duration_ns;
     void *parameters[] = {&length_ns};
-    return client->cuLaunchKernel(client->functions[kernel->function], kernel->blocks, 1, 1, 32, 1, 1, 0, stream,
-                                  parameters, NULL);
+    return client->cuLaunchKernel(client->functions[kernel->function], kernel->blocks, 1, 1, 32, 1, 1, 0, stream, parameters,
+                                  NULL);
 }
 
-static CUresult launch(struct thread *thread, const struct step *step)
-{
+static CUresult launch(struct thread *thread, const struct step *step) {
     struct client *client = thread->client;
     CUresult result = CUDA_SUCCESS;
     for (uint32_t i = 0; i < step->count && result == CUDA_SUCCESS; i++) {
         const uint32_t index = step->object == ANY ? draw(thread) : step->object;
-        if (client->launch_ns > 0) vt_spend(client->launch_ns);
+        if (client->launch_ns > 0)
+            vt_spend(client->launch_ns);
         result = launch_kernel(client, index, client->streams[step->stream]);
         client->outcome.launches++;
         client->outcome.asked_ns += client->kernels[index].duration_ns;
@@ -41,12 +40,12 @@ static CUresult launch(struct thread *thread, const struct step *step)
     return result;
 }
 
-static CUresult launch_graph(struct client *client, const struct step *step)
-{
+static CUresult launch_graph(struct client *client, const struct step *step) {
     struct graph *graph = &client->graphs[step->object];
     CUresult result = CUDA_SUCCESS;
     for (uint32_t i = 0; graph->exec != NULL && i < step->count && result == CUDA_SUCCESS; i++) {
-        if (client->launch_ns > 0) vt_spend(client->launch_ns);
+        if (client->launch_ns > 0)
+            vt_spend(client->launch_ns);
         result = client->cuGraphLaunch(graph->exec, client->streams[step->stream]);
         client->outcome.launches++;
         client->outcome.asked_ns += graph->duration_ns;
@@ -54,47 +53,48 @@ static CUresult launch_graph(struct client *client, const struct step *step)
     return result;
 }
 
-static CUresult capture(struct client *client, const struct step *step)
-{
+static CUresult capture(struct client *client, const struct step *step) {
     struct graph *graph = &client->graphs[step->object];
     CUstream stream = client->streams[step->stream];
     CUresult result;
-    if (graph->exec != NULL) return CUDA_SUCCESS;
+    if (graph->exec != NULL)
+        return CUDA_SUCCESS;
     result = client->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     for (uint32_t i = 0; i < step->count && result == CUDA_SUCCESS; i++)
         result = launch_kernel(client, (uint32_t)step->amount, stream);
-    if (result == CUDA_SUCCESS) result = client->cuStreamEndCapture(stream, &graph->graph);
-    if (result == CUDA_SUCCESS) result = client->cuGraphInstantiateWithFlags(&graph->exec, graph->graph, 0);
+    if (result == CUDA_SUCCESS)
+        result = client->cuStreamEndCapture(stream, &graph->graph);
+    if (result == CUDA_SUCCESS)
+        result = client->cuGraphInstantiateWithFlags(&graph->exec, graph->graph, 0);
     graph->duration_ns = step->count * client->kernels[step->amount].duration_ns;
     return result;
 }
 
-static CUresult drop_graph(struct client *client, struct graph *graph)
-{
+static CUresult drop_graph(struct client *client, struct graph *graph) {
     CUresult result;
-    if (graph->exec == NULL) return CUDA_SUCCESS;
+    if (graph->exec == NULL)
+        return CUDA_SUCCESS;
     result = client->cuGraphExecDestroy(graph->exec);
-    if (result == CUDA_SUCCESS) result = client->cuGraphDestroy(graph->graph);
+    if (result == CUDA_SUCCESS)
+        result = client->cuGraphDestroy(graph->graph);
     *graph = (struct graph){NULL, NULL, 0};
     return result;
 }
 
-static CUresult query(struct client *client, const struct step *step)
-{
+static CUresult query(struct client *client, const struct step *step) {
     CUresult result;
     while ((result = client->cuStreamQuery(client->streams[step->stream])) == CUDA_ERROR_NOT_READY)
         vt_sleep(step->amount);
     return result;
 }
 
-static CUresult allocate(struct client *client, const struct step *step)
-{
+static CUresult allocate(struct client *client, const struct step *step) {
     struct buffer *buffer = &client->buffers[step->object];
     CUresult result;
-    if (buffer->place != 0) return CUDA_SUCCESS;
-    result = step->kind == STEP_ALLOC
-                 ? client->cuMemAlloc_v2(&buffer->place, step->amount)
-                 : client->cuMemAllocAsync(&buffer->place, step->amount, client->streams[step->stream]);
+    if (buffer->place != 0)
+        return CUDA_SUCCESS;
+    result = step->kind == STEP_ALLOC ? client->cuMemAlloc_v2(&buffer->place, step->amount)
+                                      : client->cuMemAllocAsync(&buffer->place, step->amount, client->streams[step->stream]);
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
         client->outcome.refused++;
         buffer->place = 0;
@@ -107,25 +107,26 @@ static CUresult allocate(struct client *client, const struct step *step)
     return result;
 }
 
-static CUresult release(struct client *client, const struct step *step)
-{
+static CUresult release(struct client *client, const struct step *step) {
     struct buffer *buffer = &client->buffers[step->object];
     const struct buffer given = *buffer;
-    if (given.place == 0) return CUDA_SUCCESS;
+    if (given.place == 0)
+        return CUDA_SUCCESS;
     client->outcome.held_bytes -= (int64_t)given.bytes;
     *buffer = (struct buffer){0, 0};
     return step->kind == STEP_FREE ? client->cuMemFree_v2(given.place)
                                    : client->cuMemFreeAsync(given.place, client->streams[step->stream]);
 }
 
-static CUresult transfer(struct client *client, const struct step *step)
-{
+static CUresult transfer(struct client *client, const struct step *step) {
     static char host[HOST_BYTES];
     const struct buffer *buffer = &client->buffers[step->object];
     const CUstream stream = client->streams[step->stream];
     size_t bytes = step->amount < buffer->bytes ? step->amount : buffer->bytes;
-    if (bytes > sizeof host) bytes = sizeof host;
-    if (bytes == 0) return CUDA_SUCCESS;
+    if (bytes > sizeof host)
+        bytes = sizeof host;
+    if (bytes == 0)
+        return CUDA_SUCCESS;
     switch (step->kind) {
     case STEP_UPLOAD: return client->cuMemcpyHtoD_v2(buffer->place, host, bytes);
     case STEP_DOWNLOAD: return client->cuMemcpyDtoH_v2(host, buffer->place, bytes);
@@ -134,15 +135,14 @@ static CUresult transfer(struct client *client, const struct step *step)
     }
 }
 
-static CUresult renew_stream(struct client *client, CUstream *stream, bool blocking)
-{
+static CUresult renew_stream(struct client *client, CUstream *stream, bool blocking) {
     const CUresult result = client->cuStreamDestroy_v2(*stream);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     return client->cuStreamCreate(stream, blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING);
 }
 
-static CUresult run_step(struct thread *thread, const struct step *step)
-{
+static CUresult run_step(struct thread *thread, const struct step *step) {
     struct client *client = thread->client;
     const CUstream stream = client->streams[step->stream];
     switch (step->kind) {
@@ -175,13 +175,14 @@ static CUresult run_step(struct thread *thread, const struct step *step)
     }
 }
 
-void run_steps(struct thread *thread)
-{
+void run_steps(struct thread *thread) {
     uint32_t at = 0;
     while (at < thread->count && thread->steps[at].kind != STEP_END) {
         const struct step *step = &thread->steps[at];
-        if (!client_checks(thread->client, run_step(thread, step), step->kind)) return;
+        if (!client_checks(thread->client, run_step(thread, step), step->kind))
+            return;
         at++;
-        if (at == thread->count) at = thread->again;
+        if (at == thread->count)
+            at = thread->again;
     }
 }

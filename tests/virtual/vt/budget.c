@@ -14,8 +14,7 @@ enum { PATIENCE_S = 2 };
 static uint32_t budget_s;
 
 /* The run ends here, so that what a handler must not call can do no harm but hang: then the second signal ends it. */
-static void ended(int signal, siginfo_t *info, void *context)
-{
+static void ended(int signal, siginfo_t *info, void *context) {
     static volatile sig_atomic_t begun;
     const ucontext_t *interrupted = context;
     char why[96];
@@ -29,8 +28,7 @@ static void ended(int signal, siginfo_t *info, void *context)
 }
 
 /* On the kernel thread that simulated threads run on; no other has the interrupted one's stack. */
-void budget_begin(uint32_t seconds)
-{
+void budget_begin(uint32_t seconds) {
     struct sigaction action = {.sa_sigaction = ended, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART};
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGNAL};
     const struct itimerspec times = {{PATIENCE_S, 0}, {seconds, 0}};

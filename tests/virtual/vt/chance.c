@@ -21,8 +21,7 @@ enum {
 static uint64_t streams[STREAMS][2];
 static uint64_t delays;
 
-static uint64_t next(enum stream stream)
-{
+static uint64_t next(enum stream stream) {
     uint64_t *state = streams[stream];
     uint64_t a = state[0];
     const uint64_t b = state[1];
@@ -33,13 +32,9 @@ static uint64_t next(enum stream stream)
     return state[1] + b;
 }
 
-static uint64_t below(enum stream stream, uint64_t limit)
-{
-    return (uint64_t)(((unsigned __int128)next(stream) * limit) >> 64);
-}
+static uint64_t below(enum stream stream, uint64_t limit) { return (uint64_t)(((unsigned __int128)next(stream) * limit) >> 64); }
 
-void chance_begin(uint64_t seed)
-{
+void chance_begin(uint64_t seed) {
     for (int stream = 0; stream < STREAMS; stream++) {
         streams[stream][0] = seed * 0x9E3779B97F4A7C15ull + 1;
         streams[stream][1] = (seed ^ 0xD1B54A32D192ED03ull) + (uint64_t)stream * 0xA24BAED4963EE407ull;
@@ -50,26 +45,18 @@ void chance_begin(uint64_t seed)
 }
 
 /* The draws were made, whether or not the delay is. */
-static uint64_t forced(uint64_t ns)
-{
+static uint64_t forced(uint64_t ns) {
     if (ns == 0 || delays >= config.delays_most)
         return 0;
     delays++;
     return ns;
 }
 
-uint64_t draw_tie(uint32_t of)
-{
-    return below(NOISE, of);
-}
+uint64_t draw_tie(uint32_t of) { return below(NOISE, of); }
 
-uint64_t draw_cost(uint64_t mean)
-{
-    return config.noise == VT_EXACT || mean < 2 ? mean : mean / 2 + below(NOISE, mean + 1);
-}
+uint64_t draw_cost(uint64_t mean) { return config.noise == VT_EXACT || mean < 2 ? mean : mean / 2 + below(NOISE, mean + 1); }
 
-uint64_t draw_latency(void)
-{
+uint64_t draw_latency(void) {
     uint64_t ns = draw_cost(config.costs.wake_ns);
 
     if (config.costs.wake_spread_ns != 0) {
@@ -88,15 +75,13 @@ uint64_t draw_latency(void)
     return ns;
 }
 
-uint64_t draw_preemption(void)
-{
+uint64_t draw_preemption(void) {
     if (config.noise < VT_DELAYS || below(DELAYS, PREEMPTED_ONE_IN) != 0)
         return 0;
     return forced(1 + below(DELAYS, below(DELAYS, 4) != 0 ? PREEMPTED_NS : LONG_NS));
 }
 
-void draw_bytes(void *bytes, size_t size)
-{
+void draw_bytes(void *bytes, size_t size) {
     for (size_t done = 0; done < size;) {
         const uint64_t word = next(PROGRAMS);
         const size_t part = size - done < sizeof(word) ? size - done : sizeof(word);
@@ -107,25 +92,15 @@ void draw_bytes(void *bytes, size_t size)
 }
 
 /* What is secret in a real process is drawn from the seed here. */
-ssize_t getrandom(void *bytes, size_t size, unsigned flags)
-{
+ssize_t getrandom(void *bytes, size_t size, unsigned flags) {
     if (!SIMULATED())
         return answer(raw(SYS_getrandom, (long)bytes, (long)size, flags, 0, 0, 0));
     draw_bytes(bytes, size);
     return (ssize_t)size;
 }
 
-int getentropy(void *bytes, size_t size)
-{
-    return getrandom(bytes, size, 0) == (ssize_t)size ? 0 : -1;
-}
+int getentropy(void *bytes, size_t size) { return getrandom(bytes, size, 0) == (ssize_t)size ? 0 : -1; }
 
-uint64_t vt_random(uint64_t limit)
-{
-    return below(PROGRAMS, limit);
-}
+uint64_t vt_random(uint64_t limit) { return below(PROGRAMS, limit); }
 
-uint64_t vt_delays(void)
-{
-    return delays;
-}
+uint64_t vt_delays(void) { return delays; }

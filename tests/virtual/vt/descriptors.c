@@ -6,8 +6,7 @@
 static int16_t owners[DESCRIPTORS]; /* a process, plus 1; 0: what was open before, and this library's own */
 static int highest = -1;
 
-long own(long fd)
-{
+long own(long fd) {
     if (fd < 0)
         return fd;
     if (fd >= DESCRIPTORS)
@@ -19,19 +18,12 @@ long own(long fd)
     return fd;
 }
 
-int owner_of(int fd)
-{
-    return fd < 0 || fd >= DESCRIPTORS ? -1 : owners[fd] - 1;
-}
+int owner_of(int fd) { return fd < 0 || fd >= DESCRIPTORS ? -1 : owners[fd] - 1; }
 
-bool owned(int fd)
-{
-    return self != NULL && owner_of(fd) == self->process;
-}
+bool owned(int fd) { return self != NULL && owner_of(fd) == self->process; }
 
 /* Another process's descriptor is none here, as a number that is closed twice would be. */
-long close_own(int fd)
-{
+long close_own(int fd) {
     const int owner = owner_of(fd);
     long result;
 
@@ -50,8 +42,7 @@ long close_own(int fd)
     return result;
 }
 
-void descriptors_end(int process)
-{
+void descriptors_end(int process) {
     for (int fd = 0; fd <= highest; fd++) {
         if (owners[fd] != process + 1)
             continue;

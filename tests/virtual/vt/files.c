@@ -12,8 +12,7 @@
 #include "machine.h"
 
 /* As the kernel's openat. */
-long file_open(int folder, const char *path, int flags, long mode)
-{
+long file_open(int folder, const char *path, int flags, long mode) {
     long fd = proc_file(path);
 
     if (fd == -1) {
@@ -24,19 +23,18 @@ long file_open(int folder, const char *path, int flags, long mode)
     return own(fd);
 }
 
-#define MODE_AFTER(last)                                   \
-    ({                                                     \
-        va_list list_;                                     \
-        long mode_ = 0;                                    \
-        va_start(list_, last);                             \
-        if (((last) & (O_CREAT | __O_TMPFILE)) != 0)       \
-            mode_ = (long)va_arg(list_, unsigned);         \
-        va_end(list_);                                     \
-        mode_;                                             \
+#define MODE_AFTER(last)                             \
+    ({                                               \
+        va_list list_;                               \
+        long mode_ = 0;                              \
+        va_start(list_, last);                       \
+        if (((last) & (O_CREAT | __O_TMPFILE)) != 0) \
+            mode_ = (long)va_arg(list_, unsigned);   \
+        va_end(list_);                               \
+        mode_;                                       \
     })
 
-int open(const char *path, int flags, ...)
-{
+int open(const char *path, int flags, ...) {
     const long mode = MODE_AFTER(flags);
 
     if (!SIMULATED())
@@ -44,8 +42,7 @@ int open(const char *path, int flags, ...)
     return (int)answer(file_open(AT_FDCWD, path, flags, mode));
 }
 
-int openat(int folder, const char *path, int flags, ...)
-{
+int openat(int folder, const char *path, int flags, ...) {
     const long mode = MODE_AFTER(flags);
 
     if (!SIMULATED())
@@ -56,8 +53,7 @@ int openat(int folder, const char *path, int flags, ...)
 int open64(const char *path, int flags, ...) __attribute__((alias("open")));
 int openat64(int folder, const char *path, int flags, ...) __attribute__((alias("openat")));
 
-FILE *fopen(const char *path, const char *mode)
-{
+FILE *fopen(const char *path, const char *mode) {
     long fd;
 
     if (!SIMULATED() || (fd = proc_file(path)) == -1)
@@ -67,45 +63,34 @@ FILE *fopen(const char *path, const char *mode)
 
 FILE *fopen64(const char *path, const char *mode) __attribute__((alias("fopen")));
 
-int memfd_create(const char *name, unsigned flags)
-{
+int memfd_create(const char *name, unsigned flags) {
     return (int)answer(own(raw(SYS_memfd_create, (long)name, flags, 0, 0, 0, 0)));
 }
 
-int eventfd(unsigned count, int flags)
-{
-    return (int)answer(own(raw(SYS_eventfd2, count, flags, 0, 0, 0, 0)));
-}
+int eventfd(unsigned count, int flags) { return (int)answer(own(raw(SYS_eventfd2, count, flags, 0, 0, 0, 0))); }
 
 /* After its end its numbers may be those of others. */
-static bool not_its_own(int fd)
-{
-    return self != NULL && self->ghost && owner_of(fd) >= 0 && !owned(fd);
-}
+static bool not_its_own(int fd) { return self != NULL && self->ghost && owner_of(fd) >= 0 && !owned(fd); }
 
-int dup(int fd)
-{
+int dup(int fd) {
     if (not_its_own(fd))
         return fail(EBADF);
     return (int)answer(own(raw(SYS_dup, fd, 0, 0, 0, 0, 0)));
 }
 
-int dup2(int fd, int to)
-{
+int dup2(int fd, int to) {
     if (not_its_own(fd) || not_its_own(to))
         return fail(EBADF);
     return (int)answer(own(raw(SYS_dup2, fd, to, 0, 0, 0, 0)));
 }
 
-int dup3(int fd, int to, int flags)
-{
+int dup3(int fd, int to, int flags) {
     if (not_its_own(fd) || not_its_own(to))
         return fail(EBADF);
     return (int)answer(own(raw(SYS_dup3, fd, to, flags, 0, 0, 0)));
 }
 
-int pipe2(int ends[2], int flags)
-{
+int pipe2(int ends[2], int flags) {
     const int result = (int)answer(raw(SYS_pipe2, (long)ends, flags, 0, 0, 0, 0));
 
     if (result == 0)
@@ -113,21 +98,16 @@ int pipe2(int ends[2], int flags)
     return result;
 }
 
-int pipe(int ends[2])
-{
-    return pipe2(ends, 0);
-}
+int pipe(int ends[2]) { return pipe2(ends, 0); }
 
-int close(int fd)
-{
+int close(int fd) {
     if (!SIMULATED())
         return (int)answer(raw(SYS_close, fd, 0, 0, 0, 0, 0));
     return (int)answer(close_own(fd));
 }
 
 /* As the kernel's fcntl. */
-long control(int fd, int command, void *argument)
-{
+long control(int fd, int command, void *argument) {
     long result;
 
     if (not_its_own(fd))
@@ -138,8 +118,7 @@ long control(int fd, int command, void *argument)
     return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? own(result) : result;
 }
 
-int fcntl(int fd, int command, ...)
-{
+int fcntl(int fd, int command, ...) {
     va_list list;
     void *argument;
 
@@ -154,8 +133,7 @@ int fcntl(int fd, int command, ...)
 int fcntl64(int fd, int command, ...) __attribute__((alias("fcntl")));
 
 /* What is read and written of descriptors that no process opened (standard output, say) is none of ours. */
-long file_read(int fd, void *bytes, size_t size)
-{
+long file_read(int fd, void *bytes, size_t size) {
     if (not_its_own(fd))
         return -EBADF;
     if (owned(fd))
@@ -163,8 +141,7 @@ long file_read(int fd, void *bytes, size_t size)
     return raw(SYS_read, fd, (long)bytes, (long)size, 0, 0, 0);
 }
 
-long file_write(int fd, const void *bytes, size_t size)
-{
+long file_write(int fd, const void *bytes, size_t size) {
     long result;
 
     if (not_its_own(fd))
@@ -180,22 +157,19 @@ long file_write(int fd, const void *bytes, size_t size)
     return result;
 }
 
-ssize_t read(int fd, void *bytes, size_t size)
-{
+ssize_t read(int fd, void *bytes, size_t size) {
     if (!SIMULATED())
         return answer(raw(SYS_read, fd, (long)bytes, (long)size, 0, 0, 0));
     return answer(file_read(fd, bytes, size));
 }
 
-ssize_t write(int fd, const void *bytes, size_t size)
-{
+ssize_t write(int fd, const void *bytes, size_t size) {
     if (!SIMULATED())
         return answer(raw(SYS_write, fd, (long)bytes, (long)size, 0, 0, 0));
     return answer(file_write(fd, bytes, size));
 }
 
-ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset)
-{
+ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset) {
     if (self != NULL && self->ghost)
         return fail(EROFS);
     return answer(raw(SYS_pwrite64, fd, (long)bytes, (long)size, offset, 0, 0));
@@ -203,22 +177,15 @@ ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset)
 
 ssize_t pwrite64(int fd, const void *bytes, size_t size, off_t offset) __attribute__((alias("pwrite")));
 
-int eventfd_read(int fd, eventfd_t *value)
-{
-    return read(fd, value, sizeof(*value)) == (ssize_t)sizeof(*value) ? 0 : -1;
-}
+int eventfd_read(int fd, eventfd_t *value) { return read(fd, value, sizeof(*value)) == (ssize_t)sizeof(*value) ? 0 : -1; }
 
-int eventfd_write(int fd, eventfd_t value)
-{
-    return write(fd, &value, sizeof(value)) == (ssize_t)sizeof(value) ? 0 : -1;
-}
+int eventfd_write(int fd, eventfd_t value) { return write(fd, &value, sizeof(value)) == (ssize_t)sizeof(value) ? 0 : -1; }
 
 /* A ghost changes no folder either: these are all that a program that unwinds is likely to call. */
-#define UNLESS_GHOST(name, parameters, number, a, b, c, d)              \
-    int name parameters                                                 \
-    {                                                                   \
-        if (self != NULL && self->ghost)                                \
-            return fail(EROFS);                                         \
+#define UNLESS_GHOST(name, parameters, number, a, b, c, d)                                 \
+    int name parameters {                                                                  \
+        if (self != NULL && self->ghost)                                                   \
+            return fail(EROFS);                                                            \
         return (int)answer(raw(number, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)); \
     }
 

@@ -22,8 +22,7 @@ static int record_count;
 
 static const struct key ANY_LOCK = {0, K_LOCK};
 
-static bool file_of(int fd, uint64_t *file, struct stat *status)
-{
+static bool file_of(int fd, uint64_t *file, struct stat *status) {
     if (raw(SYS_fstat, fd, (long)status, 0, 0, 0, 0) != 0)
         return false;
     *file = (uint64_t)status->st_dev << 48 ^ status->st_ino;
@@ -31,8 +30,7 @@ static bool file_of(int fd, uint64_t *file, struct stat *status)
 }
 
 /* The bytes that a caller means; false where there is no such file. */
-static bool bytes_of(int fd, const struct flock *lock, struct record *wanted)
-{
+static bool bytes_of(int fd, const struct flock *lock, struct record *wanted) {
     struct stat status;
     int64_t base = 0;
 
@@ -53,14 +51,12 @@ static bool bytes_of(int fd, const struct flock *lock, struct record *wanted)
     return true;
 }
 
-static bool overlap(const struct record *one, const struct record *other)
-{
+static bool overlap(const struct record *one, const struct record *other) {
     return one->file == other->file && one->from < other->to && other->from < one->to;
 }
 
 /* A record in its way; `own`: its process's own ones, too, as open file descriptions see them. */
-static const struct record *conflict(const struct record *wanted, bool own)
-{
+static const struct record *conflict(const struct record *wanted, bool own) {
     for (int i = 0; i < record_count; i++)
         if (overlap(&records[i], wanted) && (own || records[i].process != wanted->process) &&
             (records[i].type == F_WRLCK || wanted->type == F_WRLCK))
@@ -68,16 +64,14 @@ static const struct record *conflict(const struct record *wanted, bool own)
     return NULL;
 }
 
-static void add(struct record record)
-{
+static void add(struct record record) {
     if (record_count == RECORDS)
         die(VT_IMPOSSIBLE, "more record locks than there is room for");
     records[record_count++] = record;
 }
 
 /* What a process asks for replaces what it had of the same bytes. */
-static void replace(const struct record *wanted)
-{
+static void replace(const struct record *wanted) {
     for (int i = record_count - 1; i >= 0; i--) {
         const struct record old = records[i];
 
@@ -94,8 +88,7 @@ static void replace(const struct record *wanted)
     (void)wake(ANY_LOCK, ~0u, INT_MAX);
 }
 
-static long tell(const struct record *found, struct flock *lock)
-{
+static long tell(const struct record *found, struct flock *lock) {
     lock->l_type = found->type;
     lock->l_whence = SEEK_SET;
     lock->l_start = found->from;
@@ -105,17 +98,14 @@ static long tell(const struct record *found, struct flock *lock)
 }
 
 /* Does an open file description hold one in its way? The kernel knows those. */
-static bool kernel_conflict(int fd, const struct flock *lock)
-{
+static bool kernel_conflict(int fd, const struct flock *lock) {
     struct flock asked = *lock;
 
-    return asked.l_type != F_UNLCK && raw(SYS_fcntl, fd, F_GETLK, (long)&asked, 0, 0, 0) == 0 &&
-           asked.l_type != F_UNLCK;
+    return asked.l_type != F_UNLCK && raw(SYS_fcntl, fd, F_GETLK, (long)&asked, 0, 0, 0) == 0 && asked.l_type != F_UNLCK;
 }
 
 /* -EAGAIN: not now. */
-static long try(int fd, int command, struct flock *lock)
-{
+static long try(int fd, int command, struct flock *lock) {
     const bool of_description = command == F_OFD_SETLK || command == F_OFD_SETLKW;
     struct record wanted;
     long result;
@@ -136,8 +126,7 @@ static long try(int fd, int command, struct flock *lock)
     return 0;
 }
 
-static long query(int fd, int command, struct flock *lock)
-{
+static long query(int fd, int command, struct flock *lock) {
     struct record wanted;
     const struct record *found;
 
@@ -149,15 +138,13 @@ static long query(int fd, int command, struct flock *lock)
     return raw(SYS_fcntl, fd, command, (long)lock, 0, 0, 0);
 }
 
-bool is_lock(int command)
-{
-    return command == F_GETLK || command == F_SETLK || command == F_SETLKW || command == F_OFD_GETLK ||
-           command == F_OFD_SETLK || command == F_OFD_SETLKW;
+bool is_lock(int command) {
+    return command == F_GETLK || command == F_SETLK || command == F_SETLKW || command == F_OFD_GETLK || command == F_OFD_SETLK ||
+           command == F_OFD_SETLKW;
 }
 
 /* As the kernel's fcntl. */
-long lock(int fd, int command, void *argument)
-{
+long lock(int fd, int command, void *argument) {
     long result;
 
     point(P_IO, config.costs.io_ns);
@@ -172,8 +159,7 @@ long lock(int fd, int command, void *argument)
     return result;
 }
 
-int flock(int fd, int operation)
-{
+int flock(int fd, int operation) {
     long result;
 
     if (!SIMULATED())
@@ -189,16 +175,14 @@ int flock(int fd, int operation)
     return (int)answer(result);
 }
 
-static void drop(int process, bool any, uint64_t file)
-{
+static void drop(int process, bool any, uint64_t file) {
     for (int i = record_count - 1; i >= 0; i--)
         if (records[i].process == process && (any || records[i].file == file))
             records[i] = records[--record_count];
 }
 
 /* A process that closes any descriptor of a file loses its record locks of that file; so the kernel has it. */
-void locks_closed(int fd)
-{
+void locks_closed(int fd) {
     struct stat status;
     uint64_t file;
 
@@ -208,8 +192,7 @@ void locks_closed(int fd)
         (void)wake(ANY_LOCK, ~0u, INT_MAX); /* its description's, too, once it is closed: in this same step */
 }
 
-void locks_end(int process)
-{
+void locks_end(int process) {
     drop(process, true, 0);
     if (self != NULL)
         (void)wake(ANY_LOCK, ~0u, INT_MAX);

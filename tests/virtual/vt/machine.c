@@ -7,13 +7,9 @@
 struct vt_config config;
 
 /* A forked child is a real process: nothing in it is simulated. */
-static void forked(void)
-{
-    self = NULL;
-}
+static void forked(void) { self = NULL; }
 
-void vt_init(const struct vt_config *wanted)
-{
+void vt_init(const struct vt_config *wanted) {
     static bool begun;
 
     if (begun)
@@ -27,7 +23,4 @@ void vt_init(const struct vt_config *wanted)
 }
 
 /* A child of vfork runs on its parent's memory, and its calls would be taken for points of the simulated thread. */
-pid_t vfork(void)
-{
-    return fork();
-}
+pid_t vfork(void) { return fork(); }

@@ -99,17 +99,16 @@ extern __thread struct thread *self HIDDEN __attribute__((tls_model("initial-exe
 #define SIMULATED() (self != NULL && (self->place = __builtin_return_address(0)) != NULL)
 
 /* The function that this one stands before. */
-#define REAL(name)                                         \
-    ({                                                     \
-        static __typeof__(&name) known_;                   \
-        if (!known_)                                       \
+#define REAL(name)                                               \
+    ({                                                           \
+        static __typeof__(&name) known_;                         \
+        if (!known_)                                             \
             known_ = (__typeof__(&name))dlsym(RTLD_NEXT, #name); \
-        known_;                                            \
+        known_;                                                  \
     })
 
 /* The kernel itself, round whatever stands before the C library. */
-static inline long raw(long number, long a, long b, long c, long d, long e, long f)
-{
+static inline long raw(long number, long a, long b, long c, long d, long e, long f) {
     long result;
     register long r10 __asm__("r10") = d;
     register long r8 __asm__("r8") = e;
@@ -123,8 +122,7 @@ static inline long raw(long number, long a, long b, long c, long d, long e, long
 }
 
 /* A result of the kernel's as the C library gives it. */
-static inline long answer(long result)
-{
+static inline long answer(long result) {
     if (result < 0 && result > -4096) {
         errno = (int)-result;
         return -1;
@@ -132,42 +130,37 @@ static inline long answer(long result)
     return result;
 }
 
-static inline int fail(int error)
-{
+static inline int fail(int error) {
     errno = error;
     return -1;
 }
 
-static inline uint64_t nanoseconds(const struct timespec *time)
-{
+static inline uint64_t nanoseconds(const struct timespec *time) {
     return (uint64_t)time->tv_sec * 1000000000ull + (uint64_t)time->tv_nsec;
 }
 
 /* After so much from now; never, where that is beyond all time. */
-static inline uint64_t after(uint64_t ns)
-{
-    return ns > NEVER - 1 - self->t ? NEVER : self->t + ns;
-}
+static inline uint64_t after(uint64_t ns) { return ns > NEVER - 1 - self->t ? NEVER : self->t + ns; }
 
 /* chance.c */
 HIDDEN void chance_begin(uint64_t seed);
-HIDDEN uint64_t draw_tie(uint32_t of);        /* 0 .. of-1 */
-HIDDEN uint64_t draw_cost(uint64_t mean);     /* as long as the noise says */
-HIDDEN uint64_t draw_latency(void);           /* from a wake to running */
-HIDDEN uint64_t draw_preemption(void);        /* 0 nearly always */
+HIDDEN uint64_t draw_tie(uint32_t of);            /* 0 .. of-1 */
+HIDDEN uint64_t draw_cost(uint64_t mean);         /* as long as the noise says */
+HIDDEN uint64_t draw_latency(void);               /* from a wake to running */
+HIDDEN uint64_t draw_preemption(void);            /* 0 nearly always */
 HIDDEN void draw_bytes(void *bytes, size_t size); /* for programs that ask the kernel for random ones */
 
 /* schedule.c */
-HIDDEN void point(enum kind kind, uint64_t cost_ns); /* others may run; and the caller may be a ghost after it */
+HIDDEN void point(enum kind kind, uint64_t cost_ns);                /* others may run; and the caller may be a ghost after it */
 HIDDEN int block(struct key key, uint32_t bits, uint64_t deadline); /* 0: woken; ETIMEDOUT; for a ghost ECANCELED */
-HIDDEN int wake(struct key key, uint32_t bits, int most); /* how many were woken */
+HIDDEN int wake(struct key key, uint32_t bits, int most);           /* how many were woken */
 HIDDEN bool awaited(struct key key, uint32_t bits);
 HIDDEN void wake_thread(struct thread *thread, int result, uint64_t at);
 HIDDEN void due_changed(struct thread *thread); /* after its state, time, deadline or process changed */
-HIDDEN void choose_anew(void); /* the running thread need not be the one that is due first any more */
-HIDDEN void descriptors_changed(void); /* who polls may find something, from now on */
-HIDDEN void pass(void) ; /* to the thread that is due first */
-HIDDEN void before_horizon(uint64_t at); /* something else happens at this time */
+HIDDEN void choose_anew(void);                  /* the running thread need not be the one that is due first any more */
+HIDDEN void descriptors_changed(void);          /* who polls may find something, from now on */
+HIDDEN void pass(void);                         /* to the thread that is due first */
+HIDDEN void before_horizon(uint64_t at);        /* something else happens at this time */
 
 /* switch.S: keep the stack in *from and go on with another; wait for ever, when *here was set to 1. */
 HIDDEN void vt_switch(void **from, void *to, uintptr_t fs, int instruction);
@@ -184,15 +177,15 @@ HIDDEN struct thread *thread_fresh(int process, const char *name, uint64_t t);
 HIDDEN struct thread *thread_by_tid(long tid);
 
 /* processes.c */
-HIDDEN int process_by_pid(long pid); /* -1: none of that pid lives */
+HIDDEN int process_by_pid(long pid);   /* -1: none of that pid lives */
 HIDDEN void process_acts(int process); /* what vt_at asked for */
 HIDDEN void process_continues(int process, uint64_t at);
 
 /* descriptors.c: whose is which */
-HIDDEN long own(long fd);            /* the running process's, where there is one; gives it back */
-HIDDEN bool owned(int fd);           /* by the running process */
-HIDDEN int owner_of(int fd);         /* -1: none */
-HIDDEN long close_own(int fd);       /* as the kernel's close */
+HIDDEN long own(long fd);      /* the running process's, where there is one; gives it back */
+HIDDEN bool owned(int fd);     /* by the running process */
+HIDDEN int owner_of(int fd);   /* -1: none */
+HIDDEN long close_own(int fd); /* as the kernel's close */
 HIDDEN void descriptors_end(int process);
 
 /* memory.c */

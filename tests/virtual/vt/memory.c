@@ -21,8 +21,7 @@ static struct mapping mappings[MAPPINGS]; /* by address */
 static int mapping_count;
 
 /* The first that ends above it. */
-static int first_above(uintptr_t address)
-{
+static int first_above(uintptr_t address) {
     int low = 0, high = mapping_count;
 
     while (low < high) {
@@ -36,8 +35,7 @@ static int first_above(uintptr_t address)
     return low;
 }
 
-static void insert(int at, struct mapping mapping)
-{
+static void insert(int at, struct mapping mapping) {
     if (mapping_count == MAPPINGS)
         die(VT_IMPOSSIBLE, "more shared mappings than there is room for");
     memmove(&mappings[at + 1], &mappings[at], (size_t)(mapping_count - at) * sizeof(mapping));
@@ -45,15 +43,13 @@ static void insert(int at, struct mapping mapping)
     mapping_count++;
 }
 
-static void drop(int at)
-{
+static void drop(int at) {
     mapping_count--;
     memmove(&mappings[at], &mappings[at + 1], (size_t)(mapping_count - at) * sizeof(mappings[0]));
 }
 
 /* What is mapped over, or unmapped; of a mapping that it lies within two parts remain. */
-static void forget(uintptr_t from, uintptr_t to)
-{
+static void forget(uintptr_t from, uintptr_t to) {
     int at = first_above(from);
 
     while (at < mapping_count && mappings[at].from < to) {
@@ -71,29 +67,25 @@ static void forget(uintptr_t from, uintptr_t to)
     }
 }
 
-static void remember(uintptr_t from, size_t size, int fd, uint64_t offset)
-{
+static void remember(uintptr_t from, size_t size, int fd, uint64_t offset) {
     struct stat status;
 
     if (raw(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) == 0)
-        insert(first_above(from), (struct mapping){from, from + size, (uint64_t)status.st_dev << 48 ^ status.st_ino,
-                                                   offset, self->process});
+        insert(first_above(from),
+               (struct mapping){from, from + size, (uint64_t)status.st_dev << 48 ^ status.st_ino, offset, self->process});
 }
 
-struct key key_of(const void *word, bool private, uint64_t kind)
-{
+struct key key_of(const void *word, bool private, uint64_t kind) {
     const uintptr_t address = (uintptr_t)word;
     const int at = private ? mapping_count : first_above(address);
 
     if (at < mapping_count && mappings[at].from <= address)
-        return (struct key){mappings[at].offset + (address - mappings[at].from),
-                            mappings[at].file * K_FILE + kind};
+        return (struct key){mappings[at].offset + (address - mappings[at].from), mappings[at].file * K_FILE + kind};
     return (struct key){address, kind};
 }
 
 /* What a ghost maps nobody shares. */
-void *map(void *at, size_t size, int protection, int flags, int fd, long offset)
-{
+void *map(void *at, size_t size, int protection, int flags, int fd, long offset) {
     long result;
 
     if (self->ghost && (flags & MAP_TYPE) != MAP_PRIVATE)
@@ -107,8 +99,7 @@ void *map(void *at, size_t size, int protection, int flags, int fd, long offset)
     return (void *)result;
 }
 
-void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
-{
+void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset) {
     if (!SIMULATED())
         return (void *)answer(raw(SYS_mmap, (long)at, (long)size, protection, flags, fd, offset));
     return map(at, size, protection, flags, fd, offset);
@@ -116,8 +107,7 @@ void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offse
 
 void *mmap64(void *at, size_t size, int protection, int flags, int fd, off_t offset) __attribute__((alias("mmap")));
 
-int munmap(void *at, size_t size)
-{
+int munmap(void *at, size_t size) {
     if (SIMULATED())
         forget((uintptr_t)at, (uintptr_t)at + size);
     return (int)answer(raw(SYS_munmap, (long)at, (long)size, 0, 0, 0, 0));
@@ -125,8 +115,7 @@ int munmap(void *at, size_t size)
 
 /* Copies what is in memory, and leaves holes where nothing was ever written, however large they are. The kernel does
  * the reading, since some of it may lie behind the file's end. */
-static void copy_pages(int fd, uintptr_t from, size_t size)
-{
+static void copy_pages(int fd, uintptr_t from, size_t size) {
     enum { PAGE = 4096, PAGES = 256 };
 
     for (size_t done = 0; done < size; done += (size_t)PAGE * PAGES) {
@@ -139,8 +128,7 @@ static void copy_pages(int fd, uintptr_t from, size_t size)
     }
 }
 
-static void make_private(uintptr_t from, uintptr_t to, int protection)
-{
+static void make_private(uintptr_t from, uintptr_t to, int protection) {
     const size_t size = to - from;
     const long fd = raw(SYS_memfd_create, (long)"private", MFD_CLOEXEC, 0, 0, 0, 0);
 
@@ -152,8 +140,7 @@ static void make_private(uintptr_t from, uintptr_t to, int protection)
 }
 
 /* How it is mapped only the kernel knows: it may have been protected since. */
-static void make_private_within(const struct mapping *mapping)
-{
+static void make_private_within(const struct mapping *mapping) {
     FILE *lines = REAL(fopen)("/proc/self/maps", "re");
     char line[512], permissions[5];
     unsigned long from, to;
@@ -173,8 +160,7 @@ static void make_private_within(const struct mapping *mapping)
     (void)fclose(lines);
 }
 
-void memory_end(int process)
-{
+void memory_end(int process) {
     for (int at = 0; at < mapping_count;) {
         if (mappings[at].process != process) {
             at++;

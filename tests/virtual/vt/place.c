@@ -7,16 +7,12 @@
 
 static uint64_t hash = 0xcbf29ce484222325ull;
 
-void mix(uint64_t value)
-{
+void mix(uint64_t value) {
     hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
     hash ^= hash >> 29;
 }
 
-uint64_t vt_hash(void)
-{
-    return hash;
-}
+uint64_t vt_hash(void) { return hash; }
 
 static const char *const KINDS[P_KINDS] = {
     [0] = "nothing",           [P_CLOCK] = "clock",   [P_FUTEX_WAIT] = "futex wait", [P_FUTEX_WAKE] = "futex wake",
@@ -26,29 +22,31 @@ static const char *const KINDS[P_KINDS] = {
 };
 
 static const char *const WAITS[] = {
-    [K_NOTHING] = "a time",         [K_FUTEX] = "futex",       [K_MUTEX] = "mutex",
-    [K_CONDITION] = "condition",    [K_SEMAPHORE] = "semaphore", [K_ONCE] = "pthread_once",
-    [K_THREAD] = "the end of a thread", [K_LOCK] = "a lock of a file",
+    [K_NOTHING] = "a time",
+    [K_FUTEX] = "futex",
+    [K_MUTEX] = "mutex",
+    [K_CONDITION] = "condition",
+    [K_SEMAPHORE] = "semaphore",
+    [K_ONCE] = "pthread_once",
+    [K_THREAD] = "the end of a thread",
+    [K_LOCK] = "a lock of a file",
 };
 
-void trace_switch(const struct thread *next)
-{
+void trace_switch(const struct thread *next) {
     (void)fprintf(stderr, "%14.3f us -> %s/%s\n", (double)next->t / 1e3, processes[next->process].name, next->name);
 }
 
-void vt_note(const char *what, uint64_t value)
-{
+void vt_note(const char *what, uint64_t value) {
     for (const char *letter = what; *letter != 0; letter++)
         mix((uint64_t)*letter << 8 | P_NOTE);
     mix(value);
     if (config.trace && self != NULL)
-        (void)fprintf(stderr, "%14.3f us %s/%s: %s %llu\n", (double)self->t / 1e3, processes[self->process].name,
-                      self->name, what, (unsigned long long)value);
+        (void)fprintf(stderr, "%14.3f us %s/%s: %s %llu\n", (double)self->t / 1e3, processes[self->process].name, self->name,
+                      what, (unsigned long long)value);
 }
 
 /* As addr2line takes it: a library's name, and the offset of the call itself, which ends where it returns to. */
-static void print_place(const void *place)
-{
+static void print_place(const void *place) {
     const void *call = (const char *)place - 1;
     Dl_info info;
     const char *base;
@@ -64,20 +62,16 @@ static void print_place(const void *place)
         (void)fprintf(stderr, " (%s)", info.dli_sname);
 }
 
-static void print_wait(const struct thread *thread)
-{
+static void print_wait(const struct thread *thread) {
     if (thread->fds != NULL)
-        (void)fprintf(stderr, ", waits for descriptor %d%s", thread->fds[0].fd,
-                      thread->fd_count > 1 ? " and others" : "");
+        (void)fprintf(stderr, ", waits for descriptor %d%s", thread->fds[0].fd, thread->fd_count > 1 ? " and others" : "");
     else
-        (void)fprintf(stderr, ", waits for %s %llx", WAITS[thread->key.kind % K_FILE],
-                      (unsigned long long)thread->key.object);
+        (void)fprintf(stderr, ", waits for %s %llx", WAITS[thread->key.kind % K_FILE], (unsigned long long)thread->key.object);
     if (thread->deadline != NEVER)
         (void)fprintf(stderr, " until %.3f ms", (double)thread->deadline / 1e6);
 }
 
-static void print_thread(const struct thread *thread)
-{
+static void print_thread(const struct thread *thread) {
     const struct process *process = &processes[thread->process];
     const char *state = thread->ghost              ? "a ghost"
                         : process->dead            ? "killed"
@@ -96,16 +90,14 @@ static void print_thread(const struct thread *thread)
     (void)fputc('\n', stderr);
 }
 
-void vt_dump(void)
-{
+void vt_dump(void) {
     for (int i = 0; i < thread_count; i++)
         if (threads[i].state != ENDED)
             print_thread(&threads[i]);
     (void)fflush(stderr);
 }
 
-void die_at(int status, const char *why, const void *place)
-{
+void die_at(int status, const char *why, const void *place) {
     (void)fprintf(stderr, "vt: %s\n", why);
     if (status != VT_IMPOSSIBLE)
         vt_dump();
@@ -119,7 +111,4 @@ void die_at(int status, const char *why, const void *place)
         (void)raw(SYS_exit_group, status, 0, 0, 0, 0, 0);
 }
 
-void die(int status, const char *why)
-{
-    die_at(status, why, NULL);
-}
+void die(int status, const char *why) { die_at(status, why, NULL); }

@@ -10,15 +10,13 @@
 struct process processes[PROCESSES];
 int process_count;
 
-static struct process *process_of(int process)
-{
+static struct process *process_of(int process) {
     if (process < 0 || process >= process_count)
         die(VT_IMPOSSIBLE, "a process that was never made");
     return &processes[process];
 }
 
-int vt_process(const char *name, const char *folder, uint32_t scale)
-{
+int vt_process(const char *name, const char *folder, uint32_t scale) {
     struct process *process = &processes[process_count];
 
     if (process_count == PROCESSES)
@@ -29,8 +27,7 @@ int vt_process(const char *name, const char *folder, uint32_t scale)
     return process_count++;
 }
 
-void vt_env(int process, const char *name, const char *value)
-{
+void vt_env(int process, const char *name, const char *value) {
     struct variable *variable = malloc(sizeof(*variable));
 
     if (variable == NULL)
@@ -39,8 +36,7 @@ void vt_env(int process, const char *name, const char *value)
     process_of(process)->variables = variable;
 }
 
-char *getenv(const char *name)
-{
+char *getenv(const char *name) {
     struct variable *variable = self == NULL ? NULL : processes[self->process].variables;
 
     for (; variable != NULL; variable = variable->next)
@@ -49,13 +45,9 @@ char *getenv(const char *name)
     return REAL(getenv)(name);
 }
 
-char *secure_getenv(const char *name)
-{
-    return getenv(name);
-}
+char *secure_getenv(const char *name) { return getenv(name); }
 
-static void process_changed(int process)
-{
+static void process_changed(int process) {
     for (int i = 0; i < thread_count; i++)
         if (threads[i].process == process)
             due_changed(&threads[i]);
@@ -63,16 +55,14 @@ static void process_changed(int process)
 }
 
 /* The thread that the real process needs goes on as a ghost, at once where it waits. */
-static void make_ghost(struct thread *thread)
-{
+static void make_ghost(struct thread *thread) {
     thread->ghost = true;
     thread->closed = 0;
     if (thread != self)
         wake_thread(thread, ECANCELED, vt_now());
 }
 
-void vt_kill(int process)
-{
+void vt_kill(int process) {
     const uint64_t one = 1;
 
     if (process_of(process)->dead)
@@ -94,8 +84,7 @@ void vt_kill(int process)
         pass(); /* and never comes back */
 }
 
-void vt_stop(int process)
-{
+void vt_stop(int process) {
     if (process_of(process)->dead)
         return;
     processes[process].stopped = true;
@@ -104,8 +93,7 @@ void vt_stop(int process)
         pass();
 }
 
-void process_continues(int process, uint64_t at)
-{
+void process_continues(int process, uint64_t at) {
     processes[process].stopped = false;
     for (int i = 0; i < thread_count; i++)
         if (threads[i].process == process && threads[i].t < at)
@@ -113,8 +101,7 @@ void process_continues(int process, uint64_t at)
     process_changed(process);
 }
 
-void vt_continue(int process)
-{
+void vt_continue(int process) {
     if (!process_of(process)->stopped)
         return;
     process_continues(process, vt_now());
@@ -122,8 +109,7 @@ void vt_continue(int process)
         descriptors_changed(); /* it looks at what came meanwhile */
 }
 
-void vt_at(int process, uint64_t number, enum vt_action action, uint64_t for_ns)
-{
+void vt_at(int process, uint64_t number, enum vt_action action, uint64_t for_ns) {
     struct process *chosen = process_of(process);
 
     chosen->act_at = number;
@@ -132,8 +118,7 @@ void vt_at(int process, uint64_t number, enum vt_action action, uint64_t for_ns)
 }
 
 /* Not within the loader, whose lock would stay taken: at the first point after it. */
-void process_acts(int process)
-{
+void process_acts(int process) {
     if (self->closed != 0) {
         processes[process].act_at++;
         return;
@@ -146,26 +131,21 @@ void process_acts(int process)
     vt_stop(process);
 }
 
-uint64_t vt_points_of(int process)
-{
-    return process_of(process)->points;
-}
+uint64_t vt_points_of(int process) { return process_of(process)->points; }
 
 struct filter {
     int (*visit)(struct dl_phdr_info *, size_t, void *);
     void *data;
 };
 
-static bool is_under(const char *path, const char *folder)
-{
+static bool is_under(const char *path, const char *folder) {
     const size_t length = strlen(folder);
 
     return strncmp(path, folder, length) == 0 && path[length] == '/';
 }
 
 /* A process sees the libraries of its own folder, and those of nobody's. */
-static int visit_own(struct dl_phdr_info *info, size_t size, void *data)
-{
+static int visit_own(struct dl_phdr_info *info, size_t size, void *data) {
     const struct filter *filter = data;
 
     for (int i = 0; i < process_count; i++)
@@ -176,8 +156,7 @@ static int visit_own(struct dl_phdr_info *info, size_t size, void *data)
 }
 
 /* The loader holds a lock while it visits and while it loads, which no other thread must find taken. */
-int dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data)
-{
+int dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data) {
     struct filter filter = {visit, data};
     int result;
 
@@ -189,8 +168,7 @@ int dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t, void *), void *d
     return result;
 }
 
-void *dlopen(const char *path, int mode)
-{
+void *dlopen(const char *path, int mode) {
     void *library;
 
     if (!SIMULATED())

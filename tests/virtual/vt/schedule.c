@@ -16,43 +16,32 @@ static uint64_t points, switches, sequence;
 static bool changed; /* descriptors, at changed_at */
 static uint64_t changed_at;
 
-static uint64_t hashed(struct key key)
-{
-    return (key.object * 0x9E3779B97F4A7C15ull ^ key.kind) | 1;
-}
+static uint64_t hashed(struct key key) { return (key.object * 0x9E3779B97F4A7C15ull ^ key.kind) | 1; }
 
-static bool runs(const struct thread *thread)
-{
+static bool runs(const struct thread *thread) {
     const struct process *process = &processes[thread->process];
 
     return thread->state != ENDED && (thread->ghost || (!process->stopped && !process->dead));
 }
 
-void due_changed(struct thread *thread)
-{
+void due_changed(struct thread *thread) {
     due[thread->id] = !runs(thread) ? NEVER : thread->state == READY ? thread->t : thread->deadline;
     before_horizon(due[thread->id]);
 }
 
-void before_horizon(uint64_t at)
-{
+void before_horizon(uint64_t at) {
     if (at < horizon)
         horizon = at;
 }
 
-void choose_anew(void)
-{
-    horizon = 0;
-}
+void choose_anew(void) { horizon = 0; }
 
-void descriptors_changed(void)
-{
+void descriptors_changed(void) {
     changed = true;
     changed_at = self->t;
 }
 
-void wake_thread(struct thread *thread, int result, uint64_t at)
-{
+void wake_thread(struct thread *thread, int result, uint64_t at) {
     thread->state = READY;
     thread->result = result;
     if (at > thread->t)
@@ -63,8 +52,7 @@ void wake_thread(struct thread *thread, int result, uint64_t at)
 
 /* Wakes those whose descriptors became ready. Sockets are real, and between simulated processes they change only by
  * what simulated threads do. */
-static void check_polls(void)
-{
+static void check_polls(void) {
     changed = false;
     for (int i = 0; i < thread_count; i++) {
         struct thread *thread = &threads[i];
@@ -76,8 +64,7 @@ static void check_polls(void)
 }
 
 /* The thread that is due first, ties by the seed; NULL where none ever is. */
-static struct thread *due_first(uint64_t *least, uint64_t *second)
-{
+static struct thread *due_first(uint64_t *least, uint64_t *second) {
     int best = -1;
     uint32_t equals = 1;
 
@@ -102,8 +89,7 @@ static struct thread *due_first(uint64_t *least, uint64_t *second)
     return best < 0 ? NULL : &threads[best];
 }
 
-static struct thread *choose(void)
-{
+static struct thread *choose(void) {
     for (;;) {
         uint64_t least, second, timer;
         struct thread *best;
@@ -129,8 +115,7 @@ static struct thread *choose(void)
     }
 }
 
-void pass(void)
-{
+void pass(void) {
     static int instruction = -1;
     struct thread *own = self;
     struct thread *next;
@@ -151,8 +136,7 @@ void pass(void)
     vt_switch(&own->stack, next->stack, (uintptr_t)next->real, instruction);
 }
 
-void point(enum kind kind, uint64_t cost_ns)
-{
+void point(enum kind kind, uint64_t cost_ns) {
     struct thread *thread = self;
     struct process *process = &processes[thread->process];
 
@@ -171,8 +155,7 @@ void point(enum kind kind, uint64_t cost_ns)
         pass();
 }
 
-int block(struct key key, uint32_t bits, uint64_t deadline)
-{
+int block(struct key key, uint32_t bits, uint64_t deadline) {
     struct thread *thread = self;
 
     if (thread->ghost)
@@ -190,8 +173,7 @@ int block(struct key key, uint32_t bits, uint64_t deadline)
 }
 
 /* Who has waited longest; NULL: nobody waits. */
-static struct thread *first_waiting(struct key key, uint32_t bits)
-{
+static struct thread *first_waiting(struct key key, uint32_t bits) {
     const uint64_t wanted = hashed(key);
     struct thread *first = NULL;
 
@@ -206,13 +188,9 @@ static struct thread *first_waiting(struct key key, uint32_t bits)
     return first;
 }
 
-bool awaited(struct key key, uint32_t bits)
-{
-    return first_waiting(key, bits) != NULL;
-}
+bool awaited(struct key key, uint32_t bits) { return first_waiting(key, bits) != NULL; }
 
-int wake(struct key key, uint32_t bits, int most)
-{
+int wake(struct key key, uint32_t bits, int most) {
     int woken = 0;
 
     while (woken < most && !self->ghost) {
@@ -226,12 +204,6 @@ int wake(struct key key, uint32_t bits, int most)
     return woken;
 }
 
-uint64_t vt_points(void)
-{
-    return points;
-}
+uint64_t vt_points(void) { return points; }
 
-uint64_t vt_switches(void)
-{
-    return switches;
-}
+uint64_t vt_switches(void) { return switches; }

@@ -8,8 +8,7 @@
 
 static sigset_t masks[THREADS];
 
-static int change_mask(int how, const sigset_t *set, sigset_t *before)
-{
+static int change_mask(int how, const sigset_t *set, sigset_t *before) {
     sigset_t *mask = &masks[self->id];
     unsigned long bits, changed;
 
@@ -24,12 +23,10 @@ static int change_mask(int how, const sigset_t *set, sigset_t *before)
     return 0;
 }
 
-int sigprocmask(int how, const sigset_t *restrict set, sigset_t *restrict before)
-{
+int sigprocmask(int how, const sigset_t *restrict set, sigset_t *restrict before) {
     return SIMULATED() ? change_mask(how, set, before) : REAL(sigprocmask)(how, set, before);
 }
 
-int pthread_sigmask(int how, const sigset_t *restrict set, sigset_t *restrict before)
-{
+int pthread_sigmask(int how, const sigset_t *restrict set, sigset_t *restrict before) {
     return SIMULATED() ? change_mask(how, set, before) : REAL(pthread_sigmask)(how, set, before);
 }

@@ -18,13 +18,9 @@
 /* A socket that connects first gets a name that says whose it is: the kernel knows the real process alone. */
 #define NAME_FORM "vt/%d/%d/%d"
 
-int socket(int domain, int type, int protocol)
-{
-    return (int)answer(own(raw(SYS_socket, domain, type, protocol, 0, 0, 0)));
-}
+int socket(int domain, int type, int protocol) { return (int)answer(own(raw(SYS_socket, domain, type, protocol, 0, 0, 0))); }
 
-int socketpair(int domain, int type, int protocol, int ends[2])
-{
+int socketpair(int domain, int type, int protocol, int ends[2]) {
     const int result = (int)answer(raw(SYS_socketpair, domain, type, protocol, (long)ends, 0, 0));
 
     if (result == 0)
@@ -32,20 +28,18 @@ int socketpair(int domain, int type, int protocol, int ends[2])
     return result;
 }
 
-static void name_socket(int fd)
-{
+static void name_socket(int fd) {
     static int named;
     struct sockaddr_un name = {.sun_family = AF_UNIX};
-    const int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, NAME_FORM,
-                                (int)raw(SYS_getpid, 0, 0, 0, 0, 0, 0), FIRST_PID + self->process, named++);
+    const int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, NAME_FORM, (int)raw(SYS_getpid, 0, 0, 0, 0, 0, 0),
+                                FIRST_PID + self->process, named++);
 
     /* It fails where the socket has a name: then that program's peer sees no pid. */
     (void)raw(SYS_bind, fd, (long)&name, (long)offsetof(struct sockaddr_un, sun_path) + 1 + length, 0, 0, 0);
 }
 
 /* 0: not known, as the kernel says of a process of another pid namespace. */
-static int peer_pid(int fd)
-{
+static int peer_pid(int fd) {
     struct sockaddr_un name = {.sun_family = AF_UNSPEC};
     socklen_t size = sizeof(name) - 1; /* a 0 stays at its end */
     int real, pid, number;
@@ -59,8 +53,7 @@ static int peer_pid(int fd)
     return pid;
 }
 
-int getsockopt(int fd, int level, int option, void *restrict value, socklen_t *restrict size)
-{
+int getsockopt(int fd, int level, int option, void *restrict value, socklen_t *restrict size) {
     long result;
 
     if (SIMULATED() && level == SOL_SOCKET && option == SO_PEERPIDFD)
@@ -71,16 +64,13 @@ int getsockopt(int fd, int level, int option, void *restrict value, socklen_t *r
     return (int)answer(result);
 }
 
-static bool waits_for(int fd, int flags)
-{
+static bool waits_for(int fd, int flags) {
     return (flags & MSG_DONTWAIT) == 0 && (raw(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0) & O_NONBLOCK) == 0;
 }
 
 /* Descriptors that came with a message are the receiver's. */
-static void own_received(const struct msghdr *message)
-{
-    for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part != NULL;
-         part = CMSG_NXTHDR((struct msghdr *)message, part)) {
+static void own_received(const struct msghdr *message) {
+    for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part != NULL; part = CMSG_NXTHDR((struct msghdr *)message, part)) {
         const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
         if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
@@ -94,14 +84,10 @@ static void own_received(const struct msghdr *message)
     }
 }
 
-static bool sends(long number)
-{
-    return number == SYS_sendto || number == SYS_sendmsg;
-}
+static bool sends(long number) { return number == SYS_sendto || number == SYS_sendmsg; }
 
 /* sendto, recvfrom, sendmsg, recvmsg, as the kernel's: arguments[] are those after the descriptor. */
-long transfer(long number, int fd, const long arguments[5])
-{
+long transfer(long number, int fd, const long arguments[5]) {
     const bool of_message = number == SYS_sendmsg || number == SYS_recvmsg;
     const int flags = (int)arguments[of_message ? 1 : 2];
     long given[5];
@@ -112,8 +98,7 @@ long transfer(long number, int fd, const long arguments[5])
     point(P_IO, config.costs.io_ns);
     if (self->ghost)
         return sends(number) ? -EPIPE : 0;
-    while ((result = raw(number, fd, given[0], given[1], given[2], given[3], given[4])) == -EAGAIN &&
-           waits_for(fd, flags)) {
+    while ((result = raw(number, fd, given[0], given[1], given[2], given[3], given[4])) == -EAGAIN && waits_for(fd, flags)) {
         struct pollfd ready = {.fd = fd, .events = sends(number) ? POLLOUT : POLLIN};
 
         if (wait_ready(&ready, 1, NEVER) < 0)
@@ -127,40 +112,35 @@ long transfer(long number, int fd, const long arguments[5])
     return result;
 }
 
-#define TRANSFER(name, parameters, number, fd, a, b, c, d, e)                                      \
-    ssize_t name parameters                                                                        \
-    {                                                                                              \
-        const long arguments[5] = {(long)(a), (long)(b), (long)(c), (long)(d), (long)(e)};         \
-                                                                                                   \
-        if (!SIMULATED())                                                                          \
-            return answer(raw(number, fd, arguments[0], arguments[1], arguments[2], arguments[3],  \
-                              arguments[4]));                                                      \
-        return answer(transfer(number, fd, arguments));                                            \
+#define TRANSFER(name, parameters, number, fd, a, b, c, d, e)                                                     \
+    ssize_t name parameters {                                                                                     \
+        const long arguments[5] = {(long)(a), (long)(b), (long)(c), (long)(d), (long)(e)};                        \
+                                                                                                                  \
+        if (!SIMULATED())                                                                                         \
+            return answer(raw(number, fd, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4])); \
+        return answer(transfer(number, fd, arguments));                                                           \
     }
 
 TRANSFER(send, (int fd, const void *bytes, size_t size, int flags), SYS_sendto, fd, bytes, size, flags, 0, 0)
-TRANSFER(sendto, (int fd, const void *bytes, size_t size, int flags, const struct sockaddr *to, socklen_t length),
-         SYS_sendto, fd, bytes, size, flags, to, length)
+TRANSFER(sendto, (int fd, const void *bytes, size_t size, int flags, const struct sockaddr *to, socklen_t length), SYS_sendto, fd,
+         bytes, size, flags, to, length)
 TRANSFER(sendmsg, (int fd, const struct msghdr *message, int flags), SYS_sendmsg, fd, message, flags, 0, 0, 0)
 TRANSFER(recv, (int fd, void *bytes, size_t size, int flags), SYS_recvfrom, fd, bytes, size, flags, 0, 0)
 TRANSFER(recvfrom,
-         (int fd, void *restrict bytes, size_t size, int flags, struct sockaddr *restrict from,
-          socklen_t *restrict length),
+         (int fd, void *restrict bytes, size_t size, int flags, struct sockaddr *restrict from, socklen_t *restrict length),
          SYS_recvfrom, fd, bytes, size, flags, from, length)
 TRANSFER(recvmsg, (int fd, struct msghdr *message, int flags), SYS_recvmsg, fd, message, flags, 0, 0, 0)
 
 /* Whoever waits looks again by itself, whichever listener has room. */
 static const struct key ANY_ROOM = {0, K_ROOM};
 
-void listeners_changed(void)
-{
+void listeners_changed(void) {
     if (self != NULL)
         (void)wake(ANY_ROOM, ~0u, INT_MAX);
 }
 
 /* The kernel's, of a socket that does not wait: the only real thread must not. */
-static long connect_at_once(int fd, const void *address, unsigned size)
-{
+static long connect_at_once(int fd, const void *address, unsigned size) {
     const long flags = raw(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
     long result;
 
@@ -173,8 +153,7 @@ static long connect_at_once(int fd, const void *address, unsigned size)
 }
 
 /* As the kernel's connect of a Unix socket: a listener whose queue is full is waited for. */
-static long connect_unix(int fd, const void *address, unsigned size)
-{
+static long connect_unix(int fd, const void *address, unsigned size) {
     long result;
 
     name_socket(fd);
@@ -185,8 +164,7 @@ static long connect_unix(int fd, const void *address, unsigned size)
 }
 
 /* As the kernel's connect. */
-long connect_as(int fd, const void *address, unsigned size)
-{
+long connect_as(int fd, const void *address, unsigned size) {
     long result;
 
     point(P_IO, config.costs.io_ns);
@@ -201,15 +179,13 @@ long connect_as(int fd, const void *address, unsigned size)
     return result;
 }
 
-int connect(int fd, const struct sockaddr *address, socklen_t size)
-{
+int connect(int fd, const struct sockaddr *address, socklen_t size) {
     if (!SIMULATED())
         return (int)answer(raw(SYS_connect, fd, (long)address, size, 0, 0, 0));
     return (int)answer(connect_as(fd, address, size));
 }
 
-int accept4(int fd, struct sockaddr *restrict address, socklen_t *restrict size, int flags)
-{
+int accept4(int fd, struct sockaddr *restrict address, socklen_t *restrict size, int flags) {
     struct pollfd ready = {.fd = fd, .events = POLLIN};
     long accepted;
 
@@ -226,20 +202,15 @@ int accept4(int fd, struct sockaddr *restrict address, socklen_t *restrict size,
     return (int)answer(accepted);
 }
 
-int accept(int fd, struct sockaddr *restrict address, socklen_t *restrict size)
-{
-    return accept4(fd, address, size, 0);
-}
+int accept(int fd, struct sockaddr *restrict address, socklen_t *restrict size) { return accept4(fd, address, size, 0); }
 
-int bind(int fd, const struct sockaddr *address, socklen_t size)
-{
+int bind(int fd, const struct sockaddr *address, socklen_t size) {
     if (SIMULATED() && self->ghost)
         return fail(EADDRINUSE);
     return (int)answer(raw(SYS_bind, fd, (long)address, size, 0, 0, 0));
 }
 
-int shutdown(int fd, int how)
-{
+int shutdown(int fd, int how) {
     long result;
 
     if (!SIMULATED())

@@ -1,8 +1,8 @@
 /* Simulated threads. Each is made by the C library's pthread_create, for its stack and its thread-local data; its own
  * kernel thread then sleeps for ever with every signal blocked, since others run on that stack. A thread that ends
  * sleeps, too: its real end would free memory at a time that is not ours to say. */
-#include <linux/futex.h>
 #include <limits.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/syscall.h>
@@ -12,8 +12,7 @@
 struct thread threads[THREADS];
 int thread_count;
 
-struct thread *thread_fresh(int process, const char *name, uint64_t t)
-{
+struct thread *thread_fresh(int process, const char *name, uint64_t t) {
     struct thread *thread = &threads[thread_count];
 
     if (thread_count == THREADS)
@@ -29,28 +28,22 @@ struct thread *thread_fresh(int process, const char *name, uint64_t t)
     return thread;
 }
 
-struct thread *thread_by_tid(long tid)
-{
+struct thread *thread_by_tid(long tid) {
     const long index = tid - FIRST_TID;
 
     return index < 0 || index >= thread_count || threads[index].state == ENDED ? NULL : &threads[index];
 }
 
-static struct key end_of(const struct thread *thread)
-{
-    return (struct key){(uintptr_t)thread, K_THREAD};
-}
+static struct key end_of(const struct thread *thread) { return (struct key){(uintptr_t)thread, K_THREAD}; }
 
-static _Noreturn void end(struct thread *thread)
-{
+static _Noreturn void end(struct thread *thread) {
     thread->state = ENDED;
     (void)wake(end_of(thread), ~0u, INT_MAX);
     for (;;)
         pass();
 }
 
-static void *begin(void *argument)
-{
+static void *begin(void *argument) {
     struct thread *thread = argument;
 
     self = thread;
@@ -64,8 +57,7 @@ static void *begin(void *argument)
 }
 
 /* Makes it and waits until it has parked, so that it allocates nothing more at a time of its own. */
-static int launch(struct thread *thread, const pthread_attr_t *attributes)
-{
+static int launch(struct thread *thread, const pthread_attr_t *attributes) {
     const uint64_t all = ~0ull;
     uint64_t before;
     int error;
@@ -81,8 +73,7 @@ static int launch(struct thread *thread, const pthread_attr_t *attributes)
     return error;
 }
 
-void vt_enter(int process, const char *name)
-{
+void vt_enter(int process, const char *name) {
     static pthread_t entered;
     struct thread *before = self;
     struct thread *thread;
@@ -102,8 +93,7 @@ void vt_enter(int process, const char *name)
     choose_anew();
 }
 
-int vt_spawn(int process, const char *name, void (*run)(void *), void *argument)
-{
+int vt_spawn(int process, const char *name, void (*run)(void *), void *argument) {
     struct thread *thread = thread_fresh(process, name, vt_now());
 
     thread->plain = run;
@@ -111,8 +101,7 @@ int vt_spawn(int process, const char *name, void (*run)(void *), void *argument)
     return launch(thread, NULL) == 0 ? thread->id : -1;
 }
 
-int pthread_create(pthread_t *real, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
-{
+int pthread_create(pthread_t *real, const pthread_attr_t *attributes, void *(*run)(void *), void *argument) {
     const uint32_t create_ns = config.costs.create_ns;
     struct thread *thread;
     char name[NAME];
@@ -133,16 +122,14 @@ int pthread_create(pthread_t *real, const pthread_attr_t *attributes, void *(*ru
     return error;
 }
 
-static struct thread *thread_by_real(pthread_t real)
-{
+static struct thread *thread_by_real(pthread_t real) {
     for (int i = 0; i < thread_count; i++)
         if (threads[i].real == real && !threads[i].entered)
             return &threads[i];
     return NULL;
 }
 
-int pthread_join(pthread_t real, void **value)
-{
+int pthread_join(pthread_t real, void **value) {
     struct thread *thread;
 
     if (!SIMULATED())
@@ -158,8 +145,7 @@ int pthread_join(pthread_t real, void **value)
     return 0;
 }
 
-void pthread_exit(void *value)
-{
+void pthread_exit(void *value) {
     if (!SIMULATED() || self->entered)
         REAL(pthread_exit)(value);
     self->value = value;

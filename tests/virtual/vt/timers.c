@@ -18,43 +18,35 @@ static struct timer timers[TIMERS];
 static int timer_count;
 static uint64_t first = NEVER;
 
-static void find_first(void)
-{
+static void find_first(void) {
     first = NEVER;
     for (int i = 0; i < timer_count; i++)
         if (timers[i].deadline < first)
             first = timers[i].deadline;
 }
 
-static struct timer *timer_of(int fd)
-{
+static struct timer *timer_of(int fd) {
     for (int i = 0; i < timer_count; i++)
         if (timers[i].fd == fd)
             return &timers[i];
     return NULL;
 }
 
-static void add(struct timer timer)
-{
+static void add(struct timer timer) {
     if (timer_count == TIMERS)
         die(VT_IMPOSSIBLE, "more timers than there is room for");
     timers[timer_count++] = timer;
     find_first();
 }
 
-static void drop(struct timer *timer)
-{
+static void drop(struct timer *timer) {
     *timer = timers[--timer_count];
     find_first();
 }
 
-uint64_t timers_first(void)
-{
-    return first;
-}
+uint64_t timers_first(void) { return first; }
 
-void timers_expire(uint64_t at)
-{
+void timers_expire(uint64_t at) {
     for (int i = 0; i < timer_count; i++) {
         struct timer *timer = &timers[i];
         const uint64_t one = 1;
@@ -76,22 +68,19 @@ void timers_expire(uint64_t at)
     }
 }
 
-void timers_continue(int process, uint64_t at)
-{
+void timers_continue(int process, uint64_t at) {
     add((struct timer){.fd = -1, .process = process, .deadline = at});
     before_horizon(at);
 }
 
-void timer_closed(int fd)
-{
+void timer_closed(int fd) {
     struct timer *timer = timer_count != 0 ? timer_of(fd) : NULL;
 
     if (timer != NULL)
         drop(timer);
 }
 
-int timerfd_create(int clock, int flags)
-{
+int timerfd_create(int clock, int flags) {
     int fd;
 
     if (!SIMULATED())
@@ -103,17 +92,14 @@ int timerfd_create(int clock, int flags)
     return fd;
 }
 
-static void tell(const struct timer *timer, struct itimerspec *left)
-{
+static void tell(const struct timer *timer, struct itimerspec *left) {
     const uint64_t ns = timer->deadline == NEVER ? 0 : timer->deadline > self->t ? timer->deadline - self->t : 1;
 
     left->it_value = (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
-    left->it_interval =
-        (struct timespec){(time_t)(timer->interval / 1000000000u), (long)(timer->interval % 1000000000u)};
+    left->it_interval = (struct timespec){(time_t)(timer->interval / 1000000000u), (long)(timer->interval % 1000000000u)};
 }
 
-int timerfd_settime(int fd, int flags, const struct itimerspec *wanted, struct itimerspec *before)
-{
+int timerfd_settime(int fd, int flags, const struct itimerspec *wanted, struct itimerspec *before) {
     struct timer *timer;
     uint64_t value, count;
 
@@ -138,8 +124,7 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *wanted, struct i
     return 0;
 }
 
-int timerfd_gettime(int fd, struct itimerspec *left)
-{
+int timerfd_gettime(int fd, struct itimerspec *left) {
     struct timer *timer;
 
     if (!SIMULATED())

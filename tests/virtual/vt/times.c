@@ -14,8 +14,7 @@ enum {
 
 /* Who does nothing but look at the clock waits for a time, and each look takes longer, so that it is soon there. What looks from
  * elsewhere does something else. */
-int tell_time(struct timespec *time, const void *from)
-{
+int tell_time(struct timespec *time, const void *from) {
     const uint32_t clock_ns = config.costs.clock_ns;
 
     if (self->looked_from != from)
@@ -28,15 +27,13 @@ int tell_time(struct timespec *time, const void *from)
     return 0;
 }
 
-int clock_gettime(clockid_t clock, struct timespec *time)
-{
+int clock_gettime(clockid_t clock, struct timespec *time) {
     if (!SIMULATED())
         return (int)answer(raw(SYS_clock_gettime, clock, (long)time, 0, 0, 0, 0));
     return tell_time(time, __builtin_return_address(0));
 }
 
-int gettimeofday(struct timeval *time, void *zone)
-{
+int gettimeofday(struct timeval *time, void *zone) {
     struct timespec now;
 
     if (!SIMULATED())
@@ -47,8 +44,7 @@ int gettimeofday(struct timeval *time, void *zone)
     return 0;
 }
 
-time_t time(time_t *seconds)
-{
+time_t time(time_t *seconds) {
     struct timespec now;
 
     if (!SIMULATED())
@@ -59,8 +55,7 @@ time_t time(time_t *seconds)
     return now.tv_sec;
 }
 
-int sleep_until(uint64_t deadline)
-{
+int sleep_until(uint64_t deadline) {
     if (self->ghost)
         return 0;
     point(P_SLEEP, config.costs.futex_ns);
@@ -69,22 +64,19 @@ int sleep_until(uint64_t deadline)
     return 0;
 }
 
-int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *left)
-{
+int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *left) {
     if (!SIMULATED())
         return (int)-raw(SYS_clock_nanosleep, clock, flags, (long)time, (long)left, 0, 0);
     return sleep_until((flags & TIMER_ABSTIME) != 0 ? nanoseconds(time) : after(nanoseconds(time)));
 }
 
-int nanosleep(const struct timespec *time, struct timespec *left)
-{
+int nanosleep(const struct timespec *time, struct timespec *left) {
     if (!SIMULATED())
         return (int)answer(raw(SYS_nanosleep, (long)time, (long)left, 0, 0, 0, 0));
     return sleep_until(after(nanoseconds(time)));
 }
 
-int usleep(useconds_t us)
-{
+int usleep(useconds_t us) {
     const struct timespec time = {us / 1000000, (long)(us % 1000000) * 1000};
 
     if (!SIMULATED())
@@ -92,8 +84,7 @@ int usleep(useconds_t us)
     return sleep_until(after(nanoseconds(&time)));
 }
 
-unsigned sleep(unsigned seconds)
-{
+unsigned sleep(unsigned seconds) {
     const struct timespec time = {seconds, 0};
 
     if (!SIMULATED())
@@ -102,8 +93,7 @@ unsigned sleep(unsigned seconds)
 }
 
 /* Without the kernel, which a simulated wait never reaches: how late each ends is drawn, whatever slack it is given. */
-int prctl(int option, ...)
-{
+int prctl(int option, ...) {
     unsigned long given[4];
     va_list arguments;
 
@@ -116,35 +106,28 @@ int prctl(int option, ...)
     return (int)answer(raw(SYS_prctl, option, (long)given[0], (long)given[1], (long)given[2], (long)given[3], 0));
 }
 
-int sched_yield(void)
-{
+int sched_yield(void) {
     if (!SIMULATED())
         return (int)answer(raw(SYS_sched_yield, 0, 0, 0, 0, 0, 0));
     point(P_SLEEP, config.costs.futex_ns);
     return 0;
 }
 
-void vt_sleep(uint64_t ns)
-{
+void vt_sleep(uint64_t ns) {
     if (!SIMULATED() || self->ghost)
         return;
     point(P_SLEEP, 0);
     (void)block((struct key){0, K_NOTHING}, 0, after(ns));
 }
 
-void vt_spend(uint64_t ns)
-{
+void vt_spend(uint64_t ns) {
     if (SIMULATED())
         point(P_SPEND, ns);
 }
 
-uint64_t vt_now(void)
-{
-    return self == NULL ? START_NS : self->t;
-}
+uint64_t vt_now(void) { return self == NULL ? START_NS : self->t; }
 
-uint64_t vt_real_ns(void)
-{
+uint64_t vt_real_ns(void) {
     struct timespec time;
 
     (void)raw(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&time, 0, 0, 0, 0);

@@ -20,12 +20,12 @@ enum vt_noise {
 struct vt_costs {
     uint32_t clock_ns;
     uint32_t futex_ns;
-    uint32_t io_ns;      /* a system call on a descriptor */
+    uint32_t io_ns; /* a system call on a descriptor */
     uint32_t mutex_ns;
-    uint32_t barrier_ns; /* membarrier */
-    uint32_t create_ns;  /* pthread_create; its thread runs up to twice as long later */
-    uint32_t step_ns;    /* what epoll_wait adds for each time that it returns something */
-    uint32_t wake_ns;    /* from a wake, or a deadline, to running */
+    uint32_t barrier_ns;     /* membarrier */
+    uint32_t create_ns;      /* pthread_create; its thread runs up to twice as long later */
+    uint32_t step_ns;        /* what epoll_wait adds for each time that it returns something */
+    uint32_t wake_ns;        /* from a wake, or a deadline, to running */
     uint32_t wake_spread_ns; /* up to so much more or less than wake_ns, whatever the noise */
 };
 
@@ -52,7 +52,7 @@ void vt_init(const struct vt_config *config);
 /* A process. Libraries under `folder` are its own: no other process sees them (NULL: it has none). Its points cost
  * `scale` times what they cost others. Returns its number, from 0. */
 int vt_process(const char *name, const char *folder, uint32_t scale);
-int vt_pid(int process); /* as getpid says in it */
+int vt_pid(int process);                                       /* as getpid says in it */
 void vt_env(int process, const char *name, const char *value); /* getenv in it */
 
 /* The calling thread becomes a thread of that process; it is running. */
@@ -79,9 +79,9 @@ uint64_t vt_points_of(int process);
 uint64_t vt_switches(void);
 uint64_t vt_wakes(void);
 uint64_t vt_barriers(void);
-uint64_t vt_delays(void);           /* forced so far */
-uint64_t vt_hash(void);             /* of every point: thread, kind and time */
-uint64_t vt_random(uint64_t below); /* 0 for 0 */
+uint64_t vt_delays(void);                       /* forced so far */
+uint64_t vt_hash(void);                         /* of every point: thread, kind and time */
+uint64_t vt_random(uint64_t below);             /* 0 for 0 */
 void vt_note(const char *what, uint64_t value); /* into the hash and the trace */
 void vt_dump(void); /* on stderr: each thread's process, state, time, what it waits for, and where its last point was
                        called from (library and offset) */

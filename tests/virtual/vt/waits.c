@@ -6,14 +6,10 @@
 
 bool room_awaited;
 
-static uint64_t until(int timeout_ms)
-{
-    return timeout_ms < 0 ? NEVER : after((uint64_t)timeout_ms * 1000000u);
-}
+static uint64_t until(int timeout_ms) { return timeout_ms < 0 ? NEVER : after((uint64_t)timeout_ms * 1000000u); }
 
 /* How many are ready, 0 at the deadline, as the kernel's poll. */
-long wait_ready(struct pollfd *fds, int count, uint64_t deadline)
-{
+long wait_ready(struct pollfd *fds, int count, uint64_t deadline) {
     for (;;) {
         const long ready = raw(SYS_poll, (long)fds, count, 0, 0, 0, 0);
 
@@ -30,23 +26,20 @@ long wait_ready(struct pollfd *fds, int count, uint64_t deadline)
     }
 }
 
-long poll_until(struct pollfd *fds, int count, uint64_t deadline)
-{
+long poll_until(struct pollfd *fds, int count, uint64_t deadline) {
     point(P_POLL, config.costs.io_ns);
     if (self->ghost)
         return -EBADF;
     return wait_ready(fds, count, deadline);
 }
 
-int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
-{
+int poll(struct pollfd *fds, nfds_t count, int timeout_ms) {
     if (!SIMULATED())
         return (int)answer(raw(SYS_poll, (long)fds, (long)count, timeout_ms, 0, 0, 0));
     return (int)answer(poll_until(fds, (int)count, until(timeout_ms)));
 }
 
-int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
-{
+int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask) {
     struct timespec left;
 
     if (!SIMULATED()) {
@@ -58,26 +51,18 @@ int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, cons
     return (int)answer(poll_until(fds, (int)count, timeout == NULL ? NEVER : after(nanoseconds(timeout))));
 }
 
-int epoll_create1(int flags)
-{
-    return (int)answer(own(raw(SYS_epoll_create1, flags, 0, 0, 0, 0, 0)));
-}
+int epoll_create1(int flags) { return (int)answer(own(raw(SYS_epoll_create1, flags, 0, 0, 0, 0, 0))); }
 
-int epoll_create(int size)
-{
-    return size <= 0 ? fail(EINVAL) : epoll_create1(0);
-}
+int epoll_create(int size) { return size <= 0 ? fail(EINVAL) : epoll_create1(0); }
 
-int epoll_ctl(int fd, int operation, int of, struct epoll_event *event)
-{
+int epoll_ctl(int fd, int operation, int of, struct epoll_event *event) {
     if (SIMULATED() && self->ghost)
         return fail(EBADF);
     room_awaited |= operation != EPOLL_CTL_DEL && (event->events & EPOLLOUT) != 0;
     return (int)answer(raw(SYS_epoll_ctl, fd, operation, of, (long)event, 0, 0));
 }
 
-int epoll_wait(int fd, struct epoll_event *events, int most, int timeout_ms)
-{
+int epoll_wait(int fd, struct epoll_event *events, int most, int timeout_ms) {
     struct pollfd waited = {.fd = fd, .events = POLLIN};
     uint64_t deadline;
 
@@ -98,8 +83,7 @@ int epoll_wait(int fd, struct epoll_event *events, int most, int timeout_ms)
     }
 }
 
-int epoll_pwait(int fd, struct epoll_event *events, int most, int timeout_ms, const sigset_t *mask)
-{
+int epoll_pwait(int fd, struct epoll_event *events, int most, int timeout_ms, const sigset_t *mask) {
     if (!SIMULATED())
         return (int)answer(raw(SYS_epoll_pwait, fd, (long)events, most, timeout_ms, (long)mask, sizeof(long)));
     return epoll_wait(fd, events, most, timeout_ms);

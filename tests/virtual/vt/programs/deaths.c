@@ -20,29 +20,23 @@ static int victim, pidfd;
 static int64_t woken;
 static uint64_t began_at, unwinds_at; /* in points of the victim */
 
-static int lock_of(int fd, int command)
-{
+static int lock_of(int fd, int command) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
 
     return fcntl(fd, command, &lock) != 0 ? -errno : command == F_GETLK && lock.l_type != F_UNLCK;
 }
 
-static int open_memory(void)
-{
+static int open_memory(void) {
     char path[64];
 
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", memory);
     return open(path, O_RDWR | O_CLOEXEC);
 }
 
-static volatile uint32_t *map_memory(int fd)
-{
-    return mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-}
+static volatile uint32_t *map_memory(int fd) { return mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0); }
 
 /* What the victim does: each step touches something that others can see. */
-static void live(int fd)
-{
+static void live(int fd) {
     const int file = open_memory();
     volatile uint32_t *words = map_memory(file);
 
@@ -60,15 +54,13 @@ static void live(int fd)
     (void)close(fd);
 }
 
-static void live_as_thread(void *argument)
-{
+static void live_as_thread(void *argument) {
     live(*(int *)argument);
     vt_sleep(1000 * MS);
 }
 
 /* What is seen of the victim after its end. */
-static void look(int fd)
-{
+static void look(int fd) {
     struct pollfd gone = {.fd = pidfd, .events = POLLIN};
     const int file = open_memory();
     volatile uint32_t *words = map_memory(file);
@@ -91,8 +83,7 @@ static void look(int fd)
     say("unwinds_at", (int64_t)unwinds_at);
 }
 
-static void wait_for_wakes(void *argument)
-{
+static void wait_for_wakes(void *argument) {
     volatile uint32_t *words = map_memory(open_memory());
 
     (void)argument;
@@ -100,20 +91,17 @@ static void wait_for_wakes(void *argument)
         woken += syscall(SYS_futex, &words[2], FUTEX_WAIT, 0, NULL, NULL, 0) == 0;
 }
 
-static void begin_deaths(void)
-{
+static void begin_deaths(void) {
     memory = memfd_create("memory", MFD_CLOEXEC);
     must(memory >= 0 && ftruncate(memory, 4096) == 0, "a file in memory");
 }
 
-static void connect_pair(void *argument)
-{
+static void connect_pair(void *argument) {
     (void)argument;
     must(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0, "a pair of sockets");
 }
 
-void victim_dies(void)
-{
+void victim_dies(void) {
     int own;
 
     begin_deaths();
@@ -139,8 +127,7 @@ void victim_dies(void)
 
 static struct vt_sem looked;
 
-static void look_as_thread(void *argument)
-{
+static void look_as_thread(void *argument) {
     (void)argument;
     must(close(ends[0]) == 0, "the victim alone has the other end");
     pidfd = pidfd_open(vt_pid(victim), 0);
@@ -148,8 +135,7 @@ static void look_as_thread(void *argument)
     vt_sem_post(&looked);
 }
 
-void judge_dies(void)
-{
+void judge_dies(void) {
     const int watcher = vt_process("watcher", NULL, 1);
     int own;
 
@@ -179,16 +165,14 @@ void judge_dies(void)
 static int reused;
 
 /* The next descriptor has the number of one that the victim had. */
-static void kill_victim(void *argument)
-{
+static void kill_victim(void *argument) {
     (void)argument;
     vt_sleep(MS);
     vt_kill(victim);
     reused = memfd_create("reused", MFD_CLOEXEC);
 }
 
-void judge_is_killed(void)
-{
+void judge_is_killed(void) {
     int error, fd;
 
     victim = vt_process("victim", NULL, 1);

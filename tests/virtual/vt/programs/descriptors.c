@@ -15,16 +15,14 @@
 
 #include "programs.h"
 
-static socklen_t address_of(struct sockaddr_un *address)
-{
+static socklen_t address_of(struct sockaddr_un *address) {
     const int length = snprintf(address->sun_path, sizeof(address->sun_path), "%cserver of %d", 0, (int)getppid());
 
     address->sun_family = AF_UNIX;
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)length);
 }
 
-static int listens(void)
-{
+static int listens(void) {
     struct sockaddr_un address;
     const socklen_t size = address_of(&address);
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -33,8 +31,7 @@ static int listens(void)
     return fd;
 }
 
-static int connects(void)
-{
+static int connects(void) {
     struct sockaddr_un address;
     const socklen_t size = address_of(&address);
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -43,8 +40,7 @@ static int connects(void)
     return fd;
 }
 
-static int watches(int fd)
-{
+static int watches(int fd) {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
     const int epoll = epoll_create1(EPOLL_CLOEXEC);
 
@@ -52,8 +48,7 @@ static int watches(int fd)
     return epoll;
 }
 
-void timers(void)
-{
+void timers(void) {
     const struct itimerspec times = {.it_value = {0, 3 * (long)MS}, .it_interval = {0, 2 * (long)MS}};
     struct itimerspec left, none = {.it_value = {0, 0}};
     struct epoll_event event;
@@ -76,8 +71,7 @@ void timers(void)
     must(close(timer) == 0 && close(epoll) == 0 && close(epoll) == -1 && errno == EBADF, "closed once");
 }
 
-static void echo(void *argument)
-{
+static void echo(void *argument) {
     const int fd = connects();
     char text[16];
     ssize_t size;
@@ -91,8 +85,7 @@ static void echo(void *argument)
     must(close(fd) == 0, "closed");
 }
 
-void sockets(void)
-{
+void sockets(void) {
     const int listener = listens(), client = vt_process("client", NULL, 1);
     int64_t echoed = 0;
     char text[16];
@@ -111,8 +104,7 @@ void sockets(void)
 
 static int connected_count, refused;
 
-static void connect_often(void *argument)
-{
+static void connect_often(void *argument) {
     struct sockaddr_un address;
     const socklen_t size = address_of(&address);
 
@@ -122,8 +114,7 @@ static void connect_often(void *argument)
     refused = errno;
 }
 
-static void connect_impatiently(void *argument)
-{
+static void connect_impatiently(void *argument) {
     struct sockaddr_un address;
     const socklen_t size = address_of(&address);
     const int impatient = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -132,8 +123,7 @@ static void connect_impatiently(void *argument)
     must(connect(impatient, (struct sockaddr *)&address, size) == -1 && errno == EAGAIN, "no room");
 }
 
-void crowd(void)
-{
+void crowd(void) {
     const int listener = listens(), client = vt_process("client", NULL, 1);
 
     (void)vt_spawn(client, "connects", connect_often, NULL);
@@ -153,16 +143,14 @@ void crowd(void)
 static int connected;
 static int client_pid;
 
-static void connect_and_sleep(void *argument)
-{
+static void connect_and_sleep(void *argument) {
     (void)argument;
     client_pid = getpid();
     connected = connects();
     vt_sleep(1000 * MS);
 }
 
-static int peer_option(int fd, int option)
-{
+static int peer_option(int fd, int option) {
     struct ucred credentials = {0};
     socklen_t size = sizeof(credentials);
 
@@ -170,8 +158,7 @@ static int peer_option(int fd, int option)
 }
 
 /* The state, or -errno; *began from field 22. */
-static int state_of(int pid, long *began)
-{
+static int state_of(int pid, long *began) {
     char path[32], line[256] = "";
     char *field;
     int fd, state;
@@ -189,8 +176,7 @@ static int state_of(int pid, long *began)
     return state;
 }
 
-void peers(void)
-{
+void peers(void) {
     const int listener = listens(), client = vt_process("client (1)", NULL, 1);
     long began[2] = {0};
     struct epoll_event event;
@@ -215,8 +201,7 @@ void peers(void)
     say("no_pidfd", pidfd_open(pid, 0) == -1 && errno == ESRCH);
 }
 
-static int lock_file(int fd, int command, short type, long from, long length)
-{
+static int lock_file(int fd, int command, short type, long from, long length) {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = from, .l_len = length};
 
     if (fcntl(fd, command, &lock) != 0)
@@ -224,16 +209,14 @@ static int lock_file(int fd, int command, short type, long from, long length)
     return command == F_GETLK && lock.l_type != F_UNLCK ? lock.l_pid : 0;
 }
 
-static int open_file(void)
-{
+static int open_file(void) {
     char path[64];
 
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", (int)option("file", 0));
     return open(path, O_RDWR | O_CLOEXEC);
 }
 
-static void hold_locks(void *argument)
-{
+static void hold_locks(void *argument) {
     const int fd = open_file(), other = open_file();
 
     (void)argument;
@@ -244,8 +227,7 @@ static void hold_locks(void *argument)
     vt_sleep(1000 * MS);
 }
 
-void record_locks(void)
-{
+void record_locks(void) {
     const int holder = vt_process("holder", NULL, 1), fd = open_file();
 
     (void)vt_spawn(holder, "holds", hold_locks, NULL);

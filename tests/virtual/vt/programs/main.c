@@ -7,8 +7,7 @@
 
 static char **options;
 
-uint64_t option(const char *name, uint64_t otherwise)
-{
+uint64_t option(const char *name, uint64_t otherwise) {
     const size_t length = strlen(name);
 
     for (char **word = options; *word != NULL; word++)
@@ -17,13 +16,9 @@ uint64_t option(const char *name, uint64_t otherwise)
     return otherwise;
 }
 
-void say(const char *what, int64_t value)
-{
-    printf("%s %lld\n", what, (long long)value);
-}
+void say(const char *what, int64_t value) { printf("%s %lld\n", what, (long long)value); }
 
-void must(int true, const char *what)
-{
+void must(int true, const char *what) {
     if (true)
         return;
     fprintf(stderr, "not so: %s\n", what);
@@ -59,8 +54,7 @@ static const struct {
     {"lost_update", lost_update},
 };
 
-static void begin(void)
-{
+static void begin(void) {
     const struct vt_config config = {
         .seed = option("seed", 1),
         .noise = (uint32_t)option("noise", VT_SPREAD),
@@ -83,8 +77,7 @@ static void begin(void)
     vt_enter(vt_process("judge", NULL, 1), "main");
 }
 
-int main(int count, char **words)
-{
+int main(int count, char **words) {
     options = words + (count > 2 ? 2 : count);
     for (unsigned i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
         if (count < 2 || strcmp(words[1], programs[i].name) != 0)

@@ -16,8 +16,7 @@ static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 static uint32_t word, ready;
 static int ends[2];
 
-static void churn(void *argument)
-{
+static void churn(void *argument) {
     struct timespec now;
 
     for (int i = 0; i < ROUNDS; i++) {
@@ -34,8 +33,7 @@ static void churn(void *argument)
     }
 }
 
-static void drain(void *argument)
-{
+static void drain(void *argument) {
     const struct timespec most = {0, 100 * (long)US};
     char letter;
 
@@ -51,8 +49,7 @@ static void drain(void *argument)
     vt_note("drained", ready);
 }
 
-void mixed(void)
-{
+void mixed(void) {
     const int one = vt_process("one", NULL, 1), other = vt_process("other", NULL, 3);
 
     must(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "a pair of sockets");
@@ -66,8 +63,7 @@ void mixed(void)
 
 static uint64_t last, inversions, effects;
 
-static void act(void *argument)
-{
+static void act(void *argument) {
     (void)argument;
     for (int i = 0; i < ROUNDS; i++) {
         vt_spend(1 + vt_random(3 * US));
@@ -79,8 +75,7 @@ static void act(void *argument)
     }
 }
 
-void order(void)
-{
+void order(void) {
     for (int i = 0; i < 6; i++)
         (void)vt_spawn(i < 3 ? 0 : vt_process("another", NULL, (uint32_t)i), "acts", act, NULL);
     vt_sleep(500 * MS);
@@ -91,8 +86,7 @@ void order(void)
 static int result;
 static uint64_t waited_ns, wake_result;
 
-static void wait_with_deadline(void *argument)
-{
+static void wait_with_deadline(void *argument) {
     const uint64_t began = vt_now(), ns = option("deadline_us", 0) * US;
     const struct timespec most = {0, (long)ns};
 
@@ -101,15 +95,13 @@ static void wait_with_deadline(void *argument)
     waited_ns = vt_now() - began;
 }
 
-static void wake_later(void *argument)
-{
+static void wake_later(void *argument) {
     (void)argument;
     vt_sleep(option("wake_us", 0) * US);
     wake_result = (uint64_t)syscall(SYS_futex, &word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-void race(void)
-{
+void race(void) {
     (void)vt_spawn(0, "waits", wait_with_deadline, NULL);
     (void)vt_spawn(0, "wakes", wake_later, NULL);
     vt_sleep(100 * MS);
@@ -118,8 +110,7 @@ void race(void)
     say("waited_us", (int64_t)(waited_ns / US));
 }
 
-void lost_wake(void)
-{
+void lost_wake(void) {
     vt_lose_wake(option("number", 0));
     race();
     say("wakes", (int64_t)vt_wakes());

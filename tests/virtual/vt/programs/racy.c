@@ -8,8 +8,7 @@ enum { ROUNDS = 200 };
 static int counter;
 static struct vt_sem done;
 
-static void raise(void *argument)
-{
+static void raise(void *argument) {
     (void)argument;
     for (int i = 0; i < ROUNDS; i++) {
         const int seen = __atomic_load_n(&counter, __ATOMIC_SEQ_CST);
@@ -19,8 +18,7 @@ static void raise(void *argument)
     vt_sem_post(&done);
 }
 
-void lost_update(void)
-{
+void lost_update(void) {
     (void)vt_spawn(0, "raises", raise, NULL);
     (void)vt_spawn(0, "raises too", raise, NULL);
     vt_sem_wait(&done);

@@ -11,8 +11,7 @@
 
 static uint64_t counted;
 
-static void count(void *argument)
-{
+static void count(void *argument) {
     (void)argument;
     for (;;) {
         vt_sleep(MS);
@@ -20,8 +19,7 @@ static void count(void *argument)
     }
 }
 
-void stops(void)
-{
+void stops(void) {
     const int process = vt_process("counter", NULL, 1);
     uint64_t before;
 
@@ -38,8 +36,7 @@ void stops(void)
     say("continued", (int64_t)(counted - before));
 }
 
-void stops_itself(void)
-{
+void stops_itself(void) {
     const int process = vt_process("counter", NULL, 1);
 
     vt_at(process, 10, VT_STOP, 50 * MS);
@@ -50,8 +47,7 @@ void stops_itself(void)
     say("after", (int64_t)counted);
 }
 
-void looks(void)
-{
+void looks(void) {
     struct timespec begin, now;
 
     (void)clock_gettime(CLOCK_MONOTONIC, &begin);
@@ -66,16 +62,14 @@ void looks(void)
     say("from_two_ns", now.tv_nsec - begin.tv_nsec);
 }
 
-static void spins_without_a_point(void *argument)
-{
+static void spins_without_a_point(void *argument) {
     volatile uint64_t *turns = argument;
 
     for (;;)
         ++*turns;
 }
 
-void spins(void)
-{
+void spins(void) {
     static uint64_t turns;
 
     vt_spend(1);
@@ -85,8 +79,7 @@ void spins(void)
 
 static pthread_mutex_t mutexes[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 
-static void embrace(void *argument)
-{
+static void embrace(void *argument) {
     const intptr_t first = (intptr_t)argument;
 
     (void)pthread_mutex_lock(&mutexes[first]);
@@ -94,8 +87,7 @@ static void embrace(void *argument)
     (void)pthread_mutex_lock(&mutexes[1 - first]);
 }
 
-void deadlock(void)
-{
+void deadlock(void) {
     static struct vt_sem never;
 
     (void)vt_spawn(0, "one", embrace, (void *)0);
@@ -103,31 +95,27 @@ void deadlock(void)
     vt_sem_wait(&never);
 }
 
-void too_many(void)
-{
+void too_many(void) {
     for (;;)
         (void)vt_process("one more", NULL, 1);
 }
 
 static int found;
 
-static int visit(struct dl_phdr_info *info, size_t size, void *name)
-{
+static int visit(struct dl_phdr_info *info, size_t size, void *name) {
     (void)size;
     found += strstr(info->dlpi_name, name) != NULL;
     return 0;
 }
 
-static void load(void *folder)
-{
+static void load(void *folder) {
     char path[256];
 
     (void)snprintf(path, sizeof(path), "%s/lib.so", (char *)folder);
     must(dlopen(path, RTLD_NOW | RTLD_LOCAL) != NULL, "a library");
 }
 
-static void look_for_libraries(void *argument)
-{
+static void look_for_libraries(void *argument) {
     found = 0;
     (void)dl_iterate_phdr(visit, "lib.so");
     say(argument, found);
@@ -135,8 +123,7 @@ static void look_for_libraries(void *argument)
     say("path", getenv("PATH") != NULL);
 }
 
-void environment(void)
-{
+void environment(void) {
     const int one = vt_process("one", getenv("ONE"), 1), other = vt_process("other", getenv("OTHER"), 1);
 
     vt_env(one, "OF_ONE", "7");

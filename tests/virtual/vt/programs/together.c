@@ -19,14 +19,12 @@ static sem_t semaphore;
 static struct vt_sem own_semaphore;
 static int64_t counter, begun, inside, most_inside, torn;
 
-static void begin_once(void)
-{
+static void begin_once(void) {
     vt_spend(100 * US);
     begun++;
 }
 
-static void *work(void *argument)
-{
+static void *work(void *argument) {
     (void)pthread_once(&once, begin_once);
     torn += begun != 1;
     for (int i = 0; i < ROUNDS; i++) {
@@ -54,8 +52,7 @@ static void *work(void *argument)
     return argument;
 }
 
-void threads(void)
-{
+void threads(void) {
     pthread_t made[THREADS];
     int64_t joined = 0;
     void *value;
@@ -83,13 +80,9 @@ static int file;
 static uint32_t *mapped[2];
 static uint64_t woken_at, wake_at, private_woken;
 
-static uint32_t *map_file(void)
-{
-    return mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-}
+static uint32_t *map_file(void) { return mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0); }
 
-static void wait_for_word(void *argument)
-{
+static void wait_for_word(void *argument) {
     (void)argument;
     mapped[0] = map_file();
     while (__atomic_load_n(&mapped[0][3], __ATOMIC_SEQ_CST) == 0)
@@ -97,8 +90,7 @@ static void wait_for_word(void *argument)
     woken_at = vt_now();
 }
 
-static void set_word(void *argument)
-{
+static void set_word(void *argument) {
     (void)argument;
     mapped[1] = map_file();
     vt_sleep(MS);
@@ -108,8 +100,7 @@ static void set_word(void *argument)
     (void)syscall(SYS_futex, &mapped[1][3], FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-void shared_futex(void)
-{
+void shared_futex(void) {
     file = memfd_create("shared", MFD_CLOEXEC);
     must(file >= 0 && ftruncate(file, 4096) == 0, "a file in memory");
     (void)vt_spawn(vt_process("waiter", NULL, 1), "waits", wait_for_word, NULL);
