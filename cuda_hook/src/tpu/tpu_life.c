@@ -4,7 +4,7 @@
 #include "base/kernel.h"
 #include "core/tools/lock.h"
 #include "tpu/tpu.h"
-#include "wire.h"
+#include "wire_checks.h"
 
 enum { WIPED, FORGETTING, ALIVE }; /* of *mark */
 
