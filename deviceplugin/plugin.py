@@ -29,9 +29,9 @@ from deviceplugin.reloading import Reloading
 from deviceplugin.resource import Offer
 from deviceplugin.retry_loop import keep
 from deviceplugin.tally import Tally
-from deviceplugin.units.kinds import EDGETPU, GPU, Kind
 from deviceplugin.units.ledger import Ledger
 from deviceplugin.units.preference import by_device
+from edgeshare.contract.accelerator_kind import GPU, KINDS, AcceleratorKind
 from edgeshare.contract.errors import EdgeshareError, Unavailable
 from edgeshare.contract.names import HOOK_LIBRARY
 from edgeshare.http import web
@@ -89,12 +89,13 @@ class Plugin:
         self._library = Library(state_dir / "hook", Path(cuda_hook.__file__).parent / HOOK_LIBRARY)
         self._allocated = asyncio.Event()
         self._manager = Manager(runtime_dir)
-        ledgers = {kind: Ledger() for kind in (GPU, EDGETPU)}
+        ledgers = {kind: Ledger() for kind in KINDS.values()}
         self._specs = Specs(config.cdi_dir, self._settings, self._devices, ledgers.values(), self._notices)
         in_flight = InFlight()
         pods = BoundPods(kube, node_name) if kube is not None else None
 
-        def offer(kind: Kind, records: str) -> Offer:
+        def offer(kind: AcceleratorKind) -> Offer:
+            records = "deviceplugin" if kind is GPU else f"deviceplugin-{kind.prefix}"
             return Offer(
                 kind=kind,
                 devices=DevicesOfKind(self._devices, kind.accelerator),
@@ -111,8 +112,8 @@ class Plugin:
                 tally=self._tally,
             )
 
-        self._gpus = offer(GPU, "deviceplugin")
-        self._offers = (self._gpus, offer(EDGETPU, "deviceplugin-tpu"))
+        self._offers = tuple(offer(kind) for kind in KINDS.values())
+        self._gpus = self._offers[0]
         self._cluster: Cluster | None = None
         if kube is not None and pods is not None:
             books = [offer.holdings for offer in self._offers]

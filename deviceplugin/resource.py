@@ -17,7 +17,7 @@ from deviceplugin.pods.applicants import Applicants
 from deviceplugin.pods.pod_watch import BoundPods
 from deviceplugin.pods.podresources import InFlight, Listings
 from deviceplugin.tally import Tally
-from deviceplugin.units.kinds import Kind
+from edgeshare.contract.accelerator_kind import AcceleratorKind
 from edgeshare.kube.kube import Kube
 from edgeshare.kubelet.podresources import PodResources
 from edgeshare.waiting import first_of
@@ -28,7 +28,7 @@ class Offer:
 
     def __init__(
         self,
-        kind: Kind,
+        kind: AcceleratorKind,
         devices: Devices,
         holdings: Holdings,
         pod_resources_socket: Path,

@@ -3,16 +3,16 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from deviceplugin.pods.pending_pods import Applicant, reserved_units
-from deviceplugin.units.kinds import GPU, Kind
 from deviceplugin.units.ledger import Allocation
 from deviceplugin.units.preference import by_device
+from edgeshare.contract.accelerator_kind import GPU, AcceleratorKind
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import InvalidRequest, NoRoom, NotFound, Unavailable
 from edgeshare.contract.units import UNITS_PER_DEVICE, parse_request_percent
 
 
 def check_units(
-    unit_ids: Collection[str], devices: Mapping[str, Device], live: Iterable[Allocation], kind: Kind = GPU
+    unit_ids: Collection[str], devices: Mapping[str, Device], live: Iterable[Allocation], kind: AcceleratorKind = GPU
 ) -> tuple[Device, ...]:
     """The devices, by index, that one container gets with these units: one device for a part, each of them
     whole for a multiple of 100.

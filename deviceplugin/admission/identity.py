@@ -14,9 +14,9 @@ from deviceplugin.pods.pending_pods import BoundPod, allocated, applicants, may_
 from deviceplugin.pods.pod_spec import asks_later, assignment_text, init_container, is_over, parse_terms, slim
 from deviceplugin.pods.pod_watch import BoundPods
 from deviceplugin.pods.podresources import Listings
-from deviceplugin.units.kinds import Kind
 from deviceplugin.units.ledger import Allocation, Ledger, Owner, Terms
 from deviceplugin.units.owners import Listing, find_owner
+from edgeshare.contract.accelerator_kind import AcceleratorKind
 from edgeshare.contract.errors import InvalidRequest, NoRoom, NotFound, Unavailable
 from edgeshare.contract.units import UNITS_PER_DEVICE, parse_request_percent
 from edgeshare.kube.asking import ask
@@ -33,7 +33,7 @@ class Identity:
         kube: Kube | None,
         node_name: str,
         pods: BoundPods | None,
-        kind: Kind,
+        kind: AcceleratorKind,
         lifetimes: Lifetimes,
     ) -> None:
         self._listings = listings

@@ -14,8 +14,8 @@ from deviceplugin.inject.cdi import Specs, present
 from deviceplugin.inject.library import Library
 from deviceplugin.inject.response import Injected, answer, preload_text
 from deviceplugin.live_config import Settings
-from deviceplugin.units.kinds import Kind
 from deviceplugin.units.ledger import Allocation, Ledger, Owner
+from edgeshare.contract.accelerator_kind import AcceleratorKind
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import CLIENTS_DIR
@@ -35,8 +35,8 @@ class Holdings:
 
     def __init__(
         self,
-        kind: Kind,
-        ledgers: Mapping[Kind, Ledger],
+        kind: AcceleratorKind,
+        ledgers: Mapping[AcceleratorKind, Ledger],
         records: Records,
         library: Library,
         runtime_dir: Path,

@@ -4,7 +4,8 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 
 from deviceplugin.config import Config
-from edgeshare.contract.devices import WORDS, Device
+from edgeshare.contract.accelerator_kind import KINDS
+from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.contract.health import Health
 from edgeshare.contract.names import CONFIG_DEFAULT, CONFIG_LABEL, GPU_MEMORY_MIB
@@ -58,7 +59,7 @@ class Node:
         be done, and leaves it in."""
         while changes:
             device, health = changes[0]
-            word = WORDS[device.accelerator]
+            word = KINDS[device.accelerator].word
             reason = f"{word}Healthy" if health.healthy else f"{word}Unhealthy"
             await self._event(reason, f"{word} {device.id} is {health}", warning=not health.healthy)
             changes.popleft()

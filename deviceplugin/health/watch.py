@@ -11,7 +11,8 @@ from deviceplugin.health.health_config import HealthConfig
 from deviceplugin.health.health_records import HealthRecords, Known
 from deviceplugin.health.rules import health_of, observe
 from deviceplugin.health.state import Answer, DoubleBitError, Look, Moment, State, Xid
-from edgeshare.contract.devices import WORDS, Device
+from edgeshare.contract.accelerator_kind import KINDS
+from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.health import HEALTHY, Health, Reason, Source
 from edgeshare.inventory.nvml.device_health import Fault, NvmlHealth, Vitals
@@ -150,7 +151,7 @@ class HealthWatch:
         self._records.write(self._known[device.id])
         if health != before:
             level = logging.INFO if health.healthy else logging.WARNING
-            logger.log(level, "%s %s is %s", WORDS[device.accelerator], device.id, health)
+            logger.log(level, "%s %s is %s", KINDS[device.accelerator].word, device.id, health)
         if health.healthy != before.healthy:
             self.changes.append((device, health))
         return health

@@ -13,18 +13,18 @@ from typing import Any
 
 from deviceplugin.devices.device_list import Devices
 from deviceplugin.files import remove_unfinished, write_file
-from deviceplugin.injection_config import OUR_GPU_KIND, OUR_VENDOR, Injection
+from deviceplugin.injection_config import OUR_VENDOR, Injection
 from deviceplugin.live_config import Settings
 from deviceplugin.node_events import Notices, Reason
 from deviceplugin.units.ledger import Ledger
+from edgeshare.contract.accelerator_kind import GPU, KINDS
 from edgeshare.contract.devices import Accelerator, Device, is_device_id
 from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.inventory.tree import Tree
 from edgeshare.waiting import first_of
 
-OUR_TPU_KIND = f"{OUR_VENDOR}/tpu"
-
-OUR_KINDS = (OUR_GPU_KIND, OUR_TPU_KIND)
+OUR_KINDS = {accelerator: f"{OUR_VENDOR}/{kind.prefix}" for accelerator, kind in KINDS.items()}
+"""By kind of device."""
 
 PERMISSIONS = "rw"
 """Where none are given, CDI lets the container make nodes of the device, too."""
@@ -50,8 +50,12 @@ def qualified_name(device: Device, config: Injection) -> str:
             f"the device id {device.id!r} cannot be a CDI name, which has letters, digits and, between them, any of "
             "_ . : - : give the device another id, or set injection.devices to device-nodes"
         )
-    kind = config.cdi_gpu_kind if device.accelerator is Accelerator.GPU else OUR_TPU_KIND
-    return f"{kind}={device.id}"
+    return f"{_kinds(config)[device.accelerator]}={device.id}"
+
+
+def _kinds(config: Injection) -> dict[Accelerator, str]:
+    """The kinds by which containers ask: GPUs' may be another's."""
+    return {**OUR_KINDS, GPU.accelerator: config.cdi_gpu_kind}
 
 
 def spec(kind: str, devices: Iterable[Device]) -> dict[str, Any]:
@@ -98,7 +102,7 @@ class Specs:
         """
         devices = self._by_kind()
         wanted = self._wanted_kinds()
-        for kind in OUR_KINDS:
+        for kind in OUR_KINDS.values():
             path = self._path(kind)
             try:
                 if kind in wanted and devices[kind]:
@@ -126,7 +130,7 @@ class Specs:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Keeps them at each change of the devices and of the configuration, until ``stop``."""
-        for kind in OUR_KINDS:
+        for kind in OUR_KINDS.values():
             remove_unfinished(self._folder, self._path(kind).name)
         while not stop.is_set():
             changes = self._devices.next_change(), self._settings.next_change()
@@ -140,7 +144,7 @@ class Specs:
         names = (name for ledger in self._ledgers for allocation in ledger for name in allocation.cdi_names)
         kinds = {name.partition("=")[0] for name in names}
         config = self._settings.now.injection
-        return kinds | {config.cdi_gpu_kind, OUR_TPU_KIND} if config.devices == "cdi" else kinds
+        return kinds.union(_kinds(config).values()) if config.devices == "cdi" else kinds
 
     def _by_kind(self) -> dict[str, list[Device]]:
         by_kind: defaultdict[str, list[Device]] = defaultdict(list)
@@ -148,8 +152,7 @@ class Specs:
         for device in self._devices.now:
             # Who asks for another is told.
             if is_device_id(device.id):
-                kind = OUR_GPU_KIND if device.accelerator is Accelerator.GPU else OUR_TPU_KIND
-                by_kind[kind].append(present(device, root))
+                by_kind[OUR_KINDS[device.accelerator]].append(present(device, root))
         return by_kind
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from deviceplugin.inject.cdi import qualified_name
 from deviceplugin.injection_config import OUR_GPU_KIND, Injection
-from edgeshare.contract.devices import Accelerator, Device
+from edgeshare.contract.accelerator_kind import KINDS
+from edgeshare.contract.devices import Device
 from edgeshare.contract.names import HOOK_DIR_IN_CONTAINER, HOOK_LIBRARY
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 
@@ -86,7 +87,7 @@ def answer(devices: Sequence[Device], files: Injected, config: Injection) -> api
 
 
 def _visible(devices: Iterable[Device], config: Injection) -> dict[str, str]:
-    gpus = [device for device in devices if device.accelerator is Accelerator.GPU]
+    gpus = [device for device in devices if KINDS[device.accelerator].visible_variable]
     if not gpus:
         return {}
     if config.devices == "cdi" and config.cdi_gpu_kind != OUR_GPU_KIND:
@@ -103,5 +104,5 @@ def _nodes(devices: Iterable[Device], config: Injection) -> Iterable[str]:
         node: None
         for device in devices
         for node in device.paths
-        if config.devices == "device-nodes" or device.accelerator is not Accelerator.GPU
+        if config.devices == "device-nodes" or not KINDS[device.accelerator].visible_variable
     }

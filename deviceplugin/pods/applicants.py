@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from deviceplugin.pods.pending_pods import Applicant, IsAllocated, allocated, applicants, is_past
 from deviceplugin.pods.pod_watch import BoundPods
-from deviceplugin.units.kinds import Kind
 from deviceplugin.units.ledger import Allocation, Ledger, Owner
 from deviceplugin.units.owners import Listing
 from deviceplugin.units.preference import by_device
+from edgeshare.contract.accelerator_kind import AcceleratorKind
 from edgeshare.contract.errors import InvalidRequest, NoRoom, Unavailable
 from edgeshare.kubelet.podresources import Units
 
@@ -19,7 +19,7 @@ Get = Callable[[str, str], Awaitable[Units | None]]
 class Applicants:
     """Without an API server nobody is known."""
 
-    def __init__(self, pods: BoundPods | None, ledger: Ledger, get: Get, kind: Kind) -> None:
+    def __init__(self, pods: BoundPods | None, ledger: Ledger, get: Get, kind: AcceleratorKind) -> None:
         self._pods = pods
         self._ledger = ledger
         self._get = get

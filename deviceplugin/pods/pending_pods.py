@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from deviceplugin.pods.pod_spec import asking_containers, assignment_text, is_over, parse_terms
-from deviceplugin.units.kinds import GPU, Kind
 from deviceplugin.units.ledger import Allocation, Owner, Terms
 from deviceplugin.units.owners import Listing
+from edgeshare.contract.accelerator_kind import GPU, AcceleratorKind
 from edgeshare.contract.assignment import assigned_devices, parse_assignment
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import InvalidRequest
@@ -89,7 +89,7 @@ def allocated(allocations: Iterable[Allocation]) -> IsAllocated:
     return is_allocated
 
 
-def applicants(pod: BoundPod, has_units: IsAllocated, kind: Kind = GPU) -> list[Applicant]:
+def applicants(pod: BoundPod, has_units: IsAllocated, kind: AcceleratorKind = GPU) -> list[Applicant]:
     """The pod's containers that are still to get units of this kind, in the order in which the kubelet admits them."""
     if pod.is_over:
         return []
@@ -102,7 +102,7 @@ def applicants(pod: BoundPod, has_units: IsAllocated, kind: Kind = GPU) -> list[
     return [_applicant(pod, owner, percent, kind) for owner, percent in asking[max(done, default=-1) + 1 :]]
 
 
-def may_have(pod: BoundPod, size: int, has_units: IsAllocated, kind: Kind = GPU) -> bool:
+def may_have(pod: BoundPod, size: int, has_units: IsAllocated, kind: AcceleratorKind = GPU) -> bool:
     """Whether any container of the pod may have been given so many units of which nobody knows yet whose they are. A
     plain init container has none of its own besides those of another one that asks for as many."""
     if pod.is_over:
@@ -117,7 +117,7 @@ def may_have(pod: BoundPod, size: int, has_units: IsAllocated, kind: Kind = GPU)
     return any(owner.listed or len(lacking) == len(asking) for owner in lacking)
 
 
-def is_past(pod: BoundPod, listing: Listing, has_units: IsAllocated, kind: Kind = GPU) -> bool:
+def is_past(pod: BoundPod, listing: Listing, has_units: IsAllocated, kind: AcceleratorKind = GPU) -> bool:
     """Whether the kubelet must mean another pod of this name: this one is over, or has units of which the kubelet knows
     nothing."""
     namespace, name = pod.name
@@ -157,7 +157,7 @@ def _reserved(waiting: Iterable[Applicant], size: Callable[[Applicant, str], int
     return dict(found)
 
 
-def _applicant(pod: BoundPod, owner: Owner, percent: int, kind: Kind) -> Applicant:
+def _applicant(pod: BoundPod, owner: Owner, percent: int, kind: AcceleratorKind) -> Applicant:
     devices, fault = None, ""
     try:
         if pod.bound is not None and kind is GPU:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from deviceplugin.units.kinds import GPU, RESOURCES, Kind
 from deviceplugin.units.ledger import SHARE_CLASSES, ShareClass, Terms
+from edgeshare.contract.accelerator_kind import GPU, RESOURCES, AcceleratorKind
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_MEMORY_MIB, GPU_PERCENT_LIMIT, SHARE_CLASS
 from edgeshare.contract.quantity import whole_number
@@ -41,7 +41,7 @@ def assignment_text(pod: dict[str, Any]) -> str | None:
     return None if text is None else str(text)
 
 
-def asking_containers(pod: dict[str, Any], kind: Kind = GPU) -> list[tuple[str, int, bool]]:
+def asking_containers(pod: dict[str, Any], kind: AcceleratorKind = GPU) -> list[tuple[str, int, bool]]:
     """Each container that asks for units of this kind, in the order in which the kubelet admits them: its name, how
     many it asks for, and whether PodResources lists it, as it does all but plain init containers. One that asks for no
     number is left out."""
@@ -59,7 +59,7 @@ def asking_containers(pod: dict[str, Any], kind: Kind = GPU) -> list[tuple[str, 
     return found
 
 
-def parse_terms(pod: dict[str, Any], container: str, units: int, kind: Kind = GPU) -> Terms:
+def parse_terms(pod: dict[str, Any], container: str, units: int, kind: AcceleratorKind = GPU) -> Terms:
     """What this container of the pod asks for; ``units`` is how many the kubelet gave it.
 
     Raises InvalidRequest, in one line that names the container or the annotation.
@@ -88,7 +88,7 @@ def parse_terms(pod: dict[str, Any], container: str, units: int, kind: Kind = GP
     )
 
 
-def init_container(pod: dict[str, Any], units: int, kind: Kind = GPU) -> str | None:
+def init_container(pod: dict[str, Any], units: int, kind: AcceleratorKind = GPU) -> str | None:
     """The pod's first plain init container that asks for just as many units."""
     for container in pod.get("spec", {}).get("initContainers") or []:
         if container.get("restartPolicy") != "Always" and _percent(container, kind) == units:
@@ -96,7 +96,7 @@ def init_container(pod: dict[str, Any], units: int, kind: Kind = GPU) -> str | N
     return None
 
 
-def asks_later(pod: dict[str, Any], kind: Kind = GPU) -> bool:
+def asks_later(pod: dict[str, Any], kind: AcceleratorKind = GPU) -> bool:
     """Whether any container that PodResources lists (sidecars too) asks for units."""
     spec = pod.get("spec", {})
     sidecars = [c for c in spec.get("initContainers") or [] if c.get("restartPolicy") == "Always"]
@@ -130,13 +130,13 @@ def _containers(pod: dict[str, Any]) -> list[dict[str, Any]]:
     return [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
 
 
-def _is_shared_beside(limits: Mapping[str, str], kind: Kind) -> bool:
+def _is_shared_beside(limits: Mapping[str, str], kind: AcceleratorKind) -> bool:
     """Whether the container has a part of a device of another kind. It has one preload file: both say the same."""
     others = (whole_number(limits.get(resource, "0"), resource) for resource in RESOURCES if resource != kind.resource)
     return any(percent % UNITS_PER_DEVICE for percent in others)
 
 
-def _percent(container: dict[str, Any], kind: Kind) -> int:
+def _percent(container: dict[str, Any], kind: AcceleratorKind) -> int:
     limits = (container.get("resources") or {}).get("limits") or {}
     return whole_number(limits.get(kind.resource, "0"), kind.resource)
 

@@ -5,8 +5,8 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from deviceplugin.units.kinds import RESOURCES
 from deviceplugin.units.owners import Listing
+from edgeshare.contract.accelerator_kind import RESOURCES
 from edgeshare.kubelet.podresources import PodResources, Units
 
 

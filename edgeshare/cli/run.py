@@ -14,9 +14,9 @@ import click
 import cuda_hook
 from edgeshare.cli.child import Child
 from edgeshare.client import ManagerClient
-from edgeshare.contract.devices import Accelerator
+from edgeshare.contract.accelerator_kind import EDGETPU, GPU, AcceleratorKind
 from edgeshare.contract.errors import EdgeshareError, InvalidRequest, NoRoom, NotFound, Unavailable
-from edgeshare.contract.names import HOOK_DIR_VARIABLE, HOOK_LIBRARY, RUNTIME_DIR, TPU_HOOK_DIR_VARIABLE
+from edgeshare.contract.names import HOOK_LIBRARY, RUNTIME_DIR
 from edgeshare.contract.text import in_one_line
 from edgeshare.contract.units import (
     COMMAND_CHARACTERS,
@@ -37,9 +37,6 @@ from edgeshare.v1.status_pb2 import DeviceStatus
 
 CLASSES = {"batch": SHARE_CLASS_BATCH, "latency": SHARE_CLASS_LATENCY}
 
-WORDS = {Accelerator.GPU: ("--gpu", "GPU"), Accelerator.EDGETPU: ("--tpu", "EdgeTPU")}
-"""The option that names a device of this kind, and what it is called."""
-
 SEPARATORS = " :$"
 """The loader takes a name in LD_PRELOAD apart at the first two, and puts something else for what follows the last."""
 
@@ -59,7 +56,7 @@ class Choice:
     """Of each device; 0: the request's fraction of it."""
     name: str | None
     """The index or id of the one device wanted, or None: the one with most units free."""
-    accelerator: Accelerator = Accelerator.GPU
+    kind: AcceleratorKind = GPU
 
 
 class Holder(threading.Thread):
@@ -123,7 +120,7 @@ class Holder(threading.Thread):
                 raise
             # With the defaults filled in: it is to be the same after a restart of the manager.
             self._wanted = answer.allocation
-            self._child.begin(self._argv, environment(os.environ, answer, hook_library(), self._choice.accelerator))
+            self._child.begin(self._argv, environment(os.environ, answer, hook_library(), self._choice.kind))
             return answers
 
 
@@ -131,9 +128,9 @@ def choose_devices(devices: Iterable[DeviceStatus], choice: Choice) -> list[str]
     """The ids of the devices to use: the one that was named, or those with most units free, then with
     most memory free, then the first. Raises NotFound for a name that no device has, NoRoom where too few
     have room."""
-    devices = [device for device in devices if Accelerator(device.accelerator or "gpu") is choice.accelerator]
+    devices = [device for device in devices if (device.accelerator or GPU.accelerator) == choice.kind.accelerator]
     if choice.name is not None:
-        return [_named_device(devices, choice.name, choice.accelerator).id]
+        return [_named_device(devices, choice.name, choice.kind).id]
     fitting = [device for device in devices if _fits(device, choice)]
     if len(fitting) < choice.devices:
         raise NoRoom(_no_room_text(devices, choice))
@@ -141,13 +138,12 @@ def choose_devices(devices: Iterable[DeviceStatus], choice: Choice) -> list[str]
     return [device.id for device in fitting[: choice.devices]]
 
 
-def _named_device(devices: list[DeviceStatus], name: str, accelerator: Accelerator) -> DeviceStatus:
+def _named_device(devices: list[DeviceStatus], name: str, kind: AcceleratorKind) -> DeviceStatus:
     for device in devices:
         if name in (str(device.index), device.id):
             return device
     known = ", ".join(f"{device.index} ({device.id})" for device in devices) or "none"
-    option, word = WORDS[accelerator]
-    raise NotFound(f"{option} {name}: no such {word} here; there are: {known}")
+    raise NotFound(f"--{kind.prefix} {name}: no such {kind.word} here; there are: {known}")
 
 
 def _fits(device: DeviceStatus, choice: Choice) -> bool:
@@ -164,7 +160,7 @@ def _free_memory_mib(device: DeviceStatus) -> int:
 def _no_room_text(devices: list[DeviceStatus], choice: Choice) -> str:
     memory = f" and {choice.memory_mib} MiB" if choice.memory_mib else ""
     wanted = f"{choice.request_percent} percent{memory}"
-    _, word = WORDS[choice.accelerator]
+    word = choice.kind.word
     free = "; ".join(_free_text(device, word) for device in devices)
     return (
         f"too few {word}s have {wanted} free ({choice.devices} needed): {free or f'there is no {word}'}; "
@@ -193,20 +189,15 @@ def hook_library() -> Path:
 
 
 def environment(
-    base: Mapping[str, str], answer: HoldAllocationResponse, library: Path, accelerator: Accelerator = Accelerator.GPU
+    base: Mapping[str, str], answer: HoldAllocationResponse, library: Path, kind: AcceleratorKind = GPU
 ) -> dict[str, str]:
     """The command's environment: ours, with its allocation, its devices and the hook before any other
     preload."""
     folder = str(Path(answer.socket_path).parent)
     preloads = [str(library), base.get("LD_PRELOAD", "")]
     hooked = {**base, "LD_PRELOAD": ":".join(filter(None, preloads))}
-    if accelerator is Accelerator.EDGETPU:
-        return {**hooked, TPU_HOOK_DIR_VARIABLE: folder}
-    return {
-        **hooked,
-        HOOK_DIR_VARIABLE: folder,
-        "CUDA_VISIBLE_DEVICES": ",".join(answer.allocation.device_ids),
-    }
+    visible = {kind.visible_variable: ",".join(answer.allocation.device_ids)} if kind.visible_variable else {}
+    return {**hooked, kind.hook_dir_variable: folder, **visible}
 
 
 def _say(text: str) -> None:
@@ -268,13 +259,14 @@ def command(
         check_limit_percent(limit_percent, request_percent)
     if gpu is not None and tpu is not None:
         raise InvalidRequest("--gpu and --tpu name two devices: give one of them, and run the other within")
-    accelerator = Accelerator.GPU if tpu is None else Accelerator.EDGETPU
-    if tpu is not None and memory_mib is not None:
-        raise InvalidRequest("--memory-mib caps the memory of a GPU, and an EdgeTPU has none: leave it out")
+    kind = GPU if tpu is None else EDGETPU
+    if not kind.has_memory and memory_mib is not None:
+        raise InvalidRequest(f"--memory-mib caps the memory of a GPU, and an {kind.word} has none: leave it out")
     name = gpu if tpu is None else tpu or None
     if name is not None and devices > 1:
-        option, word = WORDS[accelerator]
-        raise InvalidRequest(f"{option} names one {word}, but {percent} percent are {devices}: leave out the name")
+        raise InvalidRequest(
+            f"--{kind.prefix} names one {kind.word}, but {percent} percent are {devices}: leave out the name"
+        )
     hook_library()
     wanted = Allocation(
         id=f"run-{secrets.token_hex(6)}",
@@ -287,9 +279,7 @@ def command(
     # Before the client: gRPC has threads.
     child = Child()
     client = ManagerClient(runtime_dir.absolute())
-    holder = Holder(
-        client, child, list(argv), wanted, Choice(devices, request_percent, memory_mib or 0, name, accelerator)
-    )
+    holder = Holder(client, child, list(argv), wanted, Choice(devices, request_percent, memory_mib or 0, name, kind))
     holder.start()
     status = child.wait()
     holder.end()

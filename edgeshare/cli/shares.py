@@ -2,7 +2,7 @@
 
 from rich.table import Table
 
-from edgeshare.contract.devices import Accelerator
+from edgeshare.contract.accelerator_kind import GPU, kind_of
 from edgeshare.contract.units import MIB, NS_PER_MS, NS_PER_S
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY, Allocation
 from edgeshare.v1.status_pb2 import (
@@ -77,16 +77,14 @@ def share_cells(status: NodeStatus, share: AllocationStatus) -> tuple[str, ...]:
     """The cells of one allocation, as SHARE_COLUMNS names them."""
     allocation = share.allocation
     indices = {device.id: _index(device) for device in status.devices}
-    is_tpu = any(
-        device.id in allocation.device_ids and device.accelerator == Accelerator.EDGETPU for device in status.devices
-    )
+    is_exclusive = any(_is_exclusive(device) for device in status.devices if device.id in allocation.device_ids)
     return (
         owner_text(allocation),
         ",".join(indices.get(device_id, device_id) for device_id in allocation.device_ids),
         f"{allocation.request_percent} %",
         f"{allocation.limit_percent} %",
         "latency" if allocation.share_class == SHARE_CLASS_LATENCY else "batch",
-        _state(share, is_tpu),
+        _state(share, is_exclusive),
         f"{share.held_percent:.1f} %",
         f"{share.gpu_percent:.1f} %",
         f"{share.wanted_percent:.1f} %",
@@ -114,10 +112,16 @@ def _at_least(status: NodeStatus, share: AllocationStatus) -> str:
 
 
 def _index(device: DeviceStatus) -> str:
-    return f"tpu {device.index}" if device.accelerator == Accelerator.EDGETPU else str(device.index)
+    kind = kind_of(device.accelerator)
+    return str(device.index) if kind is None or kind is GPU else f"{kind.prefix} {device.index}"
 
 
-def _state(share: AllocationStatus, is_tpu: bool) -> str:
+def _is_exclusive(device: DeviceStatus) -> bool:
+    kind = kind_of(device.accelerator)
+    return kind is not None and kind.is_exclusive
+
+
+def _state(share: AllocationStatus, is_exclusive: bool) -> str:
     if share.overlapping:
         return "overlapping"
     if share.throttled:
@@ -125,7 +129,7 @@ def _state(share: AllocationStatus, is_tpu: bool) -> str:
     state = STATES.get(share.state, "unknown")
     if share.beside:
         return f"{state} beside"
-    if is_tpu and share.state == ALLOCATION_STATE_HOLDING:
+    if is_exclusive and share.state == ALLOCATION_STATE_HOLDING:
         # It cannot be called back: how long it has kept the others waiting is what one wants to know.
         waiting = f", {len(share.waiting_allocations)} wait" if share.waiting_allocations else ""
         return f"{state} {share.holding_ns / NS_PER_S:.1f} s{waiting}"

@@ -12,10 +12,6 @@ class Accelerator(StrEnum):
     EDGETPU = "edgetpu"
 
 
-WORDS = {Accelerator.GPU: "GPU", Accelerator.EDGETPU: "EdgeTPU"}
-"""What people call them."""
-
-
 @dataclass(frozen=True)
 class Device:
     """A physical accelerator, as an inventory reports it."""

@@ -8,7 +8,8 @@ from pathlib import Path
 from time import monotonic_ns
 
 from edgeshare import __version__
-from edgeshare.contract.devices import WORDS, Device
+from edgeshare.contract.accelerator_kind import KINDS
+from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import AlreadyExists, EdgeshareError, Unavailable
 from edgeshare.v1 import allocations_pb2 as messages
 from edgeshare.v1.status_pb2 import AllocationStatus, NodeStatus
@@ -257,7 +258,7 @@ class Node:
             device for device in observation.devices if device.id not in self._serving.arbiters and not self._closed
         ]
         for device in fresh:
-            logger.info("%s %s came", WORDS[device.accelerator], device.id)
+            logger.info("%s %s came", KINDS[device.accelerator].word, device.id)
             self._serving.take_in(device)
         if fresh:
             self._open_stranded()

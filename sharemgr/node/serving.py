@@ -10,7 +10,8 @@ from pathlib import Path
 from time import monotonic_ns
 
 from cuda_hook import wire
-from edgeshare.contract.devices import Accelerator, Device
+from edgeshare.contract.accelerator_kind import KINDS
+from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import EdgeshareError
 from edgeshare.contract.units import MIB
 from sharemgr.node import edgetpu
@@ -139,17 +140,17 @@ class Serving:
             arbiter.close()
 
     def _settings_of(self, device: Device) -> Settings:
-        return edgetpu.settings(self._config) if device.accelerator is Accelerator.EDGETPU else self._settings
+        return edgetpu.settings(self._config) if KINDS[device.accelerator].is_exclusive else self._settings
 
     def _terms(self, allocation: Allocation, device: DeviceArbiter) -> Terms:
         own = [each for each in self.devices if each.id in allocation.device_ids]
         # All of an allocation are of one kind.
         settings = self._settings_of(own[0])
-        is_tpu = own[0].accelerator is Accelerator.EDGETPU
+        kind = KINDS[own[0].accelerator]
         return Terms(
             allocation_id=allocation.id,
             device_ids=allocation.device_ids,
-            accelerator=wire.Accelerator.EDGETPU if is_tpu else wire.Accelerator.GPU,
+            accelerator=wire.Accelerator(kind.wire_number),
             welcome=wire.Welcome(
                 version=wire.VERSION,
                 failure_policy=POLICIES[self._config.failure_policy],
@@ -160,7 +161,7 @@ class Serving:
                 memory_cap_bytes=allocation.memory_mib * MIB,
                 ignore_managed=self._config.managed_memory == "ignore",
             ),
-            device_lines=tuple(edgetpu.device_lines(own, self._config.sysfs)) if is_tpu else (),
+            device_lines=tuple(edgetpu.device_lines(own, self._config.sysfs)) if kind.is_exclusive else (),
             offences=Offences(allocation.id),
             # By the devices that there are: one that comes later takes nothing from who is there.
             records=self._records.part(allocation.request_percent * len(own), len(self.arbiters)),

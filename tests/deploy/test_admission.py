@@ -10,7 +10,7 @@ import yaml
 from onenode.api_server import ApiServer, until_told
 
 from deviceplugin.pods.pod_spec import parse_terms
-from deviceplugin.units.kinds import EDGETPU, GPU
+from edgeshare.contract.accelerator_kind import EDGETPU, GPU
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.quantity import whole_number
 from edgeshare.contract.units import MAX_DEVICES_PER_ALLOCATION, UNITS_PER_DEVICE, parse_request_percent

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 import edgeshare
 from deviceplugin.config import Config as DevicePlugin
-from deviceplugin.units.kinds import GPU
 from edgeshare.cli import cli
 from edgeshare.config_file import read_config
+from edgeshare.contract.accelerator_kind import GPU
 from edgeshare.contract.names import ALLOCATIONS_SOCKET, RUNTIME_DIR, STATE_DIR
 from sharemgr.node.config import Config as ShareManager
 

@@ -9,7 +9,8 @@ from time import monotonic_ns
 from typing import Protocol
 
 from edgeshare import detached
-from edgeshare.contract.devices import WORDS, Device
+from edgeshare.contract.accelerator_kind import KINDS
+from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.interface import Inventory
 from edgeshare.waiting import first_of
@@ -106,7 +107,7 @@ async def watch(
         for device in observation.devices:
             if was.get(device.id, device.healthy) != device.healthy:
                 state = "healthy again" if device.healthy else f"not healthy: {device.cause}"
-                logger.warning("%s %d (%s) is %s", WORDS[device.accelerator], device.index, device.id, state)
+                logger.warning("%s %d (%s) is %s", KINDS[device.accelerator].word, device.index, device.id, state)
         devices = observation.devices
         deliver(observation)
         await _rest(inventory, glances)

@@ -22,10 +22,10 @@ from deviceplugin.live_config import ChosenName, Settings
 from deviceplugin.node_events import Notices
 from deviceplugin.pods.applicants import Applicants
 from deviceplugin.pods.podresources import InFlight, Listings
-from deviceplugin.units.kinds import EDGETPU as EDGETPUS
-from deviceplugin.units.kinds import GPU as GPUS
-from deviceplugin.units.kinds import Kind
 from deviceplugin.units.ledger import Allocation, Ledger, Owner, Terms
+from edgeshare.contract.accelerator_kind import EDGETPU as EDGETPUS
+from edgeshare.contract.accelerator_kind import GPU as GPUS
+from edgeshare.contract.accelerator_kind import AcceleratorKind
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import Unavailable
 from edgeshare.kubelet.podresources import PodResources
@@ -54,8 +54,8 @@ def new_holdings(
     tmp_path: Path,
     library: Library,
     config: str = "{}",
-    kind: Kind = GPUS,
-    ledgers: Mapping[Kind, Ledger] | None = None,
+    kind: AcceleratorKind = GPUS,
+    ledgers: Mapping[AcceleratorKind, Ledger] | None = None,
 ) -> Holdings:
     """As of a plugin that has just started, with GPU and this configuration."""
     file = tmp_path / "deviceplugin.yaml"

@@ -8,8 +8,8 @@ from deviceplugin.admission.identity import Identity
 from deviceplugin.allocations.lifetimes import SETTLE_S, Lifetimes
 from deviceplugin.allocations.manager_client import Manager
 from deviceplugin.pods.podresources import InFlight, Listings
-from deviceplugin.units.kinds import GPU
 from deviceplugin.units.ledger import Allocation, Ledger
+from edgeshare.contract.accelerator_kind import GPU
 from edgeshare.kubelet.podresources import PodResources
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from deviceplugin.pods.applicants import Applicants
 from deviceplugin.pods.pod_watch import BoundPods
-from deviceplugin.units.kinds import GPU
 from deviceplugin.units.ledger import Allocation, Ledger, Owner
+from edgeshare.contract.accelerator_kind import GPU
 from edgeshare.kube.kube import Kube
 from edgeshare.kubelet.podresources import Units
 

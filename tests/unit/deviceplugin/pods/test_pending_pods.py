@@ -10,8 +10,8 @@ from deviceplugin.pods.pending_pods import (
     reserved_units,
 )
 from deviceplugin.pods.pod_spec import asking_containers, slim
-from deviceplugin.units.kinds import EDGETPU, GPU
 from deviceplugin.units.ledger import Allocation, Owner
+from edgeshare.contract.accelerator_kind import EDGETPU, GPU
 from edgeshare.contract.devices import Device
 from edgeshare.contract.units import unit_id
 

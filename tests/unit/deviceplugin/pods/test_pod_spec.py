@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from deviceplugin.pods.pod_spec import asking_containers, asks_later, init_container, is_over, parse_terms, slim
-from deviceplugin.units.kinds import EDGETPU, GPU
 from deviceplugin.units.ledger import Terms
+from edgeshare.contract.accelerator_kind import EDGETPU, GPU
 from edgeshare.contract.errors import InvalidRequest
 
 
