@@ -31,9 +31,10 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_tests_that_security_is_said_to_rest_on_are_there() -> None:
-    named = NAMED.findall((ROOT / "docs/security.md").read_text())
-    assert len(named) > 50
+@pytest.mark.parametrize(("page", "least"), [("security", 50), ("testing", 25)])
+def test_tests_that_something_is_said_to_rest_on_are_there(page: str, least: int) -> None:
+    named = NAMED.findall((ROOT / f"docs/{page}.md").read_text())
+    assert len(named) > least
     missing = [
         f"{path}::{name}" for path, name in named if not (ROOT / path).exists() or name not in names_in(ROOT / path)
     ]
