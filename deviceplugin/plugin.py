@@ -85,7 +85,6 @@ class Plugin:
         self._tally = Tally()
         kube, node_name = connect(config, environment)
         self._node = Node(kube, node_name) if kube is not None else None
-        socket = config.pod_resources_socket or kubelet_dir / "pod-resources/kubelet.sock"
         self._library = Library(state_dir / "hook", Path(cuda_hook.__file__).parent / HOOK_LIBRARY)
         self._allocated = asyncio.Event()
         self._manager = Manager(runtime_dir)
@@ -100,9 +99,15 @@ class Plugin:
                 kind=kind,
                 devices=DevicesOfKind(self._devices, kind.accelerator),
                 holdings=Holdings(
-                    kind, ledgers, Records(state_dir / records), self._library, runtime_dir, self._settings, self._specs
+                    kind,
+                    ledgers,
+                    Records(state_dir / records),
+                    self._library,
+                    runtime_dir,
+                    self._settings,
+                    self._specs,
                 ),
-                pod_resources_socket=socket,
+                pod_resources_socket=config.pod_resources_socket or kubelet_dir / "pod-resources/kubelet.sock",
                 in_flight=in_flight,
                 manager=self._manager,
                 cluster=(kube, node_name),

@@ -73,11 +73,7 @@ def create(
     if not 1 <= gpus <= most:
         raise InvalidRequest(f"a machine has 1 to {most} GPUs, not {gpus}")
     memories = [each.memory_mib if memory_mib is None else memory_mib for each in models]
-    if not CONTEXT_OVERHEAD_MIB + reserved_mib < min(memories) <= max(memories) <= 1 << 24 or reserved_mib < 0:
-        raise InvalidRequest(
-            f"a GPU cannot have {min(memories)} MiB of memory: a bare context takes {CONTEXT_OVERHEAD_MIB} MiB, "
-            f"the driver {reserved_mib}"
-        )
+    _check_memory(memories, reserved_mib)
     if any(index not in range(gpus) for index in mig or {}):
         raise InvalidRequest(f"a machine of {gpus} GPUs has none numbered {max(mig or {})} to be divided")
     plan: Any = ffi.new("struct simgpu_plan *")
@@ -104,6 +100,16 @@ def create(
         device_file(directory, index).parent.mkdir(exist_ok=True)
         device_file(directory, index).touch()
     sys.audit(MADE, directory)
+
+
+def _check_memory(memories_mib: Sequence[int], reserved_mib: int) -> None:
+    """Raises InvalidRequest where a GPU's memory is none that there could be."""
+    smallest_mib, largest_mib = min(memories_mib), max(memories_mib)
+    if not CONTEXT_OVERHEAD_MIB + reserved_mib < smallest_mib <= largest_mib <= 1 << 24 or reserved_mib < 0:
+        raise InvalidRequest(
+            f"a GPU cannot have {smallest_mib} MiB of memory: a bare context takes {CONTEXT_OVERHEAD_MIB} MiB, "
+            f"the driver {reserved_mib}"
+        )
 
 
 def destroy(directory: Path) -> None:

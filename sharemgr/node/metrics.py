@@ -1,7 +1,7 @@
 """The node's status as Prometheus metrics. Nothing is counted for them: they are made of a status, when one is asked
 for."""
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
 
 from prometheus_client.core import Metric, SummaryMetricFamily
@@ -81,79 +81,66 @@ def _devices(devices: Sequence[DeviceStatus]) -> Iterator[Metric]:
     )
 
 
-def _allocations(shares: Sequence[AllocationStatus], silent: Container[str]) -> Iterator[Metric]:
-    """``silent``: of these devices nobody knows what the driver takes by itself."""
+Figure = tuple[Callable[..., Metric], str, str, Callable[[AllocationStatus], float]]
+"""How a metric is made, its name after ``allocation_``, what it is, and its value for one allocation."""
 
-    def rows(values: Iterable[float]) -> Iterator[tuple[tuple[str, ...], float]]:
-        for share, value in zip(shares, values, strict=True):
-            for device_id in share.allocation.device_ids:
-                yield _labels(share.allocation, device_id), value
-
-    def gauge(name: str, text: str, values: Iterable[float]) -> Metric:
-        return _gauge(f"allocation_{name}", text, ALLOCATION, rows(values))
-
-    def counter(name: str, text: str, values: Iterable[float]) -> Metric:
-        return _counter(f"allocation_{name}", text, ALLOCATION, rows(values))
-
-    def memory(name: str, text: str, values: Iterable[Sequence[int]], without: Container[str] = ()) -> Metric:
-        each_device = (
-            (_labels(share.allocation, device_id), value)
-            for share, of_devices in zip(shares, values, strict=True)
-            for device_id, value in zip(share.allocation.device_ids, of_devices, strict=False)
-            if device_id not in without
-        )
-        return _gauge(f"allocation_{name}", text, ALLOCATION, each_device)
-
-    given = [share.allocation for share in shares]
-    yield gauge(
-        "request_ratio", "Guaranteed share of the device's time.", [each.request_percent / 100 for each in given]
-    )
-    yield gauge("limit_ratio", "Ceiling of the share.", [each.limit_percent / 100 for each in given])
-    yield gauge("held_ratio", "Share held in the window, grant to drain.", [each.held_percent / 100 for each in shares])
-    yield gauge("gpu_ratio", "GPU time used in the window.", [each.gpu_percent / 100 for each in shares])
-    yield gauge("lent_ratio", "Share held above the request.", [each.lent_percent / 100 for each in shares])
-    yield gauge(
+SHARE_FIGURES: tuple[Figure, ...] = (
+    (
+        _gauge,
+        "request_ratio",
+        "Guaranteed share of the device's time.",
+        lambda each: each.allocation.request_percent / 100,
+    ),
+    (_gauge, "limit_ratio", "Ceiling of the share.", lambda each: each.allocation.limit_percent / 100),
+    (_gauge, "held_ratio", "Share held in the window, grant to drain.", lambda each: each.held_percent / 100),
+    (_gauge, "gpu_ratio", "GPU time used in the window.", lambda each: each.gpu_percent / 100),
+    (_gauge, "lent_ratio", "Share held above the request.", lambda each: each.lent_percent / 100),
+    (
+        _gauge,
         "wanted_ratio",
         "GPU time of the window's time in which it did not wait: what it would use alone.",
-        [each.wanted_percent / 100 for each in shares],
-    )
-    yield gauge("due_ratio", "What it wanted, up to its request.", [each.due_percent / 100 for each in shares])
-    yield gauge(
+        lambda each: each.wanted_percent / 100,
+    ),
+    (_gauge, "due_ratio", "What it wanted, up to its request.", lambda each: each.due_percent / 100),
+    (
+        _gauge,
         "guarantee_met_ratio",
         "What it got of what it was due, at most 1.",
-        [each.guarantee_met_ratio for each in shares],
-    )
-    yield counter(
+        lambda each: each.guarantee_met_ratio,
+    ),
+    (
+        _counter,
         "guarantee_missed_seconds",
         "For how long it had less than it was due, by more than the rule may be off.",
-        [each.guarantee_missed_ns / NS_PER_S for each in shares],
-    )
-    yield gauge("waiting_seconds", "How long it has waited now.", [each.waiting_ns / NS_PER_S for each in shares])
-    yield gauge(
-        "longest_wait_seconds", "Longest wait in the window.", [each.longest_wait_ns / NS_PER_S for each in shares]
-    )
-    yield gauge("queued_seconds", "GPU time its clients say is queued.", [each.queued_ns / NS_PER_S for each in shares])
-    yield gauge(
-        "overlapping", "1: it did not drain in time and runs beside others.", [each.overlapping for each in shares]
-    )
-    yield gauge(
-        "beside",
-        "1: others may be let in while it has its slice; 0: exclusive turns.",
-        [each.beside for each in shares],
-    )
-    yield gauge("throttled", "1: it waits because it is at its limit.", [each.throttled for each in shares])
-    yield gauge("clients", "Processes joined.", [sum(not one.dying for one in each.clients) for each in shares])
-    yield counter("grants", "Slices granted.", [each.grants for each in shares])
-    yield counter("revokes", "Slices called back.", [each.revokes for each in shares])
-    yield counter("overruns", "Slices not given back in time.", [each.overruns for each in shares])
-    yield gauge("memory_cap_bytes", "Cap on memory of the device.", [MIB * each.memory_mib for each in given])
-    yield memory("memory_used_bytes", "Memory counted against the cap.", [each.memory_bytes for each in shares])
-    yield memory(
-        "memory_overhead_bytes",
-        "Part of it that the driver took by itself, as for contexts.",
-        [each.memory_overhead_bytes for each in shares],
-        without=silent,
-    )
+        lambda each: each.guarantee_missed_ns / NS_PER_S,
+    ),
+    (_gauge, "waiting_seconds", "How long it has waited now.", lambda each: each.waiting_ns / NS_PER_S),
+    (_gauge, "longest_wait_seconds", "Longest wait in the window.", lambda each: each.longest_wait_ns / NS_PER_S),
+    (_gauge, "queued_seconds", "GPU time its clients say is queued.", lambda each: each.queued_ns / NS_PER_S),
+    (_gauge, "overlapping", "1: it did not drain in time and runs beside others.", lambda each: each.overlapping),
+    (_gauge, "beside", "1: others may be let in while it has its slice; 0: exclusive turns.", lambda each: each.beside),
+    (_gauge, "throttled", "1: it waits because it is at its limit.", lambda each: each.throttled),
+    (_gauge, "clients", "Processes joined.", lambda each: sum(not one.dying for one in each.clients)),
+    (_counter, "grants", "Slices granted.", lambda each: each.grants),
+    (_counter, "revokes", "Slices called back.", lambda each: each.revokes),
+    (_counter, "overruns", "Slices not given back in time.", lambda each: each.overruns),
+    (_gauge, "memory_cap_bytes", "Cap on memory of the device.", lambda each: MIB * each.allocation.memory_mib),
+)
+"""What is told of an allocation on each of its devices alike."""
+
+
+def _allocations(shares: Sequence[AllocationStatus], silent: Container[str]) -> Iterator[Metric]:
+    """``silent``: of these devices nobody knows what the driver takes by itself."""
+    for make, name, text, value in SHARE_FIGURES:
+        rows = [
+            (_labels(each.allocation, device), value(each)) for each in shares for device in each.allocation.device_ids
+        ]
+        yield make(f"allocation_{name}", text, ALLOCATION, rows)
+    used = _memory(shares, [each.memory_bytes for each in shares], ())
+    yield _gauge("allocation_memory_used_bytes", "Memory counted against the cap.", ALLOCATION, used)
+    overhead = _memory(shares, [each.memory_overhead_bytes for each in shares], silent)
+    text = "Part of it that the driver took by itself, as for contexts."
+    yield _gauge("allocation_memory_overhead_bytes", text, ALLOCATION, overhead)
     # These are of an allocation, not of one of its devices: so that a sum over them counts each once.
     yield _gauge(
         "allocation_refused_context_bytes",
@@ -171,6 +158,16 @@ def _allocations(shares: Sequence[AllocationStatus], silent: Container[str]) -> 
             for kind in sorted(share.offences)
         ],
     )
+
+
+def _memory(
+    shares: Sequence[AllocationStatus], values: Iterable[Sequence[int]], without: Container[str]
+) -> Iterator[tuple[tuple[str, ...], float]]:
+    """Of each allocation a value for each of its devices, but for those ``without``."""
+    for share, of_devices in zip(shares, values, strict=True):
+        for device_id, value in zip(share.allocation.device_ids, of_devices, strict=False):
+            if device_id not in without:
+                yield _labels(share.allocation, device_id), value
 
 
 def _labels(allocation: Allocation, device_id: str) -> tuple[str, ...]:
