@@ -21,11 +21,15 @@ UNUSED_S = 14 * 24 * 3600
 HOOK_SOURCES = tuple(
     sorted(path for folder in ("src", "core") for path in (ROOT / "cuda_hook" / folder).rglob("*.[cS]"))
 )
-INCLUDES = tuple(f"-I{ROOT / folder}" for folder in ("cuda_hook", "cuda_hook/src", "simgpu"))
+INCLUDES = tuple(f"-I{ROOT / folder}" for folder in ("cuda_hook", "simgpu"))
+HOOK_INCLUDES = tuple(f"-I{ROOT / folder}" for folder in ("cuda_hook", "cuda_hook/src"))
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror")
 
 SANITIZERS = {"address,undefined": "libasan.so", "thread": "libtsan.so"}
-NOT_SANITIZED = ("doors.c", "objects.c", "symbols.c", "substitutes.c", "doors.S", "tpu_calls.c", "next.c")
+NOT_SANITIZED = (
+    *("doors.S", "doors.c", "substitutes.c", "symbols.c", "tpu_calls.c", "next.c"),
+    *("exports.c", "lookups.c", "objects.c"),
+)
 """What the sanitizer itself calls while it starts."""
 
 
@@ -84,7 +88,7 @@ def sanitized_hook(kind: str) -> Path:
     for source in HOOK_SOURCES:
         objects.append(f"{source.name}.o")
         flags = [] if source.name in NOT_SANITIZED else [f"-fsanitize={kind}", "-fno-omit-frame-pointer"]
-        hook_flags = ["-fPIC", "-fvisibility=hidden", *INCLUDES]
+        hook_flags = ["-fPIC", "-fvisibility=hidden", *HOOK_INCLUDES]
         commands.append(["gcc", *FLAGS, *hook_flags, *flags, "-c", str(source), "-o", objects[-1]])
     library = "libedgeshare_cuda.so"
     return compiled(library, *commands, ["gcc", "-shared", f"-fsanitize={kind}", "-o", library, *objects, "-ldl"])

@@ -3,11 +3,9 @@ answers."""
 
 from pathlib import Path
 
-from compiled import HOOK_SOURCES, compiled
-from world import ROOT
+from compiled import HOOK_INCLUDES, HOOK_SOURCES, compiled
 
-HOOK = ROOT / "cuda_hook"
-FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-fPIC", "-fvisibility=hidden", f"-I{HOOK}", f"-I{HOOK / 'src'}")
+FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-fPIC", "-fvisibility=hidden", *HOOK_INCLUDES)
 LINK = ("-nostartfiles", "-Wl,-soname,libedgeshare_cuda.so", "-Wl,-z,nodelete", "-Wl,-z,lazy")
 
 

@@ -11,9 +11,9 @@
 
 int main(void) {
     fputs(
-#include "src/symbols.def"
+#include "src/driver/symbols.def"
 #define ES_TPU(name) #name "\n"
-#include "src/tpu_symbols.def"
+#include "src/tpu/tpu_symbols.def"
         "edgeshare_slice_begin\nedgeshare_slice_end\n"
         "dlsym\ndlvsym\n",
         stdout);

@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from compiled import FLAGS, HOOK_SOURCES, INCLUDES, ROOT, compiled
+from compiled import FLAGS, HOOK_INCLUDES, HOOK_SOURCES, ROOT, compiled
 
 SRC = ROOT / "cuda_hook" / "src"
 CORE = "core"
@@ -51,7 +51,7 @@ def includes() -> dict[Path, set[Path]]:
 def symbols() -> dict[Path, set[Path]]:
     """What each file's object needs of the other files' objects."""
     names = {source: f"{source.parent.name}-{source.name}.o" for source in HOOK_SOURCES}
-    flags = ["gcc", *FLAGS, "-O0", "-fPIC", "-fvisibility=hidden", *INCLUDES, "-c"]
+    flags = ["gcc", *FLAGS, "-O0", "-fPIC", "-fvisibility=hidden", *HOOK_INCLUDES, "-c"]
     commands = [[*flags, str(source), "-o", name] for source, name in names.items()]
     folder = compiled("done", *commands, ["touch", "done"]).parent
     defines: dict[str, Path] = {}

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from compiled import HOOK_SOURCES, INCLUDES
+from compiled import HOOK_INCLUDES, HOOK_SOURCES
 
 WARNINGS = ("-Wall", "-Wextra", "-Wthread-safety", "-Werror")
 CLANG = (sys.executable, "-m", "ziglang", "cc", "-std=c11", "-D_GNU_SOURCE", *WARNINGS)
@@ -30,7 +30,7 @@ SOURCES = [source for source in HOOK_SOURCES if source.suffix == ".c"]
 
 def analysed(folder: Path, *sources: Path) -> "subprocess.CompletedProcess[str]":
     """What clang's analysis has to say of these files."""
-    command = [*CLANG, *INCLUDES, "-c", *map(str, sources)]
+    command = [*CLANG, *HOOK_INCLUDES, "-c", *map(str, sources)]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
