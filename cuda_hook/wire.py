@@ -236,15 +236,10 @@ def parse_answer(packet: bytes) -> ManagerRecord:
 
 def encode(record: Record) -> bytes:
     """The packet of a record. Raises OverflowError for a number that its field cannot hold."""
-    kind = _KINDS[type(record)]
+    kind, size, pointer = _LAYOUTS[type(record)]
     values = {_C_NAMES.get(name, name): _to_c(value) for name, value in vars(record).items()}
-    header = {"kind": kind, "size": lib.es_record_bytes(kind), "number": values.pop("number", 0)}
-    return bytes(ffi.buffer(ffi.new(f"{_struct(kind)} *", {"header": header, **values})))
-
-
-def _struct(kind: int) -> str:
-    """What C calls the structure of a kind."""
-    return bytes(ffi.string(lib.es_record_struct(kind))).decode()
+    header = {"kind": kind, "size": size, "number": values.pop("number", 0)}
+    return bytes(ffi.buffer(ffi.new(pointer, {"header": header, **values})))
 
 
 def _parse(packet: bytes, check: Callable[[Any, int], int], readers: dict[int, _Reader[_T]]) -> _T:
@@ -255,10 +250,10 @@ def _parse(packet: bytes, check: Callable[[Any, int], int], readers: dict[int, _
     return readers[kind](buffer)
 
 
-def _reader(record_type: type[Any], kind: int) -> _Reader[Any]:
+def _reader(record_type: type[Any]) -> _Reader[Any]:
     """What makes a record of a checked packet. All that can be looked up is looked up here, once: a RELEASE is read
     while the device stands idle."""
-    pointer = ffi.typeof(f"{_struct(kind)} *")
+    _, _, pointer = _LAYOUTS[record_type]
     getters = tuple(_getter(field.name, field.type) for field in fields(record_type))
 
     def read(buffer: Any) -> Any:
@@ -285,9 +280,19 @@ def _to_c(value: int | str) -> int | bytes:
     return int(value)
 
 
+def _layout(kind: int) -> tuple[int, int, Any]:
+    """A kind, its record's size in bytes, and a pointer to its structure."""
+    struct = bytes(ffi.string(lib.es_record_struct(kind))).decode()
+    return kind, int(lib.es_record_bytes(kind)), ffi.typeof(f"{struct} *")
+
+
+_LAYOUTS = {record: _layout(kind) for record, kind in _KINDS.items()}
+"""Looked up once: whoever calls C lets other threads run meanwhile."""
+
+
 def _readers(sender: int) -> dict[int, _Reader[Any]]:
     """What reads each kind that this side sends."""
-    return {kind: _reader(record, kind) for record, kind in _KINDS.items() if lib.es_record_sender(kind) == sender}
+    return {kind: _reader(record) for record, kind in _KINDS.items() if lib.es_record_sender(kind) == sender}
 
 
 _CLIENT_READERS: dict[int, _Reader[ClientRecord]] = _readers(lib.ES_SENDER_CLIENT)
