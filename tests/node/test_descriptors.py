@@ -170,7 +170,11 @@ def test_of_one_whose_descriptors_cannot_be_closed_no_more_is_taken_in(
     before = descriptors(manager)
     with lingering() as first, ExitStack() as stack:
         rest = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(PASSED_MAX - 1)]
-        assert passes(bad.socket, REQUEST, first, *rest)
+        # All of it is passed, and not ours any more, before the manager looks at any of it: who closes it last waits.
+        manager.process.send_signal(signal.SIGSTOP)
+        taken = passes(bad.socket, REQUEST, first, *rest)
+        manager.process.send_signal(signal.SIGCONT)
+        assert taken
         assert bad.ended()
         other.request()
         late = testbed.connect("bad")
