@@ -24,7 +24,9 @@ BASE_NAME = "localhost/edgeshare-test-base:1"
 # Wheels of C++ code, gRPC's among them, expect its library, which every image with a package manager has.
 BASE_PACKAGES = ("python3", "libstdc++6")
 # What of the tree no wheel is made of: built files, and what an image does not change with.
-NOT_IN_WHEEL = (".*", "build", "dist", "*.so*", "*.o", "bench", "deploy", "docs", "tests", "tools", "__pycache__")
+NOT_IN_WHEEL = {"build", "dist", "bench", "deploy", "docs", "tests", "tools"}
+"""At the top of the tree; a folder of the product may be called so, too."""
+MADE_OR_HIDDEN = (".*", "*.so*", "*.o", "__pycache__")
 PIP_WHEEL = (sys.executable, "-m", "pip", "wheel", "--quiet")
 # Documentation and translations are half of what a distribution adds to an interpreter.
 LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
@@ -80,7 +82,7 @@ def project_image() -> tuple[str, Path]:
     with tempfile.TemporaryDirectory(dir=cache_dir(), prefix=".image.") as scratch:
         context, dockerfile = Path(scratch), PROJECT / "Dockerfile"
         # A copy, so that neither an older build's files get in nor the wheel's are left in the tree.
-        source = shutil.copytree(PROJECT, context / "source", ignore=shutil.ignore_patterns(*NOT_IN_WHEEL))
+        source = shutil.copytree(PROJECT, context / "source", ignore=_left_out)
         files = sorted(path for path in source.rglob("*") if path.is_file())
         paths = "\n".join(str(path.relative_to(source)) for path in files)
         dependencies = sorted(_dependencies().iterdir())
@@ -93,6 +95,12 @@ def project_image() -> tuple[str, Path]:
         if older != archive:
             older.unlink()
     return name, archive
+
+
+def _left_out(folder: str, names: list[str]) -> set[str]:
+    """What of a folder of the tree no wheel is made of."""
+    at_the_top = NOT_IN_WHEEL.intersection(names) if Path(folder) == PROJECT else set()
+    return at_the_top | shutil.ignore_patterns(*MADE_OR_HIDDEN)(folder, names)
 
 
 def _dependencies() -> Path:
