@@ -6,6 +6,7 @@ import os
 import platform
 import shlex
 import sys
+import sysconfig
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -19,6 +20,7 @@ ROOT = Path(__file__).parent
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 SOURCES = {".c", ".h", ".S", ".def"}
 CFLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-fvisibility=hidden", *WARNINGS]
+EXT_SUFFIX = str(sysconfig.get_config_var("EXT_SUFFIX"))
 HERE_BUT_OLDER = f"{platform.machine()}-linux-gnu.2.17"
 """This processor, with the oldest C library that the hook is loaded by: CentOS 7's, and the first that aarch64 had."""
 
@@ -106,6 +108,14 @@ COMPILED = [
 cold caches; compiled by mypyc it takes three quarters of the processor time. Interpreted it does the same."""
 
 
+def is_compiled() -> bool:
+    """Whether what mypyc makes stands here in place already, newer than all that it is made of."""
+    group = ROOT / f"sharemgr_node__mypyc{EXT_SUFFIX}"
+    modules = [ROOT / path.replace(".py", EXT_SUFFIX) for path in COMPILED]
+    made_of = [str(ROOT / path) for path in (*COMPILED, "setup.py", "requirements.txt")]
+    return all(module.exists() for module in modules) and not newer_group(made_of, str(group))
+
+
 def zig(target: str) -> list[str] | None:
     """The cross-compiler of PyPI's ``ziglang`` for this target; None where it is not installed."""
     if importlib.util.find_spec("ziglang") is None:
@@ -138,13 +148,12 @@ class BuildNative(build_ext):
     A wheel goes to other machines, so its hook is built for the oldest C library, where ``ziglang`` is installed.
     """
 
-    def finalize_options(self) -> None:
-        # Here, as it takes seconds, and other commands need none of it. An editable install comes by twice.
-        if not any(extension.name.endswith("__mypyc") for extension in self.distribution.ext_modules):
-            self.distribution.ext_modules += mypycify(COMPILED, group_name="sharemgr_node", debug_level="0")
-        super().finalize_options()
-
     def run(self) -> None:
+        # Not before, as it takes a minute, and other commands need none of it.
+        if not (self.inplace and is_compiled()):
+            self.distribution.ext_modules += mypycify(COMPILED, group_name="sharemgr_node", debug_level="0")
+            self.reinitialize_command(self, editable_mode=self.editable_mode)
+            self.ensure_finalized()
         super().run()
         root = Path() if self.inplace else Path(self.build_lib)
         for module in (ROOT / "sharemgr").rglob("*.so") if self.inplace else ():

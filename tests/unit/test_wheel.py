@@ -1,5 +1,6 @@
 """What a wheel is made of is what the tree has: no list names it by hand, and nothing is left behind."""
 
+import os
 import tomllib
 from distutils.core import run_setup
 from pathlib import Path
@@ -47,6 +48,30 @@ def test_every_c_file_of_the_product_is_compiled(distribution: Distribution) -> 
     compiled = {ROOT / source for library in libraries for source in library.sources}
     kept = {path for top in ("cuda_hook", "simgpu") for kind in ("*.c", "*.S") for path in (ROOT / top).rglob(kind)}
     assert compiled == kept - {ROOT / "cuda_hook/_core.c"}
+
+
+def test_what_is_compiled_in_place_is_compiled_again_where_something_that_it_is_made_of_is_newer_or_a_module_is_missing(
+    distribution: Distribution, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_up = distribution.get_command_class("build_portable").run.__globals__
+    monkeypatch.setitem(set_up, "ROOT", tmp_path)
+    made_of = [tmp_path / path for path in (*set_up["COMPILED"], "setup.py", "requirements.txt")]
+    modules = [tmp_path / path.replace(".py", set_up["EXT_SUFFIX"]) for path in set_up["COMPILED"]]
+    group = tmp_path / f"sharemgr_node__mypyc{set_up['EXT_SUFFIX']}"
+    for path, changed_s in [*((path, 1) for path in made_of), *((path, 2) for path in (*modules, group))]:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.utime(path, (changed_s, changed_s))
+    assert set_up["is_compiled"]()
+    for path in made_of:
+        os.utime(path, (3, 3))
+        assert not set_up["is_compiled"](), path
+        os.utime(path, (1, 1))
+    assert set_up["is_compiled"]()
+    for path in (*modules, group):
+        path.rename(tmp_path / "away")
+        assert not set_up["is_compiled"](), path
+        (tmp_path / "away").rename(path)
 
 
 def test_types_and_imports_are_checked_in_every_package(project: dict[str, Any]) -> None:
