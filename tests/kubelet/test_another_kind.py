@@ -1,0 +1,90 @@
+"""A third kind of accelerator is a few lines: an imaginary one, added to a copy of the tree, is shared by the real
+plugin and the real manager."""
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from node_under_test import Node
+from scripted_kubelet import Pod, ScriptedKubelet
+
+ROOT = Path(__file__).parents[2]
+PARTS = ("cuda_hook", "deviceplugin", "edgeshare", "labeller", "sharemgr", "simgpu")
+NPU_PERCENT = "edge/npu-percent"
+
+RECORD = """NPU = AcceleratorKind(
+    accelerator=Accelerator.NPU,
+    word="NPU",
+    prefix="npu",
+    resource="edge/npu-percent",
+    hook_dir="/run/edgeshare-npu",
+    hook_dir_variable="EDGESHARE_NPU_DIR",
+    visible_variable="",
+    wire_number=3,
+    is_exclusive=False,
+    has_memory=False,
+)
+
+KINDS = {kind.accelerator: kind for kind in (GPU, EDGETPU, NPU)}
+"""
+
+ADDED = {
+    "edgeshare/contract/devices.py": ('    EDGETPU = "edgetpu"\n', '    EDGETPU = "edgetpu"\n    NPU = "npu"\n'),
+    "edgeshare/contract/accelerator_kind.py": (
+        "KINDS = {kind.accelerator: kind for kind in (GPU, EDGETPU)}\n",
+        RECORD,
+    ),
+    "cuda_hook/wire.py": (
+        "    EDGETPU = lib.ES_ACCELERATOR_EDGETPU\n",
+        "    EDGETPU = lib.ES_ACCELERATOR_EDGETPU\n    NPU = 3\n",
+    ),
+}
+"""What a kind takes whose devices an administrator lists: its name, its record, its number on the wire."""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """This tree by links, but for the files to which the kind was added."""
+    for part in PARTS:
+        shutil.copytree(ROOT / part, tmp_path / part, copy_function=os.symlink, ignore=shutil.ignore_patterns("*.pyc"))
+    for group in ROOT.glob("*__mypyc*.so"):
+        (tmp_path / group.name).symlink_to(group)
+    for name, (before, after) in ADDED.items():
+        text = (ROOT / name).read_text()
+        assert text.count(before) == 1, name
+        (tmp_path / name).unlink()
+        (tmp_path / name).write_text(text.replace(before, after))
+    return tmp_path
+
+
+async def test_an_imaginary_kind_is_shared_by_three_files(
+    node: Node, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(tree))
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")  # not the tree that the tests are run in
+    (node.root / "dev").mkdir()
+    (node.root / "dev/npu0").touch()
+    npu = {"id": "npu-0", "model": "Imaginary", "accelerator": "npu", "paths": ["/dev/npu0"]}
+    inventory = {"sources": ["nvml"], "declared": [npu], "root": str(node.root)}
+    kubelet = node.kubelet.beside[NPU_PERCENT] = ScriptedKubelet(node.root / "kubelet", NPU_PERCENT)
+    await node.start_manager(inventory=inventory)
+    await node.start_plugin(inventory=inventory)
+    await kubelet.until(healthy=100)
+    await node.kubelet.until(healthy=200)
+
+    pod = Pod("listener", {"main": 30})
+    # The kubelet of the GPUs lists the pods of this node, and what they have of others.
+    await node.kubelet.admit(replace(pod, containers={"main": 0}))
+    await kubelet.admit(pod)
+    answer = await kubelet.start_container(pod, "main")
+    (allocation,) = await node.allocations_of("listener")
+    assert (list(allocation.device_ids), allocation.request_percent) == (["npu-0"], 30)
+    assert allocation.id.startswith("npu-")
+    assert [device.container_path for device in answer.devices] == ["/dev/npu0"]
+    assert "/run/edgeshare-npu" in {mount.container_path for mount in answer.mounts}
+
+    for each in (node.kubelet, kubelet):
+        each.end(pod)
+    await node.until_allocations_are()
