@@ -15,10 +15,6 @@ class Injection(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    hook: Literal["preload-file", "variable"] = "preload-file"
-    """``preload-file``: a mounted /etc/ld.so.preload. ``variable``: LD_PRELOAD, for images that have such a file of
-    their own; a pod's own LD_PRELOAD then takes the hook's place."""
-
     devices: Literal["envvar", "device-nodes", "cdi"] = "device-nodes"
     """``envvar``: NVIDIA_VISIBLE_DEVICES alone, for NVIDIA's container runtime to do the rest. ``device-nodes``: the
     device nodes too. ``cdi``: names of the Container Device Interface."""

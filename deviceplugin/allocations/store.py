@@ -107,7 +107,6 @@ class Holdings:
             raise Unavailable(f"allocation {allocation.id} gets no socket folder: {error}") from error
         terms = allocation.terms
         hooked = terms.hooked if terms else _is_part(allocation)
-        # Also where the hook is named by the variable: the container may be of a time when it was not.
         self._records.write(allocation, preload_text(allocation.library, hooked))
         self.ledger.put(allocation)
         if allocation.cdi_names:
@@ -145,13 +144,10 @@ class Holdings:
 
     def files(self, allocation: Allocation) -> Injected:
         """What the allocation's container mounts."""
-        # Whether whole devices have the hook is known at the container's start alone, when its pod was read: too late
-        # for a variable.
-        by_variable = self._settings.now.injection.hook == "variable" and _is_part(allocation)
         return Injected(
             library=self.library.path(allocation.library),
             library_hash=allocation.library,
-            preload_file=None if by_variable else self._records.preload_file(allocation.id),
+            preload_file=self._records.preload_file(allocation.id),
             socket_folder=self._clients / allocation.id,
             hook_dir=self.kind.hook_dir,
         )

@@ -16,8 +16,6 @@ PRELOAD_FILE = "/etc/ld.so.preload"
 """Read by glibc's loader at the start of every dynamic program (ld.so(8)). A variable would lose to the pod's
 own."""
 
-PRELOAD_VARIABLE = "LD_PRELOAD"
-
 LIBRARY_DIR = "/usr/lib/edgeshare"
 """Where the container finds the hook library, below a folder of its hash."""
 
@@ -36,8 +34,7 @@ class Injected:
 
     library: Path
     library_hash: str
-    preload_file: Path | None
-    """None: the hook is named by the variable."""
+    preload_file: Path
     socket_folder: Path
     hook_dir: str = HOOK_DIR_IN_CONTAINER
     """Where the container finds that folder."""
@@ -62,20 +59,15 @@ def preload_text(library_hash: str, hooked: bool) -> str:
 def answer(devices: Sequence[Device], files: Injected, config: Injection) -> api.ContainerAllocateResponse:
     """The answer to Allocate. The devices' paths are those that exist on this machine. Raises InvalidRequest
     for a device that cannot be named as the configuration wants it."""
-    library = library_in_container(files.library_hash)
     mounts = [
-        (library, files.library),
+        (library_in_container(files.library_hash), files.library),
         # A socket can be connected to through a read-only mount: only files, folders and links are kept from
         # writers.
         (files.hook_dir, files.socket_folder),
+        (PRELOAD_FILE, files.preload_file),
     ]
-    envs = _visible(devices, config)
-    if files.preload_file is None:
-        envs[PRELOAD_VARIABLE] = library
-    else:
-        mounts.append((PRELOAD_FILE, files.preload_file))
     response = api.ContainerAllocateResponse(
-        envs=envs,
+        envs=_visible(devices, config),
         mounts=[api.Mount(container_path=inside, host_path=str(outside), read_only=True) for inside, outside in mounts],
     )
     if config.devices == "cdi":

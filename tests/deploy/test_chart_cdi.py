@@ -36,8 +36,6 @@ def test_plugin_alone_has_the_folder_of_cdi_specs_where_it_writes_them(
     assert cdi_folder(render(f"devicePlugin.config={config}")) == {"device-plugin": (folder, folder)}
 
 
-@pytest.mark.parametrize(
-    "config", ["{}", '{"injection": {"hook": "variable"}, "configs": {"lab": {"injection": {"devices": "envvar"}}}}']
-)
+@pytest.mark.parametrize("config", ["{}", '{"configs": {"lab": {"injection": {"devices": "envvar"}}}}'])
 def test_nobody_has_it_without_cdi(render: Render, config: str) -> None:
     assert cdi_folder(render(f"devicePlugin.config={config}")) == {}

@@ -235,25 +235,6 @@ def test_parts_have_the_hook_and_whole_devices_only_with_a_cap(holdings: Holding
     assert holdings.files(whole).preload_file.read_text() == named
 
 
-def test_by_the_variable_a_part_has_no_preload_file_and_whole_devices_keep_theirs(
-    tmp_path: Path, library: Library
-) -> None:
-    holdings = new_holdings(tmp_path, library, "injection: {hook: variable}")
-    part, whole = holdings.mint(UNITS), holdings.mint(WHOLE)
-    library_inside = f"/usr/lib/edgeshare/{library.hash}/libedgeshare_cuda.so"
-    answer = holdings.answer([], part)
-    assert answer.envs["LD_PRELOAD"] == library_inside
-    assert "/etc/ld.so.preload" not in {mount.container_path for mount in answer.mounts}
-    answer = holdings.answer([], whole)
-    assert "LD_PRELOAD" not in answer.envs
-    (file,) = [mount.host_path for mount in answer.mounts if mount.container_path == "/etc/ld.so.preload"]
-    # Its cap is known when it starts.
-    holdings.put(replace(whole, terms=Terms(100, memory_mib=100)))
-    assert Path(file).read_text() == f"{library_inside}\n"
-    # A container that was made before the setting has the file still.
-    assert (tmp_path / f"state/{GPUS.resource}/{part.id}/ld.so.preload").read_text() == f"{library_inside}\n"
-
-
 def test_a_cdi_spec_that_is_gone_is_there_again_when_a_container_that_names_it_starts(
     tmp_path: Path, library: Library
 ) -> None:

@@ -41,13 +41,6 @@ def test_the_preload_file_names_the_library_as_the_container_sees_it() -> None:
     assert preload_text("1f", hooked=False) == ""
 
 
-def test_without_a_preload_file_the_variable_names_the_library() -> None:
-    response = answer([GPU], replace(FILES, preload_file=None), SHIPPED)
-    inside = {mount.container_path for mount in response.mounts}
-    assert inside == {"/usr/lib/edgeshare/1f/libedgeshare_cuda.so", "/run/edgeshare"}
-    assert response.envs["LD_PRELOAD"] in inside
-
-
 def test_a_container_sees_its_devices_alone() -> None:
     response = answer([GPU, OTHER], FILES, SHIPPED)
     assert response.envs == {"NVIDIA_VISIBLE_DEVICES": "GPU-a,GPU-b"}
