@@ -10,7 +10,7 @@ GROUPS_OF_TEST = test-unit test-virtual test-parts test-cluster test-shares
 GROUPS_OF_SOAK = soak-virtual soak-sim soak-memory soak-cluster
 
 .PHONY: help setup build portable demo check lint test-quick test test-changed test-slowly soak $(GROUPS_OF_TEST) $(GROUPS_OF_SOAK)
-.PHONY: gpu-test format lock proto manifest bench bench-cluster cluster cluster-figures cluster-down wheel clean
+.PHONY: gpu-test format lock proto schema manifest bench bench-cluster cluster cluster-figures cluster-down wheel clean
 # Two groups at once would be more workers than there are processors: `test` says which may be beside others.
 .NOTPARALLEL:
 
@@ -29,7 +29,7 @@ help:
 	@echo "make cluster-figures  what edgeshare costs that cluster's node, and how soon it is back, as JSON"
 	@echo "make build         the native parts, in place    make proto   the generated gRPC code"
 	@echo "make portable      the hook for glibc 2.17 and later, x86-64 and aarch64, in build/portable"
-	@echo "make manifest      deploy/edgeshare.yaml and the chart's schema"
+	@echo "make manifest      the chart for kubectl, in dist/edgeshare.yaml    make schema   the chart's schema"
 	@echo "make wheel         a wheel in dist/         make format  the code's format"
 	@echo "make lock          requirements.txt and requirements-dev.txt by pyproject.toml; LOCK=--upgrade: of the newest versions"
 
@@ -157,8 +157,11 @@ bench-cluster: setup
 proto: setup
 	PATH="$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) proto/generate.py
 
+schema: setup
+	$(PYTHON_IN_VENV) deploy/render.py
+
 manifest: setup
-	$(PYTHON_IN_VENV) deploy/render.py --helm "$$(PYTHONPATH=tests/cluster $(PYTHON_IN_VENV) -c 'from onenode.binaries import HELM, program; print(program(HELM, "helm"))')"
+	$(PYTHON_IN_VENV) deploy/render.py --manifest dist/edgeshare.yaml --helm "$$(PYTHONPATH=tests/cluster $(PYTHON_IN_VENV) -c 'from onenode.binaries import HELM, program; print(program(HELM, "helm"))')"
 
 # --upgrade: to the newest versions; else those that are pinned stay where they still fit.
 LOCK ?=

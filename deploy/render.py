@@ -1,10 +1,8 @@
-"""Writes what is derived from the chart, and from the models that read the two configurations.
+"""Writes what is derived from the chart, and from the models that read the configurations.
 
-    python deploy/render.py [--helm HELM]           write it
-    python deploy/render.py [--helm HELM] --check   exit 1 and name the files that are out of date
-
-`chart/values.schema.json` gets its `$defs` from the models, and then `helm template`
-makes `edgeshare.yaml` of the chart.
+python deploy/render.py                                  `chart/values.schema.json`, whose `$defs` are the models'
+python deploy/render.py --check                          exit 1 where that is out of date
+python deploy/render.py --manifest FILE [--helm HELM]    the chart with nothing set, for kubectl
 """
 
 import argparse
@@ -23,7 +21,6 @@ from sharemgr.node.config import Config as ShareManager
 DEPLOY = Path(__file__).parent
 CHART = DEPLOY / "chart"
 SCHEMA = CHART / "values.schema.json"
-MANIFEST = DEPLOY / "edgeshare.yaml"
 
 
 MODELS: dict[str, type[BaseModel]] = {
@@ -41,7 +38,7 @@ CHARTS_OWN = {
 }
 """Keys that the chart's mounts and environment decide."""
 
-NOTICE = "# Made from deploy/chart by deploy/render.py: change the chart.\n"
+NOTICE = "# The chart with nothing set, made by deploy/render.py: change the chart.\n"
 
 
 def schema(current: str) -> str:
@@ -70,31 +67,29 @@ def manifest(helm: str) -> str:
         [helm, "template", "edgeshare", CHART, *options], stdout=subprocess.PIPE, text=True, check=False
     )
     if done.returncode != 0:
-        sys.exit(f"{MANIFEST} cannot be rendered: helm said why above")
+        sys.exit("the chart cannot be rendered: helm said why above")
     return NOTICE + done.stdout
-
-
-def is_current(path: Path, content: str, check: bool) -> bool:
-    """Whether the file holds `content`; where it does not, a check says so, and otherwise it is written."""
-    if path.exists() and path.read_text() == content:
-        return True
-    if check:
-        sys.stderr.write(f"{path} is not what the chart and the models say: run deploy/render.py\n")
-    else:
-        path.write_text(content)
-    return False
 
 
 def main() -> int:
     """The command; returns its exit status."""
     parser = argparse.ArgumentParser(description="Write, or check, what is derived from the chart.")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--manifest", type=Path, metavar="FILE")
     parser.add_argument("--helm", default="helm")
     arguments = parser.parse_args()
-    # The schema first: helm renders by it.
-    current = is_current(SCHEMA, schema(SCHEMA.read_text()), arguments.check)
-    current &= is_current(MANIFEST, manifest(arguments.helm), arguments.check)
-    return 0 if current or not arguments.check else 1
+    if arguments.manifest:
+        arguments.manifest.parent.mkdir(parents=True, exist_ok=True)
+        arguments.manifest.write_text(manifest(arguments.helm))
+        return 0
+    current = SCHEMA.read_text()
+    wanted = schema(current)
+    if not arguments.check:
+        SCHEMA.write_text(wanted)
+    elif current != wanted:
+        sys.stderr.write(f"{SCHEMA} is not what the models say: run deploy/render.py\n")
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

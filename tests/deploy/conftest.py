@@ -64,7 +64,15 @@ def render(helm: Path) -> Render:
 
 
 @pytest.fixture(scope="session")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+def manifest(helm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The chart for kubectl, as `make manifest` writes it."""
+    path = tmp_path_factory.mktemp("manifest") / "edgeshare.yaml"
+    subprocess.run([sys.executable, DEPLOY / "render.py", f"--manifest={path}", f"--helm={helm}"], check=True)
+    return path
+
+
+@pytest.fixture(scope="session")
+def installed(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """An API server with edgeshare's manifest, and a pod `older` that was there before and is refused now."""
     with api_server(tmp_path_factory.mktemp("api-server")) as server:
         # A controller's work: without it no pod is admitted.
@@ -72,7 +80,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         assert done.returncode == 0, done.stderr
         done = server.kubectl("create", "-f", "-", stdin=json.dumps(REFUSED))
         assert done.returncode == 0, done.stderr
-        done = server.kubectl("apply", "--validate=strict", f"--filename={DEPLOY / 'edgeshare.yaml'}")
+        done = server.kubectl("apply", "--validate=strict", f"--filename={manifest}")
         assert done.returncode == 0, done.stderr
         deadline_s = time.monotonic() + IN_FORCE_S
         probe = json.dumps({**REFUSED, "metadata": {"name": "probe"}})

@@ -56,12 +56,9 @@ def test_helm_finds_no_fault(helm: Path) -> None:
     assert "[WARNING]" not in done.stdout
 
 
-def test_what_is_derived_is_current(helm: Path) -> None:
+def test_what_is_derived_is_current() -> None:
     done = subprocess.run(
-        [sys.executable, DEPLOY / "render.py", "--check", f"--helm={helm}"],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, DEPLOY / "render.py", "--check"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -333,9 +330,8 @@ def test_cluster_without_admission_policies_is_refused(helm: Path) -> None:
     assert "requires kubeVersion: >=1.30.0-0" in done.stderr
 
 
-def test_manifest_is_the_chart_and_its_kind_and_namespace(render: Render) -> None:
-    manifest = [each for each in yaml.safe_load_all((DEPLOY / "edgeshare.yaml").read_text()) if each]
-    kind, namespace, *rest = manifest
+def test_manifest_is_the_chart_and_its_kind_and_namespace(render: Render, manifest: Path) -> None:
+    kind, namespace, *rest = [each for each in yaml.safe_load_all(manifest.read_text()) if each]
     assert kind == yaml.safe_load((DEPLOY / "chart/crds/acceleratornodes.yaml").read_text())
     assert (namespace["kind"], namespace["metadata"]["name"]) == ("Namespace", "edgeshare")
     # What Helm runs as it uninstalls must not be run by whoever applies the manifest.

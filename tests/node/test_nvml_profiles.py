@@ -17,7 +17,7 @@ from simgpu.native import BURN
 from simgpu.nvml_profiles import NVML_PROFILES
 
 INTEGRATED = {"jetson"}
-"""The inventory of NVML lists none of these: their memory is the machine's (tests/kubelet/test_jetson.py)."""
+"""The inventory of NVML lists none of these: their memory is the machine's (tests/kubelet/kinds/test_jetson.py)."""
 NO_MEMORY = {"wsl2", "vgpu"}
 NO_PROCESSES = {"vgpu"}
 

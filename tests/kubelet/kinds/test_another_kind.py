@@ -10,7 +10,7 @@ import pytest
 from node_under_test import Node
 from scripted_kubelet import Pod, ScriptedKubelet
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PARTS = ("cuda_hook", "deviceplugin", "edgeshare", "labeller", "sharemgr", "simgpu")
 NPU_PERCENT = "edge/npu-percent"
 
