@@ -12,11 +12,11 @@ from pathlib import Path
 import cuda_hook
 from deviceplugin.allocations.manager_client import Manager
 from deviceplugin.allocations.records import Records
-from deviceplugin.allocations.store import Holdings
+from deviceplugin.allocations.store import Store
 from deviceplugin.cluster.cluster import Cluster
 from deviceplugin.cluster.node import Node, connect
 from deviceplugin.devices.device_list import Devices, DevicesOfKind
-from deviceplugin.devices.other_plugins import Rivals
+from deviceplugin.devices.other_plugins import OtherPlugins
 from deviceplugin.devices.scan import Scan
 from deviceplugin.health.watch import HealthWatch
 from deviceplugin.inject.cdi import Specs
@@ -26,7 +26,7 @@ from deviceplugin.node_events import Notices, Reason
 from deviceplugin.pods.pod_watch import BoundPods
 from deviceplugin.pods.podresources import InFlight
 from deviceplugin.reloading import Reloading
-from deviceplugin.resource import Offer
+from deviceplugin.resource import Resource
 from deviceplugin.retry_loop import keep
 from deviceplugin.tally import Tally
 from deviceplugin.units.ledger import Ledger
@@ -93,12 +93,12 @@ class Plugin:
         in_flight = InFlight()
         pods = BoundPods(kube, node_name) if kube is not None else None
 
-        def offer(kind: AcceleratorKind) -> Offer:
+        def resource(kind: AcceleratorKind) -> Resource:
             records = "deviceplugin" if kind is GPU else f"deviceplugin-{kind.prefix}"
-            return Offer(
+            return Resource(
                 kind=kind,
                 devices=DevicesOfKind(self._devices, kind.accelerator),
-                holdings=Holdings(
+                store=Store(
                     kind,
                     ledgers,
                     Records(state_dir / records),
@@ -117,14 +117,14 @@ class Plugin:
                 tally=self._tally,
             )
 
-        self._offers = tuple(offer(kind) for kind in KINDS.values())
-        self._gpus = self._offers[0]
+        self._resources = tuple(resource(kind) for kind in KINDS.values())
+        self._gpus = self._resources[0]
         self._cluster: Cluster | None = None
         if kube is not None and pods is not None:
-            books = [offer.holdings for offer in self._offers]
-            self._cluster = Cluster(kube, node_name, pods, self._devices, self._health, self._gpus.holdings, books)
-        rivals = Rivals(self._gpus.listings.others)
-        self._scan = Scan(self._devices, self._health, self._settings, self._held, rivals, self._notices)
+            stores = [resource.store for resource in self._resources]
+            self._cluster = Cluster(kube, node_name, pods, self._devices, self._health, self._gpus.store, stores)
+        other_plugins = OtherPlugins(self._gpus.listings.others)
+        self._scan = Scan(self._devices, self._health, self._settings, self._held, other_plugins, self._notices)
         self._reloading = Reloading(config_path, self._settings, ChosenName(state_dir / "config-name"), self._notices)
         self._node_changed = asyncio.Event()
         self._health_changed = asyncio.Event()
@@ -160,8 +160,8 @@ class Plugin:
             if not await stack.enter_async_context(locked(self._state_dir / LOCK_FILE, stop, self._standing_by)):
                 return
             self._library.install()
-            for offer in self._offers:
-                offer.holdings.load()
+            for resource in self._resources:
+                resource.store.load()
             # Both before the kubelet asks: an empty list would make all that it has given out look lost, and what the
             # node's config leaves out must not be given out.
             await self._reloading.choose_at_start(self._node)
@@ -186,9 +186,9 @@ class Plugin:
             tasks.create_task(self._tell_manager(stop))
             tasks.create_task(self._reloading.run(stop, hangup, self._node_changed.set))
             tasks.create_task(self._specs.run(stop))
-            for offer in self._offers:
+            for resource in self._resources:
                 # Most nodes never have an EdgeTPU, and what a node never had it need not say that it has none of.
-                tasks.create_task(offer.run(stop, registered, always=offer is self._gpus))
+                tasks.create_task(resource.run(stop, registered, always=resource is self._gpus))
 
     @asynccontextmanager
     async def _standing_by(self, holder: str) -> AsyncIterator[None]:
@@ -206,18 +206,18 @@ class Plugin:
         finally:
             self._stands_by = False
 
-    def _served(self) -> list[Offer]:
-        return [offer for offer in self._offers if offer is self._gpus or offer.is_made]
+    def _served(self) -> list[Resource]:
+        return [resource for resource in self._resources if resource is self._gpus or resource.is_made]
 
     def _readiness(self) -> str:
-        reasons = [offer.not_ready for offer in self._served() if offer.not_ready]
+        reasons = [resource.not_ready for resource in self._served() if resource.not_ready]
         if reasons and not self._stands_by:
             # A driver that is broken from the start on is what keeps the plugin from being asked.
             raise Unavailable("; ".join([*self._scan.troubles, *reasons]))
         return "ok"
 
     def _held(self) -> set[str]:
-        allocations = (allocation for offer in self._offers for allocation in offer.holdings.ledger)
+        allocations = (allocation for resource in self._resources for allocation in resource.store.ledger)
         return set(by_device(unit for allocation in allocations for unit in allocation.unit_ids))
 
     async def _exposition(self) -> bytes:
@@ -228,8 +228,8 @@ class Plugin:
             found=self._scan.found,
             listed=self._devices.now,
             driver_fault=bool(self._scan.troubles),
-            registered={offer.kind.resource: not offer.not_ready for offer in self._served()},
-            allocations=sum(len(offer.holdings.ledger) for offer in self._offers),
+            registered={resource.kind.resource: not resource.not_ready for resource in self._served()},
+            allocations=sum(len(resource.store.ledger) for resource in self._resources),
             config=self._settings.name,
             config_refused=self._notices.are_there(Reason.CONFIG_REFUSED, Reason.CONFIG_UNKNOWN),
             tally=copy.deepcopy(self._tally),
@@ -256,15 +256,15 @@ class Plugin:
         while not stop.is_set():
             await first_of(stop, timeout_s=COMPARE_PAUSE_S)
             # Where nothing is held nothing can be over, and each comparison wakes the manager too.
-            held = said or any(offer.holdings.ledger or offer.holdings.leaving for offer in self._offers)
+            held = said or any(resource.store.ledger or resource.store.leaving for resource in self._resources)
             compare_s = self._settings.now.compare_s
             await first_of(stop, self._allocated, timeout_s=compare_s if held else max(compare_s, COMPARE_IDLE_S))
             if stop.is_set():
                 return
             self._allocated.clear()
             try:
-                for offer in self._served():
-                    await offer.compare()
+                for resource in self._served():
+                    await resource.compare()
                 said = ""
             except EdgeshareError as error:
                 if str(error) != said:
@@ -273,7 +273,7 @@ class Plugin:
             else:
                 if not self._library.all_known:
                     self._library.all_known = True
-                    self._gpus.holdings.remove_old_libraries()
+                    self._gpus.store.remove_old_libraries()
 
     async def _meet_node(self, node: Node) -> None:
         await self._notices.write(node.warn)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from deviceplugin.admission.admission import Admission
 from deviceplugin.admission.identity import Identity
-from deviceplugin.admission.prestart import Starting
+from deviceplugin.admission.prestart import PreStart
 from deviceplugin.allocations.lifetimes import Lifetimes
 from deviceplugin.allocations.manager_client import Manager
-from deviceplugin.allocations.store import Holdings
+from deviceplugin.allocations.store import Store
 from deviceplugin.devices.device_list import Devices
 from deviceplugin.kubelet.registration import Lifecycle
 from deviceplugin.kubelet.service import Service
@@ -23,14 +23,14 @@ from edgeshare.kubelet.podresources import PodResources
 from edgeshare.waiting import first_of
 
 
-class Offer:
+class Resource:
     """The parts that serve one kind of device, put together."""
 
     def __init__(
         self,
         kind: AcceleratorKind,
         devices: Devices,
-        holdings: Holdings,
+        store: Store,
         pod_resources_socket: Path,
         in_flight: InFlight,
         manager: Manager,
@@ -42,23 +42,23 @@ class Offer:
     ) -> None:
         """``devices`` are those of this kind; ``allocated`` is set after each Allocate."""
         self.kind = kind
-        self.holdings = holdings
+        self.store = store
         self._devices = devices
         self._allocated = allocated
         self._tally = tally
         kube, node_name = cluster
         self.listings = Listings(PodResources(pod_resources_socket, kind.resource), in_flight)
         self._lifetimes = Lifetimes(kube, pods, manager)
-        identity = Identity(self.listings, holdings.ledger, kube, node_name, pods, kind, self._lifetimes)
-        applicants = Applicants(pods, holdings.ledger, self.listings.get, kind)
-        self._admission = Admission(devices, holdings, self.listings, applicants, self._lifetimes)
-        self._starting = Starting(devices, holdings, self.listings, identity, self._lifetimes, manager)
+        identity = Identity(self.listings, store.ledger, kube, node_name, pods, kind, self._lifetimes)
+        applicants = Applicants(pods, store.ledger, self.listings.get, kind)
+        self._admission = Admission(devices, store, self.listings, applicants, self._lifetimes)
+        self._pre_start = PreStart(devices, store, self.listings, identity, self._lifetimes, manager)
         self._lifecycle = Lifecycle(plugins_dir, kind.resource, self._make_service, f"edgeshare-{kind.prefix}-")
 
     @property
     def is_made(self) -> bool:
         """Whether there is anything to tell the kubelet: devices, or containers that have them."""
-        return bool(self._devices.now) or bool(len(self.holdings.ledger))
+        return bool(self._devices.now) or bool(len(self.store.ledger))
 
     @property
     def not_ready(self) -> str:
@@ -78,8 +78,8 @@ class Offer:
         await self._lifecycle.run(stop, tell)
 
     async def compare(self) -> None:
-        """As ``Starting.compare``."""
-        await self._starting.compare()
+        """As ``PreStart.compare``."""
+        await self._pre_start.compare()
 
     def _make_service(self) -> Service:
-        return Service(self._devices, self._admission, self._starting, self._allocated, self._tally)
+        return Service(self._devices, self._admission, self._pre_start, self._allocated, self._tally)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from deviceplugin.admission.check import check_units, check_unreserved
 from deviceplugin.admission.unit_choice import Room, Wish, choose
 from deviceplugin.allocations.lifetimes import Lasting, Lifetimes, in_doubt
-from deviceplugin.allocations.store import Holdings
+from deviceplugin.allocations.store import Store
 from deviceplugin.devices.device_list import Devices
 from deviceplugin.pods.applicants import Applicants, check_assigned
 from deviceplugin.pods.pending_pods import Applicant
@@ -54,13 +54,13 @@ class Admission:
     def __init__(
         self,
         devices: Devices,
-        holdings: Holdings,
+        store: Store,
         listings: Listings,
         applicants: Applicants,
         lifetimes: Lifetimes,
     ) -> None:
         self._devices = devices
-        self._holdings = holdings
+        self._store = store
         self._listings = listings
         self._applicants = applicants
         self._lifetimes = lifetimes
@@ -88,10 +88,10 @@ class Admission:
         except Unavailable as error:
             # A hint that fails would fail the pod. Without the list, all that we know of counts as held.
             logger.warning("choosing units without the kubelet's list: %s", error)
-            held = frozenset(unit for allocation in self._holdings.ledger for unit in allocation.unit_ids)
+            held = frozenset(unit for allocation in self._store.ledger for unit in allocation.unit_ids)
             return Seen(held, [], Lasting(), [])
         held = frozenset(unit for containers in listing.values() for units in containers.values() for unit in units)
-        doubtful = self._holdings.ledger.touching(offered - held)
+        doubtful = self._store.ledger.touching(offered - held)
         try:
             async with in_time():
                 lasting = await self._lifetimes.lasting(doubtful)
@@ -105,9 +105,9 @@ class Admission:
     def _choose(self, seen: Seen, wish: Wish) -> list[str]:
         lasting = {allocation.id for allocation in seen.lasting.allocations}
         for allocation in seen.doubtful:
-            if allocation.id not in lasting and self._holdings.ledger.get(allocation.id) is allocation:
+            if allocation.id not in lasting and self._store.ledger.get(allocation.id) is allocation:
                 logger.info("%s of %s is over: its units are offered again", allocation.id, allocation.owner)
-                self._holdings.drop(allocation)
+                self._store.drop(allocation)
                 # Whoever is listed under its pod's name is another one.
                 self._applicants.refuse(allocation.applicant)
         applicant = self._applicants.only(self._of_pod(seen.found, wish.must_include), wish.size)
@@ -127,13 +127,13 @@ class Admission:
 
     def _of_pod(self, found: list[Applicant], must_include: Collection[str]) -> list[Applicant]:
         """Those of the pod whose earlier container has these units, if that is known."""
-        before = [each.whose for each in self._holdings.ledger.touching(must_include)]
+        before = [each.whose for each in self._store.ledger.touching(must_include)]
         of_pod = [each for each in found if any(whose is not None and whose.is_beside(each.owner) for whose in before)]
         return of_pod or found
 
     def _room(self) -> Room:
-        left_mib = memory_left_mib(self._devices.by_id(), list(self._holdings.ledger))
-        return Room(self._devices.now, left_mib, self._holdings.kind.word)
+        left_mib = memory_left_mib(self._devices.by_id(), list(self._store.ledger))
+        return Room(self._devices.now, left_mib, self._store.kind.word)
 
     async def allocate(self, requests: Iterable[Collection[str]]) -> api.AllocateResponse:
         """Hands out the units of each request, all or none. Raises what ``check_units`` raises,
@@ -145,10 +145,10 @@ class Admission:
                 for unit_ids in requests:
                     devices, allocation = await self._hand_out(unit_ids)
                     made.append(allocation)
-                    response.container_responses.append(self._holdings.answer(devices, allocation))
+                    response.container_responses.append(self._store.answer(devices, allocation))
             except EdgeshareError:
                 for allocation in made:
-                    self._holdings.drop(allocation)
+                    self._store.drop(allocation)
                     self._applicants.refuse(allocation.applicant)
                 raise
         return response
@@ -157,7 +157,7 @@ class Admission:
         expected, self._expected = self._expected, Expected(frozenset(), None)
         preferred = expected.unit_ids == set(unit_ids)
         applicant = expected.applicant if preferred else None
-        ledger, kind = self._holdings.ledger, self._holdings.kind
+        ledger, kind = self._store.ledger, self._store.kind
         try:
             check_units(unit_ids, self._devices.by_id(), [], kind)
             while True:
@@ -200,11 +200,11 @@ class Admission:
         self._handed_out += 1
         owner = applicant.owner if applicant is not None else None
         memory_mib = applicant.terms.memory_mib if applicant is not None and applicant.terms is not None else 0
-        same = self._holdings.ledger.exactly(unit_ids)
+        same = self._store.ledger.exactly(unit_ids)
         if same is not None and owner is not None and _is_of(same, owner):
             # A kubelet that forgot whom it gave them starts the container again, and gives them anew.
             taken = replace(same)
-            self._holdings.put(taken)
+            self._store.put(taken)
             return taken
         if same is not None and same.owner is None and _may_take_over(same.applicant, owner):
             # An init container's, which the next container of its pod takes over; or it never came to a
@@ -214,11 +214,11 @@ class Admission:
             else:
                 # Another object: whoever has just found that nobody had it must see that somebody has it now.
                 taken = replace(same)
-            self._holdings.put(taken)
+            self._store.put(taken)
             return taken
         if same is not None:
-            self._holdings.drop(same)
-        return self._holdings.mint(unit_ids, memory_mib, owner)
+            self._store.drop(same)
+        return self._store.mint(unit_ids, memory_mib, owner)
 
     async def _is_listed(self, allocation: Allocation) -> bool:
         """Whether the kubelet says that its container has it; it says so of no plain init container."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from deviceplugin.admission.identity import Identity
 from deviceplugin.allocations.lifetimes import Lifetimes
 from deviceplugin.allocations.manager_client import Manager
-from deviceplugin.allocations.store import Holdings
+from deviceplugin.allocations.store import Store
 from deviceplugin.devices.device_list import Devices
 from deviceplugin.pods.podresources import Listings
 from deviceplugin.units.ledger import Allocation, Terms
@@ -25,20 +25,20 @@ from edgeshare.contract.units import UNITS_PER_DEVICE
 logger = logging.getLogger(__name__)
 
 
-class Starting:
+class PreStart:
     """PreStartContainer, and the comparison of ledger, kubelet and manager."""
 
     def __init__(
         self,
         devices: Devices,
-        holdings: Holdings,
+        store: Store,
         listings: Listings,
         identity: Identity,
         lifetimes: Lifetimes,
         manager: Manager,
     ) -> None:
         self._devices = devices
-        self._holdings = holdings
+        self._store = store
         self._listings = listings
         self._identity = identity
         self._lifetimes = lifetimes
@@ -68,24 +68,24 @@ class Starting:
     async def _identified(self, unit_ids: Collection[str]) -> Allocation:
         """The allocation of these units, kept with its owner and terms. It asks others, so nobody waits for it."""
         while True:
-            allocation = self._holdings.ledger.exactly(unit_ids)
+            allocation = self._store.ledger.exactly(unit_ids)
             if allocation is None:
                 raise NotFound("these units were not handed out here, or the record of it is lost: make the pod anew")
             identified = await self._identity.identify(allocation)
-            if self._holdings.ledger.get(allocation.id) is allocation:
+            if self._store.ledger.get(allocation.id) is allocation:
                 self._check_memory(identified)
                 if identified.library or identified.terms is None or identified.terms.hooked:
-                    self._holdings.library.check(identified.library)
-                self._holdings.put(identified)
+                    self._store.library.check(identified.library)
+                self._store.put(identified)
                 return identified
 
     async def _let_in(self, allocation: Allocation) -> bool:
         """Tells the manager of it; False where it has changed since it was looked at."""
         async with self._one_at_a_time:
-            if self._holdings.ledger.get(allocation.id) is not allocation:
+            if self._store.ledger.get(allocation.id) is not allocation:
                 return False
             await self._tell_leaving()
-            for other in self._holdings.ledger.touching(allocation.unit_ids):
+            for other in self._store.ledger.touching(allocation.unit_ids):
                 # An init container's of the same pod: it has ended, or this would not be starting.
                 if other.id != allocation.id:
                     await self._manager.remove(other.id)
@@ -99,16 +99,16 @@ class Starting:
         Raises Unavailable where kubelet or manager cannot be asked; what was not done is done next time.
         """
         # One that is handed out meanwhile may be too young for this list.
-        before = {allocation.id: allocation for allocation in self._holdings.ledger}
+        before = {allocation.id: allocation for allocation in self._store.ledger}
         listing = await self._listings.list()
         for allocation in attach_owners(self._unchanged(before), listing):
-            self._holdings.put(allocation)
+            self._store.put(allocation)
             before[allocation.id] = allocation
         over, unknown = await self._over(before, listing)
         for allocation in over:
-            if self._holdings.ledger.get(allocation.id) is allocation:
+            if self._store.ledger.get(allocation.id) is allocation:
                 logger.info("%s of %s is over", allocation.id, allocation.owner or allocation.applicant or "nobody")
-                self._holdings.drop(allocation)
+                self._store.drop(allocation)
         await self._compare_with_manager(listing)
         if unknown is not None:
             raise unknown
@@ -118,7 +118,7 @@ class Starting:
     ) -> tuple[list[Allocation], Unavailable | None]:
         """Those that last no longer, of those that are as they were before the list; and why it is not known of all. An
         API server that does not answer is asked once, and not for each of them."""
-        ledger = self._holdings.ledger
+        ledger = self._store.ledger
         over, unknown = [], None
         try:
             for allocation in missing(self._unchanged(before), listing):
@@ -134,22 +134,22 @@ class Starting:
         return [allocation for allocation in over if allocation.id not in running], unknown
 
     def _unchanged(self, before: Mapping[str, Allocation]) -> list[Allocation]:
-        return [allocation for allocation in self._holdings.ledger if before.get(allocation.id) is allocation]
+        return [allocation for allocation in self._store.ledger if before.get(allocation.id) is allocation]
 
     async def _compare_with_manager(self, listing: Listing) -> None:
         known = self._known()
         of_manager = await self._manager.list()
         try:
             for stranger in of_manager:
-                if self._holdings.kind.owns(stranger.id) and stranger.id not in known | self._known():
+                if self._store.kind.owns(stranger.id) and stranger.id not in known | self._known():
                     await self._take_in(stranger, listing)
         finally:
-            self._holdings.remove_unrecorded({each.id for each in of_manager})
+            self._store.remove_unrecorded({each.id for each in of_manager})
             async with self._one_at_a_time:
                 await self._tell_leaving()
 
     def _known(self) -> set[str]:
-        return {allocation.id for allocation in self._holdings.ledger} | self._holdings.leaving
+        return {allocation.id for allocation in self._store.ledger} | self._store.leaving
 
     async def _add(self, allocation: Allocation) -> None:
         owner, terms = allocation.owner, allocation.terms
@@ -162,7 +162,7 @@ class Starting:
         devices = self._devices.by_id()
         for device_id in sorted(by_device(allocation.unit_ids)):
             if device_id not in devices:
-                raise NotFound(f"this node has no {self._holdings.kind.word} {device_id} (any more): make the pod anew")
+                raise NotFound(f"this node has no {self._store.kind.word} {device_id} (any more): make the pod anew")
             memory_mib = devices[device_id].memory_mib
             if allocation.terms.memory_mib > memory_mib:
                 raise InvalidRequest(
@@ -176,10 +176,10 @@ class Starting:
         owner = stranger.owner
         assert owner is not None
         units = listing.get((owner.namespace, owner.pod), {}).get(owner.container, frozenset())
-        if units and self._holdings.ledger.exactly(units) is None:
+        if units and self._store.ledger.exactly(units) is None:
             logger.warning("the record of %s of %s was lost: made anew from the manager's", stranger.id, owner)
-            library = self._holdings.mounted_library(stranger.id)
-            self._holdings.put(
+            library = self._store.mounted_library(stranger.id)
+            self._store.put(
                 replace(
                     stranger,
                     unit_ids=units,
@@ -190,7 +190,7 @@ class Starting:
             )
         elif await self._lifetimes.is_over(owner) and stranger.id not in self._known():
             logger.info("%s of %s is over", stranger.id, owner)
-            self._holdings.leaving.add(stranger.id)
+            self._store.leaving.add(stranger.id)
 
     def _hooked(self, terms: Terms | None, units: frozenset[str]) -> Terms:
         """The manager fills in a whole device's memory for a cap that was not asked for."""
@@ -202,6 +202,6 @@ class Starting:
         return replace(terms, hooked=terms.request_percent < UNITS_PER_DEVICE or 0 < terms.memory_mib < whole_mib)
 
     async def _tell_leaving(self) -> None:
-        for allocation_id in sorted(self._holdings.leaving):
+        for allocation_id in sorted(self._store.leaving):
             await self._manager.remove(allocation_id)
-            self._holdings.gone(allocation_id)
+            self._store.gone(allocation_id)

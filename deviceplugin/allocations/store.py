@@ -30,7 +30,7 @@ OWNER_ONLY = 0o700
 """Of the folder above the socket folders: a container reaches its own through a mount, and no other."""
 
 
-class Holdings:
+class Store:
     """Changes the ledger and the disk together. ``leaving`` are the allocations that the manager may still have."""
 
     def __init__(

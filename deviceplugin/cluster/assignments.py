@@ -3,7 +3,7 @@ one, which changes nothing. Neither holds up a container."""
 
 import asyncio
 
-from deviceplugin.allocations.store import Holdings
+from deviceplugin.allocations.store import Store
 from deviceplugin.cluster.node import COMPONENT
 from deviceplugin.pods.pending_pods import BoundPod
 from deviceplugin.pods.pod_spec import asking_containers, assignment_text
@@ -22,10 +22,10 @@ REASON = "AssignmentEdited"
 class Annotating:
     """The annotation `edge/gpu-assignment` of the node's pods."""
 
-    def __init__(self, kube: Kube, pods: BoundPods, holdings: Holdings) -> None:
+    def __init__(self, kube: Kube, pods: BoundPods, store: Store) -> None:
         self._kube = kube
         self._pods = pods
-        self._holdings = holdings
+        self._store = store
         self._told: dict[str, str] = {}
         """By a pod's uid: the edit that was told last."""
 
@@ -34,7 +34,7 @@ class Annotating:
         await keep(self._look, self._next_changes, "assignments are not written", stop)
 
     def _next_changes(self) -> tuple[asyncio.Event, ...]:
-        return self._pods.next_change(), self._holdings.next_change()
+        return self._pods.next_change(), self._store.next_change()
 
     async def _look(self) -> None:
         self._told = {uid: text for uid, text in self._told.items() if uid in {pod.uid for pod in self._pods}}
@@ -62,7 +62,7 @@ class Annotating:
     def _as_allocated(self, pod: BoundPod) -> str | None:
         """The assignment that its allocations make, once all of its containers have theirs."""
         found = {}
-        for allocation in self._holdings.ledger:
+        for allocation in self._store.ledger:
             for owner in (allocation.applicant, allocation.owner):
                 if owner is not None and owner.pod_uid == pod.uid:
                     found[owner.container] = tuple(sorted(by_device(allocation.unit_ids)))

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from deviceplugin.allocations.store import Holdings
+from deviceplugin.allocations.store import Store
 from deviceplugin.cluster.assignments import Annotating
 from deviceplugin.cluster.publishing import Publishing
 from deviceplugin.devices.device_list import Devices
@@ -24,15 +24,15 @@ class Cluster:
         pods: BoundPods,
         devices: Devices,
         health: HealthWatch,
-        gpus: Holdings,
-        books: Sequence[Holdings],
+        gpus: Store,
+        stores: Sequence[Store],
     ) -> None:
-        """``gpus`` are the GPUs' books, which assignments are about; ``books`` those of all kinds."""
+        """``gpus`` is the GPUs' store, which assignments are about; ``stores`` those of all kinds."""
         self._pods = pods
         self._kube = kube
         self._node_name = node_name
         self._annotating = Annotating(kube, pods, gpus)
-        self._publishing = Publishing(kube, node_name, devices, health, books)
+        self._publishing = Publishing(kube, node_name, devices, health, stores)
 
     def devices_changed(self) -> None:
         """Devices, or their health, are no longer what they were."""

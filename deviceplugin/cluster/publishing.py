@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from deviceplugin.allocations.store import Holdings
+from deviceplugin.allocations.store import Store
 from deviceplugin.cluster.accelerator_node import accelerator_node
 from deviceplugin.cluster.node import COMPONENT
 from deviceplugin.devices.device_list import Devices
@@ -22,13 +22,13 @@ class Publishing:
     """The AcceleratorNode of one node."""
 
     def __init__(
-        self, kube: Kube, node_name: str, devices: Devices, health: HealthWatch, books: Sequence[Holdings]
+        self, kube: Kube, node_name: str, devices: Devices, health: HealthWatch, stores: Sequence[Store]
     ) -> None:
         self._kube = kube
         self._node_name = node_name
         self._devices = devices
         self._health = health
-        self._books = books
+        self._stores = stores
         self._there: dict[str, Any] | None = None
         """The object as it was last seen."""
         self._changed = asyncio.Event()
@@ -50,7 +50,7 @@ class Publishing:
 
     def _next_changes(self) -> tuple[asyncio.Event, ...]:
         self._changed.clear()
-        return self._changed, *(book.next_change() for book in self._books)
+        return self._changed, *(store.next_change() for store in self._stores)
 
     async def _look(self) -> None:
         if self._there is None:
@@ -62,7 +62,7 @@ class Publishing:
         shared = self._devices.by_id()
         # Those that are not shared have a health too.
         devices = [(device, health) for device, health in self._health.now if device.id in shared]
-        allocations = [allocation for book in self._books for allocation in book.shown()]
+        allocations = [allocation for store in self._stores for allocation in store.shown()]
         wanted = accelerator_node(self._node_name, self._node_uid, devices, allocations)
         if not _is(self._there, wanted):
             path = f"{ACCELERATOR_NODES}/{self._node_name}"

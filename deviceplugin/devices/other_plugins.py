@@ -15,7 +15,7 @@ KEPT_S = 300
 the devices of one that ended for five minutes itself."""
 
 
-class Rivals:
+class OtherPlugins:
     """Remembers what it saw."""
 
     def __init__(self, ask: Callable[[], Awaitable[Mapping[str, Collection[str]]]]) -> None:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection
 
 from deviceplugin.devices.device_list import Devices
-from deviceplugin.devices.other_plugins import Rivals
+from deviceplugin.devices.other_plugins import OtherPlugins
 from deviceplugin.devices.selection import select
 from deviceplugin.health.watch import HealthWatch
 from deviceplugin.live_config import Settings
@@ -37,7 +37,7 @@ class Scan:
         health: HealthWatch,
         settings: Settings,
         held: Callable[[], Collection[str]],
-        rivals: Rivals,
+        other_plugins: OtherPlugins,
         notices: Notices,
     ) -> None:
         """``held`` tells the devices that containers have units of."""
@@ -46,7 +46,7 @@ class Scan:
         self._hurry = asyncio.Event()
         self._settings = settings
         self._held = held
-        self._rivals = rivals
+        self._other_plugins = other_plugins
         self._notices = notices
         self._reading: asyncio.Future[list[Device]] | None = None
         """A look that is under way: its driver is not to be called beside it."""
@@ -79,12 +79,12 @@ class Scan:
         its devices are not healthy until it does."""
         before = self._health.now
         config, held = self._settings.now, self._held()
-        rivals = await self._rivals.look(asyncio.get_running_loop().time())
+        other_plugins = await self._other_plugins.look(asyncio.get_running_loop().time())
         answered = await self._ask(config.inventory, held, stop)
         if not answered and stop.is_set():
             return False
         self._notices.tell(Reason.DRIVER_BROKEN, self.troubles)
-        selection = select(self.found, config, held, contested(self.found, rivals))
+        selection = select(self.found, config, held, contested(self.found, other_plugins))
         self._notices.tell(Reason.DEVICE_MISSING, selection.faults)
         self._notices.tell(Reason.DEVICE_CONTESTED, selection.contested)
         if self._devices.set(selection.devices) or self._health.now != before:

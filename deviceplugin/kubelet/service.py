@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import grpc
 
 from deviceplugin.admission.admission import Admission
-from deviceplugin.admission.prestart import Starting
+from deviceplugin.admission.prestart import PreStart
 from deviceplugin.devices.device_list import Devices
 from deviceplugin.tally import Tally
 from edgeshare.contract.devices import Device
@@ -29,11 +29,11 @@ class Service(DevicePluginServicer):
     """One for each socket: what the kubelet does with an old one must not be taken for the new one's."""
 
     def __init__(
-        self, devices: Devices, admission: Admission, starting: Starting, changed: asyncio.Event, tally: Tally
+        self, devices: Devices, admission: Admission, pre_start: PreStart, changed: asyncio.Event, tally: Tally
     ) -> None:
         self._devices = devices
         self._admission = admission
-        self._starting = starting
+        self._pre_start = pre_start
         self._changed = changed
         """Set after each Allocate: there is an allocation whose owner is to be learnt."""
         self._tally = tally
@@ -107,7 +107,7 @@ class Service(DevicePluginServicer):
     ) -> api.PreStartContainerResponse:
         """Lets the container start, or refuses: the pod stays pending, and the kubelet asks again."""
         try:
-            await self._starting.start(request.devices_ids)
+            await self._pre_start.start(request.devices_ids)
         except EdgeshareError as error:
             await self._refuse("PreStartContainer", context, error)
         return api.PreStartContainerResponse()

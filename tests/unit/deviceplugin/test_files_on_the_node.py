@@ -13,7 +13,7 @@ from deviceplugin.admission.admission import Admission
 from deviceplugin.allocations.lifetimes import Lifetimes
 from deviceplugin.allocations.manager_client import Manager
 from deviceplugin.allocations.records import Records
-from deviceplugin.allocations.store import Holdings
+from deviceplugin.allocations.store import Store
 from deviceplugin.devices.device_list import Devices
 from deviceplugin.health.health_records import HealthRecords
 from deviceplugin.inject.cdi import Specs
@@ -46,17 +46,17 @@ def library(tmp_path: Path, source: Path) -> Library:
 
 
 @pytest.fixture
-def holdings(tmp_path: Path, library: Library) -> Holdings:
-    return new_holdings(tmp_path, library)
+def store(tmp_path: Path, library: Library) -> Store:
+    return new_store(tmp_path, library)
 
 
-def new_holdings(
+def new_store(
     tmp_path: Path,
     library: Library,
     config: str = "{}",
     kind: AcceleratorKind = GPUS,
     ledgers: Mapping[AcceleratorKind, Ledger] | None = None,
-) -> Holdings:
+) -> Store:
     """As of a plugin that has just started, with GPU and this configuration."""
     file = tmp_path / "deviceplugin.yaml"
     file.write_text(config)
@@ -65,7 +65,7 @@ def new_holdings(
     devices.set([GPU])
     specs = Specs(tmp_path / "cdi", settings, devices, ledgers.values(), Notices())
     records = Records(tmp_path / f"state/{kind.resource}")
-    return Holdings(kind, ledgers, records, library, tmp_path / "run", settings, specs)
+    return Store(kind, ledgers, records, library, tmp_path / "run", settings, specs)
 
 
 def mode(path: Path) -> int:
@@ -132,15 +132,15 @@ def test_a_damaged_library_of_another_version_keeps_its_container_from_starting(
 
 
 def test_an_old_library_goes_with_the_last_allocation_that_has_it(
-    holdings: Holdings, library: Library, source: Path, tmp_path: Path
+    store: Store, library: Library, source: Path, tmp_path: Path
 ) -> None:
     first = library.path(library.hash)
-    older = [holdings.mint(UNITS), holdings.mint(WHOLE - UNITS)]
+    older = [store.mint(UNITS), store.mint(WHOLE - UNITS)]
     source.write_bytes(b"second version")
     second = Library(tmp_path / "state/hook", source)
     second.install()
     second.all_known = True
-    again = new_holdings(tmp_path, second)
+    again = new_store(tmp_path, second)
     again.load()
     with first.open("rb") as mounted:
         again.drop(older[0])
@@ -152,9 +152,9 @@ def test_an_old_library_goes_with_the_last_allocation_that_has_it(
 
 
 def test_once_all_are_known_a_library_that_no_allocation_has_is_removed_and_nothing_else(
-    holdings: Holdings, library: Library, source: Path, tmp_path: Path
+    store: Store, library: Library, source: Path, tmp_path: Path
 ) -> None:
-    kept = holdings.mint(UNITS)
+    kept = store.mint(UNITS)
     folder = tmp_path / "state/hook"
     unused = folder / ("0" * 32)
     unused.mkdir()
@@ -164,7 +164,7 @@ def test_once_all_are_known_a_library_that_no_allocation_has_is_removed_and_noth
     second = Library(folder, source)
     second.install()
     second.all_known = True
-    again = new_holdings(tmp_path, second)
+    again = new_store(tmp_path, second)
     again.load()
     second.all_known = False
     again.remove_old_libraries()
@@ -185,7 +185,7 @@ def test_while_records_are_read_no_library_of_a_later_one_is_removed(
     second = Library(tmp_path / "state/hook", source)
     second.install()
     second.all_known = True
-    again = new_holdings(tmp_path, second)
+    again = new_store(tmp_path, second)
     again.load()
     again.remove_old_libraries()
     assert library.path(library.hash).exists()
@@ -199,10 +199,10 @@ def test_a_library_that_a_container_of_another_kind_mounts_stays(
     second.install()
     second.all_known = True
     ledgers = {GPUS: Ledger(), EDGETPUS: Ledger()}
-    gpus, edgetpus = (new_holdings(tmp_path, second, kind=kind, ledgers=ledgers) for kind in ledgers)
+    gpus, edgetpus = (new_store(tmp_path, second, kind=kind, ledgers=ledgers) for kind in ledgers)
     old = [Allocation(f"{kind.prefix}-old", UNITS, library.hash) for kind in ledgers]
-    for holdings, allocation in zip((gpus, edgetpus), old, strict=True):
-        holdings.put(allocation)
+    for store, allocation in zip((gpus, edgetpus), old, strict=True):
+        store.put(allocation)
     gpus.drop(old[0])
     assert library.path(library.hash).exists()
     edgetpus.drop(old[1])
@@ -214,10 +214,10 @@ def test_a_library_that_was_not_built_is_said_so(tmp_path: Path) -> None:
         Library(tmp_path / "hook", tmp_path / "nowhere.so").install()
 
 
-def test_a_container_of_any_user_can_read_what_it_mounts(holdings: Holdings, tmp_path: Path) -> None:
+def test_a_container_of_any_user_can_read_what_it_mounts(store: Store, tmp_path: Path) -> None:
     old = os.umask(0o077)
     try:
-        files = holdings.files(holdings.mint(UNITS))
+        files = store.files(store.mint(UNITS))
     finally:
         os.umask(old)
     assert mode(files.preload_file) == 0o644
@@ -226,26 +226,26 @@ def test_a_container_of_any_user_can_read_what_it_mounts(holdings: Holdings, tmp
     assert mode(tmp_path / "run/clients") == 0o700
 
 
-def test_parts_have_the_hook_and_whole_devices_only_with_a_cap(holdings: Holdings) -> None:
-    part, whole = holdings.mint(UNITS), holdings.mint(WHOLE)
-    named = f"/usr/lib/edgeshare/{holdings.library.hash}/libedgeshare_cuda.so\n"
-    assert holdings.files(part).preload_file.read_text() == named
-    assert holdings.files(whole).preload_file.read_text() == ""
-    holdings.put(replace(whole, terms=Terms(100, memory_mib=100)))
-    assert holdings.files(whole).preload_file.read_text() == named
+def test_parts_have_the_hook_and_whole_devices_only_with_a_cap(store: Store) -> None:
+    part, whole = store.mint(UNITS), store.mint(WHOLE)
+    named = f"/usr/lib/edgeshare/{store.library.hash}/libedgeshare_cuda.so\n"
+    assert store.files(part).preload_file.read_text() == named
+    assert store.files(whole).preload_file.read_text() == ""
+    store.put(replace(whole, terms=Terms(100, memory_mib=100)))
+    assert store.files(whole).preload_file.read_text() == named
 
 
 def test_a_cdi_spec_that_is_gone_is_there_again_when_a_container_that_names_it_starts(
     tmp_path: Path, library: Library
 ) -> None:
-    by_cdi = new_holdings(tmp_path, library, "injection: {devices: cdi}")
+    by_cdi = new_store(tmp_path, library, "injection: {devices: cdi}")
     by_cdi.answer([GPU], by_cdi.mint(UNITS))
     path = tmp_path / "cdi/edge-gpu.json"
     before = path.read_bytes()
     path.unlink()
     # Also by a plugin that names no more devices to CDI.
     for config in ("injection: {devices: cdi}", "{}"):
-        again = new_holdings(tmp_path, library, config)
+        again = new_store(tmp_path, library, config)
         again.load()
         (allocation,) = again.ledger
         again.put(allocation)
@@ -256,11 +256,11 @@ def test_a_cdi_spec_that_is_gone_is_there_again_when_a_container_that_names_it_s
 def test_a_cdi_folder_that_cannot_be_written_keeps_only_containers_by_cdi_from_starting(
     tmp_path: Path, library: Library
 ) -> None:
-    by_nodes = new_holdings(tmp_path, library)
+    by_nodes = new_store(tmp_path, library)
     before = by_nodes.mint(WHOLE - UNITS)
     by_nodes.answer([GPU], before)
     (tmp_path / "cdi").touch()
-    by_cdi = new_holdings(tmp_path, library, "injection: {devices: cdi}")
+    by_cdi = new_store(tmp_path, library, "injection: {devices: cdi}")
     by_cdi.load()
     by_cdi.put(before)
     with pytest.raises(Unavailable, match=r"needs .*/cdi of the node, writable"):
@@ -268,36 +268,36 @@ def test_a_cdi_folder_that_cannot_be_written_keeps_only_containers_by_cdi_from_s
 
 
 def test_nodes_are_named_that_are_there_where_the_machines_files_are_seen(tmp_path: Path, library: Library) -> None:
-    holdings = new_holdings(tmp_path, library)
-    assert [node.host_path for node in holdings.answer([GPU], holdings.mint(UNITS)).devices] == ["/dev/null"]
+    store = new_store(tmp_path, library)
+    assert [node.host_path for node in store.answer([GPU], store.mint(UNITS)).devices] == ["/dev/null"]
     (tmp_path / "host/dev").mkdir(parents=True)
     (tmp_path / "host/dev/no-such-node").touch()
-    holdings = new_holdings(tmp_path, library, f"inventory: {{root: {tmp_path}/host}}")
-    assert [node.host_path for node in holdings.answer([GPU], holdings.mint(UNITS)).devices] == ["/dev/no-such-node"]
+    store = new_store(tmp_path, library, f"inventory: {{root: {tmp_path}/host}}")
+    assert [node.host_path for node in store.answer([GPU], store.mint(UNITS)).devices] == ["/dev/no-such-node"]
 
 
-def test_what_was_handed_out_survives_the_plugin(holdings: Holdings, library: Library, tmp_path: Path) -> None:
+def test_what_was_handed_out_survives_the_plugin(store: Store, library: Library, tmp_path: Path) -> None:
     allocation = replace(
-        holdings.mint(UNITS), owner=Owner("team", "trainer", "main", "u1"), terms=Terms(2, 50, "latency", 100)
+        store.mint(UNITS), owner=Owner("team", "trainer", "main", "u1"), terms=Terms(2, 50, "latency", 100)
     )
-    holdings.put(allocation)
-    again = new_holdings(tmp_path, library)
+    store.put(allocation)
+    again = new_store(tmp_path, library)
     again.load()
     assert list(again.ledger) == [allocation]
 
 
 def test_a_dropped_allocation_is_forgotten_but_for_telling_the_manager(
-    holdings: Holdings, library: Library, tmp_path: Path
+    store: Store, library: Library, tmp_path: Path
 ) -> None:
-    allocation = holdings.mint(UNITS)
-    holdings.drop(allocation)
-    assert holdings.leaving == {allocation.id}
-    again = new_holdings(tmp_path, library)
+    allocation = store.mint(UNITS)
+    store.drop(allocation)
+    assert store.leaving == {allocation.id}
+    again = new_store(tmp_path, library)
     again.load()
     assert len(again.ledger) == 0
-    holdings.gone(allocation.id)
-    assert holdings.leaving == set()
-    assert not holdings.files(allocation).socket_folder.exists()
+    store.gone(allocation.id)
+    assert store.leaving == set()
+    assert not store.files(allocation).socket_folder.exists()
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"id": 1}', b"\xff"])
@@ -310,19 +310,17 @@ def test_a_record_that_cannot_be_read_is_left_out_and_said_so(
     assert "x/record.json is left out" in caplog.text
 
 
-def test_what_another_version_wrote_into_a_record_stays_there(
-    holdings: Holdings, library: Library, tmp_path: Path
-) -> None:
+def test_what_another_version_wrote_into_a_record_stays_there(store: Store, library: Library, tmp_path: Path) -> None:
     owner, terms = Owner("team", "trainer", "main", "u1"), Terms(2, 50, "latency", 100)
-    allocation = replace(holdings.mint(UNITS), owner=owner, terms=terms)
-    holdings.put(allocation)
+    allocation = replace(store.mint(UNITS), owner=owner, terms=terms)
+    store.put(allocation)
     record = tmp_path / f"state/{GPUS.resource}/{allocation.id}/record.json"
     newer = json.loads(record.read_text())
     newer["colour"] = {"name": "red"}
     newer["terms"]["colours"] = [1, 2]
     newer["owner"]["colour"] = None
     record.write_text(json.dumps(newer))
-    again = new_holdings(tmp_path, library)
+    again = new_store(tmp_path, library)
     again.load()
     assert list(again.ledger) == [allocation]
     again.put(replace(allocation, memory_mib=7))
@@ -334,15 +332,15 @@ def test_what_another_version_wrote_into_a_record_stays_there(
 
 @pytest.mark.parametrize("content", ["{", '{"id": 1}'])
 def test_the_library_of_a_record_that_cannot_be_read_stays(
-    holdings: Holdings, library: Library, source: Path, tmp_path: Path, content: str
+    store: Store, library: Library, source: Path, tmp_path: Path, content: str
 ) -> None:
-    allocation = holdings.mint(UNITS)
+    allocation = store.mint(UNITS)
     (tmp_path / f"state/{GPUS.resource}/{allocation.id}/record.json").write_text(content)
     source.write_bytes(b"second version")
     second = Library(tmp_path / "state/hook", source)
     second.install()
     second.all_known = True
-    again = new_holdings(tmp_path, second)
+    again = new_store(tmp_path, second)
     again.load()
     again.remove_old_libraries()
     assert library.path(library.hash).exists()
@@ -350,14 +348,14 @@ def test_the_library_of_a_record_that_cannot_be_read_stays(
 
 
 def test_without_its_files_what_a_container_mounts_is_told_by_its_folder_unless_it_lies_elsewhere(
-    holdings: Holdings, library: Library, source: Path, tmp_path: Path
+    store: Store, library: Library, source: Path, tmp_path: Path
 ) -> None:
-    allocation = holdings.mint(UNITS)
+    allocation = store.mint(UNITS)
     shutil.rmtree(tmp_path / f"state/{GPUS.resource}")
-    assert new_holdings(tmp_path, library).mounted_library(allocation.id) == library.hash
+    assert new_store(tmp_path, library).mounted_library(allocation.id) == library.hash
     elsewhere = Library(tmp_path / "elsewhere", source)
-    assert new_holdings(tmp_path, elsewhere).mounted_library(allocation.id) == ""
-    assert holdings.mounted_library("gpu-of-a-time-when-it-was-not-told") == ""
+    assert new_store(tmp_path, elsewhere).mounted_library(allocation.id) == ""
+    assert store.mounted_library("gpu-of-a-time-when-it-was-not-told") == ""
 
 
 def test_of_two_records_of_the_same_units_the_younger_is_live(tmp_path: Path, library: Library) -> None:
@@ -365,10 +363,10 @@ def test_of_two_records_of_the_same_units_the_younger_is_live(tmp_path: Path, li
     for age, name in enumerate(["gpu-young", "gpu-old"]):
         records.write(Allocation(name, UNITS, library.hash), "")
         os.utime(tmp_path / f"state/{GPUS.resource}/{name}/record.json", (1000 - age, 1000 - age))
-    holdings = new_holdings(tmp_path, library)
-    holdings.load()
-    assert [allocation.id for allocation in holdings.ledger] == ["gpu-young"]
-    assert holdings.leaving == {"gpu-old"}
+    store = new_store(tmp_path, library)
+    store.load()
+    assert [allocation.id for allocation in store.ledger] == ["gpu-young"]
+    assert store.leaving == {"gpu-old"}
 
 
 UNFINISHED = "1c8_ag6c"
@@ -378,7 +376,7 @@ async def test_a_start_removes_what_was_being_written_when_the_plugin_was_killed
     tmp_path: Path, library: Library, source: Path
 ) -> None:
     (tmp_path / "cdi").mkdir()
-    kept = new_holdings(tmp_path, library).mint(UNITS)
+    kept = new_store(tmp_path, library).mint(UNITS)
     records = tmp_path / f"state/{GPUS.resource}/{kept.id}"
     ends = {
         records / f".record.json.{UNFINISHED}",
@@ -392,7 +390,7 @@ async def test_a_start_removes_what_was_being_written_when_the_plugin_was_killed
     (tmp_path / "health").mkdir()
     for path in ends | others:
         path.touch()
-    again = new_holdings(tmp_path, library)
+    again = new_store(tmp_path, library)
     again.load()
     Library(tmp_path / "state/hook", source).install()
     ChosenName(tmp_path / "state/config-name").write("")
@@ -405,16 +403,16 @@ async def test_a_start_removes_what_was_being_written_when_the_plugin_was_killed
 
 
 def test_what_lies_there_for_an_allocation_without_a_record_goes_unless_the_manager_has_it(
-    holdings: Holdings, library: Library, tmp_path: Path
+    store: Store, library: Library, tmp_path: Path
 ) -> None:
-    recorded, lost, begun = holdings.mint(UNITS), holdings.mint(WHOLE - UNITS), tmp_path / "run/clients/gpu-begun"
+    recorded, lost, begun = store.mint(UNITS), store.mint(WHOLE - UNITS), tmp_path / "run/clients/gpu-begun"
     folder = tmp_path / f"state/{GPUS.resource}"
     (folder / lost.id / "record.json").unlink()
     begun.mkdir()
     (folder / "gpu-begun").mkdir()
     others = tmp_path / "run/clients/run-somebodys"
     others.mkdir()
-    again = new_holdings(tmp_path, library)
+    again = new_store(tmp_path, library)
     again.load()
     again.remove_unrecorded({lost.id})
     assert {path.name for path in folder.iterdir()} == {recorded.id, lost.id}
@@ -424,35 +422,33 @@ def test_what_lies_there_for_an_allocation_without_a_record_goes_unless_the_mana
     assert {path.name for path in begun.parent.iterdir()} == {recorded.id, others.name}
 
 
-async def test_who_is_just_taking_units_back_sees_that_they_were_handed_out_again(
-    holdings: Holdings, tmp_path: Path
-) -> None:
+async def test_who_is_just_taking_units_back_sees_that_they_were_handed_out_again(store: Store, tmp_path: Path) -> None:
     devices = Devices()
     devices.set([GPU])
     listings = Listings(PodResources(tmp_path / "nobody.sock", GPUS.resource), InFlight())
-    nobody_known = Applicants(None, holdings.ledger, listings.get, GPUS)
-    admission = Admission(devices, holdings, listings, nobody_known, Lifetimes(None, None, Manager(tmp_path)))
+    nobody_known = Applicants(None, store.ledger, listings.get, GPUS)
+    admission = Admission(devices, store, listings, nobody_known, Lifetimes(None, None, Manager(tmp_path)))
     await admission.allocate([UNITS])
-    (before,) = holdings.ledger
+    (before,) = store.ledger
     await admission.allocate([UNITS])
-    (after,) = holdings.ledger
+    (after,) = store.ledger
     # The comparison goes by its being the very one that it found.
     assert after == before
     assert after is not before
 
 
-def test_a_preload_file_that_others_cannot_read_is_put_right(holdings: Holdings) -> None:
-    allocation = holdings.mint(UNITS)
-    file = holdings.files(allocation).preload_file
+def test_a_preload_file_that_others_cannot_read_is_put_right(store: Store) -> None:
+    allocation = store.mint(UNITS)
+    file = store.files(allocation).preload_file
     file.chmod(0o600)
-    holdings.put(allocation)
+    store.put(allocation)
     assert mode(file) == 0o644
 
 
-def test_a_preload_file_that_became_a_folder_is_put_right(holdings: Holdings) -> None:
-    allocation = holdings.mint(UNITS)
-    file = holdings.files(allocation).preload_file
+def test_a_preload_file_that_became_a_folder_is_put_right(store: Store) -> None:
+    allocation = store.mint(UNITS)
+    file = store.files(allocation).preload_file
     file.unlink()
     file.mkdir()
-    holdings.put(allocation)
+    store.put(allocation)
     assert file.read_text().startswith("/usr/lib/edgeshare/")

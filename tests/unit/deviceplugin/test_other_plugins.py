@@ -1,6 +1,6 @@
 import pytest
 
-from deviceplugin.devices.other_plugins import ASK_S, KEPT_S, Rivals
+from deviceplugin.devices.other_plugins import ASK_S, KEPT_S, OtherPlugins
 from edgeshare.contract.errors import Unavailable
 
 
@@ -21,11 +21,11 @@ class Kubelet:
 
 async def test_what_was_seen_is_believed_while_a_kubelet_knows_nothing_yet_and_not_for_ever() -> None:
     kubelet = Kubelet()
-    rivals = Rivals(kubelet.ask)
-    assert await rivals.look(0) == {"nvidia.com/gpu": {"GPU-a"}}
+    other_plugins = OtherPlugins(kubelet.ask)
+    assert await other_plugins.look(0) == {"nvidia.com/gpu": {"GPU-a"}}
     kubelet.others = {}
-    assert await rivals.look(KEPT_S - 1) == {"nvidia.com/gpu": {"GPU-a"}}
-    assert await rivals.look(KEPT_S) == {}
+    assert await other_plugins.look(KEPT_S - 1) == {"nvidia.com/gpu": {"GPU-a"}}
+    assert await other_plugins.look(KEPT_S) == {}
 
 
 async def test_the_kubelet_is_asked_now_and_then_and_again_at_once_when_it_did_not_answer(
@@ -33,11 +33,11 @@ async def test_the_kubelet_is_asked_now_and_then_and_again_at_once_when_it_did_n
 ) -> None:
     kubelet = Kubelet()
     kubelet.away = True
-    rivals = Rivals(kubelet.ask)
-    assert await rivals.look(0) == await rivals.look(1) == {}
+    other_plugins = OtherPlugins(kubelet.ask)
+    assert await other_plugins.look(0) == await other_plugins.look(1) == {}
     assert kubelet.asked == 2
     assert len(caplog.records) == 1
     kubelet.away = False
     for now_s in (2, 2 + ASK_S - 1, 2 + ASK_S):
-        assert await rivals.look(now_s) == {"nvidia.com/gpu": {"GPU-a"}}
+        assert await other_plugins.look(now_s) == {"nvidia.com/gpu": {"GPU-a"}}
     assert kubelet.asked == 4
