@@ -98,6 +98,7 @@ PLAIN = [
 ]
 
 
+COMPILED_GROUP = "sharemgr_node"
 COMPILED = [
     str(path.relative_to(ROOT))
     for folder in ("sharemgr/node/turns", "sharemgr/node/clients")
@@ -110,7 +111,7 @@ cold caches; compiled by mypyc it takes three quarters of the processor time. In
 
 def is_compiled() -> bool:
     """Whether what mypyc makes stands here in place already, newer than all that it is made of."""
-    group = ROOT / f"sharemgr_node__mypyc{EXT_SUFFIX}"
+    group = ROOT / f"{COMPILED_GROUP}__mypyc{EXT_SUFFIX}"
     modules = [ROOT / path.replace(".py", EXT_SUFFIX) for path in COMPILED]
     made_of = [str(ROOT / path) for path in (*COMPILED, "setup.py", "requirements.txt")]
     return all(module.exists() for module in modules) and not newer_group(made_of, str(group))
@@ -151,7 +152,7 @@ class BuildNative(build_ext):
     def run(self) -> None:
         # Not before, as it takes a minute, and other commands need none of it.
         if not (self.inplace and is_compiled()):
-            self.distribution.ext_modules += mypycify(COMPILED, group_name="sharemgr_node", debug_level="0")
+            self.distribution.ext_modules += mypycify(COMPILED, group_name=COMPILED_GROUP, debug_level="0")
             self.reinitialize_command(self, editable_mode=self.editable_mode)
             self.ensure_finalized()
         super().run()

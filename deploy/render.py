@@ -1,8 +1,10 @@
 """Writes what is derived from the chart, and from the models that read the configurations.
 
-python deploy/render.py                                  `chart/values.schema.json`, whose `$defs` are the models'
-python deploy/render.py --check                          exit 1 where that is out of date
-python deploy/render.py --manifest FILE [--helm HELM]    the chart with nothing set, for kubectl
+    python deploy/render.py                                  write the chart's schema
+    python deploy/render.py --check                          exit 1 where that is out of date
+    python deploy/render.py --manifest FILE [--helm HELM]    write the chart with nothing set, for kubectl
+
+`chart/values.schema.json` gets its `$defs` from the models; `helm template` makes the manifest of the chart.
 """
 
 import argparse

@@ -147,7 +147,7 @@ def test_it_may_label_nodes_and_write_features_only_where_that_is_its_output(
     assert rights(only(objects, "Role")["rules"]) == {("nodefeatures", verb) for verb in features}
 
 
-def test_removal_comes_after_the_labeller_has_lost_its_rights(render: Render) -> None:
+def test_removal_comes_after_the_labellers_rights_and_is_in_no_manifest(render: Render, manifest: Path) -> None:
     hooks = {
         (each["kind"], each["metadata"]["name"]): each["metadata"]["annotations"]
         for each in render()
@@ -163,6 +163,7 @@ def test_removal_comes_after_the_labeller_has_lost_its_rights(render: Render) ->
     words = pod(render(), "Job", REMOVAL)["containers"][0]["command"]
     assert CliRunner().invoke(cli, [*words[1:], "--help"]).exit_code == 0
     assert words[2:] == ["--remove", "--all-nodes"]
+    assert REMOVAL not in manifest.read_text()
 
 
 def test_without_it_nothing_of_it_is_installed(render: Render) -> None:
