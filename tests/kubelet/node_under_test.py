@@ -4,14 +4,17 @@ import asyncio
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
+import forked
 import grpc
 import yaml
 from scripted_kubelet import ScriptedKubelet
@@ -25,7 +28,7 @@ from simgpu.machine import Machine
 UUIDS = ("GPU-00000000-0000-0000-0000-00000000000b", "GPU-00000000-0000-0000-0000-00000000000a")
 """By index; not in the order of their names."""
 
-EDGESHARE = ("-m", "edgeshare.cli")
+Process = forked.Forked | subprocess.Popen[str]
 
 MEMORY_MIB = 16_000
 SAFETY_S = 60  # the plugin itself waits 30 until it believes that a pod is over, where nobody else says so
@@ -40,8 +43,9 @@ class Node:
         self.state_dir = root / "state"
         self.machine_dir = root / "machine"
         self.kubelet = ScriptedKubelet(root / "kubelet")
-        self.plugin: asyncio.subprocess.Process | None = None
-        self.manager: asyncio.subprocess.Process | None = None
+        self.plugin: Process | None = None
+        self.manager: Process | None = None
+        self._started: list[Process] = []
         self._configs = 0
         create(self.machine_dir, memory_mib=MEMORY_MIB, uuids=UUIDS)
 
@@ -57,10 +61,9 @@ class Node:
 
     async def close(self) -> None:
         """Ends what runs."""
-        for process in (self.plugin, self.manager):
-            if process is not None and process.returncode is None:
-                process.kill()
-                await process.wait()
+        for process in self._started:
+            process.kill()
+            process.communicate()
         await self.kubelet.stop()
         if self.plugin_log.exists():
             # For whoever reads why a test failed: pytest shows it then.
@@ -74,21 +77,25 @@ class Node:
         command = ["sharemgr", "node", "--runtime-dir", str(self.runtime_dir), "--state-dir", str(self.root / "shares")]
         command += ["--config", str(path)]
         with (self.root / "manager.log").open("ab") as log:
-            self.manager = await self._start(command, stdout=asyncio.subprocess.PIPE, stderr=log)
+            self.manager = forked.start(command, self._environment(), log)
+        self._started.append(self.manager)
         assert self.manager.stdout is not None
-        async with asyncio.timeout(SAFETY_S):
-            line = await self.manager.stdout.readline()
-        assert b"ready" in line, (self.root / "manager.log").read_text()
+        line = await asyncio.to_thread(self.manager.stdout.readline)
+        assert "ready" in line, (self.root / "manager.log").read_text()
 
-    async def start_plugin(
-        self, driver: bool = True, program: Sequence[str] = EDGESHARE, **config: Any
-    ) -> asyncio.subprocess.Process:
+    async def start_plugin(self, driver: bool = True, program: Sequence[str] = (), **config: Any) -> Process:
         """Does not wait: the kubelet tells when it is there. ``program`` is run in the place of the command."""
         self.configure(**config)
         command = ["deviceplugin", "--config", str(self.config), "--kubelet-dir", str(self.root / "kubelet")]
         command += ["--runtime-dir", str(self.runtime_dir), "--state-dir", str(self.state_dir)]
         with self.plugin_log.open("ab") as log:
-            self.plugin = await self._start(command, driver, program, stdout=log, stderr=log)
+            if program:
+                full, environment = [sys.executable, *program, *command], self._environment(driver)
+                start = partial(subprocess.Popen[str], full, env=environment, stdout=log, stderr=log)
+                self.plugin = await asyncio.to_thread(start)
+            else:
+                self.plugin = forked.start(command, self._environment(driver), log, log)
+        self._started.append(self.plugin)
         return self.plugin
 
     @property
@@ -131,15 +138,13 @@ class Node:
         """Ends the plugin; returns its exit status."""
         assert self.plugin is not None
         self.plugin.send_signal(number)
-        async with asyncio.timeout(SAFETY_S):
-            return await self.plugin.wait()
+        return await ended(self.plugin)
 
     async def stop_manager(self) -> None:
         """Ends the manager; what it knows lies on disk."""
         assert self.manager is not None
         self.manager.terminate()
-        async with asyncio.timeout(SAFETY_S):
-            await self.manager.wait()
+        await ended(self.manager)
 
     @property
     def plugin_log(self) -> Path:
@@ -176,14 +181,17 @@ class Node:
             while text not in self.plugin_log.read_text():  # noqa: ASYNC110 - a log tells of no change
                 await asyncio.sleep(0.05)
 
-    async def _start(
-        self, command: list[str], driver: bool = True, program: Sequence[str] = EDGESHARE, **streams: Any
-    ) -> asyncio.subprocess.Process:
+    def _environment(self, driver: bool = True) -> dict[str, str]:
         environment = {**os.environ, **(variables(self.machine_dir) if driver else {})}
         # A service account or a node of the machine that the tests run on is not meant.
         for name in ("KUBERNETES_SERVICE_HOST", "NODE_NAME", "NVIDIA_VISIBLE_DEVICES"):
             environment.pop(name, None)
-        return await asyncio.create_subprocess_exec(sys.executable, *program, *command, env=environment, **streams)
+        return environment
+
+
+async def ended(process: Process) -> int:
+    """Waits for its end; its exit status."""
+    return await asyncio.to_thread(process.wait, SAFETY_S)
 
 
 @asynccontextmanager

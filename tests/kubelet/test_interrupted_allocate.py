@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from node_under_test import UUIDS, Node
+from node_under_test import UUIDS, Node, ended
 from scripted_api_server import ApiServer
 from scripted_kubelet import AdmissionError, Pod
 
@@ -74,7 +74,7 @@ async def killed_while_it_allocates(node: Node, point: str, pod: Pod, **more: st
     await node.kubelet.until(healthy=200)
     with pytest.raises(AdmissionError):
         await node.kubelet.admit(pod)
-    assert await asyncio.wait_for(dying.wait(), SAFETY_S) == -signal.SIGKILL
+    assert await ended(dying) == -signal.SIGKILL
     assert bool(records(node)) == (point == HAS_RECORD)
 
 

@@ -201,7 +201,7 @@ async def test_no_driver_is_normal_and_said_once(node: Node) -> None:
     await asyncio.sleep(0.5)  # some scans
     assert node.plugin_log.read_text().count("no NVIDIA driver answers here") == 1
     assert node.plugin is not None
-    assert node.plugin.returncode is None
+    assert node.plugin.poll() is None
 
 
 async def test_sigterm_ends_it_cleanly_and_at_once(ready: Node) -> None:

@@ -1,19 +1,13 @@
 """A plugin that comes while another serves the node, as an update's new pod does: it waits, ready to take over."""
 
-import asyncio
 import signal
 
 import pytest
-from node_under_test import SAFETY_S, Node
+from node_under_test import Node, ended
 from scripted_kubelet import Pod
 
 ON = {"metrics_address": "127.0.0.1:0"}
 TAKES_OVER = "ready to take over"
-
-
-async def wait_for(process: asyncio.subprocess.Process) -> int:
-    async with asyncio.timeout(SAFETY_S):
-        return await process.wait()
 
 
 async def test_a_second_plugin_is_ready_and_the_kubelet_hears_nothing_of_it(ready: Node) -> None:
@@ -25,10 +19,10 @@ async def test_a_second_plugin_is_ready_and_the_kubelet_hears_nothing_of_it(read
     assert await ready.page("/readyz") == (200, "ok\n")
     assert ready.kubelet.asked == 1
     assert await ready.stop_plugin(signal.SIGTERM) == 0
-    assert first.returncode is None
+    assert first.poll() is None
     assert len(ready.kubelet.registrations) == 1
     first.terminate()
-    await wait_for(first)
+    await ended(first)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -40,7 +34,7 @@ async def test_it_takes_over_with_all_that_the_first_has_handed_out(ready: Node,
     # Handed out after the second was started.
     await ready.kubelet.run(Pod("before", {"main": 60}))
     first.send_signal(number)
-    await wait_for(first)
+    await ended(first)
     await ready.kubelet.until(registrations=2, healthy=200)
     await ready.kubelet.run(Pod("after", {"main": 60}))
     found = await ready.until_allocations_are("before/main", "after/main")

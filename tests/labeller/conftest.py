@@ -1,11 +1,11 @@
 """What the tests of the labeller share: an API server, and the labeller as a program."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import forked
 import pytest
 
 HERE = Path(__file__).parent
@@ -36,16 +36,10 @@ def labeller(tmp_path: Path) -> Labeller:
 @pytest.fixture
 def start(labeller: Labeller) -> Iterator[Callable[..., Running]]:
     """Starts one that runs until the test is over."""
-    started: list[subprocess.Popen[str]] = []
+    started: list[forked.Forked] = []
 
     def run(*options: str) -> Running:
-        process = subprocess.Popen(
-            [*labeller.command, *options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        )
+        process = forked.start([*labeller.arguments, *options], {**os.environ, "PYTHONUNBUFFERED": "1"})
         started.append(process)
         assert process.stdout is not None
         return Running(process, process.stdout)

@@ -2,14 +2,13 @@
 
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import IO
 
+import forked
 import yaml
 
 END_S = 30
-COMMAND = (sys.executable, "-m", "edgeshare.cli", "labeller")
 
 
 class Labeller:
@@ -28,18 +27,19 @@ class Labeller:
         self.config.write_text(yaml.safe_dump({**settings, "root": str(self.root), **keys}))
 
     @property
-    def command(self) -> list[str]:
-        return [*COMMAND, "--config", str(self.config)]
+    def arguments(self) -> list[str]:
+        """Of ``edgeshare``."""
+        return ["labeller", "--config", str(self.config)]
 
     def once(self, *options: str) -> subprocess.CompletedProcess[str]:
         """Runs it to its end."""
-        return subprocess.run([*self.command, *options], capture_output=True, text=True, timeout=END_S, check=False)
+        return forked.run([*self.arguments, *options], END_S)
 
 
 class Running:
     """A labeller that runs on; its log is read line by line."""
 
-    def __init__(self, process: subprocess.Popen[str], output: IO[str]) -> None:
+    def __init__(self, process: forked.Forked, output: IO[str]) -> None:
         self._process = process
         self._output = output
         self.lines: list[str] = []

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,8 @@ def test_a_person_sees_a_table(labeller: Labeller, board: bool) -> None:
     if board:
         add_jetson(labeller.root, JETSONS["nano"])
     terminal, end = pty.openpty()
-    process = subprocess.Popen([*labeller.command, "--dry-run"], stdout=end, env={**os.environ, "COLUMNS": "100"})
+    command = [sys.executable, "-m", "edgeshare.cli", *labeller.arguments, "--dry-run"]
+    process = subprocess.Popen(command, stdout=end, env={**os.environ, "COLUMNS": "100"})
     os.close(end)
     shown = b""
     try:

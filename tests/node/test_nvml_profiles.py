@@ -108,7 +108,7 @@ def test_a_cap_on_memory_holds_without_what_the_driver_tells(nvml: str) -> None:
 FORSAKEN = """
 import sys, time
 from pathlib import Path
-sys.path.insert(0, sys.argv[2])
+sys.path[:0] = sys.argv[2:]
 from testbed import MIB, WireClient
 from cuda_hook import wire
 client = WireClient(Path(sys.argv[1]))
@@ -149,7 +149,8 @@ def test_who_lost_its_connection_has_its_memory_until_it_ends_where_nobody_lists
         allocation = Allocation(id="one", device_ids=guest.uuids[:1], request_percent=50, memory_mib=1024)
         held = calls.hold(allocation, wait_for_manager=False)
         next(held)
-        program = [sys.executable, "-c", FORSAKEN, str(guest.folder("one") / "hook.sock"), str(Path(__file__).parent)]
+        folders = map(str, (Path(__file__).parent, Path(__file__).parent.parent))
+        program = [sys.executable, "-c", FORSAKEN, str(guest.folder("one") / "hook.sock"), *folders]
         process = subprocess.Popen(program, env=guest.environment, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+import forked
+
 from cuda_hook import wire
 from cuda_hook._core import ffi, lib
 from edgeshare.client import ManagerClient
@@ -33,7 +35,7 @@ MIB = 1 << 20
 class Manager:
     """A running ``edgeshare sharemgr node``."""
 
-    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
+    def __init__(self, process: subprocess.Popen[str] | forked.Forked, log: Path) -> None:
         self.process = process
         self._log = log
         assert process.stdout is not None
@@ -67,14 +69,18 @@ class Testbed:
         self.machine = Machine(root / "machine")
         self.uuids = [gpu.uuid for gpu in self.machine.gpus()]
         self.environment = {**os.environ, **variables(root / "machine")}
-        self._processes: list[subprocess.Popen[str]] = []
+        self._processes: list[subprocess.Popen[str] | forked.Forked] = []
         self._clients: list[WireClient] = []
 
-    def manager(self, config: str = "", command: Sequence[str] = (EDGESHARE,)) -> Manager:
-        """A manager that is ready; ``command`` is what is run in place of ``edgeshare``."""
-        log = self.root / "manager.log"
+    def manager(self, config: str = "", command: Sequence[str] = ()) -> Manager:
+        """A manager that is ready; ``command`` is what is run in place of a fork."""
+        log, arguments = self.root / "manager.log", self.manager_arguments(config)
         with log.open("a") as stderr:
-            manager = Manager(self.popen(*self.manager_arguments(config), stderr=stderr, command=command), log)
+            if command:
+                self.popen(*arguments, stderr=stderr, command=command)
+            else:
+                self._processes.append(forked.start(arguments, self.environment, stderr))
+        manager = Manager(self._processes[-1], log)
         assert manager.ready, manager.log()
         return manager
 
@@ -103,15 +109,7 @@ class Testbed:
 
     def edgeshare(self, *arguments: str, **changes: str) -> "subprocess.CompletedProcess[str]":
         """Runs an ``edgeshare`` command to its end; ``changes`` are of its environment."""
-        return subprocess.run(
-            [EDGESHARE, *arguments],
-            env={**self.environment, **changes},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        return forked.run(arguments, PATIENCE_S, {**self.environment, **changes})
 
     def fault(self, *arguments: str) -> None:
         """Breaks a GPU."""
@@ -145,8 +143,7 @@ class Testbed:
 
     def join(self, allocation_id: str) -> "WireClient":
         """A client that has joined the allocation."""
-        client = WireClient(self.folder(allocation_id) / "hook.sock")
-        self._clients.append(client)
+        client = self.connect(allocation_id)
         client.join()
         return client
 
@@ -213,7 +210,7 @@ class WireClient:
 
     def hint(self, backlog_ns: int) -> None:
         """Writes into the hint page what is queued."""
-        self._hints[:8] = backlog_ns.to_bytes(8, "little")
+        self._hint.backlog_ns = backlog_ns
 
     def foretell(self, ends_at_ns: int) -> None:
         """Writes into the hint page when what is queued is done."""
@@ -275,8 +272,7 @@ class WireClient:
 
     def granted(self) -> int:
         """Waits for a grant after the one released last; returns its number, also when it was called back already."""
-        word = self._wait(lambda word: word >> lib.ES_GATE_NUMBER_SHIFT > self._released)
-        return word >> lib.ES_GATE_NUMBER_SHIFT
+        return self._wait(lambda word: word >> lib.ES_GATE_NUMBER_SHIFT > self._released) >> lib.ES_GATE_NUMBER_SHIFT
 
     def revoked(self) -> None:
         """Waits until the gate is closed."""

@@ -68,7 +68,7 @@ LONG_FILES = {
     "tests/node/test_attacks.py": 362,
     "tests/node/test_clients.py": 440,
     "tests/node/test_memory.py": 358,
-    "tests/node/testbed.py": 353,
+    "tests/node/testbed.py": 349,
     "tests/sim/device/device.c": 446,
     "tests/sim/device_simulator.py": 427,
     "tests/sim/test_shares.py": 315,
