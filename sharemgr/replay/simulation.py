@@ -94,7 +94,9 @@ class Simulation:
     def run(self) -> Outcome:
         """From an empty card until all have ended."""
         while self._coming or self._queue or self._bound:
-            self._advance(self._next_s())
+            working = [pod for pod in self._bound if pod.phase is Phase.WORKING]
+            rate = self._rate(len(working))
+            self._advance(self._next_s(rate), working, rate)
             self._go_on()
             self._arrive()
             self._sample()
@@ -104,8 +106,7 @@ class Simulation:
         memory_mib, utilisation, power_w = (each / end_s for each in (self._memory, self._utilisation, self._power))
         return Outcome(self.pods, end_s, memory_mib, utilisation, power_w, self._failed_guarantees)
 
-    def _next_s(self) -> float:
-        rate = self._rate()
+    def _next_s(self, rate: float) -> float:
         times = [min(pod.leaves_at_s, self._over_s(pod, rate)) for pod in self._bound]
         if self._coming:
             times.append(self._coming[-1].engine.arrives_at_s)
@@ -119,36 +120,41 @@ class Simulation:
     def _over_s(self, pod: Pod, rate: float) -> float:
         """When its phase is over if nothing changes, or what it holds grows from then on at another pace."""
         if pod.phase is Phase.RAMPING:
-            bends_s = (pod.started_at_s, pod.started_at_s + CONTEXT_PART * self._world.ramp_s)
-            return min((at_s for at_s in bends_s if at_s > self._now_s + MOMENT_S), default=pod.next_s)
+            past_s = self._now_s + MOMENT_S
+            if pod.started_at_s > past_s:
+                return pod.started_at_s
+            bends_s = pod.started_at_s + CONTEXT_PART * self._world.ramp_s
+            return bends_s if bends_s > past_s else pod.next_s
         if pod.phase is not Phase.WORKING:
             return pod.next_s
         return self._now_s + max(0.0, pod.left_s - self._peak_left_s(pod)) / rate
 
     def _peak_left_s(self, pod: Pod) -> float:
         """How much work is left when its late peak comes; 0 where none does, or has."""
-        return pod.engine.work_s * (1 - LATE_PART) if pod.need_mib < self._full_mib(pod) else 0.0
+        if self._world.late_peak <= 1 or pod.need_mib >= self._full_mib(pod):
+            return 0.0
+        return pod.engine.work_s * (1 - LATE_PART)
 
     def _full_mib(self, pod: Pod) -> int:
         return min(pod.engine.limit_mib, round(pod.engine.need_mib * self._world.late_peak))
 
-    def _working(self) -> int:
-        return sum(pod.phase is Phase.WORKING for pod in self._bound)
+    def _rate(self, working: int) -> float:
+        return 1 / (1 + self._world.slow_down * max(0, working - 1))
 
-    def _rate(self) -> float:
-        return 1 / (1 + self._world.slow_down * max(0, self._working() - 1))
+    def _each_mib(self) -> list[float]:
+        """What each of those bound holds, in their order: only of those in their ramp it depends on the time."""
+        world, now_s = self._world, self._now_s
+        return [pod.used_mib(world, now_s) if pod.phase is Phase.RAMPING else pod.held_mib for pod in self._bound]
 
     def _used_mib(self) -> float:
-        return sum(pod.used_mib(self._world, self._now_s) for pod in self._bound)
+        return sum(self._each_mib())
 
-    def _advance(self, to_s: float) -> None:
-        before_mib, rate, passed_s = self._used_mib(), self._rate(), to_s - self._now_s
-        working = self._working()
-        self._utilisation += passed_s * UTILISATION_PERCENT[min(working, len(UTILISATION_PERCENT) - 1)]
-        self._power += passed_s * POWER_W[min(working, len(POWER_W) - 1)]
-        for pod in self._bound:
-            if pod.phase is Phase.WORKING:
-                pod.left_s -= passed_s * rate
+    def _advance(self, to_s: float, working: Sequence[Pod], rate: float) -> None:
+        before_mib, passed_s = self._used_mib(), to_s - self._now_s
+        self._utilisation += passed_s * UTILISATION_PERCENT[min(len(working), len(UTILISATION_PERCENT) - 1)]
+        self._power += passed_s * POWER_W[min(len(working), len(POWER_W) - 1)]
+        for pod in working:
+            pod.left_s -= passed_s * rate
         self._now_s = to_s
         both_mib = min(before_mib, self._world.usable_mib) + min(self._used_mib(), self._world.usable_mib)
         self._memory += passed_s * both_mib / 2
@@ -259,9 +265,9 @@ class Simulation:
 
     def _sample(self) -> None:
         if self._now_s >= self._sample_s - MOMENT_S:
-            by_pod = [(pod, pod.used_mib(self._world, self._now_s)) for pod in self._bound]
-            used_mib = min(sum(mib for _, mib in by_pod), self._world.usable_mib)
-            self._samples.append((self._now_s, used_mib, by_pod))
+            each_mib = self._each_mib()
+            used_mib = min(sum(each_mib), self._world.usable_mib)
+            self._samples.append((self._now_s, used_mib, list(zip(self._bound, each_mib, strict=True))))
             self._sample_s += self._world.scrape_s
         while self._samples and self._samples[0][0] + self._world.sample_age_s <= self._now_s + MOMENT_S:
             taken_at_s, used_mib, by_pod = self._samples.pop(0)
