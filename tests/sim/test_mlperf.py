@@ -1,12 +1,13 @@
 """What `safe` holds in the published experiment, in its world and in worse ones; some seeds of it, all with --soak."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from statistics import fmean
 
 import pytest
 
 from sharemgr.replay.engines import ARRIVALS_S
-from sharemgr.replay.experiment import FAULTS, Job, Measures
+from sharemgr.replay.experiment import FAULTS, Job, Measured, Measures
 
 SETTINGS = tuple(ARRIVALS_S)
 PACED = SETTINGS[:3]
@@ -16,6 +17,12 @@ def mean(found: Sequence[Measures], figure: str) -> float:
     return fmean(getattr(measures, figure) for measures in found)
 
 
+@cache
+def run(job: Job) -> tuple[Measured, ...]:
+    """Once, also where several tests ask for it: a job says all that a run depends on."""
+    return tuple(job.run())
+
+
 def measured(
     policy: str, setting: str, seeds: Sequence[int], fault: str = "none", guaranteed: int = 0
 ) -> list[list[Measures]]:
@@ -23,7 +30,7 @@ def measured(
     runs = [
         each
         for seed in seeds
-        for each in Job(setting, "hard", guaranteed, policy, "largest first", seed, FAULTS[fault]).run()
+        for each in run(Job(setting, "hard", guaranteed, policy, "largest first", seed, FAULTS[fault]))
     ]
     known = list(dict.fromkeys(each.row.profiles for each in runs))
     return [[each.measures for each in runs if each.row.profiles == profiles] for profiles in known]
