@@ -54,10 +54,16 @@ def test_it_is_told_what_to_do_and_says_how_it_ended() -> None:
     assert done.stdout.startswith("edgeshare, version ")
 
 
-def test_it_is_a_child_in_the_folder_of_who_started_it(folder: Path) -> None:
+def test_it_is_a_child_in_the_folder_of_who_started_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with manager() as process:
+        assert Path(f"/proc/{process.pid}/cwd").readlink() == folder
+    other = folder / "other"
+    other.mkdir()
+    (other / "machine").symlink_to(folder / "machine")
+    monkeypatch.chdir(other)
     with manager() as process:
         assert f"PPid:\t{os.getpid()}\n" in Path(f"/proc/{process.pid}/status").read_text()
-        assert Path(f"/proc/{process.pid}/cwd").readlink() == folder
+        assert Path(f"/proc/{process.pid}/cwd").readlink() == other
         assert process.poll() is None
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0)
