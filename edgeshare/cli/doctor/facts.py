@@ -1,0 +1,95 @@
+"""What was seen of a node: plain values, of which the rules say what is wrong."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from edgeshare.contract.devices import Device
+
+
+class Socket(StrEnum):
+    """What somebody finds who connects to a socket."""
+
+    SERVED = "served"
+    REFUSED = "refused"
+    """It is there, and whoever made it is not."""
+    FORBIDDEN = "forbidden"
+    ABSENT = "absent"
+
+
+@dataclass(frozen=True)
+class Devices:
+    """What the inventories find, as the device plugin does."""
+
+    found: tuple[Device, ...]
+    troubles: tuple[str, ...]
+    """Why something that is there cannot be listed."""
+    refused: tuple[str, ...]
+    """What the driver refuses, and what is lacking for it."""
+
+
+@dataclass(frozen=True)
+class Kubelet:
+    """Its sockets, by path; none where no kubelet has a folder."""
+
+    sockets: tuple[tuple[str, Socket], ...]
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """A container runtime's configuration."""
+
+    path: str
+    error: str = ""
+    """Why it cannot be read."""
+    handlers: tuple[str, ...] = ()
+    """The names that a RuntimeClass may use."""
+    default: str = ""
+    with_cdi: bool = True
+
+
+@dataclass(frozen=True)
+class Toolkit:
+    """NVIDIA's container toolkit."""
+
+    path: str
+    error: str = ""
+    takes_variables: bool = True
+    """Whether a container without privileges gets the GPUs that its NVIDIA_VISIBLE_DEVICES names."""
+
+
+@dataclass(frozen=True)
+class Hook:
+    """The hook library, and the folder from which containers load it."""
+
+    library: str
+    error: str
+    """Why no program can load it here; empty: it can be loaded."""
+    c_library: tuple[str, str]
+    """Name and version of this machine's; empty where they are not known."""
+    folder: str
+    """What there is of the state folder: itself, or the nearest folder above it."""
+    without_exec: bool
+    writable: bool
+
+
+@dataclass(frozen=True)
+class Board:
+    """What small boards have otherwise."""
+
+    swap_kib: int
+    memory_cgroup: bool
+
+
+@dataclass(frozen=True)
+class Node:
+    """All of it. Where something could not be read, ``unreadable`` says so in a line."""
+
+    as_root: bool
+    devices: Devices
+    kubelet: Kubelet
+    runtimes: tuple[Runtime, ...]
+    toolkit: Toolkit | None
+    hook: Hook
+    manager: Socket
+    board: Board
+    unreadable: tuple[str, ...] = ()

@@ -1,0 +1,155 @@
+"""Looks at a node: reads, connects, and has one program load the hook. Changes nothing."""
+
+import errno
+import logging
+import os
+import platform
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from edgeshare.cli.doctor.facts import Board, Devices, Hook, Kubelet, Node, Runtime, Socket
+from edgeshare.cli.doctor.runtimes import read_runtimes, read_toolkit
+from edgeshare.cli.run import hook_library
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.names import STATUS_SOCKET
+from edgeshare.inventory.config import InventoryConfig
+from edgeshare.inventory.sources import Inventories, sources_of
+from edgeshare.inventory.tree import Tree
+
+Value = TypeVar("Value")
+
+PATIENCE_S = 5
+"""For what takes milliseconds where all is well."""
+
+KUBELET_SOCKETS = ("device-plugins/kubelet.sock", "pod-resources/kubelet.sock")
+
+
+def look(root: Path, kubelet_dir: Path, runtime_dir: Path, state_dir: Path) -> Node:
+    """What is seen below the root of a node, the folders' paths being its own."""
+    tree, unreadable = Tree(root), list[str]()
+
+    def read(call: Callable[[], Value], otherwise: Value) -> Value:
+        try:
+            return call()
+        except Unavailable as error:
+            unreadable.append(str(error))
+            return otherwise
+
+    return Node(
+        as_root=os.geteuid() == 0,
+        devices=_devices(root),
+        kubelet=_kubelet(root, kubelet_dir),
+        runtimes=read(lambda: tuple(read_runtimes(tree)), tuple[Runtime, ...]()),
+        toolkit=read(lambda: read_toolkit(tree), None),
+        hook=_hook(root, state_dir),
+        manager=_asked(_below(root, runtime_dir) / STATUS_SOCKET),
+        board=read(lambda: _board(tree), Board(0, memory_cgroup=True)),
+        unreadable=tuple(unreadable),
+    )
+
+
+def _below(root: Path, path: Path) -> Path:
+    return root / str(path).lstrip("/")
+
+
+@contextmanager
+def _said_of(name: str) -> Iterator[list[str]]:
+    """What is logged meanwhile by a part, a line each, and nowhere else."""
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger(name)
+    propagated, logger.propagate = logger.propagate, False
+    logger.addHandler(handler)
+    try:
+        yield lines
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagated
+
+
+def _devices(root: Path) -> Devices:
+    with _said_of("edgeshare.inventory") as refused:
+        inventories = Inventories(sources_of(InventoryConfig(root=root)))
+        try:
+            found = inventories.devices()
+        finally:
+            inventories.close()
+        return Devices(tuple(found), inventories.troubles, tuple(refused))
+
+
+def _kubelet(root: Path, folder: Path) -> Kubelet:
+    if not _below(root, folder).is_dir():
+        return Kubelet(())
+    return Kubelet(tuple((str(folder / name), _asked(_below(root, folder) / name)) for name in KUBELET_SOCKETS))
+
+
+def _asked(path: Path) -> Socket:
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.settimeout(PATIENCE_S)
+        try:
+            asking.connect(str(path))
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENOTDIR):
+                return Socket.ABSENT
+            return Socket.FORBIDDEN if error.errno in (errno.EACCES, errno.EPERM) else Socket.REFUSED
+    return Socket.SERVED
+
+
+def _hook(root: Path, state_dir: Path) -> Hook:
+    library, error = "", ""
+    try:
+        library = str(hook_library())
+        error = _load(library)
+    except Unavailable as unavailable:
+        error = str(unavailable)
+    there = next(each for each in (state_dir, *state_dir.parents) if _below(root, each).is_dir())
+    folder = _below(root, there)
+    return Hook(
+        library=library,
+        error=error,
+        # Of another root's programs it is another.
+        c_library=platform.libc_ver() if root == Path("/") else ("", ""),
+        folder=str(there),
+        without_exec=bool(os.statvfs(folder).f_flag & os.ST_NOEXEC),
+        writable=os.access(folder, os.W_OK),
+    )
+
+
+def _load(library: str) -> str:
+    """Why a program does not load it; empty: it does. The loader itself runs on without a library that it refuses."""
+    program = shutil.which("true")
+    if program is None:
+        return "whether programs load the hook is not known: there is no program 'true' in PATH"
+    environment = {**os.environ, "LD_PRELOAD": library}
+    done = subprocess.run(
+        [program], env=environment, capture_output=True, text=True, errors="replace", timeout=PATIENCE_S, check=False
+    )
+    said = done.stderr.strip().splitlines()
+    return (
+        "" if done.returncode == 0 and not said else f"{program} with {library}: {said[0] if said else done.returncode}"
+    )
+
+
+def _board(tree: Tree) -> Board:
+    swap_kib = 0
+    for line in (tree.read("/proc/meminfo") or b"").decode(errors="replace").splitlines():
+        name, _, amount = line.partition(":")
+        if name == "SwapTotal" and amount.split()[:1] and amount.split()[0].isdecimal():
+            swap_kib = int(amount.split()[0])
+    return Board(swap_kib, _has_memory_cgroup(tree))
+
+
+def _has_memory_cgroup(tree: Tree) -> bool:
+    """Whether the kernel counts memory by cgroup, of either version; where it says nothing of them nothing is amiss."""
+    controllers = tree.line("/sys/fs/cgroup/cgroup.controllers")
+    if controllers is not None:
+        return "memory" in controllers.split()
+    known = (tree.read("/proc/cgroups") or b"").decode(errors="replace").splitlines()
+    rows = [line.split() for line in known if not line.startswith("#")]
+    return not rows or any(row[0] == "memory" and row[-1] == "1" for row in rows if row)
