@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from edgeshare.cli.doctor.look import look
+from edgeshare.cli.doctor.look import examine
 from edgeshare.cli.doctor.rules import Finding, State, findings
 from edgeshare.contract.names import RUNTIME_DIR, STATE_DIR
 
@@ -42,7 +42,7 @@ def command(
     wrong."""
     if not root.is_dir():
         raise click.BadParameter(f"{root} is no folder", param_hint="--root")
-    found = findings(look(root, kubelet_dir.absolute(), runtime_dir.absolute(), state_dir.absolute()))
+    found = findings(examine(root, kubelet_dir.absolute(), runtime_dir.absolute(), state_dir.absolute()))
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in found], indent=2))
     else:

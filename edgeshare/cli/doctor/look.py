@@ -29,7 +29,7 @@ PATIENCE_S = 5
 KUBELET_SOCKETS = ("device-plugins/kubelet.sock", "pod-resources/kubelet.sock")
 
 
-def look(root: Path, kubelet_dir: Path, runtime_dir: Path, state_dir: Path) -> Node:
+def examine(root: Path, kubelet_dir: Path, runtime_dir: Path, state_dir: Path) -> Node:
     """What is seen below the root of a node, the folders' paths being its own."""
     tree, unreadable = Tree(root), list[str]()
 

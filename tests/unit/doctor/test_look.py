@@ -1,7 +1,10 @@
 """What is seen of a node: configurations of runtimes as their makers write them, sockets, the hook, and the command."""
 
 import json
+import shutil
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from edgeshare.cli.doctor import command
 from edgeshare.cli.doctor.facts import Board, Runtime, Socket, Toolkit
-from edgeshare.cli.doctor.look import look
+from edgeshare.cli.doctor.look import examine
 from edgeshare.cli.doctor.runtimes import read_runtimes, read_toolkit
 from edgeshare.inventory.tree import Tree
 
@@ -126,26 +129,43 @@ def test_the_toolkit_takes_variables_unless_it_is_told_not_to(tmp_path: Path, te
 
 
 def test_sockets_are_asked(served: Path) -> None:
-    node = look(served, Path("/kubelet"), Path("/run"), Path("/state"))
+    node = examine(served, Path("/kubelet"), Path("/run"), Path("/state"))
     assert dict(node.kubelet.sockets) == {
         "/kubelet/device-plugins/kubelet.sock": Socket.SERVED,
         "/kubelet/pod-resources/kubelet.sock": Socket.REFUSED,
     }
     assert node.manager is Socket.ABSENT
-    assert look(served / "kubelet", Path("/kubelet"), Path("/run"), Path("/state")).kubelet.sockets == ()
+    assert examine(served / "kubelet", Path("/kubelet"), Path("/run"), Path("/state")).kubelet.sockets == ()
 
 
 def test_a_program_loads_the_hook_and_the_folder_above_is_looked_at(tmp_path: Path) -> None:
     (tmp_path / "var/lib").mkdir(parents=True)
-    hook = look(tmp_path, Path("/k"), Path("/r"), Path("/var/lib/edgeshare/deep")).hook
+    hook = examine(tmp_path, Path("/k"), Path("/r"), Path("/var/lib/edgeshare/deep")).hook
     assert (hook.error, hook.folder, hook.writable) == ("", "/var/lib", True)
     assert Path(hook.library).is_file()
 
 
-def test_a_mount_that_forbids_to_execute_is_seen() -> None:
-    mounted = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
-    forbids = "noexec" in next(options for _, where, _, options, *_ in mounted if where == "/proc").split(",")
-    assert look(Path("/"), Path("/k"), Path("/r"), Path("/proc/edgeshare")).hook.without_exec == forbids
+def test_a_library_that_the_loader_passes_over_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = tmp_path / "hook.so"
+    library.write_text("nothing of the kind")
+    monkeypatch.setattr("edgeshare.cli.doctor.look.hook_library", lambda: library)
+    error = examine(tmp_path, Path("/k"), Path("/r"), Path("/s")).hook.error
+    assert str(library) in error
+    assert error.startswith(str(shutil.which("true")))
+
+
+@pytest.mark.parametrize(("option", "said"), [("noexec", "is mounted noexec"), ("ro", "cannot be written to")])
+def test_a_mount_that_forbids_what_is_needed_is_seen(tmp_path: Path, option: str, said: str) -> None:
+    doctor = f"{sys.executable} -m edgeshare.cli doctor --root / --state-dir {tmp_path}/below --json"
+    # A mount of its own, which goes with the program.
+    script = f"mount -t tmpfs -o {option} tmpfs {tmp_path}; {doctor}"
+    tried = subprocess.run(["unshare", "--mount", "true"], capture_output=True, text=True, check=False)
+    if tried.returncode != 0:
+        pytest.skip(f"nothing can be mounted here: {tried.stderr.strip()}")
+    done = subprocess.run(["unshare", "--mount", "sh", "-ec", script], stdout=subprocess.PIPE, text=True, check=False)
+    (wrong,) = (each for each in json.loads(done.stdout) if str(tmp_path) in each["text"])
+    assert (wrong["subject"], wrong["state"], done.returncode) == ("hook", "wrong", 1)
+    assert said in wrong["text"]
 
 
 @pytest.mark.parametrize(
@@ -163,12 +183,12 @@ def test_a_mount_that_forbids_to_execute_is_seen() -> None:
 def test_swap_and_the_memory_cgroup_are_read(tmp_path: Path, files: dict[str, str], board: Board) -> None:
     for path, text in files.items():
         put(tmp_path, path, text)
-    assert look(tmp_path, Path("/k"), Path("/r"), Path("/s")).board == board
+    assert examine(tmp_path, Path("/k"), Path("/r"), Path("/s")).board == board
 
 
 def test_a_file_that_cannot_be_read_is_said_and_the_rest_is_looked_at(tmp_path: Path) -> None:
     (tmp_path / "proc/meminfo").mkdir(parents=True)
-    node = look(tmp_path, Path("/k"), Path("/r"), Path("/s"))
+    node = examine(tmp_path, Path("/k"), Path("/r"), Path("/s"))
     assert node.unreadable == ("/proc/meminfo is not a plain file: look at what lies there",)
     assert node.hook.library
 
