@@ -7,6 +7,7 @@ import platform
 import shlex
 import sys
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -150,13 +151,22 @@ class BuildNative(build_ext):
     """
 
     def run(self) -> None:
+        # Setuptools changes what this command knows of itself while it runs.
+        inplace = bool(self.inplace)
+        root = Path() if inplace else Path(self.build_lib)
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            # Most of the rest is one file, with which a compiler keeps one processor busy.
+            plain = beside.submit(self._build_plain, root, inplace)
+            self._build_modules(root)
+            plain.result()
+
+    def _build_modules(self, root: Path) -> None:
         # Not before, as it takes a minute, and other commands need none of it.
         if not (self.inplace and is_compiled()):
             self.distribution.ext_modules += mypycify(COMPILED, group_name=COMPILED_GROUP, debug_level="0")
             self.reinitialize_command(self, editable_mode=self.editable_mode)
             self.ensure_finalized()
         super().run()
-        root = Path() if self.inplace else Path(self.build_lib)
         for module in (ROOT / "sharemgr").rglob("*.so") if self.inplace else ():
             # A module that was moved: its compiled face would be found where its source no longer is.
             if not module.with_name(f"{module.name.partition('.')[0]}.py").exists():
@@ -164,10 +174,12 @@ class BuildNative(build_ext):
         for compiled in root.glob("*__mypyc.*.so"):
             # Newer than its sources, also where these differ in comments alone.
             compiled.touch()
+
+    def _build_plain(self, root: Path, inplace: bool) -> None:
         for plain in PLAIN:
-            portable = zig(HERE_BUT_OLDER) if plain is HOOK and not self.inplace else None
+            portable = zig(HERE_BUT_OLDER) if plain is HOOK and not inplace else None
             compile_plain(self, plain, root / plain.path, root / "simgpu/lib", portable)
-            if plain.alias and self.inplace:
+            if plain.alias and inplace:
                 # Only here: a wheel has no symbolic links, and a copy would be a second driver in one process.
                 alias = (root / plain.path).with_name(plain.alias)
                 alias.unlink(missing_ok=True)
