@@ -68,16 +68,17 @@ class Prometheus:
         self._address = ""
 
     def ready(self) -> None:
-        """Waits until it serves; it says in its log where that is."""
+        """Waits until it serves, and has said in its log where: two threads of it say so, in either order."""
         assert self._process.stderr is not None
-        said = []
+        said, serves = [], False
         for line in self._process.stderr:
             said.append(line)
             if found := re.search(r'msg="Listening on" address=(\S+)', line):
                 self._address = found[1]
-            if "Server is ready to receive web requests" in line:
-                break
-        assert self._address, "".join(said)
+            serves = serves or "Server is ready to receive web requests" in line
+            if serves and self._address:
+                return
+        raise AssertionError("".join(said))
 
     def api(self, path: str) -> Any:
         """What its HTTP API answers."""
