@@ -14,7 +14,7 @@ from deviceplugin.injection_config import Injection
 from edgeshare.config_file import MetricsAddress
 from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.errors import NotFound
-from edgeshare.contract.names import CONFIG_DEFAULT, CONFIG_LABEL
+from edgeshare.contract.names import CONFIG_DEFAULT, CONFIG_LABEL, KUBELET_DIR
 from edgeshare.inventory.config import InventoryConfig
 
 LABEL_VALUE = r"^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$"
@@ -91,7 +91,7 @@ class Config(NodeConfig):
     node_name: Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9.-]*$")] = ""
     """The node's name in the cluster; empty: the environment's NODE_NAME."""
 
-    kubelet_dir: Path = Path("/var/lib/kubelet")
+    kubelet_dir: Path = Path(KUBELET_DIR)
     """Where the kubelet keeps its folder ``device-plugins``, whatever its root folder is."""
 
     pod_resources_socket: Path | None = None

@@ -23,6 +23,7 @@ CONFIG_DEFAULT = "default"
 
 RUNTIME_DIR = "/run/edgeshare"
 STATE_DIR = "/var/lib/edgeshare"
+KUBELET_DIR = "/var/lib/kubelet"
 
 STATUS_SOCKET = "status.sock"
 """In the runtime directory: edgeshare.v1.ShareStatus."""

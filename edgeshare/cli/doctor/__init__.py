@@ -15,12 +15,10 @@ from rich.text import Text
 
 from edgeshare.cli.doctor.look import examine
 from edgeshare.cli.doctor.rules import Finding, State, findings
-from edgeshare.contract.names import RUNTIME_DIR, STATE_DIR
+from edgeshare.cli.status import COLUMNS
+from edgeshare.contract.names import KUBELET_DIR, RUNTIME_DIR, STATE_DIR
 
-KUBELET_DIR = "/var/lib/kubelet"
 COLOURS = {State.FINE: "green", State.NOTE: "yellow", State.WRONG: "bold red"}
-COLUMNS = 400
-"""Where it is no terminal nothing is broken into lines: another program may look for something in them."""
 FOLDER = click.Path(path_type=Path)
 
 

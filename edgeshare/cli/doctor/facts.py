@@ -82,7 +82,7 @@ class Board:
 
 @dataclass(frozen=True)
 class Node:
-    """All of it. Where something could not be read, ``unreadable`` says so in a line."""
+    """All of it. Where the board cannot be read, ``unreadable`` says so in a line."""
 
     as_root: bool
     devices: Devices
@@ -92,4 +92,4 @@ class Node:
     hook: Hook
     manager: Socket
     board: Board
-    unreadable: tuple[str, ...] = ()
+    unreadable: str = ""

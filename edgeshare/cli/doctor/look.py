@@ -7,12 +7,11 @@ import platform
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TypeVar
 
-from edgeshare.cli.doctor.facts import Board, Devices, Hook, Kubelet, Node, Runtime, Socket
+from edgeshare.cli.doctor.facts import Board, Devices, Hook, Kubelet, Node, Socket
 from edgeshare.cli.doctor.runtimes import read_runtimes, read_toolkit
 from edgeshare.cli.run import hook_library
 from edgeshare.contract.errors import Unavailable
@@ -20,8 +19,6 @@ from edgeshare.contract.names import STATUS_SOCKET
 from edgeshare.inventory.config import InventoryConfig
 from edgeshare.inventory.sources import Inventories, sources_of
 from edgeshare.inventory.tree import Tree
-
-Value = TypeVar("Value")
 
 PATIENCE_S = 5
 """For what takes milliseconds where all is well."""
@@ -31,25 +28,21 @@ KUBELET_SOCKETS = ("device-plugins/kubelet.sock", "pod-resources/kubelet.sock")
 
 def examine(root: Path, kubelet_dir: Path, runtime_dir: Path, state_dir: Path) -> Node:
     """What is seen below the root of a node, the folders' paths being its own."""
-    tree, unreadable = Tree(root), list[str]()
-
-    def read(call: Callable[[], Value], otherwise: Value) -> Value:
-        try:
-            return call()
-        except Unavailable as error:
-            unreadable.append(str(error))
-            return otherwise
-
+    tree = Tree(root)
+    try:
+        board, unreadable = _board(tree), ""
+    except Unavailable as error:
+        board, unreadable = Board(0, memory_cgroup=True), str(error)
     return Node(
         as_root=os.geteuid() == 0,
         devices=_devices(root),
         kubelet=_kubelet(root, kubelet_dir),
-        runtimes=read(lambda: tuple(read_runtimes(tree)), tuple[Runtime, ...]()),
-        toolkit=read(lambda: read_toolkit(tree), None),
+        runtimes=tuple(read_runtimes(tree)),
+        toolkit=read_toolkit(tree),
         hook=_hook(root, state_dir),
         manager=_asked(_below(root, runtime_dir) / STATUS_SOCKET),
-        board=read(lambda: _board(tree), Board(0, memory_cgroup=True)),
-        unreadable=tuple(unreadable),
+        board=board,
+        unreadable=unreadable,
     )
 
 
@@ -57,29 +50,34 @@ def _below(root: Path, path: Path) -> Path:
     return root / str(path).lstrip("/")
 
 
+class Lines(logging.Handler):
+    """Keeps what is logged, a line each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())
+
+
 @contextmanager
 def _said_of(name: str) -> Iterator[list[str]]:
-    """What is logged meanwhile by a part, a line each, and nowhere else."""
-    lines: list[str] = []
-    handler = logging.Handler()
-    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
-    logger = logging.getLogger(name)
+    """What is logged meanwhile by a part, and nowhere else."""
+    lines, logger = Lines(), logging.getLogger(name)
     propagated, logger.propagate = logger.propagate, False
-    logger.addHandler(handler)
+    logger.addHandler(lines)
     try:
-        yield lines
+        yield lines.said
     finally:
-        logger.removeHandler(handler)
+        logger.removeHandler(lines)
         logger.propagate = propagated
 
 
 def _devices(root: Path) -> Devices:
-    with _said_of("edgeshare.inventory") as refused:
-        inventories = Inventories(sources_of(InventoryConfig(root=root)))
-        try:
-            found = inventories.devices()
-        finally:
-            inventories.close()
+    sources = sources_of(InventoryConfig(root=root))
+    with _said_of("edgeshare.inventory") as refused, closing(Inventories(sources)) as inventories:
+        found = inventories.devices()
         return Devices(tuple(found), inventories.troubles, tuple(refused))
 
 
@@ -126,14 +124,20 @@ def _load(library: str) -> str:
     program = shutil.which("true")
     if program is None:
         return "whether programs load the hook is not known: there is no program 'true' in PATH"
-    environment = {**os.environ, "LD_PRELOAD": library}
-    done = subprocess.run(
-        [program], env=environment, capture_output=True, text=True, errors="replace", timeout=PATIENCE_S, check=False
-    )
-    said = done.stderr.strip().splitlines()
-    return (
-        "" if done.returncode == 0 and not said else f"{program} with {library}: {said[0] if said else done.returncode}"
-    )
+    try:
+        done = subprocess.run(
+            [program],
+            env={**os.environ, "LD_PRELOAD": library},
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PATIENCE_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"{program} with {library}: it did not end within {PATIENCE_S} s"
+    said = done.stderr.strip().partition("\n")[0] or (f"exit status {done.returncode}" if done.returncode else "")
+    return said and f"{program} with {library}: {said}"
 
 
 def _board(tree: Tree) -> Board:

@@ -37,7 +37,7 @@ class Finding:
 
 def findings(node: Node) -> list[Finding]:
     """All that there is to say, in the order in which things have to work."""
-    found = [Finding("files", State.WRONG, text) for text in node.unreadable]
+    found = [Finding("files", State.WRONG, node.unreadable)] if node.unreadable else []
     if not node.as_root:
         mend = "run it as root, or in edgeshare's own container"
         found.append(Finding("rights", State.NOTE, "not run as root: some of what follows may be hidden", mend))

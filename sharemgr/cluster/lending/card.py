@@ -51,18 +51,16 @@ class Use:
 
     def see(self, sample: Sample, now_s: float) -> bool:
         """Takes in a sample; what is absurd, of another card, of the future, or older than the last is not."""
-        told_at_s = self.told_at_s
-        if told_at_s > now_s:
+        if self.told_at_s > now_s:
             # The clock went back: what was told before has no place in time any more. What was seen remains seen.
             self.samples.clear()
             self.since_s, self.level_since_s = min(self.since_s, sample.at_s), inf
-            told_at_s = self.since_s
         is_honest = isfinite(sample.used_mib) and 0 <= sample.used_mib <= self.most_mib
-        if not is_honest or sample.gpu_id != self.gpu_id or not told_at_s <= sample.at_s <= now_s:
+        if not is_honest or sample.gpu_id != self.gpu_id or not self.told_at_s <= sample.at_s <= now_s:
             self.refused += 1
             return False
         is_level = abs(sample.used_mib - self.level_mib) <= SAME * self.level_mib
-        if not is_level or self.level_since_s == inf or sample.at_s - told_at_s > GAP_MAX_S:
+        if not is_level or self.level_since_s == inf or sample.at_s - self.told_at_s > GAP_MAX_S:
             self.level_mib, self.level_since_s = sample.used_mib, sample.at_s
         self.samples.append(sample)
         if len(self.samples) > SAMPLES_MAX:

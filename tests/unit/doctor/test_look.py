@@ -154,6 +154,15 @@ def test_a_library_that_the_loader_passes_over_is_told(tmp_path: Path, monkeypat
     assert error.startswith(str(shutil.which("true")))
 
 
+def test_a_program_that_does_not_end_with_the_hook_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "true"
+    program.write_text("#!/bin/sh\nexec sleep 600\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr("edgeshare.cli.doctor.look.PATIENCE_S", 0.1)
+    assert examine(tmp_path, Path("/k"), Path("/r"), Path("/s")).hook.error.startswith(f"{program} with ")
+
+
 @pytest.mark.parametrize(("option", "said"), [("noexec", "is mounted noexec"), ("ro", "cannot be written to")])
 def test_a_mount_that_forbids_what_is_needed_is_seen(tmp_path: Path, option: str, said: str) -> None:
     doctor = f"{sys.executable} -m edgeshare.cli doctor --root / --state-dir {tmp_path}/below --json"
@@ -189,7 +198,7 @@ def test_swap_and_the_memory_cgroup_are_read(tmp_path: Path, files: dict[str, st
 def test_a_file_that_cannot_be_read_is_said_and_the_rest_is_looked_at(tmp_path: Path) -> None:
     (tmp_path / "proc/meminfo").mkdir(parents=True)
     node = examine(tmp_path, Path("/k"), Path("/r"), Path("/s"))
-    assert node.unreadable == ("/proc/meminfo is not a plain file: look at what lies there",)
+    assert node.unreadable == "/proc/meminfo is not a plain file: look at what lies there"
     assert node.hook.library
 
 

@@ -57,7 +57,7 @@ def test_of_a_node_where_all_is_well_nothing_else_is_said() -> None:
 @pytest.mark.parametrize(
     ("node", "subject", "text", "mend"),
     [
-        (replace(WELL, unreadable=("/x cannot be read",)), "files", "/x cannot be read", ""),
+        (replace(WELL, unreadable="/x cannot be read"), "files", "/x cannot be read", ""),
         (replace(WELL, devices=Devices((GPU,), ("no driver answers",), ())), "devices", "no driver answers", ""),
         (
             replace(WELL, devices=Devices((replace(GPU, healthy=False, cause="Xid 79"),), (), ())),
