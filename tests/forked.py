@@ -7,6 +7,7 @@ asked for it, as if it had been started there."""
 import atexit
 import ctypes
 import importlib
+import itertools
 import json
 import os
 import select
@@ -16,10 +17,13 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
+
+from holds import Chance, Holds, of_product
 
 from edgeshare.cli import loading, main
 
@@ -34,6 +38,9 @@ REQUEST_BYTES_MAX = 128 << 10
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
+held: Chance | None = None
+"""What those that are started from now on are held up by, each at lines of its own."""
+_starts = itertools.count()
 _nurseries = ExitStack()
 atexit.register(_nurseries.close)
 
@@ -103,7 +110,9 @@ def start(
     """Starts ``edgeshare`` with these arguments and nothing to read. Without files its output goes into a pipe, and
     its errors where its output goes."""
     read, write = os.pipe() if stdout is None else (None, stdout.fileno())
-    request = json.dumps({"arguments": arguments, "environment": dict(environment), "folder": str(Path.cwd())}).encode()
+    chance = held and asdict(replace(held, seed=f"{held.seed} {next(_starts)}"))
+    asked = {"arguments": arguments, "environment": dict(environment), "folder": str(Path.cwd()), "held": chance}
+    request = json.dumps(asked).encode()
     assert len(request) <= REQUEST_BYTES_MAX, "more than a nursery takes"
     nursery = _nursery(tuple(sorted(each for each in environment.items() if each[0].startswith(READ_AT_START))))
     # For no longer than this: other tests' orphans are the system's.
@@ -189,6 +198,8 @@ def become(request: Mapping[str, object], streams: Sequence[int]) -> None:
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
     sys.argv = ["edgeshare", *request["arguments"]]
+    if request["held"]:
+        Holds(Chance(**request["held"]), of_product).begin()
 
 
 if __name__ == "__main__":
