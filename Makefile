@@ -131,11 +131,14 @@ soak-memory: build setup
 soak-cluster: build setup
 	$(pytest) --soak tests/cluster
 
-# As on a busy machine, but by chance and again the same (tests/slowly.py). Twelve at a time: they sleep for most of it.
+# As on a busy machine, but by chance and again the same (tests/slowly.py): the daemons are held up, and then the tests.
+# Twelve at a time: they sleep for most of it.
 SEED ?= 1
+slowly = PYTHONPATH=tests $(pytest) -p slowly --slowly-seed $(SEED) -n 12 -m "not measures"
 test-slowly: build setup
-	PYTHONPATH=tests $(pytest) -p slowly --slowly-seed $(SEED) -n 12 -m "not measures" tests/hook tests/kubelet tests/labeller \
-	    tests/model tests/sim tests/simgpu $(SHARING) tests/assigner tests/deploy tests/cluster
+	$(slowly) --slowly-daemons --slowly-part 0.04 tests/kubelet tests/labeller $(SHARING)
+	$(slowly) tests/hook tests/kubelet tests/labeller tests/model tests/sim tests/simgpu $(SHARING) tests/assigner tests/deploy \
+	    tests/cluster
 
 # Chosen by the import graph, and by a table where a test runs what it does not import: tools/changed.py says which and why.
 BASE ?= origin/main

@@ -1,6 +1,6 @@
-"""What tests compile of this tree, kept in build/compiled: nothing is compiled again that has not changed."""
+"""What tests compile of this tree, kept in the cache folder: nothing is compiled again that has not changed, in a fresh
+clone at the same place either."""
 
-import fcntl
 import hashlib
 import json
 import os
@@ -12,9 +12,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from onenode.cache import cache_dir, make_once
 
 ROOT = Path(__file__).parent.parent
-KEPT = ROOT / "build" / "compiled"
+KEPT = cache_dir() / "compiled"
 UNUSED_S = 14 * 24 * 3600
 """What nobody has asked for so long is removed."""
 
@@ -35,33 +36,29 @@ NOT_SANITIZED = (
 
 @cache
 def _sources() -> str:
-    """Tells one state of all that a compiler may read of this tree, and one compiler, from another."""
+    """Tells one state of all that a compiler may read of this tree, and of the compilers, from another."""
     digest = hashlib.sha256(subprocess.run(["gcc", "-v"], check=True, stderr=subprocess.PIPE).stderr)
+    paths = [ROOT / "setup.py", ROOT / "requirements-dev.txt"]
     for folder in ("cuda_hook", "simgpu", "tests"):
-        for path in sorted((ROOT / folder).rglob("*.[chS]")) + sorted((ROOT / folder).rglob("*.def")):
-            text = path.read_bytes()
-            digest.update(f"{path} {len(text)}\n".encode() + text)
+        paths += [*sorted((ROOT / folder).rglob("*.[chS]")), *sorted((ROOT / folder).rglob("*.def"))]
+    for path in paths:
+        text = path.read_bytes()
+        digest.update(f"{path} {len(text)}\n".encode() + text)
     return digest.hexdigest()
 
 
 def compiled(name: str, *commands: Sequence[str]) -> Path:
     """The file of that name which these commands make in the folder that they are run in. Raises CalledProcessError."""
     key = hashlib.sha256(f"{_sources()}\n{json.dumps([name, *commands])}".encode()).hexdigest()
-    folder = KEPT / key
-    KEPT.mkdir(parents=True, exist_ok=True)
-    with (KEPT / f"{key}.lock").open("w") as lock:
-        # Others may want it, too.
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            _remove_unused()
-            fresh = folder.with_suffix(".new")
-            # What an interrupted run left of it.
-            shutil.rmtree(fresh, ignore_errors=True)
-            fresh.mkdir()
-            for command in commands:
-                subprocess.run(command, check=True, cwd=fresh)
-            fresh.rename(folder)
-        os.utime(folder)
+
+    def make(folder: Path) -> None:
+        _remove_unused()
+        folder.mkdir()
+        for command in commands:
+            subprocess.run(command, check=True, cwd=folder)
+
+    folder = make_once(KEPT / key, make)
+    os.utime(folder)
     return folder / name
 
 

@@ -19,6 +19,7 @@ from simgpu.misuses import MADE, Misuses
 
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(Path(__file__).parent))  # what tests of several folders have in common
+sys.path.append(str(Path(__file__).parent / "cluster"))  # and its cache of what is slow to make
 
 # How long an example takes, or the choice of one, is the machine's to say.
 ANY_TIME = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])

@@ -156,7 +156,8 @@ def _nursery(variables: tuple[tuple[str, str], ...]) -> socket.socket:
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with its:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(READ_AT_START)}
-        command = [sys.executable, __file__, str(its.fileno())]
+        begin = "import sys; sys.path.insert(0, sys.argv[1]); import forked; forked.nurse(sys.argv[2])"
+        command = [sys.executable, "-P", "-c", begin, str(Path(__file__).parent), str(its.fileno())]
         environment |= variables
         process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, pass_fds=[its.fileno()])
     _nurseries.enter_context(process)
@@ -202,10 +203,11 @@ def become(request: Mapping[str, object], streams: Sequence[int]) -> None:
         Holds(Chance(**request["held"]), of_product).begin()
 
 
-if __name__ == "__main__":
+def nurse(descriptor: str) -> None:
+    """A nursery: loads, and forks for whom this connection leads to."""
     sys.path = [path for path in sys.path if path != str(Path(__file__).parent)]  # not the tests' own
     with loading():
         for name in LOADED:
             importlib.import_module(name)
-    if serve(socket.socket(fileno=int(sys.argv[1]))):
+    if serve(socket.socket(fileno=int(descriptor))):
         main()

@@ -152,7 +152,7 @@ class Identity:
             return
         known = self._pods.now(owner.namespace, owner.pod, owner.pod_uid) if self._pods is not None else None
         bound = known if known is not None else BoundPod(slim(pod), assignment_text(pod))
-        for applicant in applicants(replace(bound, refused=False), lambda other: False, self._kind):
+        for applicant in applicants(replace(bound, ended=False), lambda other: False, self._kind):
             if applicant.owner.container == owner.container:
                 if applicant.fault:
                     raise InvalidRequest(applicant.fault)

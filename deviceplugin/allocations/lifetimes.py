@@ -56,7 +56,11 @@ class Lifetimes:
         known = self._pods.now(owner.namespace, owner.pod, owner.pod_uid) if self._pods is not None else None
         if known is not None and is_over(known.json, owner.pod_uid):
             return True
-        return is_over(await ask(self._kube.pod, owner.namespace, owner.pod), owner.pod_uid)
+        over = is_over(await ask(self._kube.pod, owner.namespace, owner.pod), owner.pod_uid)
+        if over and known is not None:
+            # As long as the watch still tells of it, it must not be taken for the next pod of its name.
+            known.ended = True
+        return over
 
     async def having_clients(self) -> set[str]:
         """The allocations whose processes run: those of a pod that was deleted by force can outlive it."""

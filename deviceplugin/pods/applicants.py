@@ -65,7 +65,7 @@ class Applicants:
             return
         pod = self._pods.now(owner.namespace, owner.pod, owner.pod_uid)
         if pod is not None:
-            pod.refused = True
+            pod.ended = True
 
     async def _find(self, pods: BoundPods, listing: Listing, size: int, has_units: IsAllocated) -> list[Applicant]:
         names = [name for name, containers in listing.items() if not (containers and all(containers.values()))]

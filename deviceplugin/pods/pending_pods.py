@@ -30,8 +30,8 @@ class BoundPod:
     """As of now, slim."""
     bound: str | None
     """What the annotation `edge/gpu-assignment` said when the pod was bound."""
-    refused: bool = False
-    """It failed at its admission, which is final."""
+    ended: bool = False
+    """It failed at its admission, or is gone, and the watch is still to tell."""
 
     @property
     def name(self) -> Name:
@@ -46,7 +46,7 @@ class BoundPod:
     @property
     def is_over(self) -> bool:
         """Whether none of its containers can start any more."""
-        return self.refused or is_over(self.json, "")
+        return self.ended or is_over(self.json, "")
 
     @property
     def edited(self) -> str | None:

@@ -84,7 +84,7 @@ class BoundPods:
                     # A kubelet that was killed over a pod's admission has left no trace of it: the next one admits the
                     # pod anew, with whatever it was taken for meanwhile.
                     if (known := self.now(namespace, name, read["metadata"]["uid"])) is not None:
-                        known.refused = False
+                        known.ended = False
             if (namespace, name) in missing():
                 self._unknown.add((namespace, name))
         return [pod for name in wanted if (pod := self._pods.get(name)) is not None and not is_past(pod)]

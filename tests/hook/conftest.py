@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.append(str(Path(__file__).parents[1] / "cluster"))  # its cache of what is slow to fetch
 sys.path.append(str(Path(__file__).parents[1] / "node"))  # the testbed: a machine with the real manager
 
 from manager import ScriptedManager

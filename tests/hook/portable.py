@@ -3,12 +3,12 @@
 import importlib.util
 import platform
 import shutil
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
+from compiled import compiled
 from onenode.errors import NodeError
 from onenode.packages import unpacked
 from programs import ROOT
@@ -23,9 +23,17 @@ def portable(processor: str, simgpu: bool = False) -> Path:
     if importlib.util.find_spec("ziglang") is None:
         pytest.skip("ziglang is not installed (pip install ziglang): no compiler for other processors and C libraries")
     target = f"{processor}-linux-gnu.{GLIBC_OLDEST[0]}.{GLIBC_OLDEST[1]}"
-    command = [sys.executable, "setup.py", "-q", "build_portable", "--target", target]
-    subprocess.run([*command, *(["--with-simgpu"] if simgpu else [])], check=True, cwd=ROOT)
-    return ROOT / "build" / "portable" / processor
+    build = [
+        sys.executable,
+        "setup.py",
+        "-q",
+        "build_portable",
+        "--target",
+        target,
+        *(["--with-simgpu"] if simgpu else []),
+    ]
+    in_tree = 'folder=$PWD; cd "$0" && exec "$@" --folder "$folder"'
+    return compiled(".", ["sh", "-c", in_tree, str(ROOT), *build])
 
 
 def debian(package: str) -> Path:

@@ -241,6 +241,19 @@ async def test_a_pod_of_the_same_name_has_an_assignment_of_its_own(in_cluster: N
     assert await device_of(in_cluster, new) == {SECOND}
 
 
+async def test_a_pod_whose_units_are_back_is_over_though_the_watch_still_tells_of_it(
+    in_cluster: Node, api: ApiServer
+) -> None:
+    old = assigned(api, Pod("web-0", {"main": 30}), FIRST)
+    await in_cluster.kubelet.run(old)
+    api.hold_back(True)
+    api.end_pod("web-0")
+    in_cluster.kubelet.end(old)
+    await in_cluster.until_allocations_are()
+    new = assigned(api, Pod("web-0", {"main": 30}), SECOND)
+    assert await device_of(in_cluster, new) == {SECOND}
+
+
 async def test_a_pod_admitted_unseen_does_not_start_on_another_gpu_than_its_own(
     in_cluster: Node, api: ApiServer
 ) -> None:

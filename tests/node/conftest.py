@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.append(str(Path(__file__).parents[1] / "cluster"))  # its cache of what is slow to fetch
 
 from testbed import Manager, Testbed, in_own_folder
 

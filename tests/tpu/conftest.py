@@ -8,7 +8,6 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parents[1] / "node"))  # the testbed: a machine with the real manager
-sys.path.append(str(Path(__file__).parents[1] / "cluster"))  # its cache of what is slow to fetch
 
 from testbed import in_own_folder
 from tpu_lab import Lab

@@ -110,7 +110,7 @@ def test_applicants_are_the_containers_after_the_last_that_has_units() -> None:
 def test_nobody_waits_in_a_pod_that_is_over_or_failed_at_its_admission() -> None:
     assert applicants(pod({"main": 30}, status={"phase": "Failed"}), nobody) == []
     refused = pod({"main": 30})
-    refused.refused = True
+    refused.ended = True
     assert applicants(refused, nobody) == []
 
 
