@@ -36,7 +36,7 @@ MODELS: dict[str, type[BaseModel]] = {
 CHARTS_OWN = {
     *("node_name", "kubelet_dir", "pod_resources_socket", "kubeconfig"),
     *("metrics_address", "wait_for_driver", "root", "namespace"),
-    *("address", "lease", "service", "tls"),
+    *("address", "lease", "scheduler_lease", "service", "tls"),
 }
 """Keys that the chart's mounts and environment decide."""
 

@@ -12,6 +12,8 @@ from sharemgr.cluster.placement.policies import DEFAULT, POLICIES
 ADDRESS = re.compile(r"([0-9A-Za-z.-]*|\[[0-9a-fA-F:]+\]):([0-9]{1,5})")
 PORT_MAX = 65535
 
+LOOPBACK = ("127.0.0.1", "[::1]", "localhost")
+
 NAMESPACE = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 NAME = r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
 """Kubernetes' rules for names (apimachinery, util/validation)."""
@@ -120,14 +122,31 @@ class Config(_Part):
     """The Lease by which replicas agree on who of them leads; whoever takes it first makes it. None: this is the only
     one, and it always leads."""
 
+    scheduler_lease: ObjectName | None = None
+    """The Lease by which the replicas of a kube-scheduler agree, one of which runs in this one's pod and asks it alone:
+    it leads while that one does. In place of ``lease`` and ``service``."""
+
     service: ObjectName | None = None
     """The Service, one without a selector, that the leader has lead to itself; its port is called `https`, or `http`
     without ``tls``. The replica has to be a pod of that namespace. A replica that stands by is ready then, too. None:
     only the leader is, so that a Service that selects the replicas leads to it."""
 
+    @model_validator(mode="after")
+    def _one_says_who_leads(self) -> Self:
+        if self.scheduler_lease is not None and (self.lease is not None or self.service is not None):
+            raise ValueError("scheduler_lease is in place of lease and service: the scheduler of the same pod asks")
+        return self
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it answers its own machine or pod alone."""
+        return self.address.rpartition(":")[0] in LOOPBACK
+
     @property
     def openness(self) -> str:
         """Who may have pods bound beside clients that are named; empty: nobody."""
+        if self.tls is None and self.is_local:
+            return ""
         if self.tls is None:
             return f"no tls is configured: whoever reaches {self.address} may bind pods"
         if self.tls.client_authority is None:

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,9 +40,10 @@ def helm() -> Path:
 
 @pytest.fixture(scope="session")
 def render(helm: Path) -> Render:
-    """Renders the chart, with values as `--set-json` takes them, into objects. Raises CalledProcessError."""
+    """Renders the chart, with values as `--set-json` takes them, into objects; for an API server that has ``kinds``
+    beside what all have, as GROUP/VERSION/KIND. Raises CalledProcessError."""
 
-    def rendered(*values: str) -> list[Object]:
+    def rendered(*values: str, kinds: Sequence[str] = ()) -> list[Object]:
         words = [word for value in values for word in ("--set-json", value)]
         done = subprocess.run(
             [
@@ -52,6 +53,7 @@ def render(helm: Path) -> Render:
                 DEPLOY / "chart",
                 "--namespace=edgeshare",
                 "--kube-version=1.30.0",
+                *(f"--api-versions={kind}" for kind in kinds),
                 *words,
             ],
             capture_output=True,

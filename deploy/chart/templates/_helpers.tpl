@@ -29,9 +29,27 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}
 
+{{/* Something where pods that ask for a GPU are placed by the assigner: whoever asks it. */}}
+{{- define "edgeshare.assigns" -}}
+{{- if or .Values.assigner.enabled .Values.scheduler.enabled -}}
+assigns
+{{- end -}}
+{{- end }}
+
+{{/* The schedulers that ask the assigner, as a list in JSON. */}}
+{{- define "edgeshare.schedulerNames" -}}
+{{- ternary (list .Values.scheduler.name) .Values.policies.pods.schedulerNames .Values.scheduler.enabled | toJson }}
+{{- end }}
+
 {{- define "edgeshare.assignerConfig" -}}
-address: ":9443"
 metrics_address: ":{{ .Values.assigner.metricsPort }}"
+{{- if .Values.scheduler.enabled }}
+address: "127.0.0.1:9443"
+scheduler_lease:
+  namespace: {{ .Release.Namespace }}
+  name: {{ .Release.Name }}-scheduler
+{{- else }}
+address: ":9443"
 lease:
   namespace: {{ .Release.Namespace }}
   name: {{ .Release.Name }}-assigner
@@ -45,9 +63,76 @@ tls:
   client_authority: /etc/edgeshare-tls/ca.crt
   clients: {{ toJson .Values.assigner.tls.clients }}
 {{- end }}
+{{- end }}
 {{- with .Values.assigner.config }}
 {{ toYaml . }}
 {{- end }}
+{{- end }}
+
+{{/* kube-scheduler's, which asks the assigner in its own pod. */}}
+{{- define "edgeshare.schedulerConfig" -}}
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection:
+  leaderElect: true
+  resourceNamespace: {{ .Release.Namespace }}
+  resourceName: {{ .Release.Name }}-scheduler
+profiles:
+  - schedulerName: {{ .Values.scheduler.name }}
+extenders:
+  - urlPrefix: http://127.0.0.1:9443
+    filterVerb: filter
+    prioritizeVerb: prioritize
+    bindVerb: bind
+    preemptVerb: preempt
+    weight: 10
+    httpTimeout: 5s
+    nodeCacheCapable: true
+    managedResources:
+      - name: edge/gpu-percent
+{{- end }}
+
+{{/* Of assigner and kube-scheduler, which have nothing to do with the node. */}}
+{{- define "edgeshare.nobodyContext" -}}
+runAsUser: 65532
+runAsGroup: 65532
+runAsNonRoot: true
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{- define "edgeshare.schedulerContainer" -}}
+- name: kube-scheduler
+  image: {{ .Values.scheduler.image | quote }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  command: [kube-scheduler, --config=/etc/edgeshare/scheduler.yaml]
+  ports:
+    - name: scheduler
+      containerPort: 10259
+  securityContext:
+    {{- include "edgeshare.nobodyContext" . | nindent 4 }}
+  resources:
+    {{- toYaml .Values.scheduler.resources | nindent 4 }}
+  startupProbe:
+    httpGet: {path: /healthz, port: scheduler, scheme: HTTPS}
+    periodSeconds: 1
+    failureThreshold: 180
+  livenessProbe:
+    httpGet: {path: /healthz, port: scheduler, scheme: HTTPS}
+    periodSeconds: 60
+    timeoutSeconds: 10
+    failureThreshold: 3
+  volumeMounts:
+    - name: config
+      mountPath: /etc/edgeshare
+      readOnly: true
+    - name: api-access
+      mountPath: /var/run/secrets/kubernetes.io/serviceaccount
+      readOnly: true
 {{- end }}
 
 {{- define "edgeshare.removalHook" -}}

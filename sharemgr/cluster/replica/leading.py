@@ -11,8 +11,11 @@ from typing import TypeVar
 from uuid import uuid4
 
 from edgeshare.contract.errors import Unavailable
+from edgeshare.kube.calls import Calls
 from edgeshare.kube.client_library import Candidate, LeaseTimes
+from edgeshare.kube.following import Json
 from sharemgr.cluster.config import ObjectName
+from sharemgr.cluster.replica.following import follow
 
 logger = logging.getLogger(__name__)
 
@@ -110,6 +113,44 @@ async def by_lease(lease: ObjectName, kubeconfig: Path | None, times: LeaseTimes
             await asyncio.to_thread(candidate.give_back)
         except Unavailable as error:
             logger.warning("%s; another replica leads in %d s", error, times.lease_s)
+
+
+@asynccontextmanager
+async def by_scheduler(lease: ObjectName, calls: Calls) -> AsyncIterator[Leading]:
+    """Leads while the kube-scheduler of the same pod holds its Lease. Nobody else asks this replica, and that one ends
+    when it cannot know that the Lease is its own: so nothing here goes by the clock."""
+    leading = Leading()
+    # As client-go's users name themselves: host, then what tells processes from each other. A pod has one host name.
+    ours = f"{os.uname().nodename}_"
+
+    def held_by(holder: str) -> None:
+        leading.holder = "" if holder.startswith(ours) else holder
+        if not holder.startswith(ours) and leading.term is not None:
+            leading.end()
+            logger.warning("this replica leads no more: %s holds the Lease", holder or "nobody")
+        elif holder.startswith(ours) and leading.term is None:
+            leading.begin(float("inf"))
+            logger.info("this replica leads: its pod's scheduler holds the Lease")
+
+    def listed(holders: list[str]) -> None:
+        held_by(holders[0] if holders else "")
+
+    def changed(kind: str, holder: str) -> None:
+        held_by(holder if kind != "DELETED" else "")
+
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{lease.namespace}/leases"
+    logger.info("leads while its pod's scheduler holds Lease %s/%s", lease.namespace, lease.name)
+    async with asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(follow(calls, path, f"metadata.name={lease.name}", _holder, listed, changed))
+        try:
+            yield leading
+        finally:
+            following.cancel()
+            leading.end()
+
+
+def _holder(lease: Json) -> str:
+    return str(lease["spec"].get("holderIdentity") or "")
 
 
 class _Keeping:

@@ -23,7 +23,7 @@ from edgeshare.waiting import ended, first_of
 from sharemgr.cluster.config import Config
 from sharemgr.cluster.replica.announcing import Announcement, announce, announcement
 from sharemgr.cluster.replica.following import follow
-from sharemgr.cluster.replica.leading import TIMES, Leading, Term, alone, by_lease
+from sharemgr.cluster.replica.leading import TIMES, Leading, Term, alone, by_lease, by_scheduler
 from sharemgr.cluster.server.certificates import Certificates
 from sharemgr.cluster.server.endings import Ending
 from sharemgr.cluster.server.serving import Server, Verb
@@ -99,7 +99,7 @@ class Replica:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(calls.open())
             # The Lease is given back last, when nothing is being answered any more.
-            self._leading = await stack.enter_async_context(self._leads())
+            self._leading = await stack.enter_async_context(self._leads(calls))
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
             tasks.create_task(self._lead(calls, stop))
             if config.metrics_address:
@@ -114,7 +114,9 @@ class Replica:
             await stop.wait()
             logger.info("ending")
 
-    def _leads(self) -> AbstractAsyncContextManager[Leading]:
+    def _leads(self, calls: Calls) -> AbstractAsyncContextManager[Leading]:
+        if self._config.scheduler_lease is not None:
+            return by_scheduler(self._config.scheduler_lease, calls)
         if self._config.lease is None:
             return alone()
         return by_lease(self._config.lease, self._config.kubeconfig, self._times)
@@ -150,7 +152,8 @@ class Replica:
         return self._current.session.verbs
 
     def _readiness(self) -> str:
-        if self._announcement is not None and self._current is None and self._leading.holder:
+        is_found = self._announcement is not None or self._config.scheduler_lease is not None
+        if is_found and self._current is None and self._leading.holder:
             return f"stands by: {self._leading.holder} leads"
         self._verbs()
         return "ok"

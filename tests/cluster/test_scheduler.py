@@ -1,0 +1,75 @@
+"""The chart's own kube-scheduler on the node: pods that name no scheduler are placed by it, GPU by GPU, and go on to be
+when the one that leads is gone."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from onenode import release
+from onenode.binaries import KUBERNETES, program
+from onenode.images import client_image
+from onenode.node import Node
+from onenode.pods import WAIT, Manifest, Pods, container, pod
+from onenode.release import NAME
+from onenode.waiting import until
+
+from edgeshare.contract.assignment import parse_assignment
+from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_PERCENT
+from simgpu.machine import Machine
+
+IMAGE = f"localhost/kube-scheduler:{KUBERNETES.version}"
+IN_NAMESPACE = f"--namespace={NAME}"
+DEPLOYMENT = (IN_NAMESPACE, f"deployment/{NAME}-assigner")
+RUNNING = "condition=Ready"
+WAITS = "jsonpath={.status.conditions[0].reason}=Unschedulable"
+
+
+@pytest.fixture
+def scheduler(node: Node, edgeshare: Machine, tmp_path: Path) -> Iterator[str]:
+    """Its name, while it runs with two replicas."""
+    files = {"/usr/bin/kube-scheduler": program(KUBERNETES, "kube-scheduler")}
+    node.import_image(client_image(tmp_path, IMAGE, files, ["/usr/bin/kube-scheduler"]))
+    try:
+        release.upgrade(node, more={"scheduler": {"enabled": True, "image": IMAGE}})
+        node.kubectl("rollout", "status", *DEPLOYMENT, WAIT)
+        yield "edgeshare"
+    finally:
+        release.upgrade(node)
+        node.kubectl("wait", "--for=delete", *DEPLOYMENT, WAIT)
+
+
+def asks(name: str, percent: int) -> Manifest:
+    """A pod as anybody would write it."""
+    return pod(name, [container(name, "main", "--seconds", "600", limits={GPU_PERCENT: percent})])
+
+
+def gpu(pods: Pods, name: str) -> str:
+    """The GPU that a pod was assigned."""
+    annotations = json.loads(pods.get(name, ".metadata.annotations"))
+    (device_id,) = parse_assignment(annotations[GPU_ASSIGNMENT])["main"]
+    return device_id
+
+
+def leader(node: Node) -> str:
+    """The pod whose kube-scheduler holds the Lease."""
+    holder = node.kubectl("get", IN_NAMESPACE, f"lease/{NAME}-scheduler", "--output=jsonpath={.spec.holderIdentity}")
+    return holder.rpartition("_")[0]
+
+
+def test_pods_get_the_gpu_that_has_room_whichever_replica_leads(scheduler: str, node: Node, pods: Pods) -> None:
+    pods.create(asks("first", 60), asks("second", 60))
+    pods.wait(RUNNING, "first", "second")
+    assert {pods.get(name, ".spec.schedulerName") for name in ("first", "second")} == {scheduler}
+    assert gpu(pods, "first") != gpu(pods, "second")
+    # Of the node 80 units are free, and of each GPU 40.
+    pods.create(asks("third", 60))
+    pods.wait(WAITS, "third")
+    assert "60 units of one GPU: gpu 0: 40 of 100 units free" in pods.get("third", ".status.conditions[0].message")
+    before = leader(node)
+    node.kubectl("delete", IN_NAMESPACE, f"pod/{before}")
+    until(lambda: leader(node) not in ("", before), "the other one leads")
+    freed = gpu(pods, "first")
+    pods.delete("first")
+    pods.wait(RUNNING, "third")
+    assert gpu(pods, "third") == freed

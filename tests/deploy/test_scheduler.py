@@ -1,0 +1,240 @@
+"""The chart's own kube-scheduler, in one pod with the assigner that it asks: no certificate is needed, and nothing of
+the cluster's own scheduler is changed."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from onenode.api_server import ApiServer, done, until_told
+from onenode.binaries import KUBERNETES, program
+
+from edgeshare.config_file import read_config
+from edgeshare.contract.names import GPU_PERCENT, TPU_PERCENT
+from sharemgr.cluster.config import Config, ObjectName
+
+ROOT = Path(__file__).parent.parent.parent
+NAME, LEASE = "edgeshare-assigner", "edgeshare-scheduler"
+ACCOUNT = f"system:serviceaccount:edgeshare:{NAME}"
+IMAGE = "registry.example/kube-scheduler:v1.36.3"
+ENABLED = ("scheduler.enabled=true", f'scheduler.image="{IMAGE}"')
+V1 = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
+V1BETA1 = "admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy"
+
+Object = dict[str, Any]
+Render = Callable[..., list[Object]]
+Somebody = Callable[..., ApiServer]
+
+
+def of_kind(objects: list[Object], kind: str) -> list[Object]:
+    """Those of it that belong to the assigner or its scheduler."""
+    return [each for each in objects if each["kind"] == kind and each["metadata"]["name"].startswith((NAME, LEASE))]
+
+
+def configuration(objects: list[Object], name: str) -> str:
+    """A file of the pod's configuration."""
+    (found,) = of_kind(objects, "ConfigMap")
+    return str(found["data"][name])
+
+
+def containers(objects: list[Object]) -> dict[str, Object]:
+    """The pod's, by name."""
+    (deployment,) = of_kind(objects, "Deployment")
+    return {each["name"]: each for each in deployment["spec"]["template"]["spec"]["containers"]}
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            ("scheduler.enabled=true",),
+            "scheduler.image names no image: --set scheduler.image=REGISTRY/kube-scheduler:VER",
+        ),
+        ((*ENABLED, "assigner.enabled=true"), "scheduler.enabled and assigner.enabled are two ways to have the same"),
+        ((*ENABLED, 'scheduler.name="Two Words"'), "scheduler"),
+        ((*ENABLED, "scheduler.replicas=3"), "replicas"),
+        ((*ENABLED, 'assigner.config={"scheduler_lease": {"namespace": "a", "name": "b"}}'), "scheduler_lease"),
+    ],
+)
+def test_wrong_value_is_refused_by_its_name(render: Render, values: tuple[str, ...], said: str) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        render(*values)
+    assert said in refused.value.stderr
+
+
+def test_both_are_in_one_pod_and_need_neither_certificate_nor_service(render: Render, tmp_path: Path) -> None:
+    objects = render(*ENABLED)
+    assert of_kind(objects, "Service") == []
+    (deployment,) = of_kind(objects, "Deployment")
+    assert deployment["spec"]["replicas"] == 2
+    assert not [each for each in deployment["spec"]["template"]["spec"]["volumes"] if "secret" in each]
+    assert containers(objects).keys() == {"assigner", "kube-scheduler"}
+    assert containers(objects)["kube-scheduler"]["image"] == IMAGE
+    path = tmp_path / "assigner.yaml"
+    path.write_text(configuration(objects, "assigner.yaml"))
+    read = read_config(path, Config)
+    (extender,) = yaml.safe_load(configuration(objects, "scheduler.yaml"))["extenders"]
+    # Nobody outside of the pod reaches it, so that there is nothing to warn of.
+    assert (read.address, read.is_local, read.openness) == ("127.0.0.1:9443", True, "")
+    assert extender["urlPrefix"] == f"http://{read.address}"
+
+
+def test_there_is_one_lease_which_its_role_is_for(render: Render, tmp_path: Path) -> None:
+    objects = render(*ENABLED)
+    path = tmp_path / "assigner.yaml"
+    path.write_text(configuration(objects, "assigner.yaml"))
+    read = read_config(path, Config)
+    election = yaml.safe_load(configuration(objects, "scheduler.yaml"))["leaderElection"]
+    assert read.scheduler_lease == ObjectName(namespace=election["resourceNamespace"], name=election["resourceName"])
+    assert (read.lease, read.service) == (None, None)
+    (role,) = of_kind(objects, "Role")
+    assert [rule.get("resourceNames") for rule in role["rules"]] == [None, [LEASE]]
+
+
+def test_neither_container_has_any_power_over_the_node(render: Render) -> None:
+    scheduler, assigner = (containers(render(*ENABLED))[name] for name in ("kube-scheduler", "assigner"))
+    assert scheduler["securityContext"] == assigner["securityContext"]
+    assert scheduler["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert scheduler["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+def test_a_changed_configuration_of_either_starts_both_anew(render: Render) -> None:
+    def checksum(*values: str) -> str:
+        (deployment,) = of_kind(render(*ENABLED, *values), "Deployment")
+        return str(deployment["spec"]["template"]["metadata"]["annotations"]["edge/config-checksum"])
+
+    assert len({checksum(), checksum('scheduler.name="shares"'), checksum('assigner.config={"policy": "fgd"}')}) == 3
+
+
+def test_kube_scheduler_takes_its_configuration(render: Render, installed: ApiServer, tmp_path: Path) -> None:
+    given, taken = tmp_path / "given.yaml", tmp_path / "taken.yaml"
+    text = configuration(render(*ENABLED, 'scheduler.name="shares"'), "scheduler.yaml")
+    # In its pod it asks with its service account.
+    given.write_text(f"{text}clientConnection: {{kubeconfig: {installed.kubeconfig}}}\n")
+    words = [program(KUBERNETES, "kube-scheduler"), f"--config={given}", f"--write-config-to={taken}"]
+    done = subprocess.run([*words, "--secure-port=0"], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    read = yaml.safe_load(taken.read_text())
+    assert read["extenders"] == yaml.safe_load(text)["extenders"]
+    assert [profile["schedulerName"] for profile in read["profiles"]] == ["shares"]
+    assert (read["leaderElection"]["resourceName"], read["leaderElection"]["leaderElect"]) == (LEASE, True)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "version"), [((), None), ((V1BETA1,), "v1beta1"), ((V1,), "v1"), ((V1BETA1, V1), "v1")]
+)
+def test_policy_is_of_the_newest_version_that_the_api_server_has(
+    render: Render, kinds: tuple[str, ...], version: str | None
+) -> None:
+    found = of_kind(render(*ENABLED, kinds=kinds), "MutatingAdmissionPolicy")
+    assert [each["apiVersion"].partition("/")[2] for each in found] == ([version] if version else [])
+
+
+@pytest.fixture(scope="module")
+def tenant(installed: ApiServer, render: Render, somebody: Somebody) -> Iterator[ApiServer]:
+    """Somebody who may make pods, at an API server with the scheduler's objects while its policies are in force."""
+    objects = [each for each in render(*ENABLED, kinds=(V1,)) if "assigner" in json.dumps(each["metadata"])]
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "pods-tenant"},
+        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]}],
+    }
+    everything = {"apiVersion": "v1", "kind": "List", "items": [*objects, role]}
+    done(installed.kubectl("apply", "--validate=strict", "-f", "-", stdin=json.dumps(everything)))
+    done(
+        installed.kubectl("create", "clusterrolebinding", "pods-tenant", "--clusterrole=pods-tenant", "--user=somebody")
+    )
+    tenant = somebody("somebody")
+    until_told(lambda: made(tenant, pod("probe"))[0], "edgeshare")
+    until_told(lambda: made(tenant, pod("probe", scheduler="other"))[1], "(scheduler.name of the chart)")
+    yield tenant
+    # Other tests have this API server after these.
+    done(installed.kubectl("delete", "-f", "-", stdin=json.dumps(everything)))
+    done(installed.kubectl("delete", "clusterrolebinding", "pods-tenant"))
+    until_told(lambda: made(installed, pod("probe"))[0], "default-scheduler")
+
+
+def pod(
+    name: str, resource: str = GPU_PERCENT, scheduler: str = "", kind: str = "containers", node: str = ""
+) -> Object:
+    """A pod of one container that asks for a part of a device, or for none."""
+    asking = {"name": "main", "image": "none", "resources": {"limits": {resource: 50} if resource else {}}}
+    spec: Object = {"containers": [{"name": "beside", "image": "none"}], kind: [asking]}
+    if scheduler:
+        spec["schedulerName"] = scheduler
+    if node:
+        spec["nodeName"] = node
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def made(server: ApiServer, thing: Object) -> tuple[str, str]:
+    """The scheduler that a pod would have, and why it may not be made."""
+    words = ("create", "--dry-run=server", "--output=jsonpath={.spec.schedulerName}", "-f", "-")
+    answer = server.kubectl(*words, stdin=json.dumps(thing))
+    return answer.stdout, answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("asked", "scheduler"),
+    [
+        (pod("gpu"), "edgeshare"),
+        (pod("tpu", TPU_PERCENT), "edgeshare"),
+        (pod("first", kind="initContainers"), "edgeshare"),
+        (pod("said", scheduler="edgeshare"), "edgeshare"),
+        (pod("none", ""), "default-scheduler"),
+        (pod("another", "", scheduler="other"), "other"),
+        (pod("tpu-of-another", TPU_PERCENT, scheduler="other"), "other"),
+        (pod("tpu-on-its-node", TPU_PERCENT, node="n1"), "default-scheduler"),
+    ],
+    ids=lambda value: value["metadata"]["name"] if isinstance(value, dict) else None,
+)
+def test_who_asks_for_a_share_and_names_no_scheduler_gets_this_one(
+    tenant: ApiServer, asked: Object, scheduler: str
+) -> None:
+    assert made(tenant, asked)[0] == scheduler
+
+
+def test_who_asks_for_a_gpu_and_names_another_is_told_which(tenant: ApiServer) -> None:
+    _, why = made(tenant, pod("wrong", scheduler="other"))
+    assert (
+        'spec.schedulerName is "other", but a pod that asks for edge/gpu-percent is placed by a scheduler that asks'
+        in why
+    )
+    assert "allowed are edgeshare (scheduler.name of the chart)" in why
+
+
+@pytest.mark.usefixtures("tenant")
+@pytest.mark.parametrize(
+    ("right", "answer"),
+    [
+        (f"update leases.coordination.k8s.io/{LEASE} --namespace=edgeshare", "yes"),
+        (f"watch leases.coordination.k8s.io/{LEASE} --namespace=edgeshare", "yes"),
+        ("create leases.coordination.k8s.io --namespace=edgeshare", "yes"),
+        ("update leases.coordination.k8s.io/another --namespace=edgeshare", "no"),
+        ("create pods --subresource=binding --all-namespaces", "yes"),
+        ("delete pods --all-namespaces", "yes"),
+        ("list persistentvolumeclaims --all-namespaces", "yes"),
+        ("create tokenreviews.authentication.k8s.io", "yes"),
+        ("get configmaps/extension-apiserver-authentication --namespace=kube-system", "yes"),
+        ("create endpointslices.discovery.k8s.io --namespace=edgeshare", "no"),
+        ("get secrets --namespace=edgeshare", "no"),
+        ("create pods --namespace=edgeshare", "no"),
+    ],
+)
+def test_its_account_may_do_what_a_kube_scheduler_does_and_what_the_assigner_does(
+    installed: ApiServer, right: str, answer: str
+) -> None:
+    said = installed.kubectl("auth", "can-i", f"--as={ACCOUNT}", *right.split())
+    assert said.stdout.strip() == answer
+
+
+def test_page_on_installing_names_every_value_of_it() -> None:
+    page = (ROOT / "docs/install.md").read_text()
+    values = yaml.safe_load((ROOT / "deploy/chart/values.yaml").read_text())["scheduler"]
+    schema = json.loads((ROOT / "deploy/chart/values.schema.json").read_text())
+    assert values.keys() == schema["properties"]["scheduler"]["properties"].keys()
+    assert {name for name in values if f"`scheduler.{name}`" not in page} == set()
