@@ -43,6 +43,12 @@ def own_name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
+def lease(own_name: str) -> dict[str, str]:
+    """Where a Lease is that no other test has."""
+    return {"namespace": "default", "name": own_name}
+
+
+@pytest.fixture
 async def replicas(tmp_path: Path) -> AsyncIterator[Replicas]:
     """Starts replicas; those that still run are killed at the end."""
     async with AsyncExitStack() as stack:

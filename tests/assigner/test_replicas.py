@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,17 +12,11 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 from connection import Connection
-from onenode.api_server import ApiServer, done, free_ports
+from onenode.api_server import ApiServer, free_ports
 from onenode.certificates import Authority
 from replicas import ASKED, PROBE_S, SAFETY_S, Replica, Replicas
 
 NODES = "/apis/share.edge/v1alpha1/acceleratornodes"
-
-
-@pytest.fixture
-def lease(own_name: str) -> dict[str, str]:
-    """One that no other test has."""
-    return {"namespace": "default", "name": own_name}
 
 
 def holder(server: ApiServer, lease: dict[str, str]) -> str:
@@ -298,32 +291,3 @@ async def way_to(server: ApiServer, folder: Path) -> AsyncIterator[Way]:
         yield way
     finally:
         await way.cut()
-
-
-def hold(server: ApiServer, lease: dict[str, str], who: str) -> None:
-    """As kube-scheduler takes a Lease."""
-    kind = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
-    held = json.dumps({**kind, "metadata": lease, "spec": {"holderIdentity": who}})
-    done(server.kubectl("apply", "--server-side", "--force-conflicts", "-f=-", stdin=held))
-
-
-async def test_one_beside_a_scheduler_leads_while_that_one_does(
-    replicas: Replicas, server: ApiServer, lease: dict[str, str]
-) -> None:
-    ours, others = f"{os.uname().nodename}_1", f"not-{os.uname().nodename}_2"
-    replica = await replicas.start(kubeconfig=str(server.kubeconfig), scheduler_lease=lease)
-    await replica.until_ready(503, "this replica does not lead: none does")
-    await asyncio.to_thread(hold, server, lease, others)
-    # Ready for the time when it is asked: its pod must not look broken for as long as another leads.
-    await replica.until_ready(200, f"stands by: {others} leads")
-    assert await replica.ask("filter", ASKED) == (503, f"this replica does not lead: {others} does\n")
-    await asyncio.to_thread(hold, server, lease, ours)
-    await replica.until_ready(200, "ok")
-    assert (await replica.ask("filter", ASKED))[0] == 200
-    await asyncio.to_thread(hold, server, lease, "")
-    await replica.said("this replica leads no more: nobody holds the Lease")
-    assert await replica.ask("filter", ASKED) == (503, "this replica does not lead: none does\n")
-    # A scheduler that is started anew in the same pod has another name for itself.
-    await asyncio.to_thread(hold, server, lease, f"{os.uname().nodename}_3")
-    await replica.until_ready(200, "ok")
-    assert await replica.end(signal.SIGTERM) == 0

@@ -27,6 +27,8 @@ from simgpu.machine import Machine
 
 UUIDS = ("GPU-00000000-0000-0000-0000-00000000000b", "GPU-00000000-0000-0000-0000-00000000000a")
 """By index; not in the order of their names."""
+SECOND, FIRST = sorted(UUIDS)
+"""FIRST is the GPU that the plugin takes by itself."""
 
 Process = forked.Forked | subprocess.Popen[str]
 

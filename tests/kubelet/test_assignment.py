@@ -10,28 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from node_under_test import MEMORY_MIB, UUIDS, Node
+from node_under_test import FIRST, MEMORY_MIB, SECOND, UUIDS, Node
 from scripted_api_server import ApiServer
 from scripted_kubelet import AdmissionError, Pod, StartError
-from test_pods_wishes import put, until
+from test_pods_wishes import assigned, device_of, put, until
 
 from simgpu.environment import variables
 from simgpu.native import LIBRARIES
-
-SECOND, FIRST = sorted(UUIDS)
-"""FIRST is the GPU that the plugin takes by itself."""
-
-
-def assigned(api: ApiServer, pod: Pod, *devices: str, memory: str = "", **annotations: str) -> Pod:
-    """Tells the API server of a pod all of whose containers are assigned these devices."""
-    containers = {name: list(devices) for name, size in [*pod.init.items(), *pod.containers.items()] if size}
-    return put(api, pod, memory, gpu_assignment=json.dumps(containers), **annotations)
-
-
-async def device_of(node: Node, pod: Pod) -> set[str]:
-    """The devices of the units that a pod gets at its admission."""
-    units = await node.kubelet.admit(pod)
-    return {unit.partition("::")[0] for each in units.values() for unit in each}
 
 
 async def test_equal_pods_get_each_its_own_gpu(in_cluster: Node, api: ApiServer) -> None:
@@ -217,41 +202,6 @@ async def test_units_assigned_to_another_size_are_not_taken_by_all_that_is_left(
     text = f"40 units of GPU {SECOND} are assigned to pods that are still to be admitted"
     with pytest.raises(AdmissionError, match=text):
         await in_cluster.kubelet.admit(put(api, Pod("early", {"main": 100})))
-
-
-async def test_a_watch_that_is_behind_is_made_up_for_by_reading(in_cluster: Node, api: ApiServer) -> None:
-    api.hold_back(True)
-    pod = assigned(api, Pod("new", {"main": 30}), SECOND)
-    assert await device_of(in_cluster, pod) == {SECOND}
-    await in_cluster.kubelet.admit(put(api, Pod("fill", {"main": 70})))
-    # With no preference asked for, too.
-    last = assigned(api, Pod("last", {"main": 100}), SECOND)
-    with pytest.raises(AdmissionError, match="team/last/main is assigned"):
-        await in_cluster.kubelet.admit(last)
-
-
-async def test_a_pod_of_the_same_name_has_an_assignment_of_its_own(in_cluster: Node, api: ApiServer) -> None:
-    old = assigned(api, Pod("web-0", {"main": 30}), FIRST)
-    await in_cluster.kubelet.run(old)
-    in_cluster.kubelet.end(old)
-    # The watch still tells of the old one.
-    api.hold_back(True)
-    api.end_pod("web-0")
-    new = assigned(api, Pod("web-0", {"main": 30}), SECOND)
-    assert await device_of(in_cluster, new) == {SECOND}
-
-
-async def test_a_pod_whose_units_are_back_is_over_though_the_watch_still_tells_of_it(
-    in_cluster: Node, api: ApiServer
-) -> None:
-    old = assigned(api, Pod("web-0", {"main": 30}), FIRST)
-    await in_cluster.kubelet.run(old)
-    api.hold_back(True)
-    api.end_pod("web-0")
-    in_cluster.kubelet.end(old)
-    await in_cluster.until_allocations_are()
-    new = assigned(api, Pod("web-0", {"main": 30}), SECOND)
-    assert await device_of(in_cluster, new) == {SECOND}
 
 
 async def test_a_pod_admitted_unseen_does_not_start_on_another_gpu_than_its_own(

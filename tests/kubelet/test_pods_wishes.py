@@ -1,6 +1,7 @@
 """What pods ask for reaches the manager, what is wrong is refused, and the node says what it has."""
 
 import asyncio
+import json
 import re
 import shutil
 import signal
@@ -32,6 +33,18 @@ def put(api: ApiServer, pod: Pod, memory: str = "", **annotations: str) -> Pod:
     noted = {f"edge/{key.replace('_', '-')}": value for key, value in annotations.items()}
     api.put_pod(pod.name, pod.uid, containers, noted, init)
     return pod
+
+
+def assigned(api: ApiServer, pod: Pod, *devices: str, memory: str = "", **annotations: str) -> Pod:
+    """Tells the API server of a pod all of whose containers are assigned these devices."""
+    containers = {name: list(devices) for name, size in [*pod.init.items(), *pod.containers.items()] if size}
+    return put(api, pod, memory, gpu_assignment=json.dumps(containers), **annotations)
+
+
+async def device_of(node: Node, pod: Pod) -> set[str]:
+    """The devices of the units that a pod gets at its admission."""
+    units = await node.kubelet.admit(pod)
+    return {unit.partition("::")[0] for each in units.values() for unit in each}
 
 
 async def until(condition: Any) -> None:

@@ -1,13 +1,14 @@
-"""An API server that takes calls and does not answer holds up nobody but who needs its answer, and him for one call."""
+"""An API server that takes calls and does not answer holds up nobody but who needs its answer, and him for one call;
+one whose watch tells nothing is asked."""
 
 import asyncio
 
 import grpc
 import pytest
-from node_under_test import Node, ended
+from node_under_test import FIRST, SECOND, Node, ended
 from scripted_api_server import ApiServer
-from scripted_kubelet import Pod, StartError
-from test_pods_wishes import put
+from scripted_kubelet import AdmissionError, Pod, StartError
+from test_pods_wishes import assigned, device_of, put
 
 from edgeshare.kube.kube import CALL_TIMEOUT_S
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as kubelet_api
@@ -124,3 +125,30 @@ async def test_with_many_calls_unanswered_it_ends_at_once(in_cluster: Node, api:
     in_cluster.plugin.terminate()
     assert await ended(in_cluster.plugin) == 0
     await asyncio.gather(*starting, return_exceptions=True)
+
+
+async def test_a_watch_that_is_behind_is_made_up_for_by_reading(in_cluster: Node, api: ApiServer) -> None:
+    api.hold_back(True)
+    pod = assigned(api, Pod("new", {"main": 30}), SECOND)
+    assert await device_of(in_cluster, pod) == {SECOND}
+    await in_cluster.kubelet.admit(put(api, Pod("fill", {"main": 70})))
+    # With no preference asked for, too.
+    last = assigned(api, Pod("last", {"main": 100}), SECOND)
+    with pytest.raises(AdmissionError, match="team/last/main is assigned"):
+        await in_cluster.kubelet.admit(last)
+
+
+@pytest.mark.parametrize("are_back", [False, True])
+async def test_a_pod_of_the_same_name_has_an_assignment_of_its_own(
+    in_cluster: Node, api: ApiServer, are_back: bool
+) -> None:
+    old = assigned(api, Pod("web-0", {"main": 30}), FIRST)
+    await in_cluster.kubelet.run(old)
+    # The watch still tells of the old one.
+    api.hold_back(True)
+    api.end_pod("web-0")
+    in_cluster.kubelet.end(old)
+    if are_back:
+        await in_cluster.until_allocations_are()
+    new = assigned(api, Pod("web-0", {"main": 30}), SECOND)
+    assert await device_of(in_cluster, new) == {SECOND}
