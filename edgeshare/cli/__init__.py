@@ -4,7 +4,7 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import click
@@ -74,8 +74,17 @@ def cli() -> None:
 
 def main() -> None:
     """The console script: exit status 0, 1 (it failed, one line says why) or 2 (wrong usage)."""
+    _run("edgeshare", {})
+
+
+def of_kubectl() -> None:
+    """What kubectl finds as its plugin: the same, but that it shows the cluster."""
+    _run("kubectl edgeshare", {name: {"cluster": True} for name in ("status", "top")})
+
+
+def _run(prog_name: str, defaults: Mapping[str, Mapping[str, bool]]) -> None:
     try:
-        cli.main(prog_name="edgeshare", standalone_mode=True)
+        cli.main(prog_name=prog_name, standalone_mode=True, default_map=defaults)
     except EdgeshareError as error:
         click.echo(f"edgeshare: {error}", err=True)
         sys.exit(1)

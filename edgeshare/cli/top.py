@@ -8,6 +8,7 @@ from rich.console import Console, Group
 from rich.live import Live
 
 from edgeshare.cli.shares import SHARE_COLUMNS, device_table, share_cells, share_table
+from edgeshare.cli.status.options import of_cluster
 from edgeshare.client import ManagerClient
 from edgeshare.contract.names import RUNTIME_DIR
 from edgeshare.contract.units import NS_PER_S
@@ -22,9 +23,17 @@ from edgeshare.v1.status_pb2 import NodeStatus
     show_default=True,
     help="Where the share manager has its sockets.",
 )
-def command(runtime_dir: Path) -> None:
-    """Shows the shares live, until it is interrupted; plain lines once a second where there is no terminal."""
+@of_cluster
+def command(runtime_dir: Path, cluster: bool, kubeconfig: Path) -> None:
+    """Shows the shares live, until it is interrupted: of this node each second, with --cluster of all nodes each five.
+    Plain lines where there is no terminal."""
     try:
+        if cluster:
+            # Who asks for a node does without the API server's client and what reads its objects.
+            from edgeshare.cli.status.cluster_live import live  # noqa: PLC0415
+
+            live(kubeconfig)
+            return
         with ManagerClient(runtime_dir.absolute()) as client:
             show(client.watch(NS_PER_S), Console())
     except KeyboardInterrupt:

@@ -1,0 +1,241 @@
+"""A cluster's devices and who has them, by what its API server knows: each node's plugin tells it of devices and
+allocations, and kube-scheduler why a pod waits. How much of a share is used, the nodes' managers alone know."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.names import ACCELERATOR_NODES, GPU_MEMORY_MIB, GPU_PERCENT, TPU_PERCENT
+from edgeshare.contract.quantity import whole_number
+from edgeshare.contract.units import peak
+from edgeshare.kube.kube import Kube
+
+ASKED = (GPU_PERCENT, TPU_PERCENT, GPU_MEMORY_MIB)
+WAITING = "spec.nodeName=,status.phase=Pending"
+PODS = "/api/v1/pods"
+
+Json = dict[str, Any]
+
+
+def _in_one_line(text: str) -> str:
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
+Line = Annotated[str, AfterValidator(_in_one_line)]
+"""What somebody wrote who may write to an API server, and which is to be shown on a terminal."""
+
+
+class Part(BaseModel):
+    """Immutable, and what else an object says is not looked at."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Taken(Part):
+    """What one container has of a device."""
+
+    namespace: str = ""
+    pod: str = ""
+    """Empty where the node does not know yet whose it is."""
+    container: str = ""
+    percent: int
+    memory_mib: int
+
+
+class Device(Part):
+    """One device of a node."""
+
+    id: str
+    kind: str = ""
+    model: str = ""
+    memory_mib: int = 0
+    healthy: bool
+    why: str = ""
+    """Where it is not healthy."""
+    taken: list[Taken] = []
+
+    @property
+    def percent(self) -> int:
+        """How much of it is taken."""
+        return sum(each.percent for each in self.taken)
+
+    @property
+    def taken_mib(self) -> int:
+        """How much of its memory is promised."""
+        return sum(each.memory_mib for each in self.taken)
+
+
+class Node(Part):
+    """A node with devices."""
+
+    name: str
+    devices: list[Device] = []
+    fault: str = ""
+    """Why it cannot be read; then it has no devices."""
+
+
+class Waiting(Part):
+    """A pod that asks for a share and has no node."""
+
+    namespace: str
+    pod: str
+    asks: dict[str, int]
+    """Of all its containers together, by resource."""
+    scheduler: str = ""
+    why: str = ""
+    """As its scheduler says; empty while that did not look at it."""
+
+
+class Cluster(Part):
+    """All of it."""
+
+    nodes: list[Node]
+    waiting: list[Waiting]
+
+
+def look(kube: Kube) -> Cluster:
+    """As it is now, by names. Raises Unavailable where the API server cannot be asked."""
+    nodes, _ = kube.objects(ACCELERATOR_NODES, "", parse_node)
+    waiting, _ = kube.objects(PODS, WAITING, parse_waiting)
+    nodes.sort(key=lambda node: node.name)
+    waiting.sort(key=lambda pod: (pod.namespace, pod.pod))
+    return Cluster(nodes=nodes, waiting=waiting)
+
+
+class _Metadata(Part):
+    name: Line = Field(min_length=1)
+    namespace: Line = ""
+
+
+class _Device(Part):
+    id: Line
+    kind: Line = ""
+    model: Line = ""
+    memory_mib: int = Field(default=0, alias="memoryMiB")
+    healthy: bool
+    cause: Line = ""
+
+
+class _Pod(Part):
+    namespace: Line = ""
+    name: Line = ""
+
+
+class _Allocation(Part):
+    devices: list[str]
+    units_each: int = Field(alias="unitsEach")
+    memory_mib: int = Field(alias="memoryMiB")
+    pod: _Pod = _Pod()
+    container: Line = ""
+
+
+class _Devices(Part):
+    devices: list[_Device] = []
+    allocations: list[_Allocation] = []
+
+
+class _Named(Part):
+    metadata: _Metadata
+
+
+class _AcceleratorNode(_Named):
+    status: _Devices = _Devices()
+
+
+class _Resources(Part):
+    limits: dict[str, int | str] = {}
+
+
+class _Container(Part):
+    resources: _Resources = _Resources()
+    restart_policy: Line = Field(default="", alias="restartPolicy")
+
+
+class _Spec(Part):
+    containers: list[_Container] = []
+    init_containers: list[_Container] = Field(default=[], alias="initContainers")
+    scheduler_name: Line = Field(default="", alias="schedulerName")
+
+
+class _Condition(Part):
+    type: str
+    status: str
+    message: Line = ""
+
+
+class _State(Part):
+    conditions: list[_Condition] = []
+
+
+class _WaitingPod(_Named):
+    spec: _Spec
+    status: _State = _State()
+
+
+def parse_node(thing: Json) -> Node:
+    """A node by its AcceleratorNode; one that tells nonsense has a fault. Raises InvalidRequest for what is none."""
+    try:
+        name = _Named.model_validate(thing).metadata.name
+    except ValidationError as error:
+        raise InvalidRequest(f"expected an AcceleratorNode with metadata.name: {_first(error)}") from error
+    try:
+        told = _AcceleratorNode.model_validate(thing).status
+    except ValidationError as error:
+        return Node(name=name, fault=_first(error))
+    return Node(name=name, devices=[_device(each, told.allocations) for each in told.devices])
+
+
+def _device(device: _Device, allocations: list[_Allocation]) -> Device:
+    return Device(
+        id=device.id,
+        kind=device.kind,
+        model=device.model,
+        memory_mib=device.memory_mib,
+        healthy=device.healthy,
+        why="" if device.healthy else device.cause or "not healthy",
+        taken=[
+            Taken(
+                namespace=each.pod.namespace,
+                pod=each.pod.name,
+                container=each.container,
+                percent=each.units_each,
+                memory_mib=each.memory_mib,
+            )
+            for each in allocations
+            if device.id in each.devices
+        ],
+    )
+
+
+def parse_waiting(thing: Json) -> Waiting | None:
+    """A pod that has no node; None for one that asks for no share. Raises InvalidRequest for what is no pod."""
+    try:
+        pod = _WaitingPod.model_validate(thing)
+        asks = {name: _asked(pod.spec, name) for name in ASKED}
+    except ValidationError as error:
+        raise InvalidRequest(f"expected a pod: {_first(error)}") from error
+    if not (asks[GPU_PERCENT] or asks[TPU_PERCENT]):
+        return None
+    return Waiting(
+        namespace=pod.metadata.namespace,
+        pod=pod.metadata.name,
+        asks={name: count for name, count in asks.items() if count},
+        scheduler=pod.spec.scheduler_name,
+        why=next((each.message for each in pod.status.conditions if each.type == "PodScheduled"), ""),
+    )
+
+
+def _asked(spec: _Spec, resource: str) -> int:
+    """What a pod takes of it at a time: as much as its largest plain init container, or all the others together."""
+    sizes = [
+        (whole_number(str(each.resources.limits.get(resource, 0)), resource), along or each.restart_policy == "Always")
+        for containers, along in ((spec.init_containers, False), (spec.containers, True))
+        for each in containers
+    ]
+    return peak(sizes)
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
