@@ -2,12 +2,15 @@
 when the one that leads is gone."""
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from onenode import release
 from onenode.binaries import KUBERNETES, program
+from onenode.command import run
 from onenode.images import client_image
 from onenode.node import Node
 from onenode.pods import WAIT, Manifest, Pods, container, pod
@@ -57,6 +60,13 @@ def leader(node: Node) -> str:
     return holder.rpartition("_")[0]
 
 
+def status(node: Node) -> dict[str, Any]:
+    """What `kubectl edgeshare status` tells."""
+    words = ("-m", "edgeshare.cli", "status", "--cluster", f"--kubeconfig={node.layout.kubeconfig}", "--json")
+    told: dict[str, Any] = json.loads(run([sys.executable, *words]))
+    return told
+
+
 def test_pods_get_the_gpu_that_has_room_whichever_replica_leads(scheduler: str, node: Node, pods: Pods) -> None:
     pods.create(asks("first", 60), asks("second", 60))
     pods.wait(RUNNING, "first", "second")
@@ -65,7 +75,12 @@ def test_pods_get_the_gpu_that_has_room_whichever_replica_leads(scheduler: str, 
     # Of the node 80 units are free, and of each GPU 40.
     pods.create(asks("third", 60))
     pods.wait(WAITS, "third")
-    assert "60 units of one GPU: gpu 0: 40 of 100 units free" in pods.get("third", ".status.conditions[0].message")
+    why = "60 units of one GPU: gpu 0: 40 of 100 units free"
+    assert why in pods.get("third", ".status.conditions[0].message")
+    told = status(node)
+    assert [(each["pod"], why in each["why"]) for each in told["waiting"]] == [("third", True)]
+    taken = {each["pod"]: device["id"] for device in told["nodes"][0]["devices"] for each in device["taken"]}
+    assert taken == {name: gpu(pods, name) for name in ("first", "second")}
     before = leader(node)
     node.kubectl("delete", IN_NAMESPACE, f"pod/{before}")
     until(lambda: leader(node) not in ("", before), "the other one leads")
