@@ -20,6 +20,7 @@ SECOND_SCHEDULER: Object = {
 }
 VALUES: list[tuple[str, ...]] = [
     (),
+    ("scheduler.enabled=true", 'scheduler.image="kube-scheduler:1"'),
     ASSIGNER,
     (*ASSIGNER, "labeller.metricsPort=9467", "assigner.metricsPort=1234"),
     ("shareManager.metricsPort=0",),
