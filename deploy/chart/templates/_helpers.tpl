@@ -165,6 +165,33 @@ ingress:
   {{- toYaml $rules | nindent 2 }}
 {{- end }}
 
+{{/*
+Has a Prometheus Operator scrape these ports of the pods that the labels of `part` select. An allocation's namespace, pod and
+container are of whom it belongs to, not of the pod that tells of it: so labels are honoured.
+*/}}
+{{- define "edgeshare.podMonitor" -}}
+---
+apiVersion: monitoring.coreos.com/v1
+kind: PodMonitor
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include .part .root | nindent 4 }}
+    {{- with .root.Values.monitoring.labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  selector:
+    matchLabels:
+      {{- include .part .root | nindent 6 }}
+  podMetricsEndpoints:
+    {{- range .ports }}
+    - port: {{ . }}
+      honorLabels: true
+    {{- end }}
+{{- end }}
+
 {{- define "edgeshare.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
