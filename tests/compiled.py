@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -57,16 +58,21 @@ def compiled(name: str, *commands: Sequence[str]) -> Path:
         for command in commands:
             subprocess.run(command, check=True, cwd=folder)
 
-    folder = make_once(KEPT / key, make)
-    os.utime(folder)
-    return folder / name
+    while True:
+        folder = make_once(KEPT / key, make)
+        # Somebody else may have removed it just now, as one that was not used for long.
+        with suppress(FileNotFoundError):
+            os.utime(folder)
+            return folder / name
 
 
 def _remove_unused() -> None:
     for folder in KEPT.iterdir():
-        if folder.is_dir() and folder.stat().st_mtime < time.time() - UNUSED_S:
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.with_suffix(".lock").unlink(missing_ok=True)
+        # What others are just making or removing may be gone when it is looked at. Locks stay: whoever holds one would
+        # not know that it is nobody's any more.
+        with suppress(FileNotFoundError):
+            if folder.is_dir() and folder.stat().st_mtime < time.time() - UNUSED_S:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def sanitizer_runtime(kind: str) -> Path:

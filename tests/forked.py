@@ -15,7 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import cache
@@ -38,11 +38,15 @@ REQUEST_BYTES_MAX = 128 << 10
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
-held: Chance | None = None
-"""What those that are started from now on are held up by, each at lines of its own."""
-_starts = itertools.count()
+_held: Iterator[Chance] | None = None
 _nurseries = ExitStack()
 atexit.register(_nurseries.close)
+
+
+def hold_up(chance: Chance) -> None:
+    """Those that are started from now on, each at lines of its own."""
+    global _held  # noqa: PLW0603 - of this process, as the nurseries are
+    _held = (replace(chance, seed=f"{chance.seed} {number}") for number in itertools.count())
 
 
 class Forked:
@@ -110,7 +114,7 @@ def start(
     """Starts ``edgeshare`` with these arguments and nothing to read. Without files its output goes into a pipe, and
     its errors where its output goes."""
     read, write = os.pipe() if stdout is None else (None, stdout.fileno())
-    chance = held and asdict(replace(held, seed=f"{held.seed} {next(_starts)}"))
+    chance = asdict(next(_held)) if _held is not None else None
     asked = {"arguments": arguments, "environment": dict(environment), "folder": str(Path.cwd()), "held": chance}
     request = json.dumps(asked).encode()
     assert len(request) <= REQUEST_BYTES_MAX, "more than a nursery takes"

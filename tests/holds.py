@@ -30,7 +30,6 @@ class Holds:
     def __init__(self, chance: Chance, held: Callable[[str], bool]) -> None:
         self.told: list[str] = []
         self._chance = chance
-        self._random = random.Random(chance.seed)
         self._held = held
         self._seen: set[tuple[str, int]] = set()
 
@@ -50,8 +49,10 @@ class Holds:
         place = frame.f_code.co_filename, frame.f_lineno
         if event == "line" and place not in self._seen:
             self._seen.add(place)
-            if self._random.random() < self._chance.part:
-                hold_s = self._random.uniform(self._chance.least_s, self._chance.most_s)
+            # By the line, not by the order: in which one a program comes by its lines, time decides.
+            dice = random.Random(f"{self._chance.seed} {Path(place[0]).name}:{place[1]}")
+            if dice.random() < self._chance.part:
+                hold_s = dice.uniform(self._chance.least_s, self._chance.most_s)
                 self.told.append(f"{place[0]}:{place[1]} {hold_s:.2f} s")
                 time.sleep(hold_s)
         return self._line

@@ -7,7 +7,6 @@ that then fails takes for granted how far one has come. Tests that measure (mark
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import forked
 import pytest
@@ -21,26 +20,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slowly-daemons", action="store_true", help="lines of the daemons, not of the tests")
 
 
-@contextmanager
-def _chance(item: pytest.Item, least_s: float, most_s: float) -> Iterator[Chance]:
+def _chance(item: pytest.Item, least_s: float, most_s: float) -> Chance:
     seed, part = (item.config.getoption(f"slowly_{name}") for name in ("seed", "part"))
-    yield Chance(f"{seed} {item.nodeid}", part, least_s, most_s)
+    return Chance(f"{seed} {item.nodeid}", part, least_s, most_s)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Fixtures start daemons, too."""
-    seed, part = (item.config.getoption(f"slowly_{name}") for name in ("seed", "part"))
     if item.config.getoption("slowly_daemons"):
-        forked.held = Chance(f"{seed} {item.nodeid}", part, 0.02, 0.15)
+        forked.hold_up(_chance(item, 0.02, 0.15))
     return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Holds up the test itself; its fixtures are ready by then."""
-    seed, part = (item.config.getoption(f"slowly_{name}") for name in ("seed", "part"))
-    holds = Holds(Chance(f"{seed} {item.nodeid}", part, 0.4, 1.5), of_tests)
+    holds = Holds(_chance(item, 0.4, 1.5), of_tests)
     if not item.config.getoption("slowly_daemons"):
         holds.begin()
     try:

@@ -2,6 +2,7 @@
 Lease for us. Loading it takes 18 MiB, so who does without it does not import this."""
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -50,11 +51,11 @@ def authorization_by(settings: client.Configuration) -> Authorization:
 
 
 def settings_of(kubeconfig: Path | None) -> client.Configuration:
-    """The client's configuration by the current context of a kubeconfig file, or by the pod's service account. Raises
-    Unavailable where it cannot be used."""
+    """The client's configuration by the current context of a kubeconfig file, or of several as ``KUBECONFIG`` names
+    them, or by the pod's service account. Raises Unavailable where it cannot be used."""
     settings = client.Configuration()
     try:
-        if kubeconfig is not None and not kubeconfig.is_file():
+        if kubeconfig is not None and not any(Path(each).is_file() for each in str(kubeconfig).split(os.pathsep)):
             raise Unavailable(f"{kubeconfig}: cannot be used as a kubeconfig: there is no such file")
         if kubeconfig is None:
             config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]

@@ -92,13 +92,15 @@ class Kube:
         query = [("fieldSelector", f"spec.nodeName={node}")]
         return list((self._get("/api/v1/pods", query) or {}).get("items") or [])
 
-    def objects(self, path: str, selector: str, keep: Callable[[dict[str, Any]], T | None]) -> tuple[list[T], str]:
+    def objects(
+        self, path: str, selector: str, keep: Callable[[dict[str, Any]], T | None], page_size: int = PAGE
+    ) -> tuple[list[T], str]:
         """What ``keep`` keeps of the objects at a path that the field selector picks; None: nothing. And the version to
-        watch them from."""
+        watch them from. ``page_size`` of them are read at a time."""
         items: list[T] = []
         following = ""
         while True:
-            page = parse_page(path, self._get(path, page_query(selector, PAGE, following)))
+            page = parse_page(path, self._get(path, page_query(selector, page_size, following)))
             kept = map(keep, page.items)
             items.extend(item for item in kept if item is not None)
             following = page.following

@@ -41,9 +41,9 @@ def helm() -> Path:
 @pytest.fixture(scope="session")
 def render(helm: Path) -> Render:
     """Renders the chart, with values as `--set-json` takes them, into objects; for an API server that has ``kinds``
-    beside what all have, as GROUP/VERSION/KIND. Raises CalledProcessError."""
+    beside what all have, as GROUP/VERSION/KIND, or is of a version. Raises CalledProcessError."""
 
-    def rendered(*values: str, kinds: Sequence[str] = ()) -> list[Object]:
+    def rendered(*values: str, kinds: Sequence[str] = (), version: str = "1.30.0") -> list[Object]:
         words = [word for value in values for word in ("--set-json", value)]
         done = subprocess.run(
             [
@@ -52,7 +52,7 @@ def render(helm: Path) -> Render:
                 "edgeshare",
                 DEPLOY / "chart",
                 "--namespace=edgeshare",
-                "--kube-version=1.30.0",
+                f"--kube-version={version}",
                 *(f"--api-versions={kind}" for kind in kinds),
                 *words,
             ],

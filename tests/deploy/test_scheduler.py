@@ -55,7 +55,10 @@ def containers(objects: list[Object]) -> dict[str, Object]:
         ),
         ((*ENABLED, "assigner.enabled=true"), "scheduler.enabled and assigner.enabled are two ways to have the same"),
         ((*ENABLED, 'scheduler.name="Two Words"'), "scheduler"),
+        ((*ENABLED, 'scheduler.name="default-scheduler"'), "scheduler"),
         ((*ENABLED, "scheduler.replicas=3"), "replicas"),
+        ((*ENABLED, "assigner.metricsPort=10259"), "assigner.metricsPort: 10259 is kube-scheduler's"),
+        ((*ENABLED, "assigner.metricsPort=9443"), "assigner.metricsPort: 9443 is the assigner's own"),
         ((*ENABLED, 'assigner.config={"scheduler_lease": {"namespace": "a", "name": "b"}}'), "scheduler_lease"),
     ],
 )
@@ -109,6 +112,11 @@ def test_a_changed_configuration_of_either_starts_both_anew(render: Render) -> N
     assert len({checksum(), checksum('scheduler.name="shares"'), checksum('assigner.config={"policy": "fgd"}')}) == 3
 
 
+def test_a_name_that_is_a_number_elsewhere_is_a_name_here(render: Render) -> None:
+    read = yaml.safe_load(configuration(render(*ENABLED, 'scheduler.name="123"'), "scheduler.yaml"))
+    assert read["profiles"] == [{"schedulerName": "123"}]
+
+
 def test_kube_scheduler_takes_its_configuration(render: Render, installed: ApiServer, tmp_path: Path) -> None:
     given, taken = tmp_path / "given.yaml", tmp_path / "taken.yaml"
     text = configuration(render(*ENABLED, 'scheduler.name="shares"'), "scheduler.yaml")
@@ -133,6 +141,12 @@ def test_policy_is_of_the_newest_version_that_the_api_server_has(
     assert [each["apiVersion"].partition("/")[2] for each in found] == ([version] if version else [])
 
 
+@pytest.mark.parametrize(("version", "count"), [("1.35.9", 0), ("1.36.0", 1), ("1.36.3-gke.1", 1), ("1.40.0", 1)])
+def test_policy_is_there_by_the_version_alone(render: Render, version: str, count: int) -> None:
+    found = of_kind(render(*ENABLED, version=version), "MutatingAdmissionPolicy")
+    assert [each["apiVersion"].partition("/")[2] for each in found] == ["v1"] * count
+
+
 @pytest.fixture(scope="module")
 def tenant(installed: ApiServer, render: Render, somebody: Somebody) -> Iterator[ApiServer]:
     """Somebody who may make pods, at an API server with the scheduler's objects while its policies are in force."""
@@ -151,6 +165,10 @@ def tenant(installed: ApiServer, render: Render, somebody: Somebody) -> Iterator
     tenant = somebody("somebody")
     until_told(lambda: made(tenant, pod("probe"))[0], "edgeshare")
     until_told(lambda: made(tenant, pod("probe", scheduler="other"))[1], "(scheduler.name of the chart)")
+    # Rights, too, the API server learns by a watch; those of another test's Role may have been there before.
+    until_told(lambda: may(installed, f"update leases.coordination.k8s.io/{LEASE} --namespace=edgeshare"), "yes")
+    until_told(lambda: may(installed, "create tokenreviews.authentication.k8s.io"), "yes")
+    until_told(lambda: may(installed, "create endpointslices.discovery.k8s.io --namespace=edgeshare"), "no")
     yield tenant
     # Other tests have this API server after these.
     done(installed.kubectl("delete", "-f", "-", stdin=json.dumps(everything)))
@@ -169,6 +187,11 @@ def pod(
     if node:
         spec["nodeName"] = node
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def may(server: ApiServer, right: str) -> str:
+    """Whether the scheduler's account has it: yes or no."""
+    return server.kubectl("auth", "can-i", f"--as={ACCOUNT}", *right.split()).stdout.strip()
 
 
 def made(server: ApiServer, thing: Object) -> tuple[str, str]:
@@ -217,6 +240,8 @@ def test_who_asks_for_a_gpu_and_names_another_is_told_which(tenant: ApiServer) -
         ("update leases.coordination.k8s.io/another --namespace=edgeshare", "no"),
         ("create pods --subresource=binding --all-namespaces", "yes"),
         ("delete pods --all-namespaces", "yes"),
+        ("patch pods --subresource=status --all-namespaces", "yes"),
+        ("update persistentvolumes", "yes"),
         ("list persistentvolumeclaims --all-namespaces", "yes"),
         ("create tokenreviews.authentication.k8s.io", "yes"),
         ("get configmaps/extension-apiserver-authentication --namespace=kube-system", "yes"),
@@ -228,8 +253,7 @@ def test_who_asks_for_a_gpu_and_names_another_is_told_which(tenant: ApiServer) -
 def test_its_account_may_do_what_a_kube_scheduler_does_and_what_the_assigner_does(
     installed: ApiServer, right: str, answer: str
 ) -> None:
-    said = installed.kubectl("auth", "can-i", f"--as={ACCOUNT}", *right.split())
-    assert said.stdout.strip() == answer
+    assert may(installed, right) == answer
 
 
 def test_page_on_installing_names_every_value_of_it() -> None:

@@ -73,6 +73,13 @@ def test_who_has_what_and_who_waits(run: Run, words: tuple[str, ...]) -> None:
     assert f"default/status-waits 60 {GPU_PERCENT} edgeshare its scheduler did not say yet" in told
 
 
+def test_several_kubeconfigs_are_taken_as_kubectl_takes_them(run: Run, cluster: ApiServer, tmp_path: Path) -> None:
+    several = f"{tmp_path / 'none'}:{cluster.kubeconfig}"
+    assert rows(run("kubectl", "edgeshare", "status", KUBECONFIG=several)) == rows(
+        run("kubectl", "edgeshare", "status")
+    )
+
+
 def test_json_and_yaml_say_the_same(run: Run) -> None:
     as_json, as_yaml = (run("kubectl", "edgeshare", "status", f"--{how}").stdout for how in ("json", "yaml"))
     told = json.loads(as_json)

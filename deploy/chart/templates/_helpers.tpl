@@ -78,7 +78,7 @@ leaderElection:
   resourceNamespace: {{ .Release.Namespace }}
   resourceName: {{ .Release.Name }}-scheduler
 profiles:
-  - schedulerName: {{ .Values.scheduler.name }}
+  - schedulerName: {{ .Values.scheduler.name | quote }}
 extenders:
   - urlPrefix: http://127.0.0.1:9443
     filterVerb: filter

@@ -43,7 +43,7 @@ def command(runtime_dir: Path, cluster: bool, kubeconfig: Path, as_json: bool, a
     elif as_yaml:
         click.echo(yaml.safe_dump(told, sort_keys=False, allow_unicode=True), nl=False)
     else:
-        console = Console(width=COLUMNS, markup=False)
+        console = Console(width=COLUMNS, markup=False, emoji=False)
         for each in shown:
             console.print(each)
 

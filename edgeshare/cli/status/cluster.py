@@ -1,6 +1,7 @@
 """A cluster's devices and who has them, by what its API server knows: each node's plugin tells it of devices and
 allocations, and kube-scheduler why a pod waits. How much of a share is used, the nodes' managers alone know."""
 
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -8,8 +9,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.names import ACCELERATOR_NODES, GPU_MEMORY_MIB, GPU_PERCENT, TPU_PERCENT
 from edgeshare.contract.quantity import whole_number
+from edgeshare.contract.text import in_one_line
 from edgeshare.contract.units import peak
 from edgeshare.kube.kube import Kube
+from sharemgr.cluster.state.cores import first_fault
 
 ASKED = (GPU_PERCENT, TPU_PERCENT, GPU_MEMORY_MIB)
 WAITING = "spec.nodeName=,status.phase=Pending"
@@ -18,11 +21,13 @@ PODS = "/api/v1/pods"
 Json = dict[str, Any]
 
 
-def _in_one_line(text: str) -> str:
-    return "".join(each if each.isprintable() else "?" for each in text)
+PAGE = 500
+"""Objects that are read at a time."""
 
+LINE_MAX = 2_000
+"""Characters: twice what kube-scheduler cuts its messages at."""
 
-Line = Annotated[str, AfterValidator(_in_one_line)]
+Line = Annotated[str, AfterValidator(partial(in_one_line, most=LINE_MAX))]
 """What somebody wrote who may write to an API server, and which is to be shown on a terminal."""
 
 
@@ -96,8 +101,8 @@ class Cluster(Part):
 
 def look(kube: Kube) -> Cluster:
     """As it is now, by names. Raises Unavailable where the API server cannot be asked."""
-    nodes, _ = kube.objects(ACCELERATOR_NODES, "", parse_node)
-    waiting, _ = kube.objects(PODS, WAITING, parse_waiting)
+    nodes, _ = kube.objects(ACCELERATOR_NODES, "", parse_node, PAGE)
+    waiting, _ = kube.objects(PODS, WAITING, parse_waiting, PAGE)
     nodes.sort(key=lambda node: node.name)
     waiting.sort(key=lambda pod: (pod.namespace, pod.pod))
     return Cluster(nodes=nodes, waiting=waiting)
@@ -178,11 +183,11 @@ def parse_node(thing: Json) -> Node:
     try:
         name = _Named.model_validate(thing).metadata.name
     except ValidationError as error:
-        raise InvalidRequest(f"expected an AcceleratorNode with metadata.name: {_first(error)}") from error
+        raise InvalidRequest(f"expected an AcceleratorNode with metadata.name: {first_fault(error)}") from error
     try:
         told = _AcceleratorNode.model_validate(thing).status
     except ValidationError as error:
-        return Node(name=name, fault=_first(error))
+        return Node(name=name, fault=first_fault(error))
     return Node(name=name, devices=[_device(each, told.allocations) for each in told.devices])
 
 
@@ -214,7 +219,7 @@ def parse_waiting(thing: Json) -> Waiting | None:
         pod = _WaitingPod.model_validate(thing)
         asks = {name: _asked(pod.spec, name) for name in ASKED}
     except ValidationError as error:
-        raise InvalidRequest(f"expected a pod: {_first(error)}") from error
+        raise InvalidRequest(f"expected a pod: {first_fault(error)}") from error
     if not (asks[GPU_PERCENT] or asks[TPU_PERCENT]):
         return None
     return Waiting(
@@ -234,8 +239,3 @@ def _asked(spec: _Spec, resource: str) -> int:
         for each in containers
     ]
     return peak(sizes)
-
-
-def _first(error: ValidationError) -> str:
-    first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

@@ -36,7 +36,7 @@ def looks(kube: Kube, pause: Callable[[float], None] = time.sleep) -> Iterator[L
 
 def live(kubeconfig: Path) -> None:
     """Shows it until it is interrupted. Raises Unavailable where the API server cannot be asked to begin with."""
-    show(looks(Kube.from_kubeconfig(kubeconfig.expanduser())), Console(markup=False))
+    show(looks(Kube.from_kubeconfig(kubeconfig.expanduser())), Console(markup=False, emoji=False))
 
 
 def show(seen: Iterator[Look], console: Console) -> None:

@@ -8,6 +8,7 @@ from rich.table import Table
 from edgeshare.cli.status.cluster import Cluster, Device, Taken, Waiting
 
 DEVICE_COLUMNS = ("node", "kind", "model", "allocated", "memory allocated", "health", "pods", "id")
+NO_NODES = "no node tells of devices: is the device plugin installed, with the API server's address?"
 NOBODY = "nobody is known yet"
 UNSAID = "its scheduler did not say yet"
 
@@ -16,7 +17,7 @@ def tables(cluster: Cluster) -> list[RenderableType]:
     """What is printed, one below the other."""
     shown: list[RenderableType] = [device_table(cluster)]
     if not cluster.nodes:
-        shown.append("no node tells of devices: is the device plugin installed, with the API server's address?")
+        shown.append(NO_NODES)
     shown += ["", waiting_table(cluster.waiting) if cluster.waiting else "no pod with a share waits for a node"]
     return shown
 
@@ -43,6 +44,8 @@ def waiting_table(waiting: list[Waiting]) -> Table:
 
 def lines(cluster: Cluster) -> Iterator[str]:
     """The same for who reads line by line."""
+    if not cluster.nodes:
+        yield NO_NODES
     for node in cluster.nodes:
         if node.fault:
             yield f"node: {node.name}  cannot be read: {node.fault}"

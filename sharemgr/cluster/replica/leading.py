@@ -116,27 +116,16 @@ async def by_lease(lease: ObjectName, kubeconfig: Path | None, times: LeaseTimes
 
 
 @asynccontextmanager
-async def by_scheduler(lease: ObjectName, calls: Calls) -> AsyncIterator[Leading]:
-    """Leads while the kube-scheduler of the same pod holds its Lease. Nobody else asks this replica, and that one ends
-    when it cannot know that the Lease is its own: so nothing here goes by the clock."""
+async def by_scheduler(lease: ObjectName, calls: Calls, times: LeaseTimes) -> AsyncIterator[Leading]:
+    """Leads while the kube-scheduler of the same pod renews its Lease; nobody else asks this replica."""
     leading = Leading()
-    # As client-go's users name themselves: host, then what tells processes from each other. A pod has one host name.
-    ours = f"{os.uname().nodename}_"
-
-    def held_by(holder: str) -> None:
-        leading.holder = "" if holder.startswith(ours) else holder
-        if not holder.startswith(ours) and leading.term is not None:
-            leading.end()
-            logger.warning("this replica leads no more: %s holds the Lease", holder or "nobody")
-        elif holder.startswith(ours) and leading.term is None:
-            leading.begin(float("inf"))
-            logger.info("this replica leads: its pod's scheduler holds the Lease")
+    beside = _Beside(leading, asyncio.get_running_loop(), times)
 
     def listed(holders: list[str]) -> None:
-        held_by(holders[0] if holders else "")
+        beside.renewed_by(holders[0] if holders else "")
 
     def changed(kind: str, holder: str) -> None:
-        held_by(holder if kind != "DELETED" else "")
+        beside.renewed_by(holder if kind != "DELETED" else "")
 
     path = f"/apis/coordination.k8s.io/v1/namespaces/{lease.namespace}/leases"
     logger.info("leads while its pod's scheduler holds Lease %s/%s", lease.namespace, lease.name)
@@ -146,11 +135,53 @@ async def by_scheduler(lease: ObjectName, calls: Calls) -> AsyncIterator[Leading
             yield leading
         finally:
             following.cancel()
-            leading.end()
+            beside.close()
 
 
 def _holder(lease: Json) -> str:
     return str(lease["spec"].get("holderIdentity") or "")
+
+
+class _Beside:
+    """Turns what is seen of a kube-scheduler's Lease into terms.
+
+    kube-scheduler gives its Lease away before it ends, and a Binding that it has asked for goes on meanwhile. So where
+    another's name was seen, a term begins only when such a Binding is over: ``bind_timeout_s`` is below that."""
+
+    def __init__(self, leading: Leading, loop: asyncio.AbstractEventLoop, times: LeaseTimes) -> None:
+        self._keeping = _Keeping(leading, loop, times.renew_s)
+        self._loop = loop
+        self._times = times
+        # As client-go's users name themselves: host, then what tells processes apart. A pod has one host name.
+        self._ours = f"{os.uname().nodename}_"
+        self._others_until_s = 0.0
+        self._forget: asyncio.TimerHandle | None = None
+        # Whose it was before is not known.
+        self._was_anothers()
+
+    def renewed_by(self, holder: str) -> None:
+        """It was seen to be, or to stay, this one's; nobody's where that is empty."""
+        if self._forget is not None:
+            self._forget.cancel()
+            self._forget = None
+        if holder.startswith(self._ours):
+            if monotonic() >= self._others_until_s:
+                self._keeping.renewed(monotonic())
+            return
+        if holder:
+            self._was_anothers()
+            # One that renews it no more stands in it, and leads no more.
+            self._forget = self._loop.call_later(self._times.lease_s, self._keeping.held_by, "")
+        self._keeping.held_by(holder)
+
+    def close(self) -> None:
+        """Leads no more."""
+        if self._forget is not None:
+            self._forget.cancel()
+        self._keeping.close()
+
+    def _was_anothers(self) -> None:
+        self._others_until_s = monotonic() + self._times.lease_s - self._times.renew_s
 
 
 class _Keeping:
@@ -179,7 +210,7 @@ class _Keeping:
 
     def held_by(self, holder: str) -> None:
         self._leading.holder = holder
-        self._over(f"{holder} holds the Lease")
+        self._over(f"{holder or 'nobody'} holds the Lease")
 
     def close(self) -> None:
         self._closed = True

@@ -116,7 +116,7 @@ class Replica:
 
     def _leads(self, calls: Calls) -> AbstractAsyncContextManager[Leading]:
         if self._config.scheduler_lease is not None:
-            return by_scheduler(self._config.scheduler_lease, calls)
+            return by_scheduler(self._config.scheduler_lease, calls, self._times)
         if self._config.lease is None:
             return alone()
         return by_lease(self._config.lease, self._config.kubeconfig, self._times)

@@ -8,6 +8,7 @@ from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.labels import label_value
 from edgeshare.contract.units import MAX_DEVICES_PER_ALLOCATION, MEMORY_MIB_MAX, UNITS_PER_DEVICE
 from sharemgr.cluster.state.books import AcceleratorNode, Listed
+from sharemgr.cluster.state.cores import first_fault
 from sharemgr.cluster.state.ledger import Gpu, Inventory
 from sharemgr.cluster.state.request import Take
 
@@ -63,11 +64,11 @@ def parse_node(thing: object) -> AcceleratorNode:
     try:
         name = _Node.model_validate(thing).metadata.name
     except ValidationError as error:
-        raise InvalidRequest(f"expected an AcceleratorNode with metadata.name: {_first(error)}") from error
+        raise InvalidRequest(f"expected an AcceleratorNode with metadata.name: {first_fault(error)}") from error
     try:
         return _node(name, _Told.model_validate(thing).status)
     except ValidationError as error:
-        return AcceleratorNode(Inventory(name, ()), fault=f"AcceleratorNode {name}: {_first(error)}")
+        return AcceleratorNode(Inventory(name, ()), fault=f"AcceleratorNode {name}: {first_fault(error)}")
     except InvalidRequest as error:
         return AcceleratorNode(Inventory(name, ()), fault=f"AcceleratorNode {name}: {error}")
 
@@ -91,8 +92,3 @@ def _node(name: str, status: _Status) -> AcceleratorNode:
         if not others.issuperset(each.devices)
     )
     return AcceleratorNode(Inventory(name, gpus), allocations)
-
-
-def _first(error: ValidationError) -> str:
-    first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

@@ -121,9 +121,14 @@ def parse_offer(thing: object) -> Offer:
     try:
         node = _Node.model_validate(thing)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise InvalidRequest(f"expected a Node: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise InvalidRequest(f"expected a Node: {first_fault(error)}") from error
     name, allocatable = node.metadata.name, node.status.allocatable
     if allocatable.cpu is None or allocatable.memory is None:
         return Offer(name, None)
     return Offer(name, parse_cores(allocatable.model_dump(), f"Node {name}"))
+
+
+def first_fault(error: ValidationError) -> str:
+    """The first thing that is wrong with what somebody told, and where, in one line."""
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

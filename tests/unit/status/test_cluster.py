@@ -94,7 +94,7 @@ def test_nothing_that_somebody_wrote_moves_the_terminal_or_is_taken_for_markup()
     told = shown(
         node(devices=(device("g", model="\x1b[2J[red]T4[/red]\n"),), allocations=(allocation("g", container="\x07"),))
     )
-    assert "n1 gpu ?[2J[red]T4[/red]? 30 % 4000 of 16000 MiB healthy team/web-0/? 30 % g" in told
+    assert "n1 gpu [2J[red]T4[/red] 30 % 4000 of 16000 MiB healthy team/web-0/ 30 % g" in told
 
 
 def test_lines_say_the_same_as_the_tables() -> None:
