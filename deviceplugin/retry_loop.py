@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from edgeshare.contract.errors import EdgeshareError
-from edgeshare.waiting import first_of
+from edgeshare.waiting import ended, first_of
 
 logger = logging.getLogger(__name__)
 
@@ -28,12 +28,21 @@ async def keep(
 ) -> None:
     """Looks now, at each change and every ``every_s``, until ``stop``, with at least ``pause_s`` in between. What
     ``look`` cannot do it says by raising an EdgeshareError: the log has it once, after ``complaint``, and it looks
-    again after ``again_s``."""
+    again after ``again_s``. A look that is under way at ``stop`` is cancelled: an API server that does not answer keeps
+    nobody from ending."""
     said = ""
     while not stop.is_set():
         changes = next_changes()
+        looking = asyncio.ensure_future(look())
         try:
-            await look()
+            await first_of(stop, looking)
+        finally:
+            if not looking.done():
+                await ended(looking)
+        if looking.cancelled():
+            return
+        try:
+            looking.result()
             said = ""
         except EdgeshareError as error:
             if str(error) != said:

@@ -11,10 +11,10 @@ from deviceplugin.pods.pod_watch import BoundPods
 from deviceplugin.retry_loop import keep
 from deviceplugin.units.preference import by_device
 from edgeshare.contract.assignment import write_assignment
-from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import GPU_ASSIGNMENT
 from edgeshare.kube.asking import ask
 from edgeshare.kube.kube import Kube
+from edgeshare.kube.messages import Refused
 
 REASON = "AssignmentEdited"
 
@@ -38,12 +38,12 @@ class Annotating:
 
     async def _look(self) -> None:
         self._told = {uid: text for uid, text in self._told.items() if uid in {pod.uid for pod in self._pods}}
-        failed: Unavailable | None = None
+        failed: Refused | None = None
         for pod in self._pods:
             try:
                 await self._look_at(pod)
-            except Unavailable as error:
-                # One that is refused must not keep the others from theirs.
+            except Refused as error:
+                # It must not keep the others from theirs. An API server that does not answer is not asked for each.
                 failed = error
         if failed is not None:
             raise failed

@@ -8,7 +8,7 @@ import pytest
 from node_under_test import FIRST, SECOND, Node, ended
 from scripted_api_server import ApiServer
 from scripted_kubelet import AdmissionError, Pod, StartError
-from test_pods_wishes import assigned, device_of, put
+from test_pods_wishes import assigned, device_of, put, until
 
 from edgeshare.kube.kube import CALL_TIMEOUT_S
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as kubelet_api
@@ -125,6 +125,19 @@ async def test_with_many_calls_unanswered_it_ends_at_once(in_cluster: Node, api:
     in_cluster.plugin.terminate()
     assert await ended(in_cluster.plugin) == 0
     await asyncio.gather(*starting, return_exceptions=True)
+
+
+async def test_with_assignments_that_nobody_takes_in_it_ends_at_once(in_cluster: Node, api: ApiServer) -> None:
+    # Were each of them waited for, that would take longer than anybody waits here.
+    pods = [put(api, Pod(f"pod-{number}", {"main": 5})) for number in range(20)]
+    await until(api.all_told)
+    api.be_silent(True)
+    for pod in pods:
+        await in_cluster.kubelet.admit(pod)
+    await until_asked(api, "PATCH /api/v1/namespaces/team/pods/")
+    assert in_cluster.plugin is not None
+    in_cluster.plugin.terminate()
+    assert await ended(in_cluster.plugin) == 0
 
 
 async def test_a_watch_that_is_behind_is_made_up_for_by_reading(in_cluster: Node, api: ApiServer) -> None:
