@@ -8,22 +8,14 @@ from rich.console import Console, Group
 from rich.live import Live
 
 from edgeshare.cli.shares import SHARE_COLUMNS, device_table, share_cells, share_table
-from edgeshare.cli.status.options import of_cluster
+from edgeshare.cli.status.options import of_what
 from edgeshare.client import ManagerClient
-from edgeshare.contract.names import RUNTIME_DIR
 from edgeshare.contract.units import NS_PER_S
 from edgeshare.v1.status_pb2 import NodeStatus
 
 
 @click.command("top")
-@click.option(
-    "--runtime-dir",
-    type=click.Path(path_type=Path),
-    default=RUNTIME_DIR,
-    show_default=True,
-    help="Where the share manager has its sockets.",
-)
-@of_cluster
+@of_what
 def command(runtime_dir: Path, cluster: bool, kubeconfig: Path) -> None:
     """Shows the shares live, until it is interrupted: of this node each second, with --cluster of all nodes each five.
     Plain lines where there is no terminal."""

@@ -59,7 +59,7 @@ LONG_FILES = {
     "tests/kubelet/scripted_api_server.py": 303,
     "tests/kubelet/scripted_kubelet.py": 425,
     "tests/kubelet/test_allocation.py": 379,
-    "tests/kubelet/test_assignment.py": 419,
+    "tests/kubelet/test_assignment.py": 382,
     "tests/kubelet/test_health.py": 301,
     "tests/model/test_arbiter_model.py": 411,
     "tests/model/test_assigner_model.py": 373,

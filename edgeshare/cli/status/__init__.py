@@ -13,9 +13,8 @@ from google.protobuf.json_format import MessageToDict
 from rich.console import Console, RenderableType
 
 from edgeshare.cli.shares import device_table, share_table
-from edgeshare.cli.status.options import of_cluster
+from edgeshare.cli.status.options import of_what
 from edgeshare.client import ManagerClient
-from edgeshare.contract.names import RUNTIME_DIR
 from edgeshare.contract.units import NS_PER_S
 
 COLUMNS = 400
@@ -23,14 +22,7 @@ COLUMNS = 400
 
 
 @click.command("status")
-@click.option(
-    "--runtime-dir",
-    type=click.Path(path_type=Path),
-    default=RUNTIME_DIR,
-    show_default=True,
-    help="Where the share manager has its sockets.",
-)
-@of_cluster
+@of_what
 @click.option("--json", "as_json", is_flag=True, help="As JSON: of a node GetNodeStatus, every field printed.")
 @click.option("--yaml", "as_yaml", is_flag=True, help="The same as YAML.")
 def command(runtime_dir: Path, cluster: bool, kubeconfig: Path, as_json: bool, as_yaml: bool) -> None:

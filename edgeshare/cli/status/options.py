@@ -6,15 +6,24 @@ from typing import TypeVar
 
 import click
 
+from edgeshare.contract.names import RUNTIME_DIR
+
 Function = TypeVar("Function", bound=Callable[..., None])
 
+PATH = click.Path(path_type=Path)
 
-def of_cluster(function: Function) -> Function:
-    """--cluster and --kubeconfig."""
-    path = click.Path(path_type=Path)
+
+def of_what(function: Function) -> Function:
+    """--runtime-dir, or --cluster and --kubeconfig."""
+    sockets = "Where the share manager has its sockets."
     why = "Of all nodes, as the API server knows them: what `kubectl edgeshare` shows."
     where = "With --cluster: how the API server is reached."
-    kubeconfig = click.option(
-        "--kubeconfig", type=path, envvar="KUBECONFIG", default="~/.kube/config", show_default=True, help=where
-    )
-    return click.option("--cluster", is_flag=True, help=why)(kubeconfig(function))
+    for option in (
+        click.option(
+            "--kubeconfig", type=PATH, envvar="KUBECONFIG", default="~/.kube/config", show_default=True, help=where
+        ),
+        click.option("--cluster", is_flag=True, help=why),
+        click.option("--runtime-dir", type=PATH, default=RUNTIME_DIR, show_default=True, help=sockets),
+    ):
+        function = option(function)
+    return function
