@@ -36,11 +36,6 @@ assigns
 {{- end -}}
 {{- end }}
 
-{{/* The schedulers that ask the assigner, as a list in JSON. */}}
-{{- define "edgeshare.schedulerNames" -}}
-{{- ternary (list .Values.scheduler.name) .Values.policies.pods.schedulerNames .Values.scheduler.enabled | toJson }}
-{{- end }}
-
 {{- define "edgeshare.assignerConfig" -}}
 metrics_address: ":{{ .Values.assigner.metricsPort }}"
 {{- if .Values.scheduler.enabled }}

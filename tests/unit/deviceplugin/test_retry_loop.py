@@ -14,40 +14,39 @@ def no_changes() -> tuple[asyncio.Event, ...]:
     return ()
 
 
-async def test_a_look_that_gets_no_answer_is_given_up_at_the_end() -> None:
-    stop, begun, cancelled = asyncio.Event(), asyncio.Event(), asyncio.Event()
+class Unanswered:
+    """A look that waits for an answer until it is given up."""
 
-    async def look() -> None:
-        begun.set()
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.given_up = False
+
+    async def look(self) -> None:
+        self.begun.set()
         try:
             await asyncio.Event().wait()
         finally:
-            cancelled.set()
+            self.given_up = True
 
-    keeping = asyncio.create_task(keep(look, no_changes, "it is not written", stop))
+
+async def test_a_look_that_gets_no_answer_is_given_up_at_the_end() -> None:
+    stop, unanswered = asyncio.Event(), Unanswered()
+    keeping = asyncio.create_task(keep(unanswered.look, no_changes, "it is not written", stop))
     async with asyncio.timeout(SAFETY_S):
-        await begun.wait()
+        await unanswered.begun.wait()
         stop.set()
         await keeping
-    assert cancelled.is_set()
+    assert unanswered.given_up
 
 
 async def test_who_is_cancelled_leaves_no_look_behind() -> None:
-    begun, cancelled = asyncio.Event(), asyncio.Event()
-
-    async def look() -> None:
-        begun.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            cancelled.set()
-
-    keeping = asyncio.create_task(keep(look, no_changes, "it is not written", asyncio.Event()))
+    unanswered = Unanswered()
+    keeping = asyncio.create_task(keep(unanswered.look, no_changes, "it is not written", asyncio.Event()))
     async with asyncio.timeout(SAFETY_S):
-        await begun.wait()
+        await unanswered.begun.wait()
         keeping.cancel()
         await asyncio.wait([keeping])
-    assert cancelled.is_set()
+    assert unanswered.given_up
     assert keeping.cancelled()
 
 

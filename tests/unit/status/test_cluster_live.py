@@ -1,0 +1,39 @@
+"""What is shown of a cluster again and again, also while its API server is away."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from edgeshare.cli.status.cluster_live import LOOK_S, looks
+from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.names import ACCELERATOR_NODES
+from edgeshare.kube.kube import Kube
+
+
+class Answers:
+    """What an API server lists: a node by each of these names in turn, or nothing where it is away."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = iter(names)
+
+    def objects(self, path: str, selector: str, keep: Callable[..., Any], page_size: int) -> tuple[list[Any], str]:
+        if path != ACCELERATOR_NODES:
+            return [], ""
+        name = next(self._names)
+        if not name:
+            raise Unavailable("nobody is there")
+        return [keep({"metadata": {"name": name}})], ""
+
+
+def test_an_api_server_that_goes_away_leaves_what_was_seen_and_says_so_until_it_is_back() -> None:
+    pauses: list[float] = []
+    seen = looks(cast(Kube, Answers("n1", "", "", "n2")), pauses.append)
+    told = [(cluster.nodes[0].name, why.partition(": ")[2]) for cluster, why in (next(seen) for _ in range(4))]
+    assert told == [("n1", ""), ("n1", "nobody is there"), ("n1", "nobody is there"), ("n2", "")]
+    assert pauses == [LOOK_S] * 3
+
+
+def test_one_that_is_not_there_to_begin_with_is_an_error() -> None:
+    with pytest.raises(Unavailable, match="nobody is there"):
+        next(looks(cast(Kube, Answers(""))))
