@@ -30,10 +30,10 @@ hypothesis.settings.load_profile("same")
 
 # How much of what could go on for hours is run: by `make test`, and with --soak.
 USUAL = MappingProxyType(
-    {"mixed_pods": 32, "simulated_clusters": 120, "storm_pods": 70, "storm_strikes": 3, "seeds": 2}
+    {"mixed_pods": 32, "openings": 60, "simulated_clusters": 120, "storm_pods": 70, "storm_strikes": 3, "seeds": 2}
 )
 SOAK = MappingProxyType(
-    {"mixed_pods": 60, "simulated_clusters": 1000, "storm_pods": 200, "storm_strikes": 5, "seeds": 20}
+    {"mixed_pods": 60, "openings": 600, "simulated_clusters": 1000, "storm_pods": 200, "storm_strikes": 5, "seeds": 20}
 )
 
 ON_API_SERVER = ("assigner", "cluster", "deploy")

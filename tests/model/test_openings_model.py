@@ -1,7 +1,7 @@
 """Whatever clients do and write into their pages, the arbiter keeps to what it promises while it lets several in at
 once, while it takes turns, and as it goes from one to the other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from hypothesis import settings as hypothesis_settings
@@ -530,16 +530,18 @@ class OpeningsMachine(RuleBasedStateMachine):
 
     @rule()
     def serve_all(self) -> None:
-        """From here on everybody gives back what has drained: then each that waits gets in, and what hangs for it goes
-        on."""
+        """From here on everybody gives back what has drained: then each that waits now gets in, and what hangs for it
+        goes on."""
         if self.served > 1:
             # Seconds of waiting take as long here: twice is enough for one example.
             return
         self.served += 1
+        began_ns = self.now_ns
         for _, _, client in self.known_clients():
             client.prompt = True
         for step_ns in (MS, 10 * MS, 100 * MS, S, 10 * S):
-            if all(self.overstates(name) for name in self.waits_from_ns):
+            waiting = self.waits_from_ns.items()
+            if all(since_ns > began_ns or self.overstates(name) for name, (since_ns, _) in waiting):
                 return
             self.pass_time(self.now_ns + step_ns)
 
@@ -636,5 +638,6 @@ class OpeningsMachine(RuleBasedStateMachine):
         )
 
 
-def test_the_arbiter_keeps_its_promises_whatever_happens() -> None:
-    run_state_machine_as_test(OpeningsMachine, settings=hypothesis_settings(max_examples=60, stateful_step_count=40))
+def test_the_arbiter_keeps_its_promises_whatever_happens(counts: Mapping[str, int]) -> None:
+    some = hypothesis_settings(max_examples=counts["openings"], stateful_step_count=40)
+    run_state_machine_as_test(OpeningsMachine, settings=some)

@@ -109,9 +109,9 @@ class Grants(ABC):
         return out
 
     def close(self, contender: Contender) -> None:
-        """Calls its grant back, if it has one, without waiting for it."""
+        """Calls its grant back, if it has one: whatever becomes of its clients then, nobody lets it in again."""
         if contender.phase is HOLDING:
-            self._out.append(Revoke(contender.id, contender.number))
+            self._revoke(contender)
 
     def stopped(self, contender: Contender, client_ids: Collection[int]) -> None:
         """Processes of an allocation were seen stopped. A drain that only they owe is waited for no more: what they

@@ -542,6 +542,19 @@ def test_a_removed_holder_is_revoked_and_its_device_given_on() -> None:
     assert arbiter.add("a", Share(50, 100), 2 * MS) == []
 
 
+def test_a_removed_holder_is_revoked_once_whatever_its_clients_have_asked_for() -> None:
+    arbiter = device(a=50, b=50)
+    arbiter.join("a", 2, 0)
+    for number in (1, 2):
+        assert arbiter.request("a", number, 0) == [Grant("a", number, False)]
+    for number in (1, 2):
+        assert arbiter.release("a", number, number, 0, False, MS) == []
+    # Both are let in; the second has asked for nothing.
+    assert arbiter.request("a", 1, 2 * MS) == [Grant("a", 3, False)]
+    arbiter.request("b", 1, 2 * MS)
+    assert arbiter.remove("a", 3 * MS) == [Revoke("a", 3), Grant("b", 4, False)]
+
+
 def test_numbers_begin_again_after_the_last_that_fits_the_gate() -> None:
     arbiter = device(a=50)
     arbiter.join("a", 2, 0)
