@@ -47,7 +47,7 @@ setup: $(VENV)/.tools
 
 $(VENV)/.built: $(VENV)/.ready $(NATIVE)
 	@echo "building the native parts" >&2
-	@$(PYTHON_IN_VENV) setup.py -q build_ext --inplace
+	@$(VENV)/bin/pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
 	@touch $@
 
 build: $(VENV)/.built
@@ -66,7 +66,9 @@ check: lint test-quick
 # Ours: what cffi writes is not.
 C_FILES = find bench cuda_hook simgpu tests -name '*.[ch]' ! -name '_core.c'
 
-lint: build setup
+# What mypy found out of a module whose text is the same, it knows in any clone.
+lint: export MYPY_CACHE_DIR ?= $(or $(EDGESHARE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/edgeshare)/mypy
+lint: setup
 	$(VENV)/bin/ruff format --check -q .
 	$(C_FILES) | xargs $(VENV)/bin/clang-format --dry-run -Werror
 	$(VENV)/bin/ruff check -q .
@@ -104,14 +106,18 @@ test-cluster: build setup
 	$(pytest) $(BESIDE) tests/assigner tests/deploy tests/cluster
 
 # All of them, whatever fails, and then a line for each. Those on the node wait for most of their time: they are beside the
-# others, and what they say comes at their end. What measures is last, when nothing else runs.
-test: build setup
+# others, and what they say comes at their end, as does what lint says, which needs nothing that is built. What measures is
+# last, when nothing else runs.
+test: setup
 	@rm -f $(GROUPS_OF_TEST:%=build/junit/%.xml); mkdir -p build; \
+	trap 'kill $$lint $$cluster 2>/dev/null' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; \
+	$(MAKE) --no-print-directory lint >build/lint.log 2>&1 & lint=$$!; \
+	$(MAKE) --no-print-directory build || exit; \
 	$(MAKE) --no-print-directory test-cluster >build/test-cluster.log 2>&1 & cluster=$$!; \
-	trap 'kill $$cluster 2>/dev/null' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; \
 	echo "test-cluster runs beside the others, into build/test-cluster.log"; \
-	$(MAKE) --no-print-directory --keep-going lint test-unit test-parts test-virtual; failed=$$?; \
-	wait $$cluster || failed=$$?; cat build/test-cluster.log; \
+	$(MAKE) --no-print-directory --keep-going test-unit test-parts test-virtual; failed=$$?; \
+	wait $$lint || failed=$$?; lint=; cat build/lint.log; \
+	wait $$cluster || failed=$$?; cluster=; cat build/test-cluster.log; \
 	$(MAKE) --no-print-directory test-shares || failed=$$?; \
 	$(PYTHON_IN_VENV) tools/summary.py $(GROUPS_OF_TEST) && exit $$failed
 
@@ -123,7 +129,7 @@ soak-virtual: build setup
 	$(pytest) --soak $(BESIDE) tests/virtual/test_explore.py tests/virtual/test_figures.py tests/virtual/test_mixes.py
 
 soak-sim: build setup
-	$(pytest) --soak $(BESIDE) tests/sim
+	$(pytest) --soak $(BESIDE) tests/model tests/sim
 
 soak-memory: build setup
 	$(pytest) --soak tests/hook/test_books_random.py
@@ -154,16 +160,16 @@ gpu-test: build setup
 bench: build setup
 	@$(PYTHON_IN_VENV) -m bench
 
-bench-cluster: setup
+bench-cluster: build setup
 	@PYTHONPATH=.:tests/cluster $(PYTHON_IN_VENV) -m bench.cluster
 
 proto: setup
 	PATH="$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) proto/generate.py
 
-schema: setup
+schema: build setup
 	$(PYTHON_IN_VENV) deploy/render.py
 
-manifest: setup
+manifest: build setup
 	$(PYTHON_IN_VENV) deploy/render.py --manifest dist/edgeshare.yaml --helm "$$(PYTHONPATH=tests/cluster $(PYTHON_IN_VENV) -c 'from onenode.binaries import HELM, program; print(program(HELM, "helm"))')"
 
 # --upgrade: to the newest versions; else those that are pinned stay where they still fit.
@@ -185,12 +191,12 @@ wheel: setup
 cluster: build setup
 	$(PYTHON_IN_VENV) tests/cluster/up.py --with-edgeshare
 
-cluster-figures: setup
+cluster-figures: build setup
 	PYTHONPATH=. $(PYTHON_IN_VENV) tests/cluster/figures.py
 
-cluster-down: setup
+cluster-down: build setup
 	$(PYTHON_IN_VENV) tests/cluster/down.py
 
 clean:
-	rm -rf build dist $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf build dist $(VENV) .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf *.so cuda_hook/*.so cuda_hook/_core.c sharemgr/node/*.so simgpu/lib simgpu/bin

@@ -4,6 +4,7 @@ import hashlib
 import os
 import shutil
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -114,7 +115,18 @@ def _dependencies() -> Path:
 
 
 def _project_wheel(source: Path, wheels: Path) -> None:
-    """Add the project's own wheel."""
+    """Add the project's own wheel.
+
+    What mypyc made of the manager in the tree is taken where it would make the same of the copy: setuptools looks whether
+    that library is newer than its C file, which mypyc writes where it differs alone.
+    """
+    built = source / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
+    built.mkdir(parents=True)
+    for made, folder in (("build/__native*", built.parent), ("*__mypyc.*.so", built)):
+        for path in PROJECT.glob(made):
+            # The C file does not tell by what flags it was compiled.
+            if path.stat().st_mtime_ns > (PROJECT / "setup.py").stat().st_mtime_ns:
+                shutil.copy2(path, folder)
     run(
         [*PIP_WHEEL, "--no-build-isolation", "--no-deps", "--wheel-dir", wheels, source],
         env={
