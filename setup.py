@@ -150,7 +150,7 @@ class BuildNative(build_ext):
     A wheel goes to other machines, so its hook is built for the oldest C library, where ``ziglang`` is installed.
     """
 
-    # cffi makes a subclass of this. By that one's name a command that begins anew would find no options, --inplace neither.
+    # cffi makes a subclass of this. By its name a command that begins anew would find no options, --inplace neither.
     command_name = "build_ext"
 
     def run(self) -> None:

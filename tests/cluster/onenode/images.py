@@ -117,8 +117,8 @@ def _dependencies() -> Path:
 def _project_wheel(source: Path, wheels: Path) -> None:
     """Add the project's own wheel.
 
-    What mypyc made of the manager in the tree is taken where it would make the same of the copy: setuptools looks whether
-    that library is newer than its C file, which mypyc writes where it differs alone.
+    What mypyc made of the manager in the tree is taken where it would make the same of the copy: setuptools looks
+    whether that library is newer than its C file, which mypyc writes where it differs alone.
     """
     built = source / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
     built.mkdir(parents=True)
