@@ -46,5 +46,8 @@ class DeclaredInventory:
     def temperature_c(self, device_id: str) -> float | None:
         return None
 
+    def energy_mj(self, device_id: str) -> int | None:
+        return None
+
     def close(self) -> None:
         """Nothing is held open."""

@@ -61,6 +61,9 @@ class EdgeTpuInventory:
             return None
         return None if millidegrees is None else millidegrees / 1000
 
+    def energy_mj(self, device_id: str) -> int | None:
+        return None
+
     def close(self) -> None:
         """Nothing is held open."""
 

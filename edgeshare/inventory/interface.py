@@ -43,5 +43,8 @@ class Inventory(Protocol):
     def temperature_c(self, device_id: str) -> float | None:
         """How hot a device is; None where nobody knows."""
 
+    def energy_mj(self, device_id: str) -> int | None:
+        """What a device has consumed since its driver was loaded, in mJ; None where nobody knows."""
+
     def close(self) -> None:
         """Lets go of what is held open."""

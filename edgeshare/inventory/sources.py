@@ -87,6 +87,10 @@ class Inventories:
         inventory = self._of(device_id)
         return inventory.temperature_c(device_id) if inventory else None
 
+    def energy_mj(self, device_id: str) -> int | None:
+        inventory = self._of(device_id)
+        return inventory.energy_mj(device_id) if inventory else None
+
     def close(self) -> None:
         for name in list(self._open):
             self._close(name)

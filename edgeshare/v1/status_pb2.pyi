@@ -171,6 +171,8 @@ class DeviceStatus(_message.Message):
     ACCELERATOR_FIELD_NUMBER: _builtins.int
     PROCESSES_UNKNOWN_FIELD_NUMBER: _builtins.int
     PROCESS_MEMORY_UNKNOWN_FIELD_NUMBER: _builtins.int
+    TEMPERATURE_C_FIELD_NUMBER: _builtins.int
+    ENERGY_JOULES_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     index: _builtins.int
     model: _builtins.str
@@ -190,6 +192,10 @@ class DeviceStatus(_message.Message):
     """the driver does not say who uses it: unmanaged_processes says nothing then"""
     process_memory_unknown: _builtins.bool
     """nor, or not of all that do, how much memory each has"""
+    temperature_c: _builtins.float
+    """where somebody says it, as the next"""
+    energy_joules: _builtins.float
+    """consumed since its driver was loaded"""
     @_builtins.property
     def unmanaged_processes(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnmanagedProcess]: ...
     def __init__(
@@ -208,12 +214,21 @@ class DeviceStatus(_message.Message):
         accelerator: _builtins.str = ...,
         processes_unknown: _builtins.bool = ...,
         process_memory_unknown: _builtins.bool = ...,
+        temperature_c: _builtins.float | None = ...,
+        energy_joules: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_energy_joules", b"_energy_joules", "_temperature_c", b"_temperature_c", "energy_joules", b"energy_joules", "temperature_c", b"temperature_c"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accelerator", b"accelerator", "allocated_memory_mib", b"allocated_memory_mib", "allocated_percent", b"allocated_percent", "cause", b"cause", "healthy", b"healthy", "id", b"id", "index", b"index", "memory_mib", b"memory_mib", "memory_used_mib", b"memory_used_mib", "model", b"model", "process_memory_unknown", b"process_memory_unknown", "processes_unknown", b"processes_unknown", "unmanaged_processes", b"unmanaged_processes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_energy_joules", b"_energy_joules", "_temperature_c", b"_temperature_c", "accelerator", b"accelerator", "allocated_memory_mib", b"allocated_memory_mib", "allocated_percent", b"allocated_percent", "cause", b"cause", "energy_joules", b"energy_joules", "healthy", b"healthy", "id", b"id", "index", b"index", "memory_mib", b"memory_mib", "memory_used_mib", b"memory_used_mib", "model", b"model", "process_memory_unknown", b"process_memory_unknown", "processes_unknown", b"processes_unknown", "temperature_c", b"temperature_c", "unmanaged_processes", b"unmanaged_processes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__energy_joules: _TypeAlias = _typing.Literal["energy_joules"]  # noqa: Y015
+    _WhichOneofArgType__energy_joules: _TypeAlias = _typing.Literal["_energy_joules", b"_energy_joules"]  # noqa: Y015
+    _WhichOneofReturnType__temperature_c: _TypeAlias = _typing.Literal["temperature_c"]  # noqa: Y015
+    _WhichOneofArgType__temperature_c: _TypeAlias = _typing.Literal["_temperature_c", b"_temperature_c"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__energy_joules) -> _WhichOneofReturnType__energy_joules | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__temperature_c) -> _WhichOneofReturnType__temperature_c | None: ...
 
 Global___DeviceStatus: _TypeAlias = DeviceStatus  # noqa: Y015
 
@@ -272,6 +287,26 @@ class AllocationStatus(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class EnergyJoulesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.float
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.float = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     ALLOCATION_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     CLIENTS_FIELD_NUMBER: _builtins.int
@@ -298,6 +333,11 @@ class AllocationStatus(_message.Message):
     GUARANTEE_MET_RATIO_FIELD_NUMBER: _builtins.int
     BESIDE_FIELD_NUMBER: _builtins.int
     GUARANTEE_MISSED_NS_FIELD_NUMBER: _builtins.int
+    HELD_TOTAL_NS_FIELD_NUMBER: _builtins.int
+    GPU_TOTAL_NS_FIELD_NUMBER: _builtins.int
+    WAITED_TOTAL_NS_FIELD_NUMBER: _builtins.int
+    MEMORY_PEAK_BYTES_FIELD_NUMBER: _builtins.int
+    ENERGY_JOULES_FIELD_NUMBER: _builtins.int
     state: Global___AllocationState.ValueType
     held_percent: _builtins.float
     """of the window: grant to drain"""
@@ -336,6 +376,11 @@ class AllocationStatus(_message.Message):
     """others may be let in at the same time; what it held is then what it was charged with"""
     guarantee_missed_ns: _builtins.int
     """for how long it had less than that, by more than the rule may be off, since it was added"""
+    held_total_ns: _builtins.int
+    """Since the allocation was added, or the manager began; these never fall."""
+    gpu_total_ns: _builtins.int
+    waited_total_ns: _builtins.int
+    """for the device, or for its own limit, with work; the present wait included"""
     @_builtins.property
     def allocation(self) -> _allocations_pb2.Allocation: ...
     @_builtins.property
@@ -355,6 +400,14 @@ class AllocationStatus(_message.Message):
     @_builtins.property
     def waiting_allocations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """who waits for its device meanwhile"""
+
+    @_builtins.property
+    def memory_peak_bytes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """of each device: the most of memory_bytes that was seen"""
+
+    @_builtins.property
+    def energy_joules(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
+        """by device id, where its driver tells: its part by GPU time"""
 
     def __init__(
         self,
@@ -385,10 +438,15 @@ class AllocationStatus(_message.Message):
         guarantee_met_ratio: _builtins.float = ...,
         beside: _builtins.bool = ...,
         guarantee_missed_ns: _builtins.int = ...,
+        held_total_ns: _builtins.int = ...,
+        gpu_total_ns: _builtins.int = ...,
+        waited_total_ns: _builtins.int = ...,
+        memory_peak_bytes: _abc.Iterable[_builtins.int] | None = ...,
+        energy_joules: _abc.Mapping[_builtins.str, _builtins.float] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "beside", b"beside", "clients", b"clients", "due_percent", b"due_percent", "gpu_percent", b"gpu_percent", "grants", b"grants", "guarantee_met_ratio", b"guarantee_met_ratio", "guarantee_missed_ns", b"guarantee_missed_ns", "held_percent", b"held_percent", "holding_ns", b"holding_ns", "lent_percent", b"lent_percent", "longest_wait_ns", b"longest_wait_ns", "memory_bytes", b"memory_bytes", "memory_overhead_bytes", b"memory_overhead_bytes", "memory_used_bytes", b"memory_used_bytes", "offences", b"offences", "overlapping", b"overlapping", "overruns", b"overruns", "queued_ns", b"queued_ns", "refused_context_bytes", b"refused_context_bytes", "revokes", b"revokes", "state", b"state", "throttled", b"throttled", "waiting_allocations", b"waiting_allocations", "waiting_ns", b"waiting_ns", "wanted_percent", b"wanted_percent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "beside", b"beside", "clients", b"clients", "due_percent", b"due_percent", "energy_joules", b"energy_joules", "gpu_percent", b"gpu_percent", "gpu_total_ns", b"gpu_total_ns", "grants", b"grants", "guarantee_met_ratio", b"guarantee_met_ratio", "guarantee_missed_ns", b"guarantee_missed_ns", "held_percent", b"held_percent", "held_total_ns", b"held_total_ns", "holding_ns", b"holding_ns", "lent_percent", b"lent_percent", "longest_wait_ns", b"longest_wait_ns", "memory_bytes", b"memory_bytes", "memory_overhead_bytes", b"memory_overhead_bytes", "memory_peak_bytes", b"memory_peak_bytes", "memory_used_bytes", b"memory_used_bytes", "offences", b"offences", "overlapping", b"overlapping", "overruns", b"overruns", "queued_ns", b"queued_ns", "refused_context_bytes", b"refused_context_bytes", "revokes", b"revokes", "state", b"state", "throttled", b"throttled", "waited_total_ns", b"waited_total_ns", "waiting_allocations", b"waiting_allocations", "waiting_ns", b"waiting_ns", "wanted_percent", b"wanted_percent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

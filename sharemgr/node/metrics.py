@@ -6,6 +6,7 @@ from functools import partial
 
 from prometheus_client.core import Metric, SummaryMetricFamily
 
+from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.units import MIB, NS_PER_S
 from edgeshare.http import prometheus
 from edgeshare.v1.allocations_pb2 import Allocation
@@ -13,6 +14,9 @@ from edgeshare.v1.status_pb2 import AllocationStatus, DeviceStatus, ManagerStatu
 
 DEVICE = ("device", "index", "model")
 ALLOCATION = ("device", "allocation", "namespace", "pod", "container")
+
+EXCLUSIVE = {kind.accelerator.value for kind in KINDS.values() if kind.is_exclusive}
+"""The kinds of device of which a program can keep one."""
 
 _gauge = partial(prometheus.gauge, "edgeshare")
 _counter = partial(prometheus.counter, "edgeshare")
@@ -32,8 +36,20 @@ def families(status: NodeStatus) -> Iterator[Metric]:
     # Those that fit this machine no more have no device to be told of.
     known = {device.id for device in status.devices}
     silent = {device.id for device in status.devices if device.process_memory_unknown}
+    kept = {device.id for device in status.devices if device.accelerator in EXCLUSIVE}
     shares = [each for each in status.allocations if known.issuperset(each.allocation.device_ids)]
     yield from _allocations(shares, silent)
+    yield _gauge(
+        "allocation_holding_seconds",
+        "How long it has had a device now of which nobody can call it back; 0: it has not.",
+        ALLOCATION,
+        [
+            (_labels(each.allocation, device), each.holding_ns / NS_PER_S)
+            for each in shares
+            for device in each.allocation.device_ids
+            if device in kept
+        ],
+    )
 
 
 def _manager(manager: ManagerStatus) -> Iterator[Metric]:
@@ -51,8 +67,7 @@ def _manager(manager: ManagerStatus) -> Iterator[Metric]:
 def _devices(devices: Sequence[DeviceStatus]) -> Iterator[Metric]:
     def gauge(name: str, text: str, values: Iterable[float | None]) -> Metric:
         """None: nobody knows it, and it is left out."""
-        labels = ((device.id, str(device.index), device.model) for device in devices)
-        rows = [(label, value) for label, value in zip(labels, values, strict=True) if value is not None]
+        rows = [(_device(each), value) for each, value in zip(devices, values, strict=True) if value is not None]
         return _gauge(f"device_{name}", text, DEVICE, rows)
 
     yield gauge("healthy", "1: healthy, 0: not.", [device.healthy for device in devices])
@@ -78,6 +93,17 @@ def _devices(devices: Sequence[DeviceStatus]) -> Iterator[Metric]:
         "process_memory_known",
         "1: the driver says how much memory each process has; 0: what it takes by itself is not counted.",
         [not each.process_memory_unknown for each in devices],
+    )
+    yield gauge(
+        "temperature_celsius",
+        "How hot it is, where somebody says it.",
+        [each.temperature_c if each.HasField("temperature_c") else None for each in devices],
+    )
+    yield _counter(
+        "device_energy_joules",
+        "What it consumed since its driver was loaded, where that says it.",
+        DEVICE,
+        [(_device(each), each.energy_joules) for each in devices if each.HasField("energy_joules")],
     )
 
 
@@ -114,6 +140,19 @@ SHARE_FIGURES: tuple[Figure, ...] = (
         "For how long it had less than it was due, by more than the rule may be off.",
         lambda each: each.guarantee_missed_ns / NS_PER_S,
     ),
+    (
+        _counter,
+        "held_seconds",
+        "For how long it had its device, grant to drain; while others are let in, too, what it was charged with.",
+        lambda each: each.held_total_ns / NS_PER_S,
+    ),
+    (_counter, "gpu_seconds", "GPU time used.", lambda each: each.gpu_total_ns / NS_PER_S),
+    (
+        _counter,
+        "waited_seconds",
+        "For how long it had work and was kept out, by others or by its own limit.",
+        lambda each: each.waited_total_ns / NS_PER_S,
+    ),
     (_gauge, "waiting_seconds", "How long it has waited now.", lambda each: each.waiting_ns / NS_PER_S),
     (_gauge, "longest_wait_seconds", "Longest wait in the window.", lambda each: each.longest_wait_ns / NS_PER_S),
     (_gauge, "queued_seconds", "GPU time its clients say is queued.", lambda each: each.queued_ns / NS_PER_S),
@@ -138,9 +177,21 @@ def _allocations(shares: Sequence[AllocationStatus], silent: Container[str]) -> 
         yield make(f"allocation_{name}", text, ALLOCATION, rows)
     used = _memory(shares, [each.memory_bytes for each in shares], ())
     yield _gauge("allocation_memory_used_bytes", "Memory counted against the cap.", ALLOCATION, used)
+    peak = _memory(shares, [each.memory_peak_bytes for each in shares], ())
+    yield _gauge("allocation_memory_peak_bytes", "The most of that at once, since it began.", ALLOCATION, peak)
     overhead = _memory(shares, [each.memory_overhead_bytes for each in shares], silent)
     text = "Part of it that the driver took by itself, as for contexts."
     yield _gauge("allocation_memory_overhead_bytes", text, ALLOCATION, overhead)
+    yield _counter(
+        "allocation_energy_joules",
+        "Its part of what its device consumed, by GPU time.",
+        ALLOCATION,
+        [
+            (_labels(share.allocation, device), share.energy_joules[device])
+            for share in shares
+            for device in sorted(share.energy_joules)
+        ],
+    )
     # These are of an allocation, not of one of its devices: so that a sum over them counts each once.
     yield _gauge(
         "allocation_refused_context_bytes",
@@ -168,6 +219,10 @@ def _memory(
         for device_id, value in zip(share.allocation.device_ids, of_devices, strict=False):
             if device_id not in without:
                 yield _labels(share.allocation, device_id), value
+
+
+def _device(device: DeviceStatus) -> tuple[str, ...]:
+    return device.id, str(device.index), device.model
 
 
 def _labels(allocation: Allocation, device_id: str) -> tuple[str, ...]:

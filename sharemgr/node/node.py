@@ -26,14 +26,9 @@ from sharemgr.node.machine.observer import Observation
 from sharemgr.node.machine.store import Store
 from sharemgr.node.serving import Serving
 from sharemgr.node.sockets.loop import Loop
-from sharemgr.node.status import (
-    allocation_status,
-    device_status,
-    guarantee,
-    manager_status,
-    measured_ns,
-)
+from sharemgr.node.status import allocation_status, device_status, guarantee, manager_status, measured_ns
 from sharemgr.node.strangers import Strangers
+from sharemgr.node.totals import Totals
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +68,7 @@ class Node:
         self._seen_ns = monotonic_ns()  # how busy the devices were
         self._told_health = ToldHealth()
         self._misses = Misses()
+        self._totals = Totals()
         self._saving = asyncio.Lock()
         self._closed = False
 
@@ -193,7 +189,9 @@ class Node:
         """Who has what, now."""
         window_ns = self._config.window_ns
         known = [
-            allocation_status(allocation, server, window_ns, monotonic_ns(), self._misses.missed_ns(allocation.id))
+            allocation_status(
+                allocation, server, window_ns, monotonic_ns(), self._misses.missed_ns(allocation.id), self._totals
+            )
             async for allocation, server in self._served()
         ]
         stranded = [AllocationStatus(allocation=message) for message in self._stranded.values()]
@@ -211,13 +209,15 @@ class Node:
         )
 
     async def judge(self) -> None:
-        """Takes in whose guarantee is missed now."""
+        """Takes in whose guarantee is missed now, and what all have had."""
         missed = []
         async for allocation, server in self._served():
             now_ns = monotonic_ns()
             device = server.terms.device
             of_ns = measured_ns(server, self._config.window_ns, now_ns)
-            if guarantee(allocation, device.account(allocation.id, now_ns), of_ns, device.exclusive).missed:
+            account = device.account(allocation.id, now_ns)
+            self._totals.take_in(allocation.id, account, device.exclusive)
+            if guarantee(allocation, account, of_ns, device.exclusive).missed:
                 missed.append(allocation.id)
         self._misses.look(missed, monotonic_ns())
 
@@ -252,6 +252,7 @@ class Node:
             now_ns = monotonic_ns()
             elapsed_ns, self._seen_ns = now_ns - self._seen_ns, now_ns
             self._serving.see(observation.busy_percent, elapsed_ns, now_ns)
+        self._totals.look(observation, self._serving.book.all())
         self._observation = observation
         self._serving.devices = observation.devices
         fresh = [
@@ -282,6 +283,7 @@ class Node:
     def _shut(self, allocation_id: str) -> None:
         self._serving.shut(allocation_id)
         self._misses.forget(allocation_id)
+        self._totals.forget(allocation_id)
 
     def _kept(self) -> list[messages.Allocation]:
         kept = [message_from(each) for each in self._serving.book.all() if each.id not in self._held]

@@ -23,6 +23,7 @@ from sharemgr.node.machine.containers import Container
 from sharemgr.node.machine.messages import message_from
 from sharemgr.node.machine.observer import Observation
 from sharemgr.node.strangers import Strangers
+from sharemgr.node.totals import Totals
 from sharemgr.node.turns.account import Account, State
 
 STATES = {
@@ -41,6 +42,7 @@ def device_status(device: Device, book: Book, observation: Observation | None, s
     used_mib = observation.memory_used_mib.get(device.id, 0) if observation else 0
     processes = observation.processes.get(device.id) if observation else {}
     listed = processes or {}
+    energy_mj = observation.energy_mj.get(device.id) if observation else None
     return DeviceStatus(
         id=device.id,
         index=device.index,
@@ -58,6 +60,8 @@ def device_status(device: Device, book: Book, observation: Observation | None, s
         ],
         processes_unknown=processes is None,
         process_memory_unknown=device.memory_mib > 0 and (processes is None or None in processes.values()),
+        temperature_c=observation.temperature_c.get(device.id) if observation else None,
+        energy_joules=None if energy_mj is None else energy_mj / 1000,
     )
 
 
@@ -73,10 +77,11 @@ def guarantee(allocation: Allocation, account: Account, of_ns: int, exclusive: b
 
 
 def allocation_status(
-    allocation: Allocation, server: AllocationServer, window_ns: int, now_ns: int, missed_ns: int
+    allocation: Allocation, server: AllocationServer, window_ns: int, now_ns: int, missed_ns: int, totals: Totals
 ) -> AllocationStatus:
-    """One allocation, whose guarantee was missed for so long."""
+    """One allocation, whose guarantee was missed for so long; what it has had is taken in."""
     account = server.terms.device.account(allocation.id, now_ns)
+    total = totals.take_in(allocation.id, account, server.terms.device.exclusive)
     of_ns = measured_ns(server, window_ns, now_ns)
     held_percent = 100 * account.held_ns / of_ns
     memory = server.terms.memory
@@ -122,6 +127,11 @@ def allocation_status(
         guarantee_met_ratio=guaranteed.met_ratio,
         guarantee_missed_ns=missed_ns,
         beside=account.beside,
+        held_total_ns=total.held_ns,
+        gpu_total_ns=total.gpu_ns,
+        waited_total_ns=total.waited_ns,
+        memory_peak_bytes=[memory.peak_bytes(index) for index in indices],
+        energy_joules={device_id: mj / 1000 for device_id, mj in total.energy_mj.items()},
     )
 
 

@@ -67,6 +67,7 @@ def ask(root: Path, refuse: Callable[[], None]) -> dict[str, Any]:
         for device in listed:
             inventory.memory_used_mib(device.id), inventory.processes(device.id)
             inventory.busy_percent(device.id), inventory.temperature_c(device.id), inventory.active(device.id)
+            inventory.energy_mj(device.id)
         return [(each.id, each.healthy, each.cause, each.memory_mib, each.model) for each in listed]
 
     def vitals() -> dict[str, str]:

@@ -29,6 +29,7 @@ for line in sys.stdin:
     print(json.dumps({
         "devices": [dataclasses.asdict(device) for device in devices],
         "temperatures": [machine.temperature_c(device.id) for device in devices],
+        "energies_mj": [machine.energy_mj(device.id) for device in devices],
         "busy_percent": [machine.busy_percent(device.id) for device in devices],
         "used_mib": [machine.memory_used_mib(device.id) for device in devices],
         "pids": [[process.pid for process in machine.processes(device.id) or ()] for device in devices],

@@ -1,6 +1,7 @@
 """The manager's pages over HTTP."""
 
 import socket
+from itertools import pairwise
 from urllib.error import HTTPError
 
 import pytest
@@ -32,6 +33,28 @@ def test_metrics_tell_what_an_allocation_has_and_how_its_clients_offended(testbe
     assert values["edgeshare_offences_total,one,main,malformed,team,train"] == 0
     assert values["edgeshare_records_total"] >= 5
     assert values["process_resident_memory_bytes"] > 0
+
+
+def test_what_an_allocation_has_had_stays_and_grows_as_its_clients_come_and_go(testbed: Testbed, pages: Pages) -> None:
+    labels = f"one,main,{testbed.uuids[0]},team,train"
+    sums = [f"edgeshare_allocation_{what}_seconds_total,{labels}" for what in ("held", "gpu")]
+
+    def until_clients(count: int) -> list[float]:
+        """What the page tells once it has so many of them, as it may be of a moment ago."""
+        found = next(each for each in iter(pages.values, {}) if each[f"edgeshare_allocation_clients,{labels}"] == count)
+        assert found[f"edgeshare_allocation_memory_peak_bytes,{labels}"] == 10 * MIB
+        return [found[name] for name in sums]
+
+    with shared(testbed) as client:
+        told = [until_clients(1)]
+        for each in (client, testbed.join("one"), testbed.join("one")):
+            each.request()
+            each.release(each.granted(), gpu_ns=1000)
+            each.close()
+            told.append(until_clients(3 - len(told)))
+    assert told[0] == [0, 0]
+    for before, after in pairwise(told):
+        assert all(more > less for less, more in zip(before, after, strict=True)), told
 
 
 def test_probes_are_answered(pages: Pages) -> None:

@@ -78,3 +78,14 @@ def test_types_and_imports_are_checked_in_every_package(project: dict[str, Any])
     tops = {package for package in packages_of_the_tree() if "." not in package}
     assert set(project["tool"]["mypy"]["packages"]) == tops
     assert set(project["tool"]["importlinter"]["root_packages"]) == tops
+
+
+def test_a_build_in_place_is_one_still_when_its_command_begins_anew_with_what_mypyc_adds(
+    distribution: Distribution,
+) -> None:
+    distribution.get_option_dict("build_ext")["inplace"] = ("command line", 1)
+    command = distribution.get_command_obj("build_ext")
+    command.ensure_finalized()
+    command.reinitialize_command(command, editable_mode=False)
+    command.ensure_finalized()
+    assert command.inplace

@@ -200,3 +200,15 @@ def test_status_tells_the_gpu_time_of_a_function_that_takes_now_so_long_now_so_l
     report = world.run(Case(clients=clients, scheduling=scheduling, settle_ms=0, measure_ms=3000))
     for name in report.case.names:
         assert abs(report.gpu_error_percent(name)) < TOLD_PERCENT
+
+
+def test_what_is_told_in_all_grows_by_what_was_executed_held_and_waited_for(world: World) -> None:
+    # Longer than the window of which shares are told.
+    report = world.run(Case(clients=THREE, settle_ms=500, measure_ms=11_000, intervals=True))
+    for name in report.case.names:
+        held_total_ns = report.of("held_total_ns", name)
+        assert report.of("gpu_total_ns", name) == pytest.approx(report.of("executed_ns", name), rel=TOLD_PERCENT / 100)
+        assert held_total_ns == pytest.approx(held_ns(report, name), rel=TOLD_PERCENT / 100)
+        # None ever pauses: it has its turn or waits for it.
+        work_ns = held_total_ns + report.of("waited_total_ns", name)
+        assert work_ns == pytest.approx(report.measured_ns, rel=TOLD_PERCENT / 100)

@@ -148,7 +148,7 @@ class NvmlInventory:
     def busy_percent(self, device_id: str) -> int | None:
         """Of the last sixth of a second to a second (NVML API Reference, nvmlUtilization_t); None for a MIG device, of
         which the driver does not say it."""
-        if any(partition.id == device_id for gpu in self._known.values() for partition in gpu.partitions):
+        if device_id in self._parents():
             return None
         try:
             rates = said(pynvml.nvmlDeviceGetUtilizationRates, self._handles[device_id], of=device_id)
@@ -158,13 +158,26 @@ class NvmlInventory:
 
     def temperature_c(self, device_id: str) -> float | None:
         """How hot a GPU is, for a MIG device that which it is a part of; None where it cannot be read."""
-        gpus = {partition.id: gpu.id for gpu in self._known.values() for partition in gpu.partitions}
         try:
-            handle = self._handles[gpus.get(device_id, device_id)]
+            handle = self._handles[self._parents().get(device_id, device_id)]
             celsius = said(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU, of=device_id)
         except (KeyError, RefusedError):
             return None
         return None if celsius is None else float(celsius)
+
+    def energy_mj(self, device_id: str) -> int | None:
+        """None for a MIG device, too: the driver says it of the whole GPU."""
+        if device_id in self._parents():
+            return None
+        try:
+            energy_mj = said(pynvml.nvmlDeviceGetTotalEnergyConsumption, self._handles[device_id], of=device_id)
+        except (KeyError, RefusedError):
+            return None
+        return None if energy_mj is None else int(energy_mj)
+
+    def _parents(self) -> dict[str, str]:
+        """By the id of each MIG device, that of the GPU of which it is a part."""
+        return {partition.id: gpu.id for gpu in self._known.values() for partition in gpu.partitions}
 
     def _read_gpu(self, index: int) -> Gpu | None:
         """None for a GPU whose memory is the host's: a Jetson's, which the inventory of that name lists."""

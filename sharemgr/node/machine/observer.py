@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic_ns
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from edgeshare import detached
 from edgeshare.contract.accelerator_kind import KINDS
@@ -16,6 +16,8 @@ from edgeshare.inventory.interface import Inventory
 from edgeshare.waiting import first_of
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 INTERVAL_S = 1.0
 """How old what the driver says may be: memory that a dead process held is missed by nobody for a second."""
@@ -42,6 +44,10 @@ class Observation:
     """By device id, where the driver says it."""
     active: dict[str, frozenset[int]] = field(default_factory=dict)
     """By device id: the pids of those that ran kernels since the look before, as far as the driver says it."""
+    temperature_c: dict[str, float] = field(default_factory=dict)
+    """By device id, where somebody says it, as the next."""
+    energy_mj: dict[str, int] = field(default_factory=dict)
+    """What devices have consumed since their driver was loaded."""
 
 
 class Between(Protocol):
@@ -70,11 +76,16 @@ def observe(inventory: Inventory, last: tuple[Device, ...]) -> Observation:
         devices=devices,
         memory_used_mib={device.id: inventory.memory_used_mib(device.id) for device in devices},
         processes=glance(inventory, [device.id for device in devices]),
-        busy_percent={
-            device.id: percent for device in devices if (percent := inventory.busy_percent(device.id)) is not None
-        },
+        busy_percent=known(devices, inventory.busy_percent),
         active={device.id: inventory.active(device.id) for device in devices},
+        temperature_c=known(devices, inventory.temperature_c),
+        energy_mj=known(devices, inventory.energy_mj),
     )
+
+
+def known(devices: Iterable[Device], told: Callable[[str], T | None]) -> dict[str, T]:
+    """By device id what somebody says of a device, of those of which somebody does."""
+    return {device.id: value for device in devices if (value := told(device.id)) is not None}
 
 
 def glance(inventory: Inventory, device_ids: Iterable[str]) -> dict[str, dict[int, int | None]]:

@@ -48,6 +48,7 @@ class Memory:
         self._device_ids = device_ids
         self._context_bytes = context_bytes
         self._ledger = Ledger(cap_bytes, len(device_ids))
+        self._peaks = [0] * len(device_ids)
         self._pages: dict[int, GatePages] = {}
         self._context_refused = context_refused
         self._unseen_context_bytes = unseen_context_bytes
@@ -107,6 +108,8 @@ class Memory:
             more_bytes = self._ledger.allow(client_id, device, self._standing_bytes(client_id, device))
             if more_bytes:
                 pages.allow(device, more_bytes)
+        if verdict.granted:
+            self.peak_bytes(device)
         return verdict
 
     def reserve_context(self, client_id: int, device: int) -> Verdict:
@@ -150,6 +153,12 @@ class Memory:
         idle_bytes = sum(self._standing_bytes(client_id, device) for client_id in self._pages)
         return Info(info.cap_bytes, info.used_bytes - idle_bytes)
 
+    def peak_bytes(self, device: int) -> int:
+        """The most of one device that was in use at once, as of when clients asked for more and were looked at: what
+        one got and gave back in between out of its allowance may be missed. Raises InvalidRequest as ``info``."""
+        self._peaks[device] = max(self.info(device).used_bytes, self._peaks[device])
+        return self._peaks[device]
+
     def overhead_bytes(self, device: int) -> int:
         """What the driver took of one device by itself, for all clients together."""
         return self._ledger.overhead_bytes(device)
@@ -177,6 +186,8 @@ class Memory:
 
     def look(self) -> None:
         """The driver is about to be asked what each process uses."""
+        for device in range(len(self._device_ids)):
+            self.peak_bytes(device)
         self._made = self._pages.keys() - self._making
         for client_id in self._pages:
             self._ledger.look(client_id, self._idle(client_id))

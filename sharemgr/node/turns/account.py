@@ -30,7 +30,8 @@ STATES = {
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What an allocation has had of the device; sums are of the last `window_ns` of the settings."""
+    """What an allocation has had of the device; sums are of the last `window_ns` of the settings, or where they say so
+    of all the time since it was added."""
 
     state: State
     overlapping: bool
@@ -41,6 +42,11 @@ class Account:
     gpu_ns: int
     waited_ns: int
     """In all of the window, the present wait included."""
+    all_held_ns: int
+    all_gpu_ns: int
+    all_waited_ns: int
+    """The same since it was added. Each may be told somewhat smaller than before: a wait is over as of when the device
+    fell free, which is known later."""
     waiting_ns: int
     """How long it has been waiting now."""
     longest_wait_ns: int
@@ -69,6 +75,9 @@ def account_of(contender: Contender, beside: bool, lag_ns: int, now_ns: int) -> 
         held_ns=sums.held_ns,
         gpu_ns=sums.gpu_ns,
         waited_ns=sums.waited_ns + contender.window.inside_ns(waiting_ns),
+        all_held_ns=contender.window.held.all_ns,
+        all_gpu_ns=contender.window.gpu.all_ns,
+        all_waited_ns=contender.window.waited.all_ns + waiting_ns,
         waiting_ns=waiting_ns,
         longest_wait_ns=max(sums.longest_wait_ns, waiting_ns),
         grants=contender.grants,

@@ -1,4 +1,4 @@
-"""What an allocation held, used and waited for in the last seconds, in bounded memory."""
+"""What an allocation held, used and waited for in the last seconds and since it began, in bounded memory."""
 
 from dataclasses import dataclass
 
@@ -19,46 +19,59 @@ class Sums:
     longest_wait_ns: int
 
 
+class Row:
+    """One thing that is added up, by bucket; ``past_ns`` is what no bucket has any more."""
+
+    __slots__ = ("ns", "past_ns")
+
+    def __init__(self) -> None:
+        self.ns = [0] * _SLOTS
+        self.past_ns = 0
+
+    @property
+    def all_ns(self) -> int:
+        """Since it began."""
+        return self.past_ns + sum(self.ns)
+
+
 class Window:
     """A sliding window of time in buckets. What lasts is split at their edges, so that a sum is never more than fits
     into the window; the oldest bucket counts as if it had been filled evenly."""
 
     __slots__ = (
         "_bucket_ns",
-        "_gpu",
-        "_held",
         "_newest",
         "_newest_begin_ns",
         "_newest_end_ns",
         "_slot",
-        "_waited",
         "_waits",
+        "gpu",
+        "held",
+        "waited",
     )
 
     def __init__(self, window_ns: int, now_ns: int) -> None:
         self._bucket_ns = max(1, window_ns // BUCKETS)
-        self._held = [0] * _SLOTS
-        self._gpu = [0] * _SLOTS
-        self._waited = [0] * _SLOTS
+        self.held, self.gpu, self.waited = Row(), Row(), Row()
         self._waits = [0] * _SLOTS
         self._start(now_ns // self._bucket_ns)
 
     def add_held(self, begin_ns: int, end_ns: int) -> None:
         """The device was held from begin to end."""
-        self._add(self._held, begin_ns, end_ns, end_ns - begin_ns)
+        self._add(self.held, begin_ns, end_ns, end_ns - begin_ns)
 
     def add_gpu(self, begin_ns: int, end_ns: int, gpu_ns: int) -> None:
         """GPU time was used at some time from begin to end."""
-        self._add(self._gpu, begin_ns, end_ns, gpu_ns)
+        self._add(self.gpu, begin_ns, end_ns, gpu_ns)
 
     def add_used(self, begin_ns: int, end_ns: int, gpu_ns: int, held_ns: int) -> None:
         """GPU time was used at some time from begin to end, and it was charged with so much of the device."""
-        self._add(self._gpu, begin_ns, end_ns, gpu_ns)
-        self._add(self._held, begin_ns, end_ns, held_ns)
+        self._add(self.gpu, begin_ns, end_ns, gpu_ns)
+        self._add(self.held, begin_ns, end_ns, held_ns)
 
     def add_wait(self, begin_ns: int, end_ns: int) -> None:
         """It waited from begin to end."""
-        self._add(self._waited, begin_ns, end_ns, end_ns - begin_ns)
+        self._add(self.waited, begin_ns, end_ns, end_ns - begin_ns)
         self._waits[self._slot] = max(self._waits[self._slot], end_ns - begin_ns)
 
     def inside_ns(self, lasts_ns: int) -> int:
@@ -70,9 +83,9 @@ class Window:
         if now_ns >= self._newest_end_ns:
             self._advance(now_ns)
         return Sums(
-            self._sum(self._held, now_ns),
-            self._sum(self._gpu, now_ns),
-            self._sum(self._waited, now_ns),
+            self._sum(self.held.ns, now_ns),
+            self._sum(self.gpu.ns, now_ns),
+            self._sum(self.waited.ns, now_ns),
             max(self._waits),
         )
 
@@ -80,14 +93,19 @@ class Window:
         oldest = (self._slot + 1) % _SLOTS
         return sum(row) - row[oldest] + row[oldest] * (self._newest_end_ns - now_ns) // self._bucket_ns
 
-    def _add(self, row: list[int], begin_ns: int, end_ns: int, amount_ns: int) -> None:
+    def _add(self, to: Row, begin_ns: int, end_ns: int, amount_ns: int) -> None:
         if end_ns >= self._newest_end_ns:
             self._advance(end_ns)
+        row = to.ns
         if begin_ns >= self._newest_begin_ns:
             row[self._slot] += amount_ns
             return
         length_ns = end_ns - begin_ns
-        for bucket in range(max(begin_ns // self._bucket_ns, self._newest - BUCKETS), end_ns // self._bucket_ns + 1):
+        first = max(begin_ns // self._bucket_ns, self._newest - BUCKETS)
+        before_ns = min(end_ns, first * self._bucket_ns) - begin_ns
+        if before_ns > 0:
+            to.past_ns += amount_ns * before_ns // length_ns
+        for bucket in range(first, end_ns // self._bucket_ns + 1):
             from_ns = max(begin_ns, bucket * self._bucket_ns)
             to_ns = min(end_ns, (bucket + 1) * self._bucket_ns)
             # As differences of sums, so that nothing is lost by rounding.
@@ -98,8 +116,11 @@ class Window:
     def _advance(self, now_ns: int) -> None:
         bucket = now_ns // self._bucket_ns
         for stale in range(max(self._newest + 1, bucket - BUCKETS), bucket + 1):
-            for row in (self._held, self._gpu, self._waited, self._waits):
-                row[stale % _SLOTS] = 0
+            slot = stale % _SLOTS
+            for row in (self.held, self.gpu, self.waited):
+                row.past_ns += row.ns[slot]
+                row.ns[slot] = 0
+            self._waits[slot] = 0
         self._start(bucket)
 
     def _start(self, bucket: int) -> None:

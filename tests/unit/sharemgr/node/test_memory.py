@@ -195,3 +195,28 @@ def test_the_size_of_a_context_that_became_known_stays_set_aside_for_those_that_
     assert memory.reserve_context(2, 0).granted
     assert memory.used_bytes() == 500 * MIB
     assert not memory.reserve_context(3, 0).granted
+
+
+def test_the_peak_is_the_most_that_was_in_use_at_once_and_stays_when_clients_are_gone() -> None:
+    memory = Memory("one", 1000 * MIB, ("GPU-a", "GPU-b"), {})
+    pages = [GatePages.create(epoch) for epoch in (1, 2)]
+    for client_id, page in enumerate(pages, 1):
+        page.close_fds()
+        memory.join(client_id, page)
+    assert memory.reserve(1, 0, 300 * MIB).granted
+    assert memory.reserve(2, 0, 200 * MIB).granted
+    memory.freed(1, 0, 300 * MIB)
+    # What both may have without asking is in use by nobody.
+    assert [memory.peak_bytes(device) for device in (0, 1)] == [500 * MIB, 0]
+    assert not memory.reserve(2, 0, 900 * MIB).granted
+    memory.look()
+    assert memory.peak_bytes(0) == 500 * MIB
+    # Granted once what nobody uses was taken back.
+    assert memory.reserve(2, 0, 800 * MIB).granted
+    memory.declare(1, 1, 7 * MIB)
+    memory.look()
+    for client_id in (1, 2):
+        assert memory.leave(client_id)
+        memory.driver_freed(client_id)
+    assert memory.used_bytes() == 0
+    assert [memory.peak_bytes(device) for device in (0, 1)] == [1000 * MIB, 7 * MIB]

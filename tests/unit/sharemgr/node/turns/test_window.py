@@ -63,3 +63,35 @@ def test_back_to_back_holds_add_up_to_the_window_whatever_their_lengths(seed: in
         assert total_ns <= min(now_ns, 10 * S)
         # Of the oldest bucket it is not known which part of it a window held.
         assert total_ns >= min(now_ns, 10 * S) - len(windows)
+
+
+def all_ns(window: Window) -> tuple[int, int, int]:
+    return window.held.all_ns, window.gpu.all_ns, window.waited.all_ns
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_in_all_it_has_had_what_it_was_ever_told_of_however_long_ago_and_for_however_long(seed: int) -> None:
+    rng = random.Random(seed)
+    window = Window(10 * S, 0)
+    now_ns = held_ns = gpu_ns = waited_ns = 0
+    for _ in range(500):
+        now_ns += rng.choice((1, 5 * MS, 350 * MS, 3 * S, 40 * S))
+        # Told of late: also what was over before the window began.
+        begin_ns = now_ns - min(now_ns, rng.choice((1, 999, 17 * MS, 350 * MS, 12 * S, 3600 * S)))
+        end_ns = rng.choice((now_ns, begin_ns + (now_ns - begin_ns) // 3))
+        length_ns = end_ns - begin_ns
+        if not length_ns:
+            continue
+        match rng.randrange(3):
+            case 0:
+                window.add_used(begin_ns, end_ns, length_ns // 7, length_ns // 5)
+                gpu_ns, held_ns = gpu_ns + length_ns // 7, held_ns + length_ns // 5
+            case 1:
+                window.add_held(begin_ns, end_ns)
+                held_ns += length_ns
+            case _:
+                window.add_wait(begin_ns, end_ns)
+                waited_ns += length_ns
+        if rng.random() < 0.3:
+            window.sums(now_ns)
+        assert all_ns(window) == (held_ns, gpu_ns, waited_ns)
