@@ -103,13 +103,15 @@ class Memory:
             if verdict.unsure and not waits:
                 self._ledger.forget_guesses(device)
                 verdict = self._ledger.reserve(client_id, device, size_bytes)
+            self._note(device, 0)
         elif device < DEVICES_MAX:
             pages = self._pages[client_id]
-            more_bytes = self._ledger.allow(client_id, device, self._standing_bytes(client_id, device))
+            standing_bytes = self._standing_bytes(client_id, device)
+            if len(self._pages) == 1:
+                self._note(device, standing_bytes)
+            more_bytes = self._ledger.allow(client_id, device, standing_bytes)
             if more_bytes:
                 pages.allow(device, more_bytes)
-        if verdict.granted:
-            self.peak_bytes(device)
         return verdict
 
     def reserve_context(self, client_id: int, device: int) -> Verdict:
@@ -151,12 +153,12 @@ class Memory:
         """Cap and use of one device. Raises InvalidRequest where there is no such device."""
         info = self._ledger.info(device)
         idle_bytes = sum(self._standing_bytes(client_id, device) for client_id in self._pages)
+        self._note(device, idle_bytes)
         return Info(info.cap_bytes, info.used_bytes - idle_bytes)
 
     def peak_bytes(self, device: int) -> int:
-        """The most of one device that was in use at once, as of when clients asked for more and were looked at: what
-        one got and gave back in between out of its allowance may be missed. Raises InvalidRequest as ``info``."""
-        self._peaks[device] = max(self.info(device).used_bytes, self._peaks[device])
+        """The most of one device that was in use at once, as far as it was seen: when a client asked that is alone, or
+        for more than was free, and at each look. What one got and gave back in between is missed."""
         return self._peaks[device]
 
     def overhead_bytes(self, device: int) -> int:
@@ -186,11 +188,12 @@ class Memory:
 
     def look(self) -> None:
         """The driver is about to be asked what each process uses."""
-        for device in range(len(self._device_ids)):
-            self.peak_bytes(device)
         self._made = self._pages.keys() - self._making
-        for client_id in self._pages:
-            self._ledger.look(client_id, self._idle(client_id))
+        idle = {client_id: self._idle(client_id) for client_id in self._pages}
+        for client_id, idle_bytes in idle.items():
+            self._ledger.look(client_id, idle_bytes)
+        for device in range(len(self._device_ids)):
+            self._note(device, sum(idle_bytes[device] for idle_bytes in idle.values()))
 
     def reconcile(self, client_id: int, driver_bytes: Mapping[str, int], again: bool = False) -> None:
         """Takes in what the driver says that a client's process uses, by device id, as far as it says it. Of one that
@@ -214,6 +217,11 @@ class Memory:
             if self._ledger.info(device).free_bytes == 0:
                 # What the driver took by itself was taken from nobody: no allowance may stand in its place.
                 self._take_all_back(device)
+
+    def _note(self, device: int, idle_bytes: int) -> None:
+        """Of what is held so much is used by nobody. To read it from the pages only for this would cost each answer."""
+        used_bytes = self._ledger.info(device).used_bytes - idle_bytes
+        self._peaks[device] = max(used_bytes, self._peaks[device])
 
     def _tell_refused(self, device: int, context_mib: int, free_mib: int) -> None:
         # A program that starts again and again is refused each time.

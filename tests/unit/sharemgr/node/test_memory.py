@@ -200,13 +200,17 @@ def test_the_size_of_a_context_that_became_known_stays_set_aside_for_those_that_
 def test_the_peak_is_the_most_that_was_in_use_at_once_and_stays_when_clients_are_gone() -> None:
     memory = Memory("one", 1000 * MIB, ("GPU-a", "GPU-b"), {})
     pages = [GatePages.create(epoch) for epoch in (1, 2)]
-    for client_id, page in enumerate(pages, 1):
+    for page in pages:
         page.close_fds()
-        memory.join(client_id, page)
-    assert memory.reserve(1, 0, 300 * MIB).granted
+    memory.join(1, pages[0])
+    assert memory.reserve(1, 0, 350 * MIB).granted
+    memory.freed(1, 0, 50 * MIB)
+    # What one may have without asking is in use by nobody; alone, it is seen as it asks.
+    assert memory.peak_bytes(0) == 350 * MIB
+    memory.join(2, pages[1])
     assert memory.reserve(2, 0, 200 * MIB).granted
+    memory.look()
     memory.freed(1, 0, 300 * MIB)
-    # What both may have without asking is in use by nobody.
     assert [memory.peak_bytes(device) for device in (0, 1)] == [500 * MIB, 0]
     assert not memory.reserve(2, 0, 900 * MIB).granted
     memory.look()
