@@ -145,9 +145,7 @@ class DeviceArbiter:
         account = self._arbiter.account(allocation_id, self._hear(now_ns))
         if not account.beside and account.holding_ns:
             unheard_ns = min(self._gates[allocation_id].unheard_ns(), account.holding_ns)
-            account = replace(
-                account, gpu_ns=account.gpu_ns + unheard_ns, all_gpu_ns=account.all_gpu_ns + unheard_ns
-            )
+            account = replace(account, gpu_ns=account.gpu_ns + unheard_ns, all_gpu_ns=account.all_gpu_ns + unheard_ns)
         # What was heard of may have brought a deadline with it.
         self._perform([], now_ns)
         return account
