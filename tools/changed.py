@@ -30,6 +30,7 @@ FILES = {
     "cuda_hook/": ("tests/hook", "tests/simgpu/test_headers.py", "tests/unit", *NODE, "tests/cluster"),
     "simgpu/": DRIVEN,
     "bench/": ("tests/demo", "tests/node/test_threads.py"),
+    "deploy/chart/files/dashboard.json": ("tests/deploy", "tests/assigner/test_dashboard.py"),
     "deploy/": ("tests/deploy", "tests/cluster"),
     "Dockerfile": ("tests/cluster",),
     "MANIFEST.in": ("tests/cluster",),

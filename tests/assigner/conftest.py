@@ -10,6 +10,7 @@ import pytest
 
 TESTS = Path(__file__).parent.parent
 sys.path[:0] = [str(Path(__file__).parent), str(TESTS / "cluster")]
+sys.path += [str(TESTS / "kubelet"), str(TESTS / "node")]  # a node to be looked at, and a Prometheus that does
 
 from onenode.api_server import ApiServer, api_server, done  # noqa: E402
 from onenode.certificates import Authority  # noqa: E402

@@ -1,9 +1,10 @@
-"""A real Prometheus, Debian's, that scrapes one target."""
+"""A real Prometheus, Debian's, that scrapes what it is told to."""
 
 import json
 import re
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -44,17 +45,17 @@ def complaints(programs: Path, page: str) -> str:
 
 
 class Prometheus:
-    """A running server that scrapes one target, each second."""
+    """A running server that scrapes some targets, each second."""
 
-    def __init__(self, program: Path, folder: Path, target: str, labels: dict[str, str]) -> None:
-        """``labels`` are what discovery in Kubernetes adds to a target."""
+    def __init__(self, program: Path, folder: Path, targets: Mapping[str, Mapping[str, str]]) -> None:
+        """``targets``: by address the labels that discovery in Kubernetes adds."""
         config = folder / "prometheus.yml"
         scrape = {
             "job_name": "edgeshare",
             "scrape_interval": "1s",
             "scrape_timeout": "1s",
             "honor_labels": True,
-            "static_configs": [{"targets": [target], "labels": labels}],
+            "static_configs": [{"targets": [target], "labels": dict(labels)} for target, labels in targets.items()],
         }
         config.write_text(yaml.safe_dump({"scrape_configs": [scrape]}))
         storage = f"--storage.tsdb.path={folder / 'data'}"

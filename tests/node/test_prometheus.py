@@ -32,7 +32,7 @@ def test_promtool_has_no_complaint_of_the_page(programs: Path, testbed: Testbed)
 
 def test_a_prometheus_scrapes_the_manager_and_answers_queries(programs: Path, testbed: Testbed, tmp_path: Path) -> None:
     pages = Pages(testbed.manager(ON))
-    prometheus = Prometheus(programs / "prometheus", tmp_path, f"127.0.0.1:{pages.port}", TARGET_LABELS)
+    prometheus = Prometheus(programs / "prometheus", tmp_path, {f"127.0.0.1:{pages.port}": TARGET_LABELS})
     try:
         prometheus.ready()
         with shared(testbed) as client:

@@ -184,6 +184,9 @@ spec:
     {{- range .ports }}
     - port: {{ . }}
       honorLabels: true
+      relabelings:
+        - sourceLabels: [__meta_kubernetes_pod_node_name]
+          targetLabel: node
     {{- end }}
 {{- end }}
 

@@ -71,7 +71,7 @@ def test_each_alert_has_a_case_and_a_line_on_its_page() -> None:
     assert {name for name in names if f"| `{name}` |" not in page} == set()
 
 
-def test_they_are_of_metrics_that_are_told() -> None:
+def test_they_and_the_dashboard_are_of_metrics_that_are_told() -> None:
     figures = plugin.Figures([], [], False, {}, 0, "", False, Tally(), [])
     told = {
         *names(manager.families(NodeStatus())),
@@ -79,8 +79,11 @@ def test_they_are_of_metrics_that_are_told() -> None:
         # Of whom leads alone.
         *names(Service(Config()).families()),
         "edgeshare_assigner_gpus_overcommitted",
+        "edgeshare_assigner_pods_waiting",
     }
-    asked = {name for alert in alerts() for name in re.findall(r"edgeshare_\w+", alert["expr"])}
+    dashboard = (RULES.parent / "dashboard.json").read_text()
+    expressions = [alert["expr"] for alert in alerts()] + re.findall(r'"(?:expr|query)": "(.*)"', dashboard)
+    asked = {name for expression in expressions for name in re.findall(r"edgeshare_\w+", expression)}
     assert asked - told == set()
 
 

@@ -22,7 +22,7 @@ def test_it_has_no_complaint_reads_both_tools_and_forgets_what_is_old(programs: 
     tegrastats = machine.tegrastats()
     # A line is news for 15 s: for the questions that are asked about it, also on a busy machine.
     watcher = machine.watch(interval_s=5)
-    prometheus = Prometheus(programs / "prometheus", machine.root, watcher.address, {"node": "edge-1"})
+    prometheus = Prometheus(programs / "prometheus", machine.root, {watcher.address: {"node": "edge-1"}})
     try:
         prometheus.ready()
         # Its first scrape may come when a line is news no more.
