@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import pytest
@@ -133,6 +134,7 @@ def test_mig_devices_are_devices_of_their_own(node: Node) -> None:
     assert (answer["used_mib"], answer["pids"]) == ([0] * 4, [[]] * 4)
     # Of a MIG device the driver does not say it.
     assert answer["busy_percent"] == [0, None, None, 0]
+    assert [type(energy_mj) for energy_mj in answer["energies_mj"]] == [int, NoneType, NoneType, int]
     assert answer["temperatures"] == [30.0] * 4
     assert a100["model"] == "NVIDIA A100-SXM4-40GB"
 
@@ -155,6 +157,7 @@ def test_a_lost_gpu_keeps_its_mig_devices_listed(node: Node) -> None:
         "the driver cannot read it: GPU is lost (nvmlDeviceGetHandleByIndex)"
     }
     assert (after["used_mib"], after["temperatures"]) == ([0, 0], [None, None])
+    assert after["energies_mj"] == [None, None]
 
 
 def test_a_gpu_in_mig_mode_without_mig_devices_is_not_listed(node: Node) -> None:

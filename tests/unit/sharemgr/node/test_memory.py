@@ -216,7 +216,9 @@ def test_the_peak_is_the_most_that_was_in_use_at_once_and_stays_when_clients_are
     memory.look()
     assert memory.peak_bytes(0) == 500 * MIB
     # Granted once what nobody uses was taken back.
-    assert memory.reserve(2, 0, 800 * MIB).granted
+    assert memory.reserve(1, 0, 10 * MIB).granted
+    assert memory.reserve(2, 0, 790 * MIB).granted
+    assert memory.peak_bytes(0) == 1000 * MIB
     memory.declare(1, 1, 7 * MIB)
     memory.look()
     for client_id in (1, 2):
