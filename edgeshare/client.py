@@ -14,7 +14,7 @@ from edgeshare.contract.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
 from edgeshare.rpc import error_from
 from edgeshare.v1.allocations_pb2 import Allocation, HoldAllocationRequest, HoldAllocationResponse
 from edgeshare.v1.allocations_pb2_grpc import AllocationsStub
-from edgeshare.v1.status_pb2 import GetNodeStatusRequest, NodeStatus, WatchSharesRequest
+from edgeshare.v1.status_pb2 import GetNodeStatusRequest, NodeStatus, Turns, WatchSharesRequest, WatchTurnsRequest
 from edgeshare.v1.status_pb2_grpc import ShareStatusStub
 
 CALL_TIMEOUT_S = 10
@@ -63,6 +63,12 @@ class ManagerClient:
         """Who has which share, at once and then every ``interval_ns``, until the manager ends."""
         with translated_errors(self._status_path):
             yield from self._status.WatchShares(WatchSharesRequest(interval_ns=interval_ns))
+
+    def turns(self, timeout_s: float) -> Iterator[Turns]:
+        """What is decided of the turns of all devices, as it is, until the manager ends; for at most so long. Raises
+        NoRoom where too many ask for it."""
+        with translated_errors(self._status_path):
+            yield from self._status.WatchTurns(WatchTurnsRequest(), timeout=timeout_s)
 
     def hold(self, allocation: Allocation, wait_for_manager: bool) -> Generator[HoldAllocationResponse, None, None]:
         """Adds an allocation that lives until this generator, or the client, is closed; yields once when

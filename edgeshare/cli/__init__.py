@@ -19,6 +19,7 @@ COMMANDS = {
     "run": "Runs a command as a client of this node's share manager.",
     "status": "Shows who has which share of this node's devices.",
     "top": "Shows the shares live.",
+    "trace": "Records this node's slices, waits and hand-overs for Perfetto.",
     "doctor": "Says what is missing or wrong on this node, and what mends it.",
     "replay": "Replays recorded clusters and published experiments through the policies.",
     "demo": "Shows sharing at work on a simulated machine.",

@@ -478,3 +478,142 @@ class ClientStatus(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ClientStatus: _TypeAlias = ClientStatus  # noqa: Y015
+
+@_typing.final
+class WatchTurnsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WatchTurnsRequest: _TypeAlias = WatchTurnsRequest  # noqa: Y015
+
+@_typing.final
+class Turns(_message.Message):
+    """What was decided until now. A release that its client left to be found later follows, with its own, earlier time."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NOW_NS_FIELD_NUMBER: _builtins.int
+    EPOCH_NS_FIELD_NUMBER: _builtins.int
+    LOST_CHANGES_FIELD_NUMBER: _builtins.int
+    ALLOCATIONS_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    GPU_TIMES_FIELD_NUMBER: _builtins.int
+    now_ns: _builtins.int
+    """CLOCK_MONOTONIC, as all times here"""
+    epoch_ns: _builtins.int
+    """that instant in Unix time"""
+    lost_changes: _builtins.int
+    """between the message before and these; how everything is since then is told anew"""
+    more: _builtins.bool
+    """the next message has more from before now_ns"""
+    @_builtins.property
+    def allocations(self) -> _containers.RepeatedCompositeFieldContainer[_allocations_pb2.Allocation]:
+        """those that are named here"""
+
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___TurnChange]:
+        """of one device in the order of their times"""
+
+    @_builtins.property
+    def gpu_times(self) -> _containers.RepeatedCompositeFieldContainer[Global___GpuTime]:
+        """of all allocations, where there is no more"""
+
+    def __init__(
+        self,
+        *,
+        now_ns: _builtins.int = ...,
+        epoch_ns: _builtins.int = ...,
+        lost_changes: _builtins.int = ...,
+        allocations: _abc.Iterable[_allocations_pb2.Allocation] | None = ...,
+        changes: _abc.Iterable[Global___TurnChange] | None = ...,
+        more: _builtins.bool = ...,
+        gpu_times: _abc.Iterable[Global___GpuTime] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocations", b"allocations", "changes", b"changes", "epoch_ns", b"epoch_ns", "gpu_times", b"gpu_times", "lost_changes", b"lost_changes", "more", b"more", "now_ns", b"now_ns"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Turns: _TypeAlias = Turns  # noqa: Y015
+
+@_typing.final
+class TurnChange(_message.Message):
+    """How an allocation is from at_ns on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AT_NS_FIELD_NUMBER: _builtins.int
+    ALLOCATION_ID_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    OVERLAPPING_FIELD_NUMBER: _builtins.int
+    THROTTLED_FIELD_NUMBER: _builtins.int
+    BESIDE_FIELD_NUMBER: _builtins.int
+    GRANT_FIELD_NUMBER: _builtins.int
+    BEGINS_AT_NS_FIELD_NUMBER: _builtins.int
+    REMOVED_FIELD_NUMBER: _builtins.int
+    at_ns: _builtins.int
+    allocation_id: _builtins.str
+    state: Global___AllocationState.ValueType
+    overlapping: _builtins.bool
+    """these three as in AllocationStatus"""
+    throttled: _builtins.bool
+    beside: _builtins.bool
+    grant: _builtins.int
+    """the number of its last grant: on one device they rise by one"""
+    begins_at_ns: _builtins.int
+    """when that begins: one is granted before the holder has drained, for when it will have; told again once known"""
+    removed: _builtins.bool
+    """it is not there any more"""
+    def __init__(
+        self,
+        *,
+        at_ns: _builtins.int = ...,
+        allocation_id: _builtins.str = ...,
+        state: Global___AllocationState.ValueType = ...,
+        overlapping: _builtins.bool = ...,
+        throttled: _builtins.bool = ...,
+        beside: _builtins.bool = ...,
+        grant: _builtins.int = ...,
+        begins_at_ns: _builtins.int = ...,
+        removed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation_id", b"allocation_id", "at_ns", b"at_ns", "begins_at_ns", b"begins_at_ns", "beside", b"beside", "grant", b"grant", "overlapping", b"overlapping", "removed", b"removed", "state", b"state", "throttled", b"throttled"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TurnChange: _TypeAlias = TurnChange  # noqa: Y015
+
+@_typing.final
+class GpuTime(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ALLOCATION_ID_FIELD_NUMBER: _builtins.int
+    GPU_NS_FIELD_NUMBER: _builtins.int
+    allocation_id: _builtins.str
+    gpu_ns: _builtins.int
+    """of its clients that are there, in all, as they say"""
+    def __init__(
+        self,
+        *,
+        allocation_id: _builtins.str = ...,
+        gpu_ns: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation_id", b"allocation_id", "gpu_ns", b"gpu_ns"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GpuTime: _TypeAlias = GpuTime  # noqa: Y015

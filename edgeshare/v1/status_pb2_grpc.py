@@ -45,6 +45,11 @@ class ShareStatusStub:
                 request_serializer=edgeshare_dot_v1_dot_status__pb2.WatchSharesRequest.SerializeToString,
                 response_deserializer=edgeshare_dot_v1_dot_status__pb2.NodeStatus.FromString,
                 _registered_method=True)
+        self.WatchTurns = channel.unary_stream(
+                '/edgeshare.v1.ShareStatus/WatchTurns',
+                request_serializer=edgeshare_dot_v1_dot_status__pb2.WatchTurnsRequest.SerializeToString,
+                response_deserializer=edgeshare_dot_v1_dot_status__pb2.Turns.FromString,
+                _registered_method=True)
 
 
 class ShareStatusServicer:
@@ -64,6 +69,14 @@ class ShareStatusServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def WatchTurns(self, request, context):
+        """Sends how each allocation is, at once, and then ten times a second what has changed of that, with its time. Whoever
+        reads too slowly loses what was not read, and is told. RESOURCE_EXHAUSTED: four read already.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ShareStatusServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -76,6 +89,11 @@ def add_ShareStatusServicer_to_server(servicer, server):
                     servicer.WatchShares,
                     request_deserializer=edgeshare_dot_v1_dot_status__pb2.WatchSharesRequest.FromString,
                     response_serializer=edgeshare_dot_v1_dot_status__pb2.NodeStatus.SerializeToString,
+            ),
+            'WatchTurns': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchTurns,
+                    request_deserializer=edgeshare_dot_v1_dot_status__pb2.WatchTurnsRequest.FromString,
+                    response_serializer=edgeshare_dot_v1_dot_status__pb2.Turns.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -133,6 +151,33 @@ class ShareStatus:
             '/edgeshare.v1.ShareStatus/WatchShares',
             edgeshare_dot_v1_dot_status__pb2.WatchSharesRequest.SerializeToString,
             edgeshare_dot_v1_dot_status__pb2.NodeStatus.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchTurns(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/edgeshare.v1.ShareStatus/WatchTurns',
+            edgeshare_dot_v1_dot_status__pb2.WatchTurnsRequest.SerializeToString,
+            edgeshare_dot_v1_dot_status__pb2.Turns.FromString,
             options,
             channel_credentials,
             insecure,

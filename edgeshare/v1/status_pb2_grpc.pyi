@@ -36,6 +36,10 @@ class ShareStatusStub:
     GetNodeStatus: _grpc.UnaryUnaryMultiCallable[_status_pb2.GetNodeStatusRequest, _status_pb2.NodeStatus]
     WatchShares: _grpc.UnaryStreamMultiCallable[_status_pb2.WatchSharesRequest, _status_pb2.NodeStatus]
     """Sends the node's status at once and then every interval. INVALID_ARGUMENT: an interval below 100 ms."""
+    WatchTurns: _grpc.UnaryStreamMultiCallable[_status_pb2.WatchTurnsRequest, _status_pb2.Turns]
+    """Sends how each allocation is, at once, and then ten times a second what has changed of that, with its time. Whoever
+    reads too slowly loses what was not read, and is told. RESOURCE_EXHAUSTED: four read already.
+    """
 
 @_typing.type_check_only
 class ShareStatusAsyncStub(ShareStatusStub):
@@ -45,6 +49,10 @@ class ShareStatusAsyncStub(ShareStatusStub):
     GetNodeStatus: _aio.UnaryUnaryMultiCallable[_status_pb2.GetNodeStatusRequest, _status_pb2.NodeStatus]  # type: ignore[assignment]
     WatchShares: _aio.UnaryStreamMultiCallable[_status_pb2.WatchSharesRequest, _status_pb2.NodeStatus]  # type: ignore[assignment]
     """Sends the node's status at once and then every interval. INVALID_ARGUMENT: an interval below 100 ms."""
+    WatchTurns: _aio.UnaryStreamMultiCallable[_status_pb2.WatchTurnsRequest, _status_pb2.Turns]  # type: ignore[assignment]
+    """Sends how each allocation is, at once, and then ten times a second what has changed of that, with its time. Whoever
+    reads too slowly loses what was not read, and is told. RESOURCE_EXHAUSTED: four read already.
+    """
 
 class ShareStatusServicer(metaclass=_abc_1.ABCMeta):
     """Who has what, used how much, and waits for how long. Read only; served on status.sock."""
@@ -63,5 +71,15 @@ class ShareStatusServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_status_pb2.NodeStatus], _abc.AsyncIterator[_status_pb2.NodeStatus]]:
         """Sends the node's status at once and then every interval. INVALID_ARGUMENT: an interval below 100 ms."""
+
+    @_abc_1.abstractmethod
+    def WatchTurns(
+        self,
+        request: _status_pb2.WatchTurnsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_status_pb2.Turns], _abc.AsyncIterator[_status_pb2.Turns]]:
+        """Sends how each allocation is, at once, and then ten times a second what has changed of that, with its time. Whoever
+        reads too slowly loses what was not read, and is told. RESOURCE_EXHAUSTED: four read already.
+        """
 
 def add_ShareStatusServicer_to_server(servicer: ShareStatusServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -24,6 +24,7 @@ from sharemgr.node.machine.health import ToldHealth
 from sharemgr.node.machine.messages import LATENCY, allocation_from, message_from, owner_from
 from sharemgr.node.machine.observer import Observation
 from sharemgr.node.machine.store import Store
+from sharemgr.node.recorder import Recorders
 from sharemgr.node.serving import Serving
 from sharemgr.node.sockets.loop import Loop
 from sharemgr.node.status import allocation_status, device_status, guarantee, manager_status, measured_ns
@@ -59,6 +60,7 @@ class Node:
         """Looks at the driver between those of each second."""
         self.occupied = self._serving.occupied
         """Set while there is an allocation."""
+        self.recorders = Recorders(self._serving)
         self._strangers = Strangers(events)
         self._held: dict[str, asyncio.Event] = {}
         """Allocations that are not kept on disk: each lives as long as a call, which waits for this event."""

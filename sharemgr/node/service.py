@@ -25,6 +25,8 @@ from sharemgr.node.node import Node
 WATCH_INTERVAL_NS = NS_PER_S
 WATCH_INTERVAL_NS_MIN = 100 * NS_PER_MS
 
+TURNS_INTERVAL_S = 0.1
+
 STATUS_CALLS_MAX = 64
 """Calls at a time on the status socket, which anybody on the node may reach; more are refused."""
 
@@ -58,6 +60,14 @@ class StatusService(ShareStatusServicer):
             # From the time it was due, not from now: so that the interval holds on average.
             next_s = max(next_s + interval_ns / NS_PER_S, loop.time())
             await asyncio.sleep(next_s - loop.time())
+
+    async def WatchTurns(self, request: status.WatchTurnsRequest, context: Context) -> AsyncIterator[status.Turns]:
+        async with errors_told(context):
+            with self._node.recorders.open() as recorder:
+                while True:
+                    yield self._node.recorders.read(recorder)
+                    if not recorder.more:
+                        await asyncio.sleep(TURNS_INTERVAL_S)
 
 
 class AllocationsService(AllocationsServicer):

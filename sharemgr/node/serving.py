@@ -16,7 +16,7 @@ from edgeshare.contract.errors import EdgeshareError
 from edgeshare.contract.units import MIB
 from sharemgr.node import edgetpu
 from sharemgr.node.clients.budget import Whole
-from sharemgr.node.clients.device import DeviceArbiter
+from sharemgr.node.clients.device import DeviceArbiter, Reader
 from sharemgr.node.clients.glances import Glances
 from sharemgr.node.clients.offences import Offences
 from sharemgr.node.clients.server import AllocationServer
@@ -57,6 +57,8 @@ class Serving:
         """Looks at the driver between those of each second."""
         self.occupied = asyncio.Event()
         """Set while there is an allocation."""
+        self.readers: list[Reader] = []
+        """Those who follow the turns of all devices."""
         self.inbox = wire.Inbox()
         self._config = config
         self._clients_dir = clients_dir
@@ -81,7 +83,9 @@ class Serving:
         """A device is there, with no allocation yet."""
         self.book.extend(device)
         self._contexts.take_in(device)
-        self.arbiters[device.id] = DeviceArbiter(self._loop, self._settings_of(device), self._ends, self._rule)
+        self.arbiters[device.id] = DeviceArbiter(
+            self._loop, self._settings_of(device), self._ends, self._rule, self.readers
+        )
 
     def fresh(self) -> list[Device]:
         """Those that were seen and have not been taken in."""

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from sharemgr.node.clients.timer import DeadlineTimer
 from sharemgr.node.sockets.loop import Loop
-from sharemgr.node.turns.account import Account
+from sharemgr.node.turns.account import Account, Moment, moment_of
 from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.commands import Check, Command, Prolong, Revoke
 from sharemgr.node.turns.demand import Use
@@ -51,6 +51,16 @@ class Gates(Protocol):
         """The clients whose processes are stopped now."""
 
 
+class Reader(Protocol):
+    """Somebody who follows the turns."""
+
+    told: dict[str, Moment]
+    """By allocation: what it was told last."""
+
+    def take(self, allocation_id: str, moment: Moment | None, at_ns: int) -> None:
+        """Where an allocation stands from then on; None: it is removed."""
+
+
 class DeviceArbiter:
     """Grants the slices of one device. Every method takes the time of its event on the monotonic clock.
 
@@ -58,8 +68,10 @@ class DeviceArbiter:
     lies between the end of one client's work and the begin of the next one's is this.
     """
 
-    def __init__(self, loop: Loop, settings: Settings, ends: Ends, rule: Rule) -> None:
+    def __init__(self, loop: Loop, settings: Settings, ends: Ends, rule: Rule, readers: list[Reader]) -> None:
+        """``readers`` are told what changes from when they are in that list until they are not."""
         self._arbiter = Arbiter(settings, ends, rule)
+        self._readers = readers
         self.exclusive = settings.exclusive
         """Whether it lets one process in at a time."""
         self._gates: dict[str, Gates] = {}
@@ -89,6 +101,9 @@ class DeviceArbiter:
         """Its clients are gone."""
         self._perform(self._arbiter.remove(allocation_id, self._hear(now_ns)), now_ns)
         del self._gates[allocation_id]
+        for reader in self._readers:
+            reader.told.pop(allocation_id, None)
+            reader.take(allocation_id, None, self._now_ns)
 
     def join(self, allocation_id: str, client_id: int, beside: bool, now_ns: int) -> None:
         """A client came; ``beside``: its pages say what it uses."""
@@ -150,6 +165,18 @@ class DeviceArbiter:
         self._perform([], now_ns)
         return account
 
+    def tell(self) -> None:
+        """Tells those who follow its turns what they do not know of how it has been since the last event."""
+        beside = self._arbiter.beside
+        for reader in self._readers:
+            told = reader.told
+            for contender in self._arbiter.contenders.values():
+                before = told.get(contender.id)
+                moment = moment_of(contender, beside, before)
+                if moment is not before:
+                    reader.take(contender.id, moment, self._now_ns)
+                    told[contender.id] = moment
+
     def _tick(self, now_ns: int) -> None:
         self._perform(self._arbiter.tick(self._hear(now_ns)), now_ns)
 
@@ -204,6 +231,8 @@ class DeviceArbiter:
                 # Nobody waits for its RELEASE, so it need not wake anybody.
                 self._looks_at_ns = arbiter.turn_end_ns()
                 self._unheard.promise(self._looks_at_ns)
+        if self._readers:
+            self.tell()
         if self._hearing:
             # What happens now comes after it.
             return

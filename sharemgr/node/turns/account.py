@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from sharemgr.node.turns.contender import Contender
-from sharemgr.node.turns.phases import DRAINING, ENDING, HOLDING, IDLE, OVERLAPPING, THINKING, THROTTLED, WAITING
+from sharemgr.node.turns.phases import DRAINING, ENDING, HOLDING, IDLE, OVERLAPPING, THINKING, THROTTLED, WAITING, Phase
 
 
 class State(Enum):
@@ -88,3 +88,27 @@ def account_of(contender: Contender, beside: bool, lag_ns: int, now_ns: int) -> 
         usual_part=contender.gate.demand.usual if beside else 0,
         lag_ns=lag_ns,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Where an allocation stands after an event, for those who follow its turns."""
+
+    phase: Phase
+    beside: bool
+    grants: int
+    number: int
+    """Of the last grant, as it was granted."""
+    begins_at_ns: int
+    """When that begins, which may be to come."""
+
+
+def moment_of(contender: Contender, beside: bool, before: Moment | None) -> Moment:
+    """Where it stands; the very object ``before`` where that is as it was."""
+    number = contender.number
+    if before is not None and before.grants == contender.grants:
+        # A client that comes in later makes a new number, and no new grant.
+        number = before.number
+        if before.phase is contender.phase and before.beside == beside and before.begins_at_ns == contender.granted_ns:
+            return before
+    return Moment(contender.phase, beside, contender.grants, number, contender.granted_ns)

@@ -40,7 +40,7 @@ class Arbiter:
         self._settings = settings = settings or Settings()
         self._hand_overs = HandOvers(settings)
         self._mode = Mode(settings, ends or Ends(), rule or Rule(), self._hand_overs)
-        self._contenders: dict[str, Contender] = {}
+        self.contenders: dict[str, Contender] = {}  # by id, to be looked at only
 
     @property
     def beside(self) -> bool:
@@ -49,9 +49,9 @@ class Arbiter:
 
     def add(self, allocation_id: str, share: Share, now_ns: int) -> list[Command]:
         """Adds an allocation without clients. Raises AlreadyExists."""
-        if allocation_id in self._contenders:
+        if allocation_id in self.contenders:
             raise AlreadyExists(f"allocation {allocation_id} is on this device already: remove it first")
-        contender = self._contenders[allocation_id] = Contender(allocation_id, share, self._settings, now_ns)
+        contender = self.contenders[allocation_id] = Contender(allocation_id, share, self._settings, now_ns)
         if self._mode.beside:
             self._mode.grants.settle(now_ns)
             self._mode.openings.add(contender)
@@ -73,7 +73,7 @@ class Arbiter:
 
     def remove(self, allocation_id: str, now_ns: int) -> list[Command]:
         """Removes an allocation and its clients; one that is not there is removed already."""
-        contender = self._contenders.pop(allocation_id, None)
+        contender = self.contenders.pop(allocation_id, None)
         if contender is None:
             return []
         self._mode.grants.settle(now_ns)
@@ -170,7 +170,7 @@ class Arbiter:
 
     def stopped(self, allocation_id: str, client_ids: Collection[int], now_ns: int) -> list[Command]:
         """The answer to a Check: the processes of these clients are stopped."""
-        contender = self._contenders.get(allocation_id)
+        contender = self.contenders.get(allocation_id)
         if contender is None:
             return []
         self._mode.grants.settle(now_ns)
@@ -186,7 +186,7 @@ class Arbiter:
 
     def hand_over(self, allocation_id: str, hand_over_ns: int) -> None:
         """A client says how long it usually takes from the device's falling free to its own work's begin."""
-        contender = self._contenders.get(allocation_id)
+        contender = self.contenders.get(allocation_id)
         if contender is not None:
             self._hand_overs.tell(contender, hand_over_ns)
 
@@ -198,7 +198,7 @@ class Arbiter:
 
     def read(self, allocation_id: str, use: Use, now_ns: int) -> None:
         """Takes in what the pages of an allocation's clients say at the time of the event that follows."""
-        contender = self._contenders[allocation_id]
+        contender = self.contenders[allocation_id]
         contender.gate.demand.read(
             use.gpu_ns, use.idle_ns, use.undrained_ns, use.waits, use.queued, use.running_ns, now_ns=now_ns
         )
@@ -210,20 +210,20 @@ class Arbiter:
     def rests(self, allocation_id: str) -> bool:
         """Whether the pages of an allocation's clients say what they said when they were read last: all of them are
         kept out, and nothing of theirs is queued."""
-        contender = self._contenders[allocation_id]
+        contender = self.contenders[allocation_id]
         return contender.rests and (contender.phase is WAITING or contender.phase is THROTTLED)
 
     @property
     def reads_all(self) -> bool:
         """Whether the pages of all are to be read before an event, not only of those that it is of: several are let in,
         or may be from now on."""
-        return self._mode.beside or any(each.gate.demand.seen_to_leave_gaps for each in self._contenders.values())
+        return self._mode.beside or any(each.gate.demand.seen_to_leave_gaps for each in self.contenders.values())
 
     def see(self, busy_ns: int, now_ns: int) -> list[Command]:
         """How long the device was busy since this was last called, as its driver says. While nobody was there, that was
         others' work, which nobody is to be blamed for."""
         self._mode.grants.settle(now_ns)
-        self._mode.see(self._contenders.values(), busy_ns, now_ns)
+        self._mode.see(self.contenders.values(), busy_ns, now_ns)
         return self._take(now_ns)
 
     def deadline_ns(self) -> int | None:
@@ -233,7 +233,7 @@ class Arbiter:
     def queue_of(self, allocation_id: str) -> tuple[bool, int]:
         """What the clients of an allocation are told while several are let in: whether they say so as soon as they have
         drained, and their queue's cap in ns."""
-        contender = self._contenders[allocation_id]
+        contender = self.contenders[allocation_id]
         return contender.told_tells, contender.told_cap_ns
 
     def device_free_ns(self) -> int:
@@ -251,7 +251,7 @@ class Arbiter:
 
     def waiting(self) -> list[str]:
         """The allocations that wait for a slice."""
-        return [each.id for each in self._contenders.values() if each.phase is WAITING or each.wanting_clients]
+        return [each.id for each in self.contenders.values() if each.phase is WAITING or each.wanting_clients]
 
     def ending(self) -> str | None:
         """The allocation whose successor is granted already while it drains."""
@@ -269,7 +269,7 @@ class Arbiter:
         return account_of(contender, self._mode.beside, self._mode.grants.lag_ns(contender), now_ns)
 
     def _take(self, now_ns: int) -> list[Command]:
-        return self._mode.take(self._contenders.values(), now_ns)
+        return self._mode.take(self.contenders.values(), now_ns)
 
     def _take_out(self, contender: Contender, client_id: int, now_ns: int) -> None:
         client = contender.clients.pop(client_id)
@@ -290,11 +290,11 @@ class Arbiter:
             self._mode.grants.signal()
 
     def _find(self, allocation_id: str, client_id: int) -> tuple[Contender | None, Client | None]:
-        contender = self._contenders.get(allocation_id)
+        contender = self.contenders.get(allocation_id)
         return contender, contender.clients.get(client_id) if contender is not None else None
 
     def _known(self, allocation_id: str) -> Contender:
-        contender = self._contenders.get(allocation_id)
+        contender = self.contenders.get(allocation_id)
         if contender is None:
             raise NotFound(f"allocation {allocation_id} is not on this device: add it first")
         return contender
