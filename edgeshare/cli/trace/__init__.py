@@ -4,6 +4,7 @@
 the trace of it."""
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,7 +85,7 @@ def written(output: Path) -> Iterator[TextIO]:
         return
     # What a link leads to is replaced, not the link.
     path = output.resolve()
-    fresh = path.with_name(f".{path.name}.new")
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if path.exists() and not path.is_file():
             raise OSError("it is no regular file")
