@@ -24,8 +24,8 @@ READERS_MAX = 4
 CHANGES_MAX = 10_000
 """Kept for one reader: who reads ten times a second loses some only where there are a hundred thousand a second."""
 
-CHANGES_A_MESSAGE = 200
-"""Grants wait while a message is made."""
+CHANGES_A_MESSAGE = 100
+"""Grants wait while a message is made: for a quarter of a millisecond."""
 
 GPU_NS_MAX = (1 << 63) - 1
 """What is told of GPU time at most: a client writes into its hint page what it likes."""

@@ -14,7 +14,7 @@ from testbed import Manager, Testbed
 
 from edgeshare.cli import trace
 from edgeshare.cli.trace.recording import Recording
-from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.v1.status_pb2 import Turns
 
 
@@ -76,15 +76,16 @@ def test_no_manager_is_said_as_status_says_it_and_nothing_is_written(testbed: Te
 
 
 @pytest.mark.parametrize("name", ["missing/trace.json", "folder", "pipe"])
-def test_a_file_that_cannot_be_written_is_said_before_recording(testbed: Testbed, manager: Manager, name: str) -> None:
+def test_a_file_that_cannot_be_written_is_said_before_recording(
+    testbed: Testbed, manager: Manager, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (testbed.root / "folder").mkdir()
     os.mkfifo(testbed.root / "pipe")
     output = testbed.root / name
-    with testbed.calls() as calls, pytest.MonkeyPatch.context() as patch:
-        # What would record fails the test.
-        patch.setattr(trace, "record", None)
-        result = CliRunner().invoke(trace.command, arguments(testbed, output, 60)[1:])
-        assert calls.status()
+    # There is nothing to record with.
+    monkeypatch.setattr(trace, "record", None)
+    result = CliRunner().invoke(trace.command, arguments(testbed, output)[1:])
+    assert isinstance(result.exception, InvalidRequest)
     assert str(result.exception).startswith(f"{output} cannot be written: ")
 
 

@@ -27,8 +27,6 @@ BEGIN_NS = 5_000_000_000_123
 EPOCH_NS = 1_700_000_000_000_000_000
 
 Json = dict[str, Any]
-Slice = tuple[str, int, int]
-"""Its name, and from when to when, in µs."""
 
 
 def allocation(name: str, *devices: str) -> Allocation:
@@ -38,8 +36,7 @@ def allocation(name: str, *devices: str) -> Allocation:
 
 def change(at_us: int, name: str, state: int, grant: int = 0, begins_us: int = 0, **flags: bool) -> TurnChange:
     """At so many µs after the begin of the recording."""
-    begins_at_ns = BEGIN_NS + (begins_us or at_us) * US
-    at_ns = BEGIN_NS + at_us * US
+    at_ns, begins_at_ns = (BEGIN_NS + each * US for each in (at_us, begins_us or at_us))
     return TurnChange(at_ns=at_ns, allocation_id=name, state=state, grant=grant, begins_at_ns=begins_at_ns, **flags)
 
 
@@ -92,8 +89,8 @@ def content(*messages: Turns, length_ms: int = 10) -> Json:
     return made
 
 
-def slices(made: Json, name: str, device: str = "GPU-a") -> list[Slice]:
-    """Of one allocation on one device."""
+def slices(made: Json, name: str, device: str = "GPU-a") -> list[tuple[str, int, int]]:
+    """Of one allocation on one device: the name of each, and from when to when, in µs."""
     events = made["traceEvents"]
     (pid,) = {each["pid"] for each in events if each["name"] == "process_name" and device in each["args"]["name"]}
     tids = {
