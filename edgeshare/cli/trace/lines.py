@@ -79,8 +79,7 @@ class Line:
 
     def _wait_and_hold(self, from_ns: int, begins_at_ns: int, name: str, grant: int) -> None:
         """It was granted ahead: until the one before it has drained, it waits."""
-        if not self.stretches or self.stretches[-1].name != WAITING:
-            self._add(min(from_ns, begins_at_ns), WAITING, 0)
+        self._add(min(from_ns, begins_at_ns), WAITING, 0)
         self._add(begins_at_ns, name, grant)
 
     def _cut(self, at_ns: int) -> None:

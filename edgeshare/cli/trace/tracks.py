@@ -95,7 +95,7 @@ class Tracks:
         lines = self._recording.lines
         told = {rate.allocation_id for rate in self._recording.rates if rate.percent}
         for rate in self._recording.rates:
-            if rate.allocation_id not in told or rate.from_ns >= self._recording.end_ns:
+            if rate.allocation_id not in told:
                 continue
             line = lines[rate.allocation_id]
             for device_id in _devices(line):
@@ -109,7 +109,7 @@ class Tracks:
         turns.sort(key=lambda turn: turn.span.begin_ns)
         for before, turn in pairwise(turns):
             waited = turn.waits_from_ns is not None and turn.waits_from_ns < before.span.end_ns
-            if waited and before.place != turn.place:
+            if waited:
                 what = {"cat": "hand-over", "name": "hand-over", "id": next(flows)}
                 yield {"ph": "s", "ts": self._ts(before.span.begin_ns), **what, **before.place}
                 yield {"ph": "f", "bp": "e", "ts": self._ts(turn.span.begin_ns), **what, **turn.place}

@@ -175,18 +175,19 @@ def test_a_grant_that_is_made_ahead_begins_when_the_device_is_free() -> None:
 
 
 def test_a_grant_that_was_to_begin_earlier_than_it_could_begins_later() -> None:
-    made = content(
-        turns(0, waiting(-5, "two"), holding(10, "two", 2, begins_us=500), holding(900, "two", 2, begins_us=850)),
-        turns(10_000),
-    )
+    changes = (waiting(-5, "two"), holding(10, "two", 2, begins_us=500), holding(900, "two", 2, begins_us=850))
+    made = content(turns(0, *changes), turns(10_000))
     assert slices(made, "two") == [("waiting", 0, 850), ("holding", 850, 10_000)]
 
 
+def test_a_begin_that_cannot_be_makes_no_slices_overlap() -> None:
+    changes = (waiting(300, "two"), holding(400, "two", 2), holding(500, "two", 2, begins_us=100))
+    assert slices(content(turns(0, *changes), turns(10_000)), "two") == [("holding", 300, 10_000)]
+
+
 def test_a_grant_that_is_called_back_before_it_begins_was_none() -> None:
-    made = content(
-        turns(0, idle(-5, "two"), holding(10, "two", 2, begins_us=500), draining(400, "two", 2), idle(450, "two")),
-        turns(10_000),
-    )
+    changes = (idle(-5, "two"), holding(10, "two", 2, begins_us=500), draining(400, "two", 2), idle(450, "two"))
+    made = content(turns(0, *changes), turns(10_000))
     assert slices(made, "two") == [("waiting", 10, 400), ("draining", 400, 450)]
 
 
@@ -209,7 +210,9 @@ def test_states_are_called_as_status_calls_them() -> None:
             10_000,
             waiting(100, "one", throttled=True),
             waiting(200, "one"),
+            waiting(250, "one"),
             holding(300, "one", 1),
+            holding(350, "one", 2),
             draining(400, "one", 1),
             draining(500, "one", 1, overlapping=True),
             idle(600, "one"),
@@ -217,25 +220,22 @@ def test_states_are_called_as_status_calls_them() -> None:
             TurnChange(at_ns=BEGIN_NS + 800 * US, allocation_id="one", removed=True),
         ),
     )
-    assert [name for name, _, _ in slices(made, "one")] == [
-        *("throttled", "waiting", "holding", "draining", "overlapping", "waiting"),
-    ]
+    names = " ".join(name for name, _, _ in slices(made, "one"))
+    assert names == "throttled waiting holding holding draining overlapping waiting"
     assert slices(made, "one")[-1] == ("waiting", 700, 800)
 
 
-def test_a_slice_goes_on_where_a_grant_is_followed_by_the_next_at_once() -> None:
-    made = content(turns(0, holding(-5, "one", 1)), turns(10_000, holding(3000, "one", 2)))
-    assert slices(made, "one") == [("holding", 0, 3000), ("holding", 3000, 10_000)]
-
-
 def test_what_was_lost_is_left_out_and_said() -> None:
+    # Of the other nothing had changed.
+    anew = (waiting(7000, "one"), holding(-5, "two", 1))
     made = content(
-        turns(0, holding(-5, "one", 1)),
+        turns(0, holding(-5, "one", 1), holding(-5, "two", 1)),
         turns(2000),
-        turns(8000, waiting(7000, "one"), lost_changes=123),
+        turns(8000, *anew, lost_changes=123),
         turns(10_000),
     )
     assert slices(made, "one") == [("holding", 0, 2000), ("waiting", 7000, 10_000)]
+    assert slices(made, "two") == [("holding", 0, 10_000)]
     assert [each["ts"] for each in made["traceEvents"] if each["name"] == "123 changes lost"] == [2000]
     assert made["otherData"]["lost_changes"] == 123
 
@@ -273,9 +273,9 @@ def test_each_device_is_a_process_and_who_has_several_has_a_thread_on_each() -> 
 
 
 def test_a_recording_ends_when_it_was_to_end_or_where_it_broke_off() -> None:
-    whole = content(turns(0, holding(-5, "one", 1)), turns(12_000, idle(11_000, "one")))
-    assert slices(whole, "one") == [("holding", 0, 10_000)]
-    broken = content(turns(0, holding(-5, "one", 1)), turns(4000))
+    begun = turns(0, holding(-5, "one", 1))
+    assert slices(content(begun, turns(12_000, idle(11_000, "one"))), "one") == [("holding", 0, 10_000)]
+    broken = content(begun, turns(4000))
     assert slices(broken, "one") == [("holding", 0, 4000)]
     assert broken["otherData"]["seconds"] == 0.004
 
