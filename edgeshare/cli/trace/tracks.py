@@ -18,7 +18,7 @@ from edgeshare.v1.allocations_pb2 import Allocation
 
 Event = dict[str, Any]
 
-RECORDER = 0
+RECORDER = 1
 """As a process, what is of no device: the recording itself."""
 
 
@@ -48,13 +48,16 @@ def trace(recording: Recording, broke_off: str) -> dict[str, Any]:
 
 
 class Tracks:
-    """A recording's events, by devices (``pid``) and allocations (``tid``)."""
+    """A recording's events, by devices (``pid``) and what allocations have of them (``tid``). All these numbers differ:
+    Perfetto knows a thread by its own alone, takes a process's for that of its first thread, and 0 for Linux' own."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        used = [device_id for line in recording.lines.values() for device_id in _devices(line)]
-        self._pids = {device_id: pid for pid, device_id in enumerate(dict.fromkeys([*recording.devices, *used]), 1)}
-        self._tids = {allocation_id: tid for tid, allocation_id in enumerate(recording.lines, 1)}
+        used = [(device_id, each) for each, line in recording.lines.items() for device_id in _devices(line)]
+        devices = dict.fromkeys([*recording.devices, *(device_id for device_id, _ in used)])
+        numbers = count(RECORDER + 1)
+        self._pids = dict(zip(devices, numbers, strict=False))
+        self._tids = dict(zip(used, numbers, strict=False))
 
     def events(self) -> Iterator[Event]:
         """All of them. A hand-over comes after the slices that it leads from and to."""
@@ -118,7 +121,7 @@ class Tracks:
         return (time_ns - self._recording.begin_ns) // NS_PER_US
 
     def _place(self, device_id: str, allocation_id: str) -> dict[str, int]:
-        return {"pid": self._pids[device_id], "tid": self._tids[allocation_id]}
+        return {"pid": self._pids[device_id], "tid": self._tids[device_id, allocation_id]}
 
     def _device_name(self, device_id: str) -> str:
         """By what its row of `edgeshare status` says; of one that came later only its id is known."""
