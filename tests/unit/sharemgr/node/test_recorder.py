@@ -2,6 +2,7 @@
 they have gone."""
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,8 @@ from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.clients.device import DeviceArbiter, Reader
 from sharemgr.node.recorder import CHANGES_A_MESSAGE, CHANGES_MAX, Change, Recorder
 from sharemgr.node.sockets.loop import Loop
+from sharemgr.node.turns.account import moment_of
+from sharemgr.node.turns.contender import Contender
 from sharemgr.node.turns.demand import Use
 from sharemgr.node.turns.gate import Rule
 from sharemgr.node.turns.phases import (
@@ -163,6 +166,13 @@ def test_a_client_that_comes_into_a_grant_changes_nothing(bed: Bed) -> None:
     bed.tick(6 * MS)
     # The number as it was when the grant began, though each that came in has made a new one.
     assert told(recorder.give()) == [(5 * MS, "b", WAITING, 0), (6 * MS, "a", DRAINING, 1)]
+
+
+def test_a_slice_that_goes_on_beside_others_is_another_moment() -> None:
+    contender = Contender("a", Share(50, 100), Settings(), 0)
+    before = moment_of(contender, False, None)
+    assert moment_of(contender, False, before) is before
+    assert moment_of(contender, True, before) == replace(before, beside=True)
 
 
 def test_who_begins_to_follow_is_told_how_all_stand(bed: Bed) -> None:

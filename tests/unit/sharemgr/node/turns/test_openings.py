@@ -267,7 +267,7 @@ def test_one_that_was_heavy_when_it_was_called_back_is_so_until_it_has_drained()
     while device.programs[first].number:
         device.step()
     # It was so for a long burst alone, and has not had more than its guarantee any more.
-    gate = device.arbiter._contenders[first].gate
+    gate = device.arbiter.contenders[first].gate
     gate.demand.recent, gate.bucket_ns = 0.5, 0
     device.programs[first].part = 0.1
     assert not any(isinstance(command, Grant) for command in device.run(50 * MS))
