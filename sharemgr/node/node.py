@@ -189,11 +189,9 @@ class Node:
 
     async def status(self) -> NodeStatus:
         """Who has what, now."""
-        window_ns = self._config.window_ns
+        window_ns, missed_ns = self._config.window_ns, self._misses.missed_ns
         known = [
-            allocation_status(
-                allocation, server, window_ns, monotonic_ns(), self._misses.missed_ns(allocation.id), self._totals
-            )
+            allocation_status(allocation, server, window_ns, monotonic_ns(), missed_ns(allocation.id), self._totals)
             async for allocation, server in self._served()
         ]
         stranded = [AllocationStatus(allocation=message) for message in self._stranded.values()]

@@ -530,18 +530,15 @@ class OpeningsMachine(RuleBasedStateMachine):
 
     @rule()
     def serve_all(self) -> None:
-        """From here on everybody gives back what has drained: then each that waits now gets in, and what hangs for it
-        goes on."""
+        """From here on all give back what has drained: each that waits now gets in, and what hangs for it goes on."""
         if self.served > 1:
             # Seconds of waiting take as long here: twice is enough for one example.
             return
-        self.served += 1
-        began_ns = self.now_ns
+        self.served, began_ns = self.served + 1, self.now_ns
         for _, _, client in self.known_clients():
             client.prompt = True
         for step_ns in (MS, 10 * MS, 100 * MS, S, 10 * S):
-            waiting = self.waits_from_ns.items()
-            if all(since_ns > began_ns or self.overstates(name) for name, (since_ns, _) in waiting):
+            if all(at_ns > began_ns or self.overstates(name) for name, (at_ns, _) in self.waits_from_ns.items()):
                 return
             self.pass_time(self.now_ns + step_ns)
 
@@ -639,5 +636,5 @@ class OpeningsMachine(RuleBasedStateMachine):
 
 
 def test_the_arbiter_keeps_its_promises_whatever_happens(counts: Mapping[str, int]) -> None:
-    some = hypothesis_settings(max_examples=counts["openings"], stateful_step_count=40)
-    run_state_machine_as_test(OpeningsMachine, settings=some)
+    most = counts["openings"]
+    run_state_machine_as_test(OpeningsMachine, settings=hypothesis_settings(max_examples=most, stateful_step_count=40))

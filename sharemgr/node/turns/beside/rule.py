@@ -80,6 +80,8 @@ SHARED_NS = NS_PER_S // 10
 """Twenty slices: a burst of one that pauses is shorter, or it is as heavy as any."""
 LOOKS_WORKED = 10
 """Who has not worked for so many slices may be looked at more rarely: longer than a pause of most programs."""
+DRAIN_LOOK_NS = NS_PER_S // 10_000
+"""A fiftieth of a slice: one that drains is looked at no more often because of its limit."""
 IDLE_PART = 0.02
 """Who uses less than this of the device has no part in what a look says about the device."""
 
@@ -207,7 +209,9 @@ class Gates:
         for gate in self.gates:
             until_ns = gate.standing.throttled_until_ns(self._settings)
             if gate.demand.works and until_ns > now_ns:
-                at_ns = min(at_ns, until_ns)
+                # What it queued may use just what its limit leaves: then it may compete in a moment, again and again.
+                drains = gate.demand.queued and not gate.open
+                at_ns = min(at_ns, max(until_ns, now_ns + DRAIN_LOOK_NS) if drains else until_ns)
         return at_ns
 
     def _urgent(self, allowed: list[Gate], now_ns: int) -> list[Gate]:

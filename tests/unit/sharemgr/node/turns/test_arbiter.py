@@ -532,29 +532,6 @@ def test_an_update_changes_limit_and_class_at_once() -> None:
     assert arbiter.update("a", Share(20, 30), now_ns) == []
 
 
-def test_a_removed_holder_is_revoked_and_its_device_given_on() -> None:
-    arbiter = device(a=50, b=50)
-    arbiter.request("a", 1, 0)
-    arbiter.request("b", 1, 0)
-    assert arbiter.remove("a", MS) == [Revoke("a", 1), Grant("b", 2, False)]
-    with pytest.raises(NotFound):
-        arbiter.account("a", MS)
-    assert arbiter.add("a", Share(50, 100), 2 * MS) == []
-
-
-def test_a_removed_holder_is_revoked_once_whatever_its_clients_have_asked_for() -> None:
-    arbiter = device(a=50, b=50)
-    arbiter.join("a", 2, 0)
-    for number in (1, 2):
-        assert arbiter.request("a", number, 0) == [Grant("a", number, False)]
-    for number in (1, 2):
-        assert arbiter.release("a", number, number, 0, False, MS) == []
-    # Both are let in; the second has asked for nothing.
-    assert arbiter.request("a", 1, 2 * MS) == [Grant("a", 3, False)]
-    arbiter.request("b", 1, 2 * MS)
-    assert arbiter.remove("a", 3 * MS) == [Revoke("a", 3), Grant("b", 4, False)]
-
-
 def test_numbers_begin_again_after_the_last_that_fits_the_gate() -> None:
     arbiter = device(a=50)
     arbiter.join("a", 2, 0)

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from sharemgr.node.turns.beside.rule import Gates
+from edgeshare.contract.units import NS_PER_MS as MS
+from sharemgr.node.turns.beside.rule import DRAIN_LOOK_NS, Gates
 from sharemgr.node.turns.gate import Gate, Rule
 from sharemgr.node.turns.settings import Settings, Share
 from sharemgr.node.turns.standing import Standing
@@ -50,3 +51,22 @@ def test_one_that_leaves_gaps_has_its_part_of_what_it_uses_alone_whatever_is_kep
     assert sum(used_ns[-JUDGED:]) >= 0.9 * FEW.percent / 100 * alone_ns
     # More than that is kept free for it no longer.
     assert sum(used_ns[-JUDGED:]) < 0.8 * alone_ns
+
+
+def test_one_whose_drain_uses_just_what_its_limit_leaves_is_not_looked_at_all_the_time() -> None:
+    rule = Gates(SETTINGS, Rule(), 0)
+    gate = Gate(Standing(Share(20, 25), SETTINGS, 0), SETTINGS)
+    rule.add(gate)
+    # With all of the device it comes to its limit after a third of the burst: four nanoseconds later it could compete.
+    begin_ns = now_ns = gpu_ns = SETTINGS.limit_burst_ns // 3 + 2
+    looks = 0
+    while now_ns < begin_ns + 10 * MS:
+        gate.open = False
+        gate.demand.read(gpu_ns, 0, gpu_ns, waits=False, queued=True, now_ns=now_ns)
+        rule.settle(now_ns)
+        rule.look(now_ns, whole=True)
+        assert not gate.open
+        looked_ns, now_ns = now_ns, rule.look_ns(now_ns)
+        gpu_ns = (now_ns - looked_ns) // 4
+        looks += 1
+        assert looks <= 10 * MS // DRAIN_LOOK_NS + 1
