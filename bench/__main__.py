@@ -29,6 +29,7 @@ from bench import (
     threads,
     usage,
 )
+from bench.assigner import cost
 from bench.host import describe_host
 from bench.measurement import FULL, QUICK, Bench, Measurement
 from bench.report import Row, as_markdown, as_table
@@ -55,6 +56,7 @@ FIGURES = {
     "crowd": crowd.measurements,
     "placement": placement.measurements,
     "lending": lending.measurements,
+    "assigner": cost.measurements,
 }
 
 

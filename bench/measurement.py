@@ -60,6 +60,9 @@ class Effort:
     crowd_s: float
     placement_seeds: int
     replay_runs: int
+    assigner_runs: int
+    assigner_pods: int
+    """That go through each phase of a run."""
 
 
 FULL = Effort(
@@ -93,6 +96,8 @@ FULL = Effort(
     crowd_s=6.5,
     placement_seeds=10,
     replay_runs=3,
+    assigner_runs=5,
+    assigner_pods=600,
 )
 QUICK = Effort(
     floor_runs=1,
@@ -125,6 +130,8 @@ QUICK = Effort(
     crowd_s=4,
     placement_seeds=1,
     replay_runs=1,
+    assigner_runs=1,
+    assigner_pods=400,
 )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench import drains, faults, floors, gaps, latency, launch, memory, shares, slices, threads, usage
+from bench.assigner import cost
 from bench.measurement import QUICK, Bench, Effort
 from bench.report import Row
 
@@ -28,6 +29,7 @@ LEAST = replace(
     usage_s=0.3,
     gaps_s=1.2,
     gaps_settle_s=0.2,
+    assigner_pods=20,
 )
 
 
@@ -63,6 +65,17 @@ def rows_of(bench: Bench, module: object, name: str, effort: Effort = LEAST) -> 
             },
         ),
         (shares, "graphs", {"share error"}),
+        (
+            cost,
+            "processor time",
+            {
+                "the assigner's processor time a pod",
+                "the assigner's processor time: filter",
+                "the assigner's processor time: bind",
+                "the assigner's processor time: watches",
+                "the stand-ins' processor time a pod",
+            },
+        ),
         (
             slices,
             "1 ms, timeslice",
