@@ -198,5 +198,5 @@ cluster-down: build setup
 	$(PYTHON_IN_VENV) tests/cluster/down.py
 
 clean:
-	rm -rf build dist $(VENV) .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf build dist $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf *.so cuda_hook/*.so cuda_hook/_core.c sharemgr/node/*.so simgpu/lib simgpu/bin

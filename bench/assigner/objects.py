@@ -192,11 +192,15 @@ class Pod:
         }
 
 
+def sizes(count: int) -> list[tuple[int, int]]:
+    """Of so many pods percent and MiB (0: the same part as of the units), the same in each run."""
+    drawn = random.Random(SEED).choices(SIZES, [weight for *_, weight in SIZES], k=count)
+    return [(percent, memory_mib) for percent, memory_mib, _ in drawn]
+
+
 def pods(prefix: str, count: int) -> list[Pod]:
     """So many, the same in each run but for their names."""
-    dice = random.Random(SEED)
-    sizes = dice.choices(SIZES, [weight for *_, weight in SIZES], k=count)
-    return [Pod(f"{prefix}-{number}", percent, mib) for number, (percent, mib, _) in enumerate(sizes)]
+    return [Pod(f"{prefix}-{number}", *size) for number, size in enumerate(sizes(count))]
 
 
 def node(name: str) -> Json:
