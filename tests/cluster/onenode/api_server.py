@@ -17,6 +17,7 @@ from onenode.control_plane import ControlPlane
 from onenode.daemons import Daemons
 from onenode.errors import NodeError
 from onenode.layout import Layout, Ports
+from onenode.leftovers import remove_folder
 from onenode.packages import NODE_PACKAGES, install, missing
 
 READY_S = 120  # a safety limit for a loaded machine; a start takes about five seconds in all
@@ -98,6 +99,7 @@ def api_server(state: Path, *options: str) -> Iterator[ApiServer]:
     daemons, authority = Daemons(layout.state), Authority(layout.pki)
     plane = ControlPlane(layout, authority)
     with ExitStack() as stack:
+        stack.callback(remove_folder, layout.scratch)
         stack.callback(daemons.stop, "etcd", STOP_S)
         daemons.start("etcd", plane.etcd())
         daemons.wait_until("etcd", plane.etcd_ready, READY_S)

@@ -31,7 +31,7 @@ class ControlPlane:
         url, peer = f"https://127.0.0.1:{ports.etcd}", f"http://127.0.0.1:{ports.etcd_peer}"
         return [
             "/usr/bin/etcd",
-            f"--data-dir={self._layout.state / 'etcd'}",
+            f"--data-dir={self._layout.scratch / 'etcd'}",
             f"--listen-client-urls={url}",
             f"--advertise-client-urls={url}",
             f"--listen-peer-urls={peer}",

@@ -13,6 +13,9 @@ from onenode.packages import SYSTEM_PATH
 
 LOG_LINES = 12
 PROBE_MS = 50
+GO = {"GOGC": "400"}
+"""Processors are scarcer than memory here: a program in Go collects when its heap is five times what was in use, not twice
+(https://go.dev/doc/gc-guide)."""
 
 
 class Daemons:
@@ -42,7 +45,7 @@ class Daemons:
                 argv[0],
                 argv,
                 # Nothing of the caller's: a proxy or an ETCD_… variable would change what the daemon does.
-                {"PATH": SYSTEM_PATH},
+                {"PATH": SYSTEM_PATH, **GO},
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, nothing.fileno(), 0),
                     (os.POSIX_SPAWN_DUP2, log.fileno(), 1),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from onenode.archive import write_image, write_layer
-from onenode.cache import cache_dir, make_once
+from onenode.cache import cache_dir, make_once, scratch_dir
 from onenode.command import run, say
 from onenode.errors import NodeError
 from onenode.packages import IMAGE_PACKAGES, SYSTEM_PATH, install, missing
@@ -80,7 +80,7 @@ def project_image() -> tuple[str, Path]:
     What the project depends on comes from where pip is set up to get it: the files that requirements.txt names by hash.
     """
     cache_dir().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache_dir(), prefix=".image.") as scratch:
+    with tempfile.TemporaryDirectory(dir=scratch_dir(), prefix="edgeshare-test-image-") as scratch:
         context, dockerfile = Path(scratch), PROJECT / "Dockerfile"
         # A copy, so that neither an older build's files get in nor the wheel's are left in the tree.
         source = shutil.copytree(PROJECT, context / "source", ignore=_left_out)
@@ -153,7 +153,8 @@ def _build(context: Path, dockerfile: Path, name: str, path: Path) -> None:
     run([*buildah, "pull", "--quiet", f"oci-archive:{base}"])
     options = ["--isolation=chroot", "--pull-never", f"--build-arg=BASE={BASE_NAME}", f"--file={dockerfile}"]
     run([*buildah, "bud", *options, f"--tag={name}", context])
-    run([*buildah, "push", "--quiet", name, f"oci-archive:{path}:{name}"])
+    # An OCI archive would be compressed, and the node would only undo that.
+    run([*buildah, "push", "--quiet", name, f"docker-archive:{path}:{name}"])
 
 
 def _digest(files: Sequence[Path], kind: str) -> str:

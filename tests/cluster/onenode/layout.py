@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from onenode.cache import cache_dir
+from onenode.cache import cache_dir, scratch_dir
 
 NODE_NAME = "edgeshare-test"
 
@@ -46,6 +46,12 @@ class Layout:
     def api_server(self) -> str:
         """The API server's URL."""
         return f"https://127.0.0.1:{self.ports.api}"
+
+    @property
+    def scratch(self) -> Path:
+        """What etcd and containerd keep. By its port, as a state folder may be any: what a crash kills leaves it as it is,
+        and a machine that starts anew may have lost it."""
+        return scratch_dir() / f"edgeshare-test-node-{self.ports.api}"
 
     @property
     def kubeconfig(self) -> Path:

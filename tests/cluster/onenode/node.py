@@ -110,7 +110,7 @@ class Node:
             remove_log_links(self.layout.pod_logs)
             if OWNER.exists() and OWNER.read_text().strip() == str(self.layout.state):
                 remove_folder(KUBELET_ROOT)
-            for folder in (RUN, *self._owned(), *self._state_folders()):
+            for folder in (RUN, self.layout.scratch, *self._owned(), *self._state_folders()):
                 remove_folder(folder)
             self.layout.owned.unlink(missing_ok=True)
             self.layout.kubeconfig.unlink(missing_ok=True)
@@ -189,7 +189,7 @@ class Node:
         self._daemons.crash()
 
     def import_image(self, archive: Path) -> None:
-        """Give the node an image from an OCI archive; pods use it with `imagePullPolicy: Never`."""
+        """Give the node an image from an archive, OCI or Docker; pods use it with `imagePullPolicy: Never`."""
         run([*CTR, "images", "import", archive])
 
     def has_image(self, name: str) -> bool:

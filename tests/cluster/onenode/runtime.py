@@ -30,7 +30,7 @@ def command(layout: Layout, networks: Path) -> list[str | Path]:
     config = layout.config / "containerd.toml"
     config.write_text(
         textwrap.dedent(f"""\
-            root = "{layout.state / "containerd"}"
+            root = "{layout.scratch / "containerd"}"
             state = "{RUN / "containerd"}"
             """)
         + settings
@@ -38,7 +38,7 @@ def command(layout: Layout, networks: Path) -> list[str | Path]:
             [grpc]
             address = "{CONTAINERD_SOCKET}"
             [plugins."io.containerd.internal.v1.opt"]
-            path = "{layout.state / "containerd-opt"}"
+            path = "{layout.scratch / "containerd-opt"}"
             [timeouts]
             "io.containerd.timeout.shim.load" = "{PATIENCE}"
             "io.containerd.timeout.task.state" = "{PATIENCE}"
