@@ -14,8 +14,8 @@ from onenode.packages import SYSTEM_PATH
 LOG_LINES = 12
 PROBE_MS = 50
 GO = {"GOGC": "400"}
-"""Processors are scarcer than memory here: a program in Go collects when its heap is five times what was in use, not twice
-(https://go.dev/doc/gc-guide)."""
+"""Processors are scarcer than memory here: a program in Go collects when its heap is five times what was in use, not at
+twice that (https://go.dev/doc/gc-guide)."""
 
 
 class Daemons:

@@ -117,15 +117,20 @@ def _dependencies() -> Path:
 def _project_wheel(source: Path, wheels: Path) -> None:
     """Add the project's own wheel.
 
-    What mypyc made of the manager in the tree is taken where it would make the same of the copy: setuptools looks
-    whether that library is newer than its C file, which mypyc writes where it differs alone.
+    Of what the tree has compiled all is taken that would be the same again, but for the hook, which a wheel has for an
+    older C library: the simulated drivers; and what mypyc made of the manager. Setuptools looks whether that
+    library is newer than its C file, which mypyc writes where it differs alone.
     """
-    built = source / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
-    built.mkdir(parents=True)
-    for made, folder in (("build/__native*", built.parent), ("*__mypyc.*.so", built)):
+    native = source / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
+    for made, folder in (
+        ("build/__native*", native.parent),
+        ("*__mypyc.*.so", native),
+        ("simgpu/lib/*.so*", native / "simgpu/lib"),
+    ):
+        folder.mkdir(parents=True, exist_ok=True)
         for path in PROJECT.glob(made):
-            # The C file does not tell by what flags it was compiled.
-            if path.stat().st_mtime_ns > (PROJECT / "setup.py").stat().st_mtime_ns:
+            # What is compiled does not tell by what flags.
+            if not path.is_symlink() and path.stat().st_mtime_ns > (PROJECT / "setup.py").stat().st_mtime_ns:
                 shutil.copy2(path, folder)
     run(
         [*PIP_WHEEL, "--no-build-isolation", "--no-deps", "--wheel-dir", wheels, source],

@@ -49,8 +49,8 @@ class Layout:
 
     @property
     def scratch(self) -> Path:
-        """What etcd and containerd keep. By its port, as a state folder may be any: what a crash kills leaves it as it is,
-        and a machine that starts anew may have lost it."""
+        """What etcd and containerd keep, which a machine that starts anew may have lost. Its name has the port, of
+        which a machine has one."""
         return scratch_dir() / f"edgeshare-test-node-{self.ports.api}"
 
     @property
