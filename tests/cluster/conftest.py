@@ -30,15 +30,20 @@ ON_NODE = (f"node/{NODE_NAME}", WAIT)
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave to --soak what of the other kubelet's is not marked each_kubelet. Count the time of a test on the node
-    without that of its fixtures; run last what runs on another kubelet, so that there is one exchange of it, and
-    nothing else runs on that one."""
+    without that of its fixtures. Run first what needs no edgeshare, while its image is made; last what runs on another
+    kubelet, so that there is one exchange of it, and nothing else runs on that one."""
     left = [item for item in items if is_left_to_soak(item)] if not config.getoption("soak") else []
     config.hook.pytest_deselected(items=left)
     items[:] = [item for item in items if item not in left]
     for item in items:
-        if HERE in item.path.parents and "node" in getattr(item, "fixturenames", ()):
+        if HERE in item.path.parents and uses(item, "node"):
             item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S, func_only=True))
-    items.sort(key=lambda item: "kubelet" in getattr(item, "fixturenames", ()))
+    items.sort(key=lambda item: [uses(item, name) for name in ("kubelet", "edgeshare")])
+
+
+def uses(item: pytest.Item, fixture: str) -> bool:
+    """Whether a test needs it, be it by another fixture."""
+    return fixture in getattr(item, "fixturenames", ())
 
 
 def is_left_to_soak(item: pytest.Item) -> bool:
@@ -50,7 +55,19 @@ def is_left_to_soak(item: pytest.Item) -> bool:
 
 
 @pytest.fixture(scope="session")
-def node() -> Iterator[Node]:
+def image(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Makes edgeshare's image, where a test is to come that needs it, beside what runs before that one."""
+    make = (sys.executable, "-c", "from onenode.images import project_image; project_image()")
+    if any(uses(item, "edgeshare") for item in request.session.items):
+        # Whoever installs it waits for this one, and finds out by itself why there is none.
+        with subprocess.Popen(make, cwd=HERE):
+            yield
+    else:
+        yield
+
+
+@pytest.fixture(scope="session")
+def node(image: None) -> Iterator[Node]:
     """The node of this machine, Ready; one that runs already (`make cluster`) is used and left up."""
     shared = Node(default_layout())
     found_up = shared.is_up and shared.runs
