@@ -51,7 +51,7 @@ def allocated(trace: str, policy: str, seed: int) -> float:
     """In percent of all GPUs."""
     nodes = read_nodes(NODES)
     order = arrivals(read_pods(pods_file(trace)), capacity_units(nodes), seed)
-    return at_percent(replay(nodes, order, POLICIES[policy]))[100]
+    return at_percent(replay(nodes, order, POLICIES[policy]), [100])[100]
 
 
 def measure_time(runs: int, bench: Bench) -> list[Row]:

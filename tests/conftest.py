@@ -30,10 +30,26 @@ hypothesis.settings.load_profile("same")
 
 # How much of what could go on for hours is run: by `make test`, and with --soak.
 USUAL = MappingProxyType(
-    {"mixed_pods": 32, "openings": 60, "simulated_clusters": 120, "storm_pods": 70, "storm_strikes": 3, "seeds": 2}
+    {
+        "mixed_pods": 32,
+        "openings": 60,
+        "oracle_seeds": 8,
+        "seeds": 1,
+        "simulated_clusters": 60,
+        "storm_pods": 70,
+        "storm_strikes": 3,
+    }
 )
 SOAK = MappingProxyType(
-    {"mixed_pods": 60, "openings": 600, "simulated_clusters": 1000, "storm_pods": 200, "storm_strikes": 5, "seeds": 20}
+    {
+        "mixed_pods": 60,
+        "openings": 600,
+        "oracle_seeds": 20,
+        "seeds": 20,
+        "simulated_clusters": 1000,
+        "storm_pods": 200,
+        "storm_strikes": 5,
+    }
 )
 
 ON_API_SERVER = ("assigner", "cluster", "deploy")
@@ -113,8 +129,12 @@ def nothing_misused(request: pytest.FixtureRequest) -> Iterator[None]:
     assert not worse, f"the simulated driver was misused: {worse}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whole files measure."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Whole files measure; what is marked `soak` is left to it."""
+    if not config.getoption("soak"):
+        left = [item for item in items if item.get_closest_marker("soak")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in set(left)]
     for item in items:
         if str(item.path.relative_to(ROOT)) in MEASURING:
             item.add_marker(pytest.mark.measures)

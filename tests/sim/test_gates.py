@@ -19,13 +19,10 @@ def test_no_figure_is_worse_than_when_it_was_recorded(group: str, simulator: Sim
     hold(group, PARTS[group](simulator))
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("group", WHOLE)
-def test_no_figure_of_the_whole_grid_is_worse_than_when_it_was_recorded(
-    group: str, simulator: Simulator, pytestconfig: pytest.Config
-) -> None:
-    if not pytestconfig.getoption("soak"):
-        pytest.skip("1,176 mixes take minutes: run with --soak")
+def test_no_figure_of_the_whole_grid_is_worse_than_when_it_was_recorded(group: str, simulator: Simulator) -> None:
     hold(group, WHOLE[group](simulator))
 
 

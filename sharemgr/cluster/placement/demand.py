@@ -1,7 +1,7 @@
 """What the request shapes seen make of free units: how many of them the next pod can use, at which price, and how many
 the cores and the RAM beside them are enough for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,9 +114,9 @@ def weigh(shapes: Mapping[Shape, Seen], table: Table) -> Demand:
     for worth in (plain, priced):
         _sum_up(worth.one, 1)
         _sum_up(worth.many, UNITS_PER_DEVICE)
-    asked = {shape: seen.pods * units_of(shape) for shape, seen in shapes.items()}
-    cpu = _ratio({shape: shape.cpu_milli / units_of(shape) for shape in shapes}, asked)
-    ram = _ratio({shape: seen.ram_mib / asked[shape] for shape, seen in shapes.items()}, asked)
+    asked = [seen.pods * units_of(shape) for shape, seen in shapes.items()]
+    cpu = _ratio([shape.cpu_milli / units_of(shape) for shape in shapes], asked)
+    ram = _ratio([seen.ram_mib / units for seen, units in zip(shapes.values(), asked, strict=True)], asked)
     return Demand(levels, plain, priced, cpu, ram)
 
 
@@ -180,10 +180,11 @@ def _fitting(shape: Shape, table: Table) -> dict[int, int]:
     return fitting
 
 
-def _ratio(per_unit: Mapping[Shape, float], asked: Mapping[Shape, float]) -> Ratio:
-    shapes = sorted(per_unit, key=lambda shape: per_unit[shape])
-    ratios = np.maximum(np.array([per_unit[shape] for shape in shapes]), PER_UNIT_MIN)
-    parts = np.array([asked[shape] for shape in shapes]) / max(sum(asked.values()), 1)
+def _ratio(per_unit: Sequence[float], asked: Sequence[float]) -> Ratio:
+    """Of each shape what goes with a unit, and all its units."""
+    order = np.argsort(per_unit, kind="stable")
+    ratios = np.maximum(np.array(per_unit)[order], PER_UNIT_MIN)
+    parts = np.array(asked)[order] / max(sum(asked), 1)
     below = np.concatenate(([0.0], parts.cumsum()))
     beyond = np.concatenate((np.flip(np.flip(parts / ratios).cumsum()), [0.0]))
     return Ratio(ratios, below, beyond)

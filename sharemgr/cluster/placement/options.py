@@ -79,7 +79,7 @@ def find_options(rows: Rows, ask: Ask, permitted: Bools | None, cpu_milli: int, 
         idle_after = np.broadcast_to((idle - ask.devices)[:, None], fits.shape)
     else:
         fits = each
-        left = usable_units(rows.free_units - ask.units, rows.free_mib - need_mib, rows.total_mib).clip(min=0)
+        left = np.maximum(usable_units(rows.free_units - ask.units, rows.free_mib - need_mib, rows.total_mib), 0)
         idle_after = idle[:, None] - (rows.free_units == UNITS_PER_DEVICE)
     return Options(
         index=index,

@@ -49,6 +49,12 @@ def test_a_percent_is_the_mean_of_the_arrivals_that_round_to_it_or_else_the_last
     assert at_percent([])[100] == 0
 
 
+def test_nothing_comes_beyond_the_last_percent_that_is_asked_for() -> None:
+    coming = iter([Moment(arrived, arrived, None) for arrived in (99.5, 100.4, 100.5, 101)])
+    assert at_percent(coming, [90, 100]) == {90: 0, 100: pytest.approx(99.95)}
+    assert next(coming).arrived_percent == 101
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_what_is_allocated_follows_what_arrives_until_it_fits_no_more(policy: str) -> None:
     order = arrivals(PODS, 2000, 42)
