@@ -8,6 +8,7 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import click
@@ -27,7 +28,6 @@ LEAST = 0.01
 SHORT = Device(run_s=8)
 """What `make test` runs of the grid; the whole is run for longer."""
 LONG = Device(run_s=12)
-SWITCHES_US = (0, 30, 100, 250)
 LIAR_S = 62
 """Twice as long as turns last that somebody's lie brought about."""
 
@@ -122,14 +122,20 @@ class Row:
         return max(0.0, *(wait - self.mix.longest_kernel_ms for wait, saturating in pairs if not saturating), 0.0)
 
 
+@cache
+def run(simulator: Simulator, tenants: tuple[Tenant, ...], device: Device, makes: Makes | None) -> Outcome:
+    """By that rule, or with no gates; once, also where several figures are of it."""
+    return simulator.run(tenants, device, None if makes is None else makes(tenants, device))
+
+
 def rows(simulator: Simulator, mixes: Sequence[Mix], device: Device, makes: Makes = by_gates) -> list[Row]:
     """Runs mixes."""
-    alone = {kind: simulator.run([Tenant(kind, 100)], device, None).used[0] for kind in KINDS.values()}
+    alone = {kind: run(simulator, (Tenant(kind, 100),), device, None).used[0] for kind in KINDS.values()}
     return [
         Row(
             mix,
-            simulator.run(mix.tenants, device, makes(mix.tenants, device)),
-            simulator.run(mix.tenants, device, None),
+            run(simulator, mix.tenants, device, makes),
+            run(simulator, mix.tenants, device, None),
             tuple(alone[program] for program in mix.programs),
         )
         for mix in mixes
@@ -157,7 +163,7 @@ def against_the_best(simulator: Simulator, mixes: Sequence[Mix], device: Device)
     """What the rule reaches in a mix, of what the best of all rules for that mix does."""
     parts = []
     for row in rows(simulator, mixes, device):
-        others = [simulator.run(row.mix.tenants, device, makes(row.mix.tenants, device)) for makes in OTHERS.values()]
+        others = [run(simulator, row.mix.tenants, device, makes) for makes in OTHERS.values()]
         best = max(replace(row, got=got).met for got in (row.got, row.bare, *others))
         parts.append(row.met / best if best else 1.0)
     return {"used / min(d, r), of the best that any rule reaches, mean": Figure(sum(parts) / len(parts), 0.94)}
@@ -184,10 +190,10 @@ def grid(found: Sequence[Row]) -> Figures:
     }
 
 
-def switches(simulator: Simulator, makes: Makes = by_gates) -> Figures:
+def switches(simulator: Simulator, makes: Makes = by_gates, switches_us: Sequence[int] = (0, 250)) -> Figures:
     """Where switches cost: what saturating clients have of their requests."""
     figures = {}
-    for switch_us in SWITCHES_US:
+    for switch_us in switches_us:
         device = replace(LONG, timeslice=True, switch_us=switch_us)
         parts = []
         for mix in PART[5::8]:
@@ -274,6 +280,7 @@ PARTS: dict[str, Callable[[Simulator], Figures]] = {
 """What ``make test`` runs."""
 WHOLE: dict[str, Callable[[Simulator], Figures]] = {
     "whole grid": lambda simulator: grid(rows(simulator, MIXES, LONG)),
+    "switches, shorter ones": lambda simulator: switches(simulator, switches_us=(30, 100)),
     "whole grid, the best of rules": lambda simulator: against_the_best(simulator, MIXES, SHORT),
 }
 """What ``make soak`` runs as well."""

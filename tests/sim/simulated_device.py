@@ -85,10 +85,10 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class State:
-    """What a rule sees and changes: arrays of device.h's structs, one of each for a program."""
+    """What a rule sees and changes: device.h's structs, one of each for a program."""
 
-    pages: Any
-    gates: Any
+    pages: list[Any]
+    gates: list[Any]
     busy_ns: Any
 
 
@@ -107,7 +107,8 @@ class Simulator:
         programs = ffi.new("struct sim_program[]", [_program(tenant.program) for tenant in tenants])
         requests = ffi.new("int64_t[]", [tenant.request_percent for tenant in tenants])
         outcomes = ffi.new("struct sim_outcome[]", count)
-        state = State(ffi.new("struct sim_page[]", count), ffi.new("struct sim_gate[]", count), ffi.new("int64_t[]", 1))
+        pages, gates = ffi.new("struct sim_page[]", count), ffi.new("struct sim_gate[]", count)
+        state = State(list(pages), list(gates), ffi.new("int64_t[]", 1))
         errors: list[BaseException] = []
 
         def happened(event: int, index: int, now_ns: int) -> int:
@@ -118,7 +119,7 @@ class Simulator:
 
         decide = ffi.callback("int64_t(int, int, int64_t)", happened, onerror=failed, error=NEVER_NS)
         wakes = self._library.sim_run(
-            config, programs, requests, count, decide, state.pages, state.gates, outcomes, state.busy_ns
+            config, programs, requests, count, decide, pages, gates, outcomes, state.busy_ns
         )
         if errors:
             raise errors[0]
