@@ -7,7 +7,7 @@ NATIVE = setup.py cuda_hook/build_core.py \
     $(shell find cuda_hook simgpu -name '*.[chS]' -o -name '*.def') $(shell find sharemgr/node -name '*.py')
 
 GROUPS_OF_TEST = test-unit test-virtual test-parts test-cluster test-shares
-GROUPS_OF_SOAK = soak-virtual soak-sim soak-memory soak-cluster
+GROUPS_OF_SOAK = soak-virtual soak-sim soak-simgpu soak-memory soak-cluster
 
 .PHONY: help setup build portable demo check lint test-quick test test-changed test-slowly soak $(GROUPS_OF_TEST) $(GROUPS_OF_SOAK)
 .PHONY: gpu-test format lock proto schema manifest bench bench-cluster cluster cluster-figures cluster-down wheel clean
@@ -130,6 +130,9 @@ soak-virtual: build setup
 
 soak-sim: build setup
 	$(pytest) --soak $(BESIDE) tests/model tests/sim
+
+soak-simgpu: build setup
+	$(pytest) --soak $(BESIDE) tests/simgpu/test_engine.py
 
 soak-memory: build setup
 	$(pytest) --soak tests/hook/test_books_random.py

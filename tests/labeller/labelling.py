@@ -5,13 +5,13 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import forked
 from machines import MACHINES
 
 from labeller.collect import Collector
@@ -49,7 +49,7 @@ def found_by(config: Config) -> dict[str, str]:
 
 
 def found_with_driver(environment: dict[str, str], **config: object) -> dict[str, str]:
-    """The same, in a process that finds the driver which its environment leads to."""
+    """The same, by a command that finds the driver which its environment leads to."""
     done = dry_run(environment, **config)
     assert (done.returncode, done.stderr) == (0, "")
     labels = json.loads(done.stdout)["labels"]
@@ -58,15 +58,11 @@ def found_with_driver(environment: dict[str, str], **config: object) -> dict[str
 
 
 def dry_run(environment: dict[str, str], **config: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "edgeshare.cli", "labeller", "--dry-run", "--json", "--config", "/dev/stdin"],
-        input=json.dumps(config),
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    with tempfile.NamedTemporaryFile("w") as file:
+        json.dump(config, file)
+        file.flush()
+        arguments = ["labeller", "--dry-run", "--json", "--config", file.name]
+        return forked.run(arguments, PATIENCE_S, environment)
 
 
 @contextmanager

@@ -319,7 +319,7 @@ static bool same_interval(const struct simgpu_log_entry *a, const struct simgpu_
 
 static void it_makes_no_difference_when_somebody_looks(void) {
     for (uint32_t scheduling = 0; scheduling < 2; scheduling++) {
-        for (uint64_t seed = 1; seed <= 80; seed++) {
+        for (uint64_t seed = 1; seed <= 20 * times; seed++) {
             uint64_t switch_ns = seed % 2 * SWITCH_NS;
             struct bench *often = make_paced(scheduling, 4, switch_ns), *once = make_paced(scheduling, 4, switch_ns);
             uint64_t now_ns = START;
@@ -409,7 +409,7 @@ static void the_end_behind_one_switch_is_foretold_exactly(void) {
 
 static void the_end_is_never_foretold_too_late(void) {
     for (uint32_t scheduling = 0; scheduling < 2; scheduling++) {
-        for (uint64_t seed = 1; seed <= 120; seed++) {
+        for (uint64_t seed = 1; seed <= 30 * times; seed++) {
             struct bench *bench = make_paced(scheduling, 4, seed % 2 * SWITCH_NS);
             uint64_t at_ns = START, numbers[100], foretold[100];
             uint32_t contexts[100];

@@ -130,7 +130,7 @@ static uint64_t fill(struct bench *bench, uint64_t seed, bool often) {
 
 #define ALL_VARIANTS(scheduling, seed)                          \
     for (uint32_t scheduling = 0; scheduling < 2; scheduling++) \
-        for (uint64_t seed = 1; seed <= 40; seed++)
+        for (uint64_t seed = 1; seed <= 10 * times; seed++)
 
 static void it_makes_no_difference_when_somebody_looks(void) {
     ALL_VARIANTS(scheduling, seed) {
