@@ -1,7 +1,8 @@
-"""What tests compile of this tree, kept in the cache folder: nothing is compiled again that has not changed, in a fresh
-clone at the same place either."""
+"""What tests compile of this tree, kept in the cache folder: nothing is compiled again whose sources have not changed,
+in a fresh clone either, wherever that is."""
 
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -36,27 +37,49 @@ NOT_SANITIZED = (
 
 
 @cache
-def _sources() -> str:
-    """Tells one state of all that a compiler may read of this tree, and of the compilers, from another."""
-    digest = hashlib.sha256(subprocess.run(["gcc", "-v"], check=True, stderr=subprocess.PIPE).stderr)
-    paths = [ROOT / "setup.py", ROOT / "requirements-dev.txt"]
-    for folder in ("cuda_hook", "simgpu", "tests"):
-        paths += [*sorted((ROOT / folder).rglob("*.[chS]")), *sorted((ROOT / folder).rglob("*.def"))]
+def _compiler() -> bytes:
+    return subprocess.run(["gcc", "-v"], check=True, stderr=subprocess.PIPE).stderr
+
+
+@cache
+def _state_of(root: Path, folder: Path) -> str:
+    """Tells one state of all that a compiler may read of a folder from another; of the tree's root that is the product,
+    and what is built with."""
+    paths = [root / "setup.py", root / "requirements-dev.txt"] if folder == root else []
+    for each in (root / "cuda_hook", root / "simgpu") if folder == root else (folder,):
+        paths += [*sorted(each.rglob("*.[chS]")), *sorted(each.rglob("*.def"))]
+    digest = hashlib.sha256()
     for path in paths:
         text = path.read_bytes()
-        digest.update(f"{path} {len(text)}\n".encode() + text)
+        digest.update(f"{path.relative_to(root)} {len(text)}\n".encode() + text)
     return digest.hexdigest()
+
+
+def key_of(name: str, commands: Sequence[Sequence[str]], root: Path = ROOT) -> str:
+    """Is another where one of the commands is, or what it may read: all in the folders in which its sources are, and
+    where it looks for what they include. Where the tree stands does not matter."""
+    placeless, read = [], set()
+    for word in itertools.chain(*commands):
+        place = Path(word.removeprefix("-I").removeprefix("-L").removeprefix("-Wl,-rpath-link,"))
+        if place.is_absolute() and place.is_relative_to(root) and place.exists():
+            read.add(place if place.is_dir() else place.parent)
+            word = word.replace(str(root), "", 1)  # noqa: PLW2901
+        placeless.append(word)
+    states = [_state_of(root, folder) for folder in sorted(read)]
+    return hashlib.sha256(json.dumps([name, placeless, states]).encode() + _compiler()).hexdigest()
 
 
 def compiled(name: str, *commands: Sequence[str]) -> Path:
     """The file of that name which these commands make in the folder that they are run in. Raises CalledProcessError."""
-    key = hashlib.sha256(f"{_sources()}\n{json.dumps([name, *commands])}".encode()).hexdigest()
+    key = key_of(name, commands)
 
     def make(folder: Path) -> None:
         _remove_unused()
         folder.mkdir()
         for command in commands:
-            subprocess.run(command, check=True, cwd=folder)
+            # What is told of a source is told from the tree's root on, be it of another tree.
+            placeless = (f"-ffile-prefix-map={ROOT}=.",) if "-g" in command else ()
+            subprocess.run([*command, *placeless], check=True, cwd=folder)
 
     while True:
         folder = make_once(KEPT / key, make)

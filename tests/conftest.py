@@ -31,8 +31,8 @@ hypothesis.settings.load_profile("same")
 # How much of what could go on for hours is run: by `make test`, and with --soak.
 USUAL = MappingProxyType(
     {
-        "driver_rounds": 150,
         "engine_times": 1,
+        "minutes": 2,
         "mixed_pods": 32,
         "openings": 60,
         "oracle_seeds": 8,
@@ -44,8 +44,8 @@ USUAL = MappingProxyType(
 )
 SOAK = MappingProxyType(
     {
-        "driver_rounds": 600,
         "engine_times": 4,
+        "minutes": 10,
         "mixed_pods": 60,
         "openings": 600,
         "oracle_seeds": 20,

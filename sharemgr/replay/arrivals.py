@@ -96,7 +96,7 @@ def fragmented_units(table: Table, demand: Demand) -> float:
 
 def at_percent(moments: Iterable[Moment], percents: Sequence[int] = REPORTED_PERCENT) -> dict[int, float]:
     """The allocated percent when so much has arrived: the mean of the moments whose arrivals round to that percent (as
-    FGD's authors take it), or where there is none, the last before. Moments beyond the last percent are not asked for."""
+    FGD's authors take it), or where there is none, the last before. No moment beyond the last percent is asked for."""
     near: dict[int, list[float]] = {percent: [] for percent in percents}
     before = dict.fromkeys(percents, 0.0)
     for moment in moments:

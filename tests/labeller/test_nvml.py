@@ -13,6 +13,7 @@ import pytest
 from labelling import PATIENCE_S, dry_run, found_with_driver, simulated
 from machines import MACHINES, PRODUCT, add_gpus, server
 
+from simgpu.environment import variables
 from simgpu.machine import Machine
 from simgpu.trees import JETSONS, add_jetson
 
@@ -32,18 +33,26 @@ for line in sys.stdin:
 """Looks once for each line that it gets."""
 
 INVENTORY = """
-import json, sys
+import json, os, sys
 from pathlib import Path
 from edgeshare.inventory.config import InventoryConfig
 from edgeshare.inventory.sources import Inventories, sources_of
-devices = Inventories(sources_of(InventoryConfig(root=Path(sys.argv[1])))).devices()
-found = [(device.accelerator, device.memory_mib) for device in devices]
-print(json.dumps({
-    "gpus": sum(kind == "gpu" for kind, _ in found),
-    "memory_mib": sum(memory for kind, memory in found if kind == "gpu"),
-    "edgetpus": sum(kind == "edgetpu" for kind, _ in found),
-}))
+for line in sys.stdin:
+    if os.fork():
+        os.wait()
+        continue
+    root, environment = json.loads(line)
+    os.environ.update(environment)
+    devices = Inventories(sources_of(InventoryConfig(root=Path(root)))).devices()
+    found = [(device.accelerator, device.memory_mib) for device in devices]
+    print(json.dumps({
+        "gpus": sum(kind == "gpu" for kind, _ in found),
+        "memory_mib": sum(memory for kind, memory in found if kind == "gpu"),
+        "edgetpus": sum(kind == "edgetpu" for kind, _ in found),
+    }), flush=True)
+    os._exit(0)
 """
+"""What the inventory lists of a root, with these variables, for each line that it gets."""
 
 
 class Looker:
@@ -201,8 +210,19 @@ def rename(machine: Path, name: bytes) -> None:
         shared[at : at + 8] = name.ljust(8, b"\0")
 
 
+@pytest.fixture(scope="module")
+def inventory() -> Iterator["subprocess.Popen[str]"]:
+    """A process that lists: one for all machines, as it takes long to load."""
+    command = [sys.executable, "-c", INVENTORY]
+    libraries = {**os.environ, **variables(Path("/nonexistent"))}
+    with subprocess.Popen(command, env=libraries, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 0
+
+
 @pytest.mark.parametrize("name", [name for name, machine in MACHINES.items() if name != "nano-first"])
-def test_a_share_is_what_the_inventory_lists(tmp_path: Path, name: str) -> None:
+def test_a_share_is_what_the_inventory_lists(tmp_path: Path, name: str, inventory: "subprocess.Popen[str]") -> None:
     machine = MACHINES[name]
     machine.build(tmp_path)
     plan: dict[str, Any] = dict(machine.gpus) or {"gpus": 1}
@@ -210,14 +230,11 @@ def test_a_share_is_what_the_inventory_lists(tmp_path: Path, name: str) -> None:
         if not machine.gpus:
             environment |= {"NVIDIA_VISIBLE_DEVICES": "none"}
         labels = found_with_driver(environment, root=str(tmp_path))
-        done = subprocess.run(
-            [sys.executable, "-c", INVENTORY, tmp_path],
-            env=environment,
-            capture_output=True,
-            check=True,
-            timeout=PATIENCE_S,
-        )
-    listed = json.loads(done.stdout)
+        told = {key: value for key, value in environment.items() if key in ("SIMGPU_MACHINE", "NVIDIA_VISIBLE_DEVICES")}
+        assert inventory.stdin is not None
+        assert inventory.stdout is not None
+        print(json.dumps([str(tmp_path), told]), file=inventory.stdin, flush=True)
+        listed = json.loads(inventory.stdout.readline())
     assert int(labels.get("edge/gpu.share.units", 0)) == 100 * listed["gpus"]
     assert int(labels.get("edge/gpu.share.memory-mib", 0)) == listed["memory_mib"]
     assert int(labels.get("edge/tpu.share.units", 0)) == 100 * listed["edgetpus"]

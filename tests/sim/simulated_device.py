@@ -118,9 +118,7 @@ class Simulator:
             errors.append(error)
 
         decide = ffi.callback("int64_t(int, int, int64_t)", happened, onerror=failed, error=NEVER_NS)
-        wakes = self._library.sim_run(
-            config, programs, requests, count, decide, pages, gates, outcomes, state.busy_ns
-        )
+        wakes = self._library.sim_run(config, programs, requests, count, decide, pages, gates, outcomes, state.busy_ns)
         if errors:
             raise errors[0]
         assert wakes >= 0, f"{count} programs are too many"

@@ -1,5 +1,4 @@
-/* The driver under many threads of one process, with the sanitizers watching. argv[1]: an empty directory; argv[2]: how
- * many rounds each thread makes, a multiple of ten. */
+/* The driver under many threads of one process, with the sanitizers watching. argv[1]: an empty directory. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "property.h"
 #include "workload/spin.h"
 
+#define ROUNDS 600
 #define THREADS 4
 
 #define OK(call)                                                                      \
@@ -22,7 +22,6 @@
         }                                                                             \
     } while (0)
 
-static int rounds;
 static CUcontext context;
 static CUfunction spin;
 static uint64_t launched_ns; /* by all threads */
@@ -44,7 +43,7 @@ static void *share(void *argument) {
     char data[256], back[256];
     float milliseconds;
     OK(cuCtxSetCurrent(context));
-    for (int round = 0; round < rounds; round++) {
+    for (int round = 0; round < ROUNDS; round++) {
         CUdeviceptr memory;
         size_t size = 256 + (size_t)rand_r(&seed) % 100000;
         OK(cuStreamCreate(&stream, round % 2));
@@ -77,7 +76,7 @@ static void *share(void *argument) {
 /* Contexts of a thread's own, that come and go with all that is in them. */
 static void *come_and_go(void *argument) {
     (void)argument;
-    for (int round = 0; round < rounds / 5; round++) {
+    for (int round = 0; round < ROUNDS / 5; round++) {
         CUcontext own;
         CUmodule module;
         CUfunction function;
@@ -172,7 +171,7 @@ static void *remember(void *argument) {
     OK(cuCtxSetCurrent(context));
     OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(cuMemAlloc_v2(&word, 8));
-    for (int round = 0; round < rounds / 5; round++) {
+    for (int round = 0; round < ROUNDS / 5; round++) {
         CUdeviceptr first, second;
         OK(cuMemAllocAsync(&first, 1000000, stream));
         map_and_unmap();
@@ -199,7 +198,7 @@ static void make_machine(const char *directory) {
 }
 
 int main(int argc, char **argv) {
-    REQUIRE(argc == 3 && (rounds = atoi(argv[2])) > 0 && rounds % 10 == 0);
+    REQUIRE(argc == 2);
     make_machine(argv[1]);
     CUmodule module;
     OK(cuInit(0));
@@ -222,7 +221,7 @@ int main(int argc, char **argv) {
     OK(cuMemGetInfo_v2(&free_bytes, &total_bytes));
     REQUIRE(free_bytes == total_bytes);
     OK(cuDevicePrimaryCtxRelease_v2(0));
-    REQUIRE(called == (uint64_t)(THREADS * (rounds / 10) + 2 * (rounds / 5)));
+    REQUIRE(called == THREADS * (ROUNDS / 10) + 2 * (ROUNDS / 5));
     struct machine machine;
     REQUIRE(machine_open(&machine, NULL) == MACHINE_OK);
     uint64_t copies_ns = 0, kernels_ns = 0;
