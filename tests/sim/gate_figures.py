@@ -131,15 +131,11 @@ def run(simulator: Simulator, tenants: tuple[Tenant, ...], device: Device, makes
 def rows(simulator: Simulator, mixes: Sequence[Mix], device: Device, makes: Makes = by_gates) -> list[Row]:
     """Runs mixes."""
     alone = {kind: run(simulator, (Tenant(kind, 100),), device, None).used[0] for kind in KINDS.values()}
-    return [
-        Row(
-            mix,
-            run(simulator, mix.tenants, device, makes),
-            run(simulator, mix.tenants, device, None),
-            tuple(alone[program] for program in mix.programs),
-        )
-        for mix in mixes
-    ]
+    found = []
+    for mix in mixes:
+        got, bare = (run(simulator, mix.tenants, device, rule) for rule in (makes, None))
+        found.append(Row(mix, got, bare, tuple(alone[program] for program in mix.programs)))
+    return found
 
 
 OTHERS: dict[str, Makes] = {

@@ -24,6 +24,8 @@ from sharemgr.node.turns.settings import Settings
 
 SETTINGS = Settings()
 WINDOW_NS = 10 * S
+MORE = pytest.mark.soak
+LOOPS = [(100 * US, 30 * US), pytest.param(100 * US, 50 * US, marks=MORE), (1 * MS, 50 * US), (1 * MS, 150 * US)]
 
 
 def turn_ns(kernel_ns: int) -> int:
@@ -175,17 +177,9 @@ def loops(requests: list[int], settings: Settings, **program: int | Times) -> Si
     return simulation
 
 
-@pytest.mark.parametrize("requests", [pytest.param([50, 50], marks=pytest.mark.soak), [70, 30], [60, 30, 10]])
+@pytest.mark.parametrize("requests", [pytest.param([50, 50], marks=MORE), [70, 30], [60, 30, 10]])
 @pytest.mark.parametrize("idle_ns", [0, 300 * US], ids=["releases at once", "keeps its gate"])
-@pytest.mark.parametrize(
-    ("kernel_ns", "think_ns"),
-    [
-        (100 * US, 30 * US),
-        pytest.param(100 * US, 50 * US, marks=pytest.mark.soak),
-        (1 * MS, 50 * US),
-        (1 * MS, 150 * US),
-    ],
-)
+@pytest.mark.parametrize(("kernel_ns", "think_ns"), LOOPS)
 def test_launch_and_sync_loops_get_their_shares_of_held_time(
     requests: list[int], idle_ns: int, kernel_ns: int, think_ns: int
 ) -> None:
@@ -269,7 +263,7 @@ def test_a_program_that_dies_while_it_holds_costs_its_neighbour_nothing() -> Non
         assert simulation.arbiter.account("stays", simulation.now_ns).waiting_ns == 0
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (3, 4, 5))])
+@pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(seed, marks=MORE) for seed in (3, 4, 5))])
 def test_one_that_is_always_busy_gets_its_request_whoever_comes_and_goes(seed: int) -> None:
     simulation = Simulation(seed=seed)
     for name, request_percent, limit_percent in (("busy", 40, 100), ("b", 30, 100), ("c", 20, 25), ("d", 10, 100)):
