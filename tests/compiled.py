@@ -61,10 +61,10 @@ def key_of(name: str, commands: Sequence[Sequence[str]], root: Path = ROOT) -> s
     placeless, read = [], set()
     for word in itertools.chain(*commands):
         place = Path(word.removeprefix("-I").removeprefix("-L").removeprefix("-Wl,-rpath-link,"))
-        if place.is_absolute() and place.is_relative_to(root) and place.exists():
+        of_tree = place.is_absolute() and place.is_relative_to(root) and place.exists()
+        if of_tree:
             read.add(place if place.is_dir() else place.parent)
-            word = word.replace(str(root), "", 1)  # noqa: PLW2901
-        placeless.append(word)
+        placeless.append(word.replace(str(root), "", 1) if of_tree else word)
     states = [_state_of(root, folder) for folder in sorted(read)]
     return hashlib.sha256(json.dumps([name, placeless, states]).encode() + _compiler()).hexdigest()
 

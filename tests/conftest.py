@@ -35,9 +35,8 @@ USUAL = MappingProxyType(
         "minutes": 2,
         "mixed_pods": 32,
         "openings": 60,
-        "oracle_seeds": 8,
         "seeds": 1,
-        "simulated_clusters": 60,
+        "simulated_clusters": 120,
         "storm_pods": 70,
         "storm_strikes": 3,
     }
@@ -48,7 +47,6 @@ SOAK = MappingProxyType(
         "minutes": 10,
         "mixed_pods": 60,
         "openings": 600,
-        "oracle_seeds": 20,
         "seeds": 20,
         "simulated_clusters": 1000,
         "storm_pods": 200,
