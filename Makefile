@@ -6,6 +6,9 @@ PYTHON_IN_VENV = $(VENV)/bin/python
 NATIVE = setup.py cuda_hook/build_core.py \
     $(shell find cuda_hook simgpu -name '*.[chS]' -o -name '*.def') $(shell find sharemgr/node -name '*.py')
 
+# What is kept from one clone to the next.
+CACHE = $(or $(EDGESHARE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/edgeshare)
+
 GROUPS_OF_TEST = test-unit test-virtual test-parts test-cluster test-shares
 GROUPS_OF_SOAK = soak-virtual soak-sim soak-simgpu soak-memory soak-cluster
 
@@ -47,7 +50,9 @@ setup: $(VENV)/.tools
 
 $(VENV)/.built: $(VENV)/.ready $(NATIVE)
 	@echo "building the native parts" >&2
+	@$(PYTHON_IN_VENV) tools/built.py take . $(CACHE)/built
 	@$(VENV)/bin/pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@$(PYTHON_IN_VENV) tools/built.py keep . $(CACHE)/built
 	@touch $@
 
 build: $(VENV)/.built
@@ -67,7 +72,7 @@ check: lint test-quick
 C_FILES = find bench cuda_hook simgpu tests -name '*.[ch]' ! -name '_core.c'
 
 # What mypy found out of a module whose text is the same, it knows in any clone.
-lint: export MYPY_CACHE_DIR ?= $(or $(EDGESHARE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/edgeshare)/mypy
+lint: export MYPY_CACHE_DIR ?= $(CACHE)/mypy
 lint: setup
 	$(VENV)/bin/ruff format --check -q .
 	$(C_FILES) | xargs $(VENV)/bin/clang-format --dry-run -Werror
@@ -202,4 +207,5 @@ cluster-down: build setup
 
 clean:
 	rm -rf build dist $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	rm -rf *.so cuda_hook/*.so cuda_hook/_core.c sharemgr/node/*.so simgpu/lib simgpu/bin
+	rm -rf *.so cuda_hook/*.so cuda_hook/_core.c simgpu/lib simgpu/bin
+	find sharemgr -name '*.so' -delete
