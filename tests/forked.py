@@ -28,9 +28,12 @@ from holds import Chance, Holds, of_product
 from edgeshare.cli import loading, main
 
 LOADED = (
-    *("edgeshare.cli.deviceplugin", "edgeshare.cli.labeller", "edgeshare.cli.sharemgr"),
-    *("sharemgr.node.config", "sharemgr.node.manager", "sharemgr.node.sockets.loop"),
+    *("edgeshare.cli.deviceplugin", "edgeshare.cli.labeller", "edgeshare.cli.run", "edgeshare.cli.sharemgr"),
+    *("sharemgr.node.config", "sharemgr.node.manager", "sharemgr.node.pages", "sharemgr.node.sockets.loop"),
+    *("deviceplugin.metrics", "labeller.cluster", "labeller.daemon", "labeller.usage.watching"),
+    *("edgeshare.http.pages", "edgeshare.kube.client_library", "edgeshare.inventory.nvml.nvml", "grpc._channel"),
 )
+"""The commands, and what they import only when they need it: each of these would import it anew."""
 READ_AT_START = ("GRPC_", "LD_", "MALLOC_", "PYDANTIC_", "PYTHON")
 """How variables begin that the loader, the interpreter or a library reads once: nothing can be given others later."""
 

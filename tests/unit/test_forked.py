@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import forked
@@ -35,7 +35,12 @@ def manager(number: int = 0, **variables: str) -> Iterator[forked.Forked]:
 
 def streams(process: forked.Forked) -> set[str]:
     """The files, pipes and sockets that a process has."""
-    return {str(each.readlink()) for each in Path(f"/proc/{process.pid}/fd").iterdir()}
+    found = set()
+    for each in Path(f"/proc/{process.pid}/fd").iterdir():
+        # It may just be closing one.
+        with suppress(FileNotFoundError):
+            found.add(str(each.readlink()))
+    return found
 
 
 @pytest.fixture(autouse=True)
