@@ -10,6 +10,7 @@ import importlib
 import itertools
 import json
 import os
+import runpy
 import select
 import signal
 import socket
@@ -37,6 +38,7 @@ LOADED = (
 READ_AT_START = ("GRPC_", "LD_", "MALLOC_", "PYDANTIC_", "PYTHON")
 """How variables begin that the loader, the interpreter or a library reads once: nothing can be given others later."""
 
+COMMAND = "edgeshare"
 REQUEST_BYTES_MAX = 128 << 10
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
@@ -113,13 +115,15 @@ def start(
     environment: Mapping[str, str] = os.environ,
     stderr: IO[Any] | None = None,
     stdout: IO[Any] | None = None,
+    program: Sequence[str] = (COMMAND,),
 ) -> Forked:
     """Starts ``edgeshare`` with these arguments and nothing to read. Without files its output goes into a pipe, and
-    its errors where its output goes."""
+    its errors where its output goes. ``program`` is run in the place of the command: a file of Python, and arguments
+    before the others."""
     read, write = os.pipe() if stdout is None else (None, stdout.fileno())
     chance = asdict(next(_held)) if _held is not None else None
-    asked = {"arguments": arguments, "environment": dict(environment), "folder": str(Path.cwd()), "held": chance}
-    request = json.dumps(asked).encode()
+    asked = {"command": [*program, *arguments], "environment": dict(environment), "folder": str(Path.cwd())}
+    request = json.dumps({**asked, "held": chance}).encode()
     assert len(request) <= REQUEST_BYTES_MAX, "more than a nursery takes"
     nursery = _nursery(tuple(sorted(each for each in environment.items() if each[0].startswith(READ_AT_START))))
     # For no longer than this: other tests' orphans are the system's.
@@ -148,7 +152,7 @@ def run(
         for stream in (stdout, stderr):
             stream.seek(0)
             said.append(stream.read())
-        return subprocess.CompletedProcess(["edgeshare", *arguments], status, *said)
+        return subprocess.CompletedProcess([COMMAND, *arguments], status, *said)
 
 
 def _adopt(orphans: bool) -> None:
@@ -205,7 +209,7 @@ def become(request: Mapping[str, object], streams: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
-    sys.argv = ["edgeshare", *request["arguments"]]
+    sys.argv = request["command"]
     if request["held"]:
         Holds(Chance(**request["held"]), of_product).begin()
 
@@ -217,4 +221,7 @@ def nurse(descriptor: str) -> None:
         for name in LOADED:
             importlib.import_module(name)
     if serve(socket.socket(fileno=int(descriptor))):
-        main()
+        if sys.argv[0] == COMMAND:
+            main()
+        else:
+            runpy.run_path(sys.argv[0], run_name="__main__")

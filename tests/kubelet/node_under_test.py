@@ -4,11 +4,8 @@ import asyncio
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -30,8 +27,6 @@ UUIDS = ("GPU-00000000-0000-0000-0000-00000000000b", "GPU-00000000-0000-0000-000
 SECOND, FIRST = sorted(UUIDS)
 """FIRST is the GPU that the plugin takes by itself."""
 
-Process = forked.Forked | subprocess.Popen[str]
-
 MEMORY_MIB = 16_000
 SAFETY_S = 60  # the plugin itself waits 30 until it believes that a pod is over, where nobody else says so
 
@@ -45,9 +40,9 @@ class Node:
         self.state_dir = root / "state"
         self.machine_dir = root / "machine"
         self.kubelet = ScriptedKubelet(root / "kubelet")
-        self.plugin: Process | None = None
-        self.manager: Process | None = None
-        self._started: list[Process] = []
+        self.plugin: forked.Forked | None = None
+        self.manager: forked.Forked | None = None
+        self._started: list[forked.Forked] = []
         self._configs = 0
         create(self.machine_dir, memory_mib=MEMORY_MIB, uuids=UUIDS)
 
@@ -85,18 +80,15 @@ class Node:
         line = await asyncio.to_thread(self.manager.stdout.readline)
         assert "ready" in line, (self.root / "manager.log").read_text()
 
-    async def start_plugin(self, driver: bool = True, program: Sequence[str] = (), **config: Any) -> Process:
+    async def start_plugin(
+        self, driver: bool = True, program: Sequence[str] = (forked.COMMAND,), **config: Any
+    ) -> forked.Forked:
         """Does not wait: the kubelet tells when it is there. ``program`` is run in the place of the command."""
         self.configure(**config)
         command = ["deviceplugin", "--config", str(self.config), "--kubelet-dir", str(self.root / "kubelet")]
         command += ["--runtime-dir", str(self.runtime_dir), "--state-dir", str(self.state_dir)]
         with self.plugin_log.open("ab") as log:
-            if program:
-                full, environment = [sys.executable, *program, *command], self._environment(driver)
-                start = partial(subprocess.Popen[str], full, env=environment, stdout=log, stderr=log)
-                self.plugin = await asyncio.to_thread(start)
-            else:
-                self.plugin = forked.start(command, self._environment(driver), log, log)
+            self.plugin = forked.start(command, self._environment(driver), log, log, program)
         self._started.append(self.plugin)
         return self.plugin
 
@@ -191,7 +183,7 @@ class Node:
         return environment
 
 
-async def ended(process: Process) -> int:
+async def ended(process: forked.Forked) -> int:
     """Waits for its end; its exit status."""
     return await asyncio.to_thread(process.wait, SAFETY_S)
 

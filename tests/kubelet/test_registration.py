@@ -2,10 +2,9 @@
 
 import asyncio
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
+import forked
 import grpc
 import pytest
 from node_under_test import UUIDS, Node
@@ -255,9 +254,9 @@ async def test_containers_run_on_over_a_restart_of_plugin_and_kubelet(ready: Nod
 def test_a_wrong_configuration_is_one_line_and_nothing_is_started(root: Path, config: str, text: str) -> None:
     path = root / "config.yaml"
     path.write_text(config)
-    command = [sys.executable, "-m", "edgeshare.cli", "deviceplugin", "--config", str(path)]
+    command = ["deviceplugin", "--config", str(path)]
     command += ["--runtime-dir", str(root / "run"), "--state-dir", str(root / "state")]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=SAFETY_S, check=False, env={"PATH": ""})
+    ended = forked.run(command, SAFETY_S, {"PATH": ""})
     assert ended.returncode == 1
     (line,) = ended.stderr.splitlines()
     assert text in line
