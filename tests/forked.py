@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -217,11 +217,29 @@ def become(request: Mapping[str, object], streams: Sequence[int]) -> None:
 def nurse(descriptor: str) -> None:
     """A nursery: loads, and forks for whom this connection leads to."""
     sys.path = [path for path in sys.path if path != str(Path(__file__).parent)]  # not the tests' own
+    statuses: list[int] = []
+    # What is registered before all else is run after all else.
+    atexit.register(leave, statuses)
     with loading():
         for name in LOADED:
             importlib.import_module(name)
     if serve(socket.socket(fileno=int(descriptor))):
-        if sys.argv[0] == COMMAND:
-            main()
-        else:
-            runpy.run_path(sys.argv[0], run_name="__main__")
+        try:
+            if sys.argv[0] == COMMAND:
+                main()
+            else:
+                runpy.run_path(sys.argv[0], run_name="__main__")
+        except SystemExit as end:
+            if isinstance(end.code, int):
+                statuses.append(end.code)
+            raise
+
+
+def leave(statuses: Sequence[int]) -> None:
+    """Ends what was forked and has ended orderly, with its status, before the interpreter takes to pieces what was
+    loaded, one object after the other: half of the processor time of one that does little, as all of it is copied."""
+    if statuses:
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(statuses[0])
