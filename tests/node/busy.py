@@ -1,9 +1,9 @@
 """Programs that keep a node's GPU busy, and what it executed of each."""
 
-import subprocess
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from forked import Forked
 from testbed import PATIENCE_S, Testbed
 
 from edgeshare.contract.units import NS_PER_MS
@@ -12,11 +12,11 @@ from simgpu.machine import Machine
 from simgpu.native import BURN
 
 
-def burn(testbed: Testbed, name: str, *arguments: str, percent: int, limit: int = 100) -> subprocess.Popen[str]:
+def burn(testbed: Testbed, name: str, *arguments: str, percent: int, limit: int = 100) -> Forked:
     """A program that keeps GPU 0 busy under a share."""
     options = ("--gpu", "0", "--percent", str(percent), "--limit", str(limit))
     command = ("env", f"SIMGPU_TAG={name}", str(BURN), "--seconds", "600", *arguments)
-    return testbed.popen(*testbed.run_arguments(*options, "--", *command))
+    return testbed.start(*testbed.run_arguments(*options, "--", *command))
 
 
 def executed_until(machine: Machine, names: Collection[str], least_ms: int, gpu: int = 0) -> dict[str, int]:

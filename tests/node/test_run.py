@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from forked import Forked
 from testbed import GPU_MEMORY_MIB, PATIENCE_S, Manager, Testbed, ids
 
 from edgeshare.cli.run import Choice, choose_devices
@@ -19,9 +20,9 @@ WAITS = "import signal, sys; print('ready', flush=True); signal.pause()"
 
 
 @pytest.fixture
-def waiting(testbed: Testbed, manager: Manager) -> Iterator["subprocess.Popen[str]"]:
+def waiting(testbed: Testbed, manager: Manager) -> Iterator[Forked]:
     """A command that runs and waits for signals; its first line has been read."""
-    process = testbed.popen(*testbed.run_arguments("--percent", "30", "--", sys.executable, "-c", WAITS))
+    process = testbed.start(*testbed.run_arguments("--percent", "30", "--", sys.executable, "-c", WAITS))
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     yield process
@@ -72,19 +73,19 @@ print("ready", flush=True)
 signal.sigwait(awaited)
 sys.exit(42)
 """
-    process = testbed.popen(*testbed.run_arguments("--percent", "30", "--", sys.executable, "-c", code))
+    process = testbed.start(*testbed.run_arguments("--percent", "30", "--", sys.executable, "-c", code))
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.Signals[name])
     assert process.wait(PATIENCE_S) == 42
 
 
-def test_a_signal_that_the_command_dies_of_is_its_status(waiting: "subprocess.Popen[str]") -> None:
+def test_a_signal_that_the_command_dies_of_is_its_status(waiting: Forked) -> None:
     waiting.terminate()
     assert waiting.wait(PATIENCE_S) == 128 + signal.SIGTERM
 
 
-def test_killing_it_kills_the_command_and_frees_the_share(testbed: Testbed, waiting: "subprocess.Popen[str]") -> None:
+def test_killing_it_kills_the_command_and_frees_the_share(testbed: Testbed, waiting: Forked) -> None:
     (allocation_id,) = ids(testbed.status())
     waiting.kill()
     waiting.wait(PATIENCE_S)
@@ -117,7 +118,7 @@ print(json.dumps([folder, sorted(os.listdir(folder)), os.environ["CUDA_VISIBLE_D
 def test_what_is_asked_for_is_what_is_held(testbed: Testbed, manager: Manager) -> None:
     arguments = ("--percent", "30", "--limit", "60", "--memory-mib", "700", "--class", "latency", "--gpu")
     for gpu in ("1", testbed.uuids[1]):
-        process = testbed.popen(*testbed.run_arguments(*arguments, gpu, "--", sys.executable, "-c", WAITS))
+        process = testbed.start(*testbed.run_arguments(*arguments, gpu, "--", sys.executable, "-c", WAITS))
         assert process.stdout is not None
         process.stdout.readline()
         (held,) = (each.allocation for each in testbed.status().allocations)
@@ -181,7 +182,7 @@ def test_a_missing_manager_is_said_and_nothing_runs(testbed: Testbed) -> None:
 
 @pytest.mark.parametrize("ending", ["end", "kill"])
 def test_it_holds_its_share_again_when_the_manager_is_back(
-    testbed: Testbed, manager: Manager, waiting: "subprocess.Popen[str]", ending: str
+    testbed: Testbed, manager: Manager, waiting: Forked, ending: str
 ) -> None:
     (before,) = (each.allocation for each in testbed.status().allocations)
     getattr(manager, ending)()
@@ -194,9 +195,7 @@ def test_it_holds_its_share_again_when_the_manager_is_back(
     testbed.until(lambda status: not status.allocations)
 
 
-def test_what_a_killed_manager_held_is_cleared_away(
-    testbed: Testbed, manager: Manager, waiting: "subprocess.Popen[str]"
-) -> None:
+def test_what_a_killed_manager_held_is_cleared_away(testbed: Testbed, manager: Manager, waiting: Forked) -> None:
     (allocation_id,) = ids(testbed.status())
     manager.kill()
     waiting.kill()

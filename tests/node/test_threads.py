@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from busy import all_granted, burn
+from forked import Forked
 from testbed import PATIENCE_S, Testbed
 
 from bench.paired import build
@@ -26,12 +27,12 @@ def command(turns: Path, tag: str) -> list[str]:
     return ["env", f"SIMGPU_TAG={tag}", str(turns), str(PHASE_MS)]
 
 
-def under_a_share(testbed: Testbed, turns: Path, percent: int) -> subprocess.Popen[str]:
+def under_a_share(testbed: Testbed, turns: Path, percent: int) -> Forked:
     share = ("--gpu", "0", "--percent", str(percent))
-    return testbed.popen(*testbed.run_arguments(*share, "--", *command(turns, "turns")))
+    return testbed.start(*testbed.run_arguments(*share, "--", *command(turns, "turns")))
 
 
-def phases(process: subprocess.Popen[str]) -> list[Phase]:
+def phases(process: subprocess.Popen[str] | Forked) -> list[Phase]:
     """All of its phases, once it has ended."""
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, stderr

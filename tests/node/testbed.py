@@ -75,11 +75,11 @@ class Testbed:
     def manager(self, config: str = "", command: Sequence[str] = ()) -> Manager:
         """A manager that is ready; ``command`` is what is run in place of a fork."""
         log, arguments = self.root / "manager.log", self.manager_arguments(config)
-        with log.open("a") as stderr:
-            if command:
+        if command:
+            with log.open("a") as stderr:
                 self.popen(*arguments, stderr=stderr, command=command)
-            else:
-                self._processes.append(forked.start(arguments, self.environment, stderr))
+        else:
+            self.start(*arguments, log=log.name)
         manager = Manager(self._processes[-1], log)
         assert manager.ready, manager.log()
         return manager
@@ -92,10 +92,17 @@ class Testbed:
             *("--runtime-dir", str(self.runtime_dir), "--state-dir", str(self.state_dir)),
         ]
 
+    def start(self, *arguments: str, log: str = "programs.log") -> forked.Forked:
+        """Starts an ``edgeshare`` command on the machine. What is said beside its output goes into the log."""
+        with (self.root / log).open("a") as stderr:
+            process = forked.start(arguments, self.environment, stderr)
+        self._processes.append(process)
+        return process
+
     def popen(
         self, *arguments: str, stderr: object = subprocess.PIPE, command: Sequence[str] = (EDGESHARE,)
     ) -> subprocess.Popen[str]:
-        """Starts an ``edgeshare`` command on the machine."""
+        """The same, but it is no fork."""
         process = subprocess.Popen(
             [*command, *arguments],
             env=self.environment,
