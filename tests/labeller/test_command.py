@@ -3,10 +3,9 @@
 import json
 import os
 import pty
-import subprocess
-import sys
 from pathlib import Path
 
+import forked
 import pytest
 import yaml
 from labeller_under_test import END_S, Labeller
@@ -58,9 +57,8 @@ def test_a_person_sees_a_table(labeller: Labeller, board: bool) -> None:
     if board:
         add_jetson(labeller.root, JETSONS["nano"])
     terminal, end = pty.openpty()
-    command = [sys.executable, "-m", "edgeshare.cli", *labeller.arguments, "--dry-run"]
-    process = subprocess.Popen(command, stdout=end, env={**os.environ, "COLUMNS": "100"})
-    os.close(end)
+    with os.fdopen(end, "w") as shows:
+        process = forked.start([*labeller.arguments, "--dry-run"], {**os.environ, "COLUMNS": "100"}, stdout=shows)
     shown = b""
     try:
         while part := os.read(terminal, 4096):
