@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 import step_programs
 from bound import longest_wait_ns
 from case import Case, Client, Program, Step, Thread
+from covering import covering
 from oracles import bare
 from paces import PACES
 from report import Report
@@ -58,12 +59,14 @@ PROGRAMS: Mapping[str, Program] = {
     "four streams of one thread, 5 ms": _of_one_thread(5000),
 }
 
+BESIDE = ("alone", "beside a rival")
 ROWS = {
     f"{name}, {beside}, {pace}": (program, beside, pace)
     for pace in PACES
     for name, program in PROGRAMS.items()
-    for beside in ("alone", "beside a rival")
+    for beside in BESIDE
 }
+PART = covering(ROWS, len(PACES), len(PROGRAMS), len(BESIDE))
 
 RIVALS = {row: of for row, of in ROWS.items() if of[1] != "alone"}
 

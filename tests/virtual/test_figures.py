@@ -2,30 +2,41 @@
 are exact, no worse than it was."""
 
 from collections.abc import Iterator
+from itertools import combinations, product
 
 import pytest
+from covering import covering
 from figures import FIGURES, SEEDS, measured
 from ratchet import allowed
 from world import World
 
 
-def rows(seeds: tuple[int, ...]) -> Iterator[object]:
-    """Each figure's rows; `make check` takes those of one pace and one scheduling, and a limit of each program."""
+def rows(soak: bool) -> Iterator[object]:
+    """Each figure's rows. `make test` takes one seed, and of a figure that is a product of three factors the part in
+    which any two of their values meet; `make check` what of that is of one pace, and of a whole figure one
+    scheduling."""
     for name, figure in FIGURES.items():
-        for row in figure.rows:
-            quick = (
-                row.endswith("plain") and "timeslice" not in row and ("limit" not in name or row.startswith("limit 30"))
-            )
-            for seed in seeds:
+        for row in figure.rows if soak else figure.usual or figure.rows:
+            quick = row.endswith("plain") and (row in figure.usual if figure.usual else "timeslice" not in row)
+            for seed in SEEDS if soak else SEEDS[:1]:
                 marks = () if quick else pytest.mark.whole
                 yield pytest.param(name, row, seed, marks=marks, id=f"{name}: {row}, {seed}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One seed, and with --soak all of them."""
-    seeds = SEEDS if metafunc.config.getoption("soak") else SEEDS[:1]
-    metafunc.parametrize(("name", "row", "seed"), list(rows(seeds)))
+    if "row" in metafunc.fixturenames:
+        metafunc.parametrize(("name", "row", "seed"), list(rows(metafunc.config.getoption("soak"))))
 
 
 def test_it_is_within_its_target_and_no_worse_than_recorded(world: World, name: str, row: str, seed: int) -> None:
     assert measured(world.run, name, row, seed) <= allowed(name, row, seed, FIGURES[name].target)
+
+
+@pytest.mark.parametrize("sizes", [(3, 4, 10), (3, 16, 3), (3, 6, 2), (2, 2, 2)])
+def test_any_two_values_of_different_factors_meet_in_a_covering(sizes: tuple[int, ...]) -> None:
+    places = {str(place): place for place in product(*map(range, sizes))}
+    part = [places[row] for row in covering(places, *sizes)]
+    assert len(part) * min(sizes) == len(places)
+    for one, other in combinations(range(len(sizes)), 2):
+        met = {(place[one], place[other]) for place in part}
+        assert met == {*product(range(sizes[one]), range(sizes[other]))}
