@@ -131,7 +131,7 @@ soak: build setup
 	$(PYTHON_IN_VENV) tools/summary.py $(GROUPS_OF_SOAK) && exit $$failed
 
 soak-virtual: build setup
-	$(pytest) --soak $(BESIDE) tests/virtual/test_explore.py tests/virtual/test_figures.py tests/virtual/test_mixes.py
+	$(pytest) --soak $(BESIDE) tests/virtual/test_attacks.py tests/virtual/test_explore.py tests/virtual/test_figures.py tests/virtual/test_mixes.py
 
 soak-sim: build setup
 	$(pytest) --soak $(BESIDE) tests/model tests/sim

@@ -67,12 +67,12 @@ static uint64_t least(uint64_t one, uint64_t other) { return one < other ? one :
 /* First what has begun. */
 static void look_at_begun(const struct simgpu_gpu *gpu, uint32_t index, struct view *view, struct room *room) {
     const struct simgpu_context *context = &gpu->contexts[index];
-    for (uint64_t number = context->completed; number < tail_of(context); number++) {
+    for (uint64_t number = context->completed, tail = tail_of(context); number < tail; number++) {
         const struct simgpu_order *order = order_of(gpu, index, number);
-        const struct simgpu_entry *entry = entry_of(gpu, index, number);
-        uint64_t end_ns = NEVER;
         if (order->state != SIMGPU_RUNS && order->state != SIMGPU_PAUSED)
             continue;
+        const struct simgpu_entry *entry = entry_of(gpu, index, number);
+        uint64_t end_ns = NEVER;
         if (takes_gpu(entry))
             occupy(gpu, room, order->place);
         if (order->state == SIMGPU_PAUSED)
@@ -95,12 +95,11 @@ static void look_at_begun(const struct simgpu_gpu *gpu, uint32_t index, struct v
 /* Then what may begin: what was paused, and what is behind nothing. */
 static void look_at_waiting(const struct simgpu_gpu *gpu, uint32_t index, struct view *view, struct room *room) {
     const struct simgpu_context *context = &gpu->contexts[index];
+    const struct simgpu_order *orders = orders_of(gpu, index)->orders;
     bool legacy = false, blocking = false;
-    for (uint64_t number = context->completed; number < tail_of(context) && view->starts == NEVER; number++) {
-        const struct simgpu_order *order = order_of(gpu, index, number);
-        const struct simgpu_entry *entry = entry_of(gpu, index, number);
-        bool behind = order->scope != SIMGPU_SCOPE_NONE && legacy;
-        behind |= order->scope >= SIMGPU_SCOPE_LEGACY && blocking;
+    for (uint64_t number = context->completed, tail = tail_of(context); number < tail && view->starts == NEVER; number++) {
+        const struct simgpu_order *order = &orders[number % SIMGPU_RING];
+        bool behind = (order->scope != SIMGPU_SCOPE_NONE && legacy) || (order->scope >= SIMGPU_SCOPE_LEGACY && blocking);
         if (order->state == SIMGPU_DONE)
             continue;
         legacy |= order->scope == SIMGPU_SCOPE_LEGACY;
@@ -110,6 +109,7 @@ static void look_at_waiting(const struct simgpu_gpu *gpu, uint32_t index, struct
         if (order->state != SIMGPU_WAITS || behind || (order->behind && !is_done(gpu, index, number - order->behind)) ||
             (order->waits && !is_done(gpu, index, number - order->waits)))
             continue;
+        const struct simgpu_entry *entry = entry_of(gpu, index, number);
         uint64_t ready = entry->enqueue_ns + (entry->kind == SIMGPU_ORDER ? 0 : ENGINE_LAUNCH_LATENCY_NS);
         if (ready > gpu->time_ns)
             view->next_ns = least(view->next_ns, ready);

@@ -1,6 +1,6 @@
 """The figures of the README's table that the virtual clock can take: rows, and how each is measured."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -9,7 +9,6 @@ import step_programs
 import thinking
 from bound import longest_wait_ns
 from case import Case, Client, Program, Step, Thread
-from covering import covering
 from grid import ROWS as SHARES
 from grid import WINDOW_S, virtual
 from paces import PACES
@@ -39,6 +38,19 @@ class Figure:
     target: float
     usual: tuple[str, ...] = ()
     """Those of `make test`, where it is not all of them."""
+
+
+def covering(rows: Iterable[str], *sizes: int) -> tuple[str, ...]:
+    """Of the rows of a product of factors of these sizes, in its order (the last factor goes round fastest), the part
+    that takes the smallest factor's values in turn, by the places of the others: any two values of different factors
+    still meet in it. Raises ValueError for rows that are not such a product's."""
+    least = sizes.index(min(sizes))
+    places = product(*map(range, sizes))
+    return tuple(
+        row
+        for row, place in zip(rows, places, strict=True)
+        if (sum(place) - place[least]) % sizes[least] == place[least]
+    )
 
 
 def _share_error(run: Run, row: str, seed: int) -> float:
@@ -153,6 +165,8 @@ def _judged(report: Report) -> tuple[tuple[Interval, ...], int, int]:
     return report.intervals, int(report.steps[0]["now_ns"]), int(report.steps[-1]["now_ns"])
 
 
+OVERLAPPING_PART = covering(overlapping.ROWS, len(PACES), len(overlapping.PROGRAMS), len(overlapping.BESIDE))
+
 FIGURES = {
     "share error, points": Figure(tuple(SHARES), _share_error, 0.5),
     "GPU time told, off what was executed, %": Figure(
@@ -164,7 +178,7 @@ FIGURES = {
     "hand-over, p50, us": Figure(tuple(PAIRS), _hand_over_us, 20, PAIRS_PART),
     "longest wait, of the rule's bound": Figure(tuple(PAIRS), _wait_of_bound, 1, PAIRS_PART),
     "of streams beside each other, work that is missing, %": Figure(
-        tuple(overlapping.ROWS), overlapping.lost_percent, 10, overlapping.PART
+        tuple(overlapping.ROWS), overlapping.lost_percent, 10, OVERLAPPING_PART
     ),
     "of streams beside each other, GPU time told, off the time they ran, %": Figure(
         tuple(overlapping.RIVALS), overlapping.gpu_time_error_percent, 2

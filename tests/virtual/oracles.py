@@ -6,6 +6,7 @@ be due to a program that could use the whole GPU is not run bare.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from case import Case, measured_ms
 from report import DiedError, Report
@@ -41,8 +42,9 @@ class Flaw:
 
 
 def bare(case: Case, index: int) -> Case:
-    """The same program alone, with neither hook nor manager."""
-    client = case.clients[index].model_copy(update={"delay_ms": 0})
+    """The same program alone, with neither hook nor manager, where nobody asks what it requests: all that run one
+    program are one case."""
+    client = case.clients[index].model_copy(update={"delay_ms": 0, "percent": 100, "limit": 100})
     # Alone it waits for nobody else's submissions.
     needed_ms = min(case.measure_ms, measured_ms(client.program))
     changes = {"hooked": False, "faults": (), "lost_wake": 0, "measure_ms": needed_ms}
@@ -56,6 +58,7 @@ def flaws(case: Case, run: Callable[[Case], Report], margin: float = 0) -> list[
     Shares hold over the rule's window. Over less, chance may have taken so much from a program with a small one: then
     a window is run.
     """
+    run = cache(run)
     found = _flaws(case, run, margin)
     if case.measure_ms < WINDOW_MS and any(flaw.kind == "beside" for flaw in found):
         return _flaws(case.model_copy(update={"measure_ms": WINDOW_MS}), run, margin)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 import step_programs
 from bound import longest_wait_ns
 from case import Case, Client, Program, Step, Thread
-from covering import covering
 from oracles import bare
 from paces import PACES
 from report import Report
@@ -66,7 +65,6 @@ ROWS = {
     for name, program in PROGRAMS.items()
     for beside in BESIDE
 }
-PART = covering(ROWS, len(PACES), len(PROGRAMS), len(BESIDE))
 
 RIVALS = {row: of for row, of in ROWS.items() if of[1] != "alone"}
 

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from itertools import combinations, product
 
 import pytest
-from covering import covering
-from figures import FIGURES, SEEDS, measured
+from figures import FIGURES, SEEDS, covering, measured
 from ratchet import allowed
 from world import World
 

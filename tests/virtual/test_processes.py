@@ -2,7 +2,7 @@
 
 import pytest
 from case import Case, Client, Fault
-from oracles import flaws
+from oracles import WINDOW_MS, flaws
 from step_programs import burn, think, wait_each
 from world import World
 
@@ -23,7 +23,7 @@ PAUSE_TOGETHER = "four of these, and one"
 
 def case(mix: str, **more: object) -> Case:
     clients = tuple(Client(program=program, percent=percent, processes=count) for percent, program, count in MIXES[mix])
-    return Case(clients=clients, settle_ms=3000, measure_ms=10_500, **more)  # type: ignore[arg-type]
+    return Case(clients=clients, settle_ms=3000, measure_ms=WINDOW_MS, **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("scheduling", ["fifo", "timeslice"])

@@ -2,6 +2,7 @@
 measured."""
 
 from collections.abc import Callable
+from functools import cache
 
 from case import Case, Client, Program
 from oracles import bare
@@ -35,6 +36,7 @@ def missing_percent(run: Run, row: str, seed: int) -> float:
     """Of its percent of what it can use alone the client lacks so much that lacks most."""
     clients, pace = ROWS[row]
     case = Case(clients=clients, pace=pace, scheduling="timeslice", seed=seed)
+    run = cache(run)
     report = run(case)
     parts = (
         report.busy_percent(name) / (client.percent / 100 * run(bare(case, index)).busy_percent("c0"))
