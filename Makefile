@@ -1,5 +1,8 @@
 # Everything that a person or a machine does with this tree. Each target sets up what it needs.
 
+# Whoever sets it has each of some thousand processes compile all that it imports: half of what a start takes.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV ?= .venv
 PYTHON_IN_VENV = $(VENV)/bin/python
 # All that is compiled, however deep: C, what it includes, and the node's manager, of which mypyc compiles a part.
