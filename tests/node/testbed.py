@@ -100,17 +100,11 @@ class Testbed:
         return process
 
     def popen(
-        self, *arguments: str, stderr: object = subprocess.PIPE, command: Sequence[str] = (EDGESHARE,)
+        self, *arguments: str, stderr: Any = subprocess.PIPE, command: Sequence[str] = (EDGESHARE,)
     ) -> subprocess.Popen[str]:
         """The same, but it is no fork."""
-        process = subprocess.Popen(
-            [*command, *arguments],
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=stderr,  # type: ignore[call-overload]
-            text=True,
-        )
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": stderr}
+        process = subprocess.Popen([*command, *arguments], env=self.environment, text=True, **pipes)
         self._processes.append(process)
         return process
 
