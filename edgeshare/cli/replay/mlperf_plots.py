@@ -4,7 +4,7 @@ from pathlib import Path
 
 from edgeshare.cli.replay.mlperf_report import Report, name
 from edgeshare.cli.replay.sharing import canvas
-from sharemgr.replay.engines import ARRIVALS_S, PERCENTS
+from sharemgr.replay.engines import PERCENTS
 
 PANELS = {
     "p99_s": "p99 from arrival to end, s",
@@ -21,9 +21,9 @@ STYLES = {"kubernetes": ":", "alibaba": ":", "oracle": "--", "unlimited": "--"}
 
 
 def plot(report: Report, folder: Path) -> list[Path]:
-    """Draws a picture for each arrival setting into the folder, and returns the files."""
+    """Draws a picture for each arrival setting of the report into the folder, and returns the files."""
     paths = []
-    for setting in ARRIVALS_S:
+    for setting in dict.fromkeys(row.setting for row in report.rows):
         drawing = canvas(16, 8)
         panels = drawing.subplots(2, 4, sharex=True)
         for axes, figure in zip(panels.flat, PANELS, strict=True):
