@@ -95,8 +95,7 @@ class Testbed:
     def start(self, *arguments: str, log: str = "programs.log") -> forked.Forked:
         """Starts an ``edgeshare`` command on the machine. What is said beside its output goes into the log."""
         with (self.root / log).open("a") as stderr:
-            process = forked.start(arguments, self.environment, stderr)
-        self._processes.append(process)
+            self._processes.append(process := forked.start(arguments, self.environment, stderr))
         return process
 
     def popen(
