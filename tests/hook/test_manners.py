@@ -239,7 +239,7 @@ def test_a_worker_that_outlives_its_parent_keeps_no_slice(manners: Path, testbed
     testbed.manager()
     share = ("--percent", "50", "--gpu", "0")
     script = f"{manners} leave_worker; exec sleep {PATIENCE_S}"
-    parent = testbed.start(*testbed.run_arguments(*share, "--", "sh", "-c", script))
+    parent = testbed.fork(*testbed.run_arguments(*share, "--", "sh", "-c", script))
     # The child has its copy of the socket, and lives on.
     testbed.until(lambda status: any(one.grants and not one.clients for one in status.allocations))
     ran = testbed.edgeshare(*testbed.run_arguments(*share, "--", str(BURN), "--seconds", "1"), SIMGPU_TAG="next")

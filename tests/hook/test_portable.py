@@ -37,7 +37,7 @@ def burn(emulator: Emulator) -> list[str]:
 def test_a_program_of_the_other_processor_gets_slices_and_the_cap(burn: list[str], testbed: Testbed) -> None:
     """The manager and the neighbour are of this machine's processor."""
     testbed.manager()
-    neighbour = testbed.start(
+    neighbour = testbed.fork(
         *testbed.run_arguments("--percent", "50", "--gpu", "0", "--"),
         *(str(ROOT / "simgpu/bin/burn"), "--seconds", str(PATIENCE_S)),
     )

@@ -204,7 +204,7 @@ def test_of_two_real_programs_the_one_that_asked_for_more_gets_more(built: Path,
     for program, arguments, percent in ((BUSY, ("600",), 70), (LINKED, ("spin", "600"), 30)):
         options = ("--gpu", "1", "--percent", str(percent))
         command = ["env", f"SIMGPU_TAG={program.name}", *program.argv(built, *arguments)]
-        testbed.start(*testbed.run_arguments(*options, "--", *command))
+        testbed.fork(*testbed.run_arguments(*options, "--", *command))
     testbed.until(lambda status: sum(each.grants > 0 for each in status.allocations) == 2)
     names = (BUSY.name, LINKED.name)
     assert_ranked(executed_until(testbed.machine, names, LEAST_MS, gpu=1), names)

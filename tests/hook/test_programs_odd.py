@@ -120,7 +120,7 @@ def contended(testbed: Testbed, odd: Programs, alone: Answers) -> Answers:
     """The answers with the hook while each GPU has another client that never stops."""
     for gpu in ("0", "1"):
         rival = (str(BURN), "--seconds", "600", "--kernel-us", "1000")
-        testbed.start(*testbed.run_arguments("--percent", "50", "--gpu", gpu, "--", *rival))
+        testbed.fork(*testbed.run_arguments("--percent", "50", "--gpu", gpu, "--", *rival))
     testbed.until(lambda status: sum(each.grants > 0 for each in status.allocations) == 2)
     return odd.hooked(50, *(thing for thing in THINGS if thing != "two_gpus"))
 

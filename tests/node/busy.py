@@ -16,7 +16,7 @@ def burn(testbed: Testbed, name: str, *arguments: str, percent: int, limit: int 
     """A program that keeps GPU 0 busy under a share."""
     options = ("--gpu", "0", "--percent", str(percent), "--limit", str(limit))
     command = ("env", f"SIMGPU_TAG={name}", str(BURN), "--seconds", "600", *arguments)
-    return testbed.start(*testbed.run_arguments(*options, "--", *command))
+    return testbed.fork(*testbed.run_arguments(*options, "--", *command))
 
 
 def executed_until(machine: Machine, names: Collection[str], least_ms: int, gpu: int = 0) -> dict[str, int]:

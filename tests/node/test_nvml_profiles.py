@@ -51,7 +51,7 @@ def profiled(request: pytest.FixtureRequest) -> Iterator[Testbed]:
 def two(testbed: Testbed, *options: str) -> None:
     """Two programs on GPU 0, with 30 % and 60 % of it."""
     for percent in (30, 60):
-        testbed.start(
+        testbed.fork(
             *testbed.run_arguments("--gpu", "0", "--percent", str(percent), "--memory-mib", "1024"),
             *("--", str(BURN), "--seconds", "600", *options),
         )

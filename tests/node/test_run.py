@@ -22,7 +22,7 @@ WAITS = "import signal, sys; print('ready', flush=True); signal.pause()"
 @pytest.fixture
 def waiting(testbed: Testbed, manager: Manager) -> Iterator[Forked]:
     """A command that runs and waits for signals; its first line has been read."""
-    process = testbed.start(*testbed.run_arguments("--percent", "30", "--", sys.executable, "-c", WAITS))
+    process = testbed.fork(*testbed.run_arguments("--percent", "30", "--", sys.executable, "-c", WAITS))
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     yield process
@@ -73,7 +73,7 @@ print("ready", flush=True)
 signal.sigwait(awaited)
 sys.exit(42)
 """
-    process = testbed.start(*testbed.run_arguments("--percent", "30", "--", sys.executable, "-c", code))
+    process = testbed.fork(*testbed.run_arguments("--percent", "30", "--", sys.executable, "-c", code))
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.Signals[name])
@@ -118,7 +118,7 @@ print(json.dumps([folder, sorted(os.listdir(folder)), os.environ["CUDA_VISIBLE_D
 def test_what_is_asked_for_is_what_is_held(testbed: Testbed, manager: Manager) -> None:
     arguments = ("--percent", "30", "--limit", "60", "--memory-mib", "700", "--class", "latency", "--gpu")
     for gpu in ("1", testbed.uuids[1]):
-        process = testbed.start(*testbed.run_arguments(*arguments, gpu, "--", sys.executable, "-c", WAITS))
+        process = testbed.fork(*testbed.run_arguments(*arguments, gpu, "--", sys.executable, "-c", WAITS))
         assert process.stdout is not None
         process.stdout.readline()
         (held,) = (each.allocation for each in testbed.status().allocations)

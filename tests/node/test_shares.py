@@ -198,7 +198,7 @@ def test_status_without_a_manager_is_one_line(testbed: Testbed) -> None:
 
 
 def test_top_prints_a_line_for_each_share_where_no_terminal_is(three: Testbed) -> None:
-    top = three.start("top", "--runtime-dir", str(three.runtime_dir))
+    top = three.fork("top", "--runtime-dir", str(three.runtime_dir))
     assert top.stdout is not None
     lines = [top.stdout.readline() for _ in range(6)]
     for each in three.status().allocations:

@@ -29,7 +29,7 @@ def command(turns: Path, tag: str) -> list[str]:
 
 def under_a_share(testbed: Testbed, turns: Path, percent: int) -> Forked:
     share = ("--gpu", "0", "--percent", str(percent))
-    return testbed.start(*testbed.run_arguments(*share, "--", *command(turns, "turns")))
+    return testbed.fork(*testbed.run_arguments(*share, "--", *command(turns, "turns")))
 
 
 def phases(process: subprocess.Popen[str] | Forked) -> list[Phase]:

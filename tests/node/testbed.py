@@ -79,7 +79,7 @@ class Testbed:
             with log.open("a") as stderr:
                 self.popen(*arguments, stderr=stderr, command=command)
         else:
-            self.start(*arguments, log=log.name)
+            self.fork(*arguments, log=log.name)
         manager = Manager(self._processes[-1], log)
         assert manager.ready, manager.log()
         return manager
@@ -92,7 +92,7 @@ class Testbed:
             *("--runtime-dir", str(self.runtime_dir), "--state-dir", str(self.state_dir)),
         ]
 
-    def start(self, *arguments: str, log: str = "programs.log") -> forked.Forked:
+    def fork(self, *arguments: str, log: str = "programs.log") -> forked.Forked:
         """Starts an ``edgeshare`` command on the machine. What is said beside its output goes into the log."""
         with (self.root / log).open("a") as stderr:
             self._processes.append(process := forked.start(arguments, self.environment, stderr))
@@ -101,7 +101,7 @@ class Testbed:
     def popen(
         self, *arguments: str, stderr: Any = subprocess.PIPE, command: Sequence[str] = (EDGESHARE,)
     ) -> subprocess.Popen[str]:
-        """The same, but it is no fork."""
+        """The same, but it is started by itself."""
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": stderr}
         process = subprocess.Popen([*command, *arguments], env=self.environment, text=True, **pipes)
         self._processes.append(process)
