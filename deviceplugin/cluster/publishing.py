@@ -53,7 +53,7 @@ class Publishing:
         return self._changed, *(store.next_change() for store in self._stores)
 
     async def _look(self) -> None:
-        if self._there is None:
+        if self._there is None or not self._node_uid:
             # It goes with its Node; one that was made anew has another uid.
             node = await ask(self._kube.node, self._node_name)
             if node is None:

@@ -1,12 +1,12 @@
 """An API server that takes calls and does not answer holds up nobody but who needs its answer, and him for one call;
-one whose watch tells nothing is asked."""
+one whose watch tells nothing is asked; one that knows of no node yet is asked for it until it does."""
 
 import asyncio
 
 import grpc
 import pytest
 from node_under_test import FIRST, SECOND, Node, ended
-from scripted_api_server import ApiServer
+from scripted_api_server import NODES, ApiServer
 from scripted_kubelet import AdmissionError, Pod, StartError
 from test_pods_wishes import assigned, device_of, put, until
 
@@ -165,3 +165,19 @@ async def test_a_pod_of_the_same_name_has_an_assignment_of_its_own(
         await in_cluster.until_allocations_are()
     new = assigned(api, Pod("web-0", {"main": 30}), SECOND)
     assert await device_of(in_cluster, new) == {SECOND}
+
+
+async def test_an_accelerator_node_that_is_there_before_its_node_is_known_is_written_with_the_nodes_uid(
+    node: Node, api: ApiServer
+) -> None:
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "uid-of-n1"}
+    before = {"metadata": {"name": "n1", "ownerReferences": [owner]}, "status": {"deviceCount": 7}}
+    api.accelerator_nodes["n1"] = before
+    known = api.nodes.pop("n1")
+    await node.start_plugin(kubeconfig=str(node.root / "kubeconfig"), node_name="n1")
+    await node.until_said("the node's AcceleratorNode is not written: the API server has no node n1")
+    api.tell(NODES, "MODIFIED", before)
+    api.nodes["n1"] = known
+    api.tell(NODES, "MODIFIED", before)
+    await until(lambda: api.accelerator_nodes["n1"]["status"]["deviceCount"] == 2)
+    assert api.accelerator_nodes["n1"]["metadata"]["ownerReferences"] == [owner]
