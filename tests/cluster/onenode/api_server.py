@@ -98,6 +98,8 @@ def api_server(state: Path, *options: str) -> Iterator[ApiServer]:
     layout.config.mkdir(parents=True, exist_ok=True, mode=0o700)
     daemons, authority = Daemons(layout.state), Authority(layout.pki)
     plane = ControlPlane(layout, authority)
+    # One that was killed may have left something under the same port.
+    remove_folder(layout.scratch)
     with ExitStack() as stack:
         stack.callback(remove_folder, layout.scratch)
         stack.callback(daemons.stop, "etcd", STOP_S)

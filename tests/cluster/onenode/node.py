@@ -258,6 +258,8 @@ class Node:
             )
         else:
             self._daemons.forget_logs()
+            # What a node has left whose state folder was removed: its keys are gone with that.
+            remove_folder(self.layout.scratch)
         KUBELET_ROOT.mkdir(parents=True, exist_ok=True)
         OWNER.write_text(f"{self.layout.state}\n")
 
