@@ -134,9 +134,8 @@ def nothing_misused(request: pytest.FixtureRequest) -> Iterator[None]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Whole files measure; what is marked `soak` is left to it."""
     if not config.getoption("soak"):
-        left = [item for item in items if item.get_closest_marker("soak")]
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if item not in set(left)]
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("soak")])
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
     for item in items:
         if str(item.path.relative_to(ROOT)) in MEASURING:
             item.add_marker(pytest.mark.measures)

@@ -139,11 +139,14 @@ def start(
 
 
 def run(
-    arguments: Sequence[str], timeout: float, environment: Mapping[str, str] = os.environ
+    arguments: Sequence[str],
+    timeout: float,
+    environment: Mapping[str, str] = os.environ,
+    program: Sequence[str] = (COMMAND,),
 ) -> "subprocess.CompletedProcess[str]":
-    """Runs ``edgeshare`` to its end; raises subprocess.TimeoutExpired."""
+    """Runs ``edgeshare``, or another program in its place, to its end; raises subprocess.TimeoutExpired."""
     with TemporaryFile("w+") as stdout, TemporaryFile("w+") as stderr:
-        process = start(arguments, environment, stderr, stdout)
+        process = start(arguments, environment, stderr, stdout, program)
         try:
             status = process.wait(timeout)
         finally:
@@ -152,7 +155,7 @@ def run(
         for stream in (stdout, stderr):
             stream.seek(0)
             said.append(stream.read())
-        return subprocess.CompletedProcess([COMMAND, *arguments], status, *said)
+        return subprocess.CompletedProcess([*program, *arguments], status, *said)
 
 
 def _adopt(orphans: bool) -> None:

@@ -99,9 +99,10 @@ def at_percent(moments: Iterable[Moment], percents: Sequence[int] = REPORTED_PER
     FGD's authors take it), or where there is none, the last before. No moment beyond the last percent is asked for."""
     near: dict[int, list[float]] = {percent: [] for percent in percents}
     before = dict.fromkeys(percents, 0.0)
+    last = max(percents)
     for moment in moments:
         rounded = int(moment.arrived_percent + 0.5)
-        if rounded > max(percents):
+        if rounded > last:
             break
         if rounded in near:
             near[rounded].append(moment.allocated_percent)

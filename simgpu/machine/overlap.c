@@ -95,10 +95,9 @@ static void look_at_begun(const struct simgpu_gpu *gpu, uint32_t index, struct v
 /* Then what may begin: what was paused, and what is behind nothing. */
 static void look_at_waiting(const struct simgpu_gpu *gpu, uint32_t index, struct view *view, struct room *room) {
     const struct simgpu_context *context = &gpu->contexts[index];
-    const struct simgpu_order *orders = orders_of(gpu, index)->orders;
     bool legacy = false, blocking = false;
     for (uint64_t number = context->completed, tail = tail_of(context); number < tail && view->starts == NEVER; number++) {
-        const struct simgpu_order *order = &orders[number % SIMGPU_RING];
+        const struct simgpu_order *order = order_of(gpu, index, number);
         bool behind = (order->scope != SIMGPU_SCOPE_NONE && legacy) || (order->scope >= SIMGPU_SCOPE_LEGACY && blocking);
         if (order->state == SIMGPU_DONE)
             continue;

@@ -28,14 +28,14 @@ from onenode.release import GPUS, MACHINE  # noqa: E402
 ON_NODE = (f"node/{NODE_NAME}", WAIT)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave to --soak what of the other kubelet's is not marked each_kubelet. Count the time of a test on the node
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as `soak` what of the other kubelet's is not marked each_kubelet. Count the time of a test on the node
     without that of its fixtures. Run first what needs no edgeshare, while its image is made; last what runs on another
     kubelet, so that there is one exchange of it, and nothing else runs on that one."""
-    left = [item for item in items if is_left_to_soak(item)] if not config.getoption("soak") else []
-    config.hook.pytest_deselected(items=left)
-    items[:] = [item for item in items if item not in left]
     for item in items:
+        if is_left_to_soak(item):
+            item.add_marker(pytest.mark.soak)
         if HERE in item.path.parents and uses(item, "node"):
             item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S, func_only=True))
     items.sort(key=lambda item: [uses(item, name) for name in ("kubelet", "edgeshare")])

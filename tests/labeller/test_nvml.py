@@ -9,13 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 from labelling import PATIENCE_S, dry_run, found_with_driver, simulated
 from machines import MACHINES, PRODUCT, add_gpus, server
 
-from simgpu.environment import variables
 from simgpu.machine import Machine
 from simgpu.trees import JETSONS, add_jetson
+
+LISTING = Path(__file__).with_name("listing.py")
 
 LOOKS = """
 import dataclasses, json, sys
@@ -31,28 +33,6 @@ for line in sys.stdin:
     print(json.dumps([labels, found.troubles, sorted(found.unread)]), flush=True)
 """
 """Looks once for each line that it gets."""
-
-INVENTORY = """
-import json, os, sys
-from pathlib import Path
-from edgeshare.inventory.config import InventoryConfig
-from edgeshare.inventory.sources import Inventories, sources_of
-for line in sys.stdin:
-    if os.fork():
-        os.wait()
-        continue
-    root, environment = json.loads(line)
-    os.environ.update(environment)
-    devices = Inventories(sources_of(InventoryConfig(root=Path(root)))).devices()
-    found = [(device.accelerator, device.memory_mib) for device in devices]
-    print(json.dumps({
-        "gpus": sum(kind == "gpu" for kind, _ in found),
-        "memory_mib": sum(memory for kind, memory in found if kind == "gpu"),
-        "edgetpus": sum(kind == "edgetpu" for kind, _ in found),
-    }), flush=True)
-    os._exit(0)
-"""
-"""What the inventory lists of a root, with these variables, for each line that it gets."""
 
 
 class Looker:
@@ -210,19 +190,8 @@ def rename(machine: Path, name: bytes) -> None:
         shared[at : at + 8] = name.ljust(8, b"\0")
 
 
-@pytest.fixture(scope="module")
-def inventory() -> Iterator["subprocess.Popen[str]"]:
-    """A process that lists: one for all machines, as it takes long to load."""
-    command = [sys.executable, "-c", INVENTORY]
-    libraries = {**os.environ, **variables(Path("/nonexistent"))}
-    with subprocess.Popen(command, env=libraries, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        yield process
-        process.communicate(timeout=PATIENCE_S)
-        assert process.returncode == 0
-
-
 @pytest.mark.parametrize("name", [name for name, machine in MACHINES.items() if name != "nano-first"])
-def test_a_share_is_what_the_inventory_lists(tmp_path: Path, name: str, inventory: "subprocess.Popen[str]") -> None:
+def test_a_share_is_what_the_inventory_lists(tmp_path: Path, name: str) -> None:
     machine = MACHINES[name]
     machine.build(tmp_path)
     plan: dict[str, Any] = dict(machine.gpus) or {"gpus": 1}
@@ -230,11 +199,9 @@ def test_a_share_is_what_the_inventory_lists(tmp_path: Path, name: str, inventor
         if not machine.gpus:
             environment |= {"NVIDIA_VISIBLE_DEVICES": "none"}
         labels = found_with_driver(environment, root=str(tmp_path))
-        told = {key: value for key, value in environment.items() if key in ("SIMGPU_MACHINE", "NVIDIA_VISIBLE_DEVICES")}
-        assert inventory.stdin is not None
-        assert inventory.stdout is not None
-        print(json.dumps([str(tmp_path), told]), file=inventory.stdin, flush=True)
-        listed = json.loads(inventory.stdout.readline())
+        done = forked.run([str(tmp_path)], PATIENCE_S, environment, [str(LISTING)])
+    assert (done.returncode, done.stderr) == (0, "")
+    listed = json.loads(done.stdout)
     assert int(labels.get("edge/gpu.share.units", 0)) == 100 * listed["gpus"]
     assert int(labels.get("edge/gpu.share.memory-mib", 0)) == listed["memory_mib"]
     assert int(labels.get("edge/tpu.share.units", 0)) == 100 * listed["edgetpus"]

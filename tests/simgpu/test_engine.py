@@ -39,22 +39,21 @@ def names(file: str) -> list[str]:
     return [line.split("TEST(")[1].split(")")[0] for line in text.splitlines() if line.startswith("    TEST(")]
 
 
+def hold(program: Path, name: str, counts: Mapping[str, int]) -> None:
+    """Holds the engine to one property of a program's."""
+    command = [program, name, str(counts["engine_times"])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("name", names("engine_test.c"))
 def test_engine(build: Build, name: str, counts: Mapping[str, int]) -> None:
-    program = build("engine_test", ENGINE, MEMORY)
-    done = subprocess.run(
-        [program, name, str(counts["engine_times"])], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    hold(build("engine_test", ENGINE, MEMORY), name, counts)
 
 
 @pytest.mark.parametrize("name", names("overlap_test.c"))
 def test_engine_that_overlaps(build: Build, name: str, counts: Mapping[str, int]) -> None:
-    program = build("overlap_test", ENGINE, MEMORY)
-    done = subprocess.run(
-        [program, name, str(counts["engine_times"])], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    hold(build("overlap_test", ENGINE, MEMORY), name, counts)
 
 
 @pytest.mark.parametrize("name", names("ptx_test.c"))

@@ -50,13 +50,7 @@ UNREAD_RECORDS = 300
 ASKING = ("a flood", "slices that are kept", "lies about usage", "descriptors")
 """These ask for slices, and leave them unused."""
 
-SEEDS = (1, 2, 3)
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One seed, and with --soak all of them."""
-    if "seed" in metafunc.fixturenames:
-        metafunc.parametrize("seed", SEEDS if metafunc.config.getoption("soak") else SEEDS[:1])
+seeds = pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.soak) for n in (2, 3))])
 
 
 def attacked(world: World, seed: int, *attackers: Attacker) -> Report:
@@ -102,6 +96,7 @@ def assert_unharmed(
         assert not report.offences(name)
 
 
+@seeds
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_costs_the_others_nothing_and_is_counted(world: World, name: str, seed: int) -> None:
     act, kinds = ATTACKS[name]
@@ -111,10 +106,12 @@ def test_an_attack_costs_the_others_nothing_and_is_counted(world: World, name: s
     assert (report.of("held_ns", "a0") > 0) == (name in ASKING)
 
 
+@seeds
 def test_lies_about_drains_cost_the_others_nothing(world: World, seed: int) -> None:
     assert_unharmed(world, attacked(world, seed, attacks.lies_about_drains()), [attacks.PERCENT])
 
 
+@seeds
 @pytest.mark.parametrize("drain_ms", [50, 95])
 def test_many_that_keep_the_device_at_a_time_cost_nobody_a_wait_for_all_of_them(
     world: World, seed: int, drain_ms: int
@@ -137,6 +134,7 @@ def test_a_flood_is_read_no_faster_than_it_may_come(world: World) -> None:
     assert report.attackers["a0"]["sent"] == pytest.approx(most, rel=0.05)
 
 
+@seeds
 @pytest.mark.parametrize("act", [attacks.flood, attacks.stale])
 def test_floods_of_many_allocations_cost_the_others_nothing(
     world: World, act: Callable[[], Attacker], seed: int

@@ -10,23 +10,19 @@ from ratchet import allowed
 from world import World
 
 
-def rows(soak: bool) -> Iterator[object]:
-    """Each figure's rows. `make test` takes one seed, and of a figure that is a product of three factors the part in
-    which any two of their values meet; `make check` what of that is of one pace, and of a whole figure one
+def rows() -> Iterator[object]:
+    """Each figure's rows with each seed. `make test` takes one seed, and of a figure that is a product of three factors
+    the part in which any two of their values meet; `make check` what of that is of one pace, and of a whole figure one
     scheduling."""
     for name, figure in FIGURES.items():
-        for row in figure.rows if soak else figure.usual or figure.rows:
+        for row, seed in product(figure.rows, SEEDS):
             quick = row.endswith("plain") and (row in figure.usual if figure.usual else "timeslice" not in row)
-            for seed in SEEDS if soak else SEEDS[:1]:
-                marks = () if quick else pytest.mark.whole
-                yield pytest.param(name, row, seed, marks=marks, id=f"{name}: {row}, {seed}")
+            usual = seed == SEEDS[0] and (row in figure.usual or not figure.usual)
+            marks = [*([] if quick else [pytest.mark.whole]), *([] if usual else [pytest.mark.soak])]
+            yield pytest.param(name, row, seed, marks=marks, id=f"{name}: {row}, {seed}")
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "row" in metafunc.fixturenames:
-        metafunc.parametrize(("name", "row", "seed"), list(rows(metafunc.config.getoption("soak"))))
-
-
+@pytest.mark.parametrize(("name", "row", "seed"), list(rows()))
 def test_it_is_within_its_target_and_no_worse_than_recorded(world: World, name: str, row: str, seed: int) -> None:
     assert measured(world.run, name, row, seed) <= allowed(name, row, seed, FIGURES[name].target)
 

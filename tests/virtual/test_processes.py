@@ -1,5 +1,7 @@
 """Several processes in one allocation: its share, and what is told of its GPU time, are as of one."""
 
+from typing import Any
+
 import pytest
 from case import Case, Client, Fault
 from oracles import WINDOW_MS, flaws
@@ -21,9 +23,9 @@ PAUSE_TOGETHER = "four of these, and one"
 """They all begin at the begin of a turn, and so pause at the same time: they have 0.83 to 0.89 of their percent."""
 
 
-def case(mix: str, **more: object) -> Case:
+def case(mix: str, **more: Any) -> Case:
     clients = tuple(Client(program=program, percent=percent, processes=count) for percent, program, count in MIXES[mix])
-    return Case(clients=clients, settle_ms=3000, measure_ms=WINDOW_MS, **more)  # type: ignore[arg-type]
+    return Case(clients=clients, settle_ms=3000, measure_ms=WINDOW_MS, **more)
 
 
 @pytest.mark.parametrize("scheduling", ["fifo", "timeslice"])
