@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 from onenode.api_server import ApiServer
 
+import edgeshare
+
 ROOT = Path(__file__).parent.parent.parent
 PARTS = ("shareManager", "devicePlugin")
 ACCOUNT = "system:serviceaccount:edgeshare:edgeshare"
+
+Render = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.mark.parametrize(
@@ -71,3 +75,26 @@ def test_api_server_takes_a_daemon_set_whose_update_surges(
     assert done.returncode == 0, done.stderr
     taken = json.loads(done.stdout)["spec"]["updateStrategy"]
     assert taken == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+
+
+@pytest.mark.parametrize(
+    ("values", "on_nodes", "assigners"),
+    [
+        (['image.tag="2"'], "edgeshare:2", "edgeshare:2"),
+        (['image.repository="a/node"', 'assigner.image.repository="a/whole"'], "a/node:0", "a/whole:0"),
+        (['image.tag="2"', 'assigner.image={"repository": "whole", "tag": "3"}'], "edgeshare:2", "whole:3"),
+    ],
+)
+def test_what_runs_on_nodes_may_be_another_image_than_the_assigners(
+    render: Render, values: list[str], on_nodes: str, assigners: str
+) -> None:
+    objects = render(*values, "assigner.enabled=true", "assigner.tls.enabled=false")
+
+    def images(kind: str) -> set[str]:
+        pods = [each["spec"]["template"]["spec"] for each in objects if each["kind"] == kind]
+        return {
+            container["image"].replace(edgeshare.__version__, "0") for pod in pods for container in pod["containers"]
+        }
+
+    assert images("DaemonSet") == {on_nodes}
+    assert images("Deployment") == {assigners}

@@ -194,6 +194,12 @@ spec:
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
+{{- define "edgeshare.assignerImage" -}}
+{{- with .Values.assigner.image }}
+{{- .repository | default $.Values.image.repository }}:{{ .tag | default $.Values.image.tag | default $.Chart.AppVersion }}
+{{- end }}
+{{- end }}
+
 {{/* As little as both containers work with: root, because it owns the kubelet's folders, but with none of its powers. */}}
 {{- define "edgeshare.securityContext" -}}
 runAsUser: 0

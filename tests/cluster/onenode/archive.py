@@ -51,6 +51,8 @@ def write_image(
             },
             # The digest of an uncompressed layer is its diff id too.
             "rootfs": {"type": "layers", "diff_ids": [layer["digest"] for layer in described]},
+            # Buildah takes an image that has a layer on one without history for a broken one.
+            "history": [{"created_by": layer.name} for layer in layers],
         }
         manifest = {
             "schemaVersion": 2,

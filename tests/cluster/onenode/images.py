@@ -1,5 +1,6 @@
 """The images that the node's tests run: a distribution with Python, and what is put on it."""
 
+import ast
 import hashlib
 import os
 import shutil
@@ -7,6 +8,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 
 from onenode.archive import write_image, write_layer
@@ -22,18 +24,17 @@ PAUSE_SOURCE = Path(__file__).parent / "pause.c"
 SUITES = {(3, 11): "bookworm", (3, 12): "noble", (3, 13): "trixie"}
 PROJECT_REPOSITORY = "localhost/edgeshare"
 BASE_NAME = "localhost/edgeshare-test-base:1"
+BUILDER_NAME = "localhost/edgeshare-test-builder:1"
 # Wheels of C++ code, gRPC's among them, expect its library, which every image with a package manager has.
 BASE_PACKAGES = ("python3", "libstdc++6")
-# What of the tree no wheel is made of: built files, and what an image does not change with.
-NOT_IN_WHEEL = {"build", "dist", "bench", "deploy", "docs", "tests", "tools"}
-"""At the top of the tree; a folder of the product may be called so, too."""
-MADE_OR_HIDDEN = (".*", "*.so*", "*.o", "__pycache__")
+# What a machine has that makes wheels of the tree, with a compiler for what is of C.
+BUILDER_PACKAGES = (*BASE_PACKAGES, "ca-certificates", "gcc", "libc6-dev", "mawk", "python3-dev", "python3-venv")
 PIP_WHEEL = (sys.executable, "-m", "pip", "wheel", "--quiet")
 # Documentation and translations are half of what a distribution adds to an interpreter.
 LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
 
 
-def base_layer() -> Path:
+def base_layer(packages: Sequence[str] = BASE_PACKAGES) -> Path:
     """A root file system with Python: an uncompressed tar, made by mmdebstrap and cached."""
     suite = SUITES.get(sys.version_info[:2])
     if suite is None:
@@ -47,7 +48,7 @@ def base_layer() -> Path:
     def make(path: Path) -> None:
         install(missing(IMAGE_PACKAGES))
         say(f"making the images' base, {suite} with Python (once; about a minute) …")
-        included = f"--include={','.join(BASE_PACKAGES)}"
+        included = f"--include={','.join(packages)}"
         excluded = [f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT]
         run(
             ["mmdebstrap", "--quiet", "--variant=essential", included, *excluded, suite, path],
@@ -55,7 +56,7 @@ def base_layer() -> Path:
             env={**os.environ, "PATH": SYSTEM_PATH, "SOURCE_DATE_EPOCH": "0"},
         )
 
-    name = "-".join(("base", suite, *BASE_PACKAGES, os.uname().machine))
+    name = "-".join(("base", suite, *packages, os.uname().machine))
     return make_once(cache_dir() / f"{name}.tar", make)
 
 
@@ -81,9 +82,9 @@ def project_image() -> tuple[str, Path]:
     """
     cache_dir().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch_dir(), prefix="edgeshare-test-image-") as scratch:
-        context, dockerfile = Path(scratch), PROJECT / "Dockerfile"
+        folder, dockerfile = Path(scratch), PROJECT / "Dockerfile"
         # A copy, so that neither an older build's files get in nor the wheel's are left in the tree.
-        source = shutil.copytree(PROJECT, context / "source", ignore=_left_out)
+        source = shutil.copytree(PROJECT, folder / "source", ignore=_left_out)
         files = sorted(path for path in source.rglob("*") if path.is_file())
         paths = "\n".join(str(path.relative_to(source)) for path in files)
         dependencies = sorted(_dependencies().iterdir())
@@ -91,7 +92,7 @@ def project_image() -> tuple[str, Path]:
         key = _digest([dockerfile, base_layer(), *dependencies, *files], f"{os.uname().machine}\n{paths}")
         name = f"{PROJECT_REPOSITORY}:{key}"
         archive = cache_dir() / "images" / f"{key}.tar"
-        make_once(archive, lambda path: _build(context, dockerfile, name, path))
+        make_once(archive, lambda path: _build(folder, name, path))
     for older in archive.parent.glob("*.tar"):
         if older != archive:
             older.unlink()
@@ -99,9 +100,18 @@ def project_image() -> tuple[str, Path]:
 
 
 def _left_out(folder: str, names: list[str]) -> set[str]:
-    """What of a folder of the tree no wheel is made of."""
-    at_the_top = NOT_IN_WHEEL.intersection(names) if Path(folder) == PROJECT else set()
-    return at_the_top | shutil.ignore_patterns(*MADE_OR_HIDDEN)(folder, names)
+    """What of a folder of the tree no wheel is made of, as builders are told by .dockerignore."""
+    below = Path(folder).relative_to(PROJECT)
+    lines = (PROJECT / ".dockerignore").read_text().splitlines()
+    patterns = [line for line in lines if line and not line.startswith("#")]
+    return {
+        name
+        for name in names
+        if any(
+            fnmatch(name if pattern.startswith("**/") else str(below / name), pattern.removeprefix("**/"))
+            for pattern in patterns
+        )
+    }
 
 
 def _dependencies() -> Path:
@@ -142,24 +152,60 @@ def _project_wheel(source: Path, wheels: Path) -> None:
     )
 
 
-def _build(context: Path, dockerfile: Path, name: str, path: Path) -> None:
-    install(missing(IMAGE_PACKAGES))
-    say(f"building {name} (a minute) …")
-    _project_wheel(context / "source", shutil.copytree(_dependencies(), context / "wheels"))
-    base = write_image(context / "base.tar", BASE_NAME, [base_layer()], entrypoint=["/usr/bin/python3"])
-    # A store of its own, thrown away after: what is kept is the archive. Overlay works wherever containerd's
-    # own snapshots do, and spares the copies of the whole image that vfs makes.
-    buildah = [
-        "buildah",
-        "--storage-driver=overlay",
-        f"--root={context / 'store'}",
-        f"--runroot={context / 'run'}",
-    ]
-    run([*buildah, "pull", "--quiet", f"oci-archive:{base}"])
-    options = ["--isolation=chroot", "--pull-never", f"--build-arg=BASE={BASE_NAME}", f"--file={dockerfile}"]
-    run([*buildah, "bud", *options, f"--tag={name}", context])
+def _build(folder: Path, name: str, path: Path) -> None:
+    wheels = shutil.copytree(_dependencies(), folder / "wheels")
+    _project_wheel(folder / "source", wheels)
+    store = Store(folder)
+    store.add_base(BASE_NAME, base_layer())
+    store.build(PROJECT, name, f"--build-context=wheels={wheels}")
     # An OCI archive would be compressed, and the node would only undo that.
-    run([*buildah, "push", "--quiet", name, f"docker-archive:{path}:{name}"])
+    store.buildah("push", "--quiet", name, f"docker-archive:{path}:{name}")
+
+
+class Store:
+    """Images in the making, in a folder that is thrown away after: what is kept is an archive. Overlay works wherever
+    containerd's own snapshots do, and spares the copies of the whole image that vfs makes."""
+
+    def __init__(self, folder: Path) -> None:
+        install(missing(IMAGE_PACKAGES))
+        self._folder = folder
+        self._options = ("--storage-driver=overlay", f"--root={folder / 'store'}", f"--runroot={folder / 'run'}")
+
+    def buildah(self, command: str, *words: str | Path) -> str:
+        """What it says. Raises NodeError."""
+        return run(["buildah", *self._options, command, *words])
+
+    def add_base(self, name: str, layer: Path) -> None:
+        """An image to begin with."""
+        archive = write_image(self._folder / "base.tar", name, [layer], entrypoint=["/usr/bin/python3"])
+        self.buildah("pull", "--quiet", f"oci-archive:{archive}")
+
+    def build(self, context: Path, name: str, *words: str) -> None:
+        """What the Dockerfile of a folder describes, on the base. Raises NodeError."""
+        say(f"building {name} (a minute) …")
+        options = ("--isolation=chroot", "--pull-never", f"--build-arg=BASE={BASE_NAME}")
+        self.buildah("bud", *options, *words, f"--tag={name}", context)
+
+    def build_whole(self, context: Path, name: str) -> None:
+        """The same with nothing made before: wheels are made in the image of a builder, which gets them from where pip
+        is set up here to get them. Raises NodeError."""
+        self.add_base(BUILDER_NAME, base_layer(BUILDER_PACKAGES))
+        said = run([sys.executable, "-m", "pip", "config", "list"]).splitlines()
+        set_up = {
+            name.rpartition(".")[2]: ast.literal_eval(value)
+            for name, _, value in (each.partition("=") for each in said)
+        }
+        secret = self._folder / "pip.conf"
+        secret.write_text("\n".join(["[global]", *(f"{name} = {value}" for name, value in set_up.items())]))
+        folders = {str(Path(value).parent) for value in set_up.values() if Path(value).is_file()}
+        folders |= {value for value in set_up.values() if Path(value).is_dir()}
+        volumes = [f"--volume={folder}:{folder}:ro" for folder in sorted(folders)]
+        self.build(context, name, f"--build-arg=BUILDER={BUILDER_NAME}", f"--secret=id=pip.conf,src={secret}", *volumes)
+
+    def run(self, name: str, *words: str) -> str:
+        """What a program says in a container of an image. Raises NodeError."""
+        container = self.buildah("from", "--pull-never", name).strip()
+        return self.buildah("run", "--isolation=chroot", container, "--", *words)
 
 
 def _digest(files: Sequence[Path], kind: str) -> str:

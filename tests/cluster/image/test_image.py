@@ -1,0 +1,95 @@
+"""The images that the Dockerfile describes."""
+
+import gzip
+import json
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+from onenode.cache import scratch_dir
+from onenode.command import run
+from onenode.images import BASE_NAME, PROJECT, Store, base_layer, project_image
+
+import edgeshare
+
+PULLED_MOST_MIB = 60
+MIB = 1 << 20
+
+
+@pytest.fixture
+def scratch() -> Iterator[Path]:
+    """A folder for what is thrown away after the test."""
+    with tempfile.TemporaryDirectory(dir=scratch_dir(), prefix="edgeshare-test-image-") as folder:
+        yield Path(folder)
+
+
+class Counter:
+    """A file that only counts what is written to it."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def write(self, data: bytes) -> int:
+        self.bytes += len(data)
+        return len(data)
+
+
+def pulled_bytes(layer: IO[bytes]) -> int:
+    """The size of a layer as a registry has it."""
+    counter = Counter()
+    with gzip.GzipFile(fileobj=counter, mode="wb", compresslevel=6) as packed:  # type: ignore[call-overload]
+        while data := layer.read(MIB):
+            packed.write(data)
+    return counter.bytes
+
+
+def layers(archive: tarfile.TarFile) -> list[str]:
+    """The names of an image's layers in its archive, lowest first."""
+    manifest = archive.extractfile("manifest.json")
+    assert manifest is not None
+    (image,) = json.load(manifest)
+    return list(image["Layers"])
+
+
+def files(archive: tarfile.TarFile, layer: str) -> list[str]:
+    """What a layer holds."""
+    packed = archive.extractfile(layer)
+    assert packed is not None
+    with tarfile.open(fileobj=packed) as tar:
+        return tar.getnames()
+
+
+def test_what_runs_on_nodes_is_small_and_has_no_numpy() -> None:
+    with tarfile.open(project_image()[1]) as archive:
+        _, node, cluster = layers(archive)
+        on_nodes, on_top = files(archive, node), files(archive, cluster)
+        assert "opt/edgeshare/bin/edgeshare" in on_nodes
+        assert not [name for name in on_nodes if "/numpy" in name]
+        assert [name for name in on_top if name.endswith("/numpy/__init__.py")]
+        packed = archive.extractfile(node)
+        assert packed is not None
+        assert pulled_bytes(packed) <= PULLED_MOST_MIB * MIB
+
+
+@pytest.mark.soak
+def test_an_image_is_made_of_a_fresh_clone_with_nothing_made_before(scratch: Path) -> None:
+    clone = scratch / "clone"
+    run(["git", "clone", "--quiet", PROJECT, clone])
+    store = Store(scratch)
+    store.add_base(BASE_NAME, base_layer())
+    store.build_whole(clone, "made")
+    assert store.run("made", "edgeshare", "--version").split()[-1] == edgeshare.__version__
+    record = (
+        "python3",
+        "-c",
+        "from importlib.metadata import files; print(*sorted(map(str, files('edgeshare'))), sep='\\n')",
+    )
+    made = store.run("made", *record).splitlines()
+    name, archive = project_image()
+    store.buildah("pull", "--quiet", f"docker-archive:{archive}")
+    usual = store.run(name, *record).splitlines()
+    assert made == usual
+    assert "cuda_hook/libedgeshare_cuda.so" in made
