@@ -146,7 +146,7 @@ def call_back(
     client = Client("called", kernels)
     environment = {HOOK_DIR_VARIABLE: str(folder), "LD_PRELOAD": str(hook_library())}
     slices = []
-    argv = client.argv(0, SPARE_S)
+    argv = client.argv(SPARE_S)
     with Caller(folder) as caller, laboratory.started(client.name, argv, environment) as program:
         caller.wait_for_work()
         for _ in range(WARM_UP + drains):

@@ -8,7 +8,8 @@ from functools import partial
 
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
-from bench.stage import LEAD_NS, SPARE_S, Client, Laboratory, pausing, sleep_until_ns
+from bench.stage import SPARE_S, Client, Laboratory, pausing, sleep_until_ns
+from edgeshare.cli.demo_programs import begin_together
 from edgeshare.contract.units import NS_PER_S
 
 
@@ -97,12 +98,12 @@ def measure(effort: Effort, case: Case, scheduling: str, bench: Bench) -> list[R
 
 def use(laboratory: Laboratory, clients: Sequence[Client], effort: Effort) -> dict[str, float]:
     """The part of the GPU that each of these has beside the others, in percent."""
-    begin_ns = time.monotonic_ns() + LEAD_NS
     with ExitStack() as stack:
         programs = [
-            stack.enter_context(laboratory.client(client, client.argv(begin_ns, effort.gaps_s + SPARE_S), len(clients)))
+            stack.enter_context(laboratory.client(client, client.argv_told(effort.gaps_s + SPARE_S), len(clients)))
             for client in clients
         ]
+        begin_ns = begin_together(programs)
         sleep_until_ns(begin_ns + round(effort.gaps_settle_s * NS_PER_S))
         before, before_ns = laboratory.stage.machine.executed_ns(0), time.monotonic_ns()
         sleep_until_ns(begin_ns + round(effort.gaps_s * NS_PER_S))

@@ -1,13 +1,13 @@
 """How long the requests of a latency client take beside a client that never stops."""
 
-import time
 from contextlib import ExitStack
 from functools import partial
 
 from bench.figures import percentile
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
-from bench.stage import LEAD_NS, SPARE_S, Client, Laboratory, result
+from bench.stage import SPARE_S, Client, Laboratory, result
+from edgeshare.cli.demo_programs import begin_together
 from edgeshare.contract.units import NS_PER_MS
 
 PERIOD_US = 50_000
@@ -62,12 +62,11 @@ def measure(effort: Effort, scheduling: str, bench: Bench) -> list[Row]:
 
 def requests_ms(laboratory: Laboratory, seconds: float, beside: bool) -> list[float]:
     """How long each request took, of as many as are due in that time."""
-    begin_ns = time.monotonic_ns() + LEAD_NS
     count = str(round(seconds * 1_000_000 / PERIOD_US))
     with ExitStack() as stack:
-        if beside:
-            stack.enter_context(laboratory.client(BATCH, BATCH.argv(begin_ns, seconds + SPARE_S)))
-        argv = [*REQUESTS.argv(begin_ns, seconds + SPARE_S), "--requests", count]
+        argv = [*REQUESTS.argv_told(seconds + SPARE_S), "--requests", count]
         program = stack.enter_context(laboratory.client(REQUESTS, argv))
+        rivals = [stack.enter_context(laboratory.client(BATCH, BATCH.argv_told(seconds + SPARE_S)))] if beside else []
+        begin_together([program, *rivals])
         taken_ns: list[int] = result(program)["request_ns"]
     return [ns / NS_PER_MS for ns in taken_ns[SETTLED_REQUESTS:]]

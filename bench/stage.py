@@ -10,18 +10,13 @@ from typing import Any
 
 from bench.host import cpu_seconds
 from edgeshare.cli.demo_plan import Interval
-from edgeshare.cli.demo_programs import Program
+from edgeshare.cli.demo_programs import Program, begin_together
 from edgeshare.cli.demo_stage import Stage
 from edgeshare.cli.run import environment, hook_library
 from edgeshare.contract.errors import Unavailable
-from edgeshare.contract.units import MIB, NS_PER_MS, NS_PER_S
+from edgeshare.contract.units import MIB, NS_PER_S
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_BATCH, SHARE_CLASS_LATENCY, Allocation, Owner
 from simgpu.native import BURN
-
-LEAD_NS = NS_PER_S // 2
-LEAD_PER_CLIENT_NS = 15 * NS_PER_MS
-"""From the start of a run's first client to the moment when all begin: each is a C program, of which two cores start
-some hundred a second."""
 
 SPARE_S = 30
 """How much longer than its run a client would go on: it is ended, it does not end."""
@@ -52,10 +47,13 @@ class Client:
     latency: bool = False
     gpu: int = 0
 
-    def argv(self, begin_ns: int, seconds: float) -> list[str]:
-        """burn, to begin at a time of the monotonic clock and to go on for so long."""
-        timing = ["--start-at-ns", str(begin_ns), "--seconds", str(seconds)]
-        return [str(BURN), "--kernel-us", self.kernels, *timing, "--json", *self.arguments]
+    def argv(self, seconds: float) -> list[str]:
+        """burn, to go on for so long."""
+        return [str(BURN), "--kernel-us", self.kernels, "--seconds", str(seconds), "--json", *self.arguments]
+
+    def argv_told(self, seconds: float) -> list[str]:
+        """The same, to begin when it is told."""
+        return [*self.argv(seconds), "--start-when-told"]
 
 
 def pausing(count: int, think_us: int) -> tuple[str, ...]:
@@ -106,19 +104,15 @@ class Laboratory:
         meanwhile: Callable[[dict[str, Program], int], None] | None = None,
     ) -> Run:
         """Runs these side by side. ``meanwhile`` gets the programs and the time when they begin."""
-        begin_ns = time.monotonic_ns() + LEAD_NS + LEAD_PER_CLIENT_NS * len(clients)
-        end_ns = begin_ns + round(seconds * NS_PER_S)
         machine = self.stage.machine
         cursors = [machine.cursor(gpu) for gpu in range(machine.gpu_count)]
         with ExitStack() as stack:
             programs = {
-                client.name: stack.enter_context(
-                    self.client(client, client.argv(begin_ns, seconds + SPARE_S), len(clients))
-                )
+                client.name: stack.enter_context(self.client(client, client.argv_told(seconds + SPARE_S), len(clients)))
                 for client in clients
             }
-            if time.monotonic_ns() > begin_ns:
-                raise Unavailable(f"this machine is too busy: {len(clients)} clients took too long to start")
+            begin_ns = begin_together(list(programs.values()))
+            end_ns = begin_ns + round(seconds * NS_PER_S)
             sleep_until_ns(begin_ns)
             cpu_s = cpu_seconds(self.stage.manager.pid)
             if meanwhile is not None:

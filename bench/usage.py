@@ -9,7 +9,8 @@ from functools import partial
 
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
-from bench.stage import LEAD_NS, MARKER_NS, SPARE_S, Client, Laboratory, pausing, sleep_until_ns
+from bench.stage import MARKER_NS, SPARE_S, Client, Laboratory, pausing, sleep_until_ns
+from edgeshare.cli.demo_programs import begin_together
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S
 
 TARGET = Target(2)
@@ -107,19 +108,18 @@ def rows_of(effort: Effort, work: Work, settings: dict[str, str | float], runs: 
 def use(effort: Effort, work: Work, beside: bool, laboratory: Laboratory) -> Taken:
     """One run."""
     machine = laboratory.stage.machine
-    begin_ns = time.monotonic_ns() + LEAD_NS
     pause = ("--idle-from", str(effort.usage_s), "--idle-until", str(effort.usage_s + SPARE_S))
     measured = Client("measured", work.kernels, percent=HALF, arguments=(*work.arguments, *pause))
     seconds = effort.usage_s + SPARE_S
     allocation = laboratory.allocation(measured.name, HALF)
     cursor = machine.cursor(0)
     with ExitStack() as stack:
-        if beside:
-            stack.enter_context(laboratory.client(RIVAL, RIVAL.argv(begin_ns, seconds)))
+        rivals = [stack.enter_context(laboratory.client(RIVAL, RIVAL.argv_told(seconds)))] if beside else []
         before_ns = time.monotonic_ns()
         more = stack.enter_context(laboratory.held(allocation))
         opened_ns = (before_ns + time.monotonic_ns()) // 2
-        program = stack.enter_context(laboratory.started(measured.name, measured.argv(begin_ns, seconds), more))
+        program = stack.enter_context(laboratory.started(measured.name, measured.argv_told(seconds), more))
+        begin_ns = begin_together([program, *rivals])
         sleep_until_ns(begin_ns + round(effort.usage_s * NS_PER_S))
         wait_until_idle(laboratory, measured.name)
         status = laboratory.stage.client.status()

@@ -11,9 +11,22 @@ from types import TracebackType
 from typing import Self
 
 from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.units import NS_PER_S
 
 END_S = 5.0
 """How long a program has to end once it was asked to."""
+
+READY_S = 60.0
+"""How long a program that is started may take until it is ready; more, and something must be wrong."""
+
+LOOK_S = 0.05
+"""Between two looks at a program that is starting."""
+
+READY = "ready"
+"""What a program says that waits to be told when to begin: burn, with --start-when-told."""
+
+LEAD_NS = NS_PER_S // 10
+"""From the moment when all are ready to that when they begin: they have to wake up meanwhile."""
 
 LOG_TAIL_LINES = 3
 """Lines of a log that an error repeats."""
@@ -33,7 +46,7 @@ class Program:
             self._process = subprocess.Popen(
                 argv,
                 env=dict(environment),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -61,6 +74,26 @@ class Program:
         lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")
         return " | ".join([line.strip() for line in lines if line.strip()][-LOG_TAIL_LINES:]) or "it said nothing"
 
+    def wait_until_ready(self, deadline_s: float) -> None:
+        """Returns when it has said that it is ready. Raises Unavailable where it ends instead, or has not by
+        ``deadline_s`` (time.monotonic)."""
+        while READY not in self.log.read_text(encoding="utf-8", errors="replace").splitlines():
+            self.status(wait_s=LOOK_S)
+            self.check()
+            if time.monotonic() > deadline_s:
+                raise Unavailable(f"{self.name} is not ready after {READY_S:.0f} s; its log: {self.log}")
+
+    def tell(self, line: str) -> None:
+        """Writes the line that it waits for to its standard input. Raises Unavailable where it has ended."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(f"{line}\n".encode())
+            self._process.stdin.close()
+        except BrokenPipeError:
+            self.status(wait_s=END_S)
+            self.check()
+            raise
+
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal to the program itself; does nothing where it has ended."""
         self._process.send_signal(number)
@@ -72,6 +105,9 @@ class Program:
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+        finally:
+            assert self._process.stdin is not None
+            self._process.stdin.close()
 
 
 class Programs:
@@ -103,3 +139,15 @@ class Programs:
         for program in programs:
             program.end(deadline_s)
         self._running = [program for program in self._running if program not in programs]
+
+
+def begin_together(programs: Sequence[Program]) -> int:
+    """Has programs that wait to be told begin at one time, as soon as all are ready; returns it, in ns of the monotonic
+    clock. Raises Unavailable where one ends instead, or takes too long."""
+    deadline_s = time.monotonic() + READY_S
+    for program in programs:
+        program.wait_until_ready(deadline_s)
+    begin_ns = time.monotonic_ns() + LEAD_NS
+    for program in programs:
+        program.tell(str(begin_ns))
+    return begin_ns

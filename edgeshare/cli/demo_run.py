@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from edgeshare.cli.demo_plan import WORKLOADS, Interval, Phase, Tally, Verdict, Workload, expected_percents
-from edgeshare.cli.demo_programs import EDGESHARE, Program
+from edgeshare.cli.demo_programs import EDGESHARE, Program, begin_together
 from edgeshare.cli.demo_stage import Stage
 from edgeshare.cli.demo_view import Picture, Standing
 from edgeshare.client import ManagerClient
@@ -15,10 +15,6 @@ from edgeshare.contract.units import NS_PER_MS, NS_PER_S
 from edgeshare.v1.status_pb2 import AllocationStatus, NodeStatus
 from simgpu.machine import Machine
 from simgpu.native import BURN
-
-LEAD_NS = 4 * NS_PER_S
-"""From the start of the first workload to the moment when all begin: each is a Python program that loads
-gRPC, on machines of one core too."""
 
 TICK_NS = 250 * NS_PER_MS
 """Between two looks at the machine."""
@@ -41,16 +37,16 @@ SPARE_S = 60
 def perform(stage: Stage, phases: Sequence[Phase], show: Callable[[Picture], None]) -> Verdict:
     """Runs the workloads through all phases, shows them meanwhile, and judges them. Raises Unavailable where
     one of the programs ends on its own."""
-    begin_ns = time.monotonic_ns() + LEAD_NS
-    programs = [stage.manager]
-    programs += [start_workload(stage, workload, phases, begin_ns) for workload in WORKLOADS]
+    workloads = [start_workload(stage, workload, phases) for workload in WORKLOADS]
+    programs = [stage.manager, *workloads]
+    begin_ns = begin_together(workloads)
     # All that is to be seen is started. Who only looks on must not keep it waiting for a processor.
     os.nice(ONLOOKER_NICE)
     reports = Reports(stage.client)
     reports.start()
     log = MachineLog(stage.machine)
     tally = Tally(phases, SHOWN_WINDOW_NS)
-    for look_ns in range(-LEAD_NS, phases[-1].end_ns + LAST_LOOK_NS + TICK_NS, TICK_NS):
+    for look_ns in range(0, phases[-1].end_ns + LAST_LOOK_NS + TICK_NS, TICK_NS):
         time.sleep(max(0, begin_ns + look_ns - time.monotonic_ns()) / NS_PER_S)
         for program in programs:
             program.check()
@@ -61,13 +57,13 @@ def perform(stage: Stage, phases: Sequence[Phase], show: Callable[[Picture], Non
     return tally.judge(WORKLOADS)
 
 
-def start_workload(stage: Stage, workload: Workload, phases: Sequence[Phase], begin_ns: int) -> Program:
-    """Starts one through ``edgeshare run``; it begins to submit at ``begin_ns``."""
+def start_workload(stage: Stage, workload: Workload, phases: Sequence[Phase]) -> Program:
+    """Starts one through ``edgeshare run``; it waits to be told when to begin to submit."""
     seconds = phases[-1].end_ns // NS_PER_S + SPARE_S
     share = ["--runtime-dir", str(stage.runtime_dir), "--gpu", str(workload.gpu)]
     share += ["--percent", str(workload.request_percent), "--limit", str(workload.limit_percent)]
     burn = [str(BURN), "--kernel-us", str(KERNEL_US), "--alloc-mib", str(ALLOCATED_MIB)]
-    burn += ["--start-at-ns", str(begin_ns), "--seconds", str(seconds)]
+    burn += ["--start-when-told", "--seconds", str(seconds)]
     if workload.pauses:
         paused = [phase for phase in phases if phase.paused]
         burn += ["--idle-from", str(paused[0].begin_ns / NS_PER_S)]
@@ -116,17 +112,16 @@ class Reports(threading.Thread):
 
 
 def make_picture(phases: Sequence[Phase], now_ns: int, tally: Tally, status: NodeStatus) -> Picture:
-    """This moment."""
-    phase = next((phase for phase in phases if phase.begin_ns <= now_ns < phase.end_ns), None)
+    """This moment, before the end of the last phase."""
+    phase = next(phase for phase in phases if now_ns < phase.end_ns)
     executed = tally.recent_percents(now_ns)
-    expected = expected_percents(WORKLOADS, phase) if phase else {}
+    expected = expected_percents(WORKLOADS, phase)
     return Picture(
         elapsed_ns=now_ns,
         total_ns=phases[-1].end_ns,
         phase=phase,
         standings=[
-            make_standing(w, expected.get(w.name, 0.0), executed.get(w.name, 0.0), find_report(w, status))
-            for w in WORKLOADS
+            make_standing(w, expected[w.name], executed.get(w.name, 0.0), find_report(w, status)) for w in WORKLOADS
         ],
     )
 

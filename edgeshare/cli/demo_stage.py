@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgeshare.cli.demo_programs import EDGESHARE, Program, Programs
+from edgeshare.cli.demo_programs import EDGESHARE, LOOK_S, READY_S, Program, Programs
 from edgeshare.client import ManagerClient
 from edgeshare.contract.errors import EdgeshareError, Unavailable
 from simgpu.create import create
@@ -19,12 +19,6 @@ MODEL = "l4"
 
 HIDING_VARIABLES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 """They say which of this machine's own GPUs programs may see; here they would hide simulated ones."""
-
-READY_S = 30.0
-"""How long the manager may take until it answers; more, and something must be wrong."""
-
-LOOK_S = 0.05
-"""Between two attempts to reach a manager that is starting."""
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,7 @@ class Picture:
 
     elapsed_ns: int
     total_ns: int
-    phase: Phase | None
-    """None before the start."""
+    phase: Phase
     standings: Sequence[Standing]
 
 
@@ -60,8 +59,6 @@ def picture_view(picture: Picture, window_ns: int) -> RenderableType:
 
 def heading(picture: Picture) -> str:
     """Where the demo is."""
-    if picture.phase is None:
-        return "starting"
     return f"{picture.elapsed_ns / NS_PER_S:4.1f} of {picture.total_ns // NS_PER_S} s   {picture.phase.name}"
 
 

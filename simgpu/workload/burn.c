@@ -1,6 +1,7 @@
 /* A CUDA program that runs kernels of a given length, on a simulated GPU or a real one: what the demo, the benchmarks
  * and the tests share GPUs between. */
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -94,6 +95,18 @@ static int set_up(struct burn *burn) {
         TRY(burn, burn->cu.stream_create(&burn->streams[index], CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     if (burn->options.alloc_bytes)
         TRY(burn, burn->cu.alloc(&memory, burn->options.alloc_bytes), "cuMemAlloc");
+    return 0;
+}
+
+static int wait_to_be_told(void) {
+    uint64_t start_ns;
+    printf("ready\n");
+    fflush(stdout);
+    if (scanf("%" SCNu64, &start_ns) != 1) {
+        fprintf(stderr, "burn: standard input ended without a time to begin at: write the ns of CLOCK_MONOTONIC to it\n");
+        return -1;
+    }
+    sleep_until(start_ns);
     return 0;
 }
 
@@ -311,8 +324,8 @@ int main(int argc, char **argv) {
     if (find_doors(&burn.cu, burn.options.door, burn.options.graph > 0) != 0 || set_up(&burn) != 0 ||
         (burn.options.graph && make_graph(&burn) != 0))
         return 1;
-    if (burn.options.start_ns)
-        sleep_until(burn.options.start_ns);
+    if (burn.options.told && wait_to_be_told() != 0)
+        return 1;
     burn.begin_ns = now_ns();
     if ((burn.options.launches ? time_launches(&burn) : run(&burn)) != 0)
         return 1;

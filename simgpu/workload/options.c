@@ -22,7 +22,7 @@ static const char HELP[] =
     "  --grid N               blocks of a launch (default 1)\n"
     "  --alloc-mib M          allocates so much first\n"
     "  --device N             ordinal (default 0)\n"
-    "  --start-at-ns T        begins at this CLOCK_MONOTONIC time\n"
+    "  --start-when-told      says 'ready', and begins at the CLOCK_MONOTONIC time, in ns, that its standard input says then\n"
     "  --idle-from S --idle-until S   submits nothing between\n"
     "  --door linked|dlopen|getproc   how the driver's functions are found (default linked)\n"
     "  --launches N           timing: N launches with room in the queue; prints the median ns of one\n"
@@ -41,7 +41,7 @@ enum name {
     GRID,
     ALLOC_MIB,
     DEVICE,
-    START_AT_NS,
+    START_WHEN_TOLD,
     IDLE_FROM,
     IDLE_UNTIL,
     DOOR,
@@ -63,7 +63,7 @@ static const struct option NAMES[] = {
     {"grid", required_argument, NULL, GRID},
     {"alloc-mib", required_argument, NULL, ALLOC_MIB},
     {"device", required_argument, NULL, DEVICE},
-    {"start-at-ns", required_argument, NULL, START_AT_NS},
+    {"start-when-told", no_argument, NULL, START_WHEN_TOLD},
     {"idle-from", required_argument, NULL, IDLE_FROM},
     {"idle-until", required_argument, NULL, IDLE_UNTIL},
     {"door", required_argument, NULL, DOOR},
@@ -130,11 +130,7 @@ static bool read_option(int name, const char *text, struct options *options) {
     case GRID: options->grid = (unsigned int)(value = number(text, 1e9, &end)); break;
     case ALLOC_MIB: options->alloc_bytes = (uint64_t)((value = number(text, 1e9, &end)) * 1048576); break;
     case DEVICE: options->device = (int)(value = number(text, 1000, &end)); break;
-    case START_AT_NS: {
-        options->start_ns = strtoull(text, &end, 10);
-        value = end == text ? -1 : 0;
-        break;
-    }
+    case START_WHEN_TOLD: options->told = true; return true;
     case IDLE_FROM: options->idle_from = value = number(text, 1e6, &end); break;
     case IDLE_UNTIL: options->idle_until = value = number(text, 1e6, &end); break;
     case DOOR: options->door = text; return true;

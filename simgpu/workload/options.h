@@ -21,7 +21,7 @@ struct options {
     uint64_t alloc_bytes;
     int streams;
     int device;
-    uint64_t start_ns;            /* CLOCK_MONOTONIC; 0: at once */
+    bool told;                    /* when to start, once it is ready */
     double idle_from, idle_until; /* seconds after the start: submits nothing */
     const char *door;
     uint64_t launches;   /* timing mode, 0: none */

@@ -4,11 +4,13 @@ import os
 import select
 import signal
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from edgeshare.cli.demo_programs import Programs
+from edgeshare.cli.demo_programs import READY, READY_S, Program, Programs, begin_together
 from edgeshare.contract.errors import Unavailable
 
 
@@ -62,3 +64,50 @@ def test_a_program_that_ended_early_is_an_error_that_names_its_log(tmp_path: Pat
             failed.check()
     assert str(tmp_path / "failed.log") in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def waits_to_be_told(programs: Programs, name: str, ready: str = ":") -> Program:
+    """One that is ready after a command, and prints what it is told."""
+    return programs.start(name, ["sh", "-c", f"{ready}; echo {READY}; read -r time; echo $time"], os.environ)
+
+
+def test_nobody_is_told_when_to_begin_before_all_are_ready(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    with Programs(tmp_path) as programs, ThreadPoolExecutor(1) as beside:
+        first = waits_to_be_told(programs, "first")
+        second = waits_to_be_told(programs, "second", f"read -r line <{gate}")
+        begin = beside.submit(begin_together, [first, second])
+        first.wait_until_ready(time.monotonic() + READY_S)
+        opened_ns = time.monotonic_ns()
+        gate.write_text("open\n")
+        begin_ns = begin.result()
+        assert begin_ns > opened_ns
+        for program in (first, second):
+            assert program.status(wait_s=READY_S) == 0
+            assert program.log.read_text().splitlines() == [READY, str(begin_ns)]
+
+
+def test_one_that_ends_before_it_is_ready_is_an_error_that_says_what_it_said(tmp_path: Path) -> None:
+    with Programs(tmp_path) as programs:
+        programs_started = [
+            waits_to_be_told(programs, "first"),
+            waits_to_be_told(programs, "second", "echo no GPU; exit 1"),
+        ]
+        with pytest.raises(Unavailable, match="second ended with status 1: no GPU"):
+            begin_together(programs_started)
+
+
+def test_one_that_is_never_ready_is_an_error_that_names_its_log(tmp_path: Path) -> None:
+    with Programs(tmp_path) as programs:
+        silent = programs.start("silent", ["sleep", "600"], os.environ)
+        with pytest.raises(Unavailable, match=r"silent is not ready after 60 s; its log: .*silent\.log"):
+            silent.wait_until_ready(time.monotonic())
+
+
+def test_one_that_ended_cannot_be_told(tmp_path: Path) -> None:
+    with Programs(tmp_path) as programs:
+        ended = programs.start("ended", ["sh", "-c", "echo I was here; exit 4"], os.environ)
+        ended.status(wait_s=READY_S)
+        with pytest.raises(Unavailable, match="ended ended with status 4: I was here"):
+            ended.tell("1")

@@ -1,7 +1,11 @@
 """What the workload does when it is asked for graphs, for requests and to end."""
 
+import time
+
 import pytest
-from simulated import PATIENCE_S, Simulated
+from simulated import MS, PATIENCE_S, Simulated
+
+from simgpu.native import BURN
 
 
 @pytest.mark.parametrize("door", ["linked", "dlopen", "getproc"])
@@ -33,3 +37,20 @@ def test_one_that_is_asked_to_end_ends_well(simulated: Simulated) -> None:
     simulated.until(lambda: simulated.machine.executed_ns(0).get("x"))
     process.terminate()
     assert process.wait(PATIENCE_S) == 0
+
+
+def test_it_begins_when_it_is_told_once_it_is_ready(simulated: Simulated) -> None:
+    start_ns = time.monotonic_ns() + 50 * MS
+    told = ("sh", "-c", f'echo {start_ns} | "$@"', "sh")
+    program = simulated.start(*told, BURN, "--start-when-told", "--seconds", 0.01)
+    assert program.line() == "ready"
+    assert program.process.wait(PATIENCE_S) == 0
+    assert simulated.log()[0].begin_ns >= start_ns
+
+
+def test_one_that_nobody_tells_when_to_begin_says_so(simulated: Simulated) -> None:
+    program = simulated.start("sh", "-c", '"$@" </dev/null', "sh", BURN, "--start-when-told")
+    status, said = program.failure()
+    assert status == 1
+    assert said == "burn: standard input ended without a time to begin at: write the ns of CLOCK_MONOTONIC to it\n"
+    assert simulated.log() == []
