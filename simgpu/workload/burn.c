@@ -1,27 +1,22 @@
 /* A CUDA program that runs kernels of a given length, on a simulated GPU or a real one: what the demo, the benchmarks
  * and the tests share GPUs between. */
-#include <errno.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "workload/doors.h"
 #include "workload/options.h"
 #include "workload/spin.h"
+#include "workload/times.h"
 
 /* A timing batch fits into an empty queue of any driver (1,024 launches), so that no launch in it waits. */
 #define TIMED_BATCH 256
 
 /* The first launches after a wait open a queue, and with a hook ask for a part of it; what is timed is what follows. */
 #define UNTIMED_LAUNCHES 2
-
-/* A shorter think time is spent awake, as a program's own work is: a sleep may last 50 us longer than it was told to. */
-#define AWAKE_THINK_NS 200000u
 
 /* One function a length, as in real programs: what a launch takes can be known from what is launched. */
 static const char SPINS_PTX[] = SPIN_HEAD SPIN_ENTRY("spin0") SPIN_ENTRY("spin1") SPIN_ENTRY("spin2") SPIN_ENTRY("spin3")
@@ -41,24 +36,6 @@ struct burn {
     uint64_t begin_ns, end_ns;
     uint64_t launch_ns; /* median, in timing mode */
 };
-
-static uint64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static void sleep_until(uint64_t time_ns) {
-    struct timespec until = {.tv_sec = (time_t)(time_ns / 1000000000u), .tv_nsec = (long)(time_ns % 1000000000u)};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {}
-}
-
-static void think(uint64_t think_ns) {
-    uint64_t until_ns = now_ns() + think_ns;
-    if (think_ns > AWAKE_THINK_NS)
-        sleep_until(until_ns);
-    while (now_ns() < until_ns) {}
-}
 
 /* 0, or -1 with one line on stderr. */
 static int check(const struct burn *burn, CUresult result, const char *what) {
@@ -95,18 +72,6 @@ static int set_up(struct burn *burn) {
         TRY(burn, burn->cu.stream_create(&burn->streams[index], CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     if (burn->options.alloc_bytes)
         TRY(burn, burn->cu.alloc(&memory, burn->options.alloc_bytes), "cuMemAlloc");
-    return 0;
-}
-
-static int wait_to_be_told(void) {
-    uint64_t start_ns;
-    printf("ready\n");
-    fflush(stdout);
-    if (scanf("%" SCNu64, &start_ns) != 1) {
-        fprintf(stderr, "burn: standard input ended without a time to begin at: write the ns of CLOCK_MONOTONIC to it\n");
-        return -1;
-    }
-    sleep_until(start_ns);
     return 0;
 }
 

@@ -1,5 +1,7 @@
 """How long the requests of a client of the latency class take, on the virtual clock, beside others and by turns."""
 
+from typing import Any
+
 import pytest
 from case import Case, Client
 from report import Report
@@ -32,21 +34,39 @@ def taken_ms(report: Report) -> list[float]:
     return [(end_ns - at * period_ns) / NS_PER_MS for at, end_ns in last_ns.items() if at * period_ns >= begin_ns]
 
 
-@pytest.mark.parametrize("seen", [True, False], ids=["beside others", "by turns"])
-@pytest.mark.parametrize("beside", RIVALS)
-def test_a_request_waits_for_the_kernel_that_runs_and_for_next_to_nothing_else(
-    world: World, beside: str, seen: bool
-) -> None:
-    rivals = tuple(Client(program=program, percent=percent) for percent, program in RIVALS[beside])
-    case = Case(
-        clients=(REQUESTS, *rivals),
-        scheduling="timeslice",
-        settle_ms=2000,
-        measure_ms=8000,
-        intervals=True,
-        seen=seen,
-    )
-    taken = taken_ms(world.run(case))
+def most_ms(case: Case) -> float:
+    """How long a request takes at most: its own kernels, one of each of the others, and a little."""
+    _, *rivals = case.clients
     begun_ms = sum(kernel.duration_ns for rival in rivals for kernel in rival.program.kernels) / NS_PER_MS
+    return KERNELS * KERNEL_MS + begun_ms + MORE_MS
+
+
+def beside(name: str, seen: bool, **more: Any) -> Case:
+    """Requests beside rivals; ``seen``: several may be let in at once."""
+    rivals = tuple(Client(program=program, percent=percent) for percent, program in RIVALS[name])
+    return Case(clients=(REQUESTS, *rivals), settle_ms=2000, measure_ms=8000, intervals=True, seen=seen, **more)
+
+
+SEEN = pytest.mark.parametrize("seen", [True, False], ids=["beside others", "by turns"])
+
+
+@SEEN
+@pytest.mark.parametrize("rivals", RIVALS)
+def test_a_request_waits_for_the_kernel_that_runs_and_for_next_to_nothing_else(
+    world: World, rivals: str, seen: bool
+) -> None:
+    case = beside(rivals, seen, scheduling="timeslice")
+    taken = taken_ms(world.run(case))
     assert len(taken) >= 150
-    assert percentile(taken, 99) <= KERNELS * KERNEL_MS + begun_ms + MORE_MS
+    assert percentile(taken, 99) <= most_ms(case)
+
+
+@SEEN
+@pytest.mark.parametrize("pace", ["plain", "workstation"])
+def test_one_that_never_pauses_has_no_second_kernel_queued_that_would_go_first(
+    world: World, pace: str, seen: bool
+) -> None:
+    case = beside("kernels of 10 ms", seen, scheduling="fifo", pace=pace, noise=2)
+    taken = taken_ms(world.run(case))
+    assert len(taken) >= 150
+    assert max(taken) <= most_ms(case)

@@ -19,10 +19,11 @@ their guarantee, and all are charged by GPU time. r: request, as a fraction; L: 
     due       0.95 min(d, r, limit); r d where Σ d < 1.05, since there is room for all then
     protected light, and used less than 0.95 r d in the last second; or, with lag > 0, less than its due, and lacks 0.1
               or more of what those use that would be kept out for it
-    queue     a heavy one beside light ones launches when 20 µs or less of its own are queued; all others, and all where
-              there is room, when Q or less are
+    queue     a heavy one beside light ones, where there is no room for all, and one while a latency client may come,
+              launches when 20 µs or less of its own are queued; all others when Q or less are
     limit     TAT as in policy.py; closed while TAT − now > 50 ms
-    latency   with work and budget (policy.py, counted in GPU time, and alone in all that goes by) it is in alone
+    latency   with work and budget (policy.py, counted in GPU time, and in all that goes by while it is alone and nobody
+              drains) it is in alone
 
     state     gate    who                                     becomes
     away      closed  no work for 1 s: it has no lag          REQUEST: resident, turn, filler or shut
@@ -99,6 +100,7 @@ class Gates:
         self._beside = Beside()
         self._now_ns = now_ns
         self._alone: Gate | None = None  # of the latency class, and nobody else is let in
+        self._drains = False  # one that was called back has not drained, and has the device meanwhile
         self._protects = False  # somebody is protected
         self._room = False  # Σ d is so small that all have room
         self._shared_ns = now_ns  # when there were last several of whom one left gaps
@@ -133,7 +135,7 @@ class Gates:
         self.gates = gates
         self._now_ns = self._look_ns = self._shared_ns = now_ns
         self._busy_ns = 0
-        self._alone = None
+        self._alone, self._drains = None, False
         self._beside.begin()
         self._protects = False
         for gate in gates:
@@ -184,7 +186,7 @@ class Gates:
             busy_ns, self._open_ns = settle(self.gates, self._rule, self.slice_ns, elapsed_ns, before_ns, now_ns)
             # What runs and is nobody's yet keeps the device busy, too.
             self._busy_ns += busy_ns + self._open_ns - before_ns
-            if self._alone is not None:
+            if self._alone is not None and not self._drains:
                 # All others are kept out for as long as it is in: what it queued may never end, or be a lie.
                 self._alone.standing.budget_ns += self._alone.used_ns - elapsed_ns
 
@@ -200,6 +202,7 @@ class Gates:
         urgent = self._urgent(allowed, now_ns)
         self._alone = urgent[0] if urgent else None
         self._open(urgent or self._choose(allowed, whole))
+        self._drains = any(gate.demand.queued and not gate.open for gate in self.gates)
         for gate in self.gates:
             gate.worked = gate.demand.works
 
@@ -260,9 +263,12 @@ class Gates:
     def _open(self, chosen: list[Gate]) -> None:
         draining = any(gate.heavy and gate.demand.queued and gate not in chosen for gate in self.gates)
         shared = any(not gate.heavy for gate in chosen) and not self._room
+        # Closed until it has work: what is queued by then it waits for, one kernel in any case.
+        awaited = any(gate.standing.latency and gate.active for gate in self.gates)
         for gate in self.gates:
             gate.open = gate in chosen and (gate.open or not gate.heavy or not draining)
-            gate.cap_ns = self._rule.heavy_queue_ns if gate.heavy and shared else self._settings.queue_cap_ns
+            short = gate.heavy and (shared or awaited)
+            gate.cap_ns = self._rule.heavy_queue_ns if short else self._settings.queue_cap_ns
 
     def _protect(self, competing: list[Gate]) -> None:
         """Finds who falls short of what it is due and could have it if others were kept out."""

@@ -70,3 +70,47 @@ def test_one_whose_drain_uses_just_what_its_limit_leaves_is_not_looked_at_all_th
         gpu_ns = (now_ns - looked_ns) // 4
         looks += 1
         assert looks <= 10 * MS // DRAIN_LOOK_NS + 1
+
+
+def test_a_heavy_one_keeps_its_queue_short_for_as_long_as_a_latency_client_may_come() -> None:
+    rule = Gates(SETTINGS, Rule(), 0)
+    heavy = Gate(Standing(Share(70, 100), SETTINGS, 0), SETTINGS)
+    urgent = Gate(Standing(Share(30, 100, latency=True), SETTINGS, 0), SETTINGS)
+    rule.add(heavy)
+    rule.add(urgent)
+    caps_ns = []
+    for look in range(400):
+        now_ns = (look + 1) * SETTINGS.slice_ns
+        # The one asks in the first look alone, and had its turn in the second.
+        ran = look == 1
+        urgent.demand.read(MS if ran else 0, 0, 0, waits=look == 0, queued=False, now_ns=now_ns)
+        heavy_ns = SETTINGS.slice_ns if look > 1 else 0
+        heavy.demand.read(heavy_ns, 0, now_ns, waits=not heavy.open, queued=heavy.open, now_ns=now_ns)
+        rule.settle(now_ns)
+        rule.look(now_ns, whole=True)
+        caps_ns.append(heavy.cap_ns)
+    away = 2 + Rule().away_ns // SETTINGS.slice_ns
+    assert heavy.heavy
+    assert set(caps_ns[50:away]) == {Rule().heavy_queue_ns}
+    assert set(caps_ns[away + 2 :]) == {SETTINGS.queue_cap_ns}
+
+
+def test_a_latency_client_pays_for_keeping_others_out_but_not_for_what_they_had_queued() -> None:
+    rule = Gates(SETTINGS, Rule(), 0)
+    other = Gate(Standing(Share(50, 100), SETTINGS, 0), SETTINGS)
+    urgent = Gate(Standing(Share(30, 100, latency=True), SETTINGS, 0), SETTINGS)
+    rule.add(other)
+    rule.add(urgent)
+    other.open = True
+    budgets_ns = []
+    for now_ns in (MS, 2 * MS, 3 * MS, 4 * MS):
+        # What the other has queued runs for the first two: it drains.
+        other.demand.read(MS, 0, now_ns, waits=False, queued=now_ns < 3 * MS, now_ns=now_ns)
+        urgent.demand.read(0, 0, 0, waits=not urgent.open, queued=urgent.open, now_ns=now_ns)
+        rule.settle(now_ns)
+        rule.look(now_ns, whole=False)
+        budgets_ns.append(urgent.standing.budget_ns)
+        assert (urgent.open, other.open) == (True, False)
+    assert budgets_ns[1] == budgets_ns[0]
+    assert budgets_ns[2] == budgets_ns[0]
+    assert budgets_ns[3] == budgets_ns[0] - MS
