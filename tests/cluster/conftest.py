@@ -19,6 +19,7 @@ sys.path.insert(0, str(HERE))
 pytest.register_assert_rewrite("onenode.given")
 
 from onenode.binaries import KUBELETS, KUBERNETES, Module  # noqa: E402
+from onenode.images import project_image  # noqa: E402
 from onenode.layout import KUBELET_ROOT, NODE_NAME, default_layout  # noqa: E402
 from onenode.node import Node  # noqa: E402
 from onenode.parts import Parts  # noqa: E402
@@ -38,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.soak)
         if HERE in item.path.parents and uses(item, "node"):
             item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S, func_only=True))
-    items.sort(key=lambda item: [uses(item, name) for name in ("kubelet", "edgeshare")])
+    items.sort(key=lambda item: [uses(item, name) for name in ("kubelet", "edgeshare", "archive")])
 
 
 def uses(item: pytest.Item, fixture: str) -> bool:
@@ -64,6 +65,12 @@ def image(request: pytest.FixtureRequest) -> Iterator[None]:
             yield
     else:
         yield
+
+
+@pytest.fixture(scope="session")
+def archive(image: None) -> Path:
+    """The archive of edgeshare's image."""
+    return project_image()[1]
 
 
 @pytest.fixture(scope="session")
