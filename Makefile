@@ -203,7 +203,7 @@ cluster: build setup
 	$(PYTHON_IN_VENV) tests/cluster/up.py --with-edgeshare
 
 cluster-figures: build setup
-	PYTHONPATH=. $(PYTHON_IN_VENV) tests/cluster/figures.py
+	PYTHONPATH=. $(PYTHON_IN_VENV) tests/cluster/cluster_figures.py
 
 cluster-down: build setup
 	$(PYTHON_IN_VENV) tests/cluster/down.py
