@@ -100,14 +100,14 @@ class Program:
 
     def end(self, deadline_s: float) -> None:
         """Waits for it until ``deadline_s`` (time.monotonic), then kills it and all that it has started."""
+        assert self._process.stdin is not None
+        # Whoever still waits to be told will not be.
+        self._process.stdin.close()
         try:
             self._process.wait(max(0.0, deadline_s - time.monotonic()))
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-        finally:
-            assert self._process.stdin is not None
-            self._process.stdin.close()
 
 
 class Programs:

@@ -111,3 +111,11 @@ def test_one_that_ended_cannot_be_told(tmp_path: Path) -> None:
         ended.status(wait_s=READY_S)
         with pytest.raises(Unavailable, match="ended ended with status 4: I was here"):
             ended.tell("1")
+
+
+def test_one_that_waits_to_be_told_ends_when_it_will_not_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edgeshare.cli.demo_programs.END_S", READY_S)
+    with Programs(tmp_path) as programs:
+        waits = programs.start("waits", ["sh", "-c", f"trap '' TERM; echo {READY}; read -r time; exit 5"], os.environ)
+        waits.wait_until_ready(time.monotonic() + READY_S)
+    assert waits.status() == 5
