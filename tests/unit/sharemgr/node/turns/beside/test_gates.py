@@ -29,11 +29,17 @@ MANY = Leaver(35, (1_250_000, 3_750_000), (1_000_000, 3_000_000))
 """A thirteenth of the device in short kernels, which wait behind those of the second, and that uses 15 requests."""
 
 
-def test_one_that_leaves_gaps_has_its_part_of_what_it_uses_alone_whatever_is_kept_free_for_that() -> None:
+def rule_of(*shares: Share) -> Gates:
+    """The rule with closed gates of these shares, in their order."""
     rule = Gates(SETTINGS, Rule(), 0)
+    for share in shares:
+        rule.add(Gate(Standing(share, SETTINGS, 0), SETTINGS))
+    return rule
+
+
+def test_one_that_leaves_gaps_has_its_part_of_what_it_uses_alone_whatever_is_kept_free_for_that() -> None:
     leavers = (FEW, LONG, MANY)
-    for leaver in leavers:
-        rule.add(Gate(Standing(Share(leaver.percent, 100), SETTINGS, 0), SETTINGS))
+    rule = rule_of(*(Share(leaver.percent, 100) for leaver in leavers))
     few, long, _ = rule.gates
     used_ns = []
     for look in range(LOOKS):
@@ -54,9 +60,8 @@ def test_one_that_leaves_gaps_has_its_part_of_what_it_uses_alone_whatever_is_kep
 
 
 def test_one_whose_drain_uses_just_what_its_limit_leaves_is_not_looked_at_all_the_time() -> None:
-    rule = Gates(SETTINGS, Rule(), 0)
-    gate = Gate(Standing(Share(20, 25), SETTINGS, 0), SETTINGS)
-    rule.add(gate)
+    rule = rule_of(Share(20, 25))
+    (gate,) = rule.gates
     # With all of the device it comes to its limit after a third of the burst: four nanoseconds later it could compete.
     begin_ns = now_ns = gpu_ns = SETTINGS.limit_burst_ns // 3 + 2
     looks = 0
@@ -73,11 +78,8 @@ def test_one_whose_drain_uses_just_what_its_limit_leaves_is_not_looked_at_all_th
 
 
 def test_a_heavy_one_keeps_its_queue_short_for_as_long_as_a_latency_client_may_come() -> None:
-    rule = Gates(SETTINGS, Rule(), 0)
-    heavy = Gate(Standing(Share(70, 100), SETTINGS, 0), SETTINGS)
-    urgent = Gate(Standing(Share(30, 100, latency=True), SETTINGS, 0), SETTINGS)
-    rule.add(heavy)
-    rule.add(urgent)
+    rule = rule_of(Share(70, 100), Share(30, 100, latency=True))
+    heavy, urgent = rule.gates
     caps_ns = []
     for look in range(400):
         now_ns = (look + 1) * SETTINGS.slice_ns
@@ -96,11 +98,8 @@ def test_a_heavy_one_keeps_its_queue_short_for_as_long_as_a_latency_client_may_c
 
 
 def test_a_latency_client_pays_for_keeping_others_out_but_not_for_what_they_had_queued() -> None:
-    rule = Gates(SETTINGS, Rule(), 0)
-    other = Gate(Standing(Share(50, 100), SETTINGS, 0), SETTINGS)
-    urgent = Gate(Standing(Share(30, 100, latency=True), SETTINGS, 0), SETTINGS)
-    rule.add(other)
-    rule.add(urgent)
+    rule = rule_of(Share(50, 100), Share(30, 100, latency=True))
+    other, urgent = rule.gates
     other.open = True
     budgets_ns = []
     for now_ns in (MS, 2 * MS, 3 * MS, 4 * MS):
