@@ -6,14 +6,15 @@ from itertools import pairwise
 from simulated import MS, Simulated
 
 HELD = """
-flag = cu.out("cuMemAllocHost_v2", ctypes.c_void_p, ctypes.c_size_t(8)).value
-ctypes.memset(flag, 0, 8)
-def hold(stream):
-    cu.ok("cuStreamWaitValue32_v2", stream, ctypes.c_uint64(flag), ctypes.c_uint32(1), 0)
-def let_go():
-    ctypes.c_uint32.from_address(flag).value = 1
+flags = cu.out("cuMemAllocHost_v2", ctypes.c_void_p, ctypes.c_size_t(8)).value
+ctypes.memset(flags, 0, 8)
+def hold(stream, place=0):
+    cu.ok("cuStreamWaitValue32_v2", stream, ctypes.c_uint64(flags + 4 * place), ctypes.c_uint32(1), 0)
+def let_go(place=0):
+    ctypes.c_uint32.from_address(flags + 4 * place).value = 1
 """
-"""Keeps what comes in a stream from running, until it is let go: however late the program is, it has not run before."""
+"""Keeps what comes in a stream from running, until it is let go: however late the program is, it has not run before.
+Two places, each of which is let go by itself."""
 
 
 def test_work_of_a_stream_runs_in_order_and_launches_do_not_wait(simulated: Simulated) -> None:
@@ -61,21 +62,23 @@ cu.start()
 {HELD}
 function, stream = cu.function(), cu.stream()
 begin, end, held, late = (cu.event() for _ in range(4))
+hold(stream)
 cu.launch(function, 1_000_000, stream)
 cu.ok("cuEventRecord", begin, stream)
 cu.launch(function, 7_000_000, stream)
 cu.ok("cuEventRecord", end, stream)
-hold(stream)
+hold(stream, 1)
 cu.ok("cuEventRecord", held, stream)
 cu.launch(function, 30_000_000, stream)
 cu.ok("cuEventRecord", late, stream)
+let_go()
 place = ctypes.c_float()
 early = [cu.cuEventQuery(late), cu.cuEventElapsedTime(ctypes.byref(place), begin, late)]
 cu.ok("cuEventSynchronize", end)
 between = [cu.cuEventQuery(end), cu.cuEventQuery(late)]
 passed = cu.elapsed_ms(begin, end)
 back = cu.elapsed_ms(end, begin)
-let_go()
+let_go(1)
 for _ in range(9000):
     cu.launch(function, 0, stream)
 cu.ok("cuCtxSynchronize")

@@ -95,20 +95,32 @@ def test_of_one_grant_it_is_told_that_one_waits_holds_drains_and_is_idle(calls: 
     assert begun.now_ns <= times_ns[0] <= times_ns[-1] <= time.monotonic_ns()
 
 
-def test_two_that_keep_the_device_busy_alternate(calls: ManagerClient, pair: Pair) -> None:
+def take_turns(told: Iterator[Turns], pair: Pair, begun: Told) -> list[tuple[str, int]]:
+    """Both keep the device busy, for so many turns; all changes that are told meanwhile are added. Who was granted it,
+    and the numbers of the grants: who comes next is the manager's decision, by what each of them had."""
+    clients = dict(zip(("one", "two"), pair, strict=True))
+    for client in pair:
+        client.request()
+    taken: list[tuple[str, int]] = []
+    while len(taken) < TURNS:
+        begun += until(told, lambda changes: grants(changes)[-1:] not in ([], taken[-1:]))
+        name, _ = grants(begun)[-1]
+        client = clients[name]
+        number = client.granted()
+        taken.append((name, number))
+        client.revoked()
+        client.release(number, follows=True)
+    return taken
+
+
+def test_two_that_keep_the_device_busy_take_turns(calls: ManagerClient, pair: Pair) -> None:
     told = calls.turns(PATIENCE_S)
     next(told)
-    holder, other = pair
-    holder.request()
-    number = holder.granted()
-    other.request()
-    for _ in range(TURNS):
-        holder.revoked()
-        holder.release(number, follows=True)
-        number = other.granted()
-        holder, other = other, holder
-    changes = until(told, lambda changes: len(grants(changes)) > TURNS)
-    assert grants(changes)[: TURNS + 1] == [(("one", "two")[turn % 2], turn + 1) for turn in range(TURNS + 1)]
+    changes: Told = []
+    taken = take_turns(told, pair, changes)
+    assert [number for _, number in taken] == [turn + 1 for turn in range(TURNS)]
+    assert grants(changes)[:TURNS] == taken
+    assert {name for name, _ in taken} == {"one", "two"}
     # At no time both have it, by turns.
     holding = ""
     for each in changes:
