@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from portable import GLIBC_OLDEST, portable
-from programs import HOOK, ROOT, compile_program
+from programs import HOOK, ROOT, SOURCES, compile_program
 
 from simgpu.native import LIBRARIES
 
@@ -113,9 +113,8 @@ def test_loading_it_costs_no_more_than_an_empty_library(tmp_path: Path) -> None:
 
 
 def test_the_pure_parts_hold_under_sanitizers(tmp_path: Path) -> None:
-    core = [str(path) for path in sorted((ROOT / "cuda_hook" / "core").rglob("*.c"))]
-    program = compile_program(
-        tmp_path / "core_test", "core_test.c", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", *core
-    )
+    parts = sorted((ROOT / "cuda_hook" / "core").rglob("*.c")) + sorted((SOURCES / "core").glob("*_test.c"))
+    flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", *map(str, parts))
+    program = compile_program(tmp_path / "core_test", "core/main.c", *flags)
     result = subprocess.run([program], check=False, capture_output=True, text=True)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")

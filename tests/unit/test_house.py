@@ -50,7 +50,6 @@ LONG_FILES = {
     "tests/deploy/test_labeller.py": 366,
     "tests/hook/manager.py": 330,
     "tests/hook/programs/client.c": 429,
-    "tests/hook/programs/core_test.c": 1549,
     "tests/hook/programs/manners.c": 645,
     "tests/hook/programs/memory.py": 393,
     "tests/hook/programs/odd.c": 692,
