@@ -92,6 +92,13 @@ static bool is_known(const struct es_work *work, uint64_t span_ns) {
     return !work->exact && all_ns != 0 && all_ns <= work->known_ns;
 }
 
+/* The device ran for longer than all that had been submitted and was not counted takes by its estimates. */
+static bool overran(const struct es_work *work, const struct es_counted *latest, uint64_t ran_for_ns) {
+    const uint64_t all_ns = since(latest->mark_ns, work->mark_ns);
+
+    return ran_for_ns > all_ns + all_ns / SURE_PART + REACHED_NS;
+}
+
 uint64_t es_spent_beside(struct es_beside *beside, uint64_t gpu_ns, uint64_t passed_ns, bool paused) {
     const uint64_t all_ns = beside->kept_ns + gpu_ns, free_ns = passed_ns + (paused ? 0 : beside->free_ns);
     const uint64_t spent_ns = least(all_ns, free_ns);
@@ -145,9 +152,9 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
     spent.within_ns = work->unsure_ns == 0 && since_start_ns > 0 ? (uint64_t)since_start_ns : 0;
     spent.known = known && spent.measured && !work->beside;
     /* Of one that its thread closed for a reason: no host takes so long from one launch to the next as a rule. */
-    spent.longer =
-        spent.known && !work->left &&
-        (late || (!work->foreign && ns > (int64_t)span_ns && (uint64_t)ns - span_ns > span_ns / launch_ns * APART_MOST_NS));
+    spent.longer = spent.known && !work->left &&
+                   (late || overran(work, latest, ran_for_ns) ||
+                    (!work->foreign && ns > (int64_t)span_ns && (uint64_t)ns - span_ns > span_ns / launch_ns * APART_MOST_NS));
     spent.behind = spent.measured && ns < 0;
     spent.stream_ended_ns = before ? since((uint64_t)-after_ns, latest->ended_ns) : spent.ended_ns;
     if (!spent.measured || work->beside || (idle && ns > (int64_t)(span_ns + (known ? span_ns / SURE_PART : 0))))
