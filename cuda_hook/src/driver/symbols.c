@@ -8,12 +8,6 @@
 
 void *es_driver[ES_SYMBOLS];
 
-static struct es_object driver_object;
-static bool found;
-static bool nvml_found;
-
-enum { FIRST_OF_NVML = ES_SYMBOL_nvmlDeviceGetMemoryInfo };
-
 /* The names as data of their own, found by offsets: pointers would be relocated in every process that loads the hook. */
 static const struct names {
 #define ES_NAME(name) char name[sizeof(#name)];
@@ -32,37 +26,76 @@ _Static_assert(sizeof(names) <= UINT16_MAX, "name_at has 16 bits");
 
 const char *es_symbol_name(int symbol) { return (const char *)&names + name_at[symbol]; }
 
-/* The symbols from `first` up to `end` from the object whose file is called so. */
-static bool fill(const char *file, struct es_object *object, int first, int end) {
-    if (!es_object_named(file, object))
-        return false;
-    for (int symbol = first; symbol < end; symbol++)
-        es_driver[symbol] = es_object_symbol(object, es_symbol_name(symbol));
-    return true;
-}
+/* What is in es_driver from `first` up to `end`, and where it was found. */
+struct library {
+    char file[16]; /* its name begins so */
+    int first, end;
+    struct es_object object;
+    uint64_t unloaded; /* atomic: es_objects_unloaded as it was found, + 1; 0: it is not */
+};
 
-bool es_driver_find_again(void) {
-    if (!fill("libcuda.so", &driver_object, 0, FIRST_OF_NVML))
-        return false;
-    __atomic_store_n(&found, true, __ATOMIC_RELEASE);
-    return true;
-}
+static struct library driver = {.file = "libcuda.so", .end = ES_FIRST_OF_NVML};
+static struct library nvml = {.file = "libnvidia-ml.so", .first = ES_FIRST_OF_NVML, .end = ES_SYMBOLS};
 
-bool es_driver_find(void) { return __atomic_load_n(&found, __ATOMIC_ACQUIRE) || es_driver_find_again(); }
+static void *reference; /* atomic: the driver is kept by it; NULL: by the program alone */
+static bool kept;       /* atomic: what was found of the driver holds, whatever is unloaded */
+static bool in_use;     /* atomic: it is kept for ever */
 
-bool es_nvml_find(void) {
+/* Once the program has closed it, a library may be loaded again at another place, or another one at this. */
+static bool find(struct library *library) {
+    const uint64_t unloaded = es_objects_unloaded() + 1;
     struct es_object object;
 
-    if (!__atomic_load_n(&nvml_found, __ATOMIC_ACQUIRE)) {
-        if (!fill("libnvidia-ml.so", &object, FIRST_OF_NVML, ES_SYMBOLS))
-            return false;
-        __atomic_store_n(&nvml_found, true, __ATOMIC_RELEASE);
-    }
+    if (__atomic_load_n(&library->unloaded, __ATOMIC_ACQUIRE) == unloaded)
+        return true;
+    if (!es_object_named(library->file, &object))
+        return false;
+    library->object = object;
+    for (int symbol = library->first; symbol < library->end; symbol++)
+        es_driver[symbol] = es_object_symbol(&object, es_symbol_name(symbol));
+    __atomic_store_n(&library->unloaded, unloaded, __ATOMIC_RELEASE);
     return true;
 }
 
-bool es_library_find(enum es_symbol symbol) { return (int)symbol < FIRST_OF_NVML ? es_driver_find() : es_nvml_find(); }
+bool es_driver_find(void) { return __atomic_load_n(&kept, __ATOMIC_ACQUIRE) || find(&driver); }
+
+bool es_nvml_find(void) { return find(&nvml); }
+
+bool es_library_find(enum es_symbol symbol) { return (int)symbol < ES_FIRST_OF_NVML ? es_driver_find() : es_nvml_find(); }
+
+void es_driver_keep(void) {
+    void *other = NULL, *fresh;
+
+    if (__atomic_load_n(&kept, __ATOMIC_ACQUIRE))
+        return;
+    fresh = es_object_keep(driver.file);
+    if (fresh == NULL)
+        return;
+    if (__atomic_compare_exchange_n(&reference, &other, fresh, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        __atomic_store_n(&kept, find(&driver), __ATOMIC_RELEASE);
+    else
+        es_object_let(fresh);
+}
+
+void es_driver_use(void) {
+    es_driver_keep();
+    __atomic_store_n(&in_use, true, __ATOMIC_RELEASE);
+}
+
+bool es_driver_follow(const void *function) {
+    void *ours;
+
+    if (__atomic_load_n(&in_use, __ATOMIC_ACQUIRE) || es_driver_contains(function))
+        return false;
+    ours = __atomic_exchange_n(&reference, NULL, __ATOMIC_ACQ_REL);
+    if (ours == NULL)
+        return false;
+    __atomic_store_n(&kept, false, __ATOMIC_RELEASE);
+    es_object_let(ours);
+    es_driver_keep();
+    return es_driver_contains(function);
+}
 
 bool es_driver_contains(const void *address) {
-    return __atomic_load_n(&found, __ATOMIC_ACQUIRE) && es_object_contains(&driver_object, address);
+    return __atomic_load_n(&driver.unloaded, __ATOMIC_ACQUIRE) != 0 && es_object_contains(&driver.object, address);
 }

@@ -14,6 +14,9 @@ enum es_symbol {
     ES_SYMBOLS,
 };
 
+/* Those from here on are NVML's, those before it the driver's. */
+enum { ES_FIRST_OF_NVML = ES_SYMBOL_nvmlDeviceGetMemoryInfo };
+
 /* The driver's (and NVML's) own functions, by es_symbol: NULL where it has none, or is not loaded yet. */
 extern void *es_driver[ES_SYMBOLS] __attribute__((visibility("hidden")));
 
@@ -38,17 +41,25 @@ extern void *es_driver[ES_SYMBOLS] __attribute__((visibility("hidden")));
             return CUDA_ERROR_NOT_SUPPORTED; \
     } while (0)
 
-/* Fills es_driver when the driver is loaded and that was not done yet; true when it is filled. */
+/* Fills es_driver when the driver is loaded and that was not done since anything was unloaded; true when it is filled. One load
+ * once the driver is kept. */
 bool es_driver_find(void);
+
+/* The same for NVML's part of it, which is asked for seldom and never kept. */
+bool es_nvml_find(void);
 
 /* es_driver_find or es_nvml_find, whichever the symbol is of. */
 bool es_library_find(enum es_symbol symbol);
 
-/* The same for NVML's part of it. */
-bool es_nvml_find(void);
+/* The driver has begun: it stays loaded, however often the program closes it. */
+void es_driver_keep(void);
 
-/* Fills es_driver anew: the driver may have been unloaded and loaded at another address. */
-bool es_driver_find_again(void);
+/* Something was made of it, or calls it whenever it likes: es_driver_keep, and for ever. */
+void es_driver_use(void);
+
+/* A program has this function of another copy of the driver. Where it has closed the one that is kept, and that is not in use, the
+ * other takes its place, and this is true. */
+bool es_driver_follow(const void *function);
 
 /* True when the address lies within the driver's code. */
 bool es_driver_contains(const void *address);

@@ -34,12 +34,15 @@ int es_symbol_named(const char *wanted) {
     return -1;
 }
 
-void *es_wrapper_of(const void *function) {
-    for (int symbol = 0; function != NULL && symbol < ES_SYMBOLS; symbol++) {
+void *es_wrapper_of(enum es_symbol like, const void *function) {
+    const int first = (int)like < ES_FIRST_OF_NVML ? 0 : ES_FIRST_OF_NVML;
+    const int end = (int)like < ES_FIRST_OF_NVML ? ES_FIRST_OF_NVML : ES_SYMBOLS;
+
+    for (int symbol = first; function != NULL && symbol < end; symbol++) {
         if (es_driver[symbol] == function)
             return es_wrapper((enum es_symbol)symbol);
     }
-    for (int symbol = 0; function != NULL && symbol < ES_SYMBOLS; symbol++) {
+    for (int symbol = first; function != NULL && symbol < end; symbol++) {
         if (es_wrapper((enum es_symbol)symbol) == function)
             return (void *)function;
     }
@@ -86,7 +89,7 @@ static void substitute_found(const char *symbol, void **function) {
 
     if (symbol == NULL || function == NULL || *function == NULL)
         return;
-    wrapper = es_wrapper_of(*function);
+    wrapper = es_wrapper_of(ES_SYMBOL_cuGetProcAddress, *function);
     if (wrapper != NULL)
         *function = wrapper;
     else

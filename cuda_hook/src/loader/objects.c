@@ -55,15 +55,35 @@ bool es_object_named(const char *prefix, struct es_object *object) {
 }
 
 /* dlfcn.h's, which is not included here for its dlsym. They are the same in glibc and musl. */
-enum { LAZY = 1, NO_LOAD = 4, NO_DELETE = 0x1000 };
+enum { LAZY = 1, NO_LOAD = 4 };
 
-void es_object_keep(const char *prefix) {
+void *es_object_keep(const char *prefix) {
     struct es_object object;
     struct by_name wanted = {prefix, &object, NULL};
     void *(*open)(const char *, int) = (void *(*)(const char *, int))es_global_symbol("dlopen");
 
-    if (open != NULL && dl_iterate_phdr(visit_by_name, &wanted) != 0)
-        (void)open(wanted.path, LAZY | NO_LOAD | NO_DELETE);
+    return open != NULL && dl_iterate_phdr(visit_by_name, &wanted) != 0 ? open(wanted.path, LAZY | NO_LOAD) : NULL;
+}
+
+void es_object_let(void *kept) {
+    int (*close)(void *) = (int (*)(void *))es_global_symbol("dlclose");
+
+    if (close != NULL)
+        (void)close(kept);
+}
+
+/* The loader says it with each object: the first will do. musl unloads nothing, and says 0. */
+static int visit_count(struct dl_phdr_info *info, size_t size, void *data) {
+    (void)size;
+    *(uint64_t *)data = info->dlpi_subs;
+    return 1;
+}
+
+uint64_t es_objects_unloaded(void) {
+    uint64_t count = 0;
+
+    (void)dl_iterate_phdr(visit_count, &count);
+    return count;
 }
 
 enum { BEFORE = 1, BEHIND };

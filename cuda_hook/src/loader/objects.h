@@ -10,8 +10,12 @@
 /* The first object whose file name begins so; false when there is none. */
 bool es_object_named(const char *prefix, struct es_object *object);
 
-/* Keeps that object loaded, however often the program closes it; does nothing where there is none. */
-void es_object_keep(const char *prefix);
+/* Keeps that object loaded, however often the program closes it, until es_object_let; NULL where there is none. */
+void *es_object_keep(const char *prefix);
+void es_object_let(void *kept);
+
+/* How many objects were unloaded so far: while it is the same, what was found is there. */
+uint64_t es_objects_unloaded(void);
 
 /* Is the address within an object that stands before the hook in the order of look-up: the program, or a library that was
  * preloaded before it? */

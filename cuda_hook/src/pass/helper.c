@@ -11,9 +11,9 @@
 #include "base/log.h"
 #include "base/state.h"
 #include "core/tools/clock.h"
+#include "driver/symbols.h"
 #include "link/link.h"
 #include "link/session.h"
-#include "loader/objects.h"
 #include "loader/thread.h"
 #include "markers/batches.h"
 #include "markers/collect.h"
@@ -224,7 +224,7 @@ void es_helper_start(void) {
         return;
     }
     /* The thread calls the driver whenever it likes, also when the program has closed it. */
-    es_object_keep("libcuda.so");
+    es_driver_use();
     error = es_thread_start(run);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     if (error != 0) {
