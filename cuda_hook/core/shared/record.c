@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-/* No device has more memory than this (4 PiB): a larger figure is a lie or an overflow. */
-static const uint64_t MEMORY_BYTES_MAX = UINT64_C(1) << 52;
 /* 146 years after the boot; keeps sums of times within their type. */
 static const uint64_t CLOCK_NS_MAX = UINT64_C(1) << 62;
 /* A century: more GPU time than any grant can have lasted. */

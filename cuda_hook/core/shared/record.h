@@ -3,6 +3,10 @@
 
 #include "wire_checks.h"
 
+/* No device has more memory than this (4 PiB): a larger figure is a lie or an overflow. Sums of two thousand such amounts are
+ * within their type. */
+#define ES_MEMORY_BYTES_MAX (UINT64_C(1) << 52)
+
 /* Why a packet is no record. Negative, so that a good packet can be answered with its kind. */
 enum es_malformed {
     ES_MALFORMED_SHORT = -1,  /* not even a header */

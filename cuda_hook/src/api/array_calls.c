@@ -27,7 +27,7 @@ static uint64_t bits_of(CUarray_format format) {
 }
 
 /* A dimension that is not there is 0. Layers and cube faces are the depth. Arrays that have no memory of their own
- * (sparse ones, and those that are mapped later) take none. */
+ * (sparse ones, and those that are mapped later) take none. UINT64_MAX where it is more than the type holds. */
 static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned int levels) {
     const bool layered = (array->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
     uint64_t width = array->Width, height = array->Height != 0 ? array->Height : 1;
@@ -41,8 +41,8 @@ static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned int leve
 
         if (__builtin_mul_overflow(width, height, &bytes) || __builtin_mul_overflow(bytes, depth, &bytes) ||
             __builtin_mul_overflow(bytes, array->NumChannels * bits_of(array->Format) / 8, &bytes) ||
-            __builtin_add_overflow(sum, bytes, &sum) || sum > UINT64_C(1) << 52)
-            return UINT64_C(1) << 52;
+            __builtin_add_overflow(sum, bytes, &sum))
+            return UINT64_MAX;
         width = width > 1 ? width / 2 : 1;
         height = height > 1 ? height / 2 : 1;
         depth = depth > 1 && !layered ? depth / 2 : depth;

@@ -57,13 +57,19 @@ CUresult es_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int f
 }
 ES_EXPORT(cuMemAllocManaged);
 
+/* More than any device has, where it is more than the type holds. */
+static uint64_t rows_bytes(uint64_t pitch, uint64_t height) {
+    uint64_t bytes;
+
+    return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : bytes;
+}
+
 /* Rows start at multiples of this: what the driver chooses is known only afterwards (512 on all devices since Kepler,
  * CUDA C++ Programming Guide), and what it really took counts. */
 static uint64_t pitched_bytes(uint64_t width, uint64_t height) {
     const uint64_t pitch = (width + 511) / 512 * 512;
-    uint64_t bytes;
 
-    return pitch < width || __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_C(1) << 52 : bytes;
+    return pitch < width ? UINT64_MAX : rows_bytes(pitch, height);
 }
 
 CUresult es_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
@@ -72,7 +78,7 @@ CUresult es_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthIn
     {
         CLAIM(dptr != NULL && pPitch != NULL, pitched_bytes(WidthInBytes, Height));
         result = ES_DRIVER(cuMemAllocPitch_v2)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-        if (result == CUDA_SUCCESS && !es_claim_fit(&claim, *pPitch * Height)) {
+        if (result == CUDA_SUCCESS && !es_claim_fit(&claim, rows_bytes(*pPitch, Height))) {
             (void)ES_DRIVER(cuMemFree_v2)(*dptr);
             result = CUDA_ERROR_OUT_OF_MEMORY;
         }
@@ -87,7 +93,7 @@ CUresult es_cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned
     {
         CLAIM(dptr != NULL && pPitch != NULL, pitched_bytes(WidthInBytes, Height));
         result = ES_DRIVER(cuMemAllocPitch)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-        if (result == CUDA_SUCCESS && !es_claim_fit(&claim, (uint64_t)*pPitch * Height)) {
+        if (result == CUDA_SUCCESS && !es_claim_fit(&claim, rows_bytes(*pPitch, Height))) {
             (void)ES_DRIVER(cuMemFree_v2)(*dptr);
             result = CUDA_ERROR_OUT_OF_MEMORY;
         }

@@ -1,5 +1,6 @@
 #include "memory/claims.h"
 
+#include "core/shared/record.h"
 #include "driver/symbols.h"
 #include "memory/amounts.h"
 #include "memory/devices.h"
@@ -13,6 +14,8 @@ bool es_claim_take(struct es_claim *claim, CUdevice device, uint64_t bytes) {
         return false;
     if (bytes == 0 || !es_amounts_counts() || (index = es_device_index(device)) < 0)
         return true;
+    if (bytes > ES_MEMORY_BYTES_MAX)
+        return false;
     /* What pools keep for later goes before anything is refused. */
     claim->counted = es_account_take(claim, index) || (es_pools_trim(device) && es_account_take_asked(claim, index));
     return claim->counted;

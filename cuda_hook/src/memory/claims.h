@@ -6,7 +6,7 @@
 /* Claims of memory that is about to be asked for. What pools and graphs keep for later goes before anything is refused: so
  * these may call the driver, and no lock is held by who calls them. */
 
-/* May this process take so much? False: it would pass the cap. */
+/* May this process take so much? False: it would pass the cap, or no device has so much (ES_MEMORY_BYTES_MAX). */
 bool es_claim_take(struct es_claim *claim, CUdevice device, uint64_t bytes);
 
 /* The same on the device of the current context, which is told, too. Without a context nothing is counted: the driver

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/shared/record.h"
 #include "driver/symbols.h"
 #include "memory/account.h"
 #include "memory/amounts.h"
@@ -28,10 +29,19 @@ static uint32_t changes_of(CUdevice device) {
     return changes;
 }
 
+bool es_graph_memory_reserved(CUdevice device, uint64_t *bytes) {
+    cuuint64_t value;
+
+    if (ES_DRIVER(cuDeviceGetGraphMemAttribute)(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &value) != CUDA_SUCCESS ||
+        value > ES_MEMORY_BYTES_MAX)
+        return false;
+    *bytes = value;
+    return true;
+}
+
 /* Of two looks at a time the one that asked first may come last: it asks again. */
 uint64_t es_graph_memory_look(CUdevice device) {
-    cuuint64_t reserved = 0;
-    uint64_t before = 0;
+    uint64_t reserved = 0, before = 0;
     bool current = false;
 
     if (device < 0 || device >= ES_ORDINALS || !__atomic_load_n(&allocates, __ATOMIC_RELAXED) ||
@@ -40,7 +50,7 @@ uint64_t es_graph_memory_look(CUdevice device) {
     for (int i = 0; i < TRIES && !current; i++) {
         const uint32_t changes = changes_of(device);
 
-        if (ES_DRIVER(cuDeviceGetGraphMemAttribute)(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) != CUDA_SUCCESS)
+        if (!es_graph_memory_reserved(device, &reserved))
             return 0;
         es_lock_take(&lock);
         current = counted[device].changes == changes;

@@ -51,17 +51,15 @@ bool es_growth_allocated(struct es_claim *claim, CUmemoryPool handle, CUdevicept
 
 /* An upload makes the driver take what a launch would have taken, and does nothing else. */
 bool es_growth_graph_fits(CUgraphExec graph, CUstream stream) {
-    cuuint64_t reserved = 0;
+    uint64_t reserved = 0, before;
     struct es_claim claim;
-    uint64_t before;
     CUdevice device;
 
     if (!es_graph_memory_wanted(graph) || ES_DRIVER(cuGraphUpload) == NULL || ES_DRIVER(cuDeviceGetGraphMemAttribute) == NULL ||
         !es_device_current(&device) || device < 0 || device >= ES_ORDINALS || es_stream_capturing(stream))
         return true;
     before = es_graph_memory_counted(device);
-    if (ES_DRIVER(cuGraphUpload)(graph, stream) != CUDA_SUCCESS ||
-        ES_DRIVER(cuDeviceGetGraphMemAttribute)(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) != CUDA_SUCCESS)
+    if (ES_DRIVER(cuGraphUpload)(graph, stream) != CUDA_SUCCESS || !es_graph_memory_reserved(device, &reserved))
         return true;
     if (reserved > before) {
         /* Refused, the claim makes graphs give back what is not in use, which this is not yet: so nothing is left. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/shared/record.h"
 #include "driver/symbols.h"
 #include "memory/amounts.h"
 #include "memory/graph_memory.h"
@@ -63,7 +64,8 @@ CUmemoryPool es_pools_known(CUmemoryPool handle, CUdevice *device) {
 bool es_pools_attribute(CUmemoryPool pool, CUmemPool_attribute which, uint64_t *bytes) {
     cuuint64_t value;
 
-    if (ES_DRIVER(cuMemPoolGetAttribute) == NULL || ES_DRIVER(cuMemPoolGetAttribute)(pool, which, &value) != CUDA_SUCCESS)
+    if (ES_DRIVER(cuMemPoolGetAttribute) == NULL || ES_DRIVER(cuMemPoolGetAttribute)(pool, which, &value) != CUDA_SUCCESS ||
+        value > ES_MEMORY_BYTES_MAX)
         return false;
     *bytes = value;
     return true;

@@ -26,7 +26,7 @@ void es_pools_enter(CUmemoryPool pool);
 uint64_t es_pools_growth(CUmemoryPool pool, uint64_t claimed);
 void es_pools_leave(CUmemoryPool pool, struct es_block block, uint64_t grown);
 
-/* One of the driver's figures of a pool; false where it does not tell. */
+/* One of the driver's figures of a pool in bytes; false where it does not tell, or tells what no device has. */
 bool es_pools_attribute(CUmemoryPool pool, CUmemPool_attribute which, uint64_t *bytes);
 
 /* An address that was had from a pool, until it is given to a free; then, freed or not. */
