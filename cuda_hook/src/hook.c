@@ -5,6 +5,7 @@
 #include "base/state.h"
 #include "driver/contexts.h"
 #include "driver/markers.h"
+#include "driver/primaries.h"
 #include "driver/streams.h"
 #include "link/link.h"
 #include "link/session.h"
@@ -66,6 +67,7 @@ void es_on_forked(void) {
     es_stop_reset();
     es_markers_reset();
     es_contexts_reset();
+    es_primaries_reset();
     es_streams_reset();
     es_grant_reset();
     es_account_reset();

@@ -173,26 +173,26 @@ EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
     return result;
 }
 
-static CUresult release_primary(CUdevice dev, bool reset) {
+/* A reset ends the context and leaves it retained as often as it was: each of those is released as ever. */
+static CUresult end_primary(CUdevice dev, bool reset) {
     CHECK_DRIVER();
     if (!valid_device(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     pthread_mutex_lock(&driver.lock);
     struct CUctx_st *over = NULL;
-    CUresult result = driver.primary[dev] || reset ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-    if (driver.primary[dev] && (reset || --driver.primary_count[dev] == 0)) {
+    CUresult result = driver.primary_count[dev] || reset ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    if (reset || (driver.primary_count[dev] && --driver.primary_count[dev] == 0)) {
         over = driver.primary[dev];
         driver.primary[dev] = NULL;
-        driver.primary_count[dev] = 0;
     }
     pthread_mutex_unlock(&driver.lock);
     return over ? context_end(over) : result;
 }
 
-EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) { return release_primary(dev, false); }
-EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return release_primary(dev, false); }
-EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) { return release_primary(dev, true); }
-EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev) { return release_primary(dev, true); }
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) { return end_primary(dev, false); }
+EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return end_primary(dev, false); }
+EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) { return end_primary(dev, true); }
+EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev) { return end_primary(dev, true); }
 
 static CUresult set_primary_flags(CUdevice dev, unsigned int flags, bool while_active) {
     CHECK_DRIVER();

@@ -86,6 +86,13 @@ struct es_block es_blocks_remove_owned(struct es_blocks *blocks, const void *own
     return (struct es_block){0};
 }
 
+void es_blocks_bequeath(struct es_blocks *blocks, const void *owner, void *heir) {
+    for (size_t place = 0; place < blocks->capacity; place++) {
+        if (blocks->places[place].address != 0 && blocks->places[place].owner == owner)
+            blocks->places[place].owner = heir;
+    }
+}
+
 void es_blocks_clear(struct es_blocks *blocks) {
     give_places(blocks);
     *blocks = (struct es_blocks){0};

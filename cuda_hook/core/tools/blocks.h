@@ -30,6 +30,9 @@ struct es_block es_blocks_remove(struct es_blocks *blocks, uint64_t address);
  * call until all are out. */
 struct es_block es_blocks_remove_owned(struct es_blocks *blocks, const void *owner, size_t *place);
 
+/* All blocks of an owner are another's from now on. */
+void es_blocks_bequeath(struct es_blocks *blocks, const void *owner, void *heir);
+
 /* Forgets all. */
 void es_blocks_clear(struct es_blocks *blocks);
 

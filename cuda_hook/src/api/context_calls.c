@@ -1,9 +1,7 @@
-#include <string.h>
-
 #include "api/wrappers.h"
 #include "base/life.h"
-#include "base/state.h"
 #include "driver/contexts.h"
+#include "driver/primaries.h"
 #include "driver/symbols.h"
 #include "link/joining.h"
 #include "memory/account.h"
@@ -19,7 +17,7 @@ CUresult es_cuInit(unsigned int Flags) {
 
     ES_REAL_OR_RETURN(cuInit);
     /* Before the driver opens descriptors of its own. */
-    es_join();
+    es_join_anew();
     result = ES_DRIVER(cuInit)(Flags);
     if (result == CUDA_SUCCESS)
         es_driver_keep();
@@ -45,7 +43,7 @@ static CUresult context_made(struct es_claim *claim, CUresult result, const CUco
         CUresult result;                           \
                                                    \
         ES_REAL_OR_RETURN(name);                   \
-        (void)es_join_anew();                      \
+        es_join_anew();                            \
         if (es_device_foreign(dev))                \
             return CUDA_ERROR_INVALID_DEVICE;      \
         if (!es_claim_context(&claim, dev))        \
@@ -96,15 +94,7 @@ END_CONTEXT(cuCtxDestroy, true);
 END_CONTEXT(cuCtxDestroy_v2, true);
 END_CONTEXT(cuCtxDetach, !current_is(ctx));
 
-/* A primary context ends when it was released as often as it was retained. */
-enum { DEVICES = 64 };
-
-static struct {
-    CUcontext context;
-    uint32_t retained;
-} primaries[DEVICES];
-
-/* The first to retain it makes it. */
+/* Who finds none makes it. */
 static bool claim_primary(struct es_claim *claim, CUdevice dev) {
     unsigned int flags;
     int active = 0;
@@ -117,69 +107,145 @@ static bool claim_primary(struct es_claim *claim, CUdevice dev) {
 }
 
 CUresult es_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct es_primary *primary;
     struct es_claim claim;
-    CUresult result;
 
     ES_REAL_OR_RETURN(cuDevicePrimaryCtxRetain);
-    if (es_join_anew())
-        memset(primaries, 0, sizeof(primaries));
+    es_join_anew();
     if (es_device_foreign(dev))
         return CUDA_ERROR_INVALID_DEVICE;
-    if (!claim_primary(&claim, dev))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    result = context_made(&claim, ES_DRIVER(cuDevicePrimaryCtxRetain)(pctx, dev), pctx);
-    if (result == CUDA_SUCCESS && dev >= 0 && dev < DEVICES) {
-        es_lock_take(&es_state_lock);
-        primaries[dev].context = *pctx;
-        primaries[dev].retained++;
-        es_lock_give(&es_state_lock);
+    primary = es_primary_take(dev);
+    if (claim_primary(&claim, dev))
+        result = context_made(&claim, ES_DRIVER(cuDevicePrimaryCtxRetain)(pctx, dev), pctx);
+    if (result == CUDA_SUCCESS && primary != NULL) {
+        primary->context = *pctx;
+        primary->retained++;
     }
+    es_primary_give(primary);
     return result;
 }
 ES_EXPORT(cuDevicePrimaryCtxRetain);
 
-/* The primary context, if it ends by being released once more or by a reset; else NULL. */
-static CUcontext ending(CUdevice dev, bool reset) {
-    CUcontext context = NULL;
+/* It is released for the last time. */
+static bool ends(const struct es_primary *primary) { return primary != NULL && primary->retained == 1; }
 
-    if (dev < 0 || dev >= DEVICES || es_life_apart())
-        return NULL;
-    es_lock_take(&es_state_lock);
-    if (primaries[dev].retained > 0 && (reset || --primaries[dev].retained == 0)) {
-        context = primaries[dev].context;
-        primaries[dev].retained = 0;
+static void released(struct es_primary *primary) {
+    const bool ended = ends(primary);
+
+    if (primary == NULL || primary->retained == 0)
+        return;
+    primary->retained--;
+    if (ended) {
+        account_ended(primary->context);
+        primary->context = NULL;
     }
-    es_lock_give(&es_state_lock);
+}
+
+#define RELEASE_PRIMARY(name)                          \
+    CUresult es_##name(CUdevice dev) {                 \
+        struct es_primary *primary;                    \
+        CUresult result;                               \
+                                                       \
+        ES_REAL_OR_RETURN(name);                       \
+        primary = es_primary_take(dev);                \
+        if (ends(primary) && primary->context != NULL) \
+            es_context_end(primary->context);          \
+        result = ES_DRIVER(name)(dev);                 \
+        if (result == CUDA_SUCCESS)                    \
+            released(primary);                         \
+        es_primary_give(primary);                      \
+        return result;                                 \
+    }                                                  \
+    ES_EXPORT(name)
+
+RELEASE_PRIMARY(cuDevicePrimaryCtxRelease);
+RELEASE_PRIMARY(cuDevicePrimaryCtxRelease_v2);
+
+#define RESET_PRIMARY(name)                              \
+    CUresult es_##name(CUdevice dev) {                   \
+        struct es_primary *primary;                      \
+        CUresult result;                                 \
+                                                         \
+        ES_REAL_OR_RETURN(name);                         \
+        primary = es_primary_take(dev);                  \
+        if (primary != NULL && primary->context != NULL) \
+            es_context_end(primary->context);            \
+        result = ES_DRIVER(name)(dev);                   \
+        if (result == CUDA_SUCCESS && primary != NULL) { \
+            account_ended(primary->context);             \
+            primary->context = NULL;                     \
+        }                                                \
+        es_primary_give(primary);                        \
+        return result;                                   \
+    }                                                    \
+    ES_EXPORT(name)
+
+RESET_PRIMARY(cuDevicePrimaryCtxReset);
+RESET_PRIMARY(cuDevicePrimaryCtxReset_v2);
+
+/* The handle of a primary context that is retained. */
+static CUcontext primary_of(CUdevice dev) {
+    CUcontext context;
+
+    if (ES_DRIVER(cuDevicePrimaryCtxRetain) == NULL || ES_DRIVER(cuDevicePrimaryCtxRelease_v2) == NULL ||
+        ES_DRIVER(cuDevicePrimaryCtxRetain)(&context, dev) != CUDA_SUCCESS)
+        return NULL;
+    (void)ES_DRIVER(cuDevicePrimaryCtxRelease_v2)(dev);
     return context;
 }
 
-/* A green context is part of a primary one, which it retains. */
+/* The handle under which programs submit to a green context; NULL: unknown. */
+static CUcontext handle_of(CUgreenCtx green) {
+    CUcontext context = NULL;
+
+    if (ES_DRIVER(cuCtxFromGreenCtx) == NULL || ES_DRIVER(cuCtxFromGreenCtx)(&context, green) != CUDA_SUCCESS)
+        return NULL;
+    return context;
+}
+
+/* The driver has answered a call that makes a green context, and maybe the primary one, which were claimed. */
+static void green_made(struct es_claim *own, struct es_claim *made, CUdevice dev, struct es_primary *primary, CUgreenCtx green) {
+    const CUcontext context = handle_of(green);
+
+    (void)context_made(own, context != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT, &context);
+    if (primary != NULL && primary->context == NULL)
+        primary->context = primary_of(dev);
+    if (primary != NULL && primary->context != NULL)
+        es_account_keep_context(made, primary->context);
+    es_account_drop_context(made);
+    if (primary != NULL)
+        primary->retained++;
+}
+
+/* A green context has part of its device's processors, and what it allocates is the primary context's, which it retains. */
 CUresult es_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags) {
-    CUresult result;
+    struct es_claim own = {.bytes = 0}, made;
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct es_primary *primary;
 
     ES_REAL_OR_RETURN(cuGreenCtxCreate);
-    if (es_join_anew())
-        memset(primaries, 0, sizeof(primaries));
+    es_join_anew();
     if (es_device_foreign(dev))
         return CUDA_ERROR_INVALID_DEVICE;
-    result = ES_DRIVER(cuGreenCtxCreate)(phCtx, desc, dev, flags);
-    if (result == CUDA_SUCCESS && dev >= 0 && dev < DEVICES) {
-        es_lock_take(&es_state_lock);
-        primaries[dev].retained++;
-        es_lock_give(&es_state_lock);
-    }
+    primary = es_primary_take(dev);
+    if (claim_primary(&made, dev) && es_claim_context(&own, dev))
+        result = ES_DRIVER(cuGreenCtxCreate)(phCtx, desc, dev, flags);
+    if (result == CUDA_SUCCESS)
+        green_made(&own, &made, dev, primary, *phCtx);
+    es_account_drop_context(&own);
+    es_account_drop_context(&made);
+    es_primary_give(primary);
     return result;
 }
 ES_EXPORT(cuGreenCtxCreate);
 
-/* The handle under which programs submit to a green context, and the device it is on; -1: unknown. */
-static CUdevice green_context(CUgreenCtx green, CUcontext *context) {
+/* The device of a context; -1: unknown. */
+static CUdevice device_of(CUcontext context) {
     CUcontext ignored;
     CUdevice device = -1;
 
-    *context = NULL;
-    if (ES_DRIVER(cuCtxFromGreenCtx) == NULL || ES_DRIVER(cuCtxFromGreenCtx)(context, green) != CUDA_SUCCESS ||
-        ES_DRIVER(cuCtxPushCurrent_v2)(*context) != CUDA_SUCCESS)
+    if (context == NULL || ES_DRIVER(cuCtxPushCurrent_v2)(context) != CUDA_SUCCESS)
         return -1;
     if (ES_DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
         device = -1;
@@ -188,39 +254,27 @@ static CUdevice green_context(CUgreenCtx green, CUcontext *context) {
 }
 
 CUresult es_cuGreenCtxDestroy(CUgreenCtx hCtx) {
-    CUcontext primary, context = NULL;
+    struct es_primary *primary = NULL;
+    CUcontext context = NULL;
     CUresult result;
 
     ES_REAL_OR_RETURN(cuGreenCtxDestroy);
-    primary = es_life_apart() ? NULL : ending(green_context(hCtx, &context), false);
+    if (!es_life_apart()) {
+        context = handle_of(hCtx);
+        primary = es_primary_take(device_of(context));
+    }
     if (context != NULL)
         es_context_end(context);
-    if (primary != NULL)
-        es_context_end(primary);
+    if (ends(primary) && primary->context != NULL)
+        es_context_end(primary->context);
     result = ES_DRIVER(cuGreenCtxDestroy)(hCtx);
-    if (result == CUDA_SUCCESS)
-        account_ended(primary);
+    if (result == CUDA_SUCCESS) {
+        if (!ends(primary))
+            es_account_bequeath(context, primary != NULL ? primary->context : NULL);
+        es_account_context_ended(context);
+        released(primary);
+    }
+    es_primary_give(primary);
     return result;
 }
 ES_EXPORT(cuGreenCtxDestroy);
-
-#define END_PRIMARY(name, reset)       \
-    CUresult es_##name(CUdevice dev) { \
-        CUcontext context;             \
-        CUresult result;               \
-                                       \
-        ES_REAL_OR_RETURN(name);       \
-        context = ending(dev, reset);  \
-        if (context != NULL)           \
-            es_context_end(context);   \
-        result = ES_DRIVER(name)(dev); \
-        if (result == CUDA_SUCCESS)    \
-            account_ended(context);    \
-        return result;                 \
-    }                                  \
-    ES_EXPORT(name)
-
-END_PRIMARY(cuDevicePrimaryCtxRelease, false);
-END_PRIMARY(cuDevicePrimaryCtxRelease_v2, false);
-END_PRIMARY(cuDevicePrimaryCtxReset, true);
-END_PRIMARY(cuDevicePrimaryCtxReset_v2, true);

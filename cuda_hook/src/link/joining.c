@@ -117,11 +117,10 @@ void es_join(void) {
     errno = error;
 }
 
-bool es_join_anew(void) {
+void es_join_anew(void) {
     const int error = errno;
-    const bool anew = es_life_forget();
 
-    if (anew) {
+    if (es_life_forget()) {
         es_channel_close(&greeted);
         trying = false;
         es_on_forked();
@@ -129,7 +128,6 @@ bool es_join_anew(void) {
     }
     errno = error;
     es_join();
-    return anew;
 }
 
 uint64_t es_join_again(void) {

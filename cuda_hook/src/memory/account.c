@@ -155,6 +155,15 @@ void es_account_end_owner(const void *owner) {
     es_lock_give(&es_amounts_lock);
 }
 
+void es_account_bequeath(const void *owner, const void *heir) {
+    if (owner == NULL || !es_amounts_counts())
+        return;
+    es_lock_take(&es_amounts_lock);
+    for (int kind = 0; kind < ES_BLOCK_KINDS; kind++)
+        es_blocks_bequeath(&blocks[kind], owner, (void *)heir);
+    es_lock_give(&es_amounts_lock);
+}
+
 void es_account_keep_context(struct es_claim *claim, CUcontext context) {
     const struct es_block block = {(uint64_t)(uintptr_t)context, 0, (uint32_t)claim->device, ES_BLOCK_CONTEXT, NULL};
     struct es_amount *amount = &es_amounts[claim->device];

@@ -62,6 +62,9 @@ void es_account_add(CUdevice device, uint64_t bytes);
 /* An owner ended, and the driver freed what it had. */
 void es_account_end_owner(const void *owner);
 
+/* What an owner had goes on as another's. */
+void es_account_bequeath(const void *owner, const void *heir);
+
 /* A context was made, or the driver refused; and later: it ended. */
 void es_account_keep_context(struct es_claim *claim, CUcontext context);
 void es_account_drop_context(struct es_claim *claim);
