@@ -56,7 +56,7 @@ static bool capped(nvmlDevice_t device, unsigned long long *total, unsigned long
     uint64_t cap;
     int index;
 
-    es_join();
+    es_join_anew();
     index = index_of(device);
     cap = es_link.config.memory_cap_bytes;
     if (index < 0 || cap == 0 || cap >= *total || !es_amounts_used((uint32_t)index, used))

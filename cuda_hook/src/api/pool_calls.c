@@ -86,16 +86,16 @@ ALLOCATE(cuMemAllocFromPoolAsync_ptsz, (CUdeviceptr * dptr, size_t bytesize, CUm
 
 /* A program that allocates from a default pool by name, without having allocated in a stream before, has asked for it
  * here. */
-#define GET_POOL(name)                                         \
-    CUresult es_##name(CUmemoryPool *pool_out, CUdevice dev) { \
-        CUresult result;                                       \
-                                                               \
-        ES_REAL_OR_RETURN(name);                               \
-        result = ES_DRIVER(name)(pool_out, dev);               \
-        if (result == CUDA_SUCCESS && pool_out != NULL)        \
-            es_pools_note(*pool_out, dev);                     \
-        return result;                                         \
-    }                                                          \
+#define GET_POOL(name)                                                         \
+    CUresult es_##name(CUmemoryPool *pool_out, CUdevice dev) {                 \
+        CUresult result;                                                       \
+                                                                               \
+        ES_REAL_OR_RETURN(name);                                               \
+        result = ES_DRIVER(name)(pool_out, dev);                               \
+        if (result == CUDA_SUCCESS && pool_out != NULL && es_amounts_counts()) \
+            es_pools_note(*pool_out, dev);                                     \
+        return result;                                                         \
+    }                                                                          \
     ES_EXPORT(name)
 
 GET_POOL(cuDeviceGetDefaultMemPool);
@@ -103,16 +103,16 @@ GET_POOL(cuDeviceGetMemPool);
 
 static bool on_device(const CUmemLocation *location) { return location != NULL && location->type == CU_MEM_LOCATION_TYPE_DEVICE; }
 
-#define GET_POOL_AT(name)                                                                       \
-    CUresult es_##name(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) { \
-        CUresult result;                                                                        \
-                                                                                                \
-        ES_REAL_OR_RETURN(name);                                                                \
-        result = ES_DRIVER(name)(pool, location, type);                                         \
-        if (result == CUDA_SUCCESS && pool != NULL && on_device(location))                      \
-            es_pools_note(*pool, location->id);                                                 \
-        return result;                                                                          \
-    }                                                                                           \
+#define GET_POOL_AT(name)                                                                         \
+    CUresult es_##name(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {   \
+        CUresult result;                                                                          \
+                                                                                                  \
+        ES_REAL_OR_RETURN(name);                                                                  \
+        result = ES_DRIVER(name)(pool, location, type);                                           \
+        if (result == CUDA_SUCCESS && pool != NULL && on_device(location) && es_amounts_counts()) \
+            es_pools_note(*pool, location->id);                                                   \
+        return result;                                                                            \
+    }                                                                                             \
     ES_EXPORT(name)
 
 GET_POOL_AT(cuMemGetDefaultMemPool);

@@ -16,6 +16,8 @@ static void bring_down(CUdevice device, uint64_t *free, uint64_t *total) {
     const int index = es_device_index(device);
     unsigned long long used;
 
+    if (!es_amounts_counts())
+        return;
     es_pools_look(device);
     if (cap == 0 || index < 0 || !es_amounts_used((uint32_t)index, &used))
         return;
@@ -50,9 +52,9 @@ static void bring_down(CUdevice device, uint64_t *free, uint64_t *total) {
 MEM_GET_INFO(cuMemGetInfo_v2, size_t);
 MEM_GET_INFO(cuMemGetInfo, unsigned int);
 
-/* Programs ask before they have made a context. */
+/* Programs ask before they have made a context; a forked child, too. */
 static bool capped(uint64_t total) {
-    es_join();
+    es_join_anew();
     return es_mode_now() != ES_OUT && !es_life_apart() && es_link.config.memory_cap_bytes != 0 &&
            total > es_link.config.memory_cap_bytes;
 }

@@ -73,6 +73,8 @@ CUresult es_cuMemRelease(CUmemGenericAllocationHandle handle) {
     CUresult result;
 
     ES_REAL_OR_RETURN(cuMemRelease);
+    if (!es_amounts_counts())
+        return ES_DRIVER(cuMemRelease)(handle);
     /* The last release of a handle is taken out before: the driver may give the same one out again at once. */
     es_lock_take(&lock);
     block = es_blocks_remove(&handles, handle);

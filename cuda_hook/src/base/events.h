@@ -24,7 +24,7 @@ void es_on_context_ended(int context) ES_LOCKED(es_state_lock);
 /* The place of a stream is another stream's from now on. */
 void es_on_place_left(int stream) ES_LOCKED(es_state_lock);
 
-/* In a forked child that makes a context of its own: all floors forget what was the parent's. */
+/* In a forked child in which CUDA begins: all floors forget what was the parent's. */
 void es_on_forked(void);
 
 /* The same for an EdgeTPU, in a forked child that makes use of one: what is open is the parent's to give back. */

@@ -30,7 +30,6 @@ bool es_life_apart(void) { return es_locks_held != 0 || forked(); }
 
 /* By the one thread that begins. */
 static void mark_alive(void) {
-    __atomic_store_n(&process, getpid(), __ATOMIC_RELEASE);
     if (mark == NULL) {
         void *page = mmap(NULL, ES_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -52,6 +51,9 @@ bool es_life_begin(void) {
     if (__builtin_expect(__atomic_load_n(&stage, __ATOMIC_ACQUIRE) == BEGUN, 1) || es_locks_held != 0)
         return false;
     es_locks_hold();
+    /* Before anything says that this process has begun: a child that is forked then knows that it was its parent. */
+    if (__atomic_load_n(&stage, __ATOMIC_ACQUIRE) == NOBODY)
+        __atomic_store_n(&process, getpid(), __ATOMIC_RELEASE);
     if (__atomic_compare_exchange_n(&stage, &nobody, BEGINNING, 0, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
         mark_alive();
         return true;
@@ -69,12 +71,13 @@ void es_life_begun(void) {
 }
 
 bool es_life_forget(void) {
-    const pid_t self = getpid();
     uint32_t wiped = WIPED;
-    pid_t parent = __atomic_load_n(&process, __ATOMIC_ACQUIRE);
+    pid_t parent, self;
 
-    if (!forked() || es_locks_held != 0)
+    if (__builtin_expect(!forked(), 1) || es_locks_held != 0)
         return false;
+    self = getpid();
+    parent = __atomic_load_n(&process, __ATOMIC_ACQUIRE);
     es_locks_hold();
     if (mark != NULL ? __atomic_compare_exchange_n(mark, &wiped, FORGETTING, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)
                      : parent != 0 && parent != self &&

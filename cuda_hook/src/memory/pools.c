@@ -232,8 +232,10 @@ void es_pools_leave(CUmemoryPool handle, struct es_block block, uint64_t grown) 
 }
 
 struct es_block es_pools_take_out(CUdeviceptr address) {
-    struct es_block block;
+    struct es_block block = {0};
 
+    if (!es_amounts_counts())
+        return block;
     es_lock_take(&lock);
     block = es_blocks_remove(&blocks, address);
     es_lock_give(&lock);
