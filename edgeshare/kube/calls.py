@@ -15,13 +15,15 @@ from kubernetes.client.rest import should_bypass_proxies
 from edgeshare.contract.errors import Unavailable
 from edgeshare.kube.client_library import authorization_by, settings_of
 from edgeshare.kube.kube import CALL_TIMEOUT_S, JSON
+from edgeshare.kube.list_reader import CHUNK_BYTES, ListReader
 from edgeshare.kube.messages import (
+    OK,
     WATCH_S,
+    check_list,
     check_watch,
     page_query,
     parse_answer,
     parse_change,
-    parse_page,
     watch_query,
 )
 
@@ -76,18 +78,23 @@ class Calls:
         return parse_answer(method, path, answer.status, content)
 
     async def objects(
-        self, path: str, selector: str, keep: Callable[[dict[str, Any]], T | None], page_size: int
+        self, path: str, selector: str, keep: Callable[[dict[str, Any]], T | None]
     ) -> tuple[list[T], str]:
-        """See Kube.objects; ``page_size`` of them are read at a time."""
-        items: list[T] = []
-        following = ""
-        while True:
-            asked = f"{path}?{urlencode(page_query(selector, page_size, following))}"
-            page = parse_page(path, await self.call("GET", asked))
-            items.extend(item for item in map(keep, page.items) if item is not None)
-            following = page.following
-            if not following:
-                return items, page.version
+        """See Kube.objects."""
+        reader = ListReader(path, keep)
+        while not reader.is_whole:
+            asked = f"{path}?{urlencode(page_query(selector, reader.following))}"
+            try:
+                async with asyncio.timeout(CALL_TIMEOUT_S):
+                    answer = await self._ask("GET", asked)
+                    with closing(answer.response), reader.page() as take:
+                        if answer.status != OK:
+                            check_list(path, answer.status, await answer.read())
+                        async for chunk in answer.response.content.iter_chunked(CHUNK_BYTES):
+                            take(chunk)
+            except (ClientError, OSError) as error:
+                raise Unavailable(f"the API server cannot be asked (GET {asked}): {_why(error)}") from error
+        return reader.kept, reader.version
 
     async def changes(self, path: str, selector: str, version: str) -> AsyncGenerator[dict[str, Any]]:
         """See Kube.changes."""

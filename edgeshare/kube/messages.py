@@ -1,7 +1,6 @@
 """What is asked of the API server and what it answers, whoever asks: paths, queries, errors."""
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from edgeshare.contract.errors import Unavailable
@@ -11,6 +10,11 @@ Query = list[tuple[str, str]]
 WATCH_S = 240
 """A watch ends after so long and goes on with a new one: one whose connection is dead is not waited on for ever."""
 
+PAGE = 500
+"""Objects of a list that are asked for at a time, as in client-go (tools/pager): a cluster has tens of thousands of
+pods, and each page is a call."""
+
+OK = 200
 REQUEST_TIMEOUT = 408
 CONFLICT = 409
 GONE = 410
@@ -38,30 +42,18 @@ def apply_query(manager: str, force: bool) -> Query:
     return [("fieldManager", manager), ("force", "true" if force else "false")]
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A part of a list."""
-
-    items: list[dict[str, Any]]
-    version: str
-    """From which what follows the list is watched."""
-    following: str
-    """What the next page is asked for by; empty: this was the last."""
-
-
-def page_query(selector: str, size: int, following: str) -> Query:
-    """What asks for a page of what a field selector picks."""
-    query = [("fieldSelector", selector), ("limit", str(size))]
+def page_query(selector: str, following: str) -> Query:
+    """What asks for a page of what a field selector picks: the first, or the one that the page before it named."""
+    query = [("fieldSelector", selector), ("limit", str(PAGE))]
     return query + ([("continue", following)] if following else [])
 
 
-def parse_page(path: str, answer: dict[str, Any] | None) -> Page:
-    """Raises Unavailable where there is nothing at that path."""
-    if answer is None:
+def check_list(path: str, status: int, content: bytes) -> None:
+    """Raises Expired, Refused or Unavailable where a page of a list was not answered with. ``content`` says why."""
+    if status == GONE:
+        raise Expired(f"the API server has a list no more ({path}), which changed too much while it was read")
+    if parse_answer("GET", path, status, content) is None:
         raise Unavailable(f"the API server has nothing at {path}: apply what the chart installs")
-    metadata = answer.get("metadata") or {}
-    version, following = (str(metadata.get(key) or "") for key in ("resourceVersion", "continue"))
-    return Page(answer.get("items") or [], version or "0", following)
 
 
 def watch_query(selector: str, version: str) -> Query:
@@ -74,7 +66,7 @@ def check_watch(path: str, version: str, status: int) -> None:
     """Raises Expired or Unavailable where a watch was not begun."""
     if status == GONE:
         raise Expired(f"the API server cannot be watched ({path}): version {version} is too old")
-    if status != 200:
+    if status != OK:
         raise Unavailable(f"the API server refuses a watch of {path}: {status}")
 
 

@@ -77,7 +77,7 @@ LONG_FILES = {
     "tests/simgpu/test_nvml.py": 367,
     "tests/simgpu/test_work.py": 354,
     "tests/unit/deviceplugin/test_files_on_the_node.py": 454,
-    "tests/unit/kube/test_kube_calls.py": 614,
+    "tests/unit/kube/test_kube_calls.py": 473,
     "tests/unit/sharemgr/cluster/extender/test_assigner.py": 408,
     "tests/unit/sharemgr/cluster/extender/test_binding.py": 437,
     "tests/unit/sharemgr/cluster/placement/test_aware.py": 316,

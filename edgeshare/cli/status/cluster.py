@@ -20,10 +20,6 @@ PODS = "/api/v1/pods"
 
 Json = dict[str, Any]
 
-
-PAGE = 500
-"""Objects that are read at a time."""
-
 LINE_MAX = 2_000
 """Characters: twice what kube-scheduler cuts its messages at."""
 
@@ -101,8 +97,8 @@ class Cluster(Part):
 
 def look(kube: Kube) -> Cluster:
     """As it is now, by names. Raises Unavailable where the API server cannot be asked."""
-    nodes, _ = kube.objects(ACCELERATOR_NODES, "", parse_node, PAGE)
-    waiting, _ = kube.objects(PODS, WAITING, parse_waiting, PAGE)
+    nodes, _ = kube.objects(ACCELERATOR_NODES, "", parse_node)
+    waiting, _ = kube.objects(PODS, WAITING, parse_waiting)
     nodes.sort(key=lambda node: node.name)
     waiting.sort(key=lambda pod: (pod.namespace, pod.pod))
     return Cluster(nodes=nodes, waiting=waiting)

@@ -14,10 +14,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-PAGE = 500
-"""Objects of a list that are read at a time: a cluster has tens of thousands of pods, and each page is a call. As in
-client-go."""
-
 
 async def follow(
     calls: Calls,
@@ -32,7 +28,7 @@ async def follow(
     while True:
         try:
             if not progress.version:
-                items, progress.version = await calls.objects(path, selector, keep, PAGE)
+                items, progress.version = await calls.objects(path, selector, keep)
                 listed(items)
             async with aclosing(calls.changes(path, selector, progress.version)) as changes:
                 async for change in changes:

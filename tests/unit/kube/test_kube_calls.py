@@ -5,198 +5,57 @@ import asyncio
 import datetime
 import json
 import logging
-import re
 import ssl
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
-from urllib.parse import parse_qsl
 
 import pytest
+from answering_server import (
+    BOUND,
+    END,
+    EXPIRED,
+    HANG_UP,
+    LARGEST,
+    PODS,
+    SAFETY_S,
+    TOO_OLD,
+    TOO_SOON,
+    Json,
+    Server,
+    answer,
+    change,
+    chunks,
+    kubeconfig,
+    name_of,
+    page,
+    thing,
+    watch,
+)
 from kubernetes.config import incluster_config
 
 from edgeshare.contract.errors import Unavailable
 from edgeshare.kube import calls as kube_calls
 from edgeshare.kube.calls import Calls
 from edgeshare.kube.kube import WATCH_S
-from edgeshare.kube.messages import Conflicting, Expired, Refused
+from edgeshare.kube.messages import PAGE, Conflicting, Expired, Refused
 from sharemgr.cluster.replica import following
 from sharemgr.cluster.replica.api import KubeApi
-from sharemgr.cluster.replica.following import PAGE, follow
+from sharemgr.cluster.replica.following import follow
 from sharemgr.cluster.state.pods import SharePod
 
 sys.path.append(str(Path(__file__).parents[2] / "cluster"))
 
 from onenode.certificates import Authority
 
-SAFETY_S = 30
-PODS = "/api/v1/pods"
-BOUND = "spec.nodeName!="
-LARGEST = 1_500_000
-"""Bytes of an object that etcd keeps."""
-
-Json = dict[str, Any]
-
-
-def answer(body: Json | bytes, status: int = 200, head: str = "") -> bytes:
-    content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return f"HTTP/1.1 {status} Said\r\n{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
-
-
-def chunks(*parts: bytes) -> bytes:
-    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-    return head + b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts)
-
-
-def watch(*changes: Json) -> bytes:
-    """One that goes on."""
-    return chunks(*(json.dumps(each).encode() + b"\n" for each in changes))
-
-
-END = b"0\r\n\r\n"
-"""Of the chunks."""
-
-HANG_UP = b"\0hang up"
-"""After an answer, or instead of one: the connection is ended."""
-
-
-def thing(name: str, version: str) -> Json:
-    return {"metadata": {"name": name, "resourceVersion": version}}
-
-
-def change(name: str, version: str, kind: str = "MODIFIED") -> Json:
-    return {"type": kind, "object": thing(name, version)}
-
-
-def page(*names: str, version: str = "", following: str = "") -> bytes:
-    metadata = {"resourceVersion": version, "continue": following}
-    return answer({"metadata": metadata, "items": [thing(name, "1") for name in names]})
-
-
-def kubeconfig(path: Path, cluster: Json) -> Path:
-    settings = {
-        "clusters": [{"name": "c", "cluster": cluster}],
-        "users": [{"name": "u", "user": {"token": "a.b.c"}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "x",
-    }
-    path.write_text(json.dumps(settings))
-    return path
-
-
-def name_of(found: Json) -> str:
-    return str(found["metadata"]["name"])
-
-
-TOO_OLD = answer({"kind": "Status", "code": 410, "message": "too old"}, 410)
-
-
-TOO_SOON = answer({"kind": "Status", "message": "slow down"}, 429)
-
-EXPIRED = watch({"type": "ERROR", "object": {"code": 410, "message": "too old"}})
-
-
-@dataclass(frozen=True)
-class Asked:
-    method: str
-    path: str
-    query: dict[str, str]
-    authorization: str
-    body: bytes
-
-
-class Server:
-    """Gives the answers that it has, one a request, and then none."""
-
-    def __init__(self) -> None:
-        self.answers: list[bytes] = []
-        self.asked: list[Asked] = []
-        self.silent = asyncio.Event()
-        """A request waits for an answer that there is not."""
-        self.connections: set[asyncio.Task[None]] = set()
-        self.url = ""
-
-    @asynccontextmanager
-    async def running(self, context: ssl.SSLContext | None = None) -> AsyncIterator["Server"]:
-        self.listening = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=context)
-        self.url = f"http{'s' if context else ''}://127.0.0.1:{self.listening.sockets[0].getsockname()[1]}"
-        try:
-            yield self
-        finally:
-            self.stop()
-            for each in self.connections:
-                each.cancel()
-
-    def stop(self) -> None:
-        """Listens no more."""
-        self.listening.close()
-
-    async def left(self) -> None:
-        """Each connection is at its end."""
-        async with asyncio.timeout(SAFETY_S):
-            while self.connections:
-                await asyncio.wait(self.connections)
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.create_task(self._serve(reader, writer))
-        self.connections.add(task)
-        task.add_done_callback(self.connections.discard)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode()
-                method, target = head.split(" ")[:2]
-                path, _, query = target.partition("?")
-                fields = {name.lower(): value for name, value in re.findall(r"(?m)^([^:\s]+): (.*)\r$", head)}
-                body = await reader.readexactly(int(fields.get("content-length", 0)))
-                said = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
-                self.asked.append(Asked(method, path, said, fields.get("authorization", ""), body))
-                if not self.answers:
-                    self.silent.set()
-                    continue
-                content = self.answers.pop(0)
-                writer.write(content.removesuffix(HANG_UP))
-                if content.endswith(HANG_UP):
-                    return
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[Server]:
-    async with Server().running() as server:
-        yield server
-
-
-@pytest.fixture
-async def calls(server: Server, tmp_path: Path) -> AsyncIterator[Calls]:
-    calls = Calls(kubeconfig(tmp_path / "kubeconfig", {"server": server.url}))
-    async with calls.open():
-        yield calls
-
 
 async def changes(calls: Calls) -> list[Json]:
     """What is told until the watch ends."""
     async with asyncio.timeout(SAFETY_S):
         return [each async for each in calls.changes(PODS, BOUND, "7")]
-
-
-async def test_a_list_is_read_page_by_page(server: Server, calls: Calls) -> None:
-    token = "a+b/c=&d e%20"
-    server.answers = [page("a", "b", following=token), page("c", version="9")]
-    assert await calls.objects(PODS, BOUND, lambda each: name_of(each).replace("b", "") or None, 2) == (["a", "c"], "9")
-    first = {"fieldSelector": BOUND, "limit": "2"}
-    assert [each.query for each in server.asked] == [first, first | {"continue": token}]
-    assert {(each.method, each.path, each.authorization) for each in server.asked} == {("GET", PODS, "Bearer a.b.c")}
 
 
 async def test_a_watch_tells_each_change_until_it_ends(server: Server, calls: Calls) -> None:

@@ -17,7 +17,7 @@ class Answers:
     def __init__(self, *names: str) -> None:
         self._names = iter(names)
 
-    def objects(self, path: str, selector: str, keep: Callable[..., Any], page_size: int) -> tuple[list[Any], str]:
+    def objects(self, path: str, selector: str, keep: Callable[..., Any]) -> tuple[list[Any], str]:
         if path != ACCELERATOR_NODES:
             return [], ""
         name = next(self._names)
