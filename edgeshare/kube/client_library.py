@@ -24,6 +24,10 @@ Authorization = Callable[[], str | None]
 
 NOT_FOUND, CONFLICT = 404, 409
 
+NO_TOKEN = (config.ConfigException, OSError, ValueError)
+"""Raised where a token cannot be read."""
+NOT_ASKED = (urllib3.exceptions.HTTPError, *NO_TOKEN)
+
 
 def connection(kubeconfig: Path) -> tuple[str, urllib3.PoolManager, Authorization]:
     """What reaches an API server by the current context of a kubeconfig file: its address, the connections, and the
@@ -39,7 +43,7 @@ def authorization_by(settings: client.Configuration) -> Authorization:
     def authorization() -> str | None:
         try:
             header: str | None = settings.get_api_key_with_prefix("BearerToken", alias="authorization")
-        except (config.ConfigException, OSError, ValueError) as error:
+        except NO_TOKEN as error:
             raise Unavailable(f"the token for the API server cannot be read: {error}") from error
         header = header and header.strip()
         # The end of a line in it would begin another header.
@@ -160,7 +164,8 @@ class _Leases:
         self._held_by = held_by
         self._writing = threading.Lock()
         self._over = False
-        self._said = ""
+        self._said: set[bool] = set()
+        """Since it was reached last: that the API server is away (False), that it refuses what it is asked (True)."""
 
     def read_namespaced_lease(self, name: str, namespace: str) -> client.V1Lease:
         lease = self._ask(self._api.read_namespaced_lease, name, namespace)
@@ -203,19 +208,25 @@ class _Leases:
             answer = self._call(call, *what)
         except client.ApiException as error:
             # Missing at first, and sometimes another was quicker.
-            if error.status not in (NOT_FOUND, CONFLICT) and _reason(error) != self._said:
-                self._said = _reason(error)
-                logger.warning("the Lease is not reached: %s", self._said)
+            if error.status not in (NOT_FOUND, CONFLICT):
+                self._say(error)
             raise
         if self._said:
-            self._said = ""
+            self._said.clear()
             logger.info("the Lease is reached again")
         return answer
+
+    def _say(self, error: client.ApiException) -> None:
+        # One that is away says it in other words at each attempt: no connection, no answer in time, 503.
+        refuses = 400 <= error.status < 500
+        if refuses not in self._said:
+            self._said.add(refuses)
+            logger.warning("the Lease is not reached: %s", _reason(error))
 
     def _call(self, call: Callable[..., client.V1Lease], *what: object) -> client.V1Lease:
         try:
             return call(*what, _request_timeout=self._timeout_s)
-        except urllib3.exceptions.HTTPError as error:
+        except NOT_ASKED as error:
             raise client.ApiException(status=0, reason=str(error)) from error
 
 
