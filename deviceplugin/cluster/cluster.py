@@ -40,17 +40,12 @@ class Cluster:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Follows the pods, and writes what others read, until ``stop``."""
-        following = [
-            Following(
-                self._kube,
-                "/api/v1/pods",
-                f"spec.nodeName={self._node_name}",
-                slim,
-                self._pods.listed,
-                self._pods.told,
-            ),
-            self._publishing.following(),
-        ]
+        pods = self._pods
+        of_pods = Following(
+            self._kube, "/api/v1/pods", f"spec.nodeName={self._node_name}", slim, pods.listed, pods.told
+        )
+        pods.hurry_by(of_pods.hurry)
+        following = [of_pods, self._publishing.following()]
         for each in following:
             each.start()
         try:

@@ -25,13 +25,19 @@ class BoundPods:
         self._pods: dict[Name, BoundPod] = {}
         self._unknown: set[Name] = set()
         """Names of which the API server, when it was asked, knew no pod of this node, or only a past one."""
-        self._synced = False
+        self._lists = 0
+        """How often all were told."""
+        self._hurry: Callable[[], bool] = lambda: False
         self._change = asyncio.Event()
         self._readers: list[set[Name]] = []
         """Of each read that is under way the names of which the watch has told meanwhile."""
 
     def __iter__(self) -> Iterator[BoundPod]:
         return iter(tuple(self._pods.values()))
+
+    def hurry_by(self, hurry: Callable[[], bool]) -> None:
+        """What is called where a kubelet waits: asks for a list that was put off, and says whether one is to come."""
+        self._hurry = hurry
 
     def next_change(self) -> asyncio.Event:
         """Set when they are no longer what they are now."""
@@ -44,7 +50,7 @@ class BoundPods:
             self._put(pod, before)
         self._heard(*before, *self._pods)
         self._unknown.clear()
-        self._synced = True
+        self._lists += 1
         self._tell()
 
     def told(self, kind: str, pod: dict[str, Any]) -> None:
@@ -74,7 +80,8 @@ class BoundPods:
                 name for name in wanted if name not in self._unknown and (name not in known or is_past(known[name]))
             ]
 
-        if missing() and self._synced:
+        await self._catch_up()
+        if missing() and self._lists:
             await self._wait_until(lambda: not missing())
         for namespace, name in missing():
             with self._reading() as put:
@@ -98,6 +105,7 @@ class BoundPods:
     async def until_some(self, what: "Callable[[BoundPods], list[T]]") -> list[T]:
         """What is found among them; where there is nothing, the watch is waited for, and then all pods are read. Raises
         Unavailable where that cannot be done."""
+        await self._catch_up()
         if not what(self):
             await self._wait_until(lambda: bool(what(self)))
         if not what(self):
@@ -132,6 +140,12 @@ class BoundPods:
             known = BoundPod(pod, assignment_text(pod))
         self._pods[name] = known
         self._unknown.discard(name)
+
+    async def _catch_up(self) -> None:
+        """What was lost sight of may be gone, or another one by now."""
+        lists = self._lists
+        if self._hurry():
+            await self._wait_until(lambda: self._lists > lists)
 
     async def _wait_until(self, condition: Callable[[], bool]) -> None:
         try:

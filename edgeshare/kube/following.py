@@ -24,6 +24,9 @@ T = TypeVar("T")
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
 
+PUT_OFF_S = 10.0
+"""A list that is asked for anew is put off for so long at most, by chance: with an API server that starts again the
+watches of all nodes end in one moment, and it may go on with none of them."""
 
 STUMBLES = (Unavailable, AttributeError, KeyError, TypeError, ValueError)
 """All but the first: what was told is not as such objects are, and `keep` stumbled over it."""
@@ -84,14 +87,24 @@ class Following(Generic[T]):
         keep: Callable[[Json], T | None],
         listed: Callable[[list[T]], None],
         changed: Callable[[str, T], None],
+        *,
+        uniform: Callable[[float, float], float] = random.uniform,
+        wait: Callable[[threading.Event, float], object] = threading.Event.wait,
     ) -> None:
+        """``uniform`` is chance, and ``wait`` time: it returns when the event is set, or after so many seconds."""
         self._kube = kube
         self._path = path
         self._selector = selector
         self._keep = keep
         self._listed = listed
         self._changed = changed
+        self._uniform = uniform
+        self._wait = wait
         self._over = threading.Event()
+        self._behind = False
+        """Whether it has to be listed anew, which was put off."""
+        self._at_once = threading.Event()
+        """It is to be put off no longer."""
 
     def start(self) -> None:
         """Begins. The thread ends with the process at the latest: it may be waiting for the API server."""
@@ -101,14 +114,23 @@ class Following(Generic[T]):
     def stop(self) -> None:
         """No more is told."""
         self._over.set()
+        self._at_once.set()
+
+    def hurry(self) -> bool:
+        """To be called in the event loop by who needs it now: a list that was put off is asked for at once. Returns
+        whether there is one that ``listed`` was not called with yet."""
+        self._at_once.set()
+        return self._behind
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         progress = Progress(self._path, logger)
+        is_known = False
         while not self._over.is_set():
             try:
                 if not progress.version:
                     items, progress.version = self._kube.objects(self._path, self._selector, self._keep)
-                    self._tell(loop, self._listed, items)
+                    self._tell(loop, self._catch_up, items)
+                    is_known = True
                 for change in self._kube.changes(self._path, self._selector, progress.version):
                     kept = progress.take(change, self._keep)
                     if kept is not None:
@@ -118,7 +140,21 @@ class Following(Generic[T]):
                         return
             except STUMBLES as error:
                 progress.fail(error)
-            self._over.wait(pause_s(progress.failures))
+            if is_known and not progress.version:
+                self._put_off(progress.failures)
+                is_known = False
+            else:
+                self._wait(self._over, pause_s(progress.failures))
+
+    def _put_off(self, failures: int) -> None:
+        self._at_once.clear()
+        self._behind = True
+        if not self._over.is_set():
+            self._wait(self._at_once, max(pause_s(failures), self._uniform(0, PUT_OFF_S)))
+
+    def _catch_up(self, items: list[T]) -> None:
+        self._behind = False
+        self._listed(items)
 
     def _tell(self, loop: asyncio.AbstractEventLoop, whom: Callable[..., None], *what: object) -> None:
         # A loop that was closed meanwhile has nobody left to be told.

@@ -2,12 +2,13 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
+from deviceplugin.pods.pending_pods import BoundPod
 from deviceplugin.pods.pod_watch import BoundPods
 from edgeshare.kube.kube import Kube
 
@@ -97,3 +98,29 @@ async def test_of_a_list_that_came_meanwhile_nothing_older_is_left() -> None:
     async with reading(api, pods, read_all):
         pods.listed([pod("q", "there")])
     assert [each.uid for each in pods] == ["there"]
+
+
+async def find_any(pods: BoundPods) -> list[BoundPod]:
+    return await pods.find([("team", "p")], lambda _: False)
+
+
+async def find_some(pods: BoundPods) -> list[BoundPod]:
+    return await pods.until_some(list)
+
+
+@pytest.mark.parametrize("waiting", [find_any, find_some])
+async def test_a_kubelet_that_waits_hurries_a_list_that_was_put_off_and_goes_by_it(
+    waiting: Callable[[BoundPods], Awaitable[list[BoundPod]]],
+) -> None:
+    pods = BoundPods(SlowApi(), "n")
+    pods.listed([pod("p", "of before")])
+    hurried = []
+
+    def hurry() -> bool:
+        hurried.append(True)
+        asyncio.get_running_loop().call_soon(pods.listed, [pod("p", "of now")])
+        return True
+
+    pods.hurry_by(hurry)
+    assert [each.uid for each in await waiting(pods)] == ["of now"]
+    assert hurried == [True]

@@ -1,0 +1,166 @@
+"""When what a node follows is listed anew: not with all other nodes in one moment, and at once where somebody waits."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from answering_server import (
+    BOUND,
+    END,
+    EXPIRED,
+    PODS,
+    SAFETY_S,
+    TOO_OLD,
+    TOO_SOON,
+    Server,
+    change,
+    kubeconfig,
+    name_of,
+    page,
+    watch,
+)
+
+from edgeshare.kube import following
+from edgeshare.kube.following import PUT_OFF_S, Following
+from edgeshare.kube.kube import Kube
+
+CHANCE = 0.7
+
+
+class Followed:
+    """What a Following tells of the pods' names, and how it waits: not at all, until somebody waits for that."""
+
+    def __init__(self, kube: Kube, server: Server) -> None:
+        self.told: asyncio.Queue[tuple[str, list[str]]] = asyncio.Queue()
+        self.waits: list[tuple[int, float]] = []
+        """After how many requests, and how many seconds it would have been."""
+        self.waits_on = ""
+        """One in seconds, which it is in until its event is set."""
+        self.is_waiting = asyncio.Event()
+        self.waited_on = threading.Event()
+        self._loop = asyncio.get_running_loop()
+        self._server = server
+        self.following = Following(
+            kube,
+            PODS,
+            BOUND,
+            name_of,
+            lambda names: self.told.put_nowait(("LISTED", names)),
+            lambda kind, name: self.told.put_nowait((kind, [name])),
+            uniform=lambda low, high: low + CHANCE * (high - low),
+            wait=self._wait,
+        )
+
+    def _wait(self, event: threading.Event, seconds: float) -> None:
+        self.waits.append((len(self._server.asked), seconds))
+        if str(seconds) == self.waits_on:
+            self.waited_on = event
+            self._loop.call_soon_threadsafe(self.is_waiting.set)
+            event.wait(SAFETY_S)
+
+    async def next(self) -> tuple[str, list[str]]:
+        async with asyncio.timeout(SAFETY_S):
+            return await self.told.get()
+
+
+@pytest.fixture
+async def followed(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Followed]:
+    monkeypatch.setattr(following, "pause_s", float)
+    followed = Followed(Kube.from_kubeconfig(kubeconfig(tmp_path / "kubeconfig", {"server": server.url})), server)
+    yield followed
+    followed.following.stop()
+
+
+PUT_OFF = CHANCE * PUT_OFF_S
+
+
+@pytest.mark.parametrize("lost", [TOO_OLD, EXPIRED], ids=["at once", "as a change"])
+async def test_what_was_lost_is_listed_anew_at_a_moment_by_chance(
+    server: Server, followed: Followed, lost: bytes
+) -> None:
+    server.answers = [page("a", version="5"), lost, page("b", version="8"), watch(change("c", "9"))]
+    followed.following.start()
+    assert [await followed.next() for _ in range(3)] == [("LISTED", ["a"]), ("LISTED", ["b"]), ("MODIFIED", ["c"])]
+    assert followed.waits == [(2, PUT_OFF)]
+    assert PUT_OFF_S <= 10
+
+
+async def test_a_list_anew_that_is_refused_is_asked_for_as_others_are(server: Server, followed: Followed) -> None:
+    server.answers = [page("a", version="5"), TOO_OLD, TOO_SOON, TOO_SOON, page("b", version="8"), watch()]
+    followed.following.start()
+    assert [await followed.next() for _ in range(2)] == [("LISTED", ["a"]), ("LISTED", ["b"])]
+    assert followed.waits == [(2, PUT_OFF), (3, 2), (4, 3)]
+
+
+async def test_one_that_is_lost_again_and_again_is_asked_for_ever_less_often(
+    server: Server, followed: Followed
+) -> None:
+    lost_at_once = [page("a", version="5"), TOO_OLD]
+    server.answers = [*lost_at_once * 9, page("b", version="8"), watch()]
+    followed.following.start()
+    assert [await followed.next() for _ in range(10)][-1] == ("LISTED", ["b"])
+    assert [seconds for _, seconds in followed.waits] == [*[PUT_OFF] * 7, 8, 9]
+
+
+@pytest.mark.parametrize(
+    ("answers", "waits"),
+    [
+        ([TOO_SOON], [(1, 1)]),
+        ([page("x", following="more"), TOO_OLD], [(2, 1)]),
+    ],
+    ids=["refused", "expired while it is read"],
+)
+async def test_the_first_list_is_not_put_off(
+    server: Server, followed: Followed, answers: list[bytes], waits: list[tuple[int, float]]
+) -> None:
+    server.answers = [*answers, page("a", version="5"), watch(change("b", "6"))]
+    followed.following.start()
+    assert [await followed.next() for _ in range(2)] == [("LISTED", ["a"]), ("MODIFIED", ["b"])]
+    assert followed.waits == waits
+
+
+async def test_a_watch_that_can_go_on_is_not_put_off(server: Server, followed: Followed) -> None:
+    server.answers = [page("a", version="5"), watch() + END, TOO_SOON, watch(change("b", "6"))]
+    followed.following.start()
+    assert [await followed.next() for _ in range(2)] == [("LISTED", ["a"]), ("MODIFIED", ["b"])]
+    assert followed.waits == [(2, 0), (3, 1)]
+
+
+async def test_who_waits_for_it_has_it_listed_at_once(server: Server, followed: Followed) -> None:
+    followed.waits_on = str(PUT_OFF)
+    server.answers = [page("a", version="5"), TOO_OLD, page("b", version="8"), watch(change("c", "9"))]
+    followed.following.start()
+    assert await followed.next() == ("LISTED", ["a"])
+    async with asyncio.timeout(SAFETY_S):
+        await followed.is_waiting.wait()
+    assert followed.following.hurry()
+    # Until it is told, it is still to come.
+    assert followed.following.hurry()
+    assert [await followed.next() for _ in range(2)] == [("LISTED", ["b"]), ("MODIFIED", ["c"])]
+    assert not followed.following.hurry()
+
+
+async def test_who_hurried_before_it_was_lost_does_not_hurry_it(server: Server, followed: Followed) -> None:
+    followed.waits_on = str(PUT_OFF)
+    assert not followed.following.hurry()
+    server.answers = [page("a", version="5"), TOO_OLD]
+    followed.following.start()
+    assert await followed.next() == ("LISTED", ["a"])
+    async with asyncio.timeout(SAFETY_S):
+        await followed.is_waiting.wait()
+    assert not followed.waited_on.is_set()
+
+
+async def test_what_is_followed_no_more_is_put_off_no_longer(server: Server, followed: Followed) -> None:
+    followed.waits_on = str(PUT_OFF)
+    server.answers = [page("a", version="5"), TOO_OLD]
+    followed.following.start()
+    (thread,) = (each for each in threading.enumerate() if each.name == f"follows {PODS}")
+    async with asyncio.timeout(SAFETY_S):
+        await followed.is_waiting.wait()
+    followed.following.stop()
+    await asyncio.to_thread(thread.join, SAFETY_S)
+    assert not thread.is_alive()
+    assert len(server.asked) == 2
