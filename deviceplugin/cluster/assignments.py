@@ -11,12 +11,16 @@ from deviceplugin.pods.pod_watch import BoundPods
 from deviceplugin.retry_loop import keep
 from deviceplugin.units.preference import by_device
 from edgeshare.contract.assignment import write_assignment
+from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import GPU_ASSIGNMENT
 from edgeshare.kube.asking import ask
 from edgeshare.kube.kube import Kube
-from edgeshare.kube.messages import Refused
+from edgeshare.kube.messages import Failed, Refused
 
 REASON = "AssignmentEdited"
+
+FAILURES_MAX = 10
+"""In one look: an API server that fails for so many is left alone until the next one."""
 
 
 class Annotating:
@@ -28,6 +32,8 @@ class Annotating:
         self._store = store
         self._told: dict[str, str] = {}
         """By a pod's uid: the edit that was told last."""
+        self._failed: list[str] = []
+        """The uids of those for which it failed, in that order: their turn comes when the others have had theirs."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Looks at each change of pods or allocations, until ``stop``."""
@@ -37,16 +43,25 @@ class Annotating:
         return self._pods.next_change(), self._store.next_change()
 
     async def _look(self) -> None:
-        self._told = {uid: text for uid, text in self._told.items() if uid in {pod.uid for pod in self._pods}}
-        failed: Refused | None = None
-        for pod in self._pods:
+        here = {pod.uid for pod in self._pods}
+        self._told = {uid: text for uid, text in self._told.items() if uid in here}
+        self._failed = [uid for uid in self._failed if uid in here]
+        turns = {uid: turn for turn, uid in enumerate(self._failed, start=1)}
+        failures: list[Unavailable] = []
+        for pod in sorted(self._pods, key=lambda pod: turns.get(pod.uid, 0)):
+            if pod.uid in turns:
+                self._failed.remove(pod.uid)
             try:
                 await self._look_at(pod)
-            except Refused as error:
+            except Unavailable as error:
                 # It must not keep the others from theirs. An API server that does not answer is not asked for each.
-                failed = error
-        if failed is not None:
-            raise failed
+                self._failed.append(pod.uid)
+                failures.append(error)
+                if len(failures) == FAILURES_MAX or not isinstance(error, Refused | Failed):
+                    break
+        if failures:
+            # The same one while they are the same, so that the log has it once.
+            raise min(failures, key=str)
 
     async def _look_at(self, pod: BoundPod) -> None:
         if pod.is_over:
@@ -54,8 +69,8 @@ class Annotating:
         text = self._as_allocated(pod)
         if text is not None and assignment_text(pod.json) is None:
             namespace, name = pod.name
-            await ask(self._kube.annotate_pod, namespace, name, pod.uid, {GPU_ASSIGNMENT: text})
-            pod.bound = text
+            if await ask(self._kube.annotate_pod, namespace, name, pod.uid, {GPU_ASSIGNMENT: text}):
+                pod.bound = text
         elif pod.edited is not None and pod.edited not in (text, self._told.get(pod.uid)):
             await self._tell(pod, pod.edited)
 

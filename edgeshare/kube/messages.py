@@ -28,6 +28,10 @@ class Refused(Unavailable):
     """The API server has answered, and changed nothing."""
 
 
+class Failed(Unavailable):
+    """The API server has answered that it could not. What was asked for may have been done all the same."""
+
+
 class Conflicting(Refused):
     """The object is another one by now, or a field is somebody else's: read it anew."""
 
@@ -84,7 +88,7 @@ def parse_change(path: str, line: bytes) -> dict[str, Any]:
 
 def parse_answer(method: str, path: str, status: int, content: bytes) -> dict[str, Any] | None:
     """The object that an API server answered with; None where it has nothing at that path. Raises Refused, Conflicting,
-    or Unavailable for what may have been done all the same."""
+    or Failed; Unavailable where something else answers."""
     if status == 404:
         return None
     if not 200 <= status < 300:
@@ -101,8 +105,7 @@ def parse_answer(method: str, path: str, status: int, content: bytes) -> dict[st
 def _kind(status: int) -> type[Unavailable]:
     if status == CONFLICT:
         return Conflicting
-    # What took too long may have been done all the same.
-    return Refused if 400 <= status < 500 and status != REQUEST_TIMEOUT else Unavailable
+    return Refused if 400 <= status < 500 and status != REQUEST_TIMEOUT else Failed
 
 
 def _message(content: bytes) -> str:

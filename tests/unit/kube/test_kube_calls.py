@@ -41,7 +41,7 @@ from edgeshare.contract.errors import Unavailable
 from edgeshare.kube import calls as kube_calls
 from edgeshare.kube.calls import Calls
 from edgeshare.kube.kube import WATCH_S
-from edgeshare.kube.messages import PAGE, Conflicting, Expired, Refused
+from edgeshare.kube.messages import PAGE, Conflicting, Expired, Failed, Refused
 from sharemgr.cluster.replica import following
 from sharemgr.cluster.replica.api import KubeApi
 from sharemgr.cluster.replica.following import follow
@@ -148,9 +148,9 @@ async def test_a_watch_is_waited_on_for_so_long(
         (409, Conflicting),
         (410, Refused),
         (429, Refused),
-        (408, Unavailable),
-        (500, Unavailable),
-        (503, Unavailable),
+        (408, Failed),
+        (500, Failed),
+        (503, Failed),
     ],
 )
 async def test_what_may_have_been_done_is_told_from_what_was_not(
