@@ -40,11 +40,14 @@ def helm() -> Path:
 
 @pytest.fixture(scope="session")
 def render(helm: Path) -> Render:
-    """Renders the chart, with values as `--set-json` takes them, into objects; for an API server that has ``kinds``
-    beside what all have, as GROUP/VERSION/KIND, or is of a version. Raises CalledProcessError."""
+    """Renders the chart, with files of values and values as `--set-json` takes them, into objects; for an API server
+    that has ``kinds`` beside what all have, as GROUP/VERSION/KIND, or is of a version. Raises CalledProcessError."""
 
-    def rendered(*values: str, kinds: Sequence[str] = (), version: str = "1.30.0") -> list[Object]:
-        words = [word for value in values for word in ("--set-json", value)]
+    def rendered(
+        *values: str, kinds: Sequence[str] = (), version: str = "1.30.0", files: Sequence[Path] = ()
+    ) -> list[Object]:
+        words = [f"--values={path}" for path in files]
+        words += [word for value in values for word in ("--set-json", value)]
         done = subprocess.run(
             [
                 helm,

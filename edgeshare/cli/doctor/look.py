@@ -7,7 +7,7 @@ import platform
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from edgeshare.cli.doctor.facts import Board, Devices, Hook, Kubelet, Node, Sock
 from edgeshare.cli.doctor.runtimes import read_runtimes, read_toolkit
 from edgeshare.cli.run import hook_library
 from edgeshare.contract.errors import Unavailable
-from edgeshare.contract.names import STATUS_SOCKET
+from edgeshare.contract.names import KUBELET_DIR, STATUS_SOCKET
 from edgeshare.inventory.config import InventoryConfig
 from edgeshare.inventory.sources import Inventories, sources_of
 from edgeshare.inventory.tree import Tree
@@ -24,6 +24,15 @@ PATIENCE_S = 5
 """For what takes milliseconds where all is well."""
 
 KUBELET_SOCKETS = ("device-plugins/kubelet.sock", "pod-resources/kubelet.sock")
+
+KUBELET_DIRS = (
+    KUBELET_DIR,
+    "/var/lib/k0s/kubelet",
+    "/var/snap/microk8s/common/var/lib/kubelet",
+    "/var/lib/rancher/k3s/agent/kubelet",
+)
+"""Where kubelets have their folders: by default; k0s' (its page "k0s directories"); microk8s' (``--root-dir`` in its
+``args/kubelet``); k3s' before 0.10 and without root (k3s-io/k3s, issues 840 and 1358)."""
 
 
 def examine(root: Path, kubelet_dir: Path, runtime_dir: Path, state_dir: Path) -> Node:
@@ -82,9 +91,15 @@ def _devices(root: Path) -> Devices:
 
 
 def _kubelet(root: Path, folder: Path) -> Kubelet:
-    if not _below(root, folder).is_dir():
-        return Kubelet(())
-    return Kubelet(tuple((str(folder / name), _asked(_below(root, folder) / name)) for name in KUBELET_SOCKETS))
+    folders = [each for each in (folder, *map(Path, KUBELET_DIRS)) if _below(root, each).is_dir()]
+    return Kubelet(tuple(_socket(root, folders, name) for name in KUBELET_SOCKETS if folders))
+
+
+def _socket(root: Path, folders: Sequence[Path], name: str) -> tuple[str, Socket]:
+    """Where somebody has it; where nobody has, in the first folder. A kubelet's two are not always in one folder: its
+    root folder can be chosen, and where device plugins meet it cannot."""
+    asked = [(str(folder / name), _asked(_below(root, folder) / name)) for folder in folders]
+    return next((each for each in asked if each[1] in (Socket.SERVED, Socket.FORBIDDEN)), asked[0])
 
 
 def _asked(path: Path) -> Socket:

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from edgeshare.cli.doctor.facts import Board, Devices, Hook, Kubelet, Node, Runtime, Socket, Toolkit
 from edgeshare.contract.devices import Accelerator
+from edgeshare.contract.names import KUBELET_DIR
 
 GLIBC_LEAST = (2, 17)
 """The oldest C library that the hook of a wheel is built for (setup.py, ``HERE_BUT_OLDER``)."""
@@ -79,12 +80,23 @@ def _kubelet(kubelet: Kubelet) -> Iterator[Finding]:
         )
     for path, socket in kubelet.sockets:
         if socket is Socket.SERVED:
-            yield Finding("kubelet", State.FINE, f"{path} is served")
+            mend = _value_for(path)
+            yield Finding("kubelet", State.NOTE if mend else State.FINE, f"{path} is served", mend)
         elif socket is Socket.FORBIDDEN:
             yield Finding("kubelet", State.WRONG, f"{path} lets us not in", "run it as root")
         else:
             mend = "start the kubelet ('systemctl start kubelet'; k3s and microk8s have it in their own service)"
             yield Finding("kubelet", State.WRONG, f"nobody serves {path}", mend)
+
+
+def _value_for(path: str) -> str:
+    """What the chart has to be told of where a kubelet has its socket; empty where that is as shipped."""
+    folder = path.rpartition("/")[0]
+    above, _, name = folder.rpartition("/")
+    if above == KUBELET_DIR:
+        return ""
+    value = f"kubeletDevicePluginsDir={folder}" if name == "device-plugins" else f"kubeletRootDir={above}"
+    return f"install the chart with --set {value}"
 
 
 def _runtimes(runtimes: tuple[Runtime, ...]) -> Iterator[Finding]:

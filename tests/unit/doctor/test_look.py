@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from edgeshare.cli.doctor import command
 from edgeshare.cli.doctor.facts import Board, Runtime, Socket, Toolkit
-from edgeshare.cli.doctor.look import examine
+from edgeshare.cli.doctor.look import KUBELET_DIRS, examine
 from edgeshare.cli.doctor.runtimes import read_runtimes, read_toolkit
 from edgeshare.inventory.tree import Tree
 
@@ -136,6 +136,43 @@ def test_sockets_are_asked(served: Path) -> None:
     }
     assert node.manager is Socket.ABSENT
     assert examine(served / "kubelet", Path("/kubelet"), Path("/run"), Path("/state")).kubelet.sockets == ()
+
+
+@pytest.mark.parametrize("elsewhere", KUBELET_DIRS[1:])
+def test_sockets_are_found_in_the_folders_of_other_distributions(elsewhere: str) -> None:
+    """One of a kubelet's two is where every kubelet has it, the other below the root folder that it was given."""
+    with (
+        TemporaryDirectory(dir="/dev/shm", prefix="es-doctor-") as name,
+        socket.socket(socket.AF_UNIX) as plugins,
+        socket.socket(socket.AF_UNIX) as pods,
+    ):
+        root = Path(name)
+        usual, other = f"{KUBELET_DIRS[0]}/device-plugins", f"{elsewhere}/pod-resources"
+        for serving, folder in ((plugins, usual), (pods, other)):
+            (root / folder.lstrip("/")).mkdir(parents=True)
+            serving.bind(str(root / folder.lstrip("/") / "kubelet.sock"))
+            serving.listen()
+        # What an older start has left below the usual folder is not taken for it.
+        (root / KUBELET_DIRS[0].lstrip("/") / "pod-resources").mkdir()
+        node = examine(root, Path(KUBELET_DIRS[0]), Path("/run"), Path("/state"))
+        assert node.kubelet.sockets == (
+            (f"{usual}/kubelet.sock", Socket.SERVED),
+            (f"{other}/kubelet.sock", Socket.SERVED),
+        )
+
+
+def test_folder_that_is_named_goes_before_those_that_are_known(served: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as serving:
+        folder = served / KUBELET_DIRS[1].lstrip("/") / "device-plugins"
+        folder.mkdir(parents=True)
+        serving.bind(str(folder / "kubelet.sock"))
+        serving.listen()
+        node = examine(served, Path("/kubelet"), Path("/run"), Path("/state"))
+    # Of the one that nobody serves anywhere, it is said where it was looked for first.
+    assert node.kubelet.sockets == (
+        ("/kubelet/device-plugins/kubelet.sock", Socket.SERVED),
+        ("/kubelet/pod-resources/kubelet.sock", Socket.REFUSED),
+    )
 
 
 def test_a_program_loads_the_hook_and_the_folder_above_is_looked_at(tmp_path: Path) -> None:

@@ -48,6 +48,18 @@ def with_sockets(*sockets: Socket) -> Node:
     return replace(WELL, kubelet=Kubelet(tuple(zip(SOCKETS, sockets, strict=True))))
 
 
+def test_of_a_kubelet_with_other_folders_it_is_said_which_values_of_the_chart_name_them() -> None:
+    plugins, pods = "/var/snap/strict/device-plugins", "/var/lib/k0s/kubelet/pod-resources"
+    served = tuple((f"{folder}/kubelet.sock", Socket.SERVED) for folder in (plugins, pods))
+    found = [each for each in findings(replace(WELL, kubelet=Kubelet(served))) if each.subject == "kubelet"]
+    assert [(each.state, each.text, each.mend) for each in found] == [
+        (State.NOTE, f"{path} is served", f"install the chart with --set {value}")
+        for (path, _), value in zip(
+            served, (f"kubeletDevicePluginsDir={plugins}", "kubeletRootDir=/var/lib/k0s/kubelet"), strict=True
+        )
+    ]
+
+
 def test_of_a_node_where_all_is_well_nothing_else_is_said() -> None:
     assert states(WELL) == {State.FINE}
     assert next(finding.text for finding in findings(WELL)) == "1 x A100 (gpu)"
