@@ -30,7 +30,6 @@ Render = Callable[..., list[dict[str, Any]]]
         ("patch pods", "yes"),
         ("patch acceleratornodes.share.edge", "yes"),
         ("watch acceleratornodes.share.edge", "yes"),
-        ("get acceleratornodes.share.edge", "no"),
         ("delete acceleratornodes.share.edge", "no"),
         ("delete pods", "no"),
         ("get secrets", "no"),
