@@ -16,6 +16,7 @@ from edgeshare.kube.list_reader import CHUNK_BYTES, ListReader
 from edgeshare.kube.messages import (
     OK,
     WATCH_S,
+    Conflicting,
     Query,
     apply_query,
     check_list,
@@ -132,6 +133,17 @@ class Kube:
         if answer is None:
             raise Unavailable(f"the API server has no kind of object at {path}: apply what the chart installs")
         return answer
+
+    def create(self, path: str, body: dict[str, Any]) -> None:
+        """Makes an object in the folder at a path. Raises Conflicting where there is one of its name."""
+        if self._call("POST", path, body=body) is None:
+            raise Unavailable(f"the API server has nothing at {path}: make its namespace first")
+
+    def replace(self, path: str, body: dict[str, Any]) -> None:
+        """Puts an object in the place of the version that it was read as. Raises Conflicting where it has been changed
+        or deleted since."""
+        if self._call("PUT", path, body=body) is None:
+            raise Conflicting(f"the API server has nothing at {path} any more: read it anew")
 
     def object_at(self, path: str) -> dict[str, Any] | None:
         """An object, or None where there is none at that path."""

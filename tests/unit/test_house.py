@@ -19,7 +19,6 @@ THIN_LINES = 40
 
 WIDE_FLOORS = {
     "bench": 32,
-    "edgeshare/cli": 17,
     "simgpu/driver": 80,
     "simgpu/machine": 18,
     "tests/cluster": 24,

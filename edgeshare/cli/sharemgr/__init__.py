@@ -1,4 +1,4 @@
-"""``edgeshare sharemgr``: the share managers, each in the foreground."""
+"""``edgeshare sharemgr``: the share managers, each in the foreground, and the certificates that a cluster's takes."""
 
 import asyncio
 import logging
@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from edgeshare.cli import loading
+from edgeshare.cli.sharemgr.certificates import certificates
 from edgeshare.config_file import read_config
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import RUNTIME_DIR, STATE_DIR
@@ -20,6 +21,9 @@ from edgeshare.kube.kube import Kube
 @click.group("sharemgr")
 def command() -> None:
     """Shares a node's devices among their clients, or a cluster's among its pods."""
+
+
+command.add_command(certificates)
 
 
 @command.command("node")
