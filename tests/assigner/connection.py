@@ -49,6 +49,14 @@ class Connection:
         subject: dict[str, str] = dict(part[0] for part in certificate["subject"])  # type: ignore[misc,arg-type]
         return subject["commonName"]
 
+    @property
+    def certificate(self) -> bytes:
+        """The server's, as it came (DER)."""
+        assert isinstance(self._connection.sock, ssl.SSLSocket)
+        certificate = self._connection.sock.getpeercert(binary_form=True)
+        assert certificate is not None
+        return certificate
+
     async def ask(self, path: str, body: bytes, method: str = "POST") -> tuple[int, str]:
         """Status and text."""
         return await asyncio.to_thread(self._ask, path, body, method)

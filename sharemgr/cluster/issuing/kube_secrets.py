@@ -2,12 +2,13 @@
 
 import base64
 import binascii
+import re
 from typing import Any
 
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.kube.kube import Kube
 from edgeshare.kube.messages import Refused
-from sharemgr.cluster.issuing.renewal import DNS_NAME_MAX, LABEL, Name, Stored
+from sharemgr.cluster.issuing.renewal import DNS_NAME_MAX, Name, Stored
 
 SUFFIXES = {Name.AUTHORITY: "-ca", Name.SERVER: "", Name.CLIENT: "-scheduler"}
 """What ends the Secrets' names, after the one that the chart is told of."""
@@ -15,6 +16,9 @@ SUFFIXES = {Name.AUTHORITY: "-ca", Name.SERVER: "", Name.CLIENT: "-scheduler"}
 TYPES = ("kubernetes.io/tls", "Opaque")
 """Kubernetes' own for such a pair, and what `kubectl create secret generic` makes."""
 CERTIFICATE, KEY, AUTHORITY = "tls.crt", "tls.key", "ca.crt"
+
+SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+"""Kubernetes' rule for such names, which bounds their length as a whole alone (apimachinery, util/validation)."""
 
 FIRST = "make it once as somebody who may: edgeshare sharemgr certificates --apply"
 
@@ -25,7 +29,7 @@ class KubeSecrets:
     def __init__(self, kube: Kube, namespace: str, name: str) -> None:
         """``name`` is the server's. Raises InvalidRequest where no Secret can be called so."""
         longest = f"{name}{SUFFIXES[Name.CLIENT]}"
-        if len(longest) > DNS_NAME_MAX or not all(map(LABEL.fullmatch, name.split("."))):
+        if len(longest) > DNS_NAME_MAX or not SUBDOMAIN.fullmatch(name):
             raise InvalidRequest(f"{name!r} is no name of a Secret: small letters, digits, '-' and '.'")
         self._kube = kube
         self._namespace = namespace
