@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 import subprocess
 import time
 from collections.abc import Callable, Coroutine
@@ -15,7 +14,6 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from onenode.api_server import ApiServer, Done, done, refused, until_told
-from onenode.binaries import KUBERNETES, program
 
 from edgeshare.cli import cli
 from edgeshare.config_file import read_config
@@ -81,7 +79,7 @@ def test_without_a_secret_it_is_not_installed_and_says_how_one_is_made(render: R
     said = str(refused.value.stderr)
     assert "assigner.tls.secretName names no Secret" in said
     assert f"for the host name {NAME}.edgeshare.svc" in said
-    assert "openssl" in said
+    assert f"edgeshare sharemgr certificates --apply --namespace edgeshare --service {NAME}" in said
     assert "cert-manager" in said
     assert "--set assigner.tls.enabled=false" in said
 
@@ -354,49 +352,3 @@ def test_page_on_installing_names_every_value_of_it() -> None:
     }
     names |= schema["$defs"]["assigner"]["properties"].keys()
     assert {name for name in names if f"`{name}`" not in page} == set()
-
-
-def blocks(language: str) -> list[str]:
-    """The code blocks of the page's section on the assigner."""
-    page = (ROOT / "docs/install.md").read_text()
-    section = page.split("\n## The assigner\n")[1].split("\n## ")[0]
-    return re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what the commands of the page make."""
-    folder = tmp_path_factory.mktemp("certificates")
-    subprocess.run(["sh", "-eu", "-c", blocks("sh")[0]], cwd=folder, check=True, capture_output=True)
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("name", "purpose", "other", "options"),
-    [
-        ("tls.crt", "sslserver", "sslclient", ["-verify_hostname", f"{NAME}.edgeshare.svc"]),
-        ("scheduler.crt", "sslclient", "sslserver", []),
-    ],
-)
-def test_commands_of_the_page_make_certificates_for_that_end_alone(
-    certificates: Path, name: str, purpose: str, other: str, options: list[str]
-) -> None:
-    def verdict(purpose: str) -> int:
-        words = ["openssl", "verify", "-x509_strict", "-CAfile", "ca.crt", "-purpose", purpose, *options, name]
-        return subprocess.run(words, cwd=certificates, capture_output=True, check=False).returncode
-
-    assert verdict(purpose) == 0
-    assert verdict(other) != 0
-
-
-def test_kube_scheduler_takes_the_configuration_of_the_page(
-    certificates: Path, installed: ApiServer, tmp_path: Path
-) -> None:
-    text = blocks("yaml")[0].replace("/etc/kubernetes/scheduler.conf", str(installed.kubeconfig))
-    given, taken = tmp_path / "given.yaml", tmp_path / "taken.yaml"
-    given.write_text(text.replace("/etc/kubernetes/edgeshare", str(certificates)))
-    words = [program(KUBERNETES, "kube-scheduler"), f"--config={given}", f"--write-config-to={taken}"]
-    done = subprocess.run([*words, "--secure-port=0"], capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stderr
-    (extender,) = yaml.safe_load(taken.read_text())["extenders"]
-    assert extender == yaml.safe_load(given.read_text())["extenders"][0]

@@ -25,6 +25,7 @@ VALUES: list[tuple[str, ...]] = [
     (*ASSIGNER, "labeller.metricsPort=9467", "assigner.metricsPort=1234"),
     ("shareManager.metricsPort=0",),
     ("shareManager.metricsPort=0", "devicePlugin.metricsPort=0", "labeller.enabled=false"),
+    (*ASSIGNER, "assigner.tls.renew=true"),
     (*ASSIGNER, "assigner.tls.enabled=false", "labeller.enabled=false", "devicePlugin.metricsPort=0"),
 ]
 
@@ -36,7 +37,9 @@ def policies(objects: list[Object]) -> dict[str, Object]:
 
 def pods(objects: list[Object]) -> list[Object]:
     """What the chart's controllers make pods of, whatever kind they are."""
-    return [each["spec"]["template"] for each in objects if "template" in each.get("spec", {})]
+    specs = [each["spec"] for each in objects if "spec" in each]
+    specs += [each["jobTemplate"]["spec"] for each in specs if "jobTemplate" in each]
+    return [each["template"] for each in specs if "template" in each]
 
 
 def selecting(pod: Object, objects: list[Object]) -> list[Object]:

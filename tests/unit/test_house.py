@@ -44,7 +44,7 @@ LONG_FILES = {
     "simgpu/machine/overlap.c": 352,
     "simgpu/workload/burn.c": 304,
     "tests/assigner/test_http2.py": 566,
-    "tests/deploy/test_assigner.py": 402,
+    "tests/deploy/test_assigner.py": 354,
     "tests/deploy/test_chart.py": 367,
     "tests/deploy/test_labeller.py": 366,
     "tests/hook/manager.py": 330,

@@ -29,6 +29,17 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}
 
+{{/* Of the Job that renews certificates: no selector of the assigner's is to find its pods. */}}
+{{- define "edgeshare.certificatesSelector" -}}
+app.kubernetes.io/name: edgeshare-certificates
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "edgeshare.certificatesLabels" -}}
+{{ include "edgeshare.certificatesSelector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- end }}
+
 {{/* Something where pods that ask for a GPU are placed by the assigner: whoever asks it. */}}
 {{- define "edgeshare.assigns" -}}
 {{- if or .Values.assigner.enabled .Values.scheduler.enabled -}}

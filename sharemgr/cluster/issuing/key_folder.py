@@ -4,7 +4,7 @@ import fcntl
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from edgeshare.contract.errors import InvalidRequest, Unavailable
@@ -110,9 +110,7 @@ def _lock(path: Path, descriptor: int) -> None:
 
 
 def _write_new(path: Path, content: bytes, mode: int) -> None:
-    with suppress(FileNotFoundError):
-        path.unlink()
-    # Whatever stands there meanwhile, be it a link to something else, is not written to.
+    # Whatever stands there, be it a link to something else, is not written to.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, KEY_MODE)
     with os.fdopen(descriptor, "wb") as file:
         os.fchmod(descriptor, mode)

@@ -43,7 +43,10 @@ class KubeSecrets:
             return None
         self._read[name] = found
         where, data = self._where(name), found.get("data") or {}
-        if found.get("type") not in TYPES or set(data) != self._keys(name):
+        if found.get("type") not in TYPES:
+            kind = f"is of type {found.get('type')!r}, and edgeshare's of {TYPES[0]}"
+            raise InvalidRequest(f"{where}: {kind}: it stays as it is; name another Secret")
+        if set(data) != self._keys(name):
             wanted = ", ".join(sorted(self._keys(name)))
             raise InvalidRequest(f"{where}: has not {wanted} and nothing else: it stays as it is; name another Secret")
         content = {key: _decoded(f"{where}: {key}", value) for key, value in data.items()}

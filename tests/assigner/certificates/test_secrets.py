@@ -114,10 +114,11 @@ def test_a_run_that_came_no_further_than_the_renewed_authority_is_brought_to_its
         place.run(after_days)
     last = place.found()
     assert "renewed" in place.run(3400)[0]
+    old = {"data": {"ca.crt": last[""]["data"]["ca.crt"]}}
     for suffix in ("", "-scheduler"):
-        place.patch(suffix, {"data": last[suffix]["data"]})
-    assert last["-ca"]["data"] != place.found()["-ca"]["data"]
-    place.run(3400)
+        assert place.found()[suffix]["data"]["ca.crt"] != old["data"]["ca.crt"]
+        place.patch(suffix, old)
+    assert place.run(3400) == ["kept"] * 3
     found = place.found()
     assert {found[suffix]["data"]["ca.crt"] for suffix in ("", "-scheduler")} == {found["-ca"]["data"]["tls.crt"]}
     before = place.versions()
@@ -126,10 +127,11 @@ def test_a_run_that_came_no_further_than_the_renewed_authority_is_brought_to_its
 
 
 def other_type(place: Place) -> str:
+    data = place.found()[""]["data"]
     place.delete("")
-    kept = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": place.name}, "type": "edge/other"}
-    done(place.server.kubectl("create", "-f", "-", stdin=json.dumps({**kept, "stringData": {"tls.crt": "x"}})))
-    return ": has not ca.crt, tls.crt, tls.key and nothing else: it stays as it is"
+    other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": place.name}, "type": "edge/other"}
+    done(place.server.kubectl("create", "-f", "-", stdin=json.dumps({**other, "data": data})))
+    return ": is of type 'edge/other', and edgeshare's of kubernetes.io/tls: it stays as it is"
 
 
 def more_in_it(place: Place) -> str:

@@ -74,13 +74,13 @@ def test_first_run_makes_all_six_files_and_nobody_else_reads_the_keys(tmp_path: 
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
 
 
-def test_second_run_changes_nothing(folder: Path) -> None:
-    before = contents(folder)
+def test_second_run_writes_nothing(folder: Path) -> None:
+    before = looks(folder)
     assert [line.partition(": ")[2] for line in run(folder, 1)] == [
         "kept, until 2040-05-29",
         *["kept, until 2031-05-27"] * 2,
     ]
-    assert contents(folder) == before
+    assert looks(folder) == before
 
 
 def test_a_run_when_a_third_is_left_renews_both_with_new_keys_and_keeps_the_authority(folder: Path) -> None:
