@@ -222,6 +222,18 @@ def test_command_applies_by_a_kubeconfig_of_the_environment(place: Place, monkey
     assert set(place.found()) == set(SUFFIXES)
 
 
+def test_without_one_it_asks_by_the_pods_service_account_and_outside_of_a_pod_by_that_of_the_home(
+    place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".kube").mkdir()
+    (tmp_path / ".kube/config").write_bytes(place.server.kubeconfig.read_bytes())
+    assert "/api/v1/namespaces/nowhere/secrets" in str(command("--namespace=nowhere"))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    assert "the pod has no service account in /var/run/secrets/kubernetes.io" in str(command("--namespace=nowhere"))
+
+
 def test_who_has_no_right_is_told_so(place: Place, tmp_path: Path) -> None:
     config = yaml.safe_load(place.server.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": done(place.server.kubectl("create", "token", "default")).stdout.strip()}
