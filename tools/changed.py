@@ -34,6 +34,7 @@ FILES = {
     "deploy/": ("tests/deploy", "tests/cluster"),
     "Dockerfile": ("tests/cluster",),
     "MANIFEST.in": ("tests/cluster",),
+    "tools/release/": ("tests/deploy/release", "tests/cluster/image"),
     "docs/": ("tests/deploy", "tests/hook/test_every_name.py"),
 }
 """Who uses what is no Python: where a changed file's path begins so, the first that fits."""

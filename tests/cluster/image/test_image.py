@@ -2,14 +2,11 @@
 
 import json
 import tarfile
-import tempfile
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 import pytest
-from onenode.cache import scratch_dir
 from onenode.command import run
 from onenode.images import BASE_NAME, PROJECT, Store, base_layer, project_image
 
@@ -17,13 +14,6 @@ import edgeshare
 
 PULLED_MOST_MIB = 60
 MIB = 1 << 20
-
-
-@pytest.fixture
-def scratch() -> Iterator[Path]:
-    """A folder for what is thrown away after the test."""
-    with tempfile.TemporaryDirectory(dir=scratch_dir(), prefix="edgeshare-test-image-") as folder:
-        yield Path(folder)
 
 
 def pulled_bytes(layer: IO[bytes]) -> int:

@@ -7,6 +7,7 @@ import os
 import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
@@ -76,6 +77,22 @@ def write_image(
         _add(archive, "index.json", _json(index))
         _add(archive, "oci-layout", _json({"imageLayoutVersion": "1.0.0"}))
     return path
+
+
+def read_image(path: Path) -> dict[str, Any]:
+    """What the OCI archive of one image says of it: its `name`, how many `layers` it has, and how it runs."""
+    with tarfile.open(path) as archive:
+
+        def read(name: str) -> Any:
+            file = archive.extractfile(name)
+            assert file is not None
+            return json.load(file)
+
+        (tagged,) = read("index.json")["manifests"]
+        manifest = read(f"blobs/{tagged['digest'].replace(':', '/')}")
+        config = read(f"blobs/{manifest['config']['digest'].replace(':', '/')}")["config"]
+    name = tagged["annotations"]["org.opencontainers.image.ref.name"]
+    return {"name": name, "layers": len(manifest["layers"]), **config}
 
 
 def _add_blob(archive: tarfile.TarFile, media_type: str, content: Path | bytes) -> dict[str, str | int]:

@@ -32,6 +32,12 @@ BUILDER_PACKAGES = (*BASE_PACKAGES, "ca-certificates", "gcc", "libc6-dev", "mawk
 PIP_WHEEL = (sys.executable, "-m", "pip", "wheel", "--quiet")
 # Documentation and translations are half of what a distribution adds to an interpreter.
 LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
+STORAGE = """
+[storage]
+driver = "overlay"
+graphroot = "{folder}/store"
+runroot = "{folder}/run"
+"""
 
 
 def base_layer(packages: Sequence[str] = BASE_PACKAGES) -> Path:
@@ -187,8 +193,18 @@ class Store:
         self.buildah("bud", *options, *words, f"--tag={name}", context)
 
     def build_whole(self, context: Path, name: str) -> None:
-        """The same with nothing made before: wheels are made in the image of a builder, which gets them from where pip
-        is set up here to get them. Raises NodeError."""
+        """The same with nothing made before. Raises NodeError."""
+        self.build(context, name, *self.add_builder())
+
+    def environment(self) -> dict[str, str]:
+        """What has another program's buildah build from here."""
+        conf = self._folder / "storage.conf"
+        conf.write_text(STORAGE.format(folder=self._folder))
+        return {"CONTAINERS_STORAGE_CONF": str(conf), "BUILDAH_ISOLATION": "chroot"}
+
+    def add_builder(self) -> list[str]:
+        """An image to make wheels in, and the options of a build that does: it gets them from where pip is set up to get
+        them. Raises NodeError."""
         self.add_base(BUILDER_NAME, base_layer(BUILDER_PACKAGES))
         said = run([sys.executable, "-m", "pip", "config", "list"]).splitlines()
         set_up = {
@@ -200,7 +216,7 @@ class Store:
         folders = {str(Path(value).parent) for value in set_up.values() if Path(value).is_file()}
         folders |= {value for value in set_up.values() if Path(value).is_dir()}
         volumes = [f"--volume={folder}:{folder}:ro" for folder in sorted(folders)]
-        self.build(context, name, f"--build-arg=BUILDER={BUILDER_NAME}", f"--secret=id=pip.conf,src={secret}", *volumes)
+        return [f"--build-arg=BUILDER={BUILDER_NAME}", f"--secret=id=pip.conf,src={secret}", *volumes]
 
     def run(self, name: str, *words: str) -> str:
         """What a program says in a container of an image. Raises NodeError."""
