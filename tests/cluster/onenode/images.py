@@ -203,7 +203,7 @@ class Store:
         return {"CONTAINERS_STORAGE_CONF": str(conf), "BUILDAH_ISOLATION": "chroot"}
 
     def add_builder(self) -> list[str]:
-        """An image to make wheels in, and the options of a build that does: it gets them from where pip is set up to get
+        """An image to make wheels in, and the options of a build that does: it gets them where pip is set up to get
         them. Raises NodeError."""
         self.add_base(BUILDER_NAME, base_layer(BUILDER_PACKAGES))
         said = run([sys.executable, "-m", "pip", "config", "list"]).splitlines()
