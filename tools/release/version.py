@@ -22,7 +22,7 @@ def parse(text: str) -> str:
         raise ReleaseError(f"VERSION={text}: no tag of an image has a `+`: leave out +{version.build}")
     if len(text) > LABEL_CHARACTERS:
         raise ReleaseError(f"VERSION={text}: longer than the {LABEL_CHARACTERS} characters of a label in Kubernetes")
-    if not _is_of_packages(text, bool(version.prerelease)):
+    if not _is_of_packages(text):
         raise ReleaseError(f"VERSION={text}: no Python package has that version: after the `-` alpha.1, beta.1 or rc.1")
     return text
 
@@ -33,10 +33,9 @@ def of_tag(tag: str) -> str | None:
     return text if semver.Version.is_valid(text) else None
 
 
-def _is_of_packages(text: str, comes_before: bool) -> bool:
+def _is_of_packages(text: str) -> bool:
     """Whether it sorts among a package's versions as it does here: `1.0.0-1` would come after 1.0.0 there."""
     try:
-        version = PackageVersion(text)
+        return not PackageVersion(text).is_postrelease
     except InvalidVersion:
         return False
-    return version.is_prerelease == comes_before and not version.is_postrelease

@@ -28,6 +28,8 @@ def test_packages_are_those_that_no_later_layer_takes_away(tmp_path: Path) -> No
 
 def test_packages_of_the_base_are_left_out(tmp_path: Path) -> None:
     its = metadata(tmp_path, "its-own", "1")
-    layer = write_layer(tmp_path / "layer.tar", {"usr/lib/python3/dist-packages/its_own-1.dist-info/METADATA": its})
+    layer = write_layer(
+        tmp_path / "layer.tar", {"usr/local/lib/python3.11/site-packages/its_own-1.dist-info/METADATA": its}
+    )
     archive = write_image(tmp_path / "image.tar", "localhost/thing:1", [layer], entrypoint=["/thing"])
     assert packages(archive) == []
