@@ -1,11 +1,12 @@
-"""A few pages for Prometheus and probes over HTTP: GET alone, one answer a connection, and bounds on everything."""
+"""A few pages over HTTP, for Prometheus, for probes and for people: GET alone, one answer a connection, and bounds on
+everything. An answer may be a stream that goes on."""
 
 import asyncio
 import errno
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from time import monotonic_ns
 from typing import Any
@@ -34,7 +35,10 @@ REQUEST_S = 1.0
 with the connection's first packets."""
 
 ANSWER_S = 5.0
-"""How long an answer may take to be made and taken."""
+"""How long an answer may take to be made and taken, and of a stream each part to be taken."""
+
+STREAMS_MAX = 16
+"""At a time; one more is refused, as whoever follows one comes back when it is ended."""
 
 NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 """For one more connection."""
@@ -54,36 +58,64 @@ def text_page(status: HTTPStatus, text: str) -> Page:
     return Page(status, "text/plain; charset=utf-8", f"{text}\n".encode())
 
 
-Pages = Mapping[str, Callable[[], Awaitable[Page]]]
+@dataclass(frozen=True)
+class Stream:
+    """An answer that goes on until its parts are over or the other side has gone. Who has not taken a part in time is
+    sent away; the next part is only asked for when the one before is taken, so that no more than one waits."""
+
+    content_type: str
+    parts: AsyncIterator[bytes]
+
+
+Pages = Mapping[str, Callable[[], Awaitable[Page | Stream]]]
 """What makes the page of each path."""
 
 
+@dataclass(frozen=True)
+class Terms:
+    """On which pages are served."""
+
+    setting: str = "metrics_address"
+    """Where the address is from, as messages name it."""
+    per_address_max: int = PER_ADDRESS_MAX
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Of each answer, beside what it has anyway."""
+    is_own_host: Callable[[str], bool] = lambda host: True
+    """Whether a request may name this host, with or without a port, in its Host header; others are refused."""
+
+
 @asynccontextmanager
-async def serving(address: str, pages: Pages) -> AsyncIterator[str]:
+async def serving(address: str, pages: Pages, terms: Terms = Terms()) -> AsyncIterator[str]:
     """Serves the pages at ``host:port`` (port 0: any that is free); yields the address that it is then. Raises
     Unavailable where it cannot."""
     host, _, port = address.rpartition(":")
-    web = _Web(address, pages)
+    web = _Web(address, pages, terms)
     try:
         server = await asyncio.start_server(web.answer, host.strip("[]") or None, int(port), limit=HEADER_BYTES_MAX)
     except OSError as error:
         raise Unavailable(
-            f"metrics_address {address}: cannot be listened on: {error.strerror or error}; choose another, or none"
+            f"{terms.setting} {address}: cannot be listened on: {error.strerror or error}; choose another, or none"
         ) from error
     bound = server.sockets[0].getsockname()
     asyncio.get_running_loop().set_exception_handler(web.failed)
     async with server:
-        yield f"{host}:{bound[1]}"
+        try:
+            yield f"{host}:{bound[1]}"
+        finally:
+            # A server's end waits for its connections, from Python 3.12 on.
+            web.end_streams()
 
 
 class _Web:
-    def __init__(self, address: str, pages: Pages) -> None:
-        self._where = f"metrics_address {address}"
+    def __init__(self, address: str, pages: Pages, terms: Terms) -> None:
+        self._where = f"{terms.setting} {address}"
         self._pages = pages
-        self._asking: ConnectionLimit[Task] = ConnectionLimit(CONNECTIONS_MAX, PER_ADDRESS_MAX)
+        self._terms = terms
+        self._asking: ConnectionLimit[Task] = ConnectionLimit(CONNECTIONS_MAX, terms.per_address_max)
         """Those whose request has not arrived whole."""
-        self._answered: ConnectionLimit[Task] = ConnectionLimit(CONNECTIONS_MAX, PER_ADDRESS_MAX)
+        self._answered: ConnectionLimit[Task] = ConnectionLimit(CONNECTIONS_MAX, terms.per_address_max)
         """Those whose request has, until its answer is taken."""
+        self._streaming: set[Task] = set()
         self._log = LogLimit()
         self._no_room_log = LogLimit()
 
@@ -108,9 +140,12 @@ class _Web:
                     head = await _head(reader)
             with self._held(self._answered, address, "is being answered"):
                 async with asyncio.timeout(ANSWER_S):
-                    page, with_body = await self._page(head)
-                    _write(writer, page, with_body)
-                    await writer.drain()
+                    answer, with_body = await self._page(head)
+                    if isinstance(answer, Page):
+                        self._write(writer, answer, with_body)
+                        await writer.drain()
+            if isinstance(answer, Stream):
+                await self._stream(writer, answer, with_body)
         except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
             # The other side's doing; it has only lost its own connection.
             pass
@@ -132,7 +167,7 @@ class _Web:
             evicted.cancel()
             more = self._log.ending(monotonic_ns())
             if more is not None:
-                bounds = f"{CONNECTIONS_MAX} at a time, {PER_ADDRESS_MAX} of one address"
+                bounds = f"{CONNECTIONS_MAX} at a time, {self._terms.per_address_max} of one address"
                 text = f"the oldest that {state} is ended for a new one from {address}: there may be {bounds}"
                 logger.warning("%s: too many connections: %s%s", self._where, text, more)
         try:
@@ -140,15 +175,15 @@ class _Web:
         finally:
             limit.remove(task)
 
-    async def _page(self, head: bytes | None) -> tuple[Page, bool]:
+    async def _page(self, head: bytes | None) -> tuple[Page | Stream, bool]:
         if head is None:
             return text_page(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the request is too long"), True
-        words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
-        if len(words) != 3 or not words[2].startswith("HTTP/1."):
-            return text_page(HTTPStatus.BAD_REQUEST, "this is not HTTP/1"), True
+        first, *lines = head.decode("latin-1").split("\r\n")
+        words = first.split(" ")
+        refusal = self._refusal(words, lines)
+        if refusal is not None:
+            return refusal, True
         method, target, _ = words
-        if method not in ("GET", "HEAD"):
-            return text_page(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is answered here"), True
         make = self._pages.get(target.partition("?")[0])
         if make is None:
             return text_page(HTTPStatus.NOT_FOUND, f"there are: {', '.join(self._pages)}"), method == "GET"
@@ -157,6 +192,57 @@ class _Web:
         except Unavailable as error:
             return text_page(HTTPStatus.SERVICE_UNAVAILABLE, str(error)), method == "GET"
 
+    def _refusal(self, words: Sequence[str], lines: Sequence[str]) -> Page | None:
+        """What is answered to a request that no page is for; ``words`` are of its first line."""
+        if len(words) != 3 or not words[2].startswith("HTTP/1."):
+            return text_page(HTTPStatus.BAD_REQUEST, "this is not HTTP/1")
+        if words[0] not in ("GET", "HEAD"):
+            return text_page(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is answered here")
+        hosts = [value.strip() for name, _, value in (line.partition(":") for line in lines) if name.lower() == "host"]
+        if not all(map(self._terms.is_own_host, hosts or [""])):
+            return text_page(HTTPStatus.MISDIRECTED_REQUEST, "nothing is served under this host's name")
+        return None
+
+    async def _stream(self, writer: asyncio.StreamWriter, stream: Stream, with_body: bool) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if len(self._streaming) >= STREAMS_MAX:
+            self._write(writer, text_page(HTTPStatus.SERVICE_UNAVAILABLE, f"{STREAMS_MAX} follow already"), with_body)
+            await _taken(writer)
+            return
+        self._streaming.add(task)
+        try:
+            self._write_lines(writer, HTTPStatus.OK, {"Content-Type": stream.content_type})
+            await _taken(writer)
+            if with_body:
+                async for part in stream.parts:
+                    writer.write(part)
+                    await _taken(writer)
+        finally:
+            self._streaming.remove(task)
+
+    def end_streams(self) -> None:
+        """Sends away who follows."""
+        for task in self._streaming:
+            task.cancel()
+
+    def _write(self, writer: asyncio.StreamWriter, page: Page, with_body: bool) -> None:
+        headers = {"Content-Type": page.content_type, "Content-Length": str(len(page.body))}
+        self._write_lines(writer, page.status, headers)
+        if with_body:
+            writer.write(page.body)
+
+    def _write_lines(self, writer: asyncio.StreamWriter, status: HTTPStatus, headers: Mapping[str, str]) -> None:
+        all_headers = {**headers, **self._terms.headers, "Connection": "close"}
+        lines = [f"HTTP/1.1 {status.value} {status.phrase}", *(f"{name}: {of}" for name, of in all_headers.items())]
+        writer.write("".join(f"{line}\r\n" for line in lines).encode() + b"\r\n")
+
+
+async def _taken(writer: asyncio.StreamWriter) -> None:
+    """Waits until the other side, or its kernel, has all that was written. Raises TimeoutError."""
+    async with asyncio.timeout(ANSWER_S):
+        await writer.drain()
+
 
 async def _head(reader: asyncio.StreamReader) -> bytes | None:
     """A request's first lines; None: they are too long."""
@@ -164,15 +250,3 @@ async def _head(reader: asyncio.StreamReader) -> bytes | None:
         return await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:
         return None
-
-
-def _write(writer: asyncio.StreamWriter, page: Page, with_body: bool) -> None:
-    lines = (
-        f"HTTP/1.1 {page.status.value} {page.status.phrase}",
-        f"Content-Type: {page.content_type}",
-        f"Content-Length: {len(page.body)}",
-        "Connection: close",
-    )
-    writer.write("".join(f"{line}\r\n" for line in lines).encode() + b"\r\n")
-    if with_body:
-        writer.write(page.body)
