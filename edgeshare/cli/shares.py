@@ -57,7 +57,7 @@ def device_table(status: NodeStatus) -> Table:
             f"{device.allocated_memory_mib} of {device.memory_mib} MiB",
             f"{device.memory_used_mib} MiB",
             "healthy" if device.healthy else device.cause,
-            _unmanaged(device),
+            unmanaged_text(device),
         )
     return table
 
@@ -77,29 +77,30 @@ def share_cells(status: NodeStatus, share: AllocationStatus) -> tuple[str, ...]:
     """The cells of one allocation, as SHARE_COLUMNS names them."""
     allocation = share.allocation
     indices = {device.id: _index(device) for device in status.devices}
-    is_exclusive = any(_is_exclusive(device) for device in status.devices if device.id in allocation.device_ids)
+    exclusive = any(is_exclusive(device) for device in status.devices if device.id in allocation.device_ids)
     return (
         owner_text(allocation),
         ",".join(indices.get(device_id, device_id) for device_id in allocation.device_ids),
         f"{allocation.request_percent} %",
         f"{allocation.limit_percent} %",
         "latency" if allocation.share_class == SHARE_CLASS_LATENCY else "batch",
-        _state(share, is_exclusive),
+        state_text(share, exclusive),
         f"{share.held_percent:.1f} %",
         f"{share.gpu_percent:.1f} %",
         f"{share.wanted_percent:.1f} %",
         f"{100 * share.guarantee_met_ratio:.0f} %",
         f"{share.lent_percent:.1f} %",
-        _ms(share.queued_ns),
-        _ms(share.waiting_ns),
-        _ms(share.longest_wait_ns),
+        milliseconds(share.queued_ns),
+        milliseconds(share.waiting_ns),
+        milliseconds(share.longest_wait_ns),
         f"{_at_least(status, share)}{share.memory_used_bytes // MIB} of {allocation.memory_mib} MiB",
         str(sum(not client.dying for client in share.clients)),
         allocation.id,
     )
 
 
-def _unmanaged(device: DeviceStatus) -> str:
+def unmanaged_text(device: DeviceStatus) -> str:
+    """Who uses it past the hook."""
     if device.processes_unknown:
         return "not known"
     return ", ".join(f"pid {process.pid}" for process in device.unmanaged_processes) or "none"
@@ -116,12 +117,20 @@ def _index(device: DeviceStatus) -> str:
     return str(device.index) if kind is None or kind is GPU else f"{kind.prefix} {device.index}"
 
 
-def _is_exclusive(device: DeviceStatus) -> bool:
+def device_name(device: DeviceStatus) -> str:
+    """What people call it: GPU 0, EdgeTPU 1."""
+    kind = kind_of(device.accelerator)
+    return f"{kind.word if kind is not None else device.accelerator} {device.index}"
+
+
+def is_exclusive(device: DeviceStatus) -> bool:
+    """Whether its driver lets in one process at a time."""
     kind = kind_of(device.accelerator)
     return kind is not None and kind.is_exclusive
 
 
-def _state(share: AllocationStatus, is_exclusive: bool) -> str:
+def state_text(share: AllocationStatus, exclusive: bool) -> str:
+    """What it does now; ``exclusive``: on a device that lets in one process at a time."""
     if share.overlapping:
         return "overlapping"
     if share.throttled:
@@ -129,7 +138,7 @@ def _state(share: AllocationStatus, is_exclusive: bool) -> str:
     state = STATES.get(share.state, "unknown")
     if share.beside:
         return f"{state} beside"
-    if is_exclusive and share.state == ALLOCATION_STATE_HOLDING:
+    if exclusive and share.state == ALLOCATION_STATE_HOLDING:
         # It cannot be called back: how long it has kept the others waiting is what one wants to know.
         waiting = f", {len(share.waiting_allocations)} wait" if share.waiting_allocations else ""
         return f"{state} {share.holding_ns / NS_PER_S:.1f} s{waiting}"
@@ -144,5 +153,6 @@ def owner_text(allocation: Allocation) -> str:
     return owner.command or "unknown"
 
 
-def _ms(time_ns: int) -> str:
+def milliseconds(time_ns: int) -> str:
+    """A time, with its unit."""
     return f"{time_ns / NS_PER_MS:.1f} ms"

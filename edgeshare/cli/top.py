@@ -1,6 +1,7 @@
 """``edgeshare top``: the shares, live."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -13,24 +14,40 @@ from edgeshare.client import ManagerClient
 from edgeshare.contract.units import NS_PER_S
 from edgeshare.v1.status_pb2 import NodeStatus
 
+LISTEN = "127.0.0.1:9470"
+
 
 @click.command("top")
 @of_what
-def command(runtime_dir: Path, cluster: bool, kubeconfig: Path) -> None:
+@click.option("--web", is_flag=True, help="As a page in a browser of this machine.")
+@click.option(
+    "--listen",
+    metavar="ADDRESS:PORT",
+    help=f"With --web: the loopback address to serve the page at; port 0: any. [default: {LISTEN}]",
+)
+def command(runtime_dir: Path, cluster: bool, kubeconfig: Path, web: bool, listen: str | None) -> None:
     """Shows the shares live, until it is interrupted: of this node each second, with --cluster of all nodes each five.
     Plain lines where there is no terminal."""
-    try:
-        if cluster:
-            # Who asks for a node does without the API server's client and what reads its objects.
+    if listen is not None and not web:
+        raise click.UsageError("--listen is where --web is served: add --web")
+    # Each is imported by whoever asks for it: who asks for a node does without the API server's client and what reads
+    # its objects.
+    with suppress(KeyboardInterrupt):  # the way to end it
+        if web and cluster:
+            from edgeshare.cli.page.serve import serve_cluster  # noqa: PLC0415
+
+            serve_cluster(kubeconfig, listen or LISTEN)
+        elif web:
+            from edgeshare.cli.page.serve import serve_node  # noqa: PLC0415
+
+            serve_node(runtime_dir, listen or LISTEN)
+        elif cluster:
             from edgeshare.cli.status.cluster_live import live  # noqa: PLC0415
 
             live(kubeconfig)
-            return
-        with ManagerClient(runtime_dir.absolute()) as client:
-            show(client.watch(NS_PER_S), Console())
-    except KeyboardInterrupt:
-        # The way to end it.
-        return
+        else:
+            with ManagerClient(runtime_dir.absolute()) as client:
+                show(client.watch(NS_PER_S), Console())
 
 
 def show(statuses: Iterator[NodeStatus], console: Console) -> None:

@@ -1,0 +1,5 @@
+"""``edgeshare top --web``: the shares as a page in a browser, live.
+
+``picture.py`` is what the page shows; ``node_picture.py`` and ``cluster_picture.py`` make it of what is known, and
+``history.py`` keeps what was used. ``feed.py`` tells it to those who follow, as it comes, and ``serve.py`` looks and
+serves. What runs in the browser is ``page.html``, ``page.css`` and ``page.js``."""

@@ -1,0 +1,91 @@
+"""What the page is told: to each who follows the newest there is, as server-sent events (HTML Standard, 9.2)."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+
+from edgeshare.cli.page.history import History, Key
+from edgeshare.cli.page.picture import Picture
+from edgeshare.contract.units import NS_PER_MS, NS_PER_S
+from edgeshare.waiting import first_of
+
+QUIET_S = 10.0
+"""After so long without anything new a comment is sent, by which it is noticed that somebody has gone."""
+
+COMMENT = b":\n\n"
+
+UNANSWERED = "it does not answer"
+
+
+class Feed:
+    """What was seen last, and whether it still holds. All of it is of the event loop in which it was made."""
+
+    def __init__(self, patience_s: float, now_ns: Callable[[], int], unix_ns: Callable[[], int]) -> None:
+        """After ``patience_s`` without an answer what was seen is stale. ``now_ns`` is monotonic."""
+        self._patience_s = patience_s
+        self._now_ns = now_ns
+        self._unix_ns = unix_ns
+        self._history = History()
+        self._make: Callable[[], Picture] | None = None
+        self._seen_unix_ns = 0
+        self._stale = ""
+        self._version = 0
+        self._change = asyncio.Event()
+        self._event: tuple[int, bytes] = (-1, b"")
+        """With its version, as the next: whoever follows gets the same."""
+        self._history_event: tuple[int, bytes] = (-1, b"")
+        self._silence: asyncio.TimerHandle | None = None
+
+    def take(self, make: Callable[[], Picture], used_percent: Mapping[Key, float]) -> None:
+        """Something was seen: its picture is made when somebody wants it."""
+        self._history.take(used_percent, self._now_ns())
+        self._make = make
+        self._seen_unix_ns = self._unix_ns()
+        self._set("")
+
+    def lose(self, why: str) -> None:
+        """Nothing could be seen now. What was seen before is shown on, as stale."""
+        self._history.advance(self._now_ns())
+        self._set(why)
+
+    async def follow(self) -> AsyncIterator[bytes]:
+        """What one who follows is to be sent, for ever; what comes while one part is taken is told as it is then."""
+        told, history_told = -1, -1
+        while True:
+            change, version, history_version = self._change, self._version, self._history.version
+            if self._make is not None and told != version:
+                yield self._picture(self._make)
+            if history_told != history_version:
+                yield self._lines()
+            told, history_told = version, history_version
+            await first_of(change, timeout_s=QUIET_S)
+            if not change.is_set():
+                yield COMMENT
+
+    def _set(self, stale: str) -> None:
+        self._stale = stale
+        self._version += 1
+        self._change.set()
+        self._change = asyncio.Event()
+        if self._silence is not None:
+            self._silence.cancel()
+        loop = asyncio.get_running_loop()
+        self._silence = loop.call_later(self._patience_s, self.lose, stale or UNANSWERED)
+
+    def _picture(self, make: Callable[[], Picture]) -> bytes:
+        if self._event[0] != self._version:
+            told = {"seenMs": self._seen_unix_ns // NS_PER_MS, "stale": self._stale, "picture": make()}
+            self._event = self._version, _event("picture", told)
+        return self._event[1]
+
+    def _lines(self) -> bytes:
+        if self._history_event[0] != self._history.version:
+            step_s = self._history.step_ns // NS_PER_S
+            told = {"stepS": step_s, "steps": self._history.steps, "lines": self._history.lines()}
+            self._history_event = self._history.version, _event("history", told)
+        return self._history_event[1]
+
+
+def _event(kind: str, told: object) -> bytes:
+    # In JSON a line's end stands as an escape, so that it is one line whatever a name holds.
+    return f"event: {kind}\ndata: {json.dumps(told, separators=(',', ':'))}\n\n".encode()

@@ -1,0 +1,165 @@
+"""Looks again and again, and serves the page to browsers of this machine."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from http import HTTPStatus
+from importlib import resources
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from edgeshare.cli.page.feed import Feed
+from edgeshare.cli.page.node_picture import node_picture, used_of
+from edgeshare.client import ManagerClient
+from edgeshare.contract.errors import InvalidRequest, Unavailable
+from edgeshare.http.web import CONNECTIONS_MAX, Page, Pages, Stream, Terms, serving
+from edgeshare.v1.status_pb2 import NodeStatus
+
+NODE_LOOK_S = 1.0
+"""Between two looks at a node."""
+
+LOOKS_MISSED = 3
+"""So many times as long as it is between two looks without an answer, and what was seen is stale."""
+
+FILES = {
+    "/": ("page.html", "text/html; charset=utf-8"),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+}
+"""What lies beside this module, by the path that it is served under."""
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+"""Only its own files, nothing inline, and no text that is taken for HTML or for a program (Content Security Policy
+Level 3, Trusted Types). The image is the empty icon."""
+
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+
+Seen = TypeVar("Seen")
+
+
+def serve_node(runtime_dir: Path, listen: str) -> None:
+    """Serves the page of the node whose manager serves ``runtime_dir``, until it is interrupted. Raises InvalidRequest
+    where ``listen`` is no loopback address, Unavailable where nothing can be seen to begin with or nobody listen."""
+    address = loopback(listen)
+    with ManagerClient(runtime_dir.absolute()) as client:
+
+        def take(feed: Feed, status: NodeStatus) -> None:
+            feed.take(partial(node_picture, status), used_of(status))
+
+        asyncio.run(_serve(address, client.status, NODE_LOOK_S, take))
+
+
+def serve_cluster(kubeconfig: Path, listen: str) -> None:
+    """The same of the cluster that a kubeconfig leads to."""
+    # Who asks for a node does without the API server's client and what reads its objects.
+    from edgeshare.cli.page.cluster_picture import cluster_picture  # noqa: PLC0415
+    from edgeshare.cli.status.cluster import Cluster, look  # noqa: PLC0415
+    from edgeshare.cli.status.cluster_live import LOOK_S  # noqa: PLC0415
+    from edgeshare.kube.kube import Kube  # noqa: PLC0415
+
+    def take(feed: Feed, cluster: Cluster) -> None:
+        feed.take(partial(cluster_picture, cluster), {})
+
+    address = loopback(listen)
+    asyncio.run(_serve(address, partial(look, Kube.from_kubeconfig(kubeconfig.expanduser())), LOOK_S, take))
+
+
+def loopback(listen: str) -> str:
+    """The address, if only this machine reaches it. Raises InvalidRequest."""
+    host, _, port = listen.rpartition(":")
+    try:
+        address = ip_address(host.removeprefix("[").removesuffix("]"))
+        reachable = not address.is_loopback
+        fits = port.isascii() and port.isdigit() and int(port) < 1 << 16
+    except ValueError:
+        fits = False
+    if not fits:
+        raise InvalidRequest(f"--listen {listen}: expected ADDRESS:PORT, as in 127.0.0.1:9470 or [::1]:9470")
+    if reachable:
+        raise InvalidRequest(
+            f"--listen {listen}: the page asks nobody who he is, so only this machine may reach it: name a loopback "
+            "address, and come from elsewhere through ssh -L"
+        )
+    return listen
+
+
+def is_own_host(host: str) -> bool:
+    """Whether a Host header names this machine by itself, whatever the port: a browser that was led here under
+    somebody's name (DNS rebinding) would let that one's page read what it gets."""
+    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    try:
+        return name.lower() == "localhost" or ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+async def _serve(address: str, look: Callable[[], Seen], every_s: float, take: Callable[[Feed, Seen], None]) -> None:
+    feed = Feed(LOOKS_MISSED * every_s, time.monotonic_ns, time.time_ns)
+    # Whoever is not there to begin with is an error.
+    take(feed, look())
+    terms = Terms("--listen", CONNECTIONS_MAX, HEADERS, is_own_host)
+    with _looking(look, every_s, partial(take, feed), feed.lose):
+        async with serving(address, _pages(feed), terms) as bound:
+            click.echo(f"edgeshare top: http://{bound}/ until this is interrupted")
+            await asyncio.get_running_loop().create_future()
+
+
+def _pages(feed: Feed) -> Pages:
+    async def events() -> Stream:
+        return Stream("text/event-stream", feed.follow())
+
+    return {**{path: _file(*of) for path, of in FILES.items()}, "/events": events}
+
+
+def _file(name: str, content_type: str) -> Callable[[], Awaitable[Page]]:
+    page = Page(HTTPStatus.OK, content_type, resources.files(__package__).joinpath(name).read_bytes())
+
+    async def file() -> Page:
+        return page
+
+    return file
+
+
+@contextmanager
+def _looking(
+    look: Callable[[], Seen], every_s: float, take: Callable[[Seen], None], lose: Callable[[str], None]
+) -> Iterator[None]:
+    """Looks in a thread, and tells this event loop. The thread is not waited for, as a look may take long."""
+    loop = asyncio.get_running_loop()
+    over = threading.Event()
+
+    def tell(call: Callable[..., None], *told: object) -> None:
+        if not over.is_set():
+            call(*told)
+
+    def run() -> None:
+        while not over.wait(every_s):
+            try:
+                told: tuple[Callable[..., None], object] = (take, look())
+            except Unavailable as error:
+                told = (lose, str(error))
+            # The loop may be closed by now.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(tell, *told)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
