@@ -5,7 +5,9 @@ const SVG = "http://www.w3.org/2000/svg";
 const COLOURS = 6;
 // Where a connection was refused, a browser does not try again by itself.
 const AGAIN_MS = 3000;
+// Of a line: a unit a percent, and a margin in which its own width has room.
 const HEIGHT = 100;
+const MARGIN = 5;
 
 const page = Object.fromEntries(
   ["sum", "state", "nobody", "nodes", "waiting", "waits"].map((id) => [id, document.getElementById(id)]),
@@ -67,7 +69,7 @@ function makeDevice() {
     nobody: element("p", "nobody"),
   };
   title.id = `device-${(cards += 1)}`;
-  at.svg.setAttribute("viewBox", `0 0 ${history.steps} ${HEIGHT}`);
+  at.svg.setAttribute("viewBox", `0 ${-MARGIN} ${history.steps} ${HEIGHT + 2 * MARGIN}`);
   at.svg.setAttribute("preserveAspectRatio", "none");
   at.svg.setAttribute("role", "img");
   at.line.append(at.svg, at.caption);

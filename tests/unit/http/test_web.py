@@ -7,11 +7,10 @@ from contextlib import AsyncExitStack
 from http import HTTPStatus
 
 import pytest
+from site_client import ASKED, Client
 
 from edgeshare.http.web import ANSWER_S, CONNECTIONS_MAX, PER_ADDRESS_MAX, REQUEST_S, Page, serving, text_page
 
-SAFETY_S = 60
-ASKED = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
 MANY = CONNECTIONS_MAX + PER_ADDRESS_MAX
 
 
@@ -39,43 +38,17 @@ class Site:
         self.begun.release()
         return Page(HTTPStatus.OK, "text/plain", bytes(self.large_bytes))
 
-    async def connect(self, address: str = "127.0.0.1") -> "Client":
+    async def connect(self, address: str = "127.0.0.1") -> Client:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(address, 0))
         client = Client(reader, writer)
         self._stack.callback(client.end)
         return client
 
-    async def connect_all(self, count: int, address: str = "127.0.0.1", said: bytes = b"") -> list["Client"]:
+    async def connect_all(self, count: int, address: str = "127.0.0.1", said: bytes = b"") -> list[Client]:
         clients = [await self.connect(address) for _ in range(count)]
         for client in clients:
             client.say(said)
         return clients
-
-
-class Client:
-    """One connection."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
-
-    def say(self, said: bytes) -> None:
-        self.writer.write(said)
-
-    def end(self) -> None:
-        self.writer.transport.abort()
-
-    async def heard(self) -> bytes:
-        """All that comes until the connection's end."""
-        try:
-            return await asyncio.wait_for(self.reader.read(), SAFETY_S)
-        except ConnectionResetError:
-            return b""
-
-    async def status(self, said: bytes = ASKED) -> int:
-        """That of the answer; 0: none came."""
-        self.say(said)
-        heard = await self.heard()
-        return int(heard.split(b" ", 2)[1]) if heard else 0
 
 
 @pytest.fixture
