@@ -104,7 +104,7 @@ test-virtual: build setup
 
 test-parts: build setup
 	$(pytest) $(BESIDE_WAITING) -m "not measures" tests/hook tests/kubelet tests/labeller tests/model tests/sim tests/simgpu \
-	    $(SHARING)
+	    tests/web $(SHARING)
 
 # Apart: what measures shares would see other work of the processors.
 test-shares: build setup
@@ -155,8 +155,8 @@ SEED ?= 1
 slowly = PYTHONPATH=tests $(pytest) -p slowly --slowly-seed $(SEED) -n 12 -m "not measures"
 test-slowly: build setup
 	$(slowly) --slowly-daemons --slowly-part 0.04 tests/kubelet tests/labeller $(SHARING)
-	$(slowly) tests/hook tests/kubelet tests/labeller tests/model tests/sim tests/simgpu $(SHARING) tests/assigner tests/deploy \
-	    tests/cluster
+	$(slowly) tests/hook tests/kubelet tests/labeller tests/model tests/sim tests/simgpu tests/web $(SHARING) tests/assigner \
+	    tests/deploy tests/cluster
 
 # Chosen by the import graph, and by a table where a test runs what it does not import: tools/changed.py says which and why.
 BASE ?= origin/main

@@ -35,12 +35,14 @@ FILES = {
     "Dockerfile": ("tests/cluster",),
     "MANIFEST.in": ("tests/cluster",),
     "tools/release/": ("tests/deploy/release", "tests/cluster/image"),
+    "edgeshare/cli/page/page.": ("tests/web",),
     "docs/": ("tests/deploy", "tests/hook/test_every_name.py"),
 }
 """Who uses what is no Python: where a changed file's path begins so, the first that fits."""
 
 COMMAND = "edgeshare.cli"
 MANAGER = (COMMAND, f"{COMMAND}.sharemgr", "sharemgr.node")
+PAGE = tuple(f"{COMMAND}.page.{name}" for name in ("feed", "history", "node_picture", "picture", "serve"))
 RUNS = {
     "tests/assigner": (COMMAND, f"{COMMAND}.sharemgr", "sharemgr.cluster"),
     "tests/cluster": ("edgeshare", "cuda_hook", "sharemgr", "deviceplugin", "labeller", "simgpu"),
@@ -53,6 +55,7 @@ RUNS = {
     "tests/sim": (COMMAND, f"{COMMAND}.replay"),
     "tests/simgpu": (COMMAND, f"{COMMAND}.simgpu"),
     "tests/tpu": (*MANAGER, f"{COMMAND}.run"),
+    "tests/web": (*MANAGER, f"{COMMAND}.run", f"{COMMAND}.top", *PAGE),
 }
 """Folder of tests → what they start as a process of its own: packages with all that these import; commands alone, which
 import what other commands need, too."""

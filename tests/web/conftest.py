@@ -1,0 +1,49 @@
+"""A simulated machine with a manager, its page, and one browser for all tests of this folder."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[1] / "node"))  # the testbed: a machine with the real manager
+
+from browser import Browser, chromium
+from served_page import ServedPage
+from testbed import Manager, Testbed, in_own_folder
+
+
+@pytest.fixture
+def testbed() -> Iterator[Testbed]:
+    """A machine of two GPUs with no manager yet."""
+    with in_own_folder(Testbed, "es-web-") as testbed:
+        yield testbed
+
+
+@pytest.fixture
+def manager(testbed: Testbed) -> Manager:
+    """A manager with the default configuration."""
+    return testbed.manager()
+
+
+@pytest.fixture
+def page(testbed: Testbed, manager: Manager) -> ServedPage:
+    """The page of that manager."""
+    return ServedPage(testbed)
+
+
+@pytest.fixture(scope="session")
+def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """The one browser."""
+    with chromium(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(chrome: Browser) -> Iterator[Browser]:
+    """It, with nothing open; at the end its console was told of nothing that the test did not take out."""
+    yield chrome
+    complaints = chrome.complaints()
+    chrome.open("about:blank")
+    assert complaints == []
