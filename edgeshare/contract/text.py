@@ -3,4 +3,6 @@
 
 def in_one_line(text: str, most: int) -> str:
     """Its first ``most`` characters, each that would not show as one character as a space."""
+    if text.isprintable():
+        return text[:most]
     return "".join(character if character.isprintable() else " " for character in text[:most])

@@ -5,6 +5,8 @@ const SVG = "http://www.w3.org/2000/svg";
 const COLOURS = 6;
 // Where a connection was refused, a browser does not try again by itself.
 const AGAIN_MS = 3000;
+// Drawn at a time: what is left comes after it, so that a thousand devices keep nobody from seeing the first.
+const SLICE_MS = 30;
 // Of a line: a unit a percent, and a margin in which its own width has room.
 const HEIGHT = 100;
 const MARGIN = 5;
@@ -28,21 +30,32 @@ function say(where, text) {
   where.hidden = text === "";
 }
 
-// Makes the children of `parent` those of `items`, in their order, and keeps those that are there: what somebody has
-// opened or is at with the keyboard stays as it is.
-function keep(parent, items, make, fill) {
-  const had = parent.kept ?? new Map();
-  const kept = new Map();
-  items.forEach((item, place) => {
-    const key = item.id ?? String(place);
-    const child = had.get(key) ?? make(item);
-    had.delete(key);
-    kept.set(key, child);
+// Makes the children of `parent` those of `items`, in their order, one a step, and keeps those that are there: what
+// somebody has opened or is at with the keyboard stays as it is. Another one may begin where this one is left unfinished.
+function* keeping(parent, items, make, fill) {
+  const kept = (parent.kept ??= new Map());
+  const seen = new Set();
+  for (const [place, item] of items.entries()) {
+    const id = item.id ?? String(place);
+    const key = seen.has(id) ? `${id} ${place}` : id;
+    seen.add(key);
+    if (!kept.has(key)) kept.set(key, make(item));
+    const child = kept.get(key);
     if (parent.children[place] !== child) parent.insertBefore(child, parent.children[place] ?? null);
     fill(child, item, place);
-  });
-  for (const child of had.values()) child.remove();
-  parent.kept = kept;
+    yield;
+  }
+  for (const [key, child] of kept) {
+    if (!seen.has(key)) {
+      child.remove();
+      kept.delete(key);
+    }
+  }
+}
+
+function keep(...all) {
+  const steps = keeping(...all);
+  while (!steps.next().done);
 }
 
 const percent = (value) => `${Math.round(value * 10) / 10} %`;
@@ -201,9 +214,22 @@ function makeShare(share) {
   const head = [at.swatch, at.owner, " ", at.badge, at.has];
   const item = element("li", "");
   item.at = at;
-  if (share.facts.length > 0) item.append(element("details", "", element("summary", "", ...head), at.facts));
-  else item.append(...head);
+  if (share.facts.length > 0) {
+    at.details = element("details", "", element("summary", "", ...head), at.facts);
+    // They are most of a page, and few are looked at.
+    at.details.addEventListener("toggle", () => fillFacts(item));
+    item.append(at.details);
+  } else item.append(...head);
   return item;
+}
+
+function fillFacts({ at, facts }) {
+  if (!at.details?.open) return;
+  const cells = facts.flatMap(([name, text]) => [
+    { id: name, kind: "dt", text: name },
+    { id: `${name} is`, kind: "dd", text },
+  ]);
+  keep(at.facts, cells, ({ kind }) => element(kind, ""), (cell, { text }) => say(cell, text));
 }
 
 function fillShare(item, share, place) {
@@ -221,11 +247,8 @@ function fillShare(item, share, place) {
     share.state,
   ];
   say(at.has, has.filter(Boolean).join(" · "));
-  const facts = share.facts.flatMap(([name, text]) => [
-    { id: name, kind: "dt", text: name },
-    { id: `${name} is`, kind: "dd", text },
-  ]);
-  keep(at.facts, facts, ({ kind }) => element(kind, ""), (fact, { text }) => say(fact, text));
+  item.facts = share.facts;
+  fillFacts(item);
 }
 
 // ---- all of it
@@ -244,7 +267,6 @@ function makeNode() {
 function fillNode({ at }, node) {
   say(at.title, node.name);
   say(at.fault, node.fault && `cannot be read: ${node.fault}`);
-  keep(at.devices, node.devices, makeDevice, fillDevice);
 }
 
 function makeWait() {
@@ -260,8 +282,7 @@ function fillWait({ at }, wait) {
   say(at.why, wait.why);
 }
 
-function draw() {
-  if (picture === null) return;
+function* drawing() {
   const devices = picture.nodes.flatMap((node) => node.devices);
   const ill = devices.filter((each) => each.cause).length;
   const shares = sum(devices.map((each) => each.shares.length));
@@ -273,9 +294,34 @@ function draw() {
   ];
   say(page.sum, parts.filter(Boolean).join(" · "));
   say(page.nobody, picture.nodes.length === 0 ? picture.nobody : "");
-  keep(page.nodes, picture.nodes.map((node) => ({ ...node, id: node.name })), makeNode, fillNode);
   keep(page.waits, picture.waiting, makeWait, fillWait);
   page.waiting.hidden = picture.waiting.length === 0;
+  const nodes = picture.nodes.map((node) => ({ ...node, id: node.name }));
+  keep(page.nodes, nodes, makeNode, fillNode);
+  for (const [place, node] of nodes.entries()) {
+    yield* keeping(page.nodes.children[place].at.devices, node.devices, makeDevice, fillDevice);
+  }
+}
+
+let steps = null;
+let waits = false;
+
+function draw() {
+  if (picture === null) return;
+  steps = drawing();
+  if (!waits) drawSlice();
+}
+
+function drawSlice() {
+  const until = performance.now() + SLICE_MS;
+  waits = false;
+  while (!steps.next().done) {
+    if (performance.now() > until) {
+      waits = true;
+      setTimeout(drawSlice);
+      return;
+    }
+  }
 }
 
 function tellState(why) {
