@@ -1,0 +1,85 @@
+"""The page of a cluster, by a real API server alone."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+from onenode.api_server import ApiServer, done
+
+PATIENCE_S = 60
+NODE, GPU = "page-node", "GPU-page-0"
+
+
+@contextmanager
+def page(kubeconfig: str) -> Iterator[str]:
+    """Its address, while it is served."""
+    words = [sys.executable, "-m", "edgeshare.cli", "top", "--cluster", "--web", "--listen=127.0.0.1:0"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        [*words, f"--kubeconfig={kubeconfig}"], stdout=subprocess.PIPE, text=True, env=environment
+    ) as top:
+        try:
+            assert top.stdout is not None
+            found = re.search(r"http://\S+/", top.stdout.readline())
+            assert found
+            yield found[0]
+            top.send_signal(signal.SIGINT)
+            assert top.wait(PATIENCE_S) == 0
+        finally:
+            top.kill()
+
+
+def pictures(url: str) -> Iterator[dict[str, Any]]:
+    """What is told by and by."""
+    with urlopen(f"{url}events", timeout=PATIENCE_S) as answer:
+        for line in answer:
+            told = json.loads(line.removeprefix(b"data: ")) if line.startswith(b"data: ") else {}
+            if "picture" in told:
+                yield told["picture"]
+
+
+@pytest.fixture
+def node(installed: ApiServer, somebody: Callable[..., ApiServer]) -> Iterator[ApiServer]:
+    """Somebody who may write what a node tells of its devices; one GPU, of which a part is held."""
+    held = {"id": "a", "devices": [GPU], "unitsEach": 30, "memoryMiB": 4000, "container": "main"}
+    held["pod"] = {"namespace": "team", "name": "web-0", "uid": "u"}
+    device = {"id": GPU, "kind": "gpu", "model": "Tesla T4", "memoryMiB": 16_000, "healthy": True}
+    told = {"deviceCount": 1, "healthyCount": 1, "allocationCount": 1, "devices": [device], "allocations": [held]}
+    plugin = somebody("system:serviceaccount:edgeshare:edgeshare", NODE)
+    thing = {"apiVersion": "share.edge/v1alpha1", "kind": "AcceleratorNode", "metadata": {"name": NODE}, "status": told}
+    done(plugin.kubectl("create", "-f", "-", stdin=json.dumps(thing)))
+    yield plugin
+    done(installed.kubectl("delete", "--wait=false", "--ignore-not-found", f"acceleratornode/{NODE}"))
+
+
+def devices(picture: dict[str, Any]) -> list[Any]:
+    """Those of the node; others' nodes may be there, too."""
+    return [device for node in picture["nodes"] if node["name"] == NODE for device in node["devices"]]
+
+
+def test_who_has_what_is_told_and_told_anew(installed: ApiServer, node: ApiServer) -> None:
+    with page(str(installed.kubeconfig)) as url:
+        told = pictures(url)
+        (device,) = devices(next(told))
+        (share,) = device["shares"]
+        assert (device["id"], device["model"]) == (GPU, "gpu Tesla T4")
+        assert (share["owner"], share["asked_percent"], share["memory_mib"]) == ("team/web-0/main", 30, 4000)
+        done(installed.kubectl("delete", f"acceleratornode/{NODE}"))
+        assert next(picture for picture in told if devices(picture) == [])
+        told.close()
+
+
+def test_a_cluster_that_is_not_there_is_one_line(tmp_path: Any) -> None:
+    words = [sys.executable, "-m", "edgeshare.cli", "top", "--cluster", "--web", f"--kubeconfig={tmp_path / 'none'}"]
+    told = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert told.returncode == 1
+    (line,) = told.stderr.splitlines()
+    assert "cannot be used as a kubeconfig" in line
