@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from setuptools import Distribution
 
+from edgeshare.cli.page.serve import FILES
+
 ROOT = Path(__file__).parent.parent.parent
 NOT_PACKAGED = {"bench", "tests"}
 """Packages at the top of the tree that are no part of edgeshare."""
@@ -41,6 +43,13 @@ def test_every_module_of_the_tree_is_in_the_wheel(distribution: Distribution) ->
     tops = {ROOT / package for package in packages_of_the_tree() if "." not in package}
     assert tops
     assert packed == {path.relative_to(ROOT) for top in tops for path in top.rglob("*.py")}
+
+
+def test_what_the_page_is_made_of_is_in_the_wheel(distribution: Distribution) -> None:
+    folder = ROOT / "edgeshare/cli/page"
+    packed = set(distribution.package_data["edgeshare.cli.page"])
+    assert packed == {path.name for path in folder.iterdir() if path.is_file() and path.suffix != ".py"}
+    assert packed == {name for name, _ in FILES.values()}
 
 
 def test_every_c_file_of_the_product_is_compiled(distribution: Distribution) -> None:

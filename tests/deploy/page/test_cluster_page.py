@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
@@ -21,7 +22,8 @@ NODE, GPU = "page-node", "GPU-page-0"
 @contextmanager
 def page(kubeconfig: str) -> Iterator[str]:
     """Its address, while it is served."""
-    words = [sys.executable, "-m", "edgeshare.cli", "top", "--cluster", "--web", "--listen=127.0.0.1:0"]
+    # What kubectl runs as its plugin.
+    words = [str(Path(sys.executable).with_name("kubectl-edgeshare")), "top", "--web", "--listen=127.0.0.1:0"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
         [*words, f"--kubeconfig={kubeconfig}"], stdout=subprocess.PIPE, text=True, env=environment
@@ -77,7 +79,7 @@ def test_who_has_what_is_told_and_told_anew(installed: ApiServer, node: ApiServe
         told.close()
 
 
-def test_a_cluster_that_is_not_there_is_one_line(tmp_path: Any) -> None:
+def test_a_cluster_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "edgeshare.cli", "top", "--cluster", "--web", f"--kubeconfig={tmp_path / 'none'}"]
     told = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert told.returncode == 1
