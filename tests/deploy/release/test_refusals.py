@@ -102,7 +102,7 @@ def test_folder_of_a_larger_repository_is_refused(clone: Repository, tmp_path: P
 @pytest.mark.parametrize(
     ("there", "why"),
     [
-        ({}, "git cannot be run: No such file or directory"),
+        ({}, "git cannot be run (No such file or directory): install it"),
         ({"git"}, "neither buildah nor docker on the PATH"),
         ({"git", "docker"}, "docker but neither its plugin buildx"),
     ],
