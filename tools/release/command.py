@@ -17,7 +17,9 @@ def said(command: Command, folder: Path | None = None) -> str:
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     except OSError as error:
-        raise ReleaseError(f"{command[0]} cannot be run ({error.strerror}): install it, or put it on the PATH") from error
+        raise ReleaseError(
+            f"{command[0]} cannot be run ({error.strerror}): install it, or put it on the PATH"
+        ) from error
     if done.returncode != 0:
         why = done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"]
         raise ReleaseError(f"{_shown(command)}: {why[-1]}")
@@ -30,7 +32,9 @@ def do(command: Command, env: Mapping[str, str]) -> None:
     try:
         done = subprocess.run(command, env={**os.environ, **env}, stdout=2, check=False)
     except OSError as error:
-        raise ReleaseError(f"{command[0]} cannot be run ({error.strerror}): install it, or put it on the PATH") from error
+        raise ReleaseError(
+            f"{command[0]} cannot be run ({error.strerror}): install it, or put it on the PATH"
+        ) from error
     if done.returncode != 0:
         raise ReleaseError(f"{_shown(command)} ended with status {done.returncode}: it said why above")
 
