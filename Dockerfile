@@ -1,7 +1,7 @@
 # The images of edgeshare, from a fresh clone, with nothing made before:
 #
 #   docker build --tag edgeshare .                       # every part of it; the arguments say which runs
-#   docker build --tag edgeshare-node --target node .    # what runs on nodes: without the assigner, which needs numpy
+#   docker build --tag edgeshare-node --target node .    # what runs on nodes: without the assigner and what it needs
 #
 # Where wheels lie ready, made by the base's version of Python on its processor, nothing is compiled or downloaded:
 #
