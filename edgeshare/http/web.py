@@ -4,8 +4,8 @@ everything. An answer may be a stream that goes on."""
 import asyncio
 import errno
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from time import monotonic_ns
@@ -64,7 +64,7 @@ class Stream:
     sent away; the next part is only asked for when the one before is taken, so that no more than one waits."""
 
     content_type: str
-    parts: AsyncIterator[bytes]
+    parts: AsyncGenerator[bytes, None]
 
 
 Pages = Mapping[str, Callable[[], Awaitable[Page | Stream]]]
@@ -215,9 +215,10 @@ class _Web:
             self._write_lines(writer, HTTPStatus.OK, {"Content-Type": stream.content_type})
             await _taken(writer)
             if with_body:
-                async for part in stream.parts:
-                    writer.write(part)
-                    await _taken(writer)
+                async with aclosing(stream.parts) as parts:
+                    async for part in parts:
+                        writer.write(part)
+                        await _taken(writer)
         finally:
             self._streaming.remove(task)
 

@@ -1,6 +1,7 @@
 """The page in a real browser: what one sees, reaches by the keyboard, and has read to him."""
 
 import json
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from busy import burn
 from selenium.webdriver.common.keys import Keys
 from served_page import ServedPage, held
 from testbed import Manager, Testbed
+
+from edgeshare.http.web import STREAMS_MAX
 
 HOSTILE = "<img src=x onerror=document.title='had'><script>document.title='had'</script>&lt;"
 LONG = "x" * 200
@@ -118,6 +121,20 @@ def test_without_its_server_it_is_stale_and_is_live_again_by_itself(
     # That it did not reach it, and nothing else.
     assert all(f"{page.url}events - Failed to load resource" in each for each in browser.complaints())
     assert again.process.poll() is None
+
+
+def test_one_follower_too_many_says_so_and_is_live_when_another_has_gone(
+    browser: Browser, testbed: Testbed, page: ServedPage
+) -> None:
+    with ExitStack() as others:
+        for _ in range(STREAMS_MAX):
+            next(others.enter_context(page.followed()))
+        browser.open(page.url)
+        browser.until(
+            "document.querySelector('#state').textContent.endsWith('as many follow edgeshare top already as may')"
+        )
+    browser.until(LIVE)
+    assert all(f"{page.url}events - Failed to load resource" in each for each in browser.complaints())
 
 
 def test_hostile_names_are_shown_as_they_are(browser: Browser, testbed: Testbed, page: ServedPage) -> None:

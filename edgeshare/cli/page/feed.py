@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 
 from edgeshare.cli.page.history import History, Key
 from edgeshare.cli.page.picture import Picture
@@ -42,13 +42,16 @@ class Feed:
         self._make = make
         self._seen_unix_ns = self._unix_ns()
         self._set("")
+        loop = asyncio.get_running_loop()
+        self._silence = loop.call_later(self._patience_s, self.lose, UNANSWERED)
 
     def lose(self, why: str) -> None:
-        """Nothing could be seen now. What was seen before is shown on, as stale."""
+        """Nothing could be seen now. What was seen before is shown on, as stale; that is told once for each reason."""
         self._history.advance(self._now_ns())
-        self._set(why)
+        if why != self._stale:
+            self._set(why)
 
-    async def follow(self) -> AsyncIterator[bytes]:
+    async def follow(self) -> AsyncGenerator[bytes, None]:
         """What one who follows is to be sent, for ever; what comes while one part is taken is told as it is then."""
         told, history_told = -1, -1
         while True:
@@ -69,8 +72,6 @@ class Feed:
         self._change = asyncio.Event()
         if self._silence is not None:
             self._silence.cancel()
-        loop = asyncio.get_running_loop()
-        self._silence = loop.call_later(self._patience_s, self.lose, stale or UNANSWERED)
 
     def _picture(self, make: Callable[[], Picture]) -> bytes:
         if self._event[0] != self._version:

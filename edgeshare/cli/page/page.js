@@ -347,8 +347,9 @@ function follow() {
     draw();
   });
   events.addEventListener("error", () => {
-    tellState("edgeshare top does not answer");
-    if (events.readyState === EventSource.CLOSED) setTimeout(follow, AGAIN_MS);
+    const refused = events.readyState === EventSource.CLOSED;
+    tellState(refused ? "as many follow edgeshare top already as may" : "edgeshare top does not answer");
+    if (refused) setTimeout(follow, AGAIN_MS);
   });
 }
 

@@ -1,7 +1,7 @@
 """Answers that go on, to those who take them, take nothing, and are too many; and under which names they are served."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from http import HTTPStatus
 
@@ -35,14 +35,14 @@ class Streams:
     async def large(self) -> Stream:
         return Stream("text/event-stream", self._large())
 
-    async def _given(self) -> AsyncIterator[bytes]:
+    async def _given(self) -> AsyncGenerator[bytes, None]:
         parts: asyncio.Queue[bytes] = asyncio.Queue()
         self.parts.append(parts)
         yield b"first\n"
         while part := await parts.get():
             yield part
 
-    async def _large(self) -> AsyncIterator[bytes]:
+    async def _large(self) -> AsyncGenerator[bytes, None]:
         while True:
             self.large_made += 1
             yield bytes(PART_BYTES)

@@ -78,6 +78,20 @@ async def test_what_cannot_be_seen_any_more_is_stale_with_its_reason_until_it_is
     assert await seen(events) == ("two", "")
 
 
+async def test_what_stays_lost_for_one_reason_is_told_once(feed: Feed, clock: Clock) -> None:
+    made = []
+
+    def make() -> Picture:
+        made.append(None)
+        return picture("one")()
+
+    feed.take(make, {})
+    for why in ("nobody is there", "nobody is there", "it refuses"):
+        feed.lose(why)
+        assert (await seen(feed.follow()))[1] == why
+    assert len(made) == 2
+
+
 async def test_what_does_not_answer_is_stale_after_its_patience_and_not_before(
     feed: Feed, let_pass: Callable[[float], None]
 ) -> None:

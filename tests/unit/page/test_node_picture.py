@@ -108,13 +108,14 @@ def texts(thing: object) -> list[str]:
     return [text for each in thing for text in texts(each)] if isinstance(thing, list | tuple) else []
 
 
-def test_names_of_others_come_in_one_line_of_bounded_length() -> None:
-    owner = Owner(namespace=HOSTILE, pod=HOSTILE, container=HOSTILE)
-    allocation = Allocation(id=HOSTILE, device_ids=[HOSTILE], request_percent=1, owner=owner)
+@pytest.mark.parametrize("name", [HOSTILE, "onerror" + "x" * 1000], ids=["hostile", "long"])
+def test_names_of_others_come_in_one_line_of_bounded_length(name: str) -> None:
+    owner = Owner(namespace=name, pod=name, container=name)
+    allocation = Allocation(id=name, device_ids=[name], request_percent=1, owner=owner)
     waits = AllocationStatus(
-        allocation=allocation, state=ALLOCATION_STATE_WAITING, waiting_allocations=[HOSTILE, "unknown"]
+        allocation=allocation, state=ALLOCATION_STATE_WAITING, waiting_allocations=[name, "unknown"]
     )
-    bad = device(id=HOSTILE, model=HOSTILE, accelerator=HOSTILE, healthy=False, cause=HOSTILE)
+    bad = device(id=name, model=name, accelerator=name, healthy=False, cause=name)
     status = NodeStatus(devices=[bad], allocations=[waits])
     found = texts(node_picture(status))
     assert sum("onerror" in text for text in found) >= 6
