@@ -13,22 +13,17 @@
 /* Where CUDA begins and ends in a process. */
 
 CUresult es_cuInit(unsigned int Flags) {
-    CUresult result;
-
     ES_REAL_OR_RETURN(cuInit);
     /* Before the driver opens descriptors of its own. */
     es_join_anew();
-    result = ES_DRIVER(cuInit)(Flags);
-    if (result == CUDA_SUCCESS)
-        es_driver_keep();
-    return result;
+    return ES_DRIVER(cuInit)(Flags);
 }
 ES_EXPORT(cuInit);
 
 /* The driver has answered a call that makes a context, which was claimed. */
 static CUresult context_made(struct es_claim *claim, CUresult result, const CUcontext *context) {
     if (result == CUDA_SUCCESS)
-        es_driver_use();
+        es_driver_keep();
     if (result == CUDA_SUCCESS && context != NULL)
         es_account_keep_context(claim, *context);
     else

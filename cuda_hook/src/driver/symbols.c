@@ -37,9 +37,7 @@ struct library {
 static struct library driver = {.file = "libcuda.so", .end = ES_FIRST_OF_NVML};
 static struct library nvml = {.file = "libnvidia-ml.so", .first = ES_FIRST_OF_NVML, .end = ES_SYMBOLS};
 
-static void *reference; /* atomic: the driver is kept by it; NULL: by the program alone */
-static bool kept;       /* atomic: what was found of the driver holds, whatever is unloaded */
-static bool in_use;     /* atomic: it is kept for ever */
+static bool kept; /* atomic: what was found of the driver holds, whatever is unloaded */
 
 /* Once the program has closed it, a library may be loaded again at another place, or another one at this. */
 static bool find(struct library *library) {
@@ -64,36 +62,8 @@ bool es_nvml_find(void) { return find(&nvml); }
 bool es_library_find(enum es_symbol symbol) { return (int)symbol < ES_FIRST_OF_NVML ? es_driver_find() : es_nvml_find(); }
 
 void es_driver_keep(void) {
-    void *other = NULL, *fresh;
-
-    if (__atomic_load_n(&kept, __ATOMIC_ACQUIRE))
-        return;
-    fresh = es_object_keep(driver.file);
-    if (fresh == NULL)
-        return;
-    if (__atomic_compare_exchange_n(&reference, &other, fresh, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    if (!__atomic_load_n(&kept, __ATOMIC_ACQUIRE) && es_object_keep(driver.file))
         __atomic_store_n(&kept, find(&driver), __ATOMIC_RELEASE);
-    else
-        es_object_let(fresh);
-}
-
-void es_driver_use(void) {
-    es_driver_keep();
-    __atomic_store_n(&in_use, true, __ATOMIC_RELEASE);
-}
-
-bool es_driver_follow(const void *function) {
-    void *ours;
-
-    if (__atomic_load_n(&in_use, __ATOMIC_ACQUIRE) || es_driver_contains(function))
-        return false;
-    ours = __atomic_exchange_n(&reference, NULL, __ATOMIC_ACQ_REL);
-    if (ours == NULL)
-        return false;
-    __atomic_store_n(&kept, false, __ATOMIC_RELEASE);
-    es_object_let(ours);
-    es_driver_keep();
-    return es_driver_contains(function);
 }
 
 bool es_driver_contains(const void *address) {

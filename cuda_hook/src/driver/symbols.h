@@ -51,15 +51,9 @@ bool es_nvml_find(void);
 /* es_driver_find or es_nvml_find, whichever the symbol is of. */
 bool es_library_find(enum es_symbol symbol);
 
-/* The driver has begun: it stays loaded, however often the program closes it. */
+/* A context was made, or a thread of the hook's calls the driver whenever it likes: it stays loaded, however often the program closes
+ * it. */
 void es_driver_keep(void);
-
-/* Something was made of it, or calls it whenever it likes: es_driver_keep, and for ever. */
-void es_driver_use(void);
-
-/* A program has this function of another copy of the driver. Where it has closed the one that is kept, and that is not in use, the
- * other takes its place, and this is true. */
-bool es_driver_follow(const void *function);
 
 /* True when the address lies within the driver's code. */
 bool es_driver_contains(const void *address);

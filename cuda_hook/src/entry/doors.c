@@ -89,11 +89,9 @@ static void *substitute(void *found, const char *name, int symbol) {
     void *wrapper;
 
     /* The hook itself, found by the handle of the whole program: without a driver there is nothing behind it. */
-    if (!es_library_find((enum es_symbol)symbol) && found == es_wrapper((enum es_symbol)symbol))
-        return in_global_scope(name);
+    if (!es_library_find((enum es_symbol)symbol))
+        return found == es_wrapper((enum es_symbol)symbol) ? in_global_scope(name) : found;
     wrapper = es_wrapper_of((enum es_symbol)symbol, found);
-    if (wrapper == NULL && found != NULL && symbol < ES_FIRST_OF_NVML && es_driver_follow(found))
-        wrapper = es_wrapper_of((enum es_symbol)symbol, found);
     return wrapper != NULL ? wrapper : found;
 }
 

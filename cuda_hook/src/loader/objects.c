@@ -55,21 +55,14 @@ bool es_object_named(const char *prefix, struct es_object *object) {
 }
 
 /* dlfcn.h's, which is not included here for its dlsym. They are the same in glibc and musl. */
-enum { LAZY = 1, NO_LOAD = 4 };
+enum { LAZY = 1, NO_LOAD = 4, NO_DELETE = 0x1000 };
 
-void *es_object_keep(const char *prefix) {
+bool es_object_keep(const char *prefix) {
     struct es_object object;
     struct by_name wanted = {prefix, &object, NULL};
     void *(*open)(const char *, int) = (void *(*)(const char *, int))es_global_symbol("dlopen");
 
-    return open != NULL && dl_iterate_phdr(visit_by_name, &wanted) != 0 ? open(wanted.path, LAZY | NO_LOAD) : NULL;
-}
-
-void es_object_let(void *kept) {
-    int (*close)(void *) = (int (*)(void *))es_global_symbol("dlclose");
-
-    if (close != NULL)
-        (void)close(kept);
+    return open != NULL && dl_iterate_phdr(visit_by_name, &wanted) != 0 && open(wanted.path, LAZY | NO_LOAD | NO_DELETE) != NULL;
 }
 
 /* The loader says it with each object: the first will do. musl unloads nothing, and says 0. */

@@ -10,9 +10,8 @@
 /* The first object whose file name begins so; false when there is none. */
 bool es_object_named(const char *prefix, struct es_object *object);
 
-/* Keeps that object loaded, however often the program closes it, until es_object_let; NULL where there is none. */
-void *es_object_keep(const char *prefix);
-void es_object_let(void *kept);
+/* Keeps that object loaded, however often the program closes it; false where there is none. */
+bool es_object_keep(const char *prefix);
 
 /* How many objects were unloaded so far: while it is the same, what was found is there. */
 uint64_t es_objects_unloaded(void);

@@ -224,7 +224,7 @@ void es_helper_start(void) {
         return;
     }
     /* The thread calls the driver whenever it likes, also when the program has closed it. */
-    es_driver_use();
+    es_driver_keep();
     error = es_thread_start(run);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     if (error != 0) {
