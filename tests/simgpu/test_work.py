@@ -8,13 +8,10 @@ from simulated import MS, Simulated
 HELD = """
 flags = cu.out("cuMemAllocHost_v2", ctypes.c_void_p, ctypes.c_size_t(8)).value
 ctypes.memset(flags, 0, 8)
-def hold(stream, place=0):
-    cu.ok("cuStreamWaitValue32_v2", stream, ctypes.c_uint64(flags + 4 * place), ctypes.c_uint32(1), 0)
-def let_go(place=0):
-    ctypes.c_uint32.from_address(flags + 4 * place).value = 1
+def hold(stream, at=0): cu.ok("cuStreamWaitValue32_v2", stream, ctypes.c_uint64(flags + at), ctypes.c_uint32(1), 0)
+def let_go(at=0): ctypes.c_uint32.from_address(flags + at).value = 1
 """
-"""Keeps what comes in a stream from running, until it is let go: however late the program is, it has not run before.
-Two places, each of which is let go by itself."""
+"""Keeps what comes in a stream from running, until it is let go at one of two places: however late the program is."""
 
 
 def test_work_of_a_stream_runs_in_order_and_launches_do_not_wait(simulated: Simulated) -> None:
@@ -67,7 +64,7 @@ cu.launch(function, 1_000_000, stream)
 cu.ok("cuEventRecord", begin, stream)
 cu.launch(function, 7_000_000, stream)
 cu.ok("cuEventRecord", end, stream)
-hold(stream, 1)
+hold(stream, 4)
 cu.ok("cuEventRecord", held, stream)
 cu.launch(function, 30_000_000, stream)
 cu.ok("cuEventRecord", late, stream)
@@ -78,7 +75,7 @@ cu.ok("cuEventSynchronize", end)
 between = [cu.cuEventQuery(end), cu.cuEventQuery(late)]
 passed = cu.elapsed_ms(begin, end)
 back = cu.elapsed_ms(end, begin)
-let_go(1)
+let_go(4)
 for _ in range(9000):
     cu.launch(function, 0, stream)
 cu.ok("cuCtxSynchronize")
