@@ -84,8 +84,19 @@ def of_kubectl() -> None:
 
 
 def _run(prog_name: str, defaults: Mapping[str, Mapping[str, bool]]) -> None:
+    failed = False
     try:
         cli.main(prog_name=prog_name, standalone_mode=True, default_map=defaults)
-    except EdgeshareError as error:
-        click.echo(f"edgeshare: {error}", err=True)
+    except* EdgeshareError as errors:
+        # What else failed beside them goes on, with its traceback.
+        for line in dict.fromkeys(map(str, _each(errors))):
+            click.echo(f"edgeshare: {line}", err=True)
+        failed = True
+    if failed:
         sys.exit(1)
+
+
+def _each(errors: BaseExceptionGroup[EdgeshareError]) -> Iterator[EdgeshareError]:
+    """Those in a group, and in the groups within it."""
+    for each in errors.exceptions:
+        yield from _each(each) if isinstance(each, BaseExceptionGroup) else (each,)

@@ -25,6 +25,7 @@ from edgeshare.kube.messages import (
     parse_answer,
     parse_change,
     pod_path,
+    read_token,
     watch_query,
 )
 
@@ -72,7 +73,7 @@ class Kube:
             raise Unavailable(f"the pod has no service account in {folder}: mount its token")
         pool = urllib3.PoolManager(ca_certs=str(authority), maxsize=CONNECTIONS)
         address = f"[{host}]" if ":" in host else host
-        return cls(f"https://{address}:{port}", pool, lambda: f"Bearer {_token(token)}")
+        return cls(f"https://{address}:{port}", pool, lambda: f"Bearer {read_token(token)}")
 
     @classmethod
     def from_kubeconfig(cls, path: Path) -> Self:
@@ -227,17 +228,6 @@ class Kube:
             )
         except urllib3.exceptions.HTTPError as error:
             raise Unavailable(f"the API server cannot be asked ({method} {path}): {error}") from error
-
-
-def _token(path: Path) -> str:
-    try:
-        token = path.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeError) as error:
-        raise Unavailable(f"the pod's token {path} cannot be read: {error}") from error
-    # It becomes a header, in which the end of a line would begin another.
-    if not token or not token.isprintable():
-        raise Unavailable(f"{path} holds no token")
-    return token
 
 
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

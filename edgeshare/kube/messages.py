@@ -1,6 +1,7 @@
 """What is asked of the API server and what it answers, whoever asks: paths, queries, errors."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from edgeshare.contract.errors import Unavailable
@@ -34,6 +35,18 @@ class Failed(Unavailable):
 
 class Conflicting(Refused):
     """The object is another one by now, or a field is somebody else's: read it anew."""
+
+
+def read_token(path: Path) -> str:
+    """What a token's file holds. Raises Unavailable where that is none."""
+    try:
+        token = path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeError) as error:
+        raise Unavailable(f"the token {path} cannot be read: {error}") from error
+    # It becomes a header, in which the end of a line would begin another.
+    if not token or not token.isprintable():
+        raise Unavailable(f"{path} holds no token")
+    return token
 
 
 def pod_path(namespace: str, name: str) -> str:
