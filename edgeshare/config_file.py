@@ -5,14 +5,24 @@ from pathlib import Path
 from typing import Annotated, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 
+from edgeshare.contract.address import parse_address
 from edgeshare.contract.errors import InvalidRequest
 
 Model = TypeVar("Model", bound=BaseModel)
 
-MetricsAddress = Annotated[str, Field(pattern=r"^(|([0-9A-Za-z.-]*|\[[0-9a-fA-F:]+\]):[0-9]{1,5})$")]
-"""``host:port``, ``:port`` for every address of the machine, or empty for nowhere."""
+
+def _address(text: str) -> str:
+    parse_address(text)
+    return text
+
+
+Address = Annotated[str, AfterValidator(_address)]
+"""``host:port``, or ``:port`` for every address of the machine."""
+
+MetricsAddress = Annotated[str, AfterValidator(lambda text: text and _address(text))]
+"""The same, or empty for nowhere."""
 
 
 def read_config(path: Path | None, model: type[Model]) -> Model:

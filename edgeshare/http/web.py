@@ -11,6 +11,7 @@ from http import HTTPStatus
 from time import monotonic_ns
 from typing import Any
 
+from edgeshare.contract.address import join_address, parse_address
 from edgeshare.contract.errors import Unavailable
 from edgeshare.http.connection_limit import ConnectionLimit
 from edgeshare.log_limit import LogLimit
@@ -88,10 +89,10 @@ class Terms:
 async def serving(address: str, pages: Pages, terms: Terms = Terms()) -> AsyncIterator[str]:
     """Serves the pages at ``host:port`` (port 0: any that is free); yields the address that it is then. Raises
     Unavailable where it cannot."""
-    host, _, port = address.rpartition(":")
+    host, port = parse_address(address)
     web = _Web(address, pages, terms)
     try:
-        server = await asyncio.start_server(web.answer, host.strip("[]") or None, int(port), limit=HEADER_BYTES_MAX)
+        server = await asyncio.start_server(web.answer, host or None, port, limit=HEADER_BYTES_MAX)
     except OSError as error:
         raise Unavailable(
             f"{terms.setting} {address}: cannot be listened on: {error.strerror or error}; choose another, or none"
@@ -100,7 +101,7 @@ async def serving(address: str, pages: Pages, terms: Terms = Terms()) -> AsyncIt
     asyncio.get_running_loop().set_exception_handler(web.failed)
     async with server:
         try:
-            yield f"{host}:{bound[1]}"
+            yield join_address(host, bound[1])
         finally:
             # A server's end waits for its connections, from Python 3.12 on.
             web.end_streams()

@@ -98,7 +98,7 @@ def _load(paths: str, settings: client.Configuration) -> None:
         raise config.ConfigException(f"its cluster {context['cluster']} has no server")
     users = merger.config["users"]
     named = users.get_with_name(context["user"], safe=True) if context.get("user") else None
-    user = named["user"] if named is not None and named.value.get("user") else {}
+    user: Any = named["user"] if named is not None and named.value.get("user") else {}
     command = str(user["exec"]["command"]) if "exec" in user else ""
     if command and shutil.which(command) is None and not Path(user.path).parent.joinpath(command).is_file():
         raise config.ConfigException(f"its exec plugin {command} is not on the PATH: install it")
@@ -123,7 +123,7 @@ def _read_anew(token: Path, settings: client.Configuration) -> None:
     def refresh(settings: client.Configuration) -> None:
         settings.api_key["BearerToken"] = f"Bearer {read_token(token)}"
 
-    settings.refresh_api_key_hook = refresh
+    settings.refresh_api_key_hook = refresh  # type: ignore[assignment]
     refresh(settings)
 
 

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import urllib3
 
+from edgeshare.contract.address import join_address, parse_address
 from edgeshare.contract.errors import Unavailable
 from edgeshare.kube.list_reader import CHUNK_BYTES, ListReader
 from edgeshare.kube.messages import (
@@ -72,8 +73,14 @@ class Kube:
         if not host or not port or not token.is_file() or not authority.is_file():
             raise Unavailable(f"the pod has no service account in {folder}: mount its token")
         pool = urllib3.PoolManager(ca_certs=str(authority), maxsize=CONNECTIONS)
-        address = f"[{host}]" if ":" in host else host
-        return cls(f"https://{address}:{port}", pool, lambda: f"Bearer {read_token(token)}")
+        address = join_address(host, port)
+        try:
+            is_one = parse_address(address)[1] > 0
+        except ValueError:
+            is_one = False
+        if not is_one:
+            raise Unavailable(f"KUBERNETES_SERVICE_HOST and _PORT are no address: {address[:80]!r}: set none, or both")
+        return cls(f"https://{address}", pool, lambda: f"Bearer {read_token(token)}")
 
     @classmethod
     def from_kubeconfig(cls, path: Path) -> Self:

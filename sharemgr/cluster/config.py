@@ -1,18 +1,16 @@
 """What can be set on the assigner, in its YAML file; units end the keys."""
 
-import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from edgeshare.config_file import Address, MetricsAddress
+from edgeshare.contract.address import parse_address
 from sharemgr.cluster.placement.policies import DEFAULT, POLICIES
 
-ADDRESS = re.compile(r"([0-9A-Za-z.-]*|\[[0-9a-fA-F:]+\]):([0-9]{1,5})")
-PORT_MAX = 65535
-
-LOOPBACK = ("127.0.0.1", "[::1]", "localhost")
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 NAMESPACE = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 NAME = r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
@@ -20,17 +18,6 @@ NAME = r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
 
 COMMON_NAME_MAX = 64
 """Characters (X.520, ub-common-name)."""
-
-
-def _address(text: str) -> str:
-    parts = ADDRESS.fullmatch(text)
-    if parts is None or int(parts[2]) > PORT_MAX:
-        raise ValueError(f"has to be host:port, or :port, with a port of at most {PORT_MAX}")
-    return text
-
-
-def _address_or_none(text: str) -> str:
-    return _address(text) if text else text
 
 
 def _policy(name: str) -> str:
@@ -94,10 +81,10 @@ class ObjectName(_Part):
 class Config(_Part):
     """The assigner's configuration. Unknown keys are refused."""
 
-    address: Annotated[str, AfterValidator(_address)] = ":9443"
+    address: Address = ":9443"
     """``host:port`` (``:port``: every address of this machine) where kube-scheduler is answered."""
 
-    metrics_address: Annotated[str, AfterValidator(_address_or_none)] = ""
+    metrics_address: MetricsAddress = ""
     """``host:port`` where ``/metrics`` (Prometheus), ``/healthz`` and ``/readyz`` are served over HTTP, to whoever can
     reach it; empty: nowhere. The chart sets it."""
 
@@ -135,12 +122,14 @@ class Config(_Part):
     def _one_says_who_leads(self) -> Self:
         if self.scheduler_lease is not None and (self.lease is not None or self.service is not None):
             raise ValueError("scheduler_lease is in place of lease and service: the scheduler of the same pod asks")
+        if self.service is not None and self.port == 0:
+            raise ValueError("address: the service is told the port: choose one from 1 to 65535")
         return self
 
     @property
     def is_local(self) -> bool:
         """Whether it answers its own machine or pod alone."""
-        return self.address.rpartition(":")[0] in LOOPBACK
+        return parse_address(self.address)[0] in LOOPBACK
 
     @property
     def openness(self) -> str:
@@ -159,4 +148,4 @@ class Config(_Part):
     @property
     def port(self) -> int:
         """Of ``address``."""
-        return int(self.address.rpartition(":")[2])
+        return parse_address(self.address)[1]

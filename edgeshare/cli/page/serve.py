@@ -17,6 +17,7 @@ import click
 from edgeshare.cli.page.feed import Feed
 from edgeshare.cli.page.node_picture import node_picture, used_of
 from edgeshare.client import ManagerClient
+from edgeshare.contract.address import parse_address
 from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.http.web import CONNECTIONS_MAX, Page, Pages, Stream, Terms, serving
 from edgeshare.v1.status_pb2 import NodeStatus
@@ -82,16 +83,12 @@ def serve_cluster(kubeconfig: Path, listen: str) -> None:
 
 def loopback(listen: str) -> str:
     """The address, if only this machine reaches it. Raises InvalidRequest."""
-    host, _, port = listen.rpartition(":")
     try:
-        address = ip_address(host.removeprefix("[").removesuffix("]"))
-        reachable = not address.is_loopback
-        fits = port.isascii() and port.isdigit() and int(port) < 1 << 16
-    except ValueError:
-        fits = False
-    if not fits:
-        raise InvalidRequest(f"--listen {listen}: expected ADDRESS:PORT, as in 127.0.0.1:9470 or [::1]:9470")
-    if reachable:
+        host, _ = parse_address(listen)
+        address = ip_address(host)
+    except ValueError as error:
+        raise InvalidRequest(f"--listen {listen}: expected ADDRESS:PORT, as in 127.0.0.1:9470 or [::1]:9470") from error
+    if not address.is_loopback:
         raise InvalidRequest(
             f"--listen {listen}: the page asks nobody who he is, so only this machine may reach it: name a loopback "
             "address, and come from elsewhere through ssh -L"

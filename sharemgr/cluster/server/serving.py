@@ -13,6 +13,7 @@ from time import monotonic_ns
 
 from aiohttp import web
 
+from edgeshare.contract.address import join_address, parse_address
 from edgeshare.contract.errors import InvalidRequest, Unavailable
 from sharemgr.cluster.server import http2
 from sharemgr.cluster.server.accepting import Door, Telling
@@ -80,9 +81,9 @@ class Server:
             async with asyncio.TaskGroup() as tasks:
                 accepting = tasks.create_task(self._door.accept(listener))
                 try:
-                    host, _, _ = self._address.rpartition(":")
+                    host, _ = parse_address(self._address)
                     scheme = "http" if context is None else "https"
-                    yield f"{scheme}://{host}:{listener.getsockname()[1]}"
+                    yield f"{scheme}://{join_address(host, listener.getsockname()[1])}"
                 finally:
                     accepting.cancel()
                     await asyncio.wait([accepting])
@@ -195,15 +196,15 @@ def _text(status: HTTPStatus, text: str) -> Answer:
 
 
 def _listener(address: str) -> socket.socket:
-    host, _, port = address.rpartition(":")
+    host, port = parse_address(address)
     try:
         if host:
-            found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
             family, _, _, _, where = found[0]
             return socket.create_server(where[:2], family=family)
         if socket.has_dualstack_ipv6():
-            return socket.create_server(("", int(port)), family=socket.AF_INET6, dualstack_ipv6=True)
-        return socket.create_server(("", int(port)))
+            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+        return socket.create_server(("", port))
     except OSError as error:
         raise Unavailable(
             f"address {address}: cannot be listened on: {error.strerror or error}; choose another"

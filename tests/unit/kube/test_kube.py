@@ -70,3 +70,12 @@ def test_a_server_that_breaks_off_or_sends_elsewhere_is_asked_once(account: Path
         socket.create_connection((host, port)).close()
         serving.join()
     assert asked == [b"GET /api/v1/nodes/n1? HTTP/1.1"] * 2 + [b""]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"HOST": "a b"}, {"HOST": "::g"}, {"PORT": "0"}, {"PORT": "65536"}, {"PORT": "https"}, {"HOST": "a/b"}]
+)
+def test_what_is_no_address_of_an_api_server_is_told_in_a_line(account: Path, wrong: dict[str, str]) -> None:
+    environment = ADDRESS | {f"KUBERNETES_SERVICE_{name}": value for name, value in wrong.items()}
+    with pytest.raises(Unavailable, match=r"are no address: .*: set none, or both$"):
+        Kube.in_cluster(environment, account)

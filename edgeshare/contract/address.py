@@ -1,0 +1,27 @@
+"""``host:port``, as options and the environment name where something is reached."""
+
+import re
+from ipaddress import IPv6Address
+
+ADDRESS = re.compile(r"([0-9A-Za-z.-]*|\[[0-9a-fA-F:.]+\]):([0-9]{1,5})", re.ASCII)
+PORT_MAX = 65535
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """The host, without the brackets that an IPv6 address has there and empty for every address of the machine, and the
+    port, 0 for any that is free. Raises ValueError for what is none."""
+    parts = ADDRESS.fullmatch(text)
+    if parts is None or int(parts[2]) > PORT_MAX:
+        raise ValueError(
+            f"has to be host:port, or :port, with a port of at most {PORT_MAX}, and an IPv6 address in brackets"
+        )
+    host = parts[1]
+    if host.startswith("["):
+        host = host[1:-1]
+        IPv6Address(host)
+    return host, int(parts[2])
+
+
+def join_address(host: str, port: int | str) -> str:
+    """Its text."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
