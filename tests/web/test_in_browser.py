@@ -56,7 +56,7 @@ def test_it_fills_with_devices_and_who_has_them(browser: Browser, testbed: Testb
     with held(testbed, "one"):
         browser.open(page.url)
         browser.until(has_owners("team/one/main"))
-        assert browser.value(LIVE)
+        browser.until(LIVE)
         titles = "[...document.querySelectorAll('.card h3')].map((each) => each.textContent)"
         assert browser.value(titles) == ["GPU 0", "GPU 1"]
         assert "asked 30 % · limit 100 % · used 0 % · 0 of 512 MiB" in browser.value(
