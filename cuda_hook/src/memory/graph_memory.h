@@ -13,8 +13,9 @@
 void es_graph_memory_expect(void);
 void es_graph_memory_launched(void);
 
-/* For who makes graphs take their memory (growth.h): may this one take some, as it has none that is known? What the driver
- * has reserved on a device (false where it does not tell, or tells what no device has), and what is counted of it; it grew by so much, which is in the account; and this graph has its memory, until it has ended. */
+/* For who makes graphs take their memory (growth.h): may this one take some, as it has none that is known? What the driver has
+ * reserved on a device (false where it does not tell, or tells what no device has), and what is counted of it; it grew by so
+ * much, which is in the account; and this graph has its memory, until it has ended. */
 bool es_graph_memory_wanted(CUgraphExec graph);
 bool es_graph_memory_reserved(CUdevice device, uint64_t *bytes);
 uint64_t es_graph_memory_counted(CUdevice device);
