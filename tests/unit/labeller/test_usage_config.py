@@ -13,7 +13,7 @@ REFUSED = {
     "usage: {interval_s: 0.1}": "usage.interval_s: Input should be greater than or equal to 0.5, found 0.1",
     "usage: {tegrastats: tegrastats}": "usage.tegrastats: Value error, has to be an absolute path",
     "metrics_address: 9417": "metrics_address: Input should be a valid string",
-    "metrics_address: localhost": "metrics_address: String should match pattern",
+    "metrics_address: localhost": "metrics_address: Value error, has to be host:port",
 }
 
 
