@@ -54,7 +54,9 @@ def _explain(error: ValidationError, model: type[BaseModel]) -> str:
     key = ".".join(str(part) for part in first["loc"])
     if first["type"] in ("extra_forbidden", "invalid_key"):
         return f"unknown key '{key}': the keys are {', '.join(_model_at(model, first['loc'][:-1]).model_fields)}"
-    return f"{key}: {_one_line(first['msg'])}, found {_one_line(repr(first['input']))}"
+    # What several keys say together names them itself.
+    found = f", found {_one_line(repr(first['input']))}"
+    return f"{key}: {_one_line(first['msg'])}{found}" if key else _one_line(first["msg"])
 
 
 def _model_at(model: type[BaseModel], place: Iterable[int | str]) -> type[BaseModel]:

@@ -105,6 +105,6 @@ async def test_nothing_is_told_before_all_is_read_and_a_missing_right_is_said(
 
 async def test_without_its_pod_s_fields_it_does_not_start(replicas: Replicas, server: ApiServer) -> None:
     service = {"namespace": "default", "name": "assigner"}
-    only = await replicas.start_command(kubeconfig=str(server.kubeconfig), service=service)
+    only = await replicas.start_command(address="127.0.0.1:9443", kubeconfig=str(server.kubeconfig), service=service)
     await only.said("edgeshare: service: POD_NAME is not in the environment")
     assert await only.process.wait() == 1

@@ -108,11 +108,11 @@ def test_top_tells_it_line_by_line_until_it_is_interrupted(cluster: ApiServer) -
 
 
 def test_an_api_server_that_is_not_there_is_said_in_one_line(run: Run, tmp_path: Path) -> None:
-    told = run("kubectl", "edgeshare", "status", KUBECONFIG=str(tmp_path / "none"))
+    missing = tmp_path / "none"
+    told = run("kubectl", "edgeshare", "status", KUBECONFIG=str(missing))
     assert told.returncode == 1
-    assert told.stderr.splitlines() == [
-        f"edgeshare: {tmp_path / 'none'}: cannot be used as a kubeconfig: there is no such file"
-    ]
+    why = "cannot be used as a kubeconfig: there is no such file: mend it, or name another one"
+    assert told.stderr.splitlines() == [f"edgeshare: {missing}: {why}"]
 
 
 def test_who_may_not_list_is_told_what_he_may_not(run: Run, cluster: ApiServer, tmp_path: Path) -> None:
