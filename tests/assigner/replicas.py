@@ -60,10 +60,14 @@ class Replica:
         line = await self.said("metrics at http://")
         return line.partition("metrics at ")[2].removesuffix("/metrics")
 
+    async def page(self, name: str) -> tuple[int, str]:
+        """One of them, by its path, with its status."""
+        async with aiohttp.ClientSession() as session, session.get(f"{await self.pages()}/{name}") as response:
+            return response.status, await response.text()
+
     async def ready(self) -> tuple[int, str]:
         """Its readiness now, and why."""
-        async with aiohttp.ClientSession() as session, session.get(f"{await self.pages()}/readyz") as response:
-            return response.status, await response.text()
+        return await self.page("readyz")
 
     async def until_ready(self, status: int = 200, because: str = "") -> str:
         """Returns why, when its readiness is this, with this in its reason."""

@@ -1,6 +1,6 @@
 """What the assigner tells Prometheus of itself. docs/assigner.md explains each."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client import Counter, Histogram
 from prometheus_client.core import Metric
@@ -61,6 +61,13 @@ class Metrics:
         yield _gauge("leading", "1 on the replica that answers.", [((), float(assigner is not None))])
         if assigner is not None and binder is not None:
             yield from _standing(assigner, binder)
+
+
+def certificate_ends(ends_s: Mapping[str, float]) -> Metric:
+    """When certificates hold no more, by whose they are."""
+    text = "When the certificate of the assigner, or of who was let in last, holds no more: seconds since 1970."
+    rows = [((whose,), end_s) for whose, end_s in ends_s.items()]
+    return gauge(PREFIX, "certificate_end_timestamp_seconds", text, ("of",), rows)
 
 
 def _standing(assigner: Assigner, binder: Binder) -> Iterator[Metric]:

@@ -131,6 +131,15 @@ class Pair:
         return True
 
 
+def certificate_end(where: str, text: bytes) -> datetime:
+    """When the first certificate of a file holds no more: that of its owner, before those that signed it. Raises
+    InvalidRequest where there is none."""
+    try:
+        return x509.load_pem_x509_certificates(text)[0].not_valid_after_utc
+    except UNREADABLE as error:
+        raise InvalidRequest(f"{where}: is no certificate in PEM that says when it ends") from error
+
+
 def _read_certificate(where: str, text: bytes) -> x509.Certificate:
     try:
         certificates = x509.load_pem_x509_certificates(text)

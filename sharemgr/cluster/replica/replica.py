@@ -8,6 +8,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from prometheus_client.core import Metric
@@ -21,6 +22,7 @@ from edgeshare.kube.client_library import LeaseTimes
 from edgeshare.kube.following import Json
 from edgeshare.waiting import ended, first_of
 from sharemgr.cluster.config import Config
+from sharemgr.cluster.extender.metrics import certificate_ends
 from sharemgr.cluster.replica.announcing import Announcement, announce, announcement
 from sharemgr.cluster.replica.following import follow
 from sharemgr.cluster.replica.leading import TIMES, Leading, Term, alone, by_lease, by_scheduler
@@ -103,7 +105,7 @@ class Replica:
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
             tasks.create_task(self._lead(calls, stop))
             if config.metrics_address:
-                served = pages(self._exposition, self._readiness)
+                served = pages(partial(self._exposition, server, certificates), self._readiness)
                 address = await stack.enter_async_context(web.serving(config.metrics_address, served))
                 logger.info("metrics at http://%s/metrics", address)
             url = await stack.enter_async_context(server.running(certificates.context if certificates else None))
@@ -158,9 +160,11 @@ class Replica:
         self._verbs()
         return "ok"
 
-    async def _exposition(self) -> bytes:
+    async def _exposition(self, server: Server, certificates: Certificates | None) -> bytes:
+        ends_s = {"assigner": certificates.end_s if certificates else None, "client": server.client_end_s}
+        known = certificate_ends({whose: end_s for whose, end_s in ends_s.items() if end_s is not None})
         # A thread writes them down, so that no verb waits; what they are, is looked at here.
-        return await asyncio.to_thread(exposition, list(self._families()))
+        return await asyncio.to_thread(exposition, [*self._families(), known])
 
     def _families(self) -> Iterable[Metric]:
         if self._current is None or not self._current.term.holds:

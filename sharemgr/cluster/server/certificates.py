@@ -10,6 +10,7 @@ from edgeshare.contract.errors import InvalidRequest
 from edgeshare.waiting import first_of
 from edgeshare.watch import FolderWatch
 from sharemgr.cluster.config import Tls
+from sharemgr.cluster.issuing.signing import certificate_end
 from sharemgr.cluster.server import http2
 
 logger = logging.getLogger(__name__)
@@ -48,6 +49,8 @@ class Certificates:
         self._tls = tls
         self._read = _contents(tls)
         self.context = tls_context(tls)
+        self.end_s = _end_s(tls)
+        """When the server's certificate holds no more, in seconds since 1970; None: that cannot be told."""
 
     async def keep(self, use: Callable[[ssl.SSLContext], Awaitable[None]]) -> None:
         """Calls ``use`` with what changed files make, for ever. Files that cannot be used change nothing, and are
@@ -78,7 +81,7 @@ class Certificates:
             logger.error("the certificates hold as they were: %s", error)
             return
         await use(context)
-        self.context = context
+        self.context, self.end_s = context, _end_s(self._tls)
         logger.info("new certificates hold, for connections that are made from now on")
 
 
@@ -88,6 +91,15 @@ def common_names(certificate: Mapping[str, object]) -> tuple[str, ...]:
     if not isinstance(subject, tuple):
         return ()
     return tuple(value for part in subject for key, value in part if key == "commonName")
+
+
+def _end_s(tls: Tls) -> float | None:
+    try:
+        return certificate_end(f"tls.certificate {tls.certificate}", _content(tls.certificate) or b"").timestamp()
+    except InvalidRequest as error:
+        # TLS takes it, so it is served.
+        logger.warning("no metric tells when the certificate ends: %s", error)
+        return None
 
 
 def _contents(tls: Tls) -> tuple[bytes | None, ...]:

@@ -67,6 +67,8 @@ class Server:
         )
         self._http2: set[http2.Connection] = set()
         """The connections that speak it."""
+        self.client_end_s: float | None = None
+        """When the certificate of who was let in last holds no more, in seconds since 1970; None: there was none."""
         self.bodies = Bodies()
         """What is kept of requests, of all connections."""
         self._door = Door(self._refusal, self._speaking, Endings(ended, now_ns))
@@ -162,9 +164,11 @@ class Server:
             return _text(HTTPStatus.INTERNAL_SERVER_ERROR, f"{verb} failed: the assigner's log says why")
 
     def _refusal(self, certificate: Mapping[str, object]) -> str:
-        """Why who shows it is not let in; empty where it is."""
+        """Why who shows it is not let in; empty where it is, and then it is noted until when it holds."""
         names = common_names(certificate)
         if not self._clients or (names and self._clients.issuperset(names)):
+            if ends := certificate.get("notAfter"):
+                self.client_end_s = float(ssl.cert_time_to_seconds(str(ends)))
             return ""
         # Theirs may be anything, line ends too.
         came, let_in = ", ".join(map(repr, names)) or "nobody", ", ".join(sorted(self._clients))

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from connection import Connection
 from onenode.api_server import ApiServer
+from prometheus_client.parser import text_string_to_metric_families
 from replicas import ASKED, Replica, Replicas
 
 from edgeshare.cli import cli
@@ -18,6 +19,7 @@ from sharemgr.cluster.issuing.issuing import issue
 from sharemgr.cluster.issuing.key_folder import KeyFolder
 
 DAYS = 360
+DAY_S = 86_400
 FILTERED = json.dumps(ASKED).encode()
 
 
@@ -72,6 +74,8 @@ async def test_renewed_certificates_are_served_without_a_restart_and_no_call_is_
     with Connection(url, before) as kept:
         assert (await kept.ask("/filter", FILTERED))[0] == 200
         old = kept.certificate
+        ends = await certificate_ends(replica)
+        assert set(ends) == {"assigner", "client"}
         words = ("sharemgr", "certificates", "--folder", str(folder), "--host", "127.0.0.1")
         told = CliRunner().invoke(cli, words, catch_exceptions=False).output.splitlines()
         assert [line.partition(": ")[2].partition(",")[0] for line in told] == ["kept", "renewed", "renewed"]
@@ -82,6 +86,15 @@ async def test_renewed_certificates_are_served_without_a_restart_and_no_call_is_
             with Connection(url, each) as after:
                 assert (await after.ask("/filter", FILTERED))[0] == 200
                 assert after.certificate != old
+    renewed = await certificate_ends(replica)
+    assert all(300 * DAY_S < renewed[whose] - ends[whose] < 310 * DAY_S for whose in ends)
+
+
+async def certificate_ends(replica: Replica) -> dict[str, float]:
+    """When they hold no more, by whose they are, as its metrics tell."""
+    _, text = await replica.page("metrics")
+    families = {each.name: each.samples for each in text_string_to_metric_families(text)}
+    return {each.labels["of"]: each.value for each in families["edgeshare_assigner_certificate_end_timestamp_seconds"]}
 
 
 def test_a_folder_of_somebody_else_is_left_by_the_command(tmp_path: Path) -> None:

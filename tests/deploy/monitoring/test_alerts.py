@@ -16,6 +16,7 @@ from deviceplugin import metrics as plugin
 from deviceplugin.tally import Tally
 from edgeshare.v1.status_pb2 import NodeStatus
 from sharemgr.cluster.config import Config
+from sharemgr.cluster.extender.metrics import certificate_ends
 from sharemgr.cluster.service import Service
 from sharemgr.node import metrics as manager
 
@@ -76,6 +77,7 @@ def test_they_and_the_dashboard_are_of_metrics_that_are_told() -> None:
     told = {
         *names(manager.families(NodeStatus())),
         *names(plugin.families(figures)),
+        *names([certificate_ends({})]),
         # Of whom leads alone.
         *names(Service(Config()).families()),
         "edgeshare_assigner_gpus_overcommitted",
