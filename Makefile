@@ -104,15 +104,15 @@ test-virtual: build setup
 
 test-parts: build setup
 	$(pytest) $(BESIDE_WAITING) -m "not measures" tests/hook tests/kubelet tests/labeller tests/model tests/sim tests/simgpu \
-	    tests/web $(SHARING)
+	    $(SHARING)
 
 # Apart: what measures shares would see other work of the processors.
 test-shares: build setup
 	$(pytest) $(BESIDE) -m measures $(SHARING)
 
-# One worker has what needs the node, another what needs an API server or neither.
+# One worker has what needs the node, and before that a browser; another what needs an API server or neither.
 test-cluster: build setup
-	$(pytest) $(BESIDE) tests/assigner tests/deploy tests/cluster
+	$(pytest) $(BESIDE) tests/assigner tests/deploy tests/web tests/cluster
 
 # All of them, whatever fails, and then a line for each. Those on the node wait for most of their time: they are beside the
 # others, and what they say comes at their end, as does what lint says, which needs nothing that is built. What measures is

@@ -143,17 +143,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 class Together(LoadScopeScheduling):
     """Says which tests one of several workers has: those of the one node of this machine, those of the folders that
-    share an API server, those of the browser, those of a file; on the virtual clock each by itself."""
+    share an API server, those of a file; on the virtual clock each by itself. Those in a browser are the node's, before
+    it begins: it gives pods their interfaces, and a browser ends what it is connecting when a machine's network
+    changes."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         folder = file.removeprefix("tests/").partition("/")[0]
         if folder == "virtual":
             return nodeid
-        if folder == "cluster" and file not in WITHOUT_NODE:
+        if folder == "web" or (folder == "cluster" and file not in WITHOUT_NODE):
             return "node"
-        if folder == "web":
-            return folder
         return "api-server" if folder in ON_API_SERVER else file
 
 
