@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -23,6 +22,7 @@
 #include <unistd.h>
 
 #include "driver_api.h"
+#include "hook_code.h"
 #include "workload/spin.h"
 
 #define MUST(condition)                                              \
@@ -327,21 +327,6 @@ static void small_stacks(void) {
     in_thread(work_there, PTHREAD_STACK_MIN + 16384);
     in_thread(on_small_signal_stack, 0);
     work();
-}
-
-static uintptr_t hook_begin, hook_end;
-
-static int find_hook(struct dl_phdr_info *info, size_t size, void *data) {
-    (void)size, (void)data;
-    if (strstr(info->dlpi_name, "libedgeshare_cuda") == NULL)
-        return 0;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        if (info->dlpi_phdr[i].p_type == PT_LOAD && (info->dlpi_phdr[i].p_flags & PF_X) != 0) {
-            hook_begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-            hook_end = hook_begin + info->dlpi_phdr[i].p_memsz;
-        }
-    }
-    return 1;
 }
 
 #ifdef __x86_64__

@@ -1,6 +1,5 @@
 /* A handler that calls CUDA at every instruction of the hook's own in calls that keep books of memory and contexts. Ends with a line
  * that says how many instructions there were. */
-#include <link.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,25 +7,12 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "../hook_code.h"
 #include "../must.h"
 
 enum { TRAP_FLAG = 0x100, CALLS = 7 };
 
-static uintptr_t hook_begin, hook_end;
 static unsigned long steps;
-
-static int find_hook(struct dl_phdr_info *info, size_t size, void *data) {
-    (void)size, (void)data;
-    if (strstr(info->dlpi_name, "libedgeshare_cuda") == NULL)
-        return 0;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        if (info->dlpi_phdr[i].p_type == PT_LOAD && (info->dlpi_phdr[i].p_flags & PF_X) != 0) {
-            hook_begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-            hook_end = hook_begin + info->dlpi_phdr[i].p_memsz;
-        }
-    }
-    return 1;
-}
 
 /* Each of them has books of its own. What is not there is refused by the driver. */
 static void call(unsigned long number) {
