@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import click
 
 from edgeshare import __version__
-from edgeshare.contract.errors import EdgeshareError
+from edgeshare.contract.errors import EdgeshareError, Unavailable
 
 COMMANDS = {
     "sharemgr": "Shares this node's devices among their clients, or a cluster's among its pods.",
@@ -46,6 +46,15 @@ def loading() -> Iterator[None]:
         for name in fresh:
             del os.environ[name]
     gc.freeze()
+
+
+@contextmanager
+def needing_cluster_part(command: str) -> Iterator[None]:
+    """Raises Unavailable where what is imported meanwhile is not installed: the command needs the extra `cluster`."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise Unavailable(f"edgeshare {command} needs {error.name}: pip install 'edgeshare[cluster]'") from None
 
 
 class LazyGroup(click.Group):

@@ -2,12 +2,10 @@
 
 import click
 
-from edgeshare.contract.errors import Unavailable
+from edgeshare.cli import needing_cluster_part
 
-try:
+with needing_cluster_part("replay"):
     from edgeshare.cli.replay import mlperf, openb
-except ModuleNotFoundError as error:
-    raise Unavailable(f"edgeshare replay needs {error.name}: pip install 'edgeshare[cluster]'") from None
 
 
 @click.group("replay")

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import click
 
-from edgeshare.cli import loading
+from edgeshare.cli import loading, needing_cluster_part
 from edgeshare.cli.sharemgr.certificates import certificates
 from edgeshare.config_file import read_config
-from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import RUNTIME_DIR, STATE_DIR
 from edgeshare.kube.kube import Kube
 
@@ -63,12 +62,9 @@ def node(runtime_dir: Path, state_dir: Path, config_path: Path | None) -> None:
 @click.option("--config", "config_path", type=click.Path(path_type=Path), help="YAML file; defaults if absent.")
 def cluster(config_path: Path | None) -> None:
     """Assigns a cluster's sharePODs to nodes and GPUs, as an extender of kube-scheduler, until SIGTERM or SIGINT."""
-    try:
-        with loading():
-            from sharemgr.cluster import config, service  # noqa: PLC0415
-            from sharemgr.cluster.replica import replica  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise Unavailable(f"edgeshare sharemgr cluster needs {error.name}: pip install 'edgeshare[cluster]'") from None
+    with needing_cluster_part("sharemgr cluster"), loading():
+        from sharemgr.cluster import config, service  # noqa: PLC0415
+        from sharemgr.cluster.replica import replica  # noqa: PLC0415
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     settings = read_config(config_path, config.Config)
     assigner = replica.Replica(settings, service.Service(settings))

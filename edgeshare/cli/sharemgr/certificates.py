@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from edgeshare.cli import loading
-from edgeshare.contract.errors import Unavailable
+from edgeshare.cli import loading, needing_cluster_part
 from edgeshare.kube.kube import Kube
 
 DAYS = 365
@@ -65,12 +64,8 @@ def certificates(
     """Makes an authority and the certificates of assigner and kube-scheduler, or renews those that need it."""
     if (folder is not None) == applies:
         raise click.UsageError("choose one of --folder and --apply")
-    try:
-        with loading():
-            from sharemgr.cluster.issuing import issuing, key_folder, kube_secrets, renewal  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        command = "edgeshare sharemgr certificates"
-        raise Unavailable(f"{command} needs {error.name}: pip install 'edgeshare[cluster]'") from None
+    with needing_cluster_part("sharemgr certificates"), loading():
+        from sharemgr.cluster.issuing import issuing, key_folder, kube_secrets, renewal  # noqa: PLC0415
     named = renewal.service_hosts(service, namespace) | {renewal.parse_host(host) for host in hosts}
     if folder is not None:
         files = key_folder.KeyFolder(folder)
