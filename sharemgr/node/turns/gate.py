@@ -143,6 +143,11 @@ class Gate:
         return self.bucket_ns >= 0 and not self.heavy and not self.standing.latency
 
     @property
+    def had_by_turns(self) -> float:
+        """What it had of the device by the last turns, as far as that is owed it; below 0: not known."""
+        return min(self.by_turns, self.demand.usual, self.standing.request_percent / 100)
+
+    @property
     def fullness(self) -> float:
         """The part of the device that it keeps busy while it is in."""
         return 1.0 if self.heavy else self.demand.recent

@@ -4,7 +4,9 @@
 turns. What a switch costs beside others no client can measure; how busy the device is, the sum of what they report
 says. It is held against what turns would give, and so is what those that never pause get against their requests, and
 what those that leave gaps get against that part of what they use alone, or what they had by the last turns where that
-was less. Where turns are better, they are taken for a while, and then several are tried again.
+was less. And where not all have room, nobody is to have less than it had by the last turns, unless by those another had
+less than its part and less than now. Where turns are better, they are taken for a while, and then several are tried
+again.
 
 **Lies.** By gates GPU time is charged as it is reported, by turns held time. So reports must add up to what the device
 was busy, as its driver says, and to no more than the time that went by; where they do not, turns are taken until they
@@ -24,6 +26,8 @@ PAYS = 0.97
 LIGHT_PAYS = 0.9
 """The same of what turns would give to one that leaves gaps, of which one knows less: each of its bursts waits for a
 turn."""
+TURNS_PART = 0.95
+"""Of what the last turns gave it nobody is to have less side by side, as far as it is owed that."""
 LOOKS = 20
 """Over how many looks it is judged by their means: a burst and the pause behind it are in several of them."""
 DEAR_NS = 20 * NS_PER_US
@@ -142,3 +146,15 @@ def lacks_by_sharing(gate: Gate) -> bool:
         return gate.heavy and demand.had + max(0, gate.lag_ns) / JUDGED_NS < PAYS * due
     # Where kernels are long turns may give it less.
     return demand.had < LIGHT_PAYS * due and not 0 <= gate.by_turns <= demand.had
+
+
+def had_more_by_turns(gates: list[Gate]) -> bool:
+    """Whether one has had less for a while than by the last turns, as far as that is owed it; not where turns gave
+    another less than its part of what it uses alone, and less than it has."""
+    more = False
+    for gate in gates:
+        had, part = gate.demand.had, gate.standing.request_percent / 100 * min(1, gate.demand.usual)
+        if 0 <= gate.by_turns < min(LIGHT_PAYS * part, had):
+            return False
+        more = more or had < TURNS_PART * gate.had_by_turns
+    return more

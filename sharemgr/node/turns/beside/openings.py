@@ -54,10 +54,11 @@ class Openings(Grants):
             if contender.phase is HOLDING:
                 contender.end_wait(now_ns)
             if contender.phase is not IDLE:
-                contender.gate.wake(now_ns)
+                gate = contender.gate
+                gate.wake(now_ns)
                 if self.gates.switch_ns > DEAR_NS:
                     # Where sharing may not pay, one is to see soon whether it has less than turns gave it.
-                    contender.gate.demand.used *= min(1, contender.gate.demand.usual)
+                    gate.demand.used = max(gate.demand.used * min(1, gate.demand.usual), gate.had_by_turns)
 
     def close_all(self) -> bool:
         """Calls everybody back, and lets nobody in any more; whether all have drained. Who had a turn while what others

@@ -70,7 +70,7 @@ keeps to a period seems to want more the longer its kernels wait. Where a switch
 
 from edgeshare.contract.units import NS_PER_S
 from sharemgr.node.turns.beside.charges import divide, settle
-from sharemgr.node.turns.beside.measurement import DEAR_NS, Beside, lacks_by_sharing
+from sharemgr.node.turns.beside.measurement import DEAR_NS, Beside, had_more_by_turns, lacks_by_sharing
 from sharemgr.node.turns.gate import Gate, Rule
 from sharemgr.node.turns.hand_overs import TURN
 from sharemgr.node.turns.settings import Settings
@@ -292,7 +292,7 @@ class Gates:
                 weight = sum(gate.standing.request_percent for gate in competing)
                 by_turns = sum(gate.standing.request_percent * gate.fullness for gate in competing) / weight
                 self._beside.note(self._busy_ns / elapsed_ns, by_turns, now_ns)
-            if any(lacks_by_sharing(gate) for gate in competing):
+            if any(lacks_by_sharing(gate) for gate in competing) or (not self._room and had_more_by_turns(competing)):
                 self._beside.take_turns(now_ns)
         if len(competing) > 1 and any(gate.demand.leaves_gaps for gate in competing):
             self._shared_ns = now_ns

@@ -21,12 +21,13 @@ class Device:
         self.full, self.half = (Gate(Standing(Share(50, 100), SETTINGS, 0), SETTINGS) for _ in range(2))
         self.now_ns = 0
 
-    def take_turns(self, full: float, half: float, for_ns: int) -> None:
-        """By turns they use such parts of the device; the second would use half of it alone."""
+    def take_turns(self, full: float, half: float, for_ns: int, *, full_idle_ns: int = 0) -> None:
+        """By turns they use such parts of the device; the second would use half of it alone, and the first all of it
+        but for what it is idle in a slice."""
         for _ in range(for_ns // SLICE_NS):
             self.now_ns += SLICE_NS
             used_ns = int(full * SLICE_NS), int(half * SLICE_NS)
-            self.full.demand.read(used_ns[0], 0, 0, waits=False, queued=True, now_ns=self.now_ns)
+            self.full.demand.read(used_ns[0], full_idle_ns, 0, waits=False, queued=True, now_ns=self.now_ns)
             self.half.demand.read(used_ns[1], used_ns[1], 0, waits=False, queued=False, now_ns=self.now_ns)
             for gate in (self.full, self.half):
                 self.gates.report(gate, self.now_ns)
@@ -35,13 +36,17 @@ class Device:
         self.gates.begin([self.full, self.half], self.now_ns)
         for gate in (self.full, self.half):
             gate.wake(self.now_ns)
-            gate.demand.used *= min(1, gate.demand.usual)
+            gate.demand.used = max(gate.demand.used * min(1, gate.demand.usual), gate.had_by_turns)
 
-    def look(self, full_ns: int = 0, running_ns: int = 0, half_ns: int = 0, *, waits: bool = False) -> bool:
+    def look(
+        self, full_ns: int = 0, running_ns: int = 0, half_ns: int = 0, *, full_idle_ns: int = 0, waits: bool = False
+    ) -> bool:
         """A slice passes in which they used so much, a kernel of the first has run for so long, and the second was
         kept out; whether it is turns then."""
         self.now_ns += SLICE_NS
-        self.full.demand.read(full_ns, 0, 0, waits=False, queued=True, running_ns=running_ns, now_ns=self.now_ns)
+        self.full.demand.read(
+            full_ns, full_idle_ns, 0, waits=False, queued=True, running_ns=running_ns, now_ns=self.now_ns
+        )
         self.half.demand.read(half_ns, half_ns, 0, waits=waits, queued=half_ns > 0, now_ns=self.now_ns)
         self.full.open, self.half.open = True, not waits
         self.gates.settle(self.now_ns)
@@ -105,3 +110,23 @@ def test_turns_that_lasted_for_a_moment_tell_nothing() -> None:
     device.take_turns(0.5, 0.2, 300 * MS)
     device.begin()
     assert device.half.by_turns == -1
+
+
+def more_by_turns(full: float, half: float, *, room: bool = False) -> bool:
+    """By turns they had such parts, and now the first has six tenths, all that it wants where there is room, and the
+    second three, a fifth more than its part: whether it is turns again."""
+    device = Device()
+    used_ns, idle_ns = 6 * SLICE_NS // 10, 9 * SLICE_NS // 10 if room else 0
+    device.take_turns(full, half, S, full_idle_ns=idle_ns)
+    device.begin()
+    return any(device.look(used_ns, half_ns=3 * SLICE_NS // 10, full_idle_ns=idle_ns) for _ in range(400))
+
+
+def test_nobody_has_less_than_turns_gave_it_where_not_all_have_room() -> None:
+    assert more_by_turns(0.5, 0.4)
+    assert not more_by_turns(0.5, 0.3)
+    assert not more_by_turns(0.5, 0.4, room=True)
+
+
+def test_it_is_not_turns_for_one_where_another_had_less_than_its_part_by_them() -> None:
+    assert not more_by_turns(0.2, 0.4)
