@@ -18,6 +18,7 @@ from sharemgr.node import edgetpu
 from sharemgr.node.clients.budget import Whole
 from sharemgr.node.clients.device import DeviceArbiter, Reader
 from sharemgr.node.clients.glances import Glances
+from sharemgr.node.clients.listener import CONNECTIONS_PER_S
 from sharemgr.node.clients.offences import Offences
 from sharemgr.node.clients.server import AllocationServer
 from sharemgr.node.clients.terms import Terms
@@ -75,7 +76,9 @@ class Serving:
         self._epoch = secrets.randbelow((1 << 32) - 1) + 1
         self._ends = Ends()
         self._client_ids = itertools.count(1)
-        self._records = Whole(config.max_records_per_s)
+        self._records = Whole(config.max_records_per_s, config.max_records_per_s // 4)
+        # As many as may be in of one are let in at once, whatever the others do.
+        self._connections = Whole(CONNECTIONS_PER_S, 2 * config.max_clients, config.max_clients)
         for device in devices:
             self.take_in(device)
 
@@ -151,6 +154,8 @@ class Serving:
         # All of an allocation are of one kind.
         settings = self._settings_of(own[0])
         kind = KINDS[own[0].accelerator]
+        # By the devices that there are: one that comes later takes nothing from who is there.
+        of_all = (allocation.request_percent * len(own), len(self.arbiters))
         return Terms(
             allocation_id=allocation.id,
             device_ids=allocation.device_ids,
@@ -167,8 +172,8 @@ class Serving:
             ),
             device_lines=tuple(edgetpu.device_lines(own, self._config.sysfs)) if kind.is_exclusive else (),
             offences=Offences(allocation.id),
-            # By the devices that there are: one that comes later takes nothing from who is there.
-            records=self._records.part(allocation.request_percent * len(own), len(self.arbiters)),
+            records=self._records.part(*of_all),
+            connections=self._connections.part(*of_all),
             inbox=self.inbox,
             look_soon=partial(self.glances.want, allocation.id),
             device=device,

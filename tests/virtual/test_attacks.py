@@ -47,6 +47,13 @@ ATTACKS: dict[str, tuple[Callable[[], Attacker], set[str]]] = {
 UNREAD_RECORDS = 300
 """What there is room for in a socket, at most (net.core.wmem_default)."""
 
+LONGEST_NS = 100 * NS_PER_MS
+"""The longest that a victim may wait. Beside who is granted a slice and keeps it, for that one and a turn longer than
+else."""
+
+TURN_NS = RULE.slice_ns + RULE.queue_cap_ns + NS_PER_MS
+"""Of kernels of a millisecond."""
+
 ASKING = ("a flood", "slices that are kept", "lies about usage", "descriptors")
 """These ask for slices, and leave them unused."""
 
@@ -81,8 +88,8 @@ def longest_waits_ns(report: Report) -> list[int]:
 def assert_unharmed(
     world: World, report: Report, asking_percents: Collection[int], window_points: float = POINTS
 ) -> None:
-    """The victims have their parts in all and in each window, and are accused of nothing; the GPU is idle for no longer
-    than those who ask for slices have it by their requests, and one kept slice of each."""
+    """The victims have their parts in all and in each window, wait not for long, and are accused of nothing; the GPU is
+    idle for no longer than those who ask for slices have it by their requests, and one kept slice of each."""
     rest = attacked(world, report.case.seed)
     due = [rest.share_percent(name) for name in report.case.names]
     off = max(abs(share - part) for shares in shares_percent(report) for share, part in zip(shares, due, strict=True))
@@ -94,6 +101,8 @@ def assert_unharmed(
     assert report.used_percent > 99 - idle_percent
     for name in report.case.names:
         assert not report.offences(name)
+    for longest_ns, usual_ns in zip(longest_waits_ns(report), longest_waits_ns(rest), strict=True):
+        assert longest_ns <= (usual_ns + KEPT_NS + TURN_NS if asking_percents else LONGEST_NS)
 
 
 @seeds
@@ -164,6 +173,19 @@ def test_a_crowd_is_accepted_no_faster_than_it_may_come(world: World) -> None:
     report = attacked(world, 1, attacks.half_closes())
     most = CONNECTIONS_PER_S * report.measured_ns / NS_PER_S + 2 * Config().max_clients + BACKLOG
     assert report.attackers["a0"]["connected"] == pytest.approx(most, rel=0.05)
+
+
+@seeds
+def test_crowds_of_many_allocations_cost_the_others_nothing(world: World, seed: int) -> None:
+    """Beyond what each of them is guaranteed, all together are accepted no faster than one."""
+    many, config = 20, Config()
+    report = attacked(world, seed, *(attacks.half_closes().model_copy(update={"percent": 1}) for _ in range(many)))
+    assert_unharmed(world, report, [])
+    # One a second each is guaranteed, and as many as may be in at once, and one that it pays for; of each some wait in
+    # the backlog, which is one more than was asked for (listen(2)).
+    most = (CONNECTIONS_PER_S + many) * report.measured_ns / NS_PER_S + 2 * config.max_clients
+    most += many * (config.max_clients + 1 + BACKLOG + 1)
+    assert sum(each["connected"] for each in report.attackers.values()) <= most
 
 
 @pytest.mark.whole

@@ -61,11 +61,16 @@ class Whole:
     """What all allocations of a node may do together in a second: half of ``most`` is guaranteed, to each by its units,
     and beyond that they do no more than ``most``, as each of them does by itself."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, burst: int, start: int = 0) -> None:
+        """``burst``: so often at once, each by itself and all together; ``start``: so often at once each is guaranteed
+        it, however few units it has."""
         self._most = most
-        self._common = Budget(most, most // 4)
+        self._burst = burst
+        self._start = start
+        self._common = Budget(most, burst)
 
     def part(self, units: int, devices: int) -> Part:
         """That of an allocation of so many units, of all that so many devices have."""
         rate = max(1, self._most * units // (2 * devices * UNITS_PER_DEVICE))
-        return Part(Budget(self._most, self._most // 4), Budget(rate, GUARANTEE_BURST_S * rate), self._common)
+        guaranteed = Budget(rate, max(self._start, GUARANTEE_BURST_S * rate))
+        return Part(Budget(self._most, self._burst), guaranteed, self._common)

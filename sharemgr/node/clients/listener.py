@@ -11,7 +11,6 @@ from time import monotonic_ns
 from cuda_hook import wire
 from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.log_limit import LogLimit
-from sharemgr.node.clients.budget import Budget
 from sharemgr.node.clients.offences import Offence
 from sharemgr.node.clients.terms import Terms
 from sharemgr.node.sockets.closer import Closer
@@ -24,11 +23,11 @@ BACKLOG = 64
 """Connections that wait to be accepted: as many processes as a program starts at once; more try again."""
 
 CONNECTIONS_PER_S = 100
-"""Of one allocation, on average; twice max_clients at once. To take a client in costs the manager as much as ten
-records, and programs start few processes again and again."""
+"""Of one allocation, on average, and of a node beyond what each is guaranteed; twice max_clients at once. To take a
+client in costs the manager as much as ten records, and programs start few processes again and again."""
 
 PAUSE_S = 0.1
-"""How long nobody is accepted after too many were."""
+"""How long nobody is accepted after too many were, at least."""
 
 SOCKET_PATH_BYTES_MAX = 107
 """unix(7): sun_path has 108, the last of them zero."""
@@ -67,7 +66,6 @@ class Listener:
         self._accepted = accepted
         self._socket: socket.socket | None = None
         self._closer: Closer | None = None  # of the socket and of what came in through it
-        self._connections = Budget(CONNECTIONS_PER_S, 2 * max_clients)
         self._warned = False
         self._paused = False
 
@@ -120,7 +118,7 @@ class Listener:
     def _accept(self) -> None:
         assert self._socket is not None
         assert self._closer is not None
-        if self._closer.full:
+        if self._closer.full or self._terms.connections.wait_ns(monotonic_ns()):
             self._pause()
             return
         try:
@@ -130,7 +128,7 @@ class Listener:
         except OSError as error:
             self._find_no_room(error)
             return
-        if not self._connections.spend(monotonic_ns()):
+        if not self._terms.connections.spend(monotonic_ns()):
             self._terms.offences.tell(
                 Offence.CONNECTIONS, "it is connected to faster than anybody needs: it has to wait", monotonic_ns()
             )

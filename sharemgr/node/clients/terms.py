@@ -23,6 +23,8 @@ class Terms:
     offences: Offences
     records: Part
     """How many records its clients may send, all together, beside those of the other allocations."""
+    connections: Part
+    """How many processes may connect, likewise."""
     inbox: wire.Inbox
     """Where all clients' records are received, one at a time."""
     look_soon: Callable[[], None] = lambda: None
