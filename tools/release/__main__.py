@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from release.bases import bases
 from release.bill import bill, pinned
 from release.chart import write_layout, write_package
 from release.command import ReleaseError, do
@@ -22,6 +23,7 @@ ROOT = Path(__file__).parent.parent.parent
 def fill(folder: Path, scratch: Path, commit: Commit, version: str, builder: Builder, helm: str) -> None:
     """Put all of a release into a folder, of the files that `builder` builds from. Raises ReleaseError."""
     source = builder.context
+    base_of = bases((source / "Dockerfile").read_text(), builder.options)
     chart = source / "deploy/chart"
     package = write_package(helm, chart, commit.made_s, folder)
     write_layout(package, chart, commit.made_s, folder / "chart")
@@ -37,6 +39,8 @@ def fill(folder: Path, scratch: Path, commit: Commit, version: str, builder: Bui
             "org.opencontainers.image.revision": commit.digest,
             "org.opencontainers.image.licenses": "Apache-2.0",
         }
+        if (base := base_of[target]) is not None:
+            labels |= base.labels
         archive = folder / f"{name}.oci.tar"
         builder.build(Image(f"{name}:{version}", target, labels), wheels, archive)
         (folder / f"{name}.cdx.json").write_text(bill(name, version, commit, packages(archive), known))
