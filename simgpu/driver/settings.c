@@ -57,10 +57,17 @@ EXPORT CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version) {
     return result;
 }
 
+/* The heap of a kernel's malloc is device memory; what a bare context has of it is part of that. */
 EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     CURRENT(context);
     if ((unsigned int)limit >= LIMITS)
         return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    size_t before = context->limits[limit];
+    bool heap = limit == CU_LIMIT_MALLOC_HEAP_SIZE;
+    if (heap && value > before && !machine_take_memory(&driver.machine, context->gpu, context->index, value - before))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (heap && value < before)
+        machine_give_memory(&driver.machine, context->gpu, context->index, before - value);
     context->limits[limit] = value;
     return CUDA_SUCCESS;
 }

@@ -6,7 +6,8 @@
 #include "memory/devices.h"
 #include "memory/pools.h"
 
-/* Plain, pitched and managed memory, and the host's own where the device has no other; and all that frees an address. */
+/* Plain, pitched and managed memory, and the host's own where the device has no other; and all that frees an address. And
+ * what contexts keep for the code that runs in them. */
 
 /* The declarations that every wrapper of an allocation begins with, and the first thing it does. Else than `when`,
  * the driver gets the call as it came. */
@@ -161,3 +162,47 @@ CUresult es_cuMemFreeHost(void *p) {
     return result;
 }
 ES_EXPORT(cuMemFreeHost);
+
+/* What a context has for malloc and printf in kernels as long as nobody asks for more: part of what a context takes (CUDA C++
+ * Programming Guide, "Heap Memory Allocation" and "Limitations" of formatted output). 0: that limit takes no memory that is
+ * known beforehand. */
+static uint64_t usual_bytes(CUlimit limit) {
+    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE)
+        return 8 << 20;
+    return limit == CU_LIMIT_PRINTF_FIFO_SIZE ? 1 << 20 : 0;
+}
+
+/* Counted from when it is asked for, whenever the driver takes it. */
+CUresult es_cuCtxSetLimit(CUlimit limit, size_t value) {
+    const uint64_t usual = usual_bytes(limit), wanted = value > usual ? value - usual : 0;
+    struct es_block block, before;
+    CUcontext context = NULL;
+    struct es_claim claim;
+    CUresult result;
+    bool counted;
+
+    ES_REAL_OR_RETURN(cuCtxSetLimit);
+    if (usual == 0 || ES_DRIVER(cuCtxGetCurrent)(&context) != CUDA_SUCCESS || context == NULL)
+        return ES_DRIVER(cuCtxSetLimit)(limit, value);
+    before = es_account_take_out(ES_BLOCK_LIMIT, (uint64_t)(uintptr_t)context + (uint64_t)limit);
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (es_claim_take_here(&claim, &context, wanted > before.bytes ? wanted - before.bytes : 0))
+        result = ES_DRIVER(cuCtxSetLimit)(limit, value);
+    if (result != CUDA_SUCCESS) {
+        es_account_drop(&claim);
+        es_account_settle(ES_BLOCK_LIMIT, before, false);
+        return result;
+    }
+    counted = claim.counted;
+    es_account_use(&claim);
+    block = before;
+    if (counted || wanted < before.bytes)
+        block = (struct es_block){(uint64_t)(uintptr_t)context + (uint64_t)limit, wanted, (uint32_t)claim.device, ES_BLOCK_LIMIT,
+                                  context};
+    if (wanted < before.bytes)
+        es_account_free((CUdevice)before.device, before.bytes - wanted);
+    if (block.bytes != 0 && !es_account_note(ES_BLOCK_LIMIT, block))
+        es_account_free((CUdevice)block.device, block.bytes);
+    return result;
+}
+ES_EXPORT(cuCtxSetLimit);

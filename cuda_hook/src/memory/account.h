@@ -20,6 +20,7 @@ enum es_block_kind {
     ES_BLOCK_ARRAY,
     ES_BLOCK_MIPMAP,
     ES_BLOCK_EXTERNAL, /* memory of others that was imported */
+    ES_BLOCK_LIMIT,    /* heap or buffer of a context, by it and its limit */
     ES_BLOCK_CONTEXT,
     ES_BLOCK_KINDS,
 };

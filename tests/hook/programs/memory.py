@@ -99,12 +99,15 @@ def init() -> int:
 
 
 def create(device: int) -> int:
-    context = c_void_p()
-    return got(cu.cuCtxCreate_v2(byref(context), 0, device), context)
+    return got(cu.cuCtxCreate_v2(byref(context := c_void_p()), 0, device), context)
 
 
 def destroy(index: int) -> int:
     return cu.cuCtxDestroy_v2(c_void_p(things[index]))
+
+
+def limit(which: int, value: int) -> int:
+    return cu.cuCtxSetLimit(which, c_size_t(value))
 
 
 def info() -> tuple[int, int, int]:
@@ -114,13 +117,11 @@ def info() -> tuple[int, int, int]:
 
 
 def plain(size: int) -> int:
-    memory = c_uint64()
-    return got(cu.cuMemAlloc_v2(byref(memory), c_size_t(size)), memory)
+    return got(cu.cuMemAlloc_v2(byref(memory := c_uint64()), c_size_t(size)), memory)
 
 
 def managed(size: int) -> int:
-    memory = c_uint64()
-    return got(cu.cuMemAllocManaged(byref(memory), c_size_t(size), 1), memory)
+    return got(cu.cuMemAllocManaged(byref(memory := c_uint64()), c_size_t(size), 1), memory)
 
 
 def pitched(width: int, height: int) -> tuple[int, int]:
@@ -134,8 +135,7 @@ def free(index: int) -> int:
 
 
 def host(size: int) -> int:
-    memory = c_void_p()
-    return got(cu.cuMemHostAlloc(byref(memory), c_size_t(size), 0), memory)
+    return got(cu.cuMemHostAlloc(byref(memory := c_void_p()), c_size_t(size), 0), memory)
 
 
 def free_host(index: int) -> int:
