@@ -170,13 +170,21 @@ class World:
         self.manager = self.new_manager()
 
     def check(self) -> None:
-        """The books come to say what there is: what a program asks makes it come back to a manager that is new."""
+        """The books come to say what there is, and so does each program: what it asks makes it come back to a manager
+        that is new. That one knows of it first; until the program has heard so, it counts by itself alone."""
         deadline_s = time.monotonic() + PATIENCE_S
-        while not self.right():
+        while not (self.is_told_to_all() and self.right()):
             assert time.monotonic() < deadline_s, f"the books: {self.manager.used_bytes} bytes, {self.exact_mib()} MiB"
-            for program in self.programs:
-                program.client.tell("info")
-                assert program.client.answer()[0] == SUCCESS
+
+    def is_told_to_all(self) -> bool:
+        """Whether each program hears how much all of them have left."""
+        for program in self.programs:
+            program.client.tell("info")
+            result, free_bytes, _ = program.client.answer()
+            assert result == SUCCESS
+            if free_bytes != CAP_MIB * MIB - self.manager.used_bytes:
+                return False
+        return True
 
     def right(self) -> bool:
         pids = {each.pid for each in self.manager.connections if each.pages is not None and not each.ended}
