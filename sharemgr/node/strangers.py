@@ -113,7 +113,7 @@ def _share(stranger: Stranger, allocations: Iterable[Allocation]) -> Allocation 
 
 def _container(pid: int) -> Container | None:
     try:
-        return container_of(Path(f"/proc/{pid}/cgroup").read_text())
+        return container_of(Path(f"/proc/{pid}/cgroup").read_bytes())
     except OSError:
         # It is gone already, or in a pid namespace that is not ours.
         return None

@@ -21,10 +21,10 @@ class Container:
     container_id: str
 
 
-def container_of(cgroups: str) -> Container | None:
-    """The container of a process, from the text of its /proc/PID/cgroup (one line in cgroup v2, one for each hierarchy
-    in v1); None where it runs in no pod."""
-    for line in cgroups.splitlines():
+def container_of(cgroups: bytes) -> Container | None:
+    """The container of a process, from its /proc/PID/cgroup (one line in cgroup v2, one for each hierarchy in v1); None
+    where it runs in no pod. Groups below a container's may have any name, one that is no text, too."""
+    for line in cgroups.decode(errors="replace").splitlines():
         path = line.split(":", 2)[-1]
         found = _CONTAINER.search(path)
         if found is not None:

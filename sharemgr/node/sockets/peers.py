@@ -88,11 +88,11 @@ def _stat(pid: int) -> list[str] | None:
     """The fields of /proc/PID/stat from the third (the state) on; None where there is no such process. Raises OSError
     where it cannot be read."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        content = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The name, in parentheses, may hold anything.
-    return text.rpartition(")")[2].split()
+    # The name, in parentheses, may hold anything, bytes that are no text included.
+    return content.rpartition(b")")[2].decode("ascii").split()
 
 
 def _open_pidfd(connection: socket.socket, pid: int) -> int:

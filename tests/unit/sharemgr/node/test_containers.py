@@ -39,11 +39,11 @@ CGROUPS = {
 
 @pytest.mark.parametrize("text", CGROUPS.values(), ids=CGROUPS)
 def test_a_pods_container_is_known_whoever_made_its_control_group(text: str) -> None:
-    assert container_of(text) == Container(UID, ID)
+    assert container_of(text.encode()) == Container(UID, ID)
 
 
 def test_a_static_pods_uid_is_a_hash() -> None:
-    assert container_of(f"0::/kubepods/burstable/pod{HASH}/{ID}\n") == Container(HASH, ID)
+    assert container_of((f"0::/kubepods/burstable/pod{HASH}/{ID}\n").encode()) == Container(HASH, ID)
 
 
 @pytest.mark.parametrize(
@@ -62,4 +62,9 @@ def test_a_static_pods_uid_is_a_hash() -> None:
     ],
 )
 def test_what_is_in_no_pod_is_said_to_be_in_none(text: str) -> None:
-    assert container_of(text) is None
+    assert container_of(text.encode()) is None
+
+
+def test_a_group_below_its_containers_may_have_any_name() -> None:
+    path = f"0::/kubepods/burstable/pod{UID}/{ID}/".encode()
+    assert container_of(path + b"\xff\xfe\n") == Container(UID, ID)
