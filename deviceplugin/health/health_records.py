@@ -43,6 +43,10 @@ class HealthRecords:
         what a plugin that was killed was just writing is removed."""
         remove_unfinished(self._folder)
         for path in sorted(self._folder.glob("*.json")):
+            if not path.is_file():
+                # Who opens a pipe waits for somebody at its other end.
+                logger.warning("%s is left out, the device counts as never seen: it is no file", path)
+                continue
             try:
                 known = KNOWN.validate_json(path.read_bytes())
             except (OSError, ValidationError) as error:

@@ -1,6 +1,7 @@
 """Health on disk, and what a plugin that starts makes of it."""
 
 import logging
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,3 +135,13 @@ def test_a_device_of_before_a_boot_is_told_with_a_time_that_stays(tmp_path: Path
     assert first == second
     assert first.reason == Reason.NO_ANSWER
     assert first.cause.startswith("no driver yet (driver, since 20")
+
+
+def test_what_is_no_file_is_said_and_not_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Who opens a pipe waits until somebody writes into it."""
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "folder.json").mkdir()
+    assert HealthRecords(tmp_path).read() == {}
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 2
+    assert all(name in line for name, line in zip(("folder.json", "pipe.json"), said, strict=True))
