@@ -18,10 +18,10 @@ def out_of_descriptors(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Called, makes it so that no file can be opened."""
 
     def begin() -> None:
-        def refuse(*_: object, **__: object) -> str:
+        def refuse(*_: object, **__: object) -> bytes:
             raise OSError(errno.EMFILE, "Too many open files")
 
-        monkeypatch.setattr(Path, "read_text", refuse)
+        monkeypatch.setattr(Path, "read_bytes", refuse)
         monkeypatch.setattr(os, "pidfd_open", refuse)
         monkeypatch.setattr("sharemgr.node.sockets.peers._SO_PEERPIDFD", 9999)
 
