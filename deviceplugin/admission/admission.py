@@ -18,8 +18,10 @@ from deviceplugin.pods.pending_pods import Applicant
 from deviceplugin.pods.podresources import Listings
 from deviceplugin.units.ledger import Allocation, Owner
 from deviceplugin.units.memory_room import memory_left_mib
+from deviceplugin.units.owners import shows
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import EdgeshareError, Unavailable
+from edgeshare.contract.lifetime import Taking, goes_on, taking
 from edgeshare.kube.asking import in_time
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 
@@ -111,7 +113,8 @@ class Admission:
                 # Whoever is listed under its pod's name is another one.
                 self._applicants.refuse(allocation.applicant)
         applicant = self._applicants.only(self._of_pod(seen.found, wish.must_include), wish.size)
-        own = [each for each in seen.lasting.idle if applicant is not None and _is_of(each, applicant.owner)]
+        owner = applicant.owner if applicant is not None else None
+        own = [each for each in seen.lasting.idle if owner is not None and each.whose and each.whose.is_same(owner)]
         others = [each for each in seen.lasting.allocations if each not in own]
         held = {*wish.held, *(unit for each in others for unit in each.unit_ids)}
         chosen = _own_again(own, wish)
@@ -201,24 +204,19 @@ class Admission:
         owner = applicant.owner if applicant is not None else None
         memory_mib = applicant.terms.memory_mib if applicant is not None and applicant.terms is not None else 0
         same = self._store.ledger.exactly(unit_ids)
-        if same is not None and owner is not None and _is_of(same, owner):
-            # A kubelet that forgot whom it gave them starts the container again, and gives them anew.
-            taken = replace(same)
-            self._store.put(taken)
-            return taken
-        if same is not None and same.owner is None and _may_take_over(same.applicant, owner):
-            # An init container's, which the next container of its pod takes over; or it never came to a
-            # start.
-            if owner is not None and owner != same.applicant:
+        if same is None:
+            return self._store.mint(unit_ids, memory_mib, owner)
+        match _taking(same, owner):
+            case Taking.NEW:
+                self._store.drop(same)
+                return self._store.mint(unit_ids, memory_mib, owner)
+            case Taking.OVER if owner is not None and owner != same.applicant:
                 taken = replace(same, applicant=owner, memory_mib=memory_mib)
-            else:
+            case Taking.OVER | Taking.AGAIN:
                 # Another object: whoever has just found that nobody had it must see that somebody has it now.
                 taken = replace(same)
-            self._store.put(taken)
-            return taken
-        if same is not None:
-            self._store.drop(same)
-        return self._store.mint(unit_ids, memory_mib, owner)
+        self._store.put(taken)
+        return taken
 
     async def _is_listed(self, allocation: Allocation) -> bool:
         """Whether the kubelet says that its container has it; it says so of no plain init container."""
@@ -230,21 +228,28 @@ class Admission:
         except Unavailable as error:
             logger.warning("taking %s of %s for live: %s", allocation.id, owner, error)
             return True
-        return containers is not None and containers.get(owner.container) == allocation.unit_ids
+        return shows(containers, owner, allocation.unit_ids)
 
 
-def _is_of(allocation: Allocation, owner: Owner) -> bool:
-    whose = allocation.whose
-    return whose is not None and whose.is_beside(owner) and whose.container == owner.container
+def _taking(same: Allocation, owner: Owner | None) -> Taking:
+    whose, before = same.whose, same.applicant
+    return taking(
+        is_same_container=owner is not None and whose is not None and whose.is_same(owner),
+        has_owner=same.owner is not None,
+        may_be_of_one_pod=before is None or owner is None or before.is_beside(owner),
+    )
 
 
 def _goes_on_to(applicant: Applicant | None, allocation: Allocation, lasting: Lasting) -> bool:
-    """Whether units of it are the applicant's to have: an init container's go on to later containers of its pod, and a
-    container that is admitted anew has what it had, unless it still runs."""
     whose = allocation.whose
-    if applicant is None or whose is None or not whose.is_beside(applicant.owner):
+    if applicant is None or whose is None:
         return False
-    return not whose.listed or (whose.container == applicant.owner.container and allocation in lasting.idle)
+    return goes_on(
+        is_beside=whose.is_beside(applicant.owner),
+        is_same_container=whose.is_same(applicant.owner),
+        is_listed=whose.listed,
+        is_idle=allocation in lasting.idle,
+    )
 
 
 def _own_again(own: list[Allocation], wish: Wish) -> list[str]:
@@ -255,7 +260,3 @@ def _own_again(own: list[Allocation], wish: Wish) -> list[str]:
         ):
             return sorted(allocation.unit_ids)
     return []
-
-
-def _may_take_over(before: Owner | None, after: Owner | None) -> bool:
-    return before is None or after is None or before.pod_uid == after.pod_uid

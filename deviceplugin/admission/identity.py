@@ -15,7 +15,7 @@ from deviceplugin.pods.pod_spec import asks_later, assignment_text, init_contain
 from deviceplugin.pods.pod_watch import BoundPods
 from deviceplugin.pods.podresources import Listings
 from deviceplugin.units.ledger import Allocation, Ledger, Owner, Terms
-from deviceplugin.units.owners import Listing, find_owner
+from deviceplugin.units.owners import Listing, find_owner, shows
 from edgeshare.contract.accelerator_kind import AcceleratorKind
 from edgeshare.contract.errors import InvalidRequest, NoRoom, NotFound, Unavailable
 from edgeshare.contract.units import UNITS_PER_DEVICE, parse_request_percent
@@ -98,7 +98,7 @@ class Identity:
         except Unavailable:
             # A kubelet whose feature gate KubeletPodResourcesGet is off: the whole list says the same.
             return False
-        return containers is not None and (not owner.listed or containers.get(owner.container) == unit_ids)
+        return shows(containers, owner, unit_ids)
 
     async def _init_owner(self, allocation: Allocation, later: Owner | None) -> tuple[Owner, dict[str, Any] | None]:
         """The init container that has these units, and its pod; ``later`` is of the same pod, if a later container
@@ -148,7 +148,7 @@ class Identity:
     def _check_assignment(self, allocation: Allocation, owner: Owner, pod: dict[str, Any]) -> None:
         """Where its admission knew whose they are, they were checked then. Raises NoRoom where it did not, and they
         are of another device than this owner is assigned."""
-        if allocation.applicant is not None and _is(allocation.applicant, owner):
+        if allocation.applicant is not None and allocation.applicant.is_same(owner):
             return
         known = self._pods.now(owner.namespace, owner.pod, owner.pod_uid) if self._pods is not None else None
         bound = known if known is not None else BoundPod(slim(pod), assignment_text(pod))
@@ -157,7 +157,3 @@ class Identity:
                 if applicant.fault:
                     raise InvalidRequest(applicant.fault)
                 check_assigned(applicant, allocation.unit_ids)
-
-
-def _is(one: Owner, other: Owner) -> bool:
-    return (one.pod_uid, one.container) == (other.pod_uid, other.container)

@@ -6,7 +6,7 @@ error here leaves the pod pending, and the kubelet tries again.
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import replace
 
 from deviceplugin.admission.identity import Identity
@@ -15,10 +15,11 @@ from deviceplugin.allocations.manager_client import Manager
 from deviceplugin.allocations.store import Store
 from deviceplugin.devices.device_list import Devices
 from deviceplugin.pods.podresources import Listings
-from deviceplugin.units.ledger import Allocation, Terms
+from deviceplugin.units.ledger import Allocation, Owner, Terms
 from deviceplugin.units.owners import Listing, attach_owners, is_superseded, missing, unclaimed
 from deviceplugin.units.preference import by_device
 from edgeshare.contract.errors import InvalidRequest, NoRoom, NotFound, Unavailable
+from edgeshare.contract.lifetime import ABSENT, Doubt, has_ended
 from edgeshare.contract.names import GPU_MEMORY_MIB
 from edgeshare.contract.units import UNITS_PER_DEVICE
 
@@ -116,40 +117,56 @@ class PreStart:
     async def _over(
         self, before: Mapping[str, Allocation], listing: Listing
     ) -> tuple[list[Allocation], Unavailable | None]:
-        """Those that last no longer, of those that are as they were before the list; and why it is not known of all. An
-        API server that does not answer is asked once, and not for each of them."""
-        ledger = self._store.ledger
-        over, unknown = [], None
+        """Those that have ended, of those that are as they were before the list; and why it is not known of all. An API
+        server that does not answer is asked once, and not for each of them."""
+        found: list[tuple[Allocation, Doubt, bool | None]] = []
+        unknown = None
         try:
-            for allocation in missing(self._unchanged(before), listing):
-                assert allocation.owner is not None
-                if is_superseded(allocation, ledger, listing) or await self._lifetimes.is_over(allocation.owner):
-                    over.append(allocation)
-            for allocation in unclaimed(list(ledger), listing):
-                if before.get(allocation.id) is allocation and await self._identity.is_nobodys(allocation, listing):
-                    over.append(allocation)
+            async for doubtful in self._doubtful(before, listing):
+                found.append(doubtful)
         except Unavailable as error:
             unknown = error
-        running = await self._lifetimes.having_clients() if over else set()
-        return [allocation for allocation in over if allocation.id not in running], unknown
+
+        def ended(having_clients: set[str]) -> list[Allocation]:
+            return [
+                allocation
+                for allocation, doubt, pod_is_over in found
+                if has_ended(doubt, has_clients=allocation.id in having_clients, pod_is_over=pod_is_over)
+            ]
+
+        # The manager is asked only where its word decides.
+        return (ended(await self._lifetimes.having_clients()) if ended(set()) else []), unknown
+
+    async def _doubtful(
+        self, before: Mapping[str, Allocation], listing: Listing
+    ) -> AsyncIterator[tuple[Allocation, Doubt, bool | None]]:
+        """Each that may have ended, why, and whether its pod is over. Raises Unavailable where the API server cannot be
+        asked."""
+        for allocation in missing(self._unchanged(before), listing):
+            assert allocation.owner is not None
+            if is_superseded(allocation, self._store.ledger, listing):
+                yield allocation, Doubt.SUPERSEDED, None
+            else:
+                yield allocation, Doubt.MISSING, await self._lifetimes.is_over(allocation.owner)
+        for allocation in unclaimed(list(self._store.ledger), listing):
+            if before.get(allocation.id) is allocation:
+                yield allocation, Doubt.UNCLAIMED, await self._identity.is_nobodys(allocation, listing)
 
     def _unchanged(self, before: Mapping[str, Allocation]) -> list[Allocation]:
         return [allocation for allocation in self._store.ledger if before.get(allocation.id) is allocation]
 
     async def _compare_with_manager(self, listing: Listing) -> None:
-        known = self._known()
+        known = {allocation.id for allocation in self._store.ledger} | self._store.leaving
         of_manager = await self._manager.list()
         try:
-            for stranger in of_manager:
-                if self._store.kind.owns(stranger.id) and stranger.id not in known | self._known():
-                    await self._take_in(stranger, listing)
+            for each in of_manager:
+                # One that was known before the manager was asked may have gone from both meanwhile.
+                if self._store.kind.owns(each.id) and each.id not in known and self._store.state(each.id) is ABSENT:
+                    await self._take_in(each, listing)
         finally:
             self._store.remove_unrecorded({each.id for each in of_manager})
             async with self._one_at_a_time:
                 await self._tell_leaving()
-
-    def _known(self) -> set[str]:
-        return {allocation.id for allocation in self._store.ledger} | self._store.leaving
 
     async def _add(self, allocation: Allocation) -> None:
         owner, terms = allocation.owner, allocation.terms
@@ -188,9 +205,14 @@ class PreStart:
                     memory_mib=stranger.terms.memory_mib if stranger.terms else 0,
                 )
             )
-        elif await self._lifetimes.is_over(owner) and stranger.id not in self._known():
+        elif await self._stranger_has_ended(stranger.id, owner) and self._store.state(stranger.id) is ABSENT:
             logger.info("%s of %s is over", stranger.id, owner)
             self._store.leaving.add(stranger.id)
+
+    async def _stranger_has_ended(self, allocation_id: str, owner: Owner) -> bool:
+        over = await self._lifetimes.is_over(owner)
+        running = await self._lifetimes.having_clients() if over else set()
+        return has_ended(Doubt.MISSING, has_clients=allocation_id in running, pod_is_over=over)
 
     def _hooked(self, terms: Terms | None, units: frozenset[str]) -> Terms:
         """The manager fills in a whole device's memory for a cap that was not asked for."""

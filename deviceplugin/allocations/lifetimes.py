@@ -1,5 +1,5 @@
-"""How long an allocation lasts: as long as its pod, by the uid, or a client of it. What a kubelet that forgot its own
-checkpoint offers and lists says nothing of that."""
+"""Who is asked whether an allocation lasts (``edgeshare.contract.lifetime`` has the rule): its pod, by the uid, at the
+API server, and its clients, at the manager."""
 
 import asyncio
 import logging
@@ -12,6 +12,7 @@ from deviceplugin.pods.pod_spec import is_over
 from deviceplugin.pods.pod_watch import BoundPods
 from deviceplugin.units.ledger import Allocation, Owner
 from edgeshare.contract.errors import EdgeshareError
+from edgeshare.contract.lifetime import Doubt, has_ended, lasts_unasked
 from edgeshare.kube.asking import ask
 from edgeshare.kube.kube import Kube
 
@@ -72,21 +73,28 @@ class Lifetimes:
             return set()
 
     async def lasting(self, doubtful: Collection[Allocation]) -> Lasting:
-        """Those of these that last. Raises Unavailable where the API server cannot be asked: see ``in_doubt``."""
+        """Those of these that last, of which the kubelet offers units or hands them out. Raises Unavailable where the
+        API server cannot be asked: see ``in_doubt``."""
         if not doubtful:
             return Lasting()
         running = await self.having_clients()
-        found = [each for each in doubtful if each.id in running or await self._has_pod(each)]
+        found = []
+        for each in doubtful:
+            has_clients = each.id in running
+            over = None if has_clients else await self._pod_is_over(each)
+            if not has_ended(Doubt.OFFERED, has_clients=has_clients, pod_is_over=over):
+                found.append(each)
         return Lasting(found, running)
 
-    async def _has_pod(self, allocation: Allocation) -> bool:
-        # With no API server there is no uid: then what the kubelet offers anew is free.
+    async def _pod_is_over(self, allocation: Allocation) -> bool | None:
+        """None where nobody can say: with no API server there is no uid."""
         whose = allocation.whose
-        return self._kube is not None and whose is not None and not await self.is_over(whose)
+        return None if self._kube is None or whose is None else await self.is_over(whose)
 
 
 def in_doubt(doubtful: Iterable[Allocation]) -> Lasting:
-    """Those that count as lasting while the API server cannot be asked: all whose container is known, but plain init
-    containers that did not start yet, whose units go on to others of their pod."""
-    found = [each for each in doubtful if each.owner is not None or (each.whose is not None and each.whose.listed)]
+    """Those that count as lasting while the API server cannot be asked."""
+    found = [
+        each for each in doubtful if lasts_unasked(each.owner is not None, each.whose is not None and each.whose.listed)
+    ]
     return Lasting(found, {each.id for each in found})

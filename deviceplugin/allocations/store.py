@@ -18,6 +18,7 @@ from deviceplugin.units.ledger import Allocation, Ledger, Owner
 from edgeshare.contract.accelerator_kind import AcceleratorKind
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.lifetime import ABSENT, ENDING, State
 from edgeshare.contract.names import CLIENTS_DIR
 from edgeshare.contract.units import UNITS_PER_DEVICE
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
@@ -61,6 +62,13 @@ class Store:
     def next_change(self) -> asyncio.Event:
         """Set when the allocations are no longer what they are now."""
         return self._change
+
+    def state(self, allocation_id: str) -> State:
+        """Where an allocation is in its life, as far as it is known here."""
+        allocation = self.ledger.get(allocation_id)
+        if allocation is not None:
+            return allocation.state
+        return ENDING if allocation_id in self.leaving else ABSENT
 
     def shown(self) -> list[Allocation]:
         """The live allocations, and those that are over but that the manager may still have."""

@@ -7,6 +7,7 @@ from typing import Any
 from deviceplugin.units.ledger import SHARE_CLASSES, ShareClass, Terms
 from edgeshare.contract.accelerator_kind import GPU, RESOURCES, AcceleratorKind
 from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.lifetime import PHASES_OVER
 from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_MEMORY_MIB, GPU_PERCENT_LIMIT, SHARE_CLASS
 from edgeshare.contract.quantity import whole_number
 from edgeshare.contract.units import UNITS_PER_DEVICE, check_limit_percent, parse_request_percent
@@ -107,7 +108,7 @@ def is_over(pod: dict[str, Any] | None, pod_uid: str) -> bool:
     """Whether what is read under a pod's name shows that the pod of that uid has ended."""
     if pod is None or (pod_uid and pod["metadata"]["uid"] != pod_uid):
         return True
-    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+    return pod.get("status", {}).get("phase") in PHASES_OVER
 
 
 def _slim(container: dict[str, Any]) -> dict[str, Any]:

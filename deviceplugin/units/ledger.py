@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from edgeshare.contract.lifetime import State, state_at_the_plugin
+
 ShareClass = Literal["batch", "latency"]
 SHARE_CLASSES: dict[str, ShareClass] = {"batch": "batch", "latency": "latency"}
 
@@ -28,6 +30,10 @@ class Owner:
         """Whether both are containers of one pod, as far as is known."""
         uids = {self.pod_uid, other.pod_uid} - {""}
         return (self.namespace, self.pod) == (other.namespace, other.pod) and len(uids) < 2
+
+    def is_same(self, other: "Owner") -> bool:
+        """Whether both are one container, as far as is known."""
+        return self.container == other.container and self.is_beside(other)
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,11 @@ class Allocation:
     def whose(self) -> Owner | None:
         """Whose it is, as far as is known now or was known at the pod's admission."""
         return self.owner or self.applicant
+
+    @property
+    def state(self) -> State:
+        """Where it is in its life."""
+        return state_at_the_plugin(self.owner is not None, self.terms is not None)
 
 
 class Ledger:

@@ -22,16 +22,23 @@ def attach_owners(allocations: Iterable[Allocation], listing: Listing) -> list[A
     for allocation in allocations:
         found = owners.get(allocation.unit_ids, [])
         # Two containers with the same units: none may start, and PreStartContainer says so.
-        if len(found) == 1 and (allocation.owner is None or not _same(allocation.owner, found[0])):
+        if len(found) == 1 and (allocation.owner is None or not allocation.owner.is_same(found[0])):
             owner, applicant = found[0], allocation.applicant
-            known = applicant is not None and _same(applicant, owner)
+            known = applicant is not None and applicant.is_same(owner)
             changed.append(replace(allocation, owner=applicant if known else owner, terms=None))
     return changed
 
 
 def missing(allocations: Iterable[Allocation], listing: Listing) -> list[Allocation]:
     """The allocations with an owner that the listing does not show (any more)."""
-    return [allocation for allocation in allocations if allocation.owner and not _shows(listing, allocation)]
+    owned = [(allocation, allocation.owner) for allocation in allocations if allocation.owner]
+    return [each for each, owner in owned if not shows(listing.get((owner.namespace, owner.pod)), owner, each.unit_ids)]
+
+
+def shows(containers: Mapping[str, frozenset[str]] | None, owner: Owner, unit_ids: frozenset[str]) -> bool:
+    """Whether an owner has these units, as far as what the kubelet says of its pod can tell: it says nothing of a plain
+    init container, and None of a pod that it does not know."""
+    return containers is not None and (not owner.listed or containers.get(owner.container) == unit_ids)
 
 
 def is_superseded(allocation: Allocation, allocations: Iterable[Allocation], listing: Listing) -> bool:
@@ -42,11 +49,7 @@ def is_superseded(allocation: Allocation, allocations: Iterable[Allocation], lis
         return False
     units = listing.get((owner.namespace, owner.pod), {}).get(owner.container)
     return units != allocation.unit_ids and any(
-        other.unit_ids == units
-        and other.owner is not None
-        and _same(other.owner, owner)
-        and owner.is_beside(other.owner)
-        for other in allocations
+        other.unit_ids == units and other.owner is not None and other.owner.is_same(owner) for other in allocations
     )
 
 
@@ -83,16 +86,3 @@ def find_owner(unit_ids: frozenset[str], listing: Listing) -> Owner | None:
 def _owner(pod: tuple[str, str], container: str) -> Owner:
     namespace, name = pod
     return Owner(namespace, name, container)
-
-
-def _same(one: Owner, other: Owner) -> bool:
-    return (one.namespace, one.pod, one.container) == (other.namespace, other.pod, other.container)
-
-
-def _shows(listing: Listing, allocation: Allocation) -> bool:
-    owner = allocation.owner
-    assert owner is not None
-    containers = listing.get((owner.namespace, owner.pod))
-    if containers is None:
-        return False
-    return not owner.listed or containers.get(owner.container) == allocation.unit_ids

@@ -1,5 +1,4 @@
-"""This node's devices, allocations and clients, and what can be done with them. Runs in the event loop's
-thread."""
+"""This node's devices, allocations and clients, and what can be done with them. Runs in the event loop's thread."""
 
 import asyncio
 import logging
@@ -11,6 +10,7 @@ from edgeshare import __version__
 from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import AlreadyExists, EdgeshareError, Unavailable
+from edgeshare.contract.lifetime import ABSENT, AT_THE_MANAGER, HELD, SERVED, STRANDED, State
 from edgeshare.v1 import allocations_pb2 as messages
 from edgeshare.v1.status_pb2 import AllocationStatus, NodeStatus
 from sharemgr.node.clients.folder import folders_of_managers, remove_folder
@@ -18,7 +18,7 @@ from sharemgr.node.clients.server import AllocationServer
 from sharemgr.node.config import Config
 from sharemgr.node.events import Events
 from sharemgr.node.guarantee import Misses
-from sharemgr.node.machine.allocations import Allocation, same
+from sharemgr.node.machine.allocations import Allocation, is_another
 from sharemgr.node.machine.contexts import ContextSizes
 from sharemgr.node.machine.health import ToldHealth
 from sharemgr.node.machine.messages import LATENCY, allocation_from, message_from, owner_from
@@ -38,8 +38,7 @@ STRIDE = 8
 
 
 class Node:
-    """The allocations and their clients. Calls that must reach the disk are coroutines, all others are
-    immediate."""
+    """The allocations and their clients. Calls that must reach the disk are coroutines, all others are immediate."""
 
     def __init__(
         self,
@@ -108,15 +107,17 @@ class Node:
     async def add(self, message: messages.Allocation) -> tuple[messages.Allocation, Path]:
         """Adds an allocation that stays until it is removed; returns it with its defaults, and its socket.
 
-        Adding it once more changes nothing. Raises InvalidRequest, NotFound, NoRoom, AlreadyExists,
-        Unavailable.
+        Adding it once more changes nothing. Raises InvalidRequest, NotFound, NoRoom, AlreadyExists, Unavailable.
         """
         async with self._saving:
             self._check_open()
             wanted = allocation_from(message)
-            present = self._serving.book.find(wanted.id)
-            if present is None:
-                wanted = self._serving.book.completed(wanted)
+            state = self._state(wanted.id)
+            if state is SERVED:
+                self._serving.book.add(wanted)
+            elif (state, SERVED) not in AT_THE_MANAGER:
+                raise is_another(wanted.id)
+            else:
                 self._serving.open(wanted)
                 stranded = self._stranded.pop(wanted.id, None)
 
@@ -126,22 +127,18 @@ class Node:
                         self._stranded[wanted.id] = stranded
 
                 await self._save(undo)
-            elif wanted.id in self._held or not same(present, wanted):
-                raise AlreadyExists(
-                    f"allocation {wanted.id!r} is there already and is another: choose another id, or remove it first"
-                )
             return message_from(self._serving.book.get(wanted.id)), self._serving.servers[wanted.id].socket_path
 
     def hold(self, message: messages.Allocation) -> tuple[messages.Allocation, Path, asyncio.Event]:
         """Adds an allocation that stays until ``let_go``; the event says that it was removed before.
         Raises as add."""
         self._check_open()
-        wanted = self._serving.book.completed(allocation_from(message))
-        if self._serving.book.find(wanted.id) is not None:
+        wanted = allocation_from(message)
+        if (self._state(wanted.id), HELD) not in AT_THE_MANAGER:
             raise AlreadyExists(f"allocation {wanted.id!r} is there already: choose another id")
-        self._serving.open(wanted)
-        removed = self._held[wanted.id] = asyncio.Event()
-        return message_from(wanted), self._serving.servers[wanted.id].socket_path, removed
+        held = self._serving.open(wanted)
+        removed = self._held[held.id] = asyncio.Event()
+        return message_from(held), self._serving.servers[held.id].socket_path, removed
 
     def let_go(self, allocation_id: str) -> None:
         """Ends what ``hold`` began; nothing where it is over already."""
@@ -255,9 +252,7 @@ class Node:
         self._totals.look(observation, self._serving.book.all())
         self._observation = observation
         self._serving.devices = observation.devices
-        fresh = [
-            device for device in observation.devices if device.id not in self._serving.arbiters and not self._closed
-        ]
+        fresh = [] if self._closed else self._serving.fresh()
         for device in fresh:
             logger.info("%s %s came", KINDS[device.accelerator].word, device.id)
             self._serving.take_in(device)
@@ -275,6 +270,13 @@ class Node:
                 logger.info("allocation %s is served again", message.id)
                 del self._stranded[message.id]
 
+    def _state(self, allocation_id: str) -> State:
+        if allocation_id in self._held:
+            return HELD
+        if allocation_id in self._stranded:
+            return STRANDED
+        return ABSENT if self._serving.book.find(allocation_id) is None else SERVED
+
     def _check_open(self) -> None:
         # A call may come in between the end of the clients and that of the server.
         if self._closed:
@@ -290,8 +292,7 @@ class Node:
         return kept + list(self._stranded.values())
 
     async def _save(self, undo: Callable[[], None]) -> None:
-        """Saves what is kept. A disk takes milliseconds to be sure: a thread waits for it, so that no
-        grant does."""
+        """Saves what is kept. A disk takes milliseconds to be sure: a thread waits for it, so that no grant does."""
         try:
             await asyncio.to_thread(self._store.save, self._kept())
         except Unavailable:

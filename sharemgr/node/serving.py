@@ -100,10 +100,10 @@ class Serving:
             if device_id in self.arbiters:
                 self.arbiters[device_id].see(elapsed_ns * percent // 100, now_ns)
 
-    def open(self, allocation: Allocation) -> None:
-        """Enters an allocation and listens for its clients; on an error nothing is left of it. Raises
-        EdgeshareError."""
-        self.book.add(allocation)
+    def open(self, wanted: Allocation) -> Allocation:
+        """Enters an allocation, listens for its clients, and returns it with its defaults; on an error nothing of it is
+        left. Raises EdgeshareError."""
+        allocation = self.book.add(wanted)
         # Several devices are all whole: nobody else is on any of them, so one arbiter can speak for all.
         device = self.arbiters[allocation.device_ids[0]]
         server = AllocationServer(
@@ -123,6 +123,7 @@ class Serving:
             raise
         self.servers[allocation.id] = server
         self.occupied.set()
+        return allocation
 
     def shut(self, allocation_id: str) -> None:
         """Ends its clients' connections, and forgets it."""

@@ -1,6 +1,8 @@
 """An allocation lasts as long as its pod or a client of it, whatever a kubelet offers that lost its checkpoint."""
 
 import asyncio
+import shutil
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -172,3 +174,26 @@ async def test_none_gets_the_units_of_a_pod_that_is_gone_but_has_clients(in_clus
         kubelet.end(first)
         api.end_pod("first")
         assert await device_of(in_cluster, put(api, Pod("second", {"main": 60}))) != device
+
+
+async def test_one_whose_record_is_lost_and_whose_pod_is_gone_lasts_as_long_as_its_clients(
+    in_cluster: Node, api: ApiServer
+) -> None:
+    kubelet = in_cluster.kubelet
+    # The manager lists them in this order, in which the plugin looks at them.
+    first, idle = put(api, Pod("first", {"main": 60})), put(api, Pod("idle", {"main": 60}))
+    answer = (await kubelet.run(first))["main"]
+    await kubelet.run(idle)
+    async with client(in_cluster, answer):
+        await in_cluster.stop_plugin(signal.SIGTERM)
+        shutil.rmtree(in_cluster.state_dir)
+        for pod in (first, idle):
+            kubelet.end(pod)
+            api.end_pod(pod.name)
+        await in_cluster.start_plugin(kubeconfig=str(in_cluster.root / "kubeconfig"), node_name="n1")
+        await in_cluster.until_allocations_are("first/main")
+        assert "team/first/main is over" not in in_cluster.plugin_log.read_text()
+    # Where the plugin knows of no allocation it seldom compares.
+    await kubelet.until(registrations=2, healthy=200)
+    await kubelet.run(put(api, Pod("next", {"main": 30})))
+    await in_cluster.until_allocations_are("next/main")

@@ -8,6 +8,7 @@ from typing import Any
 from edgeshare.contract.assignment import Assignment, assigned_devices, parse_assignment, write_assignment
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.labels import label_value
+from edgeshare.contract.lifetime import PHASES_OVER
 from edgeshare.contract.names import (
     GPU_AFFINITY,
     GPU_ASSIGNMENT,
@@ -29,7 +30,6 @@ from sharemgr.cluster.state.request import Program, Request
 
 Json = dict[str, Any]
 
-OVER = ("Succeeded", "Failed")
 LATENCY = "latency"
 MODELS_MAX = 16
 TEXT_MAX = 253
@@ -104,7 +104,7 @@ def parse_pod(pod: object, bound: Callable[[str], SharePod | None] = lambda uid:
     uid, name = _text(metadata, "uid"), _text(metadata, "name")
     if not uid or not name:
         raise InvalidRequest("expected a pod with metadata.uid and metadata.name")
-    is_over, before = status.get("phase") in OVER, bound(uid)
+    is_over, before = status.get("phase") in PHASES_OVER, bound(uid)
     if before is not None and before.assignment is not None:
         return replace(before, is_over=True) if is_over else before
     annotations, labels = (_mapping(metadata, key) for key in ("annotations", "labels"))

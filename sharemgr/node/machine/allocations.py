@@ -117,17 +117,16 @@ class Book:
         )
 
     def add(self, allocation: Allocation) -> Allocation:
-        """Adds an allocation and returns it with its defaults; adding it once more changes nothing. Raises
-        InvalidRequest and NotFound as `completed` does, AlreadyExists where another has the id, and NoRoom where a
-        device has not as many units, or not as much memory, left."""
-        wanted = self.completed(allocation)
-        present = self._allocations.get(wanted.id)
-        if present == wanted:
-            return present
+        """Adds an allocation and returns it with its defaults; adding it once more changes nothing, also where a value
+        that it leaves to the defaults was changed. Raises InvalidRequest and NotFound as `completed` does,
+        AlreadyExists where another has the id, and NoRoom where a device has not as many units, or not as much memory,
+        left."""
+        present = self._allocations.get(allocation.id)
         if present is not None:
-            raise AlreadyExists(
-                f"allocation {wanted.id!r} is there already and is another: choose another id, or remove it first"
-            )
+            if not _is_same(present, allocation):
+                raise is_another(allocation.id)
+            return present
+        wanted = self.completed(allocation)
         for device_id in wanted.device_ids:
             units_left = UNITS_PER_DEVICE - self.allocated_percent(device_id)
             if wanted.request_percent > units_left:
@@ -226,8 +225,14 @@ def _quoted(text: str) -> str:
     return f"{text[:_QUOTED_CHARACTERS]!r}… ({len(text)} characters)"
 
 
-def same(present: Allocation, wanted: Allocation) -> bool:
-    """Whether a wanted allocation is the present one; what it leaves to the defaults may be as it is."""
+def is_another(allocation_id: str) -> AlreadyExists:
+    """What whoever adds an allocation is told where the id is another one's."""
+    return AlreadyExists(
+        f"allocation {allocation_id!r} is there already and is another: choose another id, or remove it first"
+    )
+
+
+def _is_same(present: Allocation, wanted: Allocation) -> bool:
     limit_percent = wanted.limit_percent or present.limit_percent
     memory_mib = wanted.memory_mib or present.memory_mib
     return replace(wanted, limit_percent=limit_percent, memory_mib=memory_mib) == present
