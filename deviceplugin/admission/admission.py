@@ -8,12 +8,12 @@ import logging
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from deviceplugin.admission.check import check_units, check_unreserved
+from deviceplugin.admission.check import check_assigned, check_units, check_unreserved
 from deviceplugin.admission.unit_choice import Room, Wish, choose
 from deviceplugin.allocations.lifetimes import Lasting, Lifetimes, in_doubt
 from deviceplugin.allocations.store import Store
 from deviceplugin.devices.device_list import Devices
-from deviceplugin.pods.applicants import Applicants, check_assigned
+from deviceplugin.pods.applicants import Applicants
 from deviceplugin.pods.pending_pods import Applicant
 from deviceplugin.pods.podresources import Listings
 from deviceplugin.units.ledger import Allocation, Owner
@@ -177,7 +177,7 @@ class Admission:
             if not preferred:
                 if applicant is not None:
                     check_assigned(applicant, unit_ids)
-                check_unreserved(unit_ids, self._applicants.others(applicant), list(ledger))
+                check_unreserved(unit_ids, self._applicants.others(applicant), list(ledger), kind.word)
             return devices, self._take(frozenset(unit_ids), applicant)
         except EdgeshareError:
             if applicant is not None:

@@ -8,8 +8,8 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+from deviceplugin.admission.check import check_assigned
 from deviceplugin.allocations.lifetimes import SETTLE_S, Lifetimes
-from deviceplugin.pods.applicants import check_assigned
 from deviceplugin.pods.pending_pods import BoundPod, allocated, applicants, may_have
 from deviceplugin.pods.pod_spec import asks_later, assignment_text, init_container, is_over, parse_terms, slim
 from deviceplugin.pods.pod_watch import BoundPods

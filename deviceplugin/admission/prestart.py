@@ -9,6 +9,7 @@ import logging
 from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import replace
 
+from deviceplugin.admission.check import check_memory
 from deviceplugin.admission.identity import Identity
 from deviceplugin.allocations.lifetimes import Lifetimes
 from deviceplugin.allocations.manager_client import Manager
@@ -18,9 +19,8 @@ from deviceplugin.pods.podresources import Listings
 from deviceplugin.units.ledger import Allocation, Owner, Terms
 from deviceplugin.units.owners import Listing, attach_owners, is_superseded, missing, unclaimed
 from deviceplugin.units.preference import by_device
-from edgeshare.contract.errors import InvalidRequest, NoRoom, NotFound, Unavailable
+from edgeshare.contract.errors import NoRoom, NotFound, Unavailable
 from edgeshare.contract.lifetime import ABSENT, Doubt, has_ended
-from edgeshare.contract.names import GPU_MEMORY_MIB
 from edgeshare.contract.units import UNITS_PER_DEVICE
 
 logger = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class PreStart:
                 raise NotFound("these units were not handed out here, or the record of it is lost: make the pod anew")
             identified = await self._identity.identify(allocation)
             if self._store.ledger.get(allocation.id) is allocation:
-                self._check_memory(identified)
+                check_memory(identified, self._devices.by_id(), self._store.kind.word)
                 if identified.library or identified.terms is None or identified.terms.hooked:
                     self._store.library.check(identified.library)
                 self._store.put(identified)
@@ -173,19 +173,6 @@ class PreStart:
         assert owner is not None
         assert terms is not None
         await self._manager.add(allocation.id, sorted(by_device(allocation.unit_ids)), owner, terms)
-
-    def _check_memory(self, allocation: Allocation) -> None:
-        assert allocation.terms is not None
-        devices = self._devices.by_id()
-        for device_id in sorted(by_device(allocation.unit_ids)):
-            if device_id not in devices:
-                raise NotFound(f"this node has no {self._store.kind.word} {device_id} (any more): make the pod anew")
-            memory_mib = devices[device_id].memory_mib
-            if allocation.terms.memory_mib > memory_mib:
-                raise InvalidRequest(
-                    f"{allocation.owner}: {GPU_MEMORY_MIB} is {allocation.terms.memory_mib}, "
-                    f"but GPU {device_id} has {memory_mib}: ask for at most that"
-                )
 
     async def _take_in(self, stranger: Allocation, listing: Listing) -> None:
         """An allocation that only the manager knows, because the record was lost or a removal did not get

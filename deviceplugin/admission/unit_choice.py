@@ -4,11 +4,12 @@ where they pack well, away from what is assigned to others."""
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from deviceplugin.admission.check import check_healthy, device_of
 from deviceplugin.pods.pending_pods import Applicant, reserved_mib, reserved_units
 from deviceplugin.units.memory_room import needed_mib
 from deviceplugin.units.preference import by_device, choose_units
 from edgeshare.contract.devices import Device
-from edgeshare.contract.errors import NoRoom, NotFound, Unavailable
+from edgeshare.contract.errors import NoRoom
 from edgeshare.contract.units import parse_request_percent, parse_unit_id
 
 
@@ -49,11 +50,7 @@ def choose(wish: Wish, applicant: Applicant | None, others: Collection[Applicant
 def _assigned(wish: Wish, applicant: Applicant, assigned: Sequence[str], room: Room) -> list[str]:
     devices = {device.id: device for device in room.devices}
     for device_id in assigned:
-        whose = f"GPU {device_id}, which {applicant.owner} is assigned,"
-        if device_id not in devices:
-            raise NotFound(f"{whose} is not on this node (any more): make the pod anew")
-        if not devices[device_id].healthy:
-            raise Unavailable(f"{whose} is not healthy: {devices[device_id].cause}")
+        check_healthy(device_of(device_id, devices, room.word, applicant.owner), room.word, applicant.owner)
     _, units_each = parse_request_percent(wish.size)
     there = {unit_id for unit_id in wish.available if parse_unit_id(unit_id)[0] in assigned}
     chosen = choose_units(there, wish.must_include, wish.held, wish.size, assigned)
@@ -62,14 +59,14 @@ def _assigned(wish: Wish, applicant: Applicant, assigned: Sequence[str], room: R
         free = by_device((there - set(wish.held)) | set(wish.must_include))
         counts = " and ".join(f"{len(free.get(device_id, ()))} of {device_id}" for device_id in assigned)
         raise NoRoom(
-            f"{applicant.owner} is assigned {units_each} units of GPU {' and '.join(assigned)}, but free are {counts}: "
-            "make the pod anew"
+            f"{applicant.owner} is assigned {units_each} units of {room.word} {' and '.join(assigned)}, "
+            f"but free are {counts}: make the pod anew"
         )
     for device_id in assigned:
         if device_id in _tight(applicant, room.devices, room.left_mib):
             raise NoRoom(
-                f"{applicant.owner} is assigned GPU {device_id}, which has only {room.left_mib[device_id]} MiB free: "
-                "make the pod anew"
+                f"{applicant.owner} is assigned {room.word} {device_id}, "
+                f"which has only {room.left_mib[device_id]} MiB free: make the pod anew"
             )
     return chosen
 

@@ -7,7 +7,6 @@ from deviceplugin.pods.pending_pods import Applicant, IsAllocated, allocated, ap
 from deviceplugin.pods.pod_watch import BoundPods
 from deviceplugin.units.ledger import Allocation, Ledger, Owner
 from deviceplugin.units.owners import Listing
-from deviceplugin.units.preference import by_device
 from edgeshare.contract.accelerator_kind import AcceleratorKind
 from edgeshare.contract.errors import InvalidRequest, NoRoom, Unavailable
 from edgeshare.kubelet.podresources import Units
@@ -150,13 +149,3 @@ class Applicants:
             return await self._get(owner.namespace, owner.pod) is not None
         except Unavailable:
             return True
-
-
-def check_assigned(applicant: Applicant, unit_ids: Collection[str]) -> None:
-    """Raises NoRoom where these are not units of the devices that it was assigned."""
-    chosen = by_device(unit_ids)
-    if applicant.devices is not None and set(applicant.devices) != set(chosen):
-        raise NoRoom(
-            f"{applicant.owner} is assigned {' and '.join(applicant.devices)}, but its units would be of "
-            f"{' and '.join(sorted(chosen))}: make the pod anew"
-        )

@@ -9,12 +9,8 @@ from edgeshare.contract.accelerator_kind import GPU, RESOURCES, AcceleratorKind
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.lifetime import PHASES_OVER
 from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_MEMORY_MIB, GPU_PERCENT_LIMIT, SHARE_CLASS
-from edgeshare.contract.quantity import whole_number
+from edgeshare.contract.quantity import memory_mib, whole_number
 from edgeshare.contract.units import UNITS_PER_DEVICE, check_limit_percent, parse_request_percent
-
-MAX_MEMORY_MIB = 1 << 40
-"""More than any device has; keeps what a pod says within the manager's message."""
-
 
 ANNOTATIONS = (GPU_ASSIGNMENT, GPU_PERCENT_LIMIT, SHARE_CLASS)
 
@@ -73,19 +69,17 @@ def parse_terms(pod: dict[str, Any], container: str, units: int, kind: Accelerat
             "make the pod anew"
         )
     _, request_percent = parse_request_percent(percent)
-    memory_mib = 0
+    cap_mib = 0
     if kind is GPU and GPU_MEMORY_MIB in limits:
-        memory_mib = whole_number(limits[GPU_MEMORY_MIB], GPU_MEMORY_MIB)
-        if not 0 < memory_mib <= MAX_MEMORY_MIB:
-            raise InvalidRequest(f"container {container}: {GPU_MEMORY_MIB} is {memory_mib}: ask for 1 or more")
+        cap_mib = memory_mib(limits[GPU_MEMORY_MIB], f"container {container}: {GPU_MEMORY_MIB}")
     annotations = pod.get("metadata", {}).get("annotations") or {}
     shared = request_percent < UNITS_PER_DEVICE
     return Terms(
         request_percent=request_percent,
         limit_percent=_limit(annotations, request_percent) if shared else 0,
         share_class=_share_class(annotations),
-        memory_mib=memory_mib,
-        hooked=shared or memory_mib > 0 or _is_shared_beside(limits, kind),
+        memory_mib=cap_mib,
+        hooked=shared or cap_mib > 0 or _is_shared_beside(limits, kind),
     )
 
 

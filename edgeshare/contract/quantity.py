@@ -4,6 +4,7 @@ import re
 from functools import lru_cache
 
 from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.units import MEMORY_MIB_MAX
 
 QUANTITY = re.compile(
     r"\+?(?P<digits>[0-9]{1,20})(?:(?P<suffix>[num]|k|Ki|[MGTPE]i?)|[eE]\+?(?P<exponent>[0-9]{1,2}))?"
@@ -24,6 +25,14 @@ def whole_number(quantity: str, where: str) -> int:
     number, parts = _parse(str(quantity)) or (0, 0)
     if parts != 1:
         raise InvalidRequest(f"{where} is {str(quantity)[:40]!r}: expected a whole number")
+    return number
+
+
+def memory_mib(quantity: str, where: str) -> int:
+    """A cap on memory of each device, in MiB. Raises InvalidRequest, naming ``where``, for what no device has."""
+    number = whole_number(quantity, where)
+    if not 0 < number <= MEMORY_MIB_MAX:
+        raise InvalidRequest(f"{where} is {number}: ask for 1 or more, and at most {MEMORY_MIB_MAX}, counted in MiB")
     return number
 
 

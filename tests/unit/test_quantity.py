@@ -2,8 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deviceplugin.pods.pod_spec import parse_terms
 from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.names import GPU_MEMORY_MIB, GPU_PERCENT
 from edgeshare.contract.quantity import thousandths, whole_number
+from sharemgr.cluster.state.pods import parse_pod
 
 
 @pytest.mark.parametrize(
@@ -64,3 +67,18 @@ def test_parts_are_read_in_thousandths_and_rounded_up(text: str, number: int) ->
 def test_what_is_no_quantity_is_refused_by_name(text: str) -> None:
     with pytest.raises(InvalidRequest, match=r"^it is .*expected a quantity$"):
         thousandths(text, "it")
+
+
+@pytest.mark.parametrize("amount", ["0", "16777217", "1Ei"])
+def test_plugin_and_assigner_refuse_the_same_amounts_of_memory_in_the_same_words(amount: str) -> None:
+    limits = {GPU_PERCENT: "30", GPU_MEMORY_MIB: amount}
+    pod = {
+        "metadata": {"namespace": "team", "name": "odd", "uid": "uid-1"},
+        "spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]},
+    }
+    with pytest.raises(InvalidRequest, match="ask for 1 or more, and at most 16777216, counted in MiB") as caught:
+        parse_terms(pod, "main", 30)
+    assert parse_pod(pod).fault == str(caught.value)
+    limits[GPU_MEMORY_MIB] = "16777216"
+    assert parse_terms(pod, "main", 30).memory_mib == 1 << 24
+    assert not parse_pod(pod).fault

@@ -18,12 +18,8 @@ from edgeshare.contract.names import (
     GPU_PERCENT,
     SHARE_CLASS,
 )
-from edgeshare.contract.quantity import whole_number
-from edgeshare.contract.units import (
-    MEMORY_MIB_MAX,
-    parse_request_percent,
-    peak,
-)
+from edgeshare.contract.quantity import memory_mib, whole_number
+from edgeshare.contract.units import parse_request_percent, peak
 from sharemgr.cluster.state.asks import Container, asks_of
 from sharemgr.cluster.state.cores import Cores, parse_cores
 from sharemgr.cluster.state.request import Program, Request
@@ -183,19 +179,15 @@ def _cores(spec: Mapping[str, Any], every: Sequence[tuple[Mapping[str, Any], boo
 
 def _container(name: str, limits: Mapping[str, Any], runs_along: bool) -> Container:
     percent = whole_number(limits[GPU_PERCENT], f"container {name}: {GPU_PERCENT}")
-    memory_mib = 0
+    cap_mib = 0
     if percent:
         try:
             parse_request_percent(percent)
         except InvalidRequest as error:
             raise InvalidRequest(f"container {name}: {GPU_PERCENT}: {error}") from error
     if GPU_MEMORY_MIB in limits:
-        memory_mib = whole_number(limits[GPU_MEMORY_MIB], f"container {name}: {GPU_MEMORY_MIB}")
-        if not 0 < memory_mib <= MEMORY_MIB_MAX:
-            raise InvalidRequest(
-                f"container {name}: {GPU_MEMORY_MIB} is {memory_mib}: ask for 1 to {MEMORY_MIB_MAX}, counted in MiB"
-            )
-    return Container(name, percent, memory_mib, runs_along)
+        cap_mib = memory_mib(limits[GPU_MEMORY_MIB], f"container {name}: {GPU_MEMORY_MIB}")
+    return Container(name, percent, cap_mib, runs_along)
 
 
 def _models(text: object) -> frozenset[str]:

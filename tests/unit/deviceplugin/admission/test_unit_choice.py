@@ -1,8 +1,7 @@
 import pytest
 
-from deviceplugin.admission.check import check_unreserved
+from deviceplugin.admission.check import check_assigned, check_unreserved
 from deviceplugin.admission.unit_choice import Room, Wish, choose
-from deviceplugin.pods.applicants import check_assigned
 from deviceplugin.pods.pending_pods import Applicant
 from deviceplugin.units.ledger import Allocation, Owner, Terms
 from edgeshare.contract.devices import Device
