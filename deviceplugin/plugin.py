@@ -62,6 +62,9 @@ TELL_MANAGER_S = 20
 class Plugin:
     """The device plugin of this node."""
 
+    _stands_by = False
+    """While another plugin has the node."""
+
     def __init__(
         self,
         config_path: Path | None,
@@ -74,8 +77,6 @@ class Plugin:
         does not fit this place, Unavailable where a credential of the API server cannot be used."""
         self._settings = Settings(config_path)
         self._state_dir = state_dir
-        self._stands_by = False
-        """While another plugin has the node."""
         config = self._settings.file
         kubelet_dir = kubelet_dir or config.kubelet_dir
         self._metrics_address = config.metrics_address
@@ -93,20 +94,15 @@ class Plugin:
         in_flight = InFlight()
         pods = BoundPods(kube, node_name) if kube is not None else None
 
+        def store(kind: AcceleratorKind) -> Store:
+            records = Records(state_dir / ("deviceplugin" if kind is GPU else f"deviceplugin-{kind.prefix}"))
+            return Store(kind, ledgers, records, self._library, runtime_dir, self._settings, self._specs)
+
         def resource(kind: AcceleratorKind) -> Resource:
-            records = "deviceplugin" if kind is GPU else f"deviceplugin-{kind.prefix}"
             return Resource(
                 kind=kind,
                 devices=DevicesOfKind(self._devices, kind.accelerator),
-                store=Store(
-                    kind,
-                    ledgers,
-                    Records(state_dir / records),
-                    self._library,
-                    runtime_dir,
-                    self._settings,
-                    self._specs,
-                ),
+                store=store(kind),
                 pod_resources_socket=config.pod_resources_socket or kubelet_dir / "pod-resources/kubelet.sock",
                 in_flight=in_flight,
                 manager=self._manager,

@@ -1,6 +1,7 @@
 """The house is kept: floors, names and rooms of a size that a reader finds his way in. What is wider or longer than
 that today stands below with its number, which may fall and never rise; CONTRIBUTING.md says what each rule is for."""
 
+import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,12 +11,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 PRODUCT = ("cuda_hook", "deviceplugin", "edgeshare", "labeller", "sharemgr", "simgpu")
-KINDS = (".py", ".c", ".h", ".S", ".def")
+KINDS = (".py", ".c", ".h", ".S", ".def", ".js", ".css", ".html", ".sh")
 GENERATED = ("_pb2.py", "_pb2_grpc.py", "_core.c")
 
 FLOOR_FILES = 15
 FILE_LINES = 300
 THIN_LINES = 40
+FUNCTION_LINES = 60
 
 WIDE_FLOORS = {
     "bench": 32,
@@ -155,6 +157,17 @@ def test_floors_are_not_wide() -> None:
 def test_files_are_not_long() -> None:
     lines = {str(path): len((ROOT / path).read_text().splitlines()) for path in files(*PRODUCT, "bench", "tests")}
     assert held(lines, LONG_FILES, FILE_LINES) == []
+
+
+def test_functions_are_not_long() -> None:
+    assert [
+        f"{path}: {function.name}"
+        for path in files(*PRODUCT)
+        if path.suffix == ".py"
+        for function in ast.walk(ast.parse((ROOT / path).read_text()))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (function.end_lineno or 0) - function.lineno >= FUNCTION_LINES
+    ] == []
 
 
 def test_no_file_name_is_there_twice_in_one_part() -> None:

@@ -12,6 +12,7 @@ from testbed import PATIENCE_S, Manager, Testbed
 from edgeshare.cli.page.serve import is_own_host, loopback
 from edgeshare.contract.errors import InvalidRequest
 
+SCRIPTS = ("device", "elements", "page")
 HOSTILE = '</script><img src=x onerror=alert(1)> "event: picture\\n\\ndata: {}'
 
 
@@ -29,7 +30,7 @@ class Inline(HTMLParser):
         self.found += [name for name in names if name == "style" or name.startswith("on")]
 
 
-def test_it_is_three_files_with_a_strict_policy_and_nothing_inline(page: ServedPage) -> None:
+def test_it_is_files_of_its_own_with_a_strict_policy_and_nothing_inline(page: ServedPage) -> None:
     with page.asked("/") as answer:
         policy = answer.headers["Content-Security-Policy"]
         html = answer.read().decode()
@@ -40,13 +41,15 @@ def test_it_is_three_files_with_a_strict_policy_and_nothing_inline(page: ServedP
     assert inline.found == []
     named = re.findall(r'(?:src|href)="([^#"]+)"', html)
     assert sorted(named) == ["data:,", "page.css", "page.js"]
-    for name, kind in (("page.css", "text/css"), ("page.js", "text/javascript")):
+    imported = {"page"}
+    for name, kind in (("page.css", "text/css"), *((f"{script}.js", "text/javascript") for script in SCRIPTS)):
         with page.asked(f"/{name}") as answer:
             assert (answer.status, answer.headers.get_content_type()) == (200, kind)
             assert answer.headers["X-Content-Type-Options"] == "nosniff"
-            assert not re.search(
-                r"https?://(?!www\.w3\.org/2000/svg)|innerHTML|outerHTML|insertAdjacent|eval", answer.read().decode()
-            )
+            text = answer.read().decode()
+        assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|innerHTML|outerHTML|insertAdjacent|eval", text)
+        imported.update(re.findall(r'^import .* from "\./(\w+)\.js";$', text, re.MULTILINE))
+    assert imported == set(SCRIPTS)
 
 
 def test_who_follows_sees_allocations_come_and_go(testbed: Testbed, page: ServedPage) -> None:

@@ -31,7 +31,7 @@ LOOKS_MISSED = 3
 FILES = {
     "/": ("page.html", "text/html; charset=utf-8"),
     "/page.css": ("page.css", "text/css; charset=utf-8"),
-    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    **{f"/{name}.js": (f"{name}.js", "text/javascript; charset=utf-8") for name in ("page", "device", "elements")},
 }
 """What lies beside this module, by the path that it is served under."""
 
