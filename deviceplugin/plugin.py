@@ -53,7 +53,7 @@ NODE_STATUS_S = 60
 ask for another config."""
 
 NODE_RETRY_S = 10
-"""And after it could not be."""
+"""How long after a look at the node that failed the next one is."""
 
 TELL_MANAGER_S = 20
 """What the manager was told of the devices' health holds for a minute."""

@@ -18,7 +18,7 @@ class Durations:
         self._counts = [0] * (len(BUCKETS_S) + 1)
 
     def add(self, duration_ns: int) -> None:
-        """One more."""
+        """Counts a duration."""
         self.total_ns += duration_ns
         self._counts[bisect_left(BUCKETS_S, duration_ns / NS_PER_S)] += 1
 

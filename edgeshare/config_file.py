@@ -22,7 +22,7 @@ Address = Annotated[str, AfterValidator(_address)]
 """``host:port``, or ``:port`` for every address of the machine."""
 
 MetricsAddress = Annotated[str, AfterValidator(lambda text: text and _address(text))]
-"""The same, or empty for nowhere."""
+"""An ``Address``, or empty for nowhere."""
 
 
 def read_config(path: Path | None, model: type[Model]) -> Model:

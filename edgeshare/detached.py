@@ -29,8 +29,8 @@ def call(function: Callable[[], T]) -> asyncio.Future[T]:
 
 
 async def result(function: Callable[[], T]) -> T:
-    """The same, waited for. Who is cancelled meanwhile ends when the call is over, so that what it uses can be closed,
-    or else after CLOSE_S."""
+    """What a function returns that may take as long as it likes. Who is cancelled meanwhile ends when the call is over,
+    so that what it uses can be closed, or else after CLOSE_S."""
     called = call(function)
     try:
         return await asyncio.shield(called)
@@ -39,5 +39,5 @@ async def result(function: Callable[[], T]) -> T:
 
 
 async def close(function: Callable[[], None]) -> None:
-    """The same for what a process does last: it ends without it where that does not come back."""
+    """Waits for what a process does last, for CLOSE_S at most: it ends without it where that does not come back."""
     await asyncio.wait([call(function)], timeout=CLOSE_S)

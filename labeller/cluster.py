@@ -38,8 +38,8 @@ class Cluster:
         return [label for each in (output, *others) for label in each.remove().before]
 
     def remove_everywhere(self) -> Iterator[tuple[str, list[str]]]:
-        """The same for all nodes; yields each with the labels that were taken from it. Raises Unavailable at the end,
-        with the reason of each node that has them still."""
+        """Takes every label of ours from all nodes; yields each with the labels that were taken from it. Raises
+        Unavailable at the end, with the reason of each node that has them still."""
         left = []
         nodes, _ = self.kube.objects("/api/v1/nodes", "", lambda node: {"name": node["metadata"]["name"]})
         for name in (node["name"] for node in nodes):

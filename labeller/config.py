@@ -75,5 +75,5 @@ class Config(BaseModel):
         return {key: getattr(self, key) for key in keys}
 
     def switches(self) -> Switches:
-        """The same, for the derivations."""
+        """What the derivations have to know of it."""
         return Switches(self.reactor_names, self.devicetree_names, self.legacy_l4t, self.jetson_reserve_mib)

@@ -34,7 +34,7 @@ class GpuFacts:
     memory_mib: int
     """Total, less what the driver keeps for itself; 0 where the memory is the machine's and nobody says."""
     total_mib: int
-    """The same, with what the driver keeps: what nvidia-smi shows."""
+    """Total memory with what the driver keeps: what nvidia-smi shows."""
     compute_major: int
     """Compute capability; 0.0 where nobody says."""
     compute_minor: int

@@ -71,7 +71,8 @@ REACTOR_MODEL = "gpu.model"
 REACTOR_RESOURCE = "gpu.resource"
 REACTOR_VENDOR = "gpu.vendor.id"
 REACTOR_PRODUCT = "gpu.product.id"
-"""Those of reActor. (ddps-lab/edge-accelerator-monitor, MonitorContainer/*/hw-monitor-automatic-lableing.sh.)"""
+"""The names that reActor uses (ddps-lab/edge-accelerator-monitor,
+MonitorContainer/*/hw-monitor-automatic-lableing.sh)."""
 
 DEVICETREE = "beta.devicetree.org/"
 """Begins those of k8s-dt-node-labeller. (adaptant-labs/k8s-dt-node-labeller, README.md.)"""

@@ -22,7 +22,7 @@ ANSWERS = {
 that list processes: these come without the memory that they have, or in the larger structure of some drivers."""
 
 REFUSALS = ("not-supported", "no-permission", "unknown", "timeout", "lost", "not-exported")
-"""Those of them that tell nothing."""
+"""The answers that tell nothing."""
 
 SINCE = {
     # XuehaiPan/nvitop, pull requests 30 and 89, which name the commits of nvidia-settings that brought them.

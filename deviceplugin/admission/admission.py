@@ -43,7 +43,7 @@ class Seen:
     held: frozenset[str]
     """Units that the kubelet lists; without its list, all that is known of."""
     doubtful: list[Allocation]
-    """Those of which the kubelet offers units and lists none."""
+    """The allocations of which the kubelet offers units and lists none."""
     lasting: Lasting
     found: list[Applicant]
     """Who may be asking."""
@@ -129,7 +129,7 @@ class Admission:
         return chosen
 
     def _of_pod(self, found: list[Applicant], must_include: Collection[str]) -> list[Applicant]:
-        """Those of the pod whose earlier container has these units, if that is known."""
+        """The applicants of the pod whose earlier container has these units, if that is known."""
         before = [each.whose for each in self._store.ledger.touching(must_include)]
         of_pod = [each for each in found if any(whose is not None and whose.is_beside(each.owner) for whose in before)]
         return of_pod or found

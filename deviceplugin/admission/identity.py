@@ -83,7 +83,7 @@ class Identity:
         return not strangers and not any(may_have(pod, size, has_units, self._kind) for pod in self._pods)
 
     async def _owner(self, allocation: Allocation) -> tuple[Owner, dict[str, Any] | None]:
-        """And its pod, if that was read."""
+        """Whose it is, and that one's pod if it was read."""
         known = allocation.owner
         if known is not None and await self._still_has(known, allocation.unit_ids):
             return known, None

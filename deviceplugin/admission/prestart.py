@@ -117,7 +117,7 @@ class PreStart:
     async def _over(
         self, before: Mapping[str, Allocation], listing: Listing
     ) -> tuple[list[Allocation], Unavailable | None]:
-        """Those that have ended, of those that are as they were before the list; and why it is not known of all. An API
+        """Which have ended, of those that are as they were before the list; and why it is not known of all. An API
         server that does not answer is asked once, and not for each of them."""
         found: list[tuple[Allocation, Doubt, bool | None]] = []
         unknown = None

@@ -73,7 +73,7 @@ class Lifetimes:
             return set()
 
     async def lasting(self, doubtful: Collection[Allocation]) -> Lasting:
-        """Those of these that last, of which the kubelet offers units or hands them out. Raises Unavailable where the
+        """Which of these last, of which the kubelet offers units or hands them out. Raises Unavailable where the
         API server cannot be asked: see ``in_doubt``."""
         if not doubtful:
             return Lasting()
@@ -93,7 +93,7 @@ class Lifetimes:
 
 
 def in_doubt(doubtful: Iterable[Allocation]) -> Lasting:
-    """Those that count as lasting while the API server cannot be asked."""
+    """Which of these count as lasting while the API server cannot be asked."""
     found = [
         each for each in doubtful if lasts_unasked(each.owner is not None, each.whose is not None and each.whose.listed)
     ]

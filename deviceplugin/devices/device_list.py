@@ -38,7 +38,7 @@ class Devices:
 
 
 class DevicesOfKind(Devices):
-    """Those of one kind, in everybody's list."""
+    """The devices of one kind, in the list of all kinds."""
 
     def __init__(self, devices: Devices, accelerator: Accelerator) -> None:
         super().__init__()

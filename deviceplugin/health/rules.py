@@ -49,7 +49,7 @@ class Rule:
     """What ends a condition: all of it."""
 
     until: str
-    """The same, for people."""
+    """What ends it, for people."""
     why: str
     needs_reset: bool = False
     looks: int = 2

@@ -51,7 +51,7 @@ class Look:
     lost: bool = False
     """The driver says that the device has left the bus."""
     files: frozenset[str] = frozenset()
-    """Those of its device files that are there."""
+    """Which of its device files are there."""
     source: Source = Source.DRIVER
     """Who answered, or did not."""
 

@@ -135,7 +135,8 @@ def reserved_units(waiting: Iterable[Applicant]) -> dict[str, int]:
 
 
 def reserved_mib(waiting: Iterable[Applicant], devices: Mapping[str, Device]) -> dict[str, int]:
-    """The same in memory, as far as these devices are there."""
+    """How much memory of each device, as far as it is there, is assigned to these, counted as ``reserved_units``
+    does."""
 
     def cap_mib(applicant: Applicant, device_id: str) -> int:
         if device_id not in devices or applicant.terms is None:

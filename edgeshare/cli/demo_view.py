@@ -80,7 +80,7 @@ def standing_cells(standing: Standing) -> tuple[str, ...]:
 
 
 def picture_lines(picture: Picture) -> list[str]:
-    """The same where stdout is no terminal: a line for each workload."""
+    """A picture where stdout is no terminal: a line for each workload."""
     named = [column for column in COLUMNS[1:] if column]
     return [
         "  ".join(

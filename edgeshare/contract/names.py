@@ -55,7 +55,7 @@ TPU_HOOK_DIR_IN_CONTAINER = "/run/edgeshare-tpu"
 """Where a container finds the folder of its EdgeTPU allocation, which is another one than its GPU's."""
 
 TPU_HOOK_DIR_VARIABLE = "EDGESHARE_TPU_HOOK_DIR"
-"""The same variable for that folder."""
+"""Names the folder of an EdgeTPU allocation for a program outside of containers."""
 
 ACCELERATOR_NODES = "/apis/share.edge/v1alpha1/acceleratornodes"
 """Where the API server has the nodes' AcceleratorNodes."""

@@ -58,7 +58,7 @@ class DeclaredDevice(BaseModel):
         return self
 
     def declaration(self) -> Declaration:
-        """The same, for the inventory."""
+        """This device as the inventory takes it."""
         return Declaration(
             id=self.id,
             model=self.model,

@@ -11,7 +11,8 @@ BUSES = {"pci": "pcie", "usb": "usb"}
 
 
 class Corals:
-    """Those of a machine, again and again: one on USB leaves the bus at its first use, for some seconds."""
+    """The Corals of a machine, looked for again and again: one on USB leaves the bus at its first use, for some
+    seconds."""
 
     def __init__(self, tree: Tree, now_ns: Callable[[], int]) -> None:
         self._tree = tree

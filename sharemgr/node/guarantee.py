@@ -54,7 +54,7 @@ class Misses:
         self._missed_ns: dict[str, int] = {}
 
     def look(self, missed: Iterable[str], now_ns: int) -> None:
-        """Those of these allocations are missed now, and were since the last look."""
+        """The guarantees of these allocations are missed now, and were since the last look."""
         elapsed_ns = now_ns - self._looked_ns if self._looked_ns else 0
         self._looked_ns = now_ns
         for allocation_id in missed:

@@ -19,8 +19,8 @@ def pages_of(node: Node) -> Pages:
 
 
 def pages_standing_by(holder: str) -> Pages:
-    """Those of a manager that waits for the end of another, process ``holder``: it is ready, for that is what an update
-    waits for before it ends the other one."""
+    """The pages of a manager that waits for the end of another, process ``holder``: it is ready, for that is what an
+    update waits for before it ends the other one."""
     text = f"ready to take over when the share manager with pid {holder} ends"
 
     async def nothing() -> bytes:

@@ -67,7 +67,7 @@ class Recorder:
 
 
 class Recorders:
-    """Those of one node, one for each reader."""
+    """The recorders of one node, one for each reader."""
 
     def __init__(self, serving: Serving) -> None:
         self._serving = serving

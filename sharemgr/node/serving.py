@@ -36,7 +36,7 @@ POLICIES = {"open": wire.FailurePolicy.OPEN, "closed": wire.FailurePolicy.CLOSED
 
 
 class Serving:
-    """Those of one node. All calls are immediate."""
+    """The allocations that one node serves. All calls are immediate."""
 
     def __init__(
         self,

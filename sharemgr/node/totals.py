@@ -37,7 +37,7 @@ class Mark:
 
 
 class Totals:
-    """Those of one node."""
+    """What all allocations and devices of one node have had."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, Total] = {}

@@ -142,7 +142,7 @@ def jobs(policies: Sequence[str], seeds: Sequence[int], world: World) -> Iterato
 
 
 def scaled(profiles: Profiles, factor: float) -> Profiles:
-    """The same, but that every peak is wrong by that factor."""
+    """These profiles with every peak wrong by that factor."""
     if factor == 1:
         return profiles
     wrong = Profiles()

@@ -2,6 +2,7 @@
 that today stands below with its number, which may fall and never rise; CONTRIBUTING.md says what each rule is for."""
 
 import ast
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,6 +19,8 @@ FLOOR_FILES = 15
 FILE_LINES = 300
 THIN_LINES = 40
 FUNCTION_LINES = 60
+LEANING = re.compile(r'\s*"""(And|Else|Likewise|One more|The contrary|The same)\b')
+"""How a docstring begins that says nothing without the one above it."""
 
 WIDE_FLOORS = {
     "bench": 32,
@@ -167,6 +170,16 @@ def test_functions_are_not_long() -> None:
         for function in ast.walk(ast.parse((ROOT / path).read_text()))
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         and (function.end_lineno or 0) - function.lineno >= FUNCTION_LINES
+    ] == []
+
+
+def test_no_docstring_needs_the_line_before() -> None:
+    assert [
+        f"{path}:{number}: {line.strip()}"
+        for path in files(*PRODUCT)
+        if path.suffix == ".py"
+        for number, line in enumerate((ROOT / path).read_text().splitlines(), start=1)
+        if LEANING.match(line)
     ] == []
 
 

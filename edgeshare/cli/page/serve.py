@@ -67,7 +67,7 @@ def serve_node(runtime_dir: Path, listen: str) -> None:
 
 
 def serve_cluster(kubeconfig: Path, listen: str) -> None:
-    """The same of the cluster that a kubeconfig leads to."""
+    """Serves the page of the cluster that a kubeconfig leads to, until it is interrupted. Raises as ``serve_node``."""
     # Who asks for a node does without the API server's client and what reads its objects.
     from edgeshare.cli.page.cluster_picture import cluster_picture  # noqa: PLC0415
     from edgeshare.cli.status.cluster import Cluster, look  # noqa: PLC0415

@@ -43,7 +43,7 @@ def waiting_table(waiting: list[Waiting]) -> Table:
 
 
 def lines(cluster: Cluster) -> Iterator[str]:
-    """The same for who reads line by line."""
+    """A cluster for who reads line by line."""
     if not cluster.nodes:
         yield NO_NODES
     for node in cluster.nodes:

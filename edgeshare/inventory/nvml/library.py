@@ -121,7 +121,7 @@ def said(call: Callable[..., Value], *arguments: Any, of: str = "", without: str
 
 
 def told(call: Callable[..., Value], *arguments: Any, of: str, without: str = "") -> Value | None:
-    """The same of what does not change: what was answered last goes for an answer."""
+    """What the library says of something that does not change: what was answered last goes for an answer."""
     answer = said(call, *arguments, of=of, without=without)
     if answer is None:
         kept: Value | None = _told.get((of, _name(call)))

@@ -56,7 +56,7 @@ class MetaPod(Message):
 
 
 class MetaVictims(Message):
-    """Those of one node."""
+    """The pods that would be evicted from one node."""
 
     pods: list[MetaPod] | None = Field(default=None, alias="Pods", max_length=VICTIMS_MAX)
     violations: int = Field(default=0, alias="NumPDBViolations")

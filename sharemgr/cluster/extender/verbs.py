@@ -17,7 +17,7 @@ from sharemgr.cluster.state.pods import SharePod, parse_pod
 
 
 class Verbs:
-    """Those of one assigner."""
+    """What kube-scheduler asks of one assigner, and how it is answered."""
 
     def __init__(self, assigner: Assigner, binder: Binder, metrics: Metrics) -> None:
         self._assigner = assigner

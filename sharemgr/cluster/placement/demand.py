@@ -82,7 +82,7 @@ class Demand:
     plain: Worth
     """In units that the next pod can use, in the mean over the pods seen."""
     priced: Worth
-    """The same, each shape times its price: all free units over those that it can use."""
+    """In units that the next pod can use, each shape times its price: all free units over those that it can use."""
     cpu: Ratio
     ram: Ratio
 

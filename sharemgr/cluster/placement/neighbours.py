@@ -92,7 +92,7 @@ class Neighbours:
         self.latency[row, place] = latency
 
     def bytes_of(self, row: int) -> bytes:
-        """The same only where all is."""
+        """What is known of a row as bytes, equal where all of it is equal."""
         return b"".join(getattr(self, name)[row].tobytes() for name in Neighbours.__slots__)
 
 

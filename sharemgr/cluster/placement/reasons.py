@@ -24,7 +24,7 @@ def state(node: Node) -> str:
 
 
 def state_for(ledger: Ledger, node: Node, request: Request) -> str:
-    """The same, for a pod that cannot have just any GPU."""
+    """What is free of a node's GPUs for a pod that cannot have just any, and why it cannot have the others."""
     together = ledger.together(request.affinity) if request.affinity else ()
     if together and all(name != node.inventory.node for name, _ in together):
         others = " and ".join(sorted({f"{gpu_id} of node {name}" for name, gpu_id in together}))

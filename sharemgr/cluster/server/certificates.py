@@ -42,7 +42,7 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
 
 
 class Certificates:
-    """Those of the moment."""
+    """The certificates that are used at the moment."""
 
     def __init__(self, tls: Tls) -> None:
         """Raises InvalidRequest where they cannot be used."""

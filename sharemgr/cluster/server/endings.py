@@ -29,7 +29,7 @@ class Ending(StrEnum):
 
 
 class Endings:
-    """Those of one server."""
+    """Counts and tells the endings of one server's connections."""
 
     def __init__(self, count: Callable[[Ending], None], now_ns: Callable[[], int]) -> None:
         """``count`` is told of each."""

@@ -111,5 +111,5 @@ class Holding:
     program: Program = UNKNOWN
 
     def labelled(self, like: "Request | Holding") -> "Holding":
-        """The same with the affinity, exclusion and program of this: a node that lists it knows of none."""
+        """This holding with the affinity, exclusion and program of ``like``: a node that lists it knows of none."""
         return replace(self, affinity=like.affinity, exclusion=like.exclusion, program=like.program)

@@ -186,7 +186,7 @@ class AllocationServer:
         self._reconcile_dying(observation.began_at_ns, listed)
 
     def glance(self, told: Listed) -> None:
-        """The same soon after a look, as far as answers wait for it."""
+        """Brings in line with what the driver says, soon after a look, what answers wait for."""
         self._reconcile_clients(self._listed(told), again=True)
 
     @property

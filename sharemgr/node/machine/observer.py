@@ -26,7 +26,7 @@ GLANCE_S = 0.05
 """At least this long between two glances."""
 
 IDLE_INTERVAL_S = 5.0
-"""And where nobody has an allocation: each look wakes a processor, and the driver."""
+"""How old it may be where nobody has an allocation: each look wakes a processor, and the driver."""
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,8 @@ class Ledger:
             self.forget_guess(client_id, device, context_bytes)
 
     def forget_guess(self, client_id: int, device: int, context_bytes: int = 0) -> None:
-        """The same of one client."""
+        """What was set aside for one client on a guess, and has not been measured, is not any more, but for
+        ``context_bytes`` of each context."""
         entry = self._entries.get(client_id)
         self._unsure[device].pop(client_id, None)
         if entry is not None:
@@ -138,7 +139,8 @@ class Ledger:
         return size_bytes
 
     def inherit_context(self, heir_id: int, dying_id: int, device: int) -> bool:
-        """The same of a context, with its part of what the driver took; whether there was one."""
+        """Gives the heir a context of the dying client, with its part of what the driver took; whether there was
+        one."""
         self._check_device(heir_id, device)
         dying, heir = self._entries.get(dying_id), self._entry(heir_id)
         if dying is None or not dying.dying or not dying.contexts[device]:

@@ -66,7 +66,7 @@ def start_time(pid: int) -> str | None:
 
 
 def process_start(pid: int) -> str | None:
-    """The same; None, too, where nobody can look just now."""
+    """When a process started, as ``start_time`` has it; None, too, where nobody can look just now."""
     try:
         return start_time(pid)
     except OSError:

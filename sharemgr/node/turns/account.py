@@ -45,8 +45,8 @@ class Account:
     all_held_ns: int
     all_gpu_ns: int
     all_waited_ns: int
-    """The same since it was added. Each may be told somewhat smaller than before: a wait is over as of when the device
-    fell free, which is known later."""
+    """In all the time since it was added. Each may be told somewhat smaller than before: a wait is over as of when the
+    device fell free, which is known later."""
     waiting_ns: int
     """How long it has been waiting now."""
     longest_wait_ns: int

@@ -114,7 +114,7 @@ class Contender(Standing):
             self.wanting_clients += 1
 
     def unwant(self, client: Client) -> None:
-        """The contrary."""
+        """Notes that a client waits no more."""
         if client.wants:
             client.wants = False
             self.wanting_clients -= 1

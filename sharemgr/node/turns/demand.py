@@ -30,7 +30,7 @@ class Use:
     gpu_ns: int = 0
     """Since they were read last, by learned costs."""
     idle_ns: int = 0
-    """The same: with nothing queued, and no launch at the gate."""
+    """How long, since they were read last, nothing was queued, and no launch at the gate."""
     undrained_ns: int = 0
     """GPU time since nothing was queued, by the counters."""
     waits: bool = False
@@ -140,7 +140,8 @@ class Demand:
 
     @property
     def seen_to_leave_gaps(self) -> bool:
-        """The same of one that may be a stranger yet: it has been seen for long enough, and is far from full now."""
+        """Whether it is known to have left time to others, also if it was a stranger before: it has been seen for long
+        enough, and is far from full now."""
         return self._seen_ns >= SEEN_NS and self.recent <= LIGHT_PART and self.leaves_gaps
 
     @property

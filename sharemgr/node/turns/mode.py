@@ -33,7 +33,7 @@ class Mode:
         self.gates = Gates(settings, rule, 0)
         self.openings = Openings(settings, self.gates, numbers, hand_overs)
         self.grants: Grants = self.slices
-        """Those of now."""
+        """The kind that it has now."""
         self.beside = False
         """Whether several are let in at once."""
         self.alone_clients = 0

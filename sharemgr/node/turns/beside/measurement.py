@@ -24,10 +24,10 @@ from sharemgr.node.turns.gate import Gate
 PAYS = 0.97
 """Of what turns would give. They cost hand-overs, 1 % of the device, and what they would give is an estimate."""
 LIGHT_PAYS = 0.9
-"""The same of what turns would give to one that leaves gaps, of which one knows less: each of its bursts waits for a
-turn."""
+"""What has to be had of what turns would give to one that leaves gaps, of which one knows less: each of its bursts
+waits for a turn."""
 TURNS_PART = 0.95
-"""Of what the last turns gave it nobody is to have less side by side, as far as it is owed that."""
+"""Nobody is to have less side by side than this part of what the last turns gave it, as far as it is owed that."""
 LOOKS = 20
 """Over how many looks it is judged by their means: a burst and the pause behind it are in several of them."""
 DEAR_NS = 20 * NS_PER_US
@@ -38,7 +38,7 @@ MOST_NS = 16 * NS_PER_S
 device where it never pays, and not much is lost where it soon does."""
 LIE_NS = 30 * NS_PER_S
 LIE_MOST_NS = 960 * NS_PER_S
-"""The same where reports did not add up."""
+"""How long turns last, at least and at most, where reports did not add up."""
 LACKS_NS = NS_PER_S // 10
 LACKS_STAY = 0.8
 """What lacks must add up to this much, a fifth of it being forgotten with each check: a driver tells of the last part
