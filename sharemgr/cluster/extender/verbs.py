@@ -78,14 +78,13 @@ class Verbs:
             # Of hundreds of nodes; the other verbs are answered between them.
             await asyncio.sleep(0)
             chosen = victims(self._assigner.books, pod, node, uids)
+            if chosen is None:
+                continue
             # Where it fits the GPUs as they are, what kube-scheduler takes away is for something else.
-            of_node = None if chosen is None else chosen or uids
+            evicted = chosen or uids
             # kube-scheduler takes no node for an answer of which nobody has to go.
-            if of_node:
-                found[node] = {
-                    "Pods": [{"UID": uid} for uid in of_node],
-                    "NumPDBViolations": proposed.violations,
-                }
+            if evicted:
+                found[node] = {"Pods": [{"UID": uid} for uid in evicted], "NumPDBViolations": proposed.violations}
         return {"NodeNameToMetaVictims": found}
 
     def _measured(self, name: str, verb: Verb) -> Verb:
