@@ -16,7 +16,7 @@ GROUPS_OF_TEST = test-unit test-virtual test-parts test-cluster test-shares
 GROUPS_OF_SOAK = soak-virtual soak-sim soak-simgpu soak-memory soak-cluster
 
 .PHONY: help setup build portable demo check lint test-quick test test-changed test-slowly soak $(GROUPS_OF_TEST) $(GROUPS_OF_SOAK)
-.PHONY: gpu-test format lock proto schema manifest bench bench-cluster cluster cluster-figures cluster-down wheel release clean
+.PHONY: gpu-test format lock proto schema manifest docs bench bench-cluster cluster cluster-figures cluster-down wheel release clean
 # Two groups at once would be more workers than there are processors: `test` says which may be beside others.
 .NOTPARALLEL:
 
@@ -36,6 +36,7 @@ help:
 	@echo "make build         the native parts, in place    make proto   the generated gRPC code"
 	@echo "make portable      the hook for glibc 2.17 and later, x86-64 and aarch64, in build/portable"
 	@echo "make manifest      the chart for kubectl, in dist/edgeshare.yaml    make schema   the chart's schema"
+	@echo "make docs          a site of docs/, in build/site"
 	@echo "make wheel         a wheel in dist/         make format  the code's format"
 	@echo "make release VERSION=0.2.0  what a release has, in dist/: chart, images, manifest, checksums, bills of materials"
 	@echo "make lock          requirements.txt and requirements-dev.txt by pyproject.toml; LOCK=--upgrade: of the newest versions"
@@ -186,6 +187,9 @@ HELM = PYTHONPATH=tests/cluster $(PYTHON_IN_VENV) -c 'from onenode.binaries impo
 manifest: build setup
 	$(PYTHON_IN_VENV) deploy/render.py --manifest dist/edgeshare.yaml --helm "$$($(HELM))"
 
+docs: setup
+	$(PYTHON_IN_VENV) -m sphinx -q -W --keep-going -d build/site-trees docs build/site
+
 # --upgrade: to the newest versions; else those that are pinned stay where they still fit.
 LOCK ?=
 LOCKED = $(PYTHON_IN_VENV) -m uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
@@ -202,7 +206,7 @@ format: setup
 wheel: setup
 	$(VENV)/bin/pip wheel -q --no-deps --no-build-isolation -w dist .
 
-# IMAGE_OPTIONS: what the images' build has to know, for example --secret=id=pip.conf,src=FILE (docs/install.md).
+# IMAGE_OPTIONS: what the images' build has to know, for example --secret=id=pip.conf,src=FILE (docs/install/image.md).
 IMAGE_OPTIONS ?=
 release: setup
 	@helm=$$($(HELM)) && PYTHONPATH=tools $(PYTHON_IN_VENV) -m release --helm "$$helm" -- "$$VERSION" $(IMAGE_OPTIONS)

@@ -342,8 +342,8 @@ def test_of_a_node_it_writes_one_annotation_and_nothing_else(with_assigner: ApiS
             Kube.from_kubeconfig(assigner).apply("/api/v1/nodes/node-a/status", "test", node | change)
 
 
-def test_page_on_installing_names_every_value_of_it() -> None:
-    page = (ROOT / "docs/install.md").read_text()
+def test_page_on_values_names_every_value_of_it() -> None:
+    page = (ROOT / "docs/install/values.md").read_text()
     schema = json.loads((ROOT / "deploy/chart/values.schema.json").read_text())
     values = yaml.safe_load((ROOT / "deploy/chart/values.yaml").read_text())["assigner"]
     assert values.keys() == schema["properties"]["assigner"]["properties"].keys()

@@ -1,4 +1,4 @@
-"""What a cluster has once the plain manifest is applied, and what the page on installing says of it."""
+"""What a cluster has once the plain manifest is applied, and what the page on values says of it."""
 
 import json
 import re
@@ -40,8 +40,8 @@ def test_service_account_has_the_rights_that_the_plugin_uses(right: str, answer:
     assert done.stdout.strip() == answer
 
 
-def test_page_on_installing_names_every_value() -> None:
-    page = (ROOT / "docs/install.md").read_text()
+def test_page_on_values_names_every_value() -> None:
+    page = (ROOT / "docs/install/values.md").read_text()
     schema = json.loads((ROOT / "deploy/chart/values.schema.json").read_text())
     known = schema["properties"].keys() - {"global"}
     for part in PARTS:
@@ -49,8 +49,8 @@ def test_page_on_installing_names_every_value() -> None:
     assert {name for name in known if f"`{name}" not in page} == set()
 
 
-def test_page_on_installing_gives_the_defaults_of_the_configurations() -> None:
-    page = (ROOT / "docs/install.md").read_text()
+def test_page_on_values_gives_the_defaults_of_the_configurations() -> None:
+    page = (ROOT / "docs/install/values.md").read_text()
     schema = json.loads((ROOT / "deploy/chart/values.schema.json").read_text())
     said = dict(re.findall(r"^\| `(\w+)` \| `?([\w./]+)`? \|", page, re.MULTILINE))
     keys = {

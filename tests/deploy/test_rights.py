@@ -17,7 +17,7 @@ Object = dict[str, Any]
 Render = Callable[..., list[Object]]
 Somebody = Callable[..., ApiServer]
 
-PAGE = Path(__file__).parent.parent.parent / "docs/install.md"
+PAGE = Path(__file__).parent.parent.parent / "docs/quotas.md"
 
 ENABLED = ("assigner.enabled=true", 'assigner.tls.secretName="assigner-tls"')
 ALL = (*ENABLED, "policies.rights.latency=true")
@@ -171,7 +171,7 @@ def test_right_is_asked_for_of_who_writes_it_later_and_of_nobody_who_writes_some
 
 
 def example(kind: str) -> list[Object]:
-    """The objects of a kind that the page on installing has as an example."""
+    """The objects of a kind that the page on quotas has as an example."""
     blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     objects = [each for block in blocks if "apiVersion:" in block for each in yaml.safe_load_all(block)]
     return [each for each in objects if each["kind"] == kind]

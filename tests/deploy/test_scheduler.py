@@ -256,8 +256,8 @@ def test_its_account_may_do_what_a_kube_scheduler_does_and_what_the_assigner_doe
     assert may(installed, right) == answer
 
 
-def test_page_on_installing_names_every_value_of_it() -> None:
-    page = (ROOT / "docs/install.md").read_text()
+def test_page_on_values_names_every_value_of_it() -> None:
+    page = (ROOT / "docs/install/values.md").read_text()
     values = yaml.safe_load((ROOT / "deploy/chart/values.yaml").read_text())["scheduler"]
     schema = json.loads((ROOT / "deploy/chart/values.schema.json").read_text())
     assert values.keys() == schema["properties"]["scheduler"]["properties"].keys()

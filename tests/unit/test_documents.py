@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 NAMED = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)

@@ -15,7 +15,7 @@ from packaging.metadata import RawMetadata, parse_email
 from release.command import ReleaseError, do, said
 
 TARGETS: Mapping[str, str] = MappingProxyType({"edgeshare": "cluster", "edgeshare-node": "node"})
-"""Name of an image, as docs/install.md has them and the chart's values → the Dockerfile's target."""
+"""Name of an image, as docs/install/image.md has them and the chart's values → the Dockerfile's target."""
 
 METADATA = "opt/edgeshare/lib/python*/site-packages/*.dist-info/METADATA"
 """Where the Dockerfile has pip install."""

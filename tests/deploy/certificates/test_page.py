@@ -1,4 +1,4 @@
-"""What the page on installing shows of certificates and of kube-scheduler is what both take."""
+"""What the page on placing pods shows of certificates and of kube-scheduler is what both take."""
 
 import os
 import re
@@ -17,7 +17,7 @@ NAME = "edgeshare-assigner"
 
 def blocks(language: str) -> list[str]:
     """The code blocks of the page's section on the assigner."""
-    page = (ROOT / "docs/install.md").read_text()
+    page = (ROOT / "docs/install/placement.md").read_text()
     section = page.split("\n## The assigner\n")[1].split("\n## ")[0]
     return re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
 

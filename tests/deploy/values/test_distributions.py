@@ -65,7 +65,7 @@ def test_doctor_looks_at_each_root_folder_that_is_named() -> None:
     assert named <= set(KUBELET_DIRS)
 
 
-def test_page_on_installing_names_each_file() -> None:
+def test_page_on_distributions_names_each_file() -> None:
     assert len(EXAMPLES) == 4
-    page = (ROOT / "docs/install.md").read_text()
+    page = (ROOT / "docs/clusters/index.md").read_text()
     assert set(re.findall(r"`deploy/examples/(values-\w+\.yaml)`", page)) == {path.name for path in EXAMPLES}
