@@ -35,7 +35,7 @@ MODELS: dict[str, type[BaseModel]] = {
 
 CHARTS_OWN = {
     *("node_name", "kubelet_dir", "pod_resources_socket", "kubeconfig"),
-    *("metrics_address", "wait_for_driver", "root", "namespace"),
+    *("metrics_address", "wait_for_driver", "root", "namespace", "remote_status", "status"),
     *("address", "lease", "scheduler_lease", "service", "tls"),
 }
 """Keys that the chart's mounts and environment decide."""

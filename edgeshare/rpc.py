@@ -1,8 +1,25 @@
 """How errors cross gRPC, in both directions."""
 
-import grpc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
-from edgeshare.contract.errors import AlreadyExists, EdgeshareError, InvalidRequest, NoRoom, NotFound, Unavailable
+import grpc
+from grpc.aio import ServicerContext
+
+from edgeshare.contract.errors import (
+    AlreadyExists,
+    EdgeshareError,
+    Forbidden,
+    InvalidRequest,
+    NoRoom,
+    NotFound,
+    Unauthenticated,
+    Unavailable,
+)
+
+Context = ServicerContext[Any, Any]
+"""A call, whatever goes and comes in it."""
 
 CODES: dict[type[EdgeshareError], grpc.StatusCode] = {
     InvalidRequest: grpc.StatusCode.INVALID_ARGUMENT,
@@ -10,6 +27,8 @@ CODES: dict[type[EdgeshareError], grpc.StatusCode] = {
     NoRoom: grpc.StatusCode.RESOURCE_EXHAUSTED,
     AlreadyExists: grpc.StatusCode.ALREADY_EXISTS,
     Unavailable: grpc.StatusCode.UNAVAILABLE,
+    Unauthenticated: grpc.StatusCode.UNAUTHENTICATED,
+    Forbidden: grpc.StatusCode.PERMISSION_DENIED,
 }
 """What a server answers for each of our errors."""
 
@@ -25,3 +44,12 @@ def status_code(error: EdgeshareError) -> grpc.StatusCode:
 def error_from(code: grpc.StatusCode, text: str) -> EdgeshareError:
     """The error that a server told with this code and text."""
     return ERRORS.get(code, Unavailable)(text)
+
+
+@asynccontextmanager
+async def errors_told(context: Context) -> AsyncIterator[None]:
+    """Ends the call with our error's code and text."""
+    try:
+        yield
+    except EdgeshareError as error:
+        await context.abort(status_code(error), str(error))

@@ -25,5 +25,13 @@ class Unavailable(EdgeshareError):
     """A part that is needed is not there now: a driver, a manager, a kubelet, an API server."""
 
 
+class Unauthenticated(EdgeshareError):
+    """Nobody knows who the caller is: no token, or none that holds."""
+
+
+class Forbidden(EdgeshareError):
+    """The caller is known, and has no right to what was asked for."""
+
+
 class NoDriver(Unavailable):
     """There is no driver here at all: normal on a machine without such hardware, and not the same as a broken one."""

@@ -57,5 +57,11 @@ TPU_HOOK_DIR_IN_CONTAINER = "/run/edgeshare-tpu"
 TPU_HOOK_DIR_VARIABLE = "EDGESHARE_TPU_HOOK_DIR"
 """Names the folder of an EdgeTPU allocation for a program outside of containers."""
 
+MANAGERS_TLS_NAME = "edgeshare-managers"
+"""Whom the certificate of the nodes' share managers names (a DNS name): all have the same, whatever their addresses."""
+
+STATUS_CLIENT_NAME = "edgeshare-status"
+"""The common name of who asks them for the cluster's status."""
+
 ACCELERATOR_NODES = "/apis/share.edge/v1alpha1/acceleratornodes"
 """Where the API server has the nodes' AcceleratorNodes."""

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from edgeshare.config_file import Address, MetricsAddress
 from edgeshare.contract.address import parse_address
+from edgeshare.tls_files import TlsFiles
 from sharemgr.cluster.placement.policies import DEFAULT, POLICIES
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -78,6 +79,31 @@ class ObjectName(_Part):
     """What it is called."""
 
 
+class Managers(TlsFiles):
+    """How the nodes' share managers are asked: the files are those of who asks."""
+
+    authority: Path
+    """Who signed the managers' certificates; PEM."""
+
+    service: ObjectName
+    """The Service, a headless one, whose endpoints the managers are: of these its EndpointSlices tell."""
+
+
+class Status(_Part):
+    """Where the cluster's status is told, and where it is from."""
+
+    address: Address = ":9467"
+    """``host:port`` (``:port``: every address of this machine) of the gRPC service ``ClusterStatus``."""
+
+    certificate: Path
+    """The server's, with those between it and its authority; PEM."""
+
+    private_key: Path
+    """That of the certificate; PEM, not encrypted."""
+
+    managers: Managers
+
+
 class Config(_Part):
     """The assigner's configuration. Unknown keys are refused."""
 
@@ -117,6 +143,9 @@ class Config(_Part):
     """The Service, one without a selector, that the leader has lead to itself; its port is called `https`, or `http`
     without ``tls``. The replica has to be a pod of that namespace. A replica that stands by is ready then, too. None:
     only the leader is, so that a Service that selects the replicas leads to it."""
+
+    status: Status | None = None
+    """None: nobody is told the cluster's status, and no manager is asked."""
 
     @model_validator(mode="after")
     def _one_says_who_leads(self) -> Self:

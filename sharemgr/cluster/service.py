@@ -2,14 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from time import monotonic
 from typing import TypeVar
 
 from prometheus_client.core import Metric
 
-from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.names import ACCELERATOR_NODES
 from edgeshare.kube.calls import Calls
 from edgeshare.kube.following import Json
@@ -20,6 +20,7 @@ from sharemgr.cluster.extender.metrics import Metrics
 from sharemgr.cluster.extender.verbs import Verbs
 from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.replica.api import KubeApi
+from sharemgr.cluster.replica.following import read
 from sharemgr.cluster.replica.replica import Session, Source
 from sharemgr.cluster.replica.retrying import Retrying
 from sharemgr.cluster.server.endings import Ending
@@ -80,6 +81,18 @@ class Service:
             families=lambda: self._metrics.families(assigner, binder),
         )
 
+    @asynccontextmanager
+    async def beside(self, calls: Calls) -> AsyncIterator[None]:
+        """See Core."""
+        async with AsyncExitStack() as stack:
+            if self._config.status is not None:
+                # Loaded only where it is configured: the assigner needs no gRPC.
+                from sharemgr.cluster.status import cluster_status  # noqa: PLC0415
+
+                address = await stack.enter_async_context(cluster_status.serving(self._config.status, calls))
+                logger.info("the cluster's status at %s, over TLS", address)
+            yield
+
     def families(self) -> Iterable[Metric]:
         """See Core."""
         return self._metrics.families(None, None)
@@ -124,21 +137,12 @@ async def _forget_idle(assigner: Assigner) -> None:
 
 
 def _pod(bound: Callable[[str], SharePod | None], thing: Json) -> SharePod | None:
-    return _read(partial(parse_pod, bound=bound), thing)
+    return read(partial(parse_pod, bound=bound), thing)
 
 
 def _node(thing: Json) -> AcceleratorNode | None:
-    return _read(parse_node, thing)
+    return read(parse_node, thing)
 
 
 def _offer(thing: Json) -> Offer | None:
-    return _read(parse_offer, thing)
-
-
-def _read(parse: Callable[[object], T], thing: Json) -> T | None:
-    try:
-        return parse(thing)
-    except InvalidRequest as error:
-        # No API server has such a thing; were the rest not read on, nobody would get a GPU.
-        logger.error("left out: %s", error)
-        return None
+    return read(parse_offer, thing)

@@ -5,8 +5,22 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from edgeshare.config_file import MetricsAddress
+from edgeshare.config_file import Address, MetricsAddress
 from edgeshare.inventory.config import InventoryConfig
+from edgeshare.tls_files import TlsFiles
+
+
+class RemoteStatus(TlsFiles):
+    """Where others than this node's own are told who has what, and who they have to be."""
+
+    address: Address
+    """``host:port`` (``:port``: every address of this machine), over TLS."""
+
+    authority: Path
+    """Who signed the certificates that clients have to show; PEM."""
+
+    clients: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
+    """The common names that are let in."""
 
 
 class Config(BaseModel):
@@ -62,6 +76,10 @@ class Config(BaseModel):
     metrics_address: MetricsAddress = ""
     """``host:port`` (``:port``: every address of this machine) where ``/metrics`` (Prometheus), ``/healthz`` and
     ``/readyz`` are served over HTTP, to whoever can reach it; empty: nowhere. The chart sets it."""
+
+    remote_status: RemoteStatus | None = None
+    """Where ``GetNodeStatus`` is answered over TCP, to clients of these names: the cluster part asks there. None:
+    nowhere."""
 
     wait_for_driver: bool = False
     """What to do where there is no driver, or no GPU: wait until there is, or (false) end with a line that says so.

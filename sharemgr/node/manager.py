@@ -180,6 +180,11 @@ class Manager:
 
             address = await stack.enter_async_context(web.serving(self._config.metrics_address, pages_of(node)))
             logger.info("metrics at http://%s/metrics", address)
+        if self._config.remote_status:
+            from sharemgr.node.remote import remote_status  # noqa: PLC0415
+
+            remote = remote_status.serving(self._config.remote_status, node)
+            logger.info("status at %s, over TLS", await stack.enter_async_context(remote))
         settle_memory()
         ready(f"{len(devices)} devices, {len(node.allocations())} allocations, {self._runtime_dir}")
         return node

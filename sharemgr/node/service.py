@@ -3,19 +3,17 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import grpc
-from grpc.aio import Server, ServicerContext
+from grpc.aio import Server
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health
 from grpc_reflection.v1alpha import reflection
 
-from edgeshare.contract.errors import EdgeshareError, InvalidRequest, NotFound, Unavailable
+from edgeshare.contract.errors import InvalidRequest, NotFound, Unavailable
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S
-from edgeshare.rpc import status_code
+from edgeshare.rpc import Context, errors_told
 from edgeshare.v1 import allocations_pb2 as allocations
 from edgeshare.v1 import status_pb2 as status
 from edgeshare.v1.allocations_pb2_grpc import AllocationsServicer, add_AllocationsServicer_to_server
@@ -29,10 +27,6 @@ TURNS_INTERVAL_S = 0.1
 
 STATUS_CALLS_MAX = 64
 """Calls at a time on the status socket, which anybody on the node may reach; more are refused."""
-
-
-Context = ServicerContext[Any, Any]
-"""A call, whatever goes and comes in it."""
 
 
 class StatusService(ShareStatusServicer):
@@ -121,15 +115,6 @@ class AllocationsService(AllocationsServicer):
             self._node.let_go(held.id)
         async with errors_told(context):
             raise NotFound(f"allocation {held.id} was removed")
-
-
-@asynccontextmanager
-async def errors_told(context: Context) -> AsyncIterator[None]:
-    """Ends the call with our error's code and text."""
-    try:
-        yield
-    except EdgeshareError as error:
-        await context.abort(status_code(error), str(error))
 
 
 async def serve_status(path: Path, node: Node) -> Server:

@@ -14,6 +14,8 @@ DAYS = 365
 """As long as kubeadm's own certificates hold (its CertificateValidity)."""
 DAYS_MAX = 1825
 """Half of the authority's life (renewal.AUTHORITY_DAYS), so that it signs more than one."""
+STATUS_SERVICE = "edgeshare-status"
+"""What the chart calls it in a release of its own name."""
 DEFAULT_KUBECONFIG = Path("~/.kube/config")
 
 
@@ -36,7 +38,13 @@ DEFAULT_KUBECONFIG = Path("~/.kube/config")
     "hosts",
     multiple=True,
     metavar="NAME|IP",
-    help="Another name or address that the assigner is asked by; may be repeated.",
+    help="Another name or address that the assigner, and the status, is asked by; may be repeated.",
+)
+@click.option(
+    "--status",
+    "has_status",
+    is_flag=True,
+    help="Also what the cluster's status takes: NAME-status, NAME-status-client and NAME-managers.",
 )
 @click.option(
     "--days",
@@ -58,6 +66,7 @@ def certificates(
     namespace: str,
     service: str,
     hosts: tuple[str, ...],
+    has_status: bool,
     days: int,
     kubeconfig: Path | None,
 ) -> None:
@@ -66,14 +75,17 @@ def certificates(
         raise click.UsageError("choose one of --folder and --apply")
     with needing_cluster_part("sharemgr certificates"), loading():
         from sharemgr.cluster.issuing import issuing, key_folder, kube_secrets, renewal  # noqa: PLC0415
-    named = renewal.service_hosts(service, namespace) | {renewal.parse_host(host) for host in hosts}
+    more = frozenset(map(renewal.parse_host, hosts))
+    wanted = renewal.for_assigner(renewal.service_hosts(service, namespace) | more)
+    if has_status:
+        wanted |= renewal.for_status(renewal.service_hosts(STATUS_SERVICE, namespace) | more)
     if folder is not None:
         files = key_folder.KeyFolder(folder)
         with files.held():
-            show(issuing.issue(files, named, datetime.now(UTC), days))
+            show(issuing.issue(files, wanted, datetime.now(UTC), days))
         return
     secrets = kube_secrets.KubeSecrets(Kube.reach(reached_by(kubeconfig)), namespace, secret)
-    show(issuing.issue(secrets, named, datetime.now(UTC), days))
+    show(issuing.issue(secrets, wanted, datetime.now(UTC), days))
 
 
 def show(lines: Iterable[str]) -> None:

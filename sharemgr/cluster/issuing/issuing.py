@@ -21,18 +21,19 @@ class Place(Protocol):
         ...
 
 
-def issue(place: Place, hosts: frozenset[str], now: datetime, leaf_days: int) -> Iterator[str]:
-    """Yields a line on each certificate, when it lies there as it is to be. The server's is for ``hosts``, and for
-    those that it was for before; a new leaf holds for ``leaf_days``.
+def issue(place: Place, wanted: Mapping[Name, frozenset[str]], now: datetime, leaf_days: int) -> Iterator[str]:
+    """Yields a line on each certificate, when it lies there as it is to be: the authority's, and those that are
+    ``wanted``, each for these hosts and those that it was for before. A new leaf holds for ``leaf_days``.
 
     Raises InvalidRequest before anything was written where something is there that may not be written over, and what
     ``place`` raises: then what was written before that holds, and the same again goes on from there.
     """
-    stored = {name: there for name in Name if (there := place.read(name)) is not None}
+    names = (Name.AUTHORITY, *wanted)
+    stored = {name: there for name in names if (there := place.read(name)) is not None}
     pairs = {name: Pair.read(found) for name, found in stored.items()}
     before = pairs.get(Name.AUTHORITY)
     found = {name: pair.facts(stored[name].where, before) for name, pair in pairs.items()}
-    steps = plan(found, hosts, now, leaf_days)
+    steps = plan(found, wanted, now, leaf_days)
     # Of a run that came to the authority and no further.
     outdated = {name for name, each in stored.items() if before is not None and not _is_current(each, before)}
     renews = steps[Name.AUTHORITY] is not Step.KEEP
@@ -40,7 +41,7 @@ def issue(place: Place, hosts: frozenset[str], now: datetime, leaf_days: int) ->
     for name, step in steps.items():
         made = authority if name is Name.AUTHORITY else pairs.get(name)
         if made is None or (name is not Name.AUTHORITY and step is not Step.KEEP):
-            made = authority.issue(name, _hosts_of(name, found, hosts), now, leaf_days)
+            made = authority.issue(name, wanted[name] | _hosts_of(found.get(name)), now, leaf_days)
         where = stored[name].where if name in stored else ""
         if renews or step is not Step.KEEP or name in outdated:
             where = place.write(name, made.certificate_pem, made.key_pem, authority.certificate_pem)
@@ -51,7 +52,5 @@ def _is_current(stored: Stored, authority: Pair) -> bool:
     return stored.authority is None or authority.is_in(f"{stored.where}: ca.crt", stored.authority)
 
 
-def _hosts_of(name: Name, found: Mapping[Name, Facts], hosts: frozenset[str]) -> frozenset[str]:
-    if name is not Name.SERVER:
-        return frozenset()
-    return hosts | (found[name].hosts if name in found else frozenset())
+def _hosts_of(found: Facts | None) -> frozenset[str]:
+    return frozenset() if found is None else found.hosts

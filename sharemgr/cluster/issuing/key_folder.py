@@ -18,7 +18,7 @@ BYTES_MAX = 64 << 10
 
 
 class KeyFolder:
-    """Holds `ca`, `tls` and `scheduler`, each as `.crt` and `.key`."""
+    """Holds `ca`, `tls`, `scheduler` and what else was asked for, each as `.crt` and `.key`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

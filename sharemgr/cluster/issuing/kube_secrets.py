@@ -8,9 +8,11 @@ from typing import Any
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.kube.kube import Kube
 from edgeshare.kube.messages import Refused
-from sharemgr.cluster.issuing.renewal import DNS_NAME_MAX, Name, Stored
+from sharemgr.cluster.issuing.renewal import DNS_NAME_MAX, STATUS_LEAVES, Name, Stored
 
-SUFFIXES = {Name.AUTHORITY: "-ca", Name.SERVER: "", Name.CLIENT: "-scheduler"}
+SUFFIXES = {Name.AUTHORITY: "-ca", Name.SERVER: "", Name.CLIENT: "-scheduler"} | {
+    leaf: f"-{leaf}" for leaf in STATUS_LEAVES
+}
 """What ends the Secrets' names, after the one that the chart is told of."""
 
 TYPES = ("kubernetes.io/tls", "Opaque")
@@ -28,7 +30,7 @@ class KubeSecrets:
 
     def __init__(self, kube: Kube, namespace: str, name: str) -> None:
         """``name`` is the server's. Raises InvalidRequest where no Secret can be called so."""
-        longest = f"{name}{SUFFIXES[Name.CLIENT]}"
+        longest = f"{name}{max(SUFFIXES.values(), key=len)}"
         if len(longest) > DNS_NAME_MAX or not SUBDOMAIN.fullmatch(name):
             raise InvalidRequest(f"{name!r} is no name of a Secret: small letters, digits, '-' and '.'")
         self._kube = kube

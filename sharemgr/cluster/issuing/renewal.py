@@ -2,13 +2,14 @@
 time."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from ipaddress import ip_address
 
 from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.names import MANAGERS_TLS_NAME, STATUS_CLIENT_NAME
 
 
 class Name(StrEnum):
@@ -18,17 +19,27 @@ class Name(StrEnum):
     AUTHORITY = "ca"
     SERVER = "tls"
     CLIENT = "scheduler"
+    STATUS_SERVER = "status"
+    """Of the cluster's status, towards who asks for it."""
+    MANAGER = "managers"
+    """Of all nodes' share managers, towards the cluster part."""
+    STATUS_CLIENT = "status-client"
+    """Of the cluster part, towards them."""
 
 
-LEAVES = (Name.SERVER, Name.CLIENT)
+STATUS_LEAVES = (Name.STATUS_SERVER, Name.MANAGER, Name.STATUS_CLIENT)
+"""Those that the cluster's status takes beside them."""
 
 COMMON_NAMES = {
     Name.AUTHORITY: "edgeshare-assigner-ca",
     Name.SERVER: "edgeshare-assigner",
     Name.CLIENT: "system:kube-scheduler",
+    Name.STATUS_SERVER: "edgeshare-status",
+    Name.MANAGER: MANAGERS_TLS_NAME,
+    Name.STATUS_CLIENT: STATUS_CLIENT_NAME,
 }
 """In the subject. The client's is who kube-scheduler is to the API server, too, and what the assigner lets in as
-shipped (`tls.clients`); of the server's certificate its hosts alone count."""
+shipped (`tls.clients`); of a server's certificate its hosts alone count."""
 
 AUTHORITY_DAYS = 3650
 """As kubeadm's (its CACertificateValidity)."""
@@ -95,10 +106,23 @@ def service_hosts(service: str, namespace: str) -> frozenset[str]:
     return frozenset({f"{service}.{namespace}.svc", f"{service}.{namespace}.svc.cluster.local"})
 
 
-def plan(found: Mapping[Name, Facts], hosts: Iterable[str], now: datetime, leaf_days: int) -> dict[Name, Step]:
-    """What is to be done with each, where the server is reached by ``hosts`` and a new leaf holds for so many days.
+def for_assigner(hosts: frozenset[str]) -> dict[Name, frozenset[str]]:
+    """The leaves that the assigner takes, which is reached by these, each with its hosts."""
+    return {Name.SERVER: hosts, Name.CLIENT: frozenset()}
 
-    A leaf is renewed when less than a third of its life is left, and the server's where it is not for all ``hosts``.
+
+def for_status(hosts: frozenset[str]) -> dict[Name, frozenset[str]]:
+    """The same of the cluster's status."""
+    return dict(zip(STATUS_LEAVES, (hosts, frozenset({MANAGERS_TLS_NAME}), frozenset[str]()), strict=True))
+
+
+def plan(
+    found: Mapping[Name, Facts], wanted: Mapping[Name, frozenset[str]], now: datetime, leaf_days: int
+) -> dict[Name, Step]:
+    """What is to be done with each: with the authority, and with the leaves that are ``wanted``, each for the hosts
+    that it is reached by. A new leaf holds for so many days.
+
+    A leaf is renewed when less than a third of its life is left, and where it is not for all of its hosts.
     The authority is renewed only together with a leaf that would outlast it. Raises InvalidRequest for what is there
     and may not be written over.
     """
@@ -107,11 +131,10 @@ def plan(found: Mapping[Name, Facts], hosts: Iterable[str], now: datetime, leaf_
         _check_ours(name, facts)
     if authority is not None:
         _check_time(authority, now)
-    for leaf in LEAVES:
+    for leaf in wanted:
         if leaf in found and not found[leaf].signed:
             raise InvalidRequest(f"{found[leaf].where}: {_foreign(authority)}")
-    wanted = {Name.SERVER: frozenset(hosts), Name.CLIENT: frozenset[str]()}
-    steps = {leaf: _step(found.get(leaf), wanted[leaf], now) for leaf in LEAVES}
+    steps = {leaf: _step(found.get(leaf), hosts, now) for leaf, hosts in wanted.items()}
     new_end = now + timedelta(days=leaf_days)
     outlasted = authority is not None and authority.ends < new_end and any(each != Step.KEEP for each in steps.values())
     first = Step.MAKE if authority is None else Step.RENEW if outlasted else Step.KEEP
@@ -129,7 +152,7 @@ def _check_ours(name: Name, facts: Facts) -> None:
     # Of the cluster's own authority, say, whose folder has a ca.crt and a ca.key, too.
     named = name is Name.SERVER or facts.common_name == COMMON_NAMES[name]
     if not named or name not in facts.uses:
-        what = "authority" if name is Name.AUTHORITY else f"certificate of a {name.name.lower()}"
+        what = "authority" if name is Name.AUTHORITY else f"certificate of a {name.name.lower().replace('_', ' ')}"
         raise InvalidRequest(
             f"{facts.where}: is of {facts.common_name!r}, and no {what} of edgeshare's: it stays as it is; name a "
             "place where nothing else is"

@@ -17,7 +17,10 @@ from sharemgr.cluster.issuing.renewal import AUTHORITY_DAYS, COMMON_NAMES, Facts
 BACKDATED = timedelta(minutes=5)
 """It holds by a clock that is behind, too (client-go, util/cert: as long)."""
 
-USAGES = {Name.SERVER: ExtendedKeyUsageOID.SERVER_AUTH, Name.CLIENT: ExtendedKeyUsageOID.CLIENT_AUTH}
+USAGES = {
+    **dict.fromkeys((Name.SERVER, Name.STATUS_SERVER, Name.MANAGER), ExtendedKeyUsageOID.SERVER_AUTH),
+    **dict.fromkeys((Name.CLIENT, Name.STATUS_CLIENT), ExtendedKeyUsageOID.CLIENT_AUTH),
+}
 
 UNREADABLE = (
     *(ValueError, TypeError, UnsupportedAlgorithm),

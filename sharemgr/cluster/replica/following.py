@@ -7,12 +7,23 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import TypeVar
 
+from edgeshare.contract.errors import InvalidRequest
 from edgeshare.kube.calls import Calls
 from edgeshare.kube.following import STUMBLES, Json, Progress, pause_s
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+
+def read(parse: Callable[[object], T], thing: Json) -> T | None:
+    """What is kept of an object; None, and a line in the log, where it is no such thing."""
+    try:
+        return parse(thing)
+    except InvalidRequest as error:
+        # No API server has such a thing; were the rest not read on, nobody would get a GPU.
+        logger.error("left out: %s", error)
+        return None
 
 
 async def follow(

@@ -63,6 +63,9 @@ class Core(Protocol):
     def begin(self, calls: Calls) -> Session:
         """A session that knows nothing yet: what another leader did meanwhile is not to be guessed."""
 
+    def beside(self, calls: Calls) -> AbstractAsyncContextManager[None]:
+        """Entered for as long as the replica serves, whoever leads: what each of them does."""
+
     def families(self) -> Iterable[Metric]:
         """The metrics while there is no session."""
 
@@ -108,6 +111,7 @@ class Replica:
                 served = pages(partial(self._exposition, server, certificates), self._readiness)
                 address = await stack.enter_async_context(web.serving(config.metrics_address, served))
                 logger.info("metrics at http://%s/metrics", address)
+            await stack.enter_async_context(self._core.beside(calls))
             url = await stack.enter_async_context(server.running(certificates.context if certificates else None))
             if certificates is not None:
                 keeping = tasks.create_task(certificates.keep(server.use))

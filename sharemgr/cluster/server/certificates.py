@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from edgeshare.contract.errors import InvalidRequest
+from edgeshare.tls_files import load_authority, load_pair
 from edgeshare.waiting import first_of
 from edgeshare.watch import FolderWatch
 from sharemgr.cluster.config import Tls
@@ -23,18 +24,9 @@ after the other, are whole by then."""
 def tls_context(tls: Tls) -> ssl.SSLContext:
     """What a handshake goes by. Raises InvalidRequest, naming the file, where that cannot be had from these files."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        # With no password OpenSSL would ask at the terminal for that of an encrypted key.
-        context.load_cert_chain(tls.certificate, tls.private_key, password="")
-    except (OSError, ValueError) as error:
-        files = f"tls.certificate {tls.certificate} with tls.private_key {tls.private_key}"
-        raise InvalidRequest(f"{files}: cannot be used: {_why(error)}") from error
+    load_pair(context, tls.certificate, tls.private_key, "tls.")
     if tls.client_authority is not None:
-        try:
-            context.load_verify_locations(tls.client_authority)
-        except (OSError, ValueError) as error:
-            what = f"tls.client_authority {tls.client_authority}"
-            raise InvalidRequest(f"{what}: cannot be used: {_why(error)}") from error
+        load_authority(context, tls.client_authority, "tls.client_authority")
         context.verify_mode = ssl.CERT_REQUIRED
     # In this order, where the client speaks both.
     context.set_alpn_protocols([http2.NAME, "http/1.1"])
@@ -112,9 +104,3 @@ def _content(file: Path) -> bytes | None:
     except OSError:
         # Using it says why.
         return None
-
-
-def _why(error: OSError | ValueError) -> str:
-    if isinstance(error, ssl.SSLError):
-        return error.reason or "it is no PEM"
-    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

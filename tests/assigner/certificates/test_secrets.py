@@ -19,7 +19,7 @@ from edgeshare.kube.kube import Kube
 from edgeshare.kube.messages import Conflicting, Refused
 from sharemgr.cluster.issuing.issuing import issue
 from sharemgr.cluster.issuing.kube_secrets import KubeSecrets
-from sharemgr.cluster.issuing.renewal import Name
+from sharemgr.cluster.issuing.renewal import Name, for_assigner
 
 NOW = datetime(2030, 6, 1, tzinfo=UTC)
 DAYS = 360
@@ -42,7 +42,7 @@ class Place:
 
     def run(self, after_days: float = 0) -> list[str]:
         """What a run so long after the first says of each."""
-        told = list(issue(self.secrets(), HOSTS, NOW + timedelta(days=after_days), DAYS))
+        told = list(issue(self.secrets(), for_assigner(HOSTS), NOW + timedelta(days=after_days), DAYS))
         assert [line.partition(": ")[0] for line in told] == [f"Secret default/{self.name}{each}" for each in SUFFIXES]
         return [re.sub(r".*: (\w+), until .*", r"\1", line) for line in told]
 

@@ -17,6 +17,7 @@ from edgeshare.cli import cli
 from edgeshare.contract.errors import EdgeshareError
 from sharemgr.cluster.issuing.issuing import issue
 from sharemgr.cluster.issuing.key_folder import KeyFolder
+from sharemgr.cluster.issuing.renewal import for_assigner
 
 DAYS = 360
 DAY_S = 86_400
@@ -27,7 +28,7 @@ def made(folder: Path, age_days: float = 0) -> None:
     """Certificates for loopback, so many days old."""
     place = KeyFolder(folder)
     with place.held():
-        list(issue(place, frozenset({"127.0.0.1"}), datetime.now(UTC) - timedelta(days=age_days), DAYS))
+        list(issue(place, for_assigner(frozenset({"127.0.0.1"})), datetime.now(UTC) - timedelta(days=age_days), DAYS))
 
 
 def context(folder: Path, client: Path | None) -> ssl.SSLContext:

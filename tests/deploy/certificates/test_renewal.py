@@ -17,7 +17,7 @@ from edgeshare.kube.kube import Kube
 from edgeshare.kube.messages import Refused
 from sharemgr.cluster.issuing.issuing import issue
 from sharemgr.cluster.issuing.kube_secrets import KubeSecrets
-from sharemgr.cluster.issuing.renewal import service_hosts
+from sharemgr.cluster.issuing.renewal import for_assigner, service_hosts
 
 NAME = "edgeshare-certificates"
 ACCOUNT = f"system:serviceaccount:edgeshare:{NAME}"
@@ -153,7 +153,7 @@ def test_it_renews_what_an_administrator_made_and_makes_nothing_itself(
     assert "\n" not in text
     administrator = KubeSecrets(Kube.from_kubeconfig(cluster.kubeconfig), "edgeshare", SECRET)
     hosts = service_hosts("edgeshare-assigner", "edgeshare") | {"10.96.0.7"}
-    list(issue(administrator, hosts, datetime.now(UTC) - timedelta(days=300), 365))
+    list(issue(administrator, for_assigner(hosts), datetime.now(UTC) - timedelta(days=300), 365))
     for steps in (["kept", "renewed", "renewed"], ["kept", "kept", "kept"]):
         told = run()
         assert told.exit_code == 0, told.exception

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from edgeshare.contract.errors import EdgeshareError, InvalidRequest, Unavailable
 from sharemgr.cluster.issuing.issuing import issue
 from sharemgr.cluster.issuing.key_folder import KeyFolder
+from sharemgr.cluster.issuing.renewal import for_assigner
 
 NOW = datetime(2030, 6, 1, tzinfo=UTC)
 DAYS = 360
@@ -29,7 +30,7 @@ def run(folder: Path, after_days: float = 0, hosts: frozenset[str] = HOSTS) -> l
     """What a run so long after the first says."""
     place = KeyFolder(folder)
     with place.held():
-        return list(issue(place, hosts, NOW + timedelta(days=after_days), DAYS))
+        return list(issue(place, for_assigner(hosts), NOW + timedelta(days=after_days), DAYS))
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -7,14 +7,25 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from edgeshare.contract.errors import InvalidRequest
-from sharemgr.cluster.issuing.renewal import COMMON_NAMES, Facts, Name, Step, parse_host, plan, service_hosts
+from sharemgr.cluster.issuing.renewal import (
+    COMMON_NAMES,
+    Facts,
+    Name,
+    Step,
+    for_assigner,
+    for_status,
+    parse_host,
+    plan,
+    service_hosts,
+)
 
 NOW = datetime(2030, 6, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 DAYS = 360
 HOST = "edgeshare-assigner.edgeshare.svc"
-KEPT = dict.fromkeys(Name, Step.KEEP)
-ALL_MADE = dict.fromkeys(Name, Step.MAKE)
+ASSIGNERS = (Name.AUTHORITY, Name.SERVER, Name.CLIENT)
+KEPT = dict.fromkeys(ASSIGNERS, Step.KEEP)
+ALL_MADE = dict.fromkeys(ASSIGNERS, Step.MAKE)
 
 
 def facts(name: Name, age_days: float, life_days: float) -> Facts:
@@ -33,7 +44,7 @@ def there(**changes: Facts) -> dict[Name, Facts]:
 
 
 def planned(found: Mapping[Name, Facts], *hosts: str) -> dict[Name, Step]:
-    return plan(found, {HOST, *hosts}, NOW, DAYS)
+    return plan(found, for_assigner(frozenset({HOST, *hosts})), NOW, DAYS)
 
 
 def test_where_nothing_is_all_is_made_and_who_signs_comes_first() -> None:
@@ -153,3 +164,21 @@ def test_a_service_has_two_names_and_no_others_that_are_none() -> None:
     for words in (("a.b", "c"), ("a", "../b"), ("", "b"), ("A", "b")):
         with pytest.raises(InvalidRequest, match="is no name of a"):
             service_hosts(*words)
+
+
+def test_what_the_clusters_status_takes_is_made_where_it_is_wanted_and_leaves_the_assigners_as_they_are() -> None:
+    wanted = for_assigner(frozenset({HOST})) | for_status(frozenset({"status"}))
+    steps = plan(there(), wanted, NOW, DAYS)
+    assert steps == {**KEPT, **dict.fromkeys((Name.STATUS_SERVER, Name.MANAGER, Name.STATUS_CLIENT), Step.MAKE)}
+    # Who has them, and asks for the assigner's alone, has them left alone.
+    old = {name: facts(name, 300, DAYS) for name in (Name.STATUS_SERVER, Name.MANAGER, Name.STATUS_CLIENT)}
+    assert planned({**there(), **old}) == KEPT
+
+
+def test_what_is_none_of_the_clusters_status_is_left() -> None:
+    foreign = replace(facts(Name.STATUS_CLIENT, 0, DAYS), common_name="system:kube-scheduler")
+    with pytest.raises(
+        InvalidRequest,
+        match=r"f/status-client.crt: is of 'system:kube-scheduler', and no certificate of a status client",
+    ):
+        plan({**there(), Name.STATUS_CLIENT: foreign}, for_status(frozenset({"status"})), NOW, DAYS)

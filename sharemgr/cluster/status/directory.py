@@ -1,0 +1,167 @@
+"""Which nodes have devices, which pods have allocations there, and where each one's share manager is asked: as the API
+server tells."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, IPvAnyAddress, ValidationError
+
+from edgeshare.contract.address import join_address
+from edgeshare.contract.errors import InvalidRequest
+from sharemgr.cluster.config import ObjectName
+from sharemgr.cluster.state.cores import first_fault
+from sharemgr.cluster.status.query import Query
+
+SERVICE_LABEL = "kubernetes.io/service-name"
+"""Of whose endpoints an EndpointSlice is (k8s.io/api, discovery/v1)."""
+
+ADDRESSES_MAX = 4
+"""Of one node: while its manager is being replaced there are two."""
+
+NAME_MAX = 253
+
+Name = Annotated[str, Field(max_length=NAME_MAX)]
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Some endpoints of a Service."""
+
+    name: str
+    service: str
+    managers: tuple[tuple[str, str], ...]
+    """Node and address of each, those first that are ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A node with devices."""
+
+    name: str
+    pods: frozenset[tuple[str, str]]
+    """Namespace and name of those that have allocations there."""
+
+
+class Directory:
+    """What is known of them. All calls are immediate."""
+
+    def __init__(self, service: ObjectName) -> None:
+        """``service``: whose endpoints the managers are."""
+        self._service = service
+        self._slices: dict[str, Slice] = {}
+        self._placed: dict[str, Placed] = {}
+
+    def slices_listed(self, slices: Iterable[Slice]) -> None:
+        """These are all there are."""
+        self._slices = {each.name: each for each in slices if each.service == self._service.name}
+
+    def slice_told(self, kind: str, told: Slice) -> None:
+        """One is there, was changed, or is DELETED."""
+        self._slices.pop(told.name, None)
+        if kind != "DELETED" and told.service == self._service.name:
+            self._slices[told.name] = told
+
+    def nodes_listed(self, nodes: Iterable[Placed]) -> None:
+        """These are all there are."""
+        self._placed = {node.name: node for node in nodes}
+
+    def node_told(self, kind: str, node: Placed) -> None:
+        """One is there, was changed, or is DELETED."""
+        self._placed.pop(node.name, None)
+        if kind != "DELETED":
+            self._placed[node.name] = node
+
+    def nodes(self, query: Query) -> list[str]:
+        """Those that have to be asked, by name."""
+        return sorted(node.name for node in self._placed.values() if _concerns(node, query))
+
+    def addresses(self, node: str) -> tuple[str, ...]:
+        """Where its manager may be asked; none where that is not known."""
+        found = [address for each in self._slices.values() for name, address in each.managers if name == node]
+        return tuple(dict.fromkeys(found))[:ADDRESSES_MAX]
+
+
+def _concerns(node: Placed, query: Query) -> bool:
+    if query.pod:
+        return (query.namespace, query.pod) in node.pods
+    return not query.namespace or any(namespace == query.namespace for namespace, _ in node.pods)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class _Metadata(_Part):
+    name: Name = Field(min_length=1)
+    labels: dict[str, str] = {}
+
+
+class _Conditions(_Part):
+    ready: bool | None = None
+
+
+class _Endpoint(_Part):
+    addresses: list[IPvAnyAddress] = Field(min_length=1)
+    conditions: _Conditions = _Conditions()
+    node: Name = Field(default="", alias="nodeName")
+
+
+class _Port(_Part):
+    port: int | None = None
+
+
+class _EndpointSlice(_Part):
+    metadata: _Metadata
+    endpoints: list[_Endpoint] | None = None
+    ports: list[_Port] | None = None
+
+
+class _Pod(_Part):
+    namespace: Name = ""
+    name: Name = ""
+
+
+class _Allocation(_Part):
+    pod: _Pod = _Pod()
+
+
+class _Devices(_Part):
+    allocations: list[_Allocation] = []
+
+
+class _Named(_Part):
+    metadata: _Metadata
+
+
+class _AcceleratorNode(_Named):
+    status: _Devices = _Devices()
+
+
+def parse_slice(thing: object) -> Slice:
+    """An EndpointSlice from its plain JSON. Raises InvalidRequest for what is none."""
+    try:
+        told = _EndpointSlice.model_validate(thing)
+    except ValidationError as error:
+        raise InvalidRequest(f"expected an EndpointSlice: {first_fault(error)}") from error
+    port = next((each.port for each in told.ports or () if each.port is not None), None)
+    endpoints = sorted(told.endpoints or (), key=lambda each: each.conditions.ready is False)
+    managers = tuple(
+        (each.node, join_address(str(each.addresses[0]), port)) for each in endpoints if each.node and port
+    )
+    return Slice(told.metadata.name, told.metadata.labels.get(SERVICE_LABEL, ""), managers)
+
+
+def parse_placed(thing: object) -> Placed:
+    """An AcceleratorNode from its plain JSON; one that tells nonsense has no allocations. Raises InvalidRequest for
+    what has no name."""
+    try:
+        name = _Named.model_validate(thing).metadata.name
+    except ValidationError as error:
+        raise InvalidRequest(f"expected an AcceleratorNode with metadata.name: {first_fault(error)}") from error
+    try:
+        allocations = _AcceleratorNode.model_validate(thing).status.allocations
+    except ValidationError:
+        # The assigner's log says so, and its metrics count it.
+        return Placed(name, frozenset())
+    return Placed(name, frozenset((each.pod.namespace, each.pod.name) for each in allocations if each.pod.name))

@@ -1,0 +1,200 @@
+"""What the cluster part tells of use, and to whom: a real API server's tokens and rights, the command as users start
+it, and real managers on simulated machines."""
+
+import asyncio
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+from onenode.api_server import ApiServer
+from onenode.certificates import Authority
+from replicas import Replicas
+from testbed import Manager, Testbed, in_own_folder
+
+sys.path.append(str(Path(__file__).parent))
+from world import ASKER, SAFETY_S, World, answering, silent
+
+from edgeshare.contract.names import MANAGERS_TLS_NAME
+from edgeshare.v1.allocations_pb2 import Allocation, Owner
+from edgeshare.v1.cluster_pb2 import ClusterState
+
+README = Path(__file__).parents[3] / "README.md"
+
+
+@pytest.fixture
+def world(server: ApiServer, authority: Authority, own_name: str) -> World:
+    return World(server, authority, own_name[-40:].strip("-"))
+
+
+@contextmanager
+def node(
+    world: World, name: str, owners: list[tuple[str, str]], clients: str = ASKER
+) -> Iterator[tuple[Testbed, Manager]]:
+    """A node whose manager has an allocation of 30 % for each of these pods, on one GPU."""
+    certificate, key = world.authority.issue("managers", MANAGERS_TLS_NAME, hosts=(f"DNS:{MANAGERS_TLS_NAME}",))
+    files = {"certificate": str(certificate), "private_key": str(key), "authority": str(world.authority.certificate)}
+    config = yaml.safe_dump({"remote_status": {"address": ":0", **files, "clients": [clients]}})
+    with in_own_folder(Testbed, "es-status-") as testbed, ExitStack() as stack:
+        manager = testbed.manager(config)
+        line = next(line for line in manager.log().splitlines() if "over TLS" in line)
+        calls = stack.enter_context(testbed.calls())
+        for place, (namespace, pod) in enumerate(owners):
+            owner = Owner(namespace=namespace, pod=pod, pod_uid=f"u{place}", container="main")
+            asked = Allocation(id=f"a{place}", device_ids=[testbed.uuids[0]], request_percent=30, owner=owner)
+            held = calls.hold(asked, wait_for_manager=False)
+            next(held)
+            stack.callback(held.close)
+        world.node(name, owners)
+        world.manager(name, int(line.partition("status at ")[2].partition(",")[0].rpartition(":")[2]))
+        yield testbed, manager
+
+
+def pods(state: ClusterState) -> list[tuple[str, str]]:
+    """Node and pod of each allocation that was told."""
+    return [(node.node, each.allocation.owner.pod) for node in state.nodes for each in node.status.allocations]
+
+
+def complete(name: str) -> Callable[[ClusterState], bool]:
+    """Whether this node has told, and tells now."""
+    return lambda state: any(node.node == name and node.status.devices and not node.error for node in state.nodes)
+
+
+async def test_use_is_told_of_pod_namespace_and_all_to_who_may_know_it(world: World, replicas: Replicas) -> None:
+    a, b, name = world.namespace, f"{world.namespace}-b", f"{world.namespace}-1"
+    with node(world, name, [(a, "web"), (b, "batch")]) as (testbed, _):
+        asked = await world.serve(replicas)
+        everybody, of_a, nobody = world.of_all("all"), world.of_one_namespace("a", a), world.token("nobody")
+        whole = await asked.until(everybody, complete(name))
+        mine = next(each for each in whole.nodes if each.node == name)
+        assert [each.allocation for each in mine.status.allocations] == [
+            each.allocation for each in testbed.status().allocations
+        ]
+        assert [each.allocated_percent for each in mine.status.devices] == [60, 0]
+        assert (whole.stale_since_ns, mine.error) == (0, "")
+        assert 0 < mine.told_at_ns <= whole.at_ns
+
+        own = await asked.get(of_a, a)
+        assert pods(own) == [(name, "web")]
+        # What is said of the device is its own, and nothing of who else has it.
+        assert [(each.id, each.memory_mib, each.allocated_percent) for each in own.nodes[0].status.devices] == [
+            (testbed.uuids[0], mine.status.devices[0].memory_mib, 0)
+        ]
+        assert pods(await asked.get(of_a, a, "web")) == [(name, "web")]
+        assert pods(await asked.get(everybody, b, "batch")) == [(name, "batch")]
+        assert (await asked.refused(of_a, a, "other"))[0] == "NOT_FOUND"
+
+        who = f"system:serviceaccount:{a}"
+        assert await asked.refused(of_a, b) == (
+            "PERMISSION_DENIED",
+            f"{who}:a may not list the pods in namespace {b}, or give it that right (list pods)",
+        )
+        assert (await asked.refused(of_a, b, "batch"))[0] == "PERMISSION_DENIED"
+        assert (await asked.refused(of_a))[0] == "PERMISSION_DENIED"
+        assert (await asked.refused(nobody, a))[0] == "PERMISSION_DENIED"
+        assert (await asked.refused(everybody, "", "web"))[0] == "INVALID_ARGUMENT"
+
+
+async def test_who_has_no_token_that_holds_is_told_nothing(world: World, replicas: Replicas) -> None:
+    asked = await world.serve(replicas)
+    none = "there is no token: send metadata 'authorization: Bearer TOKEN', as of `kubectl create token`"
+    for token in (None, "", "x" * (17 << 10)):
+        assert await asked.refused(token) == ("UNAUTHENTICATED", none)
+    unknown = "the API server does not know this token: it is of another cluster, or holds no more"
+    good = world.of_all("all")
+    for token in ("nonsense", f"{good[:-8]}AAAAAAAA"):
+        assert await asked.refused(token) == ("UNAUTHENTICATED", unknown)
+    assert (await asked.get(good)).stale_since_ns == 0
+
+
+async def test_a_node_that_does_not_tell_is_named_with_the_reason_and_keeps_nobody_waiting(
+    world: World, replicas: Replicas, tmp_path: Path
+) -> None:
+    own = world.namespace
+    with ExitStack() as stack:
+        stack.enter_context(node(world, f"{own}-well", [(own, "web")]))
+        stack.enter_context(node(world, f"{own}-closed", [], clients="somebody-else"))
+        hosts = (f"DNS:{MANAGERS_TLS_NAME}",)
+        good = world.authority.issue("managers", MANAGERS_TLS_NAME, hosts=hosts)
+        foreign = Authority(tmp_path / "foreign").issue("managers", MANAGERS_TLS_NAME, hosts=hosts)
+        other_name = world.authority.issue("other", "other", hosts=("DNS:other.example",))
+        ports = {
+            "silent": stack.enter_context(silent()),
+            "nonsense": stack.enter_context(answering(good, b"\xff" * 8)),
+            "large": stack.enter_context(answering(good, b"\n\x00" * (5 << 19))),
+            "foreign": stack.enter_context(answering(foreign, b"")),
+            "misnamed": stack.enter_context(answering(other_name, b"")),
+            "gone": 9,
+        }
+        for name, port in ports.items():
+            world.node(f"{own}-{name}", [])
+            world.manager(f"{own}-{name}", port)
+        world.node(f"{own}-unknown", [])
+        asked = await world.serve(replicas)
+        state = await asked.until(world.of_all("all"), complete(f"{own}-well"))
+        told = {each.node.removeprefix(f"{own}-"): each for each in state.nodes if each.node.startswith(own)}
+        assert {name for name, each in told.items() if each.HasField("status")} == {"well"}
+        said = {
+            "closed": "PERMISSION_DENIED the certificate names 'edgeshare-status': let in are somebody-else",
+            "silent": "DEADLINE_EXCEEDED",
+            "nonsense": "tells no status: is it another version's?",
+            "large": "RESOURCE_EXHAUSTED",
+            "foreign": "UNAVAILABLE",
+            "misnamed": "UNAVAILABLE",
+            "gone": "UNAVAILABLE",
+            "unknown": "no address of its share manager is known",
+        }
+        assert {name for name, text in said.items() if text in told[name].error} == said.keys(), told
+        assert all(each.error.isprintable() and len(each.error) < 500 for each in told.values())
+
+
+async def test_what_a_node_told_last_stays_when_it_is_away_and_is_said_to_be_of_then(
+    world: World, replicas: Replicas
+) -> None:
+    own = world.namespace
+    with node(world, own, [(own, "web")]) as (_, manager):
+        asked = await world.serve(replicas)
+        token = world.of_all("all")
+        before = await asked.until(token, complete(own))
+        manager.kill()
+        after = await asked.until(token, lambda state: any(each.node == own and each.error for each in state.nodes))
+    (told,) = [each for each in before.nodes if each.node == own]
+    (stale,) = [each for each in after.nodes if each.node == own]
+    assert [each.allocation for each in stale.status.allocations] == [
+        each.allocation for each in told.status.allocations
+    ]
+    assert told.told_at_ns <= stale.told_at_ns < after.at_ns
+    assert "its share manager does not answer at" in stale.error
+
+
+async def test_what_is_wrong_with_what_is_asked_is_said_and_a_watch_needs_the_right_as_well(
+    world: World, replicas: Replicas
+) -> None:
+    asked = await world.serve(replicas)
+    assert await asked.watch_refused(world.of_all("all"), 1) == (
+        "INVALID_ARGUMENT",
+        "interval_ns 1 is too short: ask for 1000000000 or more, or 0",
+    )
+    assert (await asked.watch_refused(world.token("nobody"), 0))[0] == "PERMISSION_DENIED"
+    assert (await asked.watch_refused(None, 0))[0] == "UNAUTHENTICATED"
+
+
+async def test_the_pages_ten_lines_of_python_tell_who_has_what(
+    world: World, replicas: Replicas, tmp_path: Path
+) -> None:
+    own = world.namespace
+    (lines,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    with node(world, own, [(own, "web")]):
+        asked = await world.serve(replicas)
+        await asked.until(world.of_all("all"), complete(own))
+        (tmp_path / "ca.crt").write_bytes(asked.root)
+        words = (asked.address, str(tmp_path / "ca.crt"), world.of_one_namespace("me", own), own)
+        program = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", lines, *words, stdout=asyncio.subprocess.PIPE, env={"PYTHONPATH": str(README.parent)}
+        )
+        async with asyncio.timeout(SAFETY_S):
+            told, _ = await program.communicate()
+    assert told.decode().splitlines() == [f"{own} web 30 0.0 "]
