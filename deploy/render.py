@@ -12,6 +12,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -52,11 +53,17 @@ def schema(current: str) -> str:
         for key in CHARTS_OWN & description["properties"].keys():
             del description["properties"][key]
         parts = description.pop("$defs", {})
-        content["$defs"] |= {
-            part: parts[part] for part in parts if f'"#/$defs/{part}"' in json.dumps([description, parts])
-        }
+        # What only a part that has gone refers to goes, too.
+        while (used := _used(description, parts)) != parts:
+            parts = used
+        content["$defs"] |= parts
         content["$defs"][name] = description
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def _used(description: dict[str, Any], parts: dict[str, Any]) -> dict[str, Any]:
+    """Those of the parts that the description, or another part, refers to."""
+    return {part: parts[part] for part in parts if f'"#/$defs/{part}"' in json.dumps([description, parts])}
 
 
 def manifest(helm: str) -> str:

@@ -49,6 +49,19 @@ assigns
 
 {{- define "edgeshare.assignerConfig" -}}
 metrics_address: ":{{ .Values.assigner.metricsPort }}"
+{{- if .Values.clusterStatus.enabled }}
+status:
+  address: ":9467"
+  certificate: /etc/edgeshare-status/tls.crt
+  private_key: /etc/edgeshare-status/tls.key
+  managers:
+    certificate: /etc/edgeshare-status-client/tls.crt
+    private_key: /etc/edgeshare-status-client/tls.key
+    authority: /etc/edgeshare-status-client/ca.crt
+    service:
+      namespace: {{ .Release.Namespace }}
+      name: {{ .Release.Name }}-managers
+{{- end }}
 {{- if .Values.scheduler.enabled }}
 address: "127.0.0.1:9443"
 scheduler_lease:

@@ -25,7 +25,7 @@ from edgeshare.v1.cluster_pb2 import (
     WatchClusterRequest,
 )
 from edgeshare.v1.cluster_pb2_grpc import ClusterStatusServicer, add_ClusterStatusServicer_to_server
-from edgeshare.waiting import ended
+from edgeshare.waiting import ended, first_of
 from sharemgr.cluster.config import Status
 from sharemgr.cluster.replica.following import follow, read
 from sharemgr.cluster.status.asking import Asking, Told
@@ -44,6 +44,9 @@ INTERVAL_NS_MIN = NS_PER_S
 
 PART_BYTES = 1 << 20
 """Of a message, and one node more: gRPC's clients take 4 MiB as shipped."""
+
+KNOWN_S = 5.0
+"""How long who asks waits for the nodes to be listed, at the start."""
 
 PROBE_S = 5.0
 """How often it is looked whether the API server answers."""
@@ -108,6 +111,9 @@ class ClusterStatusService(ClusterStatusServicer):
             self._watches -= 1
 
     async def _told(self, query: Query, after: str) -> dict[str, Told]:
+        await first_of(self._directory.known, timeout_s=KNOWN_S)
+        if not self._directory.known.is_set():
+            raise Unavailable("the cluster part is still reading which nodes there are: ask again, its log may say why")
         names = [name for name in self._directory.nodes(query) if name > after]
         if query.pod and not names and not after:
             raise NotFound(f"no node has an allocation of {query}: is it running, and does it ask for a share?")

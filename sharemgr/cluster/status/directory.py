@@ -1,6 +1,7 @@
 """Which nodes have devices, which pods have allocations there, and where each one's share manager is asked: as the API
 server tells."""
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
@@ -49,15 +50,19 @@ class Directory:
     def __init__(self, service: ObjectName) -> None:
         """``service``: whose endpoints the managers are."""
         self._service = service
-        self._slices: dict[str, Slice] = {}
-        self._placed: dict[str, Placed] = {}
+        self._slices: dict[str, Slice] | None = None
+        self._placed: dict[str, Placed] | None = None
+        self.known = asyncio.Event()
+        """Set when both were listed; nothing is there before."""
 
     def slices_listed(self, slices: Iterable[Slice]) -> None:
         """These are all there are."""
         self._slices = {each.name: each for each in slices if each.service == self._service.name}
+        self._listed()
 
     def slice_told(self, kind: str, told: Slice) -> None:
         """One is there, was changed, or is DELETED."""
+        assert self._slices is not None
         self._slices.pop(told.name, None)
         if kind != "DELETED" and told.service == self._service.name:
             self._slices[told.name] = told
@@ -65,21 +70,27 @@ class Directory:
     def nodes_listed(self, nodes: Iterable[Placed]) -> None:
         """These are all there are."""
         self._placed = {node.name: node for node in nodes}
+        self._listed()
 
     def node_told(self, kind: str, node: Placed) -> None:
         """One is there, was changed, or is DELETED."""
+        assert self._placed is not None
         self._placed.pop(node.name, None)
         if kind != "DELETED":
             self._placed[node.name] = node
 
     def nodes(self, query: Query) -> list[str]:
         """Those that have to be asked, by name."""
-        return sorted(node.name for node in self._placed.values() if _concerns(node, query))
+        return sorted(node.name for node in (self._placed or {}).values() if _concerns(node, query))
 
     def addresses(self, node: str) -> tuple[str, ...]:
         """Where its manager may be asked; none where that is not known."""
-        found = [address for each in self._slices.values() for name, address in each.managers if name == node]
+        found = [address for each in (self._slices or {}).values() for name, address in each.managers if name == node]
         return tuple(dict.fromkeys(found))[:ADDRESSES_MAX]
+
+    def _listed(self) -> None:
+        if self._slices is not None and self._placed is not None:
+            self.known.set()
 
 
 def _concerns(node: Placed, query: Query) -> bool:

@@ -2,65 +2,32 @@
 it, and real managers on simulated machines."""
 
 import asyncio
+import json
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-import yaml
 from onenode.api_server import ApiServer
-from onenode.certificates import Authority
 from replicas import Replicas
-from testbed import Manager, Testbed, in_own_folder
 
 sys.path.append(str(Path(__file__).parent))
-from world import ASKER, SAFETY_S, World, answering, silent
+from world import SAFETY_S, World, answering, complete, made, node, silent
 
-from edgeshare.contract.names import MANAGERS_TLS_NAME
-from edgeshare.v1.allocations_pb2 import Allocation, Owner
 from edgeshare.v1.cluster_pb2 import ClusterState
 
 README = Path(__file__).parents[3] / "README.md"
 
 
 @pytest.fixture
-def world(server: ApiServer, authority: Authority, own_name: str) -> World:
-    return World(server, authority, own_name[-40:].strip("-"))
-
-
-@contextmanager
-def node(
-    world: World, name: str, owners: list[tuple[str, str]], clients: str = ASKER
-) -> Iterator[tuple[Testbed, Manager]]:
-    """A node whose manager has an allocation of 30 % for each of these pods, on one GPU."""
-    certificate, key = world.authority.issue("managers", MANAGERS_TLS_NAME, hosts=(f"DNS:{MANAGERS_TLS_NAME}",))
-    files = {"certificate": str(certificate), "private_key": str(key), "authority": str(world.authority.certificate)}
-    config = yaml.safe_dump({"remote_status": {"address": ":0", **files, "clients": [clients]}})
-    with in_own_folder(Testbed, "es-status-") as testbed, ExitStack() as stack:
-        manager = testbed.manager(config)
-        line = next(line for line in manager.log().splitlines() if "over TLS" in line)
-        calls = stack.enter_context(testbed.calls())
-        for place, (namespace, pod) in enumerate(owners):
-            owner = Owner(namespace=namespace, pod=pod, pod_uid=f"u{place}", container="main")
-            asked = Allocation(id=f"a{place}", device_ids=[testbed.uuids[0]], request_percent=30, owner=owner)
-            held = calls.hold(asked, wait_for_manager=False)
-            next(held)
-            stack.callback(held.close)
-        world.node(name, owners)
-        world.manager(name, int(line.partition("status at ")[2].partition(",")[0].rpartition(":")[2]))
-        yield testbed, manager
+def world(server: ApiServer, tmp_path: Path, own_name: str) -> World:
+    return World(server, tmp_path / "certificates", own_name[-40:].strip("-"))
 
 
 def pods(state: ClusterState) -> list[tuple[str, str]]:
     """Node and pod of each allocation that was told."""
     return [(node.node, each.allocation.owner.pod) for node in state.nodes for each in node.status.allocations]
-
-
-def complete(name: str) -> Callable[[ClusterState], bool]:
-    """Whether this node has told, and tells now."""
-    return lambda state: any(node.node == name and node.status.devices and not node.error for node in state.nodes)
 
 
 async def test_use_is_told_of_pod_namespace_and_all_to_who_may_know_it(world: World, replicas: Replicas) -> None:
@@ -117,10 +84,8 @@ async def test_a_node_that_does_not_tell_is_named_with_the_reason_and_keeps_nobo
     with ExitStack() as stack:
         stack.enter_context(node(world, f"{own}-well", [(own, "web")]))
         stack.enter_context(node(world, f"{own}-closed", [], clients="somebody-else"))
-        hosts = (f"DNS:{MANAGERS_TLS_NAME}",)
-        good = world.authority.issue("managers", MANAGERS_TLS_NAME, hosts=hosts)
-        foreign = Authority(tmp_path / "foreign").issue("managers", MANAGERS_TLS_NAME, hosts=hosts)
-        other_name = world.authority.issue("other", "other", hosts=("DNS:other.example",))
+        good, other_name = (world.certificates / f"{name}.crt" for name in ("managers", "status"))
+        foreign = made(tmp_path / "foreign") / "managers.crt"
         ports = {
             "silent": stack.enter_context(silent()),
             "nonsense": stack.enter_context(answering(good, b"\xff" * 8)),
@@ -198,3 +163,15 @@ async def test_the_pages_ten_lines_of_python_tell_who_has_what(
         async with asyncio.timeout(SAFETY_S):
             told, _ = await program.communicate()
     assert told.decode().splitlines() == [f"{own} web 30 0.0 "]
+
+
+async def test_nobody_is_told_that_there_is_no_node_before_it_is_known_which_there_are(
+    world: World, replicas: Replicas, tmp_path: Path
+) -> None:
+    # One that may review tokens, and list nothing.
+    settings = json.loads(world.server.kubeconfig.read_text())
+    settings["users"][0]["user"] = {"token": world.token("weak", ("clusterrolebinding", "system:auth-delegator"))}
+    (tmp_path / "kubeconfig").write_text(json.dumps(settings))
+    asked = await world.serve(replicas, kubeconfig=str(tmp_path / "kubeconfig"))
+    code, why = await asked.refused(world.of_all("all"))
+    assert (code, "still reading which nodes there are" in why) == ("UNAVAILABLE", True)

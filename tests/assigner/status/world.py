@@ -2,24 +2,28 @@
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
+import yaml
+from click.testing import CliRunner
 from grpc.aio import AioRpcError, Channel
 from onenode.api_server import ApiServer, done
-from onenode.certificates import Authority
 from replicas import Replica, Replicas
+from testbed import Manager, Testbed, in_own_folder
 
+from edgeshare.cli import cli
+from edgeshare.contract.names import STATUS_CLIENT_NAME
+from edgeshare.v1.allocations_pb2 import Allocation, Owner
 from edgeshare.v1.cluster_pb2 import ClusterQuery, ClusterState, GetClusterStatusRequest, WatchClusterRequest
 from edgeshare.v1.cluster_pb2_grpc import ClusterStatusStub
 
 SAFETY_S = 120
-ASKER = "edgeshare-status"
 SERVED_AS = "edgeshare-status.edgeshare.svc"
 OPTIONS = (("grpc.ssl_target_name_override", SERVED_AS),)
 
@@ -32,12 +36,20 @@ def own_address() -> str:
         return str(probe.getsockname()[0])
 
 
+def made(folder: Path) -> Path:
+    """The folder, with what `edgeshare sharemgr certificates` makes there."""
+    words = ["sharemgr", "certificates", "--folder", str(folder), "--status"]
+    CliRunner().invoke(cli, words, catch_exceptions=False)
+    return folder
+
+
 class World:
     """Objects of the API server that no other test has."""
 
-    def __init__(self, server: ApiServer, authority: Authority, name: str) -> None:
+    def __init__(self, server: ApiServer, folder: Path, name: str) -> None:
+        """``folder`` is where its certificates will lie."""
         self.server = server
-        self.authority = authority
+        self.certificates = made(folder)
         self.namespace = name
         """Of the Service, and of those who ask."""
         done(server.kubectl("create", "namespace", name))
@@ -98,18 +110,22 @@ class World:
 
     async def serve(self, replicas: Replicas, **more: Any) -> "Asked":
         """The cluster part."""
-        certificate, key = self.authority.issue("status", SERVED_AS, hosts=(f"DNS:{SERVED_AS}",))
-        own, own_key = self.authority.issue("asker", ASKER)
-        managers = {
-            **{"certificate": str(own), "private_key": str(own_key), "authority": str(self.authority.certificate)},
-            "service": {"namespace": self.namespace, "name": "managers"},
-        }
-        status = {"address": "127.0.0.1:0", "certificate": str(certificate), "private_key": str(key)}
-        config = {"kubeconfig": str(self.server.kubeconfig), "status": {**status, "managers": managers}}
+        managers = {**self.files("status-client"), "service": {"namespace": self.namespace, "name": "managers"}}
+        own = self.files("status")
+        del own["authority"]
+        status = {"address": "127.0.0.1:0", **own, "managers": managers}
+        config = {"kubeconfig": str(self.server.kubeconfig), "status": status}
         replica = await replicas.start_command(**{**config, **more})
         line = await replica.said("the cluster's status at ")
-        await replica.until_ready()
-        return Asked(replica, line.partition("status at ")[2].partition(",")[0], self.authority)
+        if not more:
+            await replica.until_ready()
+        root = (self.certificates / "ca.crt").read_bytes()
+        return Asked(replica, line.partition("status at ")[2].partition(",")[0], root)
+
+    def files(self, name: str) -> dict[str, str]:
+        """What a configuration says of a certificate that the command made."""
+        of = {"certificate": f"{name}.crt", "private_key": f"{name}.key", "authority": "ca.crt"}
+        return {key: str(self.certificates / file) for key, file in of.items()}
 
     def _put(self, thing: dict[str, Any]) -> None:
         done(self.server.kubectl("apply", "-f", "-", stdin=json.dumps(thing)))
@@ -118,10 +134,11 @@ class World:
 class Asked:
     """A cluster part that can be asked."""
 
-    def __init__(self, replica: Replica, address: str, authority: Authority) -> None:
+    def __init__(self, replica: Replica, address: str, root: bytes) -> None:
+        """``root``: whom it is trusted for having been signed by."""
         self.replica = replica
         self.address = address
-        self.root = authority.certificate.read_bytes()
+        self.root = root
 
     def channel(self) -> Channel:
         return grpc.aio.secure_channel(self.address, grpc.ssl_channel_credentials(self.root), OPTIONS)
@@ -164,12 +181,12 @@ def _metadata(token: str | None) -> tuple[tuple[str, str], ...]:
 
 
 @contextmanager
-def answering(certificate: tuple[Path, Path], answer: bytes) -> Iterator[int]:
+def answering(certificate: Path, answer: bytes) -> Iterator[int]:
     """A port where whoever asks for a node's status gets this, from who has this certificate."""
     handler = grpc.unary_unary_rpc_method_handler(lambda request, context: answer)
     service = grpc.method_handlers_generic_handler("edgeshare.v1.ShareStatus", {"GetNodeStatus": handler})
     server = grpc.server(ThreadPoolExecutor(1), handlers=(service,))
-    shown = tuple(path.read_bytes() for path in reversed(certificate))
+    shown = (certificate.with_suffix(".key").read_bytes(), certificate.read_bytes())
     port = server.add_secure_port("[::]:0", grpc.ssl_server_credentials([shown]))
     server.start()
     try:
@@ -183,3 +200,29 @@ def silent() -> Iterator[int]:
     """A port where connections are taken and nothing is ever said."""
     with socket.create_server(("", 0)) as listener:
         yield listener.getsockname()[1]
+
+
+@contextmanager
+def node(
+    world: World, name: str, owners: list[tuple[str, str]], clients: str = STATUS_CLIENT_NAME
+) -> Iterator[tuple[Testbed, Manager]]:
+    """A node whose manager has an allocation of 30 % for each of these pods, on one GPU."""
+    config = yaml.safe_dump({"remote_status": {"address": ":0", **world.files("managers"), "clients": [clients]}})
+    with in_own_folder(Testbed, "es-status-") as testbed, ExitStack() as stack:
+        manager = testbed.manager(config)
+        line = next(line for line in manager.log().splitlines() if "over TLS" in line)
+        calls = stack.enter_context(testbed.calls())
+        for place, (namespace, pod) in enumerate(owners):
+            owner = Owner(namespace=namespace, pod=pod, pod_uid=f"u{place}", container="main")
+            asked = Allocation(id=f"a{place}", device_ids=[testbed.uuids[0]], request_percent=30, owner=owner)
+            held = calls.hold(asked, wait_for_manager=False)
+            next(held)
+            stack.callback(held.close)
+        world.node(name, owners)
+        world.manager(name, int(line.partition("status at ")[2].partition(",")[0].rpartition(":")[2]))
+        yield testbed, manager
+
+
+def complete(name: str) -> Callable[[ClusterState], bool]:
+    """Whether this node has told, and tells now."""
+    return lambda state: any(node.node == name and node.status.devices and not node.error for node in state.nodes)

@@ -76,8 +76,17 @@ OF_SCHEDULERS_LEASE: dict[Right, tuple[str, ...]] = {
     ("leases.coordination.k8s.io", "list"): ("sharemgr/cluster/replica/leading.py: follow", FOLLOWING_ALL[0]),
     ("leases.coordination.k8s.io", "watch"): ("sharemgr/cluster/replica/leading.py: follow", FOLLOWING_ALL[1]),
 }
+OF_STATUS: dict[Right, tuple[str, ...]] = {
+    ("tokenreviews.authentication.k8s.io", "create"): ("sharemgr/cluster/status/rights.py: TOKEN_REVIEWS",),
+    ("subjectaccessreviews.authorization.k8s.io", "create"): ("sharemgr/cluster/status/rights.py: ACCESS_REVIEWS",),
+    **{
+        ("endpointslices.discovery.k8s.io", verb): ("sharemgr/cluster/status/cluster_status.py: follow", following)
+        for verb, following in zip(("list", "watch"), FOLLOWING_ALL, strict=True)
+    },
+}
 NODES = {PLUGIN: OF_PLUGIN, LABELLER: OF_LABELLER, REMOVAL: OF_REMOVAL}
 BESIDE = ("scheduler.enabled=true", 'scheduler.image="registry.example/kube-scheduler:v1.36.3"')
+STATUS = "clusterStatus.enabled=true"
 ALONE = ("assigner.enabled=true", "assigner.tls.enabled=false")
 
 
@@ -105,8 +114,10 @@ def given(objects: list[Object]) -> dict[str, set[Right]]:
         (("labeller.enabled=false",), {PLUGIN: OF_PLUGIN}),
         (ALONE, {**NODES, ASSIGNER: {**OF_ASSIGNER, **OF_LEADER}}),
         (BESIDE, {**NODES, ASSIGNER: {**OF_ASSIGNER, **OF_SCHEDULERS_LEASE}}),
+        ((*ALONE, STATUS), {**NODES, ASSIGNER: {**OF_ASSIGNER, **OF_LEADER, **OF_STATUS}}),
+        ((*BESIDE, STATUS), {**NODES, ASSIGNER: {**OF_ASSIGNER, **OF_SCHEDULERS_LEASE, **OF_STATUS}}),
     ],
-    ids=["as shipped", "nodefeature", "no labeller", "assigner", "scheduler"],
+    ids=["as shipped", "nodefeature", "no labeller", "assigner", "scheduler", "status", "status of the scheduler"],
 )
 def test_chart_gives_each_part_the_rights_that_somebody_is_named_for_and_no_others(
     render: Render, values: tuple[str, ...], needed: dict[str, dict[Right, tuple[str, ...]]]
@@ -130,7 +141,7 @@ def defined(tree: ast.Module) -> set[str]:
     sorted(
         {
             who
-            for rights in (*NODES.values(), OF_FEATURES, OF_ASSIGNER, OF_LEADER, OF_SCHEDULERS_LEASE)
+            for rights in (*NODES.values(), OF_FEATURES, OF_ASSIGNER, OF_LEADER, OF_SCHEDULERS_LEASE, OF_STATUS)
             for named in rights.values()
             for who in named
         }

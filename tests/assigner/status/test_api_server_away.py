@@ -1,0 +1,47 @@
+"""What is told of a cluster whose API server is away: nodes go on telling, to whom they told before, and since when
+nobody knows of new ones is said."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from onenode.api_server import READY_S, STOP_S, ApiServer, api_server
+from replicas import Replicas
+
+sys.path.append(str(Path(__file__).parent))
+from world import World, complete, node
+
+CRD = Path(__file__).parents[3] / "deploy/chart/crds/acceleratornodes.yaml"
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[ApiServer]:
+    """One that no other test has: it is ended."""
+    with api_server(tmp_path / "api-server") as server:
+        server.define(CRD)
+        yield server
+
+
+async def test_while_the_api_server_is_away_use_is_told_on_and_since_when_nodes_may_be_missing(
+    own_server: ApiServer, tmp_path: Path, replicas: Replicas
+) -> None:
+    world = World(own_server, tmp_path / "certificates", "away")
+    with node(world, "n1", [("away", "web")]):
+        asked = await world.serve(replicas)
+        known, stranger = world.of_all("known"), world.of_all("stranger")
+        before = await asked.until(known, complete("n1"))
+        assert before.stale_since_ns == 0
+        own_server.daemons.stop("api-server", STOP_S)
+        away = await asked.until(known, lambda state: state.stale_since_ns > 0)
+        assert away.stale_since_ns < away.at_ns
+        (told,) = away.nodes
+        assert (told.error, told.status.allocations[0].allocation.owner.pod) == ("", "web")
+        # The node was asked since.
+        assert told.told_at_ns > away.stale_since_ns
+        code, why = await asked.refused(stranger)
+        assert (code, "the API server cannot be asked" in why) == ("UNAVAILABLE", True)
+        own_server.daemons.start("api-server", own_server.plane.api_server())
+        own_server.daemons.wait_until("api-server", own_server.plane.api_server_ready, READY_S)
+        assert complete("n1")(await asked.until(known, lambda state: state.stale_since_ns == 0))
+        assert complete("n1")(await asked.get(stranger))
