@@ -11,6 +11,8 @@ LIBRARIES = PACKAGE / "lib"
 """The folder for ``LD_LIBRARY_PATH``: ``libcuda.so.1`` and ``libnvidia-ml.so.1`` are in it."""
 BURN = PACKAGE / "bin" / "burn"
 """A CUDA program that runs kernels of a given length."""
+HEADERS = ("machine/layout.h", "observer/observer.h")
+"""Of the package: the layout, and the functions."""
 
 
 @cache
@@ -18,6 +20,6 @@ def load() -> tuple[FFI, Any]:
     """The layout and the library, read once: that takes longer than to make a machine. Raises OSError where the C parts
     are not built."""
     ffi = FFI()
-    for header in ("machine/layout.h", "observer/observer.h"):
+    for header in HEADERS:
         ffi.cdef((PACKAGE / header).read_text())
     return ffi, ffi.dlopen(str(LIBRARIES / "libsimgpu.so"))
