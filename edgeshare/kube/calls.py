@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar
 from urllib.parse import urlencode
 
 from aiohttp import ClientError, StreamReader
@@ -26,11 +26,19 @@ from edgeshare.kube.messages import (
     parse_change,
     watch_query,
 )
+from edgeshare.kube.parts import reader_of
 
 T = TypeVar("T")
 
 SAME = ("host", "ssl_ca_cert", "cert_file", "key_file", "verify_ssl", "tls_server_name", "proxy")
 """What the client's two kinds of configuration have in common, and decides how a server is reached."""
+
+
+class Change(TypedDict, Generic[T], total=False):
+    """A line of a watch."""
+
+    type: Any
+    object: T
 
 
 class Calls:
@@ -96,8 +104,9 @@ class Calls:
                 raise Unavailable(f"the API server cannot be asked (GET {asked}): {_why(error)}") from error
         return reader.kept, reader.version
 
-    async def changes(self, path: str, selector: str, version: str) -> AsyncGenerator[dict[str, Any]]:
-        """See Kube.changes."""
+    async def changes(self, path: str, selector: str, version: str, shape: Any = Any) -> AsyncGenerator[dict[str, Any]]:
+        """See Kube.changes. Of each object that is of the ``shape`` no more is made than that names (parts.py)."""
+        read = reader_of(Change[shape])
         try:
             async with asyncio.timeout(CALL_TIMEOUT_S):
                 answer = await self._ask("GET", f"{path}?{urlencode(watch_query(selector, version))}")
@@ -106,7 +115,7 @@ class Calls:
         with closing(answer.response):
             check_watch(path, version, answer.status)
             while line := await _line(path, answer.response.content):
-                yield parse_change(path, line)
+                yield _change(path, line, read)
 
     async def _ask(self, method: str, path: str, body: object = None, content_type: str = JSON) -> Any:
         headers = {"Accept": JSON, "Content-Type": content_type}
@@ -114,6 +123,15 @@ class Calls:
         if authorization:
             headers["Authorization"] = authorization
         return await self._rest.request(method, f"{self._host}{path}", headers, body)
+
+
+def _change(path: str, line: bytes, read: Callable[[bytes], dict[str, Any]]) -> dict[str, Any]:
+    """As parse_change, which has the word on what ``read`` cannot read."""
+    try:
+        change = read(line)
+    except ValueError:
+        return parse_change(path, line)
+    return parse_change(path, line) if change.get("type") == "ERROR" else change
 
 
 async def _line(path: str, content: StreamReader) -> bytes:

@@ -94,7 +94,7 @@ def parse_change(path: str, line: bytes) -> dict[str, Any]:
         if change.get("type") != "ERROR":
             return change
         code, message = (change["object"].get(key) for key in ("code", "message"))
-    except (ValueError, KeyError, AttributeError) as error:
+    except (ValueError, KeyError, AttributeError, RecursionError) as error:
         raise Unavailable(f"a watch of {path} broke off: {error}") from error
     raise (Expired if code == GONE else Unavailable)(f"the API server ends a watch of {path}: {code} {message}")
 

@@ -27,6 +27,7 @@ from sharemgr.cluster.server.endings import Ending
 from sharemgr.cluster.state.accelerators import parse_node
 from sharemgr.cluster.state.books import AcceleratorNode, Books
 from sharemgr.cluster.state.cores import Offer, parse_offer
+from sharemgr.cluster.state.looked_at import LookedAtOfAcceleratorNode, LookedAtOfNode, LookedAtOfPod
 from sharemgr.cluster.state.pods import SharePod, parse_pod
 
 logger = logging.getLogger(__name__)
@@ -73,9 +74,18 @@ class Service:
             verbs=Verbs(assigner, binder, self._metrics).by_name,
             sources=(
                 # Bound ones: what waits to be bound has no part in the ledger.
-                Source("/api/v1/pods", "spec.nodeName!=", pod, assigner.pods_listed, told(assigner.pod_told)),
-                Source(ACCELERATOR_NODES, "", _node, assigner.nodes_listed, told(assigner.node_told)),
-                Source("/api/v1/nodes", "", _offer, assigner.offers_listed, told(assigner.offer_told)),
+                Source(
+                    "/api/v1/pods", "spec.nodeName!=", pod, assigner.pods_listed, told(assigner.pod_told), LookedAtOfPod
+                ),
+                Source(
+                    ACCELERATOR_NODES,
+                    "",
+                    _node,
+                    assigner.nodes_listed,
+                    told(assigner.node_told),
+                    LookedAtOfAcceleratorNode,
+                ),
+                Source("/api/v1/nodes", "", _offer, assigner.offers_listed, told(assigner.offer_told), LookedAtOfNode),
             ),
             run=run,
             families=lambda: self._metrics.families(assigner, binder),

@@ -1,11 +1,13 @@
 """What kube-scheduler says to an extender, parsed; in JSON the fields are called as in Go (k8s.io/kube-scheduler,
 extender/v1/types.go)."""
 
-from typing import Any, TypeVar
+from typing import Any, NotRequired, TypedDict, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from edgeshare.contract.errors import InvalidRequest
+from edgeshare.kube.parts import reader_of
+from sharemgr.cluster.state.looked_at import LookedAtOfPod
 
 NAME_MAX = 253
 NAME = r"^[0-9A-Za-z][0-9A-Za-z._-]*$"
@@ -76,6 +78,15 @@ class PreemptionArgs(Message):
         return self.nodes
 
 
+class _Args(TypedDict):
+    """Args, of whose pod that is read which is looked at."""
+
+    Pod: LookedAtOfPod
+    NodeNames: NotRequired[list[str] | None]
+
+
+_read_args = reader_of(_Args)
+
 M = TypeVar("M", bound=Message)
 
 
@@ -89,3 +100,16 @@ def parse(model: type[M], body: bytes) -> M:
         what = f"expected {model.__name__} of kube-scheduler's extender: {where[:200]}: {first['msg']}"
         # A name can hold anything.
         raise InvalidRequest(ascii(what)[1:-1]) from error
+
+
+def parse_args(body: bytes) -> Args:
+    """As ``parse``, in a fraction of the time: of the pod there may be no more than what is looked at. Raises
+    InvalidRequest for what is none."""
+    try:
+        read = _read_args(body)
+    except ValueError:
+        return parse(Args, body)
+    names = read.get("NodeNames")
+    if names is not None and len(names) > NODES_MAX:
+        return parse(Args, body)
+    return Args.model_construct(pod=read["Pod"], node_names=names)

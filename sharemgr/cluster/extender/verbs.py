@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from edgeshare.contract.errors import EdgeshareError, InvalidRequest, Unavailable
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.extender.binding import Binder
-from sharemgr.cluster.extender.messages import Args, BindingArgs, PreemptionArgs, parse
+from sharemgr.cluster.extender.messages import BindingArgs, PreemptionArgs, parse, parse_args
 from sharemgr.cluster.extender.metrics import Metrics
 from sharemgr.cluster.placement.preemption import is_being_made_room_for, victims
 from sharemgr.cluster.placement.reasons import unmangled
@@ -34,7 +34,7 @@ class Verbs:
         }
 
     async def _filter(self, body: bytes) -> object:
-        args = parse(Args, body)
+        args = parse_args(body)
         pod = parse_pod(args.pod)
         try:
             names = args.names
@@ -53,7 +53,7 @@ class Verbs:
         }
 
     async def _prioritize(self, body: bytes) -> object:
-        args = parse(Args, body)
+        args = parse_args(body)
         scores = self._assigner.prioritize(parse_pod(args.pod), args.names)
         return [{"Host": name, "Score": score} for name, score in scores.items()]
 

@@ -5,7 +5,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import aclosing
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.kube.calls import Calls
@@ -33,15 +33,17 @@ async def follow(
     keep: Callable[[Json], T | None],
     listed: Callable[[list[T]], None],
     changed: Callable[[str, T], None],
+    shape: Any = Any,
 ) -> None:
-    """As edgeshare.kube.following.Following does, until it is cancelled."""
+    """As edgeshare.kube.following.Following does, until it is cancelled. ``shape`` is of what ``keep`` looks at; that
+    gets more all the same of what was listed."""
     progress = Progress(path, logger)
     while True:
         try:
             if not progress.version:
                 items, progress.version = await calls.objects(path, selector, keep)
                 listed(items)
-            async with aclosing(calls.changes(path, selector, progress.version)) as changes:
+            async with aclosing(calls.changes(path, selector, progress.version, shape)) as changes:
                 async for change in changes:
                     kept = progress.take(change, keep)
                     if kept is not None:

@@ -42,6 +42,7 @@ class Source:
     keep: Callable[[Json], Any]
     listed: Callable[[list[Any]], None]
     changed: Callable[[str, Any], None]
+    shape: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,7 @@ class _Running:
         """What the session does beside its verbs."""
         async with asyncio.TaskGroup() as tasks:
             for each in self.session.sources:
-                told = (each.keep, self.listed(each), each.changed)
+                told = (each.keep, self.listed(each), each.changed, each.shape)
                 tasks.create_task(follow(calls, each.path, each.selector, *told))
             await self._whole.wait()
             # What was listed stays: going through it again and again would take up to 0.1 s each time.

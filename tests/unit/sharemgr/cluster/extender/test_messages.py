@@ -1,13 +1,24 @@
 """What kube-scheduler says to an extender: read as Go writes it, or refused in one line."""
 
 import json
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeshare.contract.errors import InvalidRequest
-from sharemgr.cluster.extender.messages import NODES_MAX, VICTIMS_MAX, Args, BindingArgs, Message, PreemptionArgs, parse
+from sharemgr.cluster.extender.messages import (
+    NODES_MAX,
+    VICTIMS_MAX,
+    Args,
+    BindingArgs,
+    Message,
+    PreemptionArgs,
+    parse,
+    parse_args,
+)
 
 BINDING = {"PodName": "p", "PodNamespace": "d", "PodUID": "u", "Node": "n"}
 MODELS = (Args, BindingArgs, PreemptionArgs)
@@ -141,3 +152,29 @@ def test_any_json_is_read_or_refused_in_one_line(model: type[Message], thing: ob
         parse(model, body)
     except InvalidRequest:
         refused(model, body)
+
+
+def names_by(read: Callable[[bytes], Args], body: bytes) -> list[str] | str | None:
+    """The names that it reads, or why it refuses them."""
+    try:
+        return read(body).node_names
+    except InvalidRequest as error:
+        return f"refused: {error}"
+
+
+@pytest.mark.parametrize("names", [["n"] * NODES_MAX, ["n"] * (NODES_MAX + 1), None, 5])
+def test_of_what_filter_is_asked_is_read_what_is_looked_at(names: object) -> None:
+    told = {"metadata": {"name": "p", "labels": {"app": "x"}}, "spec": {"volumes": []}, "status": None}
+    assert parse_args(json.dumps({"Pod": told}).encode()).pod == {
+        "metadata": {"name": "p", "labels": {}},
+        "spec": {},
+        "status": None,
+    }
+    body = json.dumps({"Pod": told, "NodeNames": names, "Later": {}}).encode()
+    assert names_by(parse_args, body) == names_by(partial(parse, Args), body)
+
+
+@given(st.dictionaries(st.sampled_from(["Pod", "NodeNames", "Later"]), JSON) | JSON)
+def test_what_filter_is_asked_is_refused_as_ever(thing: object) -> None:
+    body = json.dumps(thing).encode()
+    assert names_by(parse_args, body) == names_by(partial(parse, Args), body)

@@ -1,0 +1,21 @@
+"""Of JSON the parts that are looked at, and no more: what nobody names is passed over, and makes no objects. The
+importer of msgspec."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+
+def reader_of(shape: Any) -> Callable[[bytes], Any]:
+    """What reads JSON of a shape into what json.loads would make of it, less the fields of an object that the TypedDict
+    which is its shape does not name. It raises ValueError for what is not of that shape, or nested too deeply."""
+    decode = msgspec.json.Decoder(shape).decode
+
+    def read(text: bytes) -> Any:
+        try:
+            return decode(text)
+        except RecursionError as error:
+            raise ValueError("it is nested too deeply") from error
+
+    return read

@@ -1,0 +1,32 @@
+"""Of JSON the parts that are looked at; and what cannot be read, a line of a watch too, is said to be so."""
+
+from typing import Any, TypedDict
+
+import pytest
+
+from edgeshare.contract.errors import Unavailable
+from edgeshare.kube.messages import parse_change
+from edgeshare.kube.parts import reader_of
+
+NESTED = b'{"type": "ADDED", "object": {"other": ' + b"[" * 50_000 + b"]" * 50_000 + b"}}"
+
+
+class Shape(TypedDict, total=False):
+    name: Any
+    inner: "Shape | None"
+
+
+def test_what_nobody_names_is_passed_over() -> None:
+    text = b'{"name": [1, {"a": null}], "other": {"name": 1}, "inner": {"inner": null, "other": 1}}'
+    assert reader_of(Shape)(text) == {"name": [1, {"a": None}], "inner": {"inner": None}}
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"null", b'{"inner": 5}', b"{}{}", b"\xff", NESTED])
+def test_what_is_of_another_shape_cannot_be_read(text: bytes) -> None:
+    with pytest.raises(ValueError, match=r"\S"):
+        reader_of(Shape)(text)
+
+
+def test_a_line_that_is_nested_without_end_ends_its_watch() -> None:
+    with pytest.raises(Unavailable, match="a watch of /pods broke off"):
+        parse_change("/pods", NESTED)
