@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from edgeshare.contract.errors import InvalidRequest, NoRoom, NotFound
+from sharemgr.cluster.placement.kinds import Kinds
 from sharemgr.cluster.placement.placing import Ranking, choose, rank, take_best
 from sharemgr.cluster.placement.policies import Policy
 from sharemgr.cluster.placement.reasons import NO_GPUS, state, state_for, unmangled, wish
@@ -16,7 +17,7 @@ from sharemgr.cluster.placement.table import Table
 from sharemgr.cluster.state.books import AcceleratorNode, Books, assigned_to
 from sharemgr.cluster.state.cores import Offer
 from sharemgr.cluster.state.pods import SharePod
-from sharemgr.cluster.state.request import Holding
+from sharemgr.cluster.state.request import Holding, Request
 
 ASKING_MAX = 10_000
 """Pods that are remembered between their filtering and their binding; one that was forgotten is read again."""
@@ -64,6 +65,7 @@ class Assigner:
         self._keeps_choice = keeps_choice
         self._table = Table()
         self._shapes = Shapes()
+        self._kinds = Kinds(policy)
         self._asking: OrderedDict[str, Asking] = OrderedDict()
         self._states: dict[str, str] = {}
         """By node: what is free there, in words."""
@@ -138,16 +140,17 @@ class Assigner:
             why = f"pod {pod} is being bound to node {held.node}"
             return Filtered([held.node] if held.node in names else [], {n: why for n in names if n != held.node}, {})
         asking = self._remember(pod)
-        # An affinity is to this GPU or that one, whatever is free there.
-        one_of_a_kind = self._keeps_choice and not pod.request.affinity
-        ranking = self._rank(pod, names, one_of_a_kind)
-        asking.best = take_best(self.books.ledger, self._table, pod.uid, pod.request, ranking)
+        if self._keeps_choice:
+            found = self._choice(pod, names)
+            asking.best, asking.scores = (found[0], {found[0].node: found[1]}) if found is not None else (None, {})
+        else:
+            ranking = self._rank(pod, names)
+            asking.best = take_best(self.books.ledger, self._table, pod.uid, pod.request, ranking)
+            asking.scores = self._scores(ranking)
         asking.since = self._revision
         if self._keeps_choice and asking.best is not None:
-            asking.scores = {asking.best.node: float(ranking.scores.max())}
             # kube-scheduler says why nodes are left out only where none is left.
             return Filtered([asking.best.node], {}, {})
-        asking.scores = self._scores(ranking)
         fitting = [name for name in names if name in asking.scores]
         return Filtered(fitting, self._failed(pod, [name for name in names if name not in asking.scores]), {})
 
@@ -219,6 +222,20 @@ class Assigner:
         demand = self._shapes.demand(self._table)
         return rank(self.books.ledger, self._table, pod.request, self._policy, demand, rows, passed=True)
 
+    def _choice(self, pod: SharePod, names: Sequence[str]) -> tuple[Holding, float] | None:
+        """What the pod gets on the best of these nodes, and its score; None where it fits none."""
+        self._refresh()
+        if _has_one_place(pod.request):
+            return self._on_kinds(pod, names)
+        # An affinity is to this GPU or that one, whatever is free there.
+        ranking = self._rank(pod, names, one_of_a_kind=not pod.request.affinity)
+        best = take_best(self.books.ledger, self._table, pod.uid, pod.request, ranking)
+        return None if best is None else (best, float(ranking.scores.max()))
+
+    def _on_kinds(self, pod: SharePod, names: Sequence[str]) -> tuple[Holding, float] | None:
+        demand = self._shapes.demand(self._table)
+        return self._kinds.best(self.books.ledger, self._table, pod.uid, pod.request, demand, names)
+
     def _scores(self, ranking: Ranking) -> dict[str, float]:
         nodes = map(self._table.nodes.__getitem__, ranking.rows.tolist())
         return dict(zip(nodes, ranking.scores.tolist(), strict=True))
@@ -230,6 +247,9 @@ class Assigner:
             unchanged = self._changed_at.get(node, 0) <= asking.since
             if asking.best.node == node and unchanged and not pod.request.affinity:
                 return asking.best
+        if _has_one_place(pod.request):
+            found = self._on_kinds(pod, [node])
+            return None if found is None else found[0]
         demand = self._shapes.demand(self._table)
         return choose(self.books.ledger, self._table, pod.uid, pod.request, self._policy, demand, on=node)
 
@@ -256,3 +276,9 @@ class Assigner:
             self._states.pop(name, None)
             self._changed.add(name)
             self._changed_at[name] = self._revision
+
+
+def _has_one_place(request: Request) -> bool:
+    """Whether what it gets on a node is a matter of that node's kind. How several asks are placed depends on the other
+    nodes, too, and an affinity is to this GPU or that one."""
+    return len(request.asks) == 1 and not request.affinity

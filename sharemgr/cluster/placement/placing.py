@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from sharemgr.cluster.placement.neighbours import Habits, Known
 from sharemgr.cluster.placement.options import NOTHING, Options, find_options
 from sharemgr.cluster.placement.policies import Policy
 from sharemgr.cluster.placement.table import NOBODY, Bools, Floats, Ints, Rows, Table
-from sharemgr.cluster.state.ledger import Ledger
+from sharemgr.cluster.state.ledger import Ledger, Node
 from sharemgr.cluster.state.request import Ask, Holding, Request, Take
 
 
@@ -36,6 +37,15 @@ class Ranking:
     """Of these rows; higher is better."""
     steps: list[Step]
     """Those of each step are some of the rows of the step before."""
+
+
+class Part(NamedTuple):
+    """Of a GPU of a node."""
+
+    place: int
+    """The GPU's, among those of its node."""
+    units: int
+    memory_mib: int
 
 
 def rank(
@@ -164,20 +174,28 @@ def take_best(ledger: Ledger, table: Table, uid: str, request: Request, ranking:
     best = int(ranking.scores.argmax())
     node = ledger.node(table.nodes[ranking.rows[best]])
     assert node is not None, "the table was updated just now"
-    takes: dict[int, list[Take]] = {}
+    return holding(node, uid, request, parts_of(ranking, best))
+
+
+def parts_of(ranking: Ranking, best: int) -> tuple[Part, ...]:
+    """What the asks, one after the other, take on one of the nodes that were ranked."""
+    parts: dict[int, list[Part]] = {}
     for step in reversed(ranking.steps):
         here = slice(best, best + 1)
         gpus = np.flatnonzero(step.options.taken(here, step.column[here])[0])
         need_mib = step.options.need_mib[best]
-        takes[step.number] = [
-            Take(node.inventory.gpus[gpu].id, step.options.ask.units, int(need_mib[gpu])) for gpu in gpus
-        ]
+        parts[step.number] = [Part(int(gpu), step.options.ask.units, int(need_mib[gpu])) for gpu in gpus]
         best = int(step.options.index[best])
-    in_order = tuple(take for number in sorted(takes) for take in takes[number])
+    return tuple(part for number in sorted(parts) for part in parts[number])
+
+
+def holding(node: Node, uid: str, request: Request, parts: Sequence[Part]) -> Holding:
+    """What a pod has that takes these parts of a node."""
+    gpus = node.inventory.gpus
     return Holding(
         uid,
         node.inventory.node,
-        in_order,
+        tuple(Take(gpus[part.place].id, part.units, part.memory_mib) for part in parts),
         request.cpu_milli,
         request.ram_mib,
         request.affinity,
@@ -218,5 +236,4 @@ def _placed(options: Options, column: Ints) -> Rows:
         rows.exclusion,
         options.cpu_after_milli,
         options.ram_after_mib,
-        rows.kind,
     )

@@ -61,8 +61,6 @@ class Rows:
     """node"""
     ram_mib: Ints
     """node"""
-    kind: Ints
-    """node: the same only where all the rest of a node is"""
 
     def pick(self, rows: Ints) -> "Rows":
         """A copy of some of them."""
@@ -96,6 +94,8 @@ class Table:
         """By node."""
         self.nodes: list[str] = []
         """By row; empty where a node is gone, until another takes its place."""
+        self.kind: dict[str, int] = {}
+        """By node: the same only where all that a policy sees of a node is."""
         self.rows = _empty(0, 1)
         self.profiles = profiles
         self.neighbours = None if profiles is None else Neighbours.of_nobody(0, 1)
@@ -147,18 +147,22 @@ class Table:
         cpu_milli, ram_mib = node.cpu_free_milli, node.ram_free_mib
         rows.cpu_milli[row] = UNLIMITED if cpu_milli is None else max(0, cpu_milli)
         rows.ram_mib[row] = UNLIMITED if ram_mib is None else max(0, ram_mib)
-        rows.kind[row] = 0
         # 64 bits: that two of 5,000 different rows have the same is as good as impossible.
         beside_whom = b"" if self.neighbours is None else self.neighbours.bytes_of(row)
-        rows.kind[row] = hash(b"".join(getattr(rows, name)[row].tobytes() for name in Rows.__slots__) + beside_whom)
+        self.kind[node.inventory.node] = hash(
+            b"".join(getattr(rows, name)[row].tobytes() for name in Rows.__slots__) + beside_whom
+        )
 
     def distinct(self, rows: Ints) -> Ints:
         """Of these rows, of each kind the first: a policy makes the same of all of a kind."""
-        _, first = np.unique(self.rows.kind[rows], return_index=True)
-        return rows[np.sort(first)]
+        first: dict[int, int] = {}
+        for row in rows.tolist():
+            first.setdefault(self.kind[self.nodes[row]], row)
+        return np.array(list(first.values()), np.int64)
 
     def _clear(self, name: str) -> None:
         row = self.row.pop(name)
+        del self.kind[name]
         self._clear_row(row)
         self.nodes[row] = ""
         self._gone.append(row)
@@ -191,8 +195,8 @@ def _empty(height: int, width: int) -> Rows:
     free_units, free_mib, total_mib, model = (np.zeros(shape, np.int64) for _ in range(4))
     exclusion = np.full(shape, NOBODY, np.int64)
     cpu_milli = np.full(height, NO_NODE, np.int64)
-    ram_mib, kind = (np.zeros(height, np.int64) for _ in range(2))
-    return Rows(free_units, free_mib, total_mib, model, exclusion, cpu_milli, ram_mib, kind)
+    ram_mib = np.zeros(height, np.int64)
+    return Rows(free_units, free_mib, total_mib, model, exclusion, cpu_milli, ram_mib)
 
 
 def _grown(rows: Rows, height: int, width: int) -> Rows:

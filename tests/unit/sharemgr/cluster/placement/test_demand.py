@@ -138,7 +138,7 @@ def test_what_memory_is_left_for_is_usable_and_no_more() -> None:
     def rows(free_units: int, free_mib: int, total_mib: int) -> Rows:
         return Rows(
             *(np.array([[number]]) for number in (free_units, free_mib, total_mib, 0, 0)),
-            *(np.array([0]) for _ in range(3)),
+            *(np.array([0]) for _ in range(2)),
         )
 
     assert rows(60, 300, 1000).usable_units() == 30

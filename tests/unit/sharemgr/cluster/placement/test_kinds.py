@@ -1,0 +1,110 @@
+"""What was judged of a kind of node once is what the policy would say of each of that kind now."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgeshare.contract.errors import EdgeshareError
+from sharemgr.cluster.placement import kinds as kinds_module
+from sharemgr.cluster.placement.kinds import Kinds
+from sharemgr.cluster.placement.placing import rank, take_best
+from sharemgr.cluster.placement.policies import POLICIES
+from sharemgr.cluster.placement.shapes import Shapes
+from sharemgr.cluster.placement.table import Table
+from sharemgr.cluster.state.ledger import Gpu, Inventory, Ledger
+from sharemgr.cluster.state.request import Ask, Holding, Request
+
+NAMES = [f"n{number}" for number in range(6)]
+UNTOLD = "untold"
+
+SIZES = ((1, 5), (1, 30), (1, 50), (1, 70), (1, 100), (2, 100))
+REQUESTS = st.builds(
+    lambda size, memory_mib, cpu_milli, models, exclusion: Request(
+        (Ask(*size, memory_mib),), cpu_milli, cpu_milli // 2, models=models, exclusion=exclusion
+    ),
+    st.sampled_from(SIZES),
+    st.sampled_from((0, 0, 6_000)),
+    st.sampled_from((0, 500, 2_000)),
+    st.sampled_from((frozenset[str](), frozenset({"A10"}))),
+    st.sampled_from(("", "", "team")),
+)
+INVENTORIES = st.builds(
+    lambda name, models, healthy, cpu_milli: Inventory(
+        name,
+        tuple(Gpu(f"{name}-{place}", model, 24_000, healthy or place > 0) for place, model in enumerate(models)),
+        cpu_milli,
+        cpu_milli,
+    ),
+    st.sampled_from(NAMES),
+    st.lists(st.sampled_from(("A10", "A10", "T4")), max_size=4),
+    st.booleans(),
+    st.sampled_from((None, 4_000, 16_000)),
+)
+
+
+def cluster(policy: str) -> tuple[Ledger, Table, Shapes, Kinds]:
+    ledger = Ledger()
+    for name in NAMES:
+        gpus = tuple(Gpu(f"{name}-{place}", "A10", 24_000) for place in range(3))
+        ledger.set_inventory(Inventory(name, gpus, 16_000, 16_000))
+    return ledger, Table(), Shapes(), Kinds(POLICIES[policy])
+
+
+@given(st.sampled_from(sorted(POLICIES)), st.data())
+def test_the_best_by_kinds_is_the_best_of_all(policy: str, data: st.DataObject) -> None:
+    ledger, table, shapes, kinds = cluster(policy)
+    held: list[str] = []
+    for number in range(data.draw(st.integers(1, 25))):
+        change = data.draw(st.sampled_from(("none", "release", "inventory")))
+        if change == "release" and held:
+            ledger.release(held.pop(data.draw(st.integers(0, len(held) - 1))))
+        elif change == "inventory":
+            ledger.set_inventory(data.draw(INVENTORIES))
+        request = data.draw(REQUESTS)
+        shapes.see(request)
+        table.update(ledger)
+        demand = shapes.demand(table)
+        names = data.draw(st.permutations([*NAMES, UNTOLD]))[: data.draw(st.integers(1, 7))]
+        rows = np.array([table.row[name] for name in names if name in table.row], np.int64)
+        ranking = rank(ledger, table, request, POLICIES[policy], demand, rows, passed=True)
+        expected = take_best(ledger, table, f"p{number}", request, ranking)
+        found = kinds.best(ledger, table, f"p{number}", request, demand, names)
+        assert found == (None if expected is None else (expected, float(ranking.scores.max())))
+        if found is not None and hold(ledger, found[0]):
+            held.append(found[0].uid)
+
+
+def hold(ledger: Ledger, holding: Holding) -> bool:
+    try:
+        ledger.assume(holding)
+    except EdgeshareError:
+        return False
+    return True
+
+
+def test_a_kind_is_judged_once_for_a_request_until_the_demand_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, table, shapes, kinds = cluster("usable")
+    judged: list[int] = []
+
+    def ranked(*args: object, **more: object) -> object:
+        judged.append(len(args[5]))  # type: ignore[arg-type]
+        return rank(*args, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(kinds_module, "rank", ranked)
+    request = Request((Ask(1, 30),))
+    shapes.see(request)
+    table.update(ledger)
+    demand = shapes.demand(table)
+    for number in range(3):
+        kinds.best(ledger, table, f"p{number}", request, demand, NAMES)
+    assert judged == [1]
+    ledger.assume(Holding("x", "n3", kinds.best(ledger, table, "x", request, demand, ["n3"])[0].takes))  # type: ignore[index]
+    table.update(ledger)
+    kinds.best(ledger, table, "y", request, demand, NAMES)
+    assert judged == [1, 1]
+    kinds.best(ledger, table, "y", Request((Ask(1, 50),)), demand, NAMES)
+    assert judged == [1, 1, 2]
+    shapes.see(Request((Ask(1, 50),)))
+    kinds.best(ledger, table, "y", request, shapes.demand(table), NAMES)
+    assert judged == [1, 1, 2, 2]
