@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import urllib3
@@ -46,6 +47,11 @@ def connection(kubeconfig: Path) -> tuple[str, urllib3.PoolManager, Authorizatio
 def authorization_by(settings: client.Configuration) -> Authorization:
     """Gives the header that is to be sent, None where a certificate does; to be asked at each call. That raises
     Unavailable where there is no token any more."""
+    refresh = settings.refresh_api_key_hook
+    if refresh is not None:
+        # Of a configuration it would set all else, too, at each call: an address by all of the environment.
+        keys = SimpleNamespace(api_key=settings.api_key)
+        settings.refresh_api_key_hook = lambda _: refresh(keys)
 
     def authorization() -> str | None:
         try:
