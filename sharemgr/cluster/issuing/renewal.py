@@ -112,7 +112,7 @@ def for_assigner(hosts: frozenset[str]) -> dict[Name, frozenset[str]]:
 
 
 def for_status(hosts: frozenset[str]) -> dict[Name, frozenset[str]]:
-    """The same of the cluster's status."""
+    """The leaves of the cluster's status, which is reached by these, each with its hosts."""
     return dict(zip(STATUS_LEAVES, (hosts, frozenset({MANAGERS_TLS_NAME}), frozenset[str]()), strict=True))
 
 

@@ -1,9 +1,9 @@
-"""The h2 library, as the assigner uses it: what clients are told that they may do, and what is kept of what they
-say."""
+"""jh2, which is h2 with its compression of headers in Rust, as the assigner uses it: what clients are told that they
+may do, and what is kept of what they say."""
 
-from h2.config import H2Configuration
-from h2.connection import H2Connection
-from h2.settings import SettingCodes, Settings
+from jh2.config import H2Configuration
+from jh2.connection import H2Connection
+from jh2.settings import SettingCodes, Settings
 
 STREAMS_MAX = 250
 """Requests at a time on a connection."""
@@ -26,7 +26,7 @@ FIRST_WINDOW = 65_535
 """What a connection's window is before anybody said otherwise (RFC 9113, 6.9.2)."""
 
 
-class _Known(Settings):
+class _Known(Settings):  # type: ignore[misc]
     """A client's settings, those that mean something: h2 would keep all, and go through all of them at each frame that
     brings some."""
 

@@ -7,8 +7,8 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from h2.errors import ErrorCodes
-from h2.events import (
+from jh2.errors import ErrorCodes
+from jh2.events import (
     ConnectionTerminated,
     DataReceived,
     Event,
@@ -17,8 +17,8 @@ from h2.events import (
     StreamEnded,
     StreamReset,
 )
-from h2.exceptions import ProtocolError
-from hyperframe.frame import GoAwayFrame
+from jh2.exceptions import ProtocolError
+from jh2.hyperframe.frame import GoAwayFrame
 
 from sharemgr.cluster.server.answers import Answering, Asked
 from sharemgr.cluster.server.bodies import Bodies, Body

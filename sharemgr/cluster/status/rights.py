@@ -21,7 +21,7 @@ FRESH_S = 60.0
 (--authentication-token-webhook-cache-ttl 2m, --authorization-webhook-cache-authorized-ttl 5m)."""
 
 REFUSED_S = 5.0
-"""The same where it said no: a right that was just given counts soon."""
+"""How long a refusal of the API server is gone by: a right that was just given counts soon."""
 
 AWAY_S = 900.0
 """While the API server does not answer, who was let in before stays so for that long: what he follows he may follow
