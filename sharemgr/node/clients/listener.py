@@ -118,7 +118,8 @@ class Listener:
     def _accept(self) -> None:
         assert self._socket is not None
         assert self._closer is not None
-        if self._closer.full or self._terms.connections.wait_ns(monotonic_ns()):
+        now_ns = monotonic_ns()
+        if self._closer.full or self._terms.connections.wait_ns(now_ns):
             self._pause()
             return
         try:
@@ -128,10 +129,9 @@ class Listener:
         except OSError as error:
             self._find_no_room(error)
             return
-        if not self._terms.connections.spend(monotonic_ns()):
-            self._terms.offences.tell(
-                Offence.CONNECTIONS, "it is connected to faster than anybody needs: it has to wait", monotonic_ns()
-            )
+        if not self._terms.connections.spend(now_ns):
+            text = "it is connected to faster than anybody needs: it has to wait"
+            self._terms.offences.tell(Offence.CONNECTIONS, text, now_ns)
             self._pause()
         connection.setblocking(False)
         if len(self._clients) >= self._max_clients:

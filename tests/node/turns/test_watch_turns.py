@@ -97,16 +97,18 @@ def test_of_one_grant_it_is_told_that_one_waits_holds_drains_and_is_idle(calls: 
 
 def take_turns(told: Iterator[Turns], pair: Pair, begun: Told) -> list[tuple[str, int]]:
     """Both keep the device busy, for so many turns; all changes that are told meanwhile are added. Who was granted it,
-    and the numbers of the grants: who comes next is the manager's decision, by what each of them had."""
+    and the numbers of the grants: who comes next is the manager's decision, by what each of them had. Each gives its
+    turn back, also where it did that so late that the other one was let in before."""
     clients = dict(zip(("one", "two"), pair, strict=True))
     for client in pair:
         client.request()
     taken: list[tuple[str, int]] = []
     while len(taken) < TURNS:
-        begun += until(told, lambda changes: grants(changes)[-1:] not in ([], taken[-1:]))
-        name, _ = grants(begun)[-1]
+        while len(grants(begun)) == len(taken):
+            begun += until(told, lambda changes: grants(changes) != [])
+        name, number = grants(begun)[len(taken)]
         client = clients[name]
-        number = client.granted()
+        client.granted()
         taken.append((name, number))
         client.revoked()
         client.release(number, follows=True)
