@@ -23,9 +23,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def libraries() -> Path:
     """The virtual machine and the programs, built."""
-    return build_libraries(tmp_path_factory.mktemp("libraries"))
+    return build_libraries()
 
 
 @pytest.fixture(scope="session")

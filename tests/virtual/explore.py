@@ -5,12 +5,12 @@ Each case that fails is printed as one line, which ``--replay`` takes.
 
 import json
 import sys
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(1, str(Path(__file__).parents[2]))
+sys.path += [str(Path(__file__).parents[1] / each) for each in ("", "cluster")]
 
 import click
 from case import Case, read_case
@@ -60,18 +60,17 @@ def main(first: int, count: int, replay: str | None, known: bool, smaller: bool,
         cases = seeds() if known else [random_case(number) for number in range(first, first + count)]
     console = Console(stderr=True)
     failed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        worlds = Worlds(Path(folder), hook.resolve())
-        results = worlds.map(lambda world, case: flaws(case, world.run), cases)
-        shown = track(results, total=len(cases), console=console, disable=not console.is_terminal)
-        for case, found in zip(cases, shown, strict=True):
-            failed += bool(owed(found))
-            if as_json:
-                click.echo(json.dumps({"flaws": [vars(flaw) for flaw in found], "case": json.loads(case.line())}))
-            elif owed(found):
-                told = shrunk(case, owed(found), worlds) if smaller else case
-                click.echo(f"{'; '.join(flaw.what for flaw in owed(found))}\n--replay '{told.line()}'")
-        worlds.close()
+    worlds = Worlds(hook.resolve())
+    results = worlds.map(lambda world, case: flaws(case, world.run), cases)
+    shown = track(results, total=len(cases), console=console, disable=not console.is_terminal)
+    for case, found in zip(cases, shown, strict=True):
+        failed += bool(owed(found))
+        if as_json:
+            click.echo(json.dumps({"flaws": [vars(flaw) for flaw in found], "case": json.loads(case.line())}))
+        elif owed(found):
+            told = shrunk(case, owed(found), worlds) if smaller else case
+            click.echo(f"{'; '.join(flaw.what for flaw in owed(found))}\n--replay '{told.line()}'")
+    worlds.close()
     console.print(f"{len(cases)} cases, {failed} with flaws")
     if failed:
         sys.exit(1)

@@ -6,12 +6,11 @@ an hour.
 """
 
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.append(str(Path(__file__).parents[1] / "sim"))
+sys.path += [str(Path(__file__).parents[1] / each) for each in ("sim", "", "cluster")]
 
 import click
 import gate_figures
@@ -151,17 +150,16 @@ def in_one(world: World) -> Maps:
 def main(group: str | None) -> None:
     """Records the figures of all groups of mixes anew, or those of one."""
     recorded = gate_figures.recorded(FILE) if FILE.exists() else {}
-    with tempfile.TemporaryDirectory() as folder:
-        worlds = Worlds(Path(folder))
-        for name, figures in (PARTS | WHOLE).items():
-            if group in (None, name):
-                made = figures(lambda row, mixes: worlds.map(lambda world, mix: row(world.run, mix), mixes))
-                recorded[name] = gate_figures.told(made)
-                gate_figures.write(recorded, FILE)
-                click.echo(name)
-                for each, figure in made.items():
-                    click.echo(f"  {figure.value:.4f} ({figure.target}) {each}")
-        worlds.close()
+    worlds = Worlds()
+    for name, figures in (PARTS | WHOLE).items():
+        if group in (None, name):
+            made = figures(lambda row, mixes: worlds.map(lambda world, mix: row(world.run, mix), mixes))
+            recorded[name] = gate_figures.told(made)
+            gate_figures.write(recorded, FILE)
+            click.echo(name)
+            for each, figure in made.items():
+                click.echo(f"  {figure.value:.4f} ({figure.target}) {each}")
+    worlds.close()
 
 
 if __name__ == "__main__":

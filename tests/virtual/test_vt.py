@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from vt.build import FOLDER, build
+from compiled import compiled
+from vt.build import FOLDER, GCC, LIBRARY, LINK
 
 from bench.compiler import compile_program
 
@@ -23,15 +24,17 @@ LOOK_FOR_PLACES = "-fno-optimize-sibling-calls"  # a call in the last line would
 class Programs:
     """The C programs of ``vt/programs``, linked to the virtual machine."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.library = build(folder)
-        flags = ("-std=gnu11", "-g", "-pthread", LOOK_FOR_PLACES, f"-I{FOLDER}")
+    def __init__(self) -> None:
         sources = FOLDER / "programs"
-        instrumented = compile_program(sources / "racy.c", folder, *flags, "-fsanitize=thread", "-c")
-        others = [str(path) for path in sources.glob("*.c") if path.stem not in ("main", "racy")]
-        link = (f"-L{folder}", "-Wl,--no-as-needed", "-lvt", "-Wl,-rpath,$ORIGIN")
-        self.program = compile_program(sources / "main.c", folder, *flags, *others, str(instrumented), *link)
+        others = [str(path) for path in sorted(sources.glob("*.c")) if path.stem != "racy"]
+        flags = (*GCC, "-pthread", LOOK_FOR_PLACES, f"-I{FOLDER}")
+        self.program = compiled(
+            "main",
+            LIBRARY,
+            [*flags, "-fsanitize=thread", "-c", str(sources / "racy.c"), "-o", "racy.o"],
+            [*flags, *others, "racy.o", "-o", "main", "-Wl,--no-as-needed", *LINK],
+        )
+        self.library = self.program.with_name("libvt.so")
 
     def start(self, name: str, fds: tuple[int, ...] = (), **options: int) -> subprocess.CompletedProcess[str]:
         """Runs one of them to its end."""
@@ -60,8 +63,8 @@ class Programs:
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
-    return Programs(tmp_path_factory.mktemp("vt"))
+def programs() -> Programs:
+    return Programs()
 
 
 def test_a_seed_says_all(programs: Programs) -> None:

@@ -11,11 +11,11 @@ import tempfile
 from pathlib import Path
 
 from case import Case, read_case
+from compiled import compiled
 from contacts import check_contacts
 from report import Report
-from vt.build import build
+from vt.build import GCC, LIBRARY, LINK
 
-from bench.compiler import compile_program
 from edgeshare.contract.errors import Unavailable
 from simgpu.misuses import MADE
 from simgpu.native import LIBRARIES
@@ -52,14 +52,12 @@ def reason_not_to() -> str | None:
     return None
 
 
-def build_libraries(folder: Path) -> Path:
-    """Builds the virtual machine and the programs into a folder. Raises Unavailable."""
-    build(folder)
-    first, *others = sorted((FOLDER / "programs").glob("*.c"))
-    flags = ("-std=gnu11", "-g", "-fPIC", "-shared", f"-L{folder}", "-lvt", "-Wl,-rpath,$ORIGIN")
-    built = compile_program(first, folder, *map(str, others), *(f"-I{each}" for each in INCLUDES), *flags)
-    built.rename(folder / "libprograms.so")
-    return folder
+def build_libraries() -> Path:
+    """The folder that has the virtual machine and the programs. Raises CalledProcessError where the compiler fails."""
+    sources = [str(path) for path in sorted((FOLDER / "programs").glob("*.c"))]
+    includes = [f"-I{each}" for each in INCLUDES]
+    programs = (*GCC, "-fPIC", "-shared", "-o", "libprograms.so", *sources, *includes, *LINK)
+    return compiled("libprograms.so", LIBRARY, programs).parent
 
 
 class World:

@@ -13,10 +13,10 @@ R = TypeVar("R")
 
 
 class Worlds:
-    """As many worlds as there are processors, with libraries that are built into a folder. Raises as World."""
+    """As many worlds as there are processors, of one build of the libraries. Raises as World."""
 
-    def __init__(self, folder: Path, hook: Path = HOOK) -> None:
-        libraries = build_libraries(folder)
+    def __init__(self, hook: Path = HOOK) -> None:
+        libraries = build_libraries()
         self._worlds = [World(libraries, hook) for _ in range(os.cpu_count() or 1)]
         self._free = list(self._worlds)
 

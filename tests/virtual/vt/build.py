@@ -1,16 +1,13 @@
-"""Builds the virtual machine's library."""
+"""How the virtual machine's library is built."""
 
 from pathlib import Path
 
-from bench.compiler import compile_program
-
 FOLDER = Path(__file__).parent
-FLAGS = ("-std=gnu11", "-g", "-fPIC", "-fno-builtin", "-shared", "-pthread", "-Wl,-soname,libvt.so", "-Wl,-z,defs")
+GCC = ("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-g")
+FLAGS = ("-fPIC", "-fno-builtin", "-shared", "-pthread", "-Wl,-soname,libvt.so", "-Wl,-z,defs")
+SOURCES = sorted([*FOLDER.glob("*.c"), *FOLDER.glob("*.S")])
+LIBRARY = (*GCC, *FLAGS, "-o", "libvt.so", *map(str, SOURCES))
+"""Makes libvt.so in the folder that it is run in; fails on any processor but x86-64."""
 
-
-def build(into: Path) -> Path:
-    """Compiles libvt.so into a folder that is there; raises Unavailable where that fails, as on any processor but
-    x86-64."""
-    first, *others = sorted([*FOLDER.glob("*.c"), *FOLDER.glob("*.S")])
-    built = compile_program(first, into, *FLAGS, *map(str, others))
-    return built.rename(into / "libvt.so")
+LINK = ("-L.", "-lvt", "-Wl,-rpath,$ORIGIN")
+"""For what is made beside it, and uses it."""
