@@ -43,50 +43,50 @@ static int32_t pick(const struct simgpu_gpu *gpu, uint32_t scheduling, uint64_t 
 static void run_head(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, uint32_t scheduling,
                      uint64_t now_ns) {
     const struct simgpu_context *context = &gpu->contexts[gpu->running];
-    struct simgpu_step step = step_unchanged(gpu, processes, gpu_index, gpu->running);
-    const struct simgpu_entry *head = entry_of(gpu, (uint32_t)gpu->running, step.completed);
-    step.writes_entry = 1;
-    step.begin_ns = head->begin_ns;
-    step.end_ns = head->end_ns;
-    uint64_t left_ns = head->duration_ns - step.head_done_ns;
-    uint64_t stop_ns = step.time_ns + left_ns;
+    struct simgpu_step *step = step_unchanged(gpu, processes, gpu_index, gpu->running);
+    const struct simgpu_entry *head = entry_of(gpu, (uint32_t)gpu->running, step->completed);
+    step->writes_entry = 1;
+    step->begin_ns = head->begin_ns;
+    step->end_ns = head->end_ns;
+    uint64_t left_ns = head->duration_ns - step->head_done_ns;
+    uint64_t stop_ns = step->time_ns + left_ns;
     bool done = true;
-    if (scheduling == SIMGPU_TIMESLICE && stop_ns > step.turn_end_ns) {
-        stop_ns = step.turn_end_ns;
+    if (scheduling == SIMGPU_TIMESLICE && stop_ns > step->turn_end_ns) {
+        stop_ns = step->turn_end_ns;
         done = false;
     }
     if (stop_ns > now_ns) {
         stop_ns = now_ns;
         done = false;
     }
-    if (!step.begin_ns && (done || stop_ns > step.time_ns))
-        step.begin_ns = step.time_ns;
-    uint64_t ran_ns = stop_ns - step.time_ns;
-    step.head_done_ns += ran_ns;
-    step.executed_ns += ran_ns;
-    step.busy_ns += ran_ns;
-    step.time_ns = stop_ns;
+    if (!step->begin_ns && (done || stop_ns > step->time_ns))
+        step->begin_ns = step->time_ns;
+    uint64_t ran_ns = stop_ns - step->time_ns;
+    step->head_done_ns += ran_ns;
+    step->executed_ns += ran_ns;
+    step->busy_ns += ran_ns;
+    step->time_ns = stop_ns;
     if (done) {
-        step.end_ns = stop_ns;
-        step.completed++;
-        step.completed_ns += head->duration_ns;
-        step.head_done_ns = 0;
+        step->end_ns = stop_ns;
+        step->completed++;
+        step->completed_ns += head->duration_ns;
+        step->head_done_ns = 0;
         if (head->kind != SIMGPU_ORDER) {
-            step.entries++;
-            step_log(&step, gpu, processes, step.segment_begin_ns, true);
+            step->entries++;
+            step_log(step, gpu, processes, step->segment_begin_ns, true);
         }
-        step.segment_begin_ns = stop_ns;
+        step->segment_begin_ns = stop_ns;
         /* In fifo another context's entry may have been queued earlier than the next one here. */
         if (scheduling == SIMGPU_FIFO) {
-            step.running = -1;
-            step.free_context = context->state == SIMGPU_CONTEXT_DYING && step.completed >= context->limit;
+            step->running = -1;
+            step->free_context = context->state == SIMGPU_CONTEXT_DYING && step->completed >= context->limit;
         }
-    } else if (scheduling == SIMGPU_TIMESLICE && stop_ns == step.turn_end_ns) {
-        if (ran_ns || stop_ns > step.segment_begin_ns)
-            step_log(&step, gpu, processes, step.segment_begin_ns, false);
-        step_end_turn(&step, gpu);
+    } else if (scheduling == SIMGPU_TIMESLICE && stop_ns == step->turn_end_ns) {
+        if (ran_ns || stop_ns > step->segment_begin_ns)
+            step_log(step, gpu, processes, step->segment_begin_ns, false);
+        step_end_turn(step, gpu);
     }
-    step_commit(gpu, processes, gpu_index, &step);
+    step_commit(gpu, processes, gpu_index);
 }
 
 void engine_advance(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, uint32_t scheduling,
@@ -97,9 +97,9 @@ void engine_advance(struct simgpu_gpu *gpu, struct simgpu_process *processes, ui
     }
     while (gpu->time_ns < now_ns) {
         if (gpu->time_ns < gpu->switched_ns) {
-            struct simgpu_step step = step_unchanged(gpu, processes, gpu_index, -1);
-            step.time_ns = gpu->switched_ns < now_ns ? gpu->switched_ns : now_ns;
-            step_commit(gpu, processes, gpu_index, &step);
+            struct simgpu_step *step = step_unchanged(gpu, processes, gpu_index, -1);
+            step->time_ns = gpu->switched_ns < now_ns ? gpu->switched_ns : now_ns;
+            step_commit(gpu, processes, gpu_index);
             continue;
         }
         if (gpu->running >= 0) {
@@ -107,18 +107,18 @@ void engine_advance(struct simgpu_gpu *gpu, struct simgpu_process *processes, ui
                 run_head(gpu, processes, gpu_index, scheduling, now_ns);
                 continue;
             }
-            struct simgpu_step step = step_unchanged(gpu, processes, gpu_index, gpu->running);
-            step_end_turn(&step, gpu);
-            step_commit(gpu, processes, gpu_index, &step);
+            struct simgpu_step *step = step_unchanged(gpu, processes, gpu_index, gpu->running);
+            step_end_turn(step, gpu);
+            step_commit(gpu, processes, gpu_index);
         }
         uint64_t next_ns;
         int32_t chosen = pick(gpu, scheduling, gpu->time_ns, &next_ns);
-        struct simgpu_step step = step_unchanged(gpu, processes, gpu_index, -1);
+        struct simgpu_step *step = step_unchanged(gpu, processes, gpu_index, -1);
         if (chosen < 0)
-            step.time_ns = next_ns < now_ns ? next_ns : now_ns;
+            step->time_ns = next_ns < now_ns ? next_ns : now_ns;
         else
-            step_begin_turn(&step, gpu, chosen);
-        step_commit(gpu, processes, gpu_index, &step);
+            step_begin_turn(step, gpu, chosen);
+        step_commit(gpu, processes, gpu_index);
     }
 }
 

@@ -177,16 +177,16 @@ static bool goes_first(const struct simgpu_gpu *gpu, uint32_t scheduling, uint32
 
 /* ---- steps of the running context ---- */
 
-static struct simgpu_step of_entry(const struct simgpu_gpu *gpu, const struct simgpu_process *processes, uint32_t gpu_index,
-                                   uint64_t number, uint32_t state) {
-    struct simgpu_step step = step_unchanged(gpu, processes, gpu_index, gpu->running);
+static struct simgpu_step *of_entry(struct simgpu_gpu *gpu, const struct simgpu_process *processes, uint32_t gpu_index,
+                                    uint64_t number, uint32_t state) {
+    struct simgpu_step *step = step_unchanged(gpu, processes, gpu_index, gpu->running);
     const struct simgpu_entry *entry = entry_of(gpu, (uint32_t)gpu->running, number);
-    step.writes_entry = 1;
-    step.ring_number = number;
-    step.begin_ns = entry->begin_ns;
-    step.end_ns = entry->end_ns;
-    step.due_ns = order_of(gpu, (uint32_t)gpu->running, number)->due_ns;
-    step.order_state = state;
+    step->writes_entry = 1;
+    step->ring_number = number;
+    step->begin_ns = entry->begin_ns;
+    step->end_ns = entry->end_ns;
+    step->due_ns = order_of(gpu, (uint32_t)gpu->running, number)->due_ns;
+    step->order_state = state;
     return step;
 }
 
@@ -207,29 +207,29 @@ static uint64_t ran_from_ns(const struct simgpu_gpu *gpu, const struct simgpu_st
 
 static void start(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, uint64_t number) {
     const struct simgpu_entry *entry = entry_of(gpu, (uint32_t)gpu->running, number);
-    struct simgpu_step step = of_entry(gpu, processes, gpu_index, number, SIMGPU_RUNS);
+    struct simgpu_step *step = of_entry(gpu, processes, gpu_index, number, SIMGPU_RUNS);
     if (order_of(gpu, (uint32_t)gpu->running, number)->state == SIMGPU_WAITS) {
-        step.begin_ns = step.time_ns;
-        step.due_ns = step.ran_ns + entry->duration_ns;
+        step->begin_ns = step->time_ns;
+        step->due_ns = step->ran_ns + entry->duration_ns;
     }
     if (entry->kind == SIMGPU_ORDER)
-        finish(&step, gpu);
-    step_commit(gpu, processes, gpu_index, &step);
+        finish(step, gpu);
+    step_commit(gpu, processes, gpu_index);
 }
 
 static void end(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, uint64_t number) {
-    struct simgpu_step step = of_entry(gpu, processes, gpu_index, number, SIMGPU_DONE);
-    finish(&step, gpu);
-    step.entries++;
-    step_log(&step, gpu, processes, ran_from_ns(gpu, &step), true);
-    step_commit(gpu, processes, gpu_index, &step);
+    struct simgpu_step *step = of_entry(gpu, processes, gpu_index, number, SIMGPU_DONE);
+    finish(step, gpu);
+    step->entries++;
+    step_log(step, gpu, processes, ran_from_ns(gpu, step), true);
+    step_commit(gpu, processes, gpu_index);
 }
 
 static void pause_entry(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, uint64_t number) {
-    struct simgpu_step step = of_entry(gpu, processes, gpu_index, number, SIMGPU_PAUSED);
-    if (ran_from_ns(gpu, &step) < step.time_ns)
-        step_log(&step, gpu, processes, ran_from_ns(gpu, &step), false);
-    step_commit(gpu, processes, gpu_index, &step);
+    struct simgpu_step *step = of_entry(gpu, processes, gpu_index, number, SIMGPU_PAUSED);
+    if (ran_from_ns(gpu, step) < step->time_ns)
+        step_log(step, gpu, processes, ran_from_ns(gpu, step), false);
+    step_commit(gpu, processes, gpu_index);
 }
 
 /* One step of the running context; false: there is nothing more to do until `now_ns`. */
@@ -251,20 +251,20 @@ static bool run(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32
         pause_entry(gpu, processes, gpu_index, view.runs);
         return true;
     }
-    struct simgpu_step step = step_unchanged(gpu, processes, gpu_index, gpu->running);
+    struct simgpu_step *step = step_unchanged(gpu, processes, gpu_index, gpu->running);
     if (view.runs == NEVER) {
-        step_end_turn(&step, gpu);
+        step_end_turn(step, gpu);
     } else {
         uint64_t stop_ns = least(now_ns, view.next_ns);
         if (scheduling == SIMGPU_TIMESLICE)
-            stop_ns = least(stop_ns, step.turn_end_ns);
-        uint64_t ran_ns = stop_ns - step.time_ns;
-        step.ran_ns += ran_ns;
-        step.executed_ns += ran_ns;
-        step.busy_ns += ran_ns;
-        step.time_ns = stop_ns;
+            stop_ns = least(stop_ns, step->turn_end_ns);
+        uint64_t ran_ns = stop_ns - step->time_ns;
+        step->ran_ns += ran_ns;
+        step->executed_ns += ran_ns;
+        step->busy_ns += ran_ns;
+        step->time_ns = stop_ns;
     }
-    step_commit(gpu, processes, gpu_index, &step);
+    step_commit(gpu, processes, gpu_index);
     return true;
 }
 
@@ -279,14 +279,14 @@ void overlap_advance(struct simgpu_gpu *gpu, struct simgpu_process *processes, u
         }
         if (gpu->time_ns >= now_ns)
             return;
-        struct simgpu_step step = step_unchanged(gpu, processes, gpu_index, -1);
+        struct simgpu_step *step = step_unchanged(gpu, processes, gpu_index, -1);
         uint64_t next_ns = gpu->switched_ns;
         int32_t chosen = switches ? -1 : pick(gpu, scheduling, &next_ns);
         if (chosen < 0)
-            step.time_ns = least(next_ns, now_ns);
+            step->time_ns = least(next_ns, now_ns);
         else
-            step_begin_turn(&step, gpu, chosen);
-        step_commit(gpu, processes, gpu_index, &step);
+            step_begin_turn(step, gpu, chosen);
+        step_commit(gpu, processes, gpu_index);
     }
 }
 

@@ -1,4 +1,4 @@
-/* Each step is written down before it is done. */
+/* Each step is written down before it is done: in its place from the first, which counts once it is valid. */
 #include "machine/steps.h"
 
 #include "machine/engine.h"
@@ -50,48 +50,47 @@ static void apply(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint
     store_u64(&gpu->time_ns, step->time_ns);
 }
 
-void step_commit(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, struct simgpu_step *step) {
-    step->valid = 0;
-    gpu->step = *step;
+/* A process may be killed between any two instructions: the compiler is not to move what is written across these lines. */
+void step_commit(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index) {
     store_u32(&gpu->step.valid, 1);
-    apply(gpu, processes, gpu_index, step);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    apply(gpu, processes, gpu_index, &gpu->step);
     store_u32(&gpu->step.valid, 0);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
 void engine_recover(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index) {
-    if (!load_u32(&gpu->step.valid))
-        return;
-    struct simgpu_step step = gpu->step;
-    apply(gpu, processes, gpu_index, &step);
-    store_u32(&gpu->step.valid, 0);
+    if (load_u32(&gpu->step.valid))
+        step_commit(gpu, processes, gpu_index);
 }
 
-struct simgpu_step step_unchanged(const struct simgpu_gpu *gpu, const struct simgpu_process *processes, uint32_t gpu_index,
-                                  int32_t index) {
-    struct simgpu_step step = {
-        .context = index,
-        .running = gpu->running,
-        .time_ns = gpu->time_ns,
-        .turn_end_ns = gpu->turn_end_ns,
-        .segment_begin_ns = gpu->segment_begin_ns,
-        .turns = gpu->turns,
-        .loaded = gpu->loaded,
-        .switched_ns = gpu->switched_ns,
-        .busy_ns = gpu->busy_ns,
-        .log_count = gpu->log_count,
-    };
+struct simgpu_step *step_unchanged(struct simgpu_gpu *gpu, const struct simgpu_process *processes, uint32_t gpu_index,
+                                   int32_t index) {
+    struct simgpu_step *step = &gpu->step;
+    step->context = index;
+    step->running = gpu->running;
+    step->writes_entry = 0;
+    step->free_context = 0;
+    step->time_ns = gpu->time_ns;
+    step->turn_end_ns = gpu->turn_end_ns;
+    step->segment_begin_ns = gpu->segment_begin_ns;
+    step->turns = gpu->turns;
+    step->loaded = gpu->loaded;
+    step->switched_ns = gpu->switched_ns;
+    step->busy_ns = gpu->busy_ns;
+    step->log_count = gpu->log_count;
     if (index >= 0) {
         const struct simgpu_context *context = &gpu->contexts[index];
         const struct simgpu_process *process = &processes[context->process];
-        step.completed = context->completed;
-        step.head_done_ns = context->head_done_ns;
-        step.completed_ns = context->completed_ns;
-        step.ran_ns = context->ran_ns;
-        step.turn = context->turn;
-        step.limit = context->limit;
-        step.ring_number = context->completed;
-        step.executed_ns = process->executed_ns[gpu_index];
-        step.entries = process->entries[gpu_index];
+        step->completed = context->completed;
+        step->head_done_ns = context->head_done_ns;
+        step->completed_ns = context->completed_ns;
+        step->ran_ns = context->ran_ns;
+        step->turn = context->turn;
+        step->limit = context->limit;
+        step->ring_number = context->completed;
+        step->executed_ns = process->executed_ns[gpu_index];
+        step->entries = process->entries[gpu_index];
     }
     return step;
 }

@@ -7,6 +7,7 @@
 
 #include "machine/engine.h"
 #include "machine/lock.h"
+#include "machine/steps.h"
 #include "property.h"
 
 static const char *directory;
@@ -82,6 +83,21 @@ static void what_a_dead_holder_had_written_down_is_done(void) {
     gpu_unlock(gpu);
 }
 
+static void what_a_dead_holder_was_writing_down_is_not_done(void) {
+    struct machine machine = open_machine();
+    struct simgpu_gpu *gpu = &machine.shared->gpus[0];
+    uint64_t time_ns = gpu->time_ns;
+    gpu_lock(&machine, gpu);
+    struct simgpu_step *step = step_unchanged(gpu, machine.shared->processes, 0, -1);
+    gpu_unlock(gpu);
+    step->time_ns += 5;
+    step->busy_ns = 77;
+    end(holder());
+    gpu_lock(&machine, gpu);
+    REQUIRE(gpu->recoveries == 1 && gpu->time_ns == time_ns && gpu->busy_ns == 0);
+    gpu_unlock(gpu);
+}
+
 static void the_longest_dead_gives_its_slot_when_none_is_free(void) {
     struct machine machine = open_machine();
     for (uint32_t slot = 0; slot < SIMGPU_PROCESSES; slot++) {
@@ -138,6 +154,7 @@ static const struct property TESTS[] = {
     TEST(a_dead_holders_lock_is_taken_over),
     TEST(a_living_holders_lock_is_waited_for),
     TEST(what_a_dead_holder_had_written_down_is_done),
+    TEST(what_a_dead_holder_was_writing_down_is_not_done),
     TEST(the_longest_dead_gives_its_slot_when_none_is_free),
     TEST(a_process_is_alive_to_itself_and_others_until_it_ends),
     TEST(a_machine_is_made_once_and_only_opened_whole),
