@@ -64,10 +64,12 @@ def ask(root: Path, refuse: Callable[[], None]) -> dict[str, Any]:
         if not found.get("open"):
             found["open"] = bool(inventory.open())
         listed = inventory.devices()
+        found["told"] = []
         for device in listed:
-            inventory.memory_used_mib(device.id), inventory.processes(device.id)
-            inventory.busy_percent(device.id), inventory.temperature_c(device.id), inventory.active(device.id)
-            inventory.energy_mj(device.id)
+            memory = [each.memory_bytes for each in inventory.processes(device.id) or ()]
+            found.setdefault("active", []).append(sorted(inventory.active(device.id)))
+            numbers = (inventory.memory_used_mib, inventory.busy_percent, inventory.temperature_c, inventory.energy_mj)
+            found["told"].append([*memory, *(each(device.id) for each in numbers)])
         return [(each.id, each.healthy, each.cause, each.memory_mib, each.model) for each in listed]
 
     def vitals() -> dict[str, str]:
@@ -146,4 +148,5 @@ def main() -> None:
                 apart(root, tuple(together.split(",")), refusal, later)
 
 
-main()
+if __name__ == "__main__":
+    main()

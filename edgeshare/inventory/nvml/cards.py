@@ -10,19 +10,19 @@ import pynvml
 from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.gpus import MigAttributes
 from edgeshare.inventory.nvml.driver import driver_version
+from edgeshare.inventory.nvml.facts import count_gpus, id_of, name_of, pci_of
 from edgeshare.inventory.nvml.library import (
-    Memory,
     RefusedError,
     begin,
     each_mig_device,
     end,
     mig_mode,
-    name_of,
     needed,
+    number,
     read_memory,
-    said,
     told,
 )
+from edgeshare.inventory.nvml.values import MOST_CUDA, Memory
 from edgeshare.inventory.tree import Tree
 
 
@@ -80,10 +80,11 @@ def read_cards(tree: Tree) -> Cards:
     with _library(tree):
         found, unread = [], []
         version = driver_version()
-        cuda = said(pynvml.nvmlSystemGetCudaDriverVersion_v2, without="which CUDA it can run is not known") or 0
+        call = pynvml.nvmlSystemGetCudaDriverVersion_v2
+        cuda = number(call, of="", most=MOST_CUDA, without="which CUDA it can run is not known") or 0
         try:
-            count = pynvml.nvmlDeviceGetCount()
-        except pynvml.NVMLError as error:
+            count = count_gpus()
+        except RefusedError as error:
             raise Unavailable(f"the NVIDIA driver does not list its GPUs: {error}; nvidia-smi tells more") from error
         for index in range(count):
             try:
@@ -104,13 +105,13 @@ def _library(tree: Tree) -> Iterator[None]:
 
 def _read_card(index: int) -> Card:
     handle = needed(pynvml.nvmlDeviceGetHandleByIndex, index)
-    device_id = str(needed(pynvml.nvmlDeviceGetUUID, handle))
+    device_id = id_of(handle)
     memory = _memory(handle, device_id)
     compute = told(
         pynvml.nvmlDeviceGetCudaComputeCapability, handle, of=device_id, without="its compute capability is not known"
     )
     major, minor = compute or (0, 0)
-    pci = told(pynvml.nvmlDeviceGetPciInfo, handle, of=device_id)
+    pci = pci_of(handle, device_id)
     mode = told(pynvml.nvmlDeviceGetVirtualizationMode, handle, of=device_id)
     mig = mig_mode(handle, device_id)
     return Card(
@@ -120,8 +121,8 @@ def _read_card(index: int) -> Card:
         total_bytes=memory.total,
         reserved_bytes=memory.reserved,
         compute=(int(major), int(minor)),
-        bus_id=str(pci.busId) if pci else "",
-        pci_id=int(pci.pciDeviceId) if pci else 0,
+        bus_id=pci.bus_id if pci else "",
+        pci_id=pci.id if pci else 0,
         virtual=mode == pynvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU,
         mig=mig,
         mig_devices=tuple(each_mig_device(handle, device_id, _read_mig_device)) if mig else (),

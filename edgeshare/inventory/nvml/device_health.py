@@ -11,17 +11,18 @@ from typing import Any, Self
 import pynvml
 
 from edgeshare.contract.errors import Unavailable
+from edgeshare.inventory.nvml.facts import count_gpus, id_of, minor_of, temperature_of
 from edgeshare.inventory.nvml.library import (
     NO_FAULTS,
-    NO_FILE,
     RefusedError,
     ask_for_events,
     end,
     needed,
+    number,
     said,
     say_refused,
-    told,
 )
+from edgeshare.inventory.nvml.values import MOST_COUNT
 
 logger = logging.getLogger(__name__)
 
@@ -104,15 +105,15 @@ class NvmlHealth:
     def look(self) -> dict[str, Vitals]:
         """Every GPU by its UUID; raises Unavailable where the driver went away."""
         try:
-            count = pynvml.nvmlDeviceGetCount()
-        except pynvml.NVMLError as error:
+            count = count_gpus()
+        except RefusedError as error:
             raise Unavailable(f"the NVIDIA driver no longer lists its GPUs: {error}") from error
         found: dict[str, Vitals] = {}
         errors: dict[str, RefusedError] = {}
         for index in range(count):
             try:
                 handle = needed(pynvml.nvmlDeviceGetHandleByIndex, index)
-                self._ids[index] = str(needed(pynvml.nvmlDeviceGetUUID, handle))
+                self._ids[index] = id_of(handle)
                 self._ask_for_events(handle, self._ids[index])
                 found[self._ids[index]] = _vitals(handle, self._ids[index])
             except RefusedError as error:
@@ -162,8 +163,8 @@ class NvmlHealth:
 def _name(handle: Any) -> str:
     """The UUID of a GPU; empty where it cannot say."""
     try:
-        return str(pynvml.nvmlDeviceGetUUID(handle))
-    except pynvml.NVMLError:
+        return id_of(handle)
+    except RefusedError:
         return ""
 
 
@@ -173,19 +174,20 @@ def _address(handle: Any) -> int | None:
 
 def _vitals(handle: Any, device_id: str) -> Vitals:
     rows = said(pynvml.nvmlDeviceGetRemappedRows, handle, of=device_id)
-    uncorrected = said(
+    uncorrected = number(
         pynvml.nvmlDeviceGetTotalEccErrors,
         handle,
         pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
         pynvml.NVML_VOLATILE_ECC,
         of=device_id,
+        most=MOST_COUNT,
     )
-    minor = told(pynvml.nvmlDeviceGetMinorNumber, handle, of=device_id, without=NO_FILE)
+    minor = minor_of(handle, device_id)
     return Vitals(
         files=(*(() if minor is None else (f"/dev/nvidia{minor}",)), *SHARED_FILES),
-        energy_mj=said(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle, of=device_id),
+        energy_mj=number(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle, of=device_id, most=MOST_COUNT),
         uncorrected=uncorrected,
         remap_pending=None if rows is None else bool(rows[2]),
         remap_failed=None if rows is None else bool(rows[3]),
-        temperature_c=said(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU, of=device_id),
+        temperature_c=temperature_of(handle, device_id),
     )

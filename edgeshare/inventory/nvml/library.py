@@ -4,23 +4,19 @@
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pynvml
 
 from edgeshare.contract.errors import NoDriver, Unavailable
 from edgeshare.inventory.boards import is_tegra
+from edgeshare.inventory.nvml.values import MIG_SLICES, MOST_MIG_DEVICES, Memory, NonsenseError, memory_of
 from edgeshare.inventory.tree import DEVICETREE, PCI_DEVICES, Tree
 
 Value = TypeVar("Value")
 
 logger = logging.getLogger(__name__)
 
-UNNAMED = "NVIDIA GPU"
-"""What a GPU is called that does not say its name."""
-
-NO_FILE = "its device file is not known"
 NO_FAULTS = "faults are seen only as far as a look shows them"
 
 _GONE = (
@@ -48,24 +44,13 @@ _told: dict[tuple[str, str], Any] = {}
 
 
 class RefusedError(Exception):
-    """A GPU cannot be had: the text says which function refused, and how."""
+    """A GPU cannot be had: the text says which function refused, or said what cannot be, and how."""
 
-    def __init__(self, call: Callable[..., object], error: pynvml.NVMLError) -> None:
+    def __init__(self, call: Callable[..., object], error: Exception) -> None:
         super().__init__(f"{error} ({_name(call)})")
         self.lost = isinstance(error, pynvml.NVMLError_GpuIsLost)
         self.gone = isinstance(error, _GONE)
         self.not_supported = isinstance(error, pynvml.NVMLError_NotSupported)
-
-
-@dataclass(frozen=True)
-class Memory:
-    """Of a device, in bytes."""
-
-    total: int
-    reserved: int
-    """What the driver keeps for itself; 0 where it does not say."""
-    used: int
-    """The reserve excluded, where it is said."""
 
 
 def begin(tree: Tree) -> None:
@@ -99,24 +84,38 @@ def has_hardware(tree: Tree) -> bool:
 def needed(call: Callable[..., Value], *arguments: Any) -> Value:
     """What the library answers; raises RefusedError."""
     try:
-        return call(*arguments)
-    except pynvml.NVMLError as error:
+        return _answer(call, *arguments)
+    except (pynvml.NVMLError, NonsenseError) as error:
         raise RefusedError(call, error) from error
 
 
 def said(call: Callable[..., Value], *arguments: Any, of: str = "", without: str = "") -> Value | None:
-    """What the library answers; None where it refuses. Raises RefusedError where the GPU is gone.
+    """What the library answers; None where it refuses, or cannot be read. Raises RefusedError where the GPU is gone.
 
     ``of`` names the GPU, empty: the driver itself is asked. ``without`` is what is lacking then; empty: many GPUs do
     not have it, so that only a refusal that says something else is told of. The log has each once.
     """
     try:
-        return call(*arguments)
-    except pynvml.NVMLError as error:
+        return _answer(call, *arguments)
+    except (pynvml.NVMLError, NonsenseError) as error:
         if of and isinstance(error, _GONE):
             raise RefusedError(call, error) from error
         if without or not isinstance(error, _NOT_THERE):
             say_refused(call, of, str(error), without)
+    return None
+
+
+def number(call: Callable[..., int], *arguments: Any, of: str, most: int, without: str = "") -> int | None:
+    """A number that the library answers; None where ``said`` has none, and for one below 0 or above ``most``."""
+    found = said(call, *arguments, of=of, without=without)
+    return None if found is None else in_range(call, found, of, most, without)
+
+
+def in_range(call: Callable[..., object], found: int, of: str, most: int, without: str = "") -> int | None:
+    """A number that the library answered, if it can be."""
+    if 0 <= found <= most:
+        return int(found)
+    _say_nonsense(call, of, f"{found}, where {most} is the most{without and f': {without}'}")
     return None
 
 
@@ -137,12 +136,12 @@ def say_refused(call: Callable[..., object], of: str, error: str, without: str) 
         logger.warning("%s refuses %s: %s%s", of or "NVIDIA's driver", _name(call), error, without and f": {without}")
 
 
-def name_of(handle: Any, of: str) -> str:
-    """A device's name, as the driver has it; what is no text in it is replaced."""
-    try:
-        return told(pynvml.nvmlDeviceGetName, handle, of=of, without=f"it is called {UNNAMED}") or UNNAMED
-    except UnicodeDecodeError as error:
-        return bytes(error.object).decode(errors="replace")
+def _say_nonsense(call: Callable[..., object], of: str, wrong: str) -> None:
+    """Says in the log, once, what a GPU tells that cannot be."""
+    key = of, f"{_name(call)} of what cannot be"
+    if key not in _refused:
+        _refused.add(key)
+        logger.warning("%s tells by %s what cannot be: %s", of, _name(call), wrong)
 
 
 def mig_mode(handle: Any, of: str) -> bool | None:
@@ -157,6 +156,8 @@ def each_mig_device(handle: Any, of: str, read: Callable[[Any, str], Value]) -> 
     be read is left out, which the log says once."""
     found = []
     count = told(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle, of=of, without="its MIG devices are not known")
+    if count is not None and in_range(pynvml.nvmlDeviceGetMaxMigDeviceCount, count, of, MOST_MIG_DEVICES) is None:
+        count = MIG_SLICES
     for place in range(count or 0):
         try:
             part = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, place)
@@ -197,7 +198,7 @@ def read_memory(handle: Any, of: str) -> Memory:
     """Raises RefusedError; with ``not_supported`` for a GPU whose memory is the machine's."""
     newest = pynvml.nvmlDeviceGetMemoryInfo
     try:
-        memory = newest(handle, pynvml.nvmlMemory_v2)
+        memory = _answer(newest, handle, pynvml.nvmlMemory_v2)
     except pynvml.NVMLError as error:
         if isinstance(error, _GONE):
             raise RefusedError(newest, error) from error
@@ -205,9 +206,30 @@ def read_memory(handle: Any, of: str) -> Memory:
         memory = needed(newest, handle)
         reserved = _told.get((of, "reserved"), 0)
         say_refused(newest, of, f"{error} (its second version)", "what its driver keeps for itself is not known")
-        return Memory(int(memory.total), reserved, int(memory.used) - reserved)
-    _told[of, "reserved"] = int(memory.reserved)
-    return Memory(int(memory.total), int(memory.reserved), int(memory.used))
+        return _memory(of, int(memory.total), reserved, int(memory.used) - reserved)
+    found = _memory(of, int(memory.total), int(memory.reserved), int(memory.used))
+    _told[of, "reserved"] = found.reserved
+    return found
+
+
+def _memory(of: str, total: int, reserved: int, used: int) -> Memory:
+    call = pynvml.nvmlDeviceGetMemoryInfo
+    try:
+        found, wrong = memory_of(total, reserved, used)
+    except NonsenseError as error:
+        raise RefusedError(call, error) from error
+    if wrong:
+        _say_nonsense(call, of, wrong)
+    return found
+
+
+def _answer(call: Callable[..., Value], *arguments: Any) -> Value:
+    """Raises pynvml.NVMLError; NonsenseError for what the binding cannot make anything of: text that is none, a list
+    that is longer than there was room for."""
+    try:
+        return call(*arguments)
+    except (ValueError, LookupError, ArithmeticError, MemoryError) as error:
+        raise NonsenseError(f"its answer cannot be read: {error}") from error
 
 
 def _name(call: Callable[..., object]) -> str:

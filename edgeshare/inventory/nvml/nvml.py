@@ -23,22 +23,24 @@ from edgeshare.inventory.gpus import (
     pci_folder,
 )
 from edgeshare.inventory.interface import DeviceProcess
+from edgeshare.inventory.nvml.facts import count_gpus, id_of, minor_of, name_of, pci_of, temperature_of
 from edgeshare.inventory.nvml.library import (
     NO_FAULTS,
-    NO_FILE,
     RefusedError,
     ask_for_events,
     begin,
     each_mig_device,
     end,
+    in_range,
     mig_mode,
-    name_of,
     needed,
+    number,
     read_memory,
     said,
     say_refused,
     told,
 )
+from edgeshare.inventory.nvml.values import MOST_COUNT, MOST_MEMORY_BYTES, MOST_PERCENT
 from edgeshare.inventory.tree import Tree
 
 logger = logging.getLogger(__name__)
@@ -97,8 +99,8 @@ class NvmlInventory:
         """Every GPU by index, with its health as of now; in place of one in MIG mode its MIG devices. Raises
         Unavailable where the driver went away."""
         try:
-            count = pynvml.nvmlDeviceGetCount()
-        except pynvml.NVMLError as error:
+            count = count_gpus()
+        except RefusedError as error:
             raise Unavailable(f"the NVIDIA driver no longer lists its GPUs: {error}") from error
         self._read_events()
         lost: dict[str, str] = {}
@@ -132,18 +134,22 @@ class NvmlInventory:
             found = _read_processes(self._handles[device_id], device_id)
         except (KeyError, RefusedError):
             return None
-        return None if found is None else [DeviceProcess(process.pid, process.usedGpuMemory) for process in found]
+        return None if found is None else [DeviceProcess(each.pid, _memory_of(each)) for each in found]
 
     def active(self, device_id: str) -> frozenset[int]:
         """Of a MIG device and of a virtual GPU the driver does not say it."""
         since_us = self._sampled_us.get(device_id, 0)
         try:
-            handle = self._handles[device_id]
-            samples = said(pynvml.nvmlDeviceGetProcessUtilization, handle, since_us, of=device_id) or ()
+            # Where nothing is newer than the last, the clock that stamps them may have been set back.
+            samples = self._samples(device_id, since_us) or (self._samples(device_id, 0) if since_us else [])
         except (KeyError, RefusedError):
             return frozenset()
         self._sampled_us[device_id] = max((sample.timeStamp for sample in samples), default=since_us)
         return frozenset(sample.pid for sample in samples if sample.smUtil and sample.timeStamp > since_us)
+
+    def _samples(self, device_id: str, since_us: int) -> list[Any]:
+        handle = self._handles[device_id]
+        return list(said(pynvml.nvmlDeviceGetProcessUtilization, handle, since_us, of=device_id) or ())
 
     def busy_percent(self, device_id: str) -> int | None:
         """Of the last sixth of a second to a second (NVML API Reference, nvmlUtilization_t); None for a MIG device, of
@@ -154,13 +160,13 @@ class NvmlInventory:
             rates = said(pynvml.nvmlDeviceGetUtilizationRates, self._handles[device_id], of=device_id)
         except (KeyError, RefusedError):
             return None
-        return None if rates is None else int(rates.gpu)
+        return rates and in_range(pynvml.nvmlDeviceGetUtilizationRates, rates.gpu, device_id, MOST_PERCENT)
 
     def temperature_c(self, device_id: str) -> float | None:
         """How hot a GPU is, for a MIG device that which it is a part of; None where it cannot be read."""
         try:
             handle = self._handles[self._parents().get(device_id, device_id)]
-            celsius = said(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU, of=device_id)
+            celsius = temperature_of(handle, device_id)
         except (KeyError, RefusedError):
             return None
         return None if celsius is None else float(celsius)
@@ -170,10 +176,10 @@ class NvmlInventory:
         if device_id in self._parents():
             return None
         try:
-            energy_mj = said(pynvml.nvmlDeviceGetTotalEnergyConsumption, self._handles[device_id], of=device_id)
+            handle = self._handles[device_id]
+            return number(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle, of=device_id, most=MOST_COUNT)
         except (KeyError, RefusedError):
             return None
-        return None if energy_mj is None else int(energy_mj)
 
     def _parents(self) -> dict[str, str]:
         """By the id of each MIG device, that of the GPU of which it is a part."""
@@ -182,7 +188,7 @@ class NvmlInventory:
     def _read_gpu(self, index: int) -> Gpu | None:
         """None for a GPU whose memory is the host's: a Jetson's, which the inventory of that name lists."""
         handle = needed(pynvml.nvmlDeviceGetHandleByIndex, index)
-        device_id = str(needed(pynvml.nvmlDeviceGetUUID, handle))
+        device_id = id_of(handle)
         try:
             memory = read_memory(handle, device_id)
         except RefusedError as error:
@@ -195,8 +201,8 @@ class NvmlInventory:
         if device_id not in self._handles and self._events is not None:
             ask_for_events(handle, device_id, self._events)
         self._handles[device_id] = handle
-        minor = told(pynvml.nvmlDeviceGetMinorNumber, handle, of=device_id, without=NO_FILE)
-        pci = told(pynvml.nvmlDeviceGetPciInfo, handle, of=device_id, without="its NUMA node is not known")
+        minor = minor_of(handle, device_id)
+        pci = pci_of(handle, device_id, "its NUMA node is not known")
         partitioned = bool(mig_mode(handle, device_id))
         return Gpu(
             id=device_id,
@@ -205,14 +211,14 @@ class NvmlInventory:
             model=name_of(handle, device_id),
             total_bytes=memory.total,
             reserved_bytes=memory.reserved,
-            numa_node=-1 if pci is None else self._read_numa_node(pci.busId),
+            numa_node=-1 if pci is None else self._read_numa_node(pci.bus_id),
             partitioned=partitioned,
             partitions=tuple(self._read_partitions(handle, device_id, minor)) if partitioned else (),
         )
 
     def _read_partitions(self, gpu: Any, gpu_id: str, minor: int | None) -> list[Partition]:
         def read(handle: Any, _: str) -> Partition:
-            device_id = str(needed(pynvml.nvmlDeviceGetUUID, handle))
+            device_id = id_of(handle)
             memory = read_memory(handle, device_id)
             self._handles[device_id] = handle
             return Partition(
@@ -264,14 +270,19 @@ class NvmlInventory:
         for _ in range(EVENTS_PER_READ):
             try:
                 event = pynvml.nvmlEventSetWait_v2(self._events, 0)
-                device_id = pynvml.nvmlDeviceGetUUID(event.device)
-            except pynvml.NVMLError:
+                device_id = id_of(event.device)
+            except (pynvml.NVMLError, RefusedError):
                 # Timeout: nothing more to read. Anything else shows when the device itself is read.
                 return
             if event.eventType == pynvml.nvmlEventTypeDoubleBitEccError:
                 self._causes.setdefault(device_id, "uncorrectable memory error (double-bit ECC)")
             elif event.eventData not in APPLICATION_XIDS:
                 self._causes.setdefault(device_id, f"XID {event.eventData}")
+
+
+def _memory_of(process: Any) -> int | None:
+    used: int | None = process.usedGpuMemory
+    return used if used is not None and used < MOST_MEMORY_BYTES else None
 
 
 def _read_processes(handle: Any, of: str) -> list[Any] | None:
@@ -282,7 +293,7 @@ def _read_processes(handle: Any, of: str) -> list[Any] | None:
     if found is None:
         call = pynvml.nvmlDeviceGetComputeRunningProcesses_v3
         found = said(call, handle, of=of, without="which processes use it is not known")
-    if any(process.usedGpuMemory is None for process in found or ()):
+    if any(_memory_of(process) is None for process in found or ()):
         # Under Windows' driver model, WSL2 too. (NVML API Reference, nvmlProcessInfo_t.)
         say_refused(call, of, "no memory of each process", "what the driver takes for a program is not counted")
     return found

@@ -7,17 +7,20 @@ from typing import Any
 import pynvml
 
 from edgeshare.contract.errors import Unavailable
+from edgeshare.inventory.nvml.facts import count_gpus, id_of, name_of, temperature_of
 from edgeshare.inventory.nvml.library import (
     RefusedError,
     begin,
     each_mig_device,
     end,
+    in_range,
     mig_mode,
-    name_of,
     needed,
+    number,
     read_memory,
     said,
 )
+from edgeshare.inventory.nvml.values import MOST_MW, MOST_PERCENT
 from edgeshare.inventory.tree import Tree
 
 logger = logging.getLogger(__name__)
@@ -55,8 +58,8 @@ class NvmlUsage:
             begin(self._tree)
             self._open = True
         try:
-            count = pynvml.nvmlDeviceGetCount()
-        except pynvml.NVMLError as error:
+            count = count_gpus()
+        except RefusedError as error:
             # A driver that was loaded anew wants the library to be, too.
             self.close()
             raise Unavailable(f"the NVIDIA driver no longer lists its GPUs: {error}") from error
@@ -77,19 +80,22 @@ class NvmlUsage:
 
 def _look_at(index: int) -> list[GpuUsage]:
     handle = needed(pynvml.nvmlDeviceGetHandleByIndex, index)
-    device_id = str(needed(pynvml.nvmlDeviceGetUUID, handle))
+    device_id = id_of(handle)
     # Not told of a GPU in MIG mode, nor of a MIG device. (NVML API Reference, nvmlDeviceGetUtilizationRates.)
-    rates = said(pynvml.nvmlDeviceGetUtilizationRates, handle, of=device_id)
+    call = pynvml.nvmlDeviceGetUtilizationRates
+    rates = said(call, handle, of=device_id)
     used_bytes, total_bytes = _memory(handle, device_id)
     whole = GpuUsage(
         id=device_id,
         index=index,
         model=name_of(handle, device_id),
-        load_percent=None if rates is None else int(rates.gpu),
+        load_percent=None
+        if rates is None
+        else in_range(pynvml.nvmlDeviceGetUtilizationRates, rates.gpu, device_id, MOST_PERCENT),
         memory_used_bytes=used_bytes,
         memory_total_bytes=total_bytes,
-        temperature_c=said(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU, of=device_id),
-        power_mw=said(pynvml.nvmlDeviceGetPowerUsage, handle, of=device_id),
+        temperature_c=temperature_of(handle, device_id),
+        power_mw=number(pynvml.nvmlDeviceGetPowerUsage, handle, of=device_id, most=MOST_MW),
     )
     if not mig_mode(handle, device_id):
         return [whole]
@@ -97,7 +103,7 @@ def _look_at(index: int) -> list[GpuUsage]:
 
 
 def _part(handle: Any, name: str, gpu: GpuUsage) -> GpuUsage:
-    device_id = str(needed(pynvml.nvmlDeviceGetUUID, handle))
+    device_id = id_of(handle)
     used_bytes, total_bytes = _memory(handle, name)
     return GpuUsage(
         id=device_id,
