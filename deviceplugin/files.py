@@ -10,6 +10,9 @@ logger = logging.getLogger(__name__)
 READABLE = 0o644
 SEARCHABLE = 0o755
 
+RECORD_BYTES_MAX = 1 << 20
+"""Of a record of ours; the units of eight whole GPUs, 800 names, take a twentieth of it."""
+
 RANDOM_LENGTH = 8
 """Characters that mkstemp adds to a name."""
 

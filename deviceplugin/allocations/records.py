@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from deviceplugin.files import make_folder, remove_unfinished, write_file
+from deviceplugin.files import RECORD_BYTES_MAX, make_folder, remove_unfinished, write_file
 from deviceplugin.inject.response import preloaded_library
 from deviceplugin.units.ledger import Allocation
+from edgeshare.bounded_file import read
 from edgeshare.contract.errors import Unavailable
 
 logger = logging.getLogger(__name__)
@@ -82,11 +83,10 @@ class Records:
     def read(self) -> Iterator[Allocation]:
         """Every allocation that was kept, oldest first. A key that is not known is passed over, another version's: its
         containers run on. One that cannot be read is left out, and said so."""
-        found = [path for path in self._folder.glob(f"*/{RECORD}") if path.is_file()]
-        for path in sorted(found, key=lambda path: path.stat().st_mtime_ns):
+        for path in sorted(self._folder.glob(f"*/{RECORD}"), key=lambda path: path.stat().st_mtime_ns):
             try:
-                allocation = ALLOCATION.validate_json(path.read_bytes(), strict=True, extra="ignore")
-            except (OSError, ValidationError) as error:
+                allocation = ALLOCATION.validate_json(read(path, RECORD_BYTES_MAX), strict=True, extra="ignore")
+            except (OSError, ValueError) as error:
                 first = " ".join(str(error).split())[:200]
                 logger.warning("%s is left out, its container has to be made anew: %s", path, first)
                 continue
@@ -98,8 +98,8 @@ class Records:
 
 def _json_of(record: Path) -> Any:
     try:
-        return json.loads(record.read_bytes())
-    except (OSError, ValueError):
+        return json.loads(read(record, RECORD_BYTES_MAX))
+    except (OSError, ValueError, RecursionError):
         # There is none yet, or it cannot be read, which was said at the start.
         return None
 
@@ -115,4 +115,8 @@ def _with_unknown_keys(known: dict[str, Any], before: Any) -> dict[str, Any]:
 
 def _says(path: Path, content: bytes) -> bool:
     # One that not everybody may read is silently not loaded.
-    return path.is_file() and bool(path.stat().st_mode & stat.S_IROTH) and path.read_bytes() == content
+    try:
+        return bool(path.stat().st_mode & stat.S_IROTH) and read(path, len(content)) == content
+    except (OSError, ValueError):
+        # It is not there, is no file, or says more.
+        return False

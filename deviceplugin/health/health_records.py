@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from deviceplugin.files import remove_unfinished, write_file
+from deviceplugin.files import RECORD_BYTES_MAX, remove_unfinished, write_file
 from deviceplugin.health.rules import resumed
 from deviceplugin.health.state import State
+from edgeshare.bounded_file import read
 from edgeshare.contract.devices import Device
 
 logger = logging.getLogger(__name__)
@@ -43,13 +44,9 @@ class HealthRecords:
         what a plugin that was killed was just writing is removed."""
         remove_unfinished(self._folder)
         for path in sorted(self._folder.glob("*.json")):
-            if not path.is_file():
-                # Who opens a pipe waits for somebody at its other end.
-                logger.warning("%s is left out, the device counts as never seen: it is no file", path)
-                continue
             try:
-                known = KNOWN.validate_json(path.read_bytes())
-            except (OSError, ValidationError) as error:
+                known = KNOWN.validate_json(read(path, RECORD_BYTES_MAX))
+            except (OSError, ValueError) as error:
                 first = " ".join(str(error).split())[:200]
                 logger.warning("%s is left out, the device counts as never seen: %s", path, first)
                 continue

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from edgeshare.bounded_file import read
 from edgeshare.contract.devices import Device
 from edgeshare.contract.units import MIB
-from sharemgr.node.machine.files import put, read, write_json
+from sharemgr.node.machine.files import put, write_json
 
 logger = logging.getLogger(__name__)
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 
+from edgeshare.bounded_file import read
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.units import MIB
 from edgeshare.v1.allocations_pb2 import Allocation
-from sharemgr.node.machine.files import put, read, write_json
+from sharemgr.node.machine.files import put, write_json
 
 logger = logging.getLogger(__name__)
 
