@@ -37,7 +37,8 @@ def read_config(path: Path | None, model: type[Model]) -> Model:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidRequest(f"{path}: cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        # Text that is no UTF-8, a date that is none, a number without end; lists in lists without end.
         raise InvalidRequest(f"{path}: is not YAML: {_one_line(str(error))}") from error
     if content is None:
         return model()

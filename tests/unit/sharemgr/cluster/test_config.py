@@ -97,3 +97,13 @@ def test_what_is_wrong_is_said_in_a_line_that_names_file_and_key(tmp_path: Path,
 )
 def test_who_else_may_have_pods_bound_is_told(tmp_path: Path, more: str, openness: str) -> None:
     assert read(tmp_path, f"policy: fgd\n{more}").openness == openness
+
+
+@pytest.mark.parametrize("text", ["[" * 20_000, "a: " + "9" * 10_000, "when: 2026-99-99"])
+def test_yaml_of_which_nothing_can_be_made_is_said_in_a_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    with pytest.raises(InvalidRequest) as refused:
+        read_config(path, Config)
+    assert "is not YAML" in str(refused.value)
+    assert "\n" not in str(refused.value)
