@@ -44,22 +44,30 @@ SHARE_COLUMNS = (
 """What is shown of an allocation, in this order."""
 
 
+DEVICE_COLUMNS = ("gpu", "model", "id", "allocated", "memory allocated", "memory used", "health", "unmanaged")
+"""What is shown of a device, in this order."""
+
+
 def device_table(status: NodeStatus) -> Table:
     """One row a device."""
-    columns = ("gpu", "model", "id", "allocated", "memory allocated", "memory used", "health", "unmanaged")
-    table = Table(*columns, box=None, pad_edge=False)
+    table = Table(*DEVICE_COLUMNS, box=None, pad_edge=False)
     for device in status.devices:
-        table.add_row(
-            _index(device),
-            device.model,
-            device.id,
-            f"{device.allocated_percent} %",
-            f"{device.allocated_memory_mib} of {device.memory_mib} MiB",
-            f"{device.memory_used_mib} MiB",
-            "healthy" if device.healthy else device.cause,
-            unmanaged_text(device),
-        )
+        table.add_row(*device_cells(device))
     return table
+
+
+def device_cells(device: DeviceStatus) -> tuple[str, ...]:
+    """The cells of one device, as DEVICE_COLUMNS names them."""
+    return (
+        _index(device),
+        device.model,
+        device.id,
+        f"{device.allocated_percent} %",
+        f"{device.allocated_memory_mib} of {device.memory_mib} MiB",
+        f"{device.memory_used_mib} MiB",
+        "healthy" if device.healthy else device.cause,
+        unmanaged_text(device),
+    )
 
 
 def share_table(status: NodeStatus) -> Table:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console, Group
@@ -13,6 +14,9 @@ from edgeshare.cli.status.options import of_what
 from edgeshare.client import ManagerClient
 from edgeshare.contract.units import NS_PER_S
 from edgeshare.v1.status_pb2 import NodeStatus
+
+if TYPE_CHECKING:
+    from edgeshare.cli.status.service import Service
 
 LISTEN = "127.0.0.1:9470"
 
@@ -25,7 +29,9 @@ LISTEN = "127.0.0.1:9470"
     metavar="ADDRESS:PORT",
     help=f"With --web: the loopback address to serve the page at; port 0: any. [default: {LISTEN}]",
 )
-def command(runtime_dir: Path, cluster: bool, kubeconfig: Path, web: bool, listen: str | None) -> None:
+def command(
+    runtime_dir: Path, cluster: bool, kubeconfig: Path, service: "Service | None", web: bool, listen: str | None
+) -> None:
     """Shows the shares live, until it is interrupted: of this node each second, with --cluster of all nodes each five.
     Plain lines where there is no terminal."""
     if listen is not None and not web:
@@ -36,7 +42,7 @@ def command(runtime_dir: Path, cluster: bool, kubeconfig: Path, web: bool, liste
         if web and cluster:
             from edgeshare.cli.page.serve import serve_cluster  # noqa: PLC0415
 
-            serve_cluster(kubeconfig, listen or LISTEN)
+            serve_cluster(kubeconfig, service, listen or LISTEN)
         elif web:
             from edgeshare.cli.page.serve import serve_node  # noqa: PLC0415
 
@@ -44,7 +50,7 @@ def command(runtime_dir: Path, cluster: bool, kubeconfig: Path, web: bool, liste
         elif cluster:
             from edgeshare.cli.status.cluster_live import live  # noqa: PLC0415
 
-            live(kubeconfig)
+            live(kubeconfig, service)
         else:
             with ManagerClient(runtime_dir.absolute()) as client:
                 show(client.watch(NS_PER_S), Console())

@@ -90,6 +90,11 @@ class Kube:
 
         return cls(*connection(path))
 
+    def authorization(self) -> str | None:
+        """The header by which it is asked now; None where a certificate does that. Raises Unavailable where a token
+        cannot be read."""
+        return self._authorization()
+
     def pod(self, namespace: str, name: str) -> dict[str, Any] | None:
         """A pod, or None where there is none of that name."""
         return self._get(pod_path(namespace, name))

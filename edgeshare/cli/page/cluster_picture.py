@@ -11,13 +11,15 @@ def cluster_picture(seen: cluster.Cluster) -> Picture:
     """What is shown of it."""
     return Picture(
         nodes=[_node(node) for node in seen.nodes],
-        waiting=[_waiting(pod) for pod in seen.waiting],
+        waiting=[waiting_pod(pod) for pod in seen.waiting],
+        notice="",
         nobody=NO_NODES,
     )
 
 
 def _node(node: cluster.Node) -> Node:
-    return Node(name=_line(node.name), fault=_line(node.fault), devices=[_device(each) for each in node.devices])
+    devices = [_device(each) for each in node.devices]
+    return Node(name=_line(node.name), fault=_line(node.fault), stale="", devices=devices)
 
 
 def _device(device: cluster.Device) -> Device:
@@ -52,7 +54,8 @@ def _share(taken: cluster.Taken, place: int) -> Share:
     )
 
 
-def _waiting(pod: cluster.Waiting) -> Waiting:
+def waiting_pod(pod: cluster.Waiting) -> Waiting:
+    """One that has no node."""
     return Waiting(
         who=_line(f"{pod.namespace}/{pod.pod}"),
         what=_line(", ".join(f"{count} {name}" for name, count in pod.asks.items())),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from edgeshare.cli.page.picture import TEXT_MAX, Device, Picture, Share, Waiting
+from edgeshare.cli.page.picture import TEXT_MAX, Device, Node, Picture, Share, Waiting
 from edgeshare.cli.shares import device_name, is_exclusive, milliseconds, owner_text, state_text, unmanaged_text
 from edgeshare.contract.text import in_one_line
 from edgeshare.contract.units import MIB
@@ -23,7 +23,7 @@ def node_picture(status: NodeStatus) -> Picture:
     owners = {share.allocation.id: _line(owner_text(share.allocation)) for share in status.allocations}
     devices = [_device(device, having[device.id], owners) for device in status.devices]
     waiting = [each for device in status.devices for each in _waiting(device, having[device.id], owners)]
-    return Picture(nodes=[{"name": "", "fault": "", "devices": devices}], waiting=waiting, nobody="")
+    return Picture(nodes=[Node(name="", fault="", stale="", devices=devices)], waiting=waiting, notice="", nobody="")
 
 
 def used_of(status: NodeStatus) -> Used:

@@ -9,7 +9,7 @@ const AGAIN_MS = 3000;
 const SLICE_MS = 30;
 
 const page = Object.fromEntries(
-  ["sum", "state", "nobody", "nodes", "waiting", "waits"].map((id) => [id, document.getElementById(id)]),
+  ["sum", "state", "nobody", "notice", "nodes", "waiting", "waits"].map((id) => [id, document.getElementById(id)]),
 );
 let history = { steps: 90, stepS: 10, lines: {} };
 let seenMs = Date.now();
@@ -28,7 +28,8 @@ function makeNode() {
 
 function fillNode({ at }, node) {
   say(at.title, node.name);
-  say(at.fault, node.fault && `cannot be read: ${node.fault}`);
+  say(at.fault, node.fault ? `cannot be read: ${node.fault}` : node.stale);
+  at.devices.classList.toggle("stale", Boolean(node.stale));
 }
 
 function makeWait() {
@@ -56,6 +57,7 @@ function* drawing() {
   ];
   say(page.sum, parts.filter(Boolean).join(" · "));
   say(page.nobody, picture.nodes.length === 0 ? picture.nobody : "");
+  say(page.notice, picture.notice);
   keep(page.waits, picture.waiting, makeWait, fillWait);
   page.waiting.hidden = picture.waiting.length === 0;
   const nodes = picture.nodes.map((node) => ({ ...node, id: node.name }));

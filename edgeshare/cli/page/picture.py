@@ -51,6 +51,8 @@ class Node(TypedDict):
     name: str
     fault: str
     """Why nothing is known of it; empty: it is."""
+    stale: str
+    """Since when what is told of it is not of now, and why; empty: it is."""
     devices: list[Device]
 
 
@@ -67,5 +69,7 @@ class Picture(TypedDict):
 
     nodes: list[Node]
     waiting: list[Waiting]
+    notice: str
+    """What else is not known now; empty: all is."""
     nobody: str
     """What to say where there is no node."""

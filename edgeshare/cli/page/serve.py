@@ -10,7 +10,7 @@ from http import HTTPStatus
 from importlib import resources
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -18,9 +18,12 @@ from edgeshare.cli.page.feed import Feed
 from edgeshare.cli.page.node_picture import node_picture, used_of
 from edgeshare.client import ManagerClient
 from edgeshare.contract.address import parse_address
-from edgeshare.contract.errors import InvalidRequest, Unavailable
+from edgeshare.contract.errors import EdgeshareError, InvalidRequest
 from edgeshare.http.web import CONNECTIONS_MAX, Page, Pages, Stream, Terms, serving
 from edgeshare.v1.status_pb2 import NodeStatus
+
+if TYPE_CHECKING:
+    from edgeshare.cli.status.service import Service
 
 NODE_LOOK_S = 1.0
 """Between two looks at a node."""
@@ -66,19 +69,30 @@ def serve_node(runtime_dir: Path, listen: str) -> None:
         asyncio.run(_serve(address, client.status, NODE_LOOK_S, take))
 
 
-def serve_cluster(kubeconfig: Path, listen: str) -> None:
-    """Serves the page of the cluster that a kubeconfig leads to, until it is interrupted. Raises as ``serve_node``."""
+def serve_cluster(kubeconfig: Path, service: "Service | None", listen: str) -> None:
+    """Serves the page of the cluster that a kubeconfig leads to, until it is interrupted. Raises as ``serve_node``, and
+    as ``asking`` does where there is a service."""
     # Who asks for a node does without the API server's client and what reads its objects.
     from edgeshare.cli.page.cluster_picture import cluster_picture  # noqa: PLC0415
+    from edgeshare.cli.page.service_picture import service_picture, used_on_nodes  # noqa: PLC0415
     from edgeshare.cli.status.cluster import Cluster, look  # noqa: PLC0415
     from edgeshare.cli.status.cluster_live import LOOK_S  # noqa: PLC0415
+    from edgeshare.cli.status.service import Used, asking  # noqa: PLC0415
     from edgeshare.kube.kube import Kube  # noqa: PLC0415
 
     def take(feed: Feed, cluster: Cluster) -> None:
         feed.take(partial(cluster_picture, cluster), {})
 
+    def take_used(feed: Feed, used: Used) -> None:
+        feed.take(partial(service_picture, used), used_on_nodes(used))
+
     address = loopback(listen)
-    asyncio.run(_serve(address, partial(look, Kube.from_kubeconfig(kubeconfig.expanduser())), LOOK_S, take))
+    kube = Kube.from_kubeconfig(kubeconfig.expanduser())
+    if service is None:
+        asyncio.run(_serve(address, partial(look, kube), LOOK_S, take))
+        return
+    with asking(service, kube) as ask:
+        asyncio.run(_serve(address, ask, LOOK_S, take_used))
 
 
 def loopback(listen: str) -> str:
@@ -149,7 +163,7 @@ def _looking(
         while not over.wait(every_s):
             try:
                 told: tuple[Callable[..., None], object] = (take, look())
-            except Unavailable as error:
+            except EdgeshareError as error:
                 told = (lose, str(error))
             # The loop may be closed by now.
             with suppress(RuntimeError):

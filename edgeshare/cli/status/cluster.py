@@ -3,6 +3,7 @@ allocations, and kube-scheduler why a pod waits. How much of a share is used, th
 
 from functools import partial
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -98,10 +99,15 @@ class Cluster(Part):
 def look(kube: Kube) -> Cluster:
     """As it is now, by names. Raises Unavailable where the API server cannot be asked."""
     nodes, _ = kube.objects(ACCELERATOR_NODES, "", parse_node)
-    waiting, _ = kube.objects(PODS, WAITING, parse_waiting)
     nodes.sort(key=lambda node: node.name)
-    waiting.sort(key=lambda pod: (pod.namespace, pod.pod))
-    return Cluster(nodes=nodes, waiting=waiting)
+    return Cluster(nodes=nodes, waiting=waiting_pods(kube, ""))
+
+
+def waiting_pods(kube: Kube, namespace: str) -> list[Waiting]:
+    """Those of a namespace, or of all where it is empty, by names. Raises Unavailable as ``look``."""
+    path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods" if namespace else PODS
+    waiting, _ = kube.objects(path, WAITING, parse_waiting)
+    return sorted(waiting, key=lambda pod: (pod.namespace, pod.pod))
 
 
 class _Metadata(Part):

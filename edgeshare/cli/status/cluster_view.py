@@ -18,8 +18,12 @@ def tables(cluster: Cluster) -> list[RenderableType]:
     shown: list[RenderableType] = [device_table(cluster)]
     if not cluster.nodes:
         shown.append(NO_NODES)
-    shown += ["", waiting_table(cluster.waiting) if cluster.waiting else "no pod with a share waits for a node"]
-    return shown
+    return [*shown, "", waiting_part(cluster.waiting)]
+
+
+def waiting_part(waiting: list[Waiting]) -> RenderableType:
+    """The pods that wait for a node."""
+    return waiting_table(waiting) if waiting else "no pod with a share waits for a node"
 
 
 def device_table(cluster: Cluster) -> Table:
@@ -52,7 +56,12 @@ def lines(cluster: Cluster) -> Iterator[str]:
         for device in node.devices:
             cells = zip(DEVICE_COLUMNS, (node.name, *_cells(device)), strict=True)
             yield "  ".join(f"{name}: {cell}" for name, cell in cells)
-    for each in cluster.waiting:
+    yield from waiting_lines(cluster.waiting)
+
+
+def waiting_lines(waiting: list[Waiting]) -> Iterator[str]:
+    """One a pod, for who reads line by line."""
+    for each in waiting:
         yield f"waiting pod: {each.namespace}/{each.pod}  why: {each.why or UNSAID}"
 
 

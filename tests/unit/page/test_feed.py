@@ -31,7 +31,9 @@ async def feed(clock: Clock, let_pass: Callable[[float], None]) -> Feed:
 
 
 def picture(name: str) -> Callable[[], Picture]:
-    return lambda: Picture(nodes=[{"name": name, "fault": "", "devices": []}], waiting=[], nobody="")
+    return lambda: Picture(
+        nodes=[{"name": name, "fault": "", "stale": "", "devices": []}], waiting=[], notice="", nobody=""
+    )
 
 
 async def told(events: AsyncIterator[bytes]) -> tuple[str, Any]:

@@ -1,10 +1,12 @@
 """What is shown of a cluster again and again, also while its API server is away."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import pytest
 
+from edgeshare.cli.status.cluster import look
 from edgeshare.cli.status.cluster_live import LOOK_S, looks
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import ACCELERATOR_NODES
@@ -28,7 +30,7 @@ class Answers:
 
 def test_an_api_server_that_goes_away_leaves_what_was_seen_and_says_so_until_it_is_back() -> None:
     pauses: list[float] = []
-    seen = looks(cast(Kube, Answers("n1", "", "", "n2")), pauses.append)
+    seen = looks(partial(look, cast(Kube, Answers("n1", "", "", "n2"))), pauses.append)
     told = [(cluster.nodes[0].name, why.partition(": ")[2]) for cluster, why in (next(seen) for _ in range(4))]
     assert told == [("n1", ""), ("n1", "nobody is there"), ("n1", "nobody is there"), ("n2", "")]
     assert pauses == [LOOK_S] * 3
@@ -36,4 +38,4 @@ def test_an_api_server_that_goes_away_leaves_what_was_seen_and_says_so_until_it_
 
 def test_one_that_is_not_there_to_begin_with_is_an_error() -> None:
     with pytest.raises(Unavailable, match="nobody is there"):
-        next(looks(cast(Kube, Answers(""))))
+        next(looks(partial(look, cast(Kube, Answers("")))))

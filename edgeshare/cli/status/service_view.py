@@ -1,0 +1,114 @@
+"""How a cluster's devices and shares are shown where it is known how they are used: the tables of a node, with its
+name."""
+
+import time
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.table import Table
+
+from edgeshare.cli.shares import DEVICE_COLUMNS, SHARE_COLUMNS, device_cells, share_cells
+from edgeshare.cli.status.cluster import LINE_MAX
+from edgeshare.cli.status.cluster_view import NO_NODES, waiting_lines, waiting_part
+from edgeshare.cli.status.service import Used
+from edgeshare.contract.text import in_one_line
+from edgeshare.contract.units import NS_PER_S
+from edgeshare.v1.cluster_pb2 import NodeState
+
+Row = tuple[str, ...]
+
+OF_ALL = ("allocated", "memory allocated", "memory used", "unmanaged")
+"""What is told of a device to who may see all who have it."""
+
+
+def tables(used: Used) -> list[RenderableType]:
+    """What is printed, one below the other."""
+    devices, shares = device_rows(used), share_rows(used)
+    shown: list[RenderableType] = [_table(device_columns(used), devices)]
+    shown += ["", _table(("node", *SHARE_COLUMNS), shares)] if shares else ["", "no allocations"]
+    said = list(notices(used))
+    shown += ["", *said] if said else []
+    return [*shown, "", waiting_part(used.waiting)]
+
+
+def lines(used: Used) -> Iterator[str]:
+    """A cluster for who reads line by line."""
+    for columns, rows in ((device_columns(used), device_rows(used)), (("node", *SHARE_COLUMNS), share_rows(used))):
+        for row in rows:
+            yield "  ".join(f"{name}: {cell}" for name, cell in zip(columns, row, strict=True))
+    yield from notices(used)
+    yield from waiting_lines(used.waiting)
+
+
+def device_columns(used: Used) -> Row:
+    """Those of ``device_rows``."""
+    return ("node", *(name for name in DEVICE_COLUMNS if not (used.namespace and name in OF_ALL)))
+
+
+def device_rows(used: Used) -> list[Row]:
+    """One a device."""
+    shown = device_columns(used)
+    return [
+        (
+            _line(node.node),
+            *(_line(cell) for name, cell in zip(DEVICE_COLUMNS, device_cells(device), strict=True) if name in shown),
+        )
+        for node in used.state.nodes
+        for device in node.status.devices
+    ]
+
+
+def share_rows(used: Used) -> list[Row]:
+    """One an allocation."""
+    return [
+        (_line(node.node), *map(_line, share_cells(node.status, share)))
+        for node in used.state.nodes
+        for share in node.status.allocations
+    ]
+
+
+def notices(used: Used) -> Iterator[str]:
+    """What is not of now, a line each."""
+    if not used.state.nodes:
+        yield nobody(used)
+    for node in used.state.nodes:
+        if node.error:
+            yield f"node {_line(node.node)}: {staleness(node)}"
+    yield from of_api_server(used)
+
+
+def nobody(used: Used) -> str:
+    """What to say where no node is told of."""
+    return f"nobody has a share in namespace {used.namespace}" if used.namespace else NO_NODES
+
+
+def of_api_server(used: Used) -> Iterator[str]:
+    """What is not known as an API server does not answer."""
+    if used.state.stale_since_ns:
+        when = _when(used.state.stale_since_ns)
+        yield f"the API server does not answer the service, stale since {when}: nodes may be missing"
+    if used.waiting_unknown:
+        yield f"which pods wait is not known: {used.waiting_unknown}"
+
+
+def staleness(node: NodeState) -> str:
+    """Since when what is told of a node is not of now, and why; empty where it is."""
+    if not node.error:
+        return ""
+    since = f"stale since {_when(node.told_at_ns)}" if node.told_at_ns else "did not tell yet"
+    return f"{since}: {_line(node.error)}"
+
+
+def _table(columns: Row, rows: list[Row]) -> Table:
+    table = Table(*columns, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _when(unix_ns: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix_ns / NS_PER_S))
+
+
+def _line(text: str) -> str:
+    return in_one_line(text, LINE_MAX)
