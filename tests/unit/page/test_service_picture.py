@@ -45,6 +45,7 @@ def test_each_nodes_use_memory_health_and_who_waits_there_are_shown() -> None:
 def test_devices_of_one_id_on_two_nodes_have_a_line_each_that_the_picture_names() -> None:
     told = used(node("n1", 20), node("n2", 70))
     shown = {each["name"]: each["devices"][0]["id"] for each in service_picture(told)["nodes"]}
+    assert shown["n1"] != shown["n2"]
     assert used_on_nodes(told) == {(shown["n1"], "a"): 20, (shown["n2"], "a"): 70}
 
 
