@@ -1,19 +1,25 @@
-"""``edgeshare status`` of a cluster whose status is served: a real API server's tokens and
+"""``edgeshare status``, ``top`` and the page of a cluster whose status is served: a real API server's tokens and
 rights, the cluster part as a process, and real managers."""
 
 import asyncio
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from onenode.api_server import ApiServer, done
 from replicas import Replicas
 
 sys.path.append(str(Path(__file__).parent))
-from world import SAFETY_S, Asked, World, complete, node
+from world import SAFETY_S, Asked, World, complete, made, node
 
 EDGESHARE = (sys.executable, "-m", "edgeshare.cli")
 
@@ -38,6 +44,20 @@ async def run(*words: str) -> "subprocess.CompletedProcess[str]":
     return await asyncio.to_thread(
         subprocess.run, (*EDGESHARE, *words), capture_output=True, text=True, check=False, timeout=SAFETY_S
     )
+
+
+@asynccontextmanager
+async def started(*words: str) -> AsyncIterator[asyncio.StreamReader]:
+    """What a command says until it is ended."""
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    process = await asyncio.create_subprocess_exec(*EDGESHARE, *words, stdout=asyncio.subprocess.PIPE, env=environment)
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(SAFETY_S):
+            yield process.stdout
+    finally:
+        process.kill()
+        await process.wait()
 
 
 async def test_status_shows_each_nodes_shares_to_who_may_know_them(
@@ -79,6 +99,36 @@ async def test_status_shows_each_nodes_shares_to_who_may_know_them(
         assert line.startswith(f"edgeshare: --cluster-status {asked.address}: system:serviceaccount:{a}:a may not list")
 
 
+async def test_what_keeps_anybody_from_asking_is_one_line(world: World, replicas: Replicas, tmp_path: Path) -> None:
+    asked = await world.serve(replicas)
+    words = options(world, asked, world.of_all("all"), tmp_path)
+    foreign = made(tmp_path / "foreign") / "ca.crt"
+    (tmp_path / "nonsense").write_text("nonsense")
+    certified = f"--kubeconfig={tmp_path / 'certified'}"
+    settings = json.loads(world.server.kubeconfig.read_text())
+    settings["users"][0]["user"] = {}
+    (tmp_path / "certified").write_text(json.dumps(settings))
+    cases = {
+        "--cluster-status 127.0.0.1:9: ": ["--cluster-status=127.0.0.1:9"],
+        "--cluster-status nowhere: has to be host:port": ["--cluster-status=nowhere"],
+        "--cluster-status :9467: expected HOST:PORT": ["--cluster-status=:9467"],
+        "do --cluster-status-ca and -name fit": [f"--cluster-status-ca={foreign}"],
+        "do --cluster-status-ca and -name fit its": ["--cluster-status-name=other.edgeshare.svc"],
+        "nonsense: cannot be used as an authority": [f"--cluster-status-ca={tmp_path / 'nonsense'}"],
+        "gone: cannot be used as an authority": [f"--cluster-status-ca={tmp_path / 'gone'}"],
+        "has no token": [certified],
+    }
+    for said, more in cases.items():
+        told = await run("status", *words, *more)
+        assert told.returncode == 1, said
+        (line,) = told.stderr.splitlines()
+        assert said in line
+    told = await run("status", *options(world, asked, "nonsense", tmp_path))
+    assert told.returncode == 1
+    (line,) = told.stderr.splitlines()
+    assert "the API server does not know this token" in line
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -93,3 +143,56 @@ async def test_options_that_need_others_are_wrong_usage_without_them(words: list
     told = await run("status", *words)
     assert told.returncode == 2
     assert "need" in told.stderr
+
+
+async def test_top_tells_use_and_since_when_a_node_is_stale(world: World, replicas: Replicas, tmp_path: Path) -> None:
+    own = world.namespace
+    with node(world, own, [(own, "web")]) as (_, manager):
+        asked = await world.serve(replicas)
+        token = world.of_all("all")
+        await asked.until(token, complete(own))
+        async with started("top", *options(world, asked, token, tmp_path)) as said:
+            while not (line := (await said.readline()).decode()).startswith(f"node: {own}  owner: "):
+                assert line
+            assert "gpu time: 0.0 %" in line
+            manager.kill()
+            while not (line := (await said.readline()).decode()).startswith(f"node {own}: stale since 2"):
+                assert line
+            assert "its share manager does not answer at" in line
+            await asked.replica.end(signal.SIGKILL)
+            while not (line := (await said.readline()).decode()).startswith("as it was at "):
+                assert line
+            assert f"--cluster-status {asked.address}: " in line
+
+
+async def test_the_page_shows_use_a_stale_node_and_a_service_that_is_away(
+    world: World, replicas: Replicas, tmp_path: Path
+) -> None:
+    own = world.namespace
+    with node(world, own, [(own, "web")]) as (_, manager):
+        asked = await world.serve(replicas)
+        token = world.of_all("all")
+        await asked.until(token, complete(own))
+        words = ("--web", "--listen=127.0.0.1:0", *options(world, asked, token, tmp_path))
+        async with started("top", *words) as said:
+            found = re.search(r"http://\S+/", (await said.readline()).decode())
+            assert found
+            with await asyncio.to_thread(urlopen, f"{found[0]}events", timeout=SAFETY_S) as answer:
+
+                def first(holds: Any) -> Any:
+                    for line in answer:
+                        told = json.loads(line.removeprefix(b"data: ")) if line.startswith(b"data: ") else {}
+                        for each in told.get("picture", {}).get("nodes", ()):
+                            if each["name"] == own and holds(told, each):
+                                return told, each
+                    raise AssertionError("no more is told")
+
+                _, mine = await asyncio.to_thread(first, lambda _, each: not each["stale"])
+                (share,) = mine["devices"][0]["shares"]
+                assert (share["owner"], share["used_percent"], share["state"]) == (f"{own}/web/main", 0, "idle")
+                manager.kill()
+                _, mine = await asyncio.to_thread(first, lambda _, each: each["stale"])
+                assert mine["stale"].startswith("stale since 2")
+                await asked.replica.end(signal.SIGKILL)
+                told, _ = await asyncio.to_thread(first, lambda told, _: told["stale"])
+                assert told["stale"].startswith(f"--cluster-status {asked.address}: ")
