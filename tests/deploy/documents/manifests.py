@@ -71,6 +71,9 @@ class Manifests:
             return self._object(document)
         if keys <= self._values:
             return self._chart(document)
+        # An AcceleratorNode's: no part is configured by its key of that name alone.
+        if keys == {"status"}:
+            return list(unknown(self._node, document))
         parts = [part for part in PARTS if keys <= part.model_fields.keys()]
         if parts:
             return [wrong for part in parts for wrong in self._configuration(document, part)]
@@ -78,8 +81,6 @@ class Manifests:
             return self._pod({"containers": [document]})
         if keys == {"spec"}:
             return self._pod(document["spec"])
-        if keys == {"status"}:
-            return list(unknown(self._node, document))
         if keys <= {"leaderElection", "profiles"}:
             return self._scheduler(document)
         return [f"nobody says what this is: {', '.join(keys)}"]
