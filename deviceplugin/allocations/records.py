@@ -83,7 +83,7 @@ class Records:
     def read(self) -> Iterator[Allocation]:
         """Every allocation that was kept, oldest first. A key that is not known is passed over, another version's: its
         containers run on. One that cannot be read is left out, and said so."""
-        for path in sorted(self._folder.glob(f"*/{RECORD}"), key=lambda path: path.stat().st_mtime_ns):
+        for path in sorted(self._folder.glob(f"*/{RECORD}"), key=lambda path: path.lstat().st_mtime_ns):
             try:
                 allocation = ALLOCATION.validate_json(read(path, RECORD_BYTES_MAX), strict=True, extra="ignore")
             except (OSError, ValueError) as error:

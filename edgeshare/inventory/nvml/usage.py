@@ -84,14 +84,13 @@ def _look_at(index: int) -> list[GpuUsage]:
     # Not told of a GPU in MIG mode, nor of a MIG device. (NVML API Reference, nvmlDeviceGetUtilizationRates.)
     call = pynvml.nvmlDeviceGetUtilizationRates
     rates = said(call, handle, of=device_id)
+    load_percent = None if rates is None else in_range(call, rates.gpu, device_id, MOST_PERCENT)
     used_bytes, total_bytes = _memory(handle, device_id)
     whole = GpuUsage(
         id=device_id,
         index=index,
         model=name_of(handle, device_id),
-        load_percent=None
-        if rates is None
-        else in_range(pynvml.nvmlDeviceGetUtilizationRates, rates.gpu, device_id, MOST_PERCENT),
+        load_percent=load_percent,
         memory_used_bytes=used_bytes,
         memory_total_bytes=total_bytes,
         temperature_c=temperature_of(handle, device_id),
