@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from edgeshare.contract.errors import EdgeshareError, InvalidRequest, NotFound, Unavailable
+from edgeshare.contract.errors import InvalidRequest
+from edgeshare.kube.every_node import taken_from_every_node
 from edgeshare.kube.kube import Kube
 from labeller.config import Config
 from labeller.feature_output import FeatureOutput
@@ -38,20 +39,8 @@ class Cluster:
         return [label for each in (output, *others) for label in each.remove().before]
 
     def remove_everywhere(self) -> Iterator[tuple[str, list[str]]]:
-        """Takes every label of ours from all nodes; yields each with the labels that were taken from it. Raises
-        Unavailable at the end, with the reason of each node that has them still."""
-        left = []
-        nodes, _ = self.kube.objects("/api/v1/nodes", "", lambda node: {"name": node["metadata"]["name"]})
-        for name in (node["name"] for node in nodes):
-            try:
-                yield name, self.remove(name)
-            except NotFound:
-                # It has left the cluster meanwhile.
-                continue
-            except EdgeshareError as error:
-                left.append(f"{name}: {error}")
-        if left:
-            raise Unavailable(f"{len(left)} nodes have labels of ours still: {'; '.join(left)}")
+        """Takes every label of ours from all nodes, as taken_from_every_node does."""
+        return taken_from_every_node(self.kube, self.remove, "labels of ours")
 
 
 def reach(config: Config, environment: Mapping[str, str]) -> Cluster:

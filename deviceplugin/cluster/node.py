@@ -52,7 +52,7 @@ class Node:
         # A node that never had a GPU says nothing, and needs not say 0.
         if any(_says(status.get(field)) != memory_mib for field in ("capacity", "allocatable")):
             told = {GPU_MEMORY_MIB: str(memory_mib)}
-            await ask(self._kube.patch_node_resources, self._name, told, told)
+            await ask(self._kube.patch_node_status, self._name, {"status": {"capacity": told, "allocatable": told}})
 
     async def tell_health(self, changes: deque[tuple[Device, Health]]) -> None:
         """Writes an event for each device whose health changed, and takes it out; raises Unavailable where that cannot
@@ -74,14 +74,14 @@ def _says(resources: dict[str, str] | None) -> int:
     return whole_number((resources or {}).get(GPU_MEMORY_MIB, "0"), GPU_MEMORY_MIB)
 
 
-def connect(config: Config, environment: Mapping[str, str]) -> tuple[Kube | None, str]:
-    """The API server, None where there is none, and this node's name. Raises InvalidRequest where there is one and the
-    name is not known."""
+def connect(config: Config, environment: Mapping[str, str], needs_name: bool = True) -> tuple[Kube | None, str]:
+    """The API server, None where there is none, and this node's name. Raises InvalidRequest where there is one and a
+    name that is needed is not known, Unavailable where there is no right to ask it."""
     name = config.node_name or environment.get("NODE_NAME", "")
     in_cluster = bool(environment.get("KUBERNETES_SERVICE_HOST"))
     if config.kubeconfig is None and not in_cluster:
         return None, name
-    if not name:
+    if needs_name and not name:
         raise InvalidRequest(
             "the node's name is not known: set NODE_NAME (field spec.nodeName), or node_name in --config"
         )

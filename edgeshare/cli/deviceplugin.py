@@ -7,7 +7,10 @@ from pathlib import Path
 
 import click
 
+from deviceplugin.cluster.removal import removal
+from deviceplugin.config import Config
 from deviceplugin.plugin import Plugin
+from edgeshare.config_file import read_config
 from edgeshare.contract.names import RUNTIME_DIR, STATE_DIR
 
 
@@ -32,11 +35,33 @@ from edgeshare.contract.names import RUNTIME_DIR, STATE_DIR
     type=click.Path(path_type=Path),
     help="Where the kubelet has its folder device-plugins.  [default: the config's, /var/lib/kubelet]",
 )
-def command(config_path: Path | None, runtime_dir: Path, state_dir: Path, kubelet_dir: Path | None) -> None:
+@click.option(
+    "--remove", is_flag=True, help="Takes away what plugins wrote about this node into the cluster, and ends."
+)
+@click.option("--all-nodes", is_flag=True, help="With --remove: about every node of the cluster.")
+@click.option("--crds", is_flag=True, help="With --all-nodes: the kind AcceleratorNode, too.")
+def command(
+    config_path: Path | None,
+    runtime_dir: Path,
+    state_dir: Path,
+    kubelet_dir: Path | None,
+    remove: bool,
+    all_nodes: bool,
+    crds: bool,
+) -> None:
     """Tells the kubelet of this node's GPUs, in hundredths, until SIGTERM or SIGINT.
 
     At SIGHUP, and when its file changes, the configuration is read anew."""
+    if all_nodes and not remove:
+        raise click.UsageError("--all-nodes goes with --remove")
+    if crds and not all_nodes:
+        raise click.UsageError("--crds goes with --all-nodes: other nodes have objects of that kind, too")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if remove:
+        for owner, names in removal(read_config(config_path, Config), os.environ, all_nodes, crds):
+            for name in names:
+                click.echo(f"{owner}: -{name}")
+        return
     place = kubelet_dir.absolute() if kubelet_dir is not None else None
     plugin = Plugin(config_path, place, runtime_dir.absolute(), state_dir.absolute(), os.environ)
     asyncio.run(plugin.run(ready=lambda text: click.echo(f"edgeshare deviceplugin: ready, {text}")))

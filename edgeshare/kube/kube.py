@@ -170,10 +170,9 @@ class Kube:
         """A node, or None where there is none of that name."""
         return self._get(f"/api/v1/nodes/{name}")
 
-    def patch_node_resources(self, name: str, capacity: dict[str, str], allocatable: dict[str, str]) -> None:
-        """Sets resources in a node's status. Both together: with the capacity alone they are usable only
-        after the kubelet's next tick."""
-        body = {"status": {"capacity": capacity, "allocatable": allocatable}}
+    def patch_node_status(self, name: str, body: dict[str, Any]) -> None:
+        """Changes a node's status, or its annotations; None takes something from it. Resources are set in capacity and
+        allocatable together: with the capacity alone they are usable only after the kubelet's next tick."""
         if self._call("PATCH", f"/api/v1/nodes/{name}/status", body=body, content_type=MERGE_PATCH) is None:
             raise Unavailable(f"the API server has no node {name}: set the node's name as it is registered")
 

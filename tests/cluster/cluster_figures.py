@@ -20,10 +20,10 @@ from onenode.layout import PLUGIN_SOCKET, default_layout
 from onenode.node import Node
 from onenode.parts import DAEMONSET, MANAGER, PLUGIN, Parts
 from onenode.pods import Pods, container, pod
-from onenode.pods_watch import PodsWatch
 from onenode.release import GPUS, install
 from onenode.script import main
 from onenode.waiting import COME_S, until
+from onenode.watches.pods_watch import PodsWatch
 from rich.console import Console
 
 from bench.figures import within

@@ -19,12 +19,14 @@ sys.path.insert(0, str(HERE))
 pytest.register_assert_rewrite("onenode.given")
 
 from onenode.binaries import KUBELETS, KUBERNETES, Module  # noqa: E402
+from onenode.executed import wait_until_executing  # noqa: E402
 from onenode.images import project_image  # noqa: E402
 from onenode.layout import KUBELET_ROOT, NODE_NAME, default_layout  # noqa: E402
 from onenode.node import Node  # noqa: E402
 from onenode.parts import Parts  # noqa: E402
 from onenode.pods import WAIT, Pods  # noqa: E402
 from onenode.release import GPUS, MACHINE  # noqa: E402
+from onenode.workload import EXAMPLE, SHARES  # noqa: E402
 
 ON_NODE = (f"node/{NODE_NAME}", WAIT)
 
@@ -111,6 +113,16 @@ def kubelet(node: Node, edgeshare: Machine, request: pytest.FixtureRequest) -> I
 def parts(node: Node, edgeshare: Machine) -> Parts:
     """edgeshare's own containers."""
     return Parts(node)
+
+
+@pytest.fixture(scope="module")
+def example(node: Node, edgeshare: Machine) -> Iterator[None]:
+    """The pods of the example, running."""
+    node.kubectl("apply", "-f", str(EXAMPLE))
+    wait_until_executing(edgeshare, *SHARES)
+    node.kubectl("wait", "--for=condition=Ready", WAIT, "-f", str(EXAMPLE))
+    yield
+    node.kubectl("delete", WAIT, "-f", str(EXAMPLE))
 
 
 @pytest.fixture

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from onenode.binaries import CDI, HELM, program
+from onenode.binaries import CDI, program
 from onenode.command import run
 from onenode.executed import wait_until_executing
-from onenode.images import PROJECT
 from onenode.layout import NODE_NAME
 from onenode.node import Node
 from onenode.pods import Pods
-from onenode.release import NAME, TIMEOUT
+from onenode.release import CHART, NAME, TIMEOUT, helm
 
 from simgpu.machine import Machine
 
@@ -33,15 +32,9 @@ HOOK = "libedgeshare_cuda.so"
 FIRST_WITH_CDI = (1, 7, 2)  # that takes the kubelet's names: containerd, pull request 8519
 
 
-def helm(node: Node, *words: str, stdin: str = "") -> str:
-    """What Helm prints."""
-    where = (f"--kubeconfig={node.layout.kubeconfig}", f"--namespace={NAME}")
-    return run([program(HELM, "helm"), *words, *where], stdin=stdin)
-
-
 def upgrade(node: Node, values: dict[str, Any]) -> None:
     """Install with other values, and return when the plugin has registered."""
-    helm(node, "upgrade", NAME, str(PROJECT / "deploy/chart"), "--values=-", stdin=json.dumps(values))
+    helm(node, "upgrade", NAME, CHART, "--values=-", stdin=json.dumps(values))
     node.kubectl("rollout", "status", f"--namespace={NAME}", f"daemonset/{NAME}", TIMEOUT)
 
 

@@ -7,7 +7,7 @@ from onenode.node import Node
 from onenode.parts import PLUGIN, Parts
 from onenode.pods import Pods
 from onenode.release import GPUS
-from onenode.units_watch import UnitsWatch
+from onenode.watches.units_watch import UnitsWatch
 
 from edgeshare.contract.names import GPU_PERCENT
 from simgpu.machine import Machine

@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from onenode.binaries import HELM, program
 from onenode.command import run
 from onenode.errors import NodeError
 from onenode.images import PROJECT
+from onenode.labels import labels, ours
 from onenode.layout import NODE_NAME
 from onenode.node import Node
 from onenode.pods import WAIT
 from onenode.release import NAME, TIMEOUT
 from onenode.waiting import until
 
-from labeller.names import FIELD_MANAGER
 from simgpu.machine import Machine
 from simgpu.trees import JETSONS, add_jetson, write
 
@@ -32,26 +31,6 @@ RSS_MIB_MAX = 60
 
 NANO = {"gpu.model": "Jetson-Nano", "beta.devicetree.org/nvidia-jetson-nano": "1"}
 TX2 = {"gpu.model": "Jetson-TX2", "beta.devicetree.org/nvidia-tegra186": "1"}
-
-
-def labels(node: Node) -> dict[str, str]:
-    """The Node's."""
-    found: dict[str, str] = json.loads(node.kubectl("get", f"node/{NODE_NAME}", "-o", "jsonpath={.metadata.labels}"))
-    return found
-
-
-def ours(node: Node) -> set[str]:
-    """The labels that the API server keeps as the labeller's."""
-    shown = node.kubectl(
-        "get", f"node/{NODE_NAME}", "--show-managed-fields", "-o", "jsonpath={.metadata.managedFields}"
-    )
-    return {
-        name.removeprefix("f:")
-        for entry in json.loads(shown)
-        if (entry["manager"], entry["operation"]) == (FIELD_MANAGER, "Apply")
-        for name in entry["fieldsV1"]["f:metadata"]["f:labels"]
-        if name.startswith("f:")
-    }
 
 
 def in_labeller(node: Node, *command: str) -> str:
@@ -230,25 +209,3 @@ def test_while_the_api_server_is_away_it_waits_and_then_goes_on(node: Node, runs
     until(lambda: TX2.items() <= labels(node).items(), "the node is labelled a TX2")
     until(lambda: "all that went wrong is over" in runs.log(name), "it says that this is over")
     assert node.kubectl("get", IN_NAMESPACE, "pod", name, "-o", "jsonpath={.status.phase}") == "Running"
-
-
-def test_uninstalling_the_chart_takes_the_labels_away(node: Node, runs: Runs, edgeshare: Machine) -> None:
-    def helm(namespace: str, *words: str | Path, stdin: str = "") -> str:
-        where = (f"--kubeconfig={node.layout.kubeconfig}", f"--namespace={namespace}")
-        return run([program(HELM, "helm"), *words, *where], stdin=stdin)
-
-    values = json.loads(helm(NAME, "get", "values", NAME, "--output=json"))
-    before = labels(node)
-    runs.once("label-it")
-    assert NANO.items() <= labels(node).items()
-    # A release that is nowhere but in its hooks: it has labels to take away all the same.
-    nowhere = {"nodeSelector": {"edge/nowhere": "true"}}
-    chart = (PROJECT / "deploy/chart", "--create-namespace", "--values=-")
-    helm("second", "install", "second", *chart, stdin=json.dumps({**values, **nowhere, "labeller": nowhere}))
-    helm("second", "uninstall", "second", TIMEOUT)
-    assert labels(node) == before
-    assert ours(node) == set()
-    left = node.kubectl("get", "clusterroles,clusterrolebindings", "-o", "name")
-    assert "second" not in left
-    # Nobody needs to see its end.
-    node.kubectl("delete", "--wait=false", "namespace", "second")

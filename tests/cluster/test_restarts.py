@@ -1,44 +1,20 @@
 """Pods that share a GPU get over whatever of the node's own ends and starts again."""
 
 import itertools
-from collections.abc import Iterator
 
-import pytest
 from onenode.executed import execute_together, executed_percents, ranked, wait_until_executing
-from onenode.given import assert_all_agree, listed, shares
+from onenode.given import assert_all_agree, clients, listed
 from onenode.layout import NODE_NAME
 from onenode.node import Node
 from onenode.parts import MANAGER, PLUGIN, Parts
 from onenode.pods import WAIT, Pods
 from onenode.waiting import until
-from onenode.workload import EXAMPLE
+from onenode.workload import SHARES, example_containers
 
 from simgpu.machine import Machine
 
-SHARES = {"half": 50, "third": 30, "fifth": 20}  # the example's
 LONG = ("--seconds", "600")
 READY = "condition=Ready"
-
-
-@pytest.fixture(scope="module")
-def example(node: Node, edgeshare: Machine) -> Iterator[None]:
-    """The pods of the example, running."""
-    node.kubectl("apply", "-f", str(EXAMPLE))
-    wait_until_executing(edgeshare, *SHARES)
-    node.kubectl("wait", f"--for={READY}", WAIT, "-f", str(EXAMPLE))
-    yield
-    node.kubectl("delete", WAIT, "-f", str(EXAMPLE))
-
-
-def example_containers(node: Node) -> str:
-    """The ids of the example's containers: others, when one of them was started again."""
-    ids = "jsonpath={.items[*].status.containerStatuses[0].containerID}"
-    return node.kubectl("get", "-f", str(EXAMPLE), "-o", ids)
-
-
-def clients() -> dict[str, int]:
-    """Pod → how many programs of it the manager has as clients; nothing where no manager answers."""
-    return {each.allocation.owner.pod: len(each.clients) for each in shares()}
 
 
 def test_example_shares_the_gpu_as_it_says(edgeshare: Machine, example: None) -> None:

@@ -12,15 +12,15 @@ import pytest
 from onenode.binder import Binder, left_to_binder
 from onenode.errors import NodeError
 from onenode.given import listed, shares
-from onenode.gpu_watch import GpuWatch
 from onenode.layout import NODE_NAME
 from onenode.node import Node
 from onenode.parts import PLUGIN, Parts
 from onenode.pods import WAIT, Pods, container, pod
-from onenode.pods_watch import PodsWatch
 from onenode.release import GPUS, MACHINE
 from onenode.storm import STRIKE_BURST, Burst, Storm
 from onenode.waiting import COME_S, until
+from onenode.watches.gpu_watch import GpuWatch
+from onenode.watches.pods_watch import PodsWatch
 
 from edgeshare.contract.names import GPU_PERCENT
 from simgpu.machine import Machine

@@ -21,7 +21,7 @@ from labeller.names import FEATURE_PREFIX, FIELD_MANAGER, NFD_NODE_NAME
 
 ROOT = Path(__file__).parent.parent.parent
 NAME = "edgeshare-labeller"
-REMOVAL = "edgeshare-labels-removal"
+REMOVAL = "edgeshare-removal"
 ACCOUNT = f"system:serviceaccount:edgeshare:{NAME}"
 
 
@@ -147,28 +147,10 @@ def test_it_may_label_nodes_and_write_features_only_where_that_is_its_output(
     assert rights(only(objects, "Role")["rules"]) == {("nodefeatures", verb) for verb in features}
 
 
-def test_removal_comes_after_the_labellers_rights_and_is_in_no_manifest(render: Render, manifest: Path) -> None:
-    hooks = {
-        (each["kind"], each["metadata"]["name"]): each["metadata"]["annotations"]
-        for each in render()
-        if "helm.sh/hook" in each["metadata"].get("annotations", {})
-    }
-    kinds = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "NetworkPolicy", "Job")
-    assert hooks.keys() == {(kind, REMOVAL) for kind in kinds}
-    assert {annotations["helm.sh/hook"] for annotations in hooks.values()} == {"post-delete"}
-    assert all(
-        annotations["helm.sh/hook-weight"] == ("0" if kind == "Job" else "-1")
-        for (kind, _), annotations in hooks.items()
-    )
-    words = pod(render(), "Job", REMOVAL)["containers"][0]["command"]
-    assert CliRunner().invoke(cli, [*words[1:], "--help"]).exit_code == 0
-    assert words[2:] == ["--remove", "--all-nodes"]
-    assert REMOVAL not in manifest.read_text()
-
-
 def test_without_it_nothing_of_it_is_installed(render: Render) -> None:
     objects = render("labeller.enabled=false")
     assert [each["metadata"]["name"] for each in objects if "label" in each["metadata"]["name"]] == []
+    assert [each["name"] for each in pod(objects, "Job", REMOVAL)["containers"]] == ["resources"]
 
 
 def test_others_run_where_a_share_was_found_if_that_is_wanted(render: Render) -> None:

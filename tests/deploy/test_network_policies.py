@@ -120,7 +120,7 @@ def test_nobody_is_nobody_and_not_everybody(render: Render) -> None:
         "edgeshare": [],
         "edgeshare-labeller": [],
         "edgeshare-assigner": [],
-        "edgeshare-labels-removal": [],
+        "edgeshare-removal": [],
     }
 
 
@@ -138,7 +138,7 @@ def test_policy_of_what_helm_runs_last_goes_with_it(render: Render) -> None:
         (found,) = (
             each["metadata"]["annotations"]
             for each in render()
-            if each["kind"] == kind and each["metadata"]["name"] == "edgeshare-labels-removal"
+            if each["kind"] == kind and each["metadata"]["name"] == "edgeshare-removal"
         )
         return dict(found)
 

@@ -27,7 +27,7 @@ WIDE_FLOORS = {
     "simgpu/driver": 80,
     "simgpu/machine": 18,
     "tests/cluster": 24,
-    "tests/cluster/onenode": 38,
+    "tests/cluster/onenode": 35,
     "tests/hook": 31,
     "tests/hook/programs": 21,
     "tests/kubelet": 23,

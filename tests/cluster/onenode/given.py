@@ -84,6 +84,11 @@ def shares(*pods: str) -> list[AllocationStatus]:
     return sorted(chosen, key=lambda each: each.allocation.owner.container)
 
 
+def clients() -> dict[str, int]:
+    """Pod → how many programs of it the manager has as clients; nothing where no manager answers."""
+    return {each.allocation.owner.pod: len(each.clients) for each in shares()}
+
+
 def percents(pod: str) -> dict[str, int]:
     """Container → the percent of a device that the share manager has for it."""
     return {each.allocation.owner.container: each.allocation.request_percent for each in shares(pod)}

@@ -16,6 +16,7 @@ from onenode.node import Node
 from onenode.workload import workload_image
 
 NAME = "edgeshare"  # of the release and of its namespace
+CHART = PROJECT / "deploy/chart"
 MACHINE = Path("/dev/shm/edgeshare-test-node")  # shared memory, so that the simulated GPUs' clock is in no file
 GPUS = 2
 # What a test would only wait for: two looks at a GPU, that units of a pod that is over are free, that labels which
@@ -68,12 +69,15 @@ def upgrade(
         edgeshare = [sys.executable, "-m", "edgeshare.cli"]
         run([*edgeshare, "simgpu", "create", "--machine", machine, f"--gpus={gpus}"], cwd=PROJECT)
     say("installing the chart …")
-    where = [f"--kubeconfig={node.layout.kubeconfig}", f"--namespace={NAME}", "--create-namespace"]
-    run(
-        [program(HELM, "helm"), "upgrade", "--install", NAME, PROJECT / "deploy/chart", *where, "--values=-"],
-        stdin=json.dumps({**values(name, machine, hurried), **more}),
-    )
+    chart = (NAME, CHART, "--create-namespace", "--values=-")
+    helm(node, "upgrade", "--install", *chart, stdin=json.dumps({**values(name, machine, hurried), **more}))
     return name
+
+
+def helm(node: Node, *words: str | Path, stdin: str = "") -> str:
+    """What Helm prints of the release's namespace."""
+    where = (f"--kubeconfig={node.layout.kubeconfig}", f"--namespace={NAME}")
+    return run([program(HELM, "helm"), *words, *where], stdin=stdin)
 
 
 def until_ready(node: Node, gpus: int) -> None:

@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 
-from onenode.pods_watch import End
+from onenode.watches.pods_watch import End
 
 SEED = 6
 PERCENTS = (5, 10, 10, 15, 20, 20, 25, 30, 30, 40, 50, 100)

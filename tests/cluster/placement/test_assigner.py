@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from onenode.assigner import MACHINE, SCHEDULER, Assigner
 from onenode.given import listed, shares
-from onenode.gpu_watch import GpuWatch
 from onenode.layout import NODE_NAME
 from onenode.node import Node
 from onenode.pods import Manifest, Pods, container, pod
-from onenode.pods_watch import PodsWatch
 from onenode.waiting import COME_S, until
+from onenode.watches.gpu_watch import GpuWatch
+from onenode.watches.pods_watch import PodsWatch
 
 from edgeshare.contract.assignment import parse_assignment
 from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_PERCENT

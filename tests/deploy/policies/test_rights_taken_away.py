@@ -55,6 +55,7 @@ def watched(path: str) -> Call:
 
 
 NODE_OBJECT = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}}
+MEMORY = {"status": {"capacity": {GPU_MEMORY_MIB: "1"}, "allocatable": {GPU_MEMORY_MIB: "1"}}}
 ABOUT = {"apiVersion": "v1", "kind": "Node", "name": NODE}
 STATUS = {"deviceCount": 0, "healthyCount": 0, "allocationCount": 0, "devices": [], "allocations": []}
 PUBLISHED = {
@@ -78,16 +79,19 @@ CALLS: dict[str, dict[Right, Call]] = {
             lambda kube: kube.apply(f"{ACCELERATOR_NODES}/{NODE}", "test", PUBLISHED)
         ),
         ("nodes", "get"): by_kube(lambda kube: kube.node(NODE)),
-        ("nodes/status", "patch"): by_kube(
-            lambda kube: kube.patch_node_resources(NODE, {GPU_MEMORY_MIB: "1"}, {GPU_MEMORY_MIB: "1"})
-        ),
+        ("nodes/status", "patch"): by_kube(lambda kube: kube.patch_node_status(NODE, MEMORY)),
         ("events", "create"): by_kube(lambda kube: kube.event("test", ABOUT, False, "Test", "a test")),
     },
     "edgeshare-labeller": {
         ("nodes", "get"): by_kube(lambda kube: kube.node(NODE)),
         ("nodes", "patch"): by_kube(lambda kube: kube.apply(f"{NODES}/{NODE}", "test", NODE_OBJECT, force=False)),
     },
-    "edgeshare-labels-removal": {("nodes", "list"): listed(NODES)},
+    "edgeshare-removal": {
+        ("nodes", "list"): listed(NODES),
+        ("nodes", "get"): by_kube(lambda kube: kube.node(NODE)),
+        ("nodes/status", "patch"): by_kube(lambda kube: kube.patch_node_status(NODE, MEMORY)),
+        ("acceleratornodes.share.edge", "delete"): by_kube(lambda kube: kube.delete(f"{ACCELERATOR_NODES}/none")),
+    },
     "edgeshare-assigner": {
         ("pods", "get"): by_assigner(lambda api: api.read(TEAM, BOUND)),
         ("pods", "list"): listed(PODS),
@@ -227,5 +231,5 @@ def test_each_right_that_is_asked_through_these_is_taken_away(roles: dict[str, O
     for role, calls in CALLS.items():
         had = {(f"{resource}.{group}" if group else resource, verb) for group, resource, verb in rights(roles[role])}
         left = had - of_others - calls.keys()
-        # Its calls are the labeller's, of which it has all.
-        assert left == ({("nodes", "get"), ("nodes", "patch")} if role == "edgeshare-labels-removal" else set())
+        # What it asks as the labeller does is tried there.
+        assert left == ({("nodes", "patch")} if role == "edgeshare-removal" else set())

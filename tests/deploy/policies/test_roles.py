@@ -16,7 +16,7 @@ Right = tuple[str, str]
 """A resource with its group, as RBAC's messages have it, and a verb."""
 
 PLUGIN, LABELLER, ASSIGNER = "edgeshare", "edgeshare-labeller", "edgeshare-assigner"
-REMOVAL = "edgeshare-labels-removal"
+REMOVAL = "edgeshare-removal"
 KUBE_SCHEDULER = "kube-scheduler"
 """Somebody else's program, which the assigner's pod has with `scheduler.enabled`."""
 
@@ -39,7 +39,7 @@ OF_PLUGIN: dict[Right, tuple[str, ...]] = {
     ("acceleratornodes.share.edge", "create"): ("deviceplugin/cluster/publishing.py: apply",),
     ("acceleratornodes.share.edge", "patch"): ("deviceplugin/cluster/publishing.py: apply",),
     ("nodes", "get"): ("deviceplugin/cluster/node.py: node", "deviceplugin/cluster/publishing.py: node"),
-    ("nodes/status", "patch"): ("deviceplugin/cluster/node.py: patch_node_resources",),
+    ("nodes/status", "patch"): ("deviceplugin/cluster/node.py: patch_node_status",),
     ("events", "create"): ("deviceplugin/cluster/node.py: event", "sharemgr/node/events.py: event"),
 }
 OF_LABELLER: dict[Right, tuple[str, ...]] = {
@@ -52,7 +52,17 @@ OF_FEATURES: dict[Right, tuple[str, ...]] = {
     ("nodefeatures.nfd.k8s-sigs.io", "create"): ("labeller/feature_output.py: apply",),
     ("nodefeatures.nfd.k8s-sigs.io", "patch"): ("labeller/feature_output.py: apply",),
 }
-OF_REMOVAL: dict[Right, tuple[str, ...]] = {**OF_LABELLER, ("nodes", "list"): ("labeller/cluster.py: objects",)}
+TAKEN = "deviceplugin/cluster/removal.py: {}"
+OF_RESOURCES: dict[Right, tuple[str, ...]] = {
+    ("nodes", "get"): (TAKEN.format("node"),),
+    ("nodes", "list"): ("edgeshare/kube/every_node.py: objects",),
+    ("nodes/status", "patch"): (TAKEN.format("patch_node_status"),),
+    ("acceleratornodes.share.edge", "delete"): (TAKEN.format("delete"),),
+}
+OF_REMOVAL: dict[Right, tuple[str, ...]] = {**OF_LABELLER, **OF_RESOURCES}
+OF_KIND: dict[Right, tuple[str, ...]] = {
+    ("customresourcedefinitions.apiextensions.k8s.io", "delete"): (TAKEN.format("delete"),),
+}
 OF_ASSIGNER: dict[Right, tuple[str, ...]] = {
     ("pods", "get"): ("sharemgr/cluster/replica/api.py: pod_path",),
     **{
@@ -111,13 +121,23 @@ def given(objects: list[Object]) -> dict[str, set[Right]]:
     [
         ((), NODES),
         (('labeller.config={"output": "nodefeature"}',), {**NODES, LABELLER: {**OF_LABELLER, **OF_FEATURES}}),
-        (("labeller.enabled=false",), {PLUGIN: OF_PLUGIN}),
+        (("labeller.enabled=false",), {PLUGIN: OF_PLUGIN, REMOVAL: OF_RESOURCES}),
+        (("crds.keep=false",), {**NODES, REMOVAL: {**OF_REMOVAL, **OF_KIND}}),
         (ALONE, {**NODES, ASSIGNER: {**OF_ASSIGNER, **OF_LEADER}}),
         (BESIDE, {**NODES, ASSIGNER: {**OF_ASSIGNER, **OF_SCHEDULERS_LEASE}}),
         ((*ALONE, STATUS), {**NODES, ASSIGNER: {**OF_ASSIGNER, **OF_LEADER, **OF_STATUS}}),
         ((*BESIDE, STATUS), {**NODES, ASSIGNER: {**OF_ASSIGNER, **OF_SCHEDULERS_LEASE, **OF_STATUS}}),
     ],
-    ids=["as shipped", "nodefeature", "no labeller", "assigner", "scheduler", "status", "status of the scheduler"],
+    ids=[
+        "as shipped",
+        "nodefeature",
+        "no labeller",
+        "no kind",
+        "assigner",
+        "scheduler",
+        "status",
+        "status of the scheduler",
+    ],
 )
 def test_chart_gives_each_part_the_rights_that_somebody_is_named_for_and_no_others(
     render: Render, values: tuple[str, ...], needed: dict[str, dict[Right, tuple[str, ...]]]
@@ -141,7 +161,15 @@ def defined(tree: ast.Module) -> set[str]:
     sorted(
         {
             who
-            for rights in (*NODES.values(), OF_FEATURES, OF_ASSIGNER, OF_LEADER, OF_SCHEDULERS_LEASE, OF_STATUS)
+            for rights in (
+                *NODES.values(),
+                OF_KIND,
+                OF_FEATURES,
+                OF_ASSIGNER,
+                OF_LEADER,
+                OF_SCHEDULERS_LEASE,
+                OF_STATUS,
+            )
             for named in rights.values()
             for who in named
         }

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Self
 
 from edgeshare.contract.names import GPU_PERCENT
-from onenode.kubectl_watch import KubectlWatch
 from onenode.layout import NODE_NAME
 from onenode.node import Node
 from onenode.waiting import until
+from onenode.watches.kubectl_watch import KubectlWatch
 
 SAYS = f"{{.status.capacity.{GPU_PERCENT}}} {{.status.allocatable.{GPU_PERCENT}}}{{'\\n'}}"
 

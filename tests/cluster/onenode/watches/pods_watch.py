@@ -3,8 +3,8 @@
 import queue
 from dataclasses import dataclass
 
-from onenode.kubectl_watch import KubectlWatch
 from onenode.node import Node
+from onenode.watches.kubectl_watch import KubectlWatch
 
 SAYS = "{.metadata.name} {.status.phase} {.status.reason} {.status.message}{'\\n'}"
 

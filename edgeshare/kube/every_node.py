@@ -1,0 +1,23 @@
+"""What is done at each node of a cluster in turn, whatever one of them says."""
+
+from collections.abc import Callable, Iterator
+
+from edgeshare.contract.errors import EdgeshareError, NotFound, Unavailable
+from edgeshare.kube.kube import Kube
+
+
+def taken_from_every_node(kube: Kube, take: Callable[[str], list[str]], ours: str) -> Iterator[tuple[str, list[str]]]:
+    """Has ``take`` take from each node what is ``ours``; yields the node's name with what was taken, by name. Raises
+    Unavailable at the end, with the reason of each node that has it still."""
+    left = []
+    nodes, _ = kube.objects("/api/v1/nodes", "", lambda node: {"name": node["metadata"]["name"]})
+    for name in (node["name"] for node in nodes):
+        try:
+            yield name, take(name)
+        except NotFound:
+            # It has left the cluster meanwhile.
+            continue
+        except EdgeshareError as error:
+            left.append(f"{name}: {error}")
+    if left:
+        raise Unavailable(f"{len(left)} nodes have {ours} still: {'; '.join(left)}")

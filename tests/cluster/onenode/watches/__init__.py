@@ -1,0 +1,1 @@
+"""What goes on on the node, told as it happens."""

@@ -1,0 +1,114 @@
+"""Helm's ways with a release on the node, under programs that share a GPU: another version, back again, gone, and there
+once more."""
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+from onenode.executed import execute_together, ranked
+from onenode.given import assert_all_agree, clients, listed
+from onenode.labels import labels, ours
+from onenode.layout import NODE_NAME
+from onenode.node import Node
+from onenode.pods import WAIT
+from onenode.release import GPUS, NAME, TIMEOUT, helm, install, until_ready, upgrade
+from onenode.waiting import until
+from onenode.watches.kubectl_watch import KubectlWatch
+from onenode.workload import SHARES, example_containers
+
+from simgpu.machine import Machine
+
+# A node's new pod is there before the old one ends.
+SURGE = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}
+ANOTHER = {"shareManager": {"resources": {"limits": {"memory": "255Mi"}}}}  # a change that makes the node's pod anew
+PODS = ("pods", f"--namespace={NAME}", f"--selector=app.kubernetes.io/name={NAME}")
+SEEN = "{.metadata.name},{.metadata.deletionTimestamp},{.status.conditions[?(@.type=='Ready')].status}{'\\n'}"
+OF_CLUSTER = "clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,crds"
+CRD = "acceleratornodes.share.edge"
+
+
+@pytest.fixture
+def shipped(node: Node) -> Iterator[None]:
+    """The release as the other tests have it, whatever becomes of it here."""
+    yield
+    install(node)
+
+
+def pod_names(node: Node) -> list[str]:
+    """Of the release's pods on the node, those that do not end."""
+    found = json.loads(node.kubectl("get", *PODS, "--output=json"))["items"]
+    return [each["metadata"]["name"] for each in found if "deletionTimestamp" not in each["metadata"]]
+
+
+def replaced(node: Node, change: Callable[[], object]) -> list[str]:
+    """In which order the API server told of the release's old pod and of its new one that they are ready, and end."""
+    told: list[str] = []
+
+    def take(line: str) -> None:
+        name, ends, ready = line.split(",")
+        for what, is_so in (("ready", ready == "True" and not ends), ("ends", bool(ends))):
+            if is_so and f"{name} {what}" not in told:
+                told.append(f"{name} {what}")
+
+    until(lambda: len(pod_names(node)) == 1, "the pod before has gone")
+    (before,) = pod_names(node)
+    with KubectlWatch(node, *PODS, template=SEEN, line=take):
+        until(lambda: f"{before} ready" in told, "the watch tells of the old pod")
+        change()
+        until_ready(node, GPUS)
+        until(lambda: f"{before} ends" in told and len(told) > 2, "the watch tells of the new pod")
+    (after,) = pod_names(node)
+    assert after != before
+    return [each.replace(before, "old").replace(after, "new") for each in told]
+
+
+def test_surge_upgrade_and_the_way_back_leave_programs_their_shares(
+    node: Node, edgeshare: Machine, example: None, shipped: None
+) -> None:
+    upgrade(node, more=SURGE)
+    until_ready(node, GPUS)
+    containers, held = example_containers(node), listed()
+    for change in (lambda: upgrade(node, more={**SURGE, **ANOTHER}), lambda: helm(node, "rollback", NAME)):
+        assert replaced(node, change) == ["old ready", "new ready", "old ends"]
+        until(lambda: clients() == dict.fromkeys(SHARES, 1), "the pods' programs have joined the new manager")
+        assert example_containers(node) == containers
+        assert listed() == held
+        assert_all_agree(*SHARES)
+    assert ranked(execute_together(edgeshare, SHARES)) == list(SHARES)
+
+
+def test_uninstalled_nothing_of_it_is_in_the_cluster_and_installed_again_programs_have_their_shares(
+    node: Node, edgeshare: Machine, example: None, shipped: None
+) -> None:
+    upgrade(node, more={"crds": {"keep": False}})
+    until_ready(node, GPUS)
+    containers, held = example_containers(node), listed()
+    node.kubectl("label", "node", NODE_NAME, "somebody=else")
+    assert ours(node)
+
+    helm(node, "uninstall", NAME, TIMEOUT)
+
+    node.kubectl("wait", "--for=delete", *PODS, WAIT)
+    assert [each for each in node.kubectl("get", OF_CLUSTER, "-o", "name").split() if is_ours(each)] == []
+    assert ours(node) == set()
+    assert labels(node)["somebody"] == "else"
+    status = json.loads(node.kubectl("get", f"node/{NODE_NAME}", "-o", "jsonpath={.status}"))
+    assert not any("edge/gpu-memory-mib" in status[field] for field in ("capacity", "allocatable"))
+    # The kubelet's, which says so of a plugin that has gone.
+    node.kubectl("wait", "--for=jsonpath={.status.allocatable.edge/gpu-percent}=0", f"node/{NODE_NAME}", WAIT)
+    assert example_containers(node) == containers
+
+    install(node)
+
+    until(lambda: clients() == dict.fromkeys(SHARES, 1), "the pods' programs have joined the new manager")
+    assert example_containers(node) == containers
+    assert listed() == held
+    assert_all_agree(*SHARES)
+    assert ranked(execute_together(edgeshare, SHARES)) == list(SHARES)
+    node.kubectl("wait", "--for=create", f"{CRD}/{NODE_NAME}", WAIT)
+    node.kubectl("label", "node", NODE_NAME, "somebody-")
+
+
+def is_ours(name: str) -> bool:
+    """Whether an object of the cluster's is the release's, by its name."""
+    return NAME in name or CRD in name
