@@ -70,6 +70,8 @@ def manifest(helm: str) -> str:
     """The chart as it is with nothing set, its namespace included. Ends this program where helm refuses."""
     # The oldest version that the chart allows; helm would otherwise claim the one that it was built for.
     options = ["--namespace=edgeshare", "--set=createNamespace=true", "--kube-version=1.30.0", "--include-crds"]
+    # Which kube-scheduler goes with a cluster, Helm knows at the cluster alone.
+    options.append("--set=scheduler.enabled=false")
     # What Helm runs when it uninstalls would be run by whoever applies this.
     options.append("--no-hooks")
     done = subprocess.run(

@@ -116,6 +116,7 @@ def test_container_has_the_nodes_and_the_variable_of_its_device_alone(by_cdi: Ma
 def test_pods_by_cdi_share_and_have_the_hook(by_cdi: Machine, pods: Pods) -> None:
     pods.start("part", *LONG, limits={"edge/gpu-percent": 50})
     pods.start("whole", *LONG, limits={"edge/gpu-percent": 100})
+    pods.wait(READY, "part", "whole")
     wait_until_executing(by_cdi, "part", "whole")
     assert HOOK in pods.run("part", "cat", "/proc/1/maps")
     assert HOOK not in pods.run("whole", "cat", "/proc/1/maps")

@@ -57,11 +57,11 @@ def config(objects: list[Object], folder: Path) -> Config:
     return read_config(path, Config)
 
 
-def test_nothing_of_it_is_installed_unless_it_is_enabled(render: Render) -> None:
+def test_nothing_of_it_is_installed_where_neither_way_of_it_is_enabled(render: Render) -> None:
     def named(*values: str) -> set[str]:
         return {each["kind"] for each in render(*values) if NAME in each["metadata"]["name"]}
 
-    assert named() == set()
+    assert named("scheduler.enabled=false") == set()
     assert {"Deployment", "Service", "ConfigMap", "ServiceAccount", "ClusterRole", "Role"} < named(*WITH_SECRET)
 
 
@@ -69,7 +69,7 @@ def test_where_it_is_nobody_is_warned_that_it_is_not(render: Render) -> None:
     def policies(*values: str) -> set[str]:
         return {each["metadata"]["name"] for each in render(*values) if each["kind"] == "ValidatingAdmissionPolicy"}
 
-    assert "edgeshare-wishes" in policies()
+    assert "edgeshare-wishes" in policies("scheduler.enabled=false")
     assert "edgeshare-wishes" not in policies(*WITH_SECRET)
 
 

@@ -47,7 +47,7 @@ def rights(rules: list[Object]) -> set[tuple[str, str]]:
 
 def test_it_is_an_ordinary_user_with_no_power_who_writes_nothing_on_the_node(render: Render) -> None:
     for spec in (pod(render()), pod(render(), "Job", REMOVAL)):
-        (container,) = spec["containers"]
+        container = spec["containers"][0]
         assert container["securityContext"] == {
             "runAsUser": 65532,
             "runAsGroup": 65532,

@@ -122,6 +122,6 @@ def test_schedulers_that_ask_the_assigner_can_be_named(tenant: ApiServer, instal
 
 
 def test_without_the_assigner_or_the_policies_there_is_none(render: Render) -> None:
-    assert policy(render) == []
+    assert policy(render, "scheduler.enabled=false") == []
     assert policy(render, *ENABLED, "policies.pods.enabled=false") == []
     assert len(policy(render, *ENABLED)) == 2

@@ -214,4 +214,5 @@ def test_policy_can_be_left_out_alone(render: Render) -> None:
     def policies(*values: str) -> set[str]:
         return {each["metadata"]["name"] for each in render(*values) if each["kind"].startswith("ValidatingAdmission")}
 
-    assert policies() - policies("policies.pods.enabled=false") == {"edgeshare-pods"}
+    nobody = "scheduler.enabled=false"
+    assert policies(nobody) - policies(nobody, "policies.pods.enabled=false") == {"edgeshare-pods"}

@@ -113,11 +113,11 @@ def cluster(installed: ApiServer, render: Render, somebody: Somebody) -> ApiServ
 def test_chart_asks_for_the_right_of_an_exclusion_with_the_assigner_and_for_the_latency_class_where_it_is_told(
     render: Render,
 ) -> None:
-    assert policy(render) == []
+    assert policy(render, "scheduler.enabled=false") == []
     said = json.dumps(policy(render, *ENABLED))
     assert "gpuexclusions" in said
     assert "latencyclasses" not in said
-    said = json.dumps(policy(render, "policies.rights.latency=true"))
+    said = json.dumps(policy(render, "scheduler.enabled=false", "policies.rights.latency=true"))
     assert "gpuexclusions" not in said
     assert "latencyclasses" in said
     assert policy(render, *ENABLED, "policies.rights.gpuExclusion=false") == []

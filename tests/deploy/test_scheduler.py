@@ -49,11 +49,6 @@ def containers(objects: list[Object]) -> dict[str, Object]:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        (
-            ("scheduler.enabled=true",),
-            "scheduler.image names no image: --set scheduler.image=REGISTRY/kube-scheduler:VER",
-        ),
-        ((*ENABLED, "assigner.enabled=true"), "scheduler.enabled and assigner.enabled are two ways to have the same"),
         ((*ENABLED, 'scheduler.name="Two Words"'), "scheduler"),
         ((*ENABLED, 'scheduler.name="default-scheduler"'), "scheduler"),
         ((*ENABLED, "scheduler.replicas=3"), "replicas"),
@@ -83,6 +78,28 @@ def test_both_are_in_one_pod_and_need_neither_certificate_nor_service(render: Re
     # Nobody outside of the pod reaches it, so that there is nothing to warn of.
     assert (read.address, read.is_local, read.openness) == ("127.0.0.1:9443", True, "")
     assert extender["urlPrefix"] == f"http://{read.address}"
+
+
+@pytest.mark.parametrize(
+    ("version", "image"),
+    [
+        ("1.36.3", "v1.36.3"),
+        ("v1.34.2-eks-7f9249a", "v1.34.2"),
+        ("v1.33.5+k3s1", "v1.33.5"),
+        ("v1.35.0-gke.1348000", "v1.35.0"),
+    ],
+)
+def test_as_shipped_it_is_there_with_the_image_that_kubernetes_publishes_of_the_clusters_version(
+    render: Render, version: str, image: str
+) -> None:
+    shipped = containers(render(version=version))
+    assert shipped["kube-scheduler"]["image"] == f"registry.k8s.io/kube-scheduler:{image}"
+
+
+def test_an_assigner_that_is_enabled_is_asked_in_its_place(render: Render) -> None:
+    assigner = ("assigner.enabled=true", "assigner.tls.enabled=false")
+    assert render(*assigner) == render(*assigner, "scheduler.enabled=false")
+    assert containers(render(*assigner)).keys() == {"assigner"}
 
 
 def test_there_is_one_lease_which_its_role_is_for(render: Render, tmp_path: Path) -> None:

@@ -47,6 +47,13 @@ assigns
 {{- end -}}
 {{- end }}
 
+{{/* Something where it runs beside a kube-scheduler of the release's own. Who enables the assigner has the cluster's ask it. */}}
+{{- define "edgeshare.beside" -}}
+{{- if and .Values.scheduler.enabled (not .Values.assigner.enabled) -}}
+beside
+{{- end -}}
+{{- end }}
+
 {{- define "edgeshare.assignerConfig" -}}
 metrics_address: ":{{ .Values.assigner.metricsPort }}"
 {{- if .Values.clusterStatus.enabled }}
@@ -62,7 +69,7 @@ status:
       namespace: {{ .Release.Namespace }}
       name: {{ .Release.Name }}-managers
 {{- end }}
-{{- if .Values.scheduler.enabled }}
+{{- if include "edgeshare.beside" . }}
 address: "127.0.0.1:9443"
 scheduler_lease:
   namespace: {{ .Release.Namespace }}
@@ -126,7 +133,7 @@ seccompProfile:
 
 {{- define "edgeshare.schedulerContainer" -}}
 - name: kube-scheduler
-  image: {{ .Values.scheduler.image | quote }}
+  image: {{ include "edgeshare.schedulerImage" . | quote }}
   imagePullPolicy: {{ .Values.image.pullPolicy }}
   command: [kube-scheduler, --config=/etc/edgeshare/scheduler.yaml]
   ports:
@@ -212,6 +219,13 @@ spec:
         - sourceLabels: [__meta_kubernetes_pod_node_name]
           targetLabel: node
     {{- end }}
+{{- end }}
+
+{{/* As Kubernetes publishes it, of the cluster's version without what a distribution adds to that. */}}
+{{- define "edgeshare.schedulerImage" -}}
+{{- $version := semver .Capabilities.KubeVersion.Version }}
+{{- $published := printf "registry.k8s.io/kube-scheduler:v%d.%d.%d" $version.Major $version.Minor $version.Patch }}
+{{- .Values.scheduler.image | default $published }}
 {{- end }}
 
 {{- define "edgeshare.image" -}}

@@ -103,6 +103,8 @@ def values(image: str, machine: Path = MACHINE, hurried: bool = True) -> dict[st
         "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
         "devicePlugin": {"config": plugin},
         "labeller": {"config": dict(HURRIED_LABELLER) if hurried else {}},
+        # A pod of most tests goes where the node's own kube-scheduler sends it; placement/ has others.
+        "scheduler": {"enabled": False},
         "extraEnv": [
             {"name": "LD_LIBRARY_PATH", "value": SIMULATED_LIBRARIES},
             {"name": "SIMGPU_MACHINE", "value": str(machine)},

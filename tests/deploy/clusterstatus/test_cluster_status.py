@@ -120,7 +120,7 @@ def test_its_certificates_are_renewed_with_the_assigners(render: Render) -> None
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ((ON,), "set assigner.enabled or scheduler.enabled, too"),
+        ((ON, "scheduler.enabled=false"), "set assigner.enabled or scheduler.enabled, too"),
         ((*ASSIGNER, ON, "assigner.metricsPort=9467"), "assigner.metricsPort: 9467 is the cluster's status"),
         ((*ASSIGNER, ON, "shareManager.metricsPort=9468"), "9468 is where the same pod tells its status"),
         ((*ASSIGNER, ON, "devicePlugin.metricsPort=9468"), "9468 is where the same pod tells its status"),

@@ -107,18 +107,21 @@ def test_the_chart_has_them_where_it_is_told_to(render: Render) -> None:
 @pytest.mark.parametrize(
     ("values", "monitored"),
     [
-        ((), {"edgeshare": ["metrics", "plugin-metrics"]}),
-        (("shareManager.metricsPort=0",), {"edgeshare": ["plugin-metrics"]}),
-        (("shareManager.metricsPort=0", "devicePlugin.metricsPort=0"), {}),
+        ((), {"edgeshare": ["metrics", "plugin-metrics"], "edgeshare-assigner": ["metrics"]}),
+        (("shareManager.metricsPort=0", "scheduler.enabled=false"), {"edgeshare": ["plugin-metrics"]}),
+        (("shareManager.metricsPort=0", "devicePlugin.metricsPort=0", "scheduler.enabled=false"), {}),
         (
-            ("labeller.metricsPort=9467", "scheduler.enabled=true", 'scheduler.image="kube-scheduler:1"'),
+            ("labeller.metricsPort=9467",),
             {
                 "edgeshare": ["metrics", "plugin-metrics"],
                 "edgeshare-labeller": ["labeller-metrics"],
                 "edgeshare-assigner": ["metrics"],
             },
         ),
-        (("labeller.metricsPort=9467", "labeller.enabled=false"), {"edgeshare": ["metrics", "plugin-metrics"]}),
+        (
+            ("labeller.metricsPort=9467", "labeller.enabled=false", "scheduler.enabled=false"),
+            {"edgeshare": ["metrics", "plugin-metrics"]},
+        ),
     ],
 )
 def test_each_pod_with_a_metrics_port_is_monitored_by_its_name(

@@ -59,7 +59,8 @@ def classes(objects: list[Object]) -> dict[str, str | None]:
 @pytest.mark.parametrize(
     ("values", "counted"),
     [
-        ((), [NODE_CRITICAL]),
+        ((), [NODE_CRITICAL, CLUSTER_CRITICAL]),
+        (("scheduler.enabled=false",), [NODE_CRITICAL]),
         (SCHEDULER, [NODE_CRITICAL, CLUSTER_CRITICAL]),
         ((*SCHEDULER, f'assigner.priorityClassName="{NODE_CRITICAL}"'), [NODE_CRITICAL]),
         ((*SCHEDULER, 'assigner.priorityClassName=""', 'priorityClassName="high"'), ["high"]),

@@ -96,6 +96,7 @@ OF_STATUS: dict[Right, tuple[str, ...]] = {
 }
 NODES = {PLUGIN: OF_PLUGIN, LABELLER: OF_LABELLER, REMOVAL: OF_REMOVAL}
 BESIDE = ("scheduler.enabled=true", 'scheduler.image="registry.example/kube-scheduler:v1.36.3"')
+NOBODY = "scheduler.enabled=false"
 STATUS = "clusterStatus.enabled=true"
 ALONE = ("assigner.enabled=true", "assigner.tls.enabled=false")
 
@@ -119,10 +120,11 @@ def given(objects: list[Object]) -> dict[str, set[Right]]:
 @pytest.mark.parametrize(
     ("values", "needed"),
     [
-        ((), NODES),
-        (('labeller.config={"output": "nodefeature"}',), {**NODES, LABELLER: {**OF_LABELLER, **OF_FEATURES}}),
-        (("labeller.enabled=false",), {PLUGIN: OF_PLUGIN, REMOVAL: OF_RESOURCES}),
-        (("crds.keep=false",), {**NODES, REMOVAL: {**OF_REMOVAL, **OF_KIND}}),
+        ((), {**NODES, ASSIGNER: {**OF_ASSIGNER, **OF_SCHEDULERS_LEASE}}),
+        ((NOBODY,), NODES),
+        ((NOBODY, 'labeller.config={"output": "nodefeature"}'), {**NODES, LABELLER: {**OF_LABELLER, **OF_FEATURES}}),
+        ((NOBODY, "labeller.enabled=false"), {PLUGIN: OF_PLUGIN, REMOVAL: OF_RESOURCES}),
+        ((NOBODY, "crds.keep=false"), {**NODES, REMOVAL: {**OF_REMOVAL, **OF_KIND}}),
         (ALONE, {**NODES, ASSIGNER: {**OF_ASSIGNER, **OF_LEADER}}),
         (BESIDE, {**NODES, ASSIGNER: {**OF_ASSIGNER, **OF_SCHEDULERS_LEASE}}),
         ((*ALONE, STATUS), {**NODES, ASSIGNER: {**OF_ASSIGNER, **OF_LEADER, **OF_STATUS}}),
@@ -130,6 +132,7 @@ def given(objects: list[Object]) -> dict[str, set[Right]]:
     ],
     ids=[
         "as shipped",
+        "nobody assigns",
         "nodefeature",
         "no labeller",
         "no kind",
