@@ -21,7 +21,8 @@ from edgeshare.contract.assignment import parse_assignment
 from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_PERCENT
 from simgpu.machine import Machine
 
-IMAGE = f"localhost/kube-scheduler:{KUBERNETES.version}"
+IMAGE = f"registry.k8s.io/kube-scheduler:v{KUBERNETES.version}"  # as the chart finds it out here
+AS_SHIPPED: dict[str, object] = {"scheduler": {}}
 IN_NAMESPACE = f"--namespace={NAME}"
 DEPLOYMENT = (IN_NAMESPACE, f"deployment/{NAME}-assigner")
 RUNNING = "condition=Ready"
@@ -34,7 +35,7 @@ def scheduler(node: Node, edgeshare: Machine, tmp_path: Path) -> Iterator[str]:
     files = {"/usr/bin/kube-scheduler": program(KUBERNETES, "kube-scheduler")}
     node.import_image(client_image(tmp_path, IMAGE, files, ["/usr/bin/kube-scheduler"]))
     try:
-        release.upgrade(node, more={"scheduler": {"enabled": True, "image": IMAGE}})
+        release.upgrade(node, more=AS_SHIPPED)
         node.kubectl("rollout", "status", *DEPLOYMENT, WAIT)
         yield "edgeshare"
     finally:
