@@ -41,11 +41,19 @@ def scheduler(node: Node, edgeshare: Machine, tmp_path: Path) -> Iterator[str]:
     finally:
         release.upgrade(node)
         node.kubectl("wait", "--for=delete", *DEPLOYMENT, WAIT)
+        # Of its policies, too, the API server learns by a watch: a pod that one still sends here would wait for ever.
+        until(lambda: named_scheduler(node) == "default-scheduler", "no pod is sent to it any more")
 
 
 def asks(name: str, percent: int) -> Manifest:
     """A pod as anybody would write it."""
     return pod(name, [container(name, "main", "--seconds", "600", limits={GPU_PERCENT: percent})])
+
+
+def named_scheduler(node: Node) -> str:
+    """The scheduler of a pod that would be made now."""
+    words = ("create", "--dry-run=server", "--output=jsonpath={.spec.schedulerName}", "--filename=-")
+    return node.kubectl(*words, stdin=json.dumps(asks("probe", 1)))
 
 
 def gpu(pods: Pods, name: str) -> str:
