@@ -79,12 +79,20 @@ def test_files_of_the_package_are_the_charts_at_the_commits_time(released: Path)
     )
 
 
-@pytest.mark.parametrize("values", [(), ("--set=assigner.enabled=true", "--set=assigner.tls.enabled=false")])
-def test_charts_values_name_the_images_of_the_release(released: Path, helm: Path, values: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("values", "others"),
+    [
+        ((), {"registry.k8s.io/kube-scheduler:v1.30.0"}),
+        (("--set=assigner.enabled=true", "--set=assigner.tls.enabled=false"), set()),
+    ],
+)
+def test_charts_values_name_the_images_of_the_release(
+    released: Path, helm: Path, values: tuple[str, ...], others: set[str]
+) -> None:
     package = released / f"edgeshare-{VERSION}.tgz"
     command = [helm, "template", "edgeshare", package, "--kube-version=1.30.0", *values]
     done = subprocess.run(command, check=True, stdout=-1, text=True)
-    assert images_of(done.stdout) == {f"edgeshare:{VERSION}"}
+    assert images_of(done.stdout) == {f"edgeshare:{VERSION}"} | others
 
 
 def test_manifest_is_the_trees_with_the_version_in_it(released: Path, manifest: Path) -> None:
