@@ -330,7 +330,9 @@ def test_cluster_without_admission_policies_is_refused(helm: Path) -> None:
     assert "requires kubeVersion: >=1.30.0-0" in done.stderr
 
 
-def test_manifest_is_the_chart_without_its_scheduler_and_with_its_kind_and_namespace(render: Render, manifest: Path) -> None:
+def test_manifest_is_the_chart_without_its_scheduler_and_with_its_kind_and_namespace(
+    render: Render, manifest: Path
+) -> None:
     kind, namespace, *rest = [each for each in yaml.safe_load_all(manifest.read_text()) if each]
     assert kind == yaml.safe_load((DEPLOY / "chart/crds/acceleratornodes.yaml").read_text())
     assert (namespace["kind"], namespace["metadata"]["name"]) == ("Namespace", "edgeshare")
