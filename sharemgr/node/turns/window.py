@@ -20,18 +20,13 @@ class Sums:
 
 
 class Row:
-    """One thing that is added up, by bucket; ``past_ns`` is what no bucket has any more."""
+    """One thing that is added up, by bucket: ``all_ns`` since it began, of which no bucket has ``past_ns`` any more."""
 
-    __slots__ = ("ns", "past_ns")
+    __slots__ = ("all_ns", "ns", "past_ns")
 
     def __init__(self) -> None:
         self.ns = [0] * _SLOTS
-        self.past_ns = 0
-
-    @property
-    def all_ns(self) -> int:
-        """Since it began."""
-        return self.past_ns + sum(self.ns)
+        self.all_ns = self.past_ns = 0
 
 
 class Window:
@@ -83,20 +78,21 @@ class Window:
         if now_ns >= self._newest_end_ns:
             self._advance(now_ns)
         return Sums(
-            self._sum(self.held.ns, now_ns),
-            self._sum(self.gpu.ns, now_ns),
-            self._sum(self.waited.ns, now_ns),
+            self._sum(self.held, now_ns),
+            self._sum(self.gpu, now_ns),
+            self._sum(self.waited, now_ns),
             max(self._waits),
         )
 
-    def _sum(self, row: list[int], now_ns: int) -> int:
-        oldest = (self._slot + 1) % _SLOTS
-        return sum(row) - row[oldest] + row[oldest] * (self._newest_end_ns - now_ns) // self._bucket_ns
+    def _sum(self, of: Row, now_ns: int) -> int:
+        oldest_ns = of.ns[(self._slot + 1) % _SLOTS]
+        return of.all_ns - of.past_ns - oldest_ns + oldest_ns * (self._newest_end_ns - now_ns) // self._bucket_ns
 
     def _add(self, to: Row, begin_ns: int, end_ns: int, amount_ns: int) -> None:
         if end_ns >= self._newest_end_ns:
             self._advance(end_ns)
         row = to.ns
+        to.all_ns += amount_ns
         if begin_ns >= self._newest_begin_ns:
             row[self._slot] += amount_ns
             return
