@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import inf
 
-from sharemgr.cluster.lending.card import Asked, Card, Policy, Resident, Sample, Use, decide
+from sharemgr.cluster.lending.card import Asked, Card, Decision, Policy, Resident, Sample, Use, decide
 from sharemgr.cluster.state.profiles import SERIES_MAX, Ending, Profiles, Run
 from sharemgr.replay.admissions import AFTER_BIND_S, Order, largest_first
 from sharemgr.replay.world import Phase, Pod, World
@@ -30,8 +30,13 @@ class Lending:
         """See simulation.Admission."""
         self._until_s = inf
         room = self._policy.room(self._card, self._known, now_s)
+        decisions: dict[tuple[int, int, str], Decision] = {}
         for pod in sorted(queue, key=self._order):
-            decision = decide(self._policy, self._card, self._known, _asked(pod), now_s, room)
+            asked = pod.guarantee_mib, pod.engine.limit_mib, pod.engine.key
+            decision = decisions.get(asked)
+            if decision is None:
+                decision = decide(self._policy, self._card, self._known, Asked(*asked), now_s, room)
+                decisions[asked] = decision
             if decision.promised_mib is not None:
                 self._promised_mib = decision.promised_mib
                 return pod
@@ -49,7 +54,8 @@ class Lending:
     def bound(self, pod: Pod, now_s: float) -> None:
         """See simulation.Admission."""
         assert self._promised_mib is not None, "it was picked just now"
-        resident = Resident(_asked(pod), now_s, self._promised_mib, Use(GPU, now_s, pod.engine.limit_mib))
+        asked = Asked(pod.guarantee_mib, pod.engine.limit_mib, pod.engine.key)
+        resident = Resident(asked, now_s, self._promised_mib, Use(GPU, now_s, pod.engine.limit_mib))
         self._residents[pod] = resident
         self._card.residents.append(resident)
         self._card.last_bound_at_s = now_s
@@ -79,7 +85,3 @@ class Lending:
         for pod, mib in by_pod:
             if pod in self._residents:
                 self._residents[pod].use.see(Sample(taken_at_s, mib, GPU), now_s)
-
-
-def _asked(pod: Pod) -> Asked:
-    return Asked(pod.guarantee_mib, pod.engine.limit_mib, pod.engine.key)

@@ -11,7 +11,6 @@ from sharemgr.replay.world import (
     BACK_OFF_S,
     CONTEXT_PART,
     GRACE_S,
-    LATE_PART,
     LOAD_IN_RAMP_S,
     POWER_W,
     TAKEN_MAX,
@@ -97,7 +96,8 @@ class Simulation:
             working = [pod for pod in self._bound if pod.phase is Phase.WORKING]
             rate = self._rate(len(working))
             self._advance(self._next_s(rate), working, rate)
-            self._go_on()
+            if self._is_due():
+                self._go_on()
             self._arrive()
             self._sample()
             if self._queue and self._now_s >= self._look_s - MOMENT_S:
@@ -107,36 +107,28 @@ class Simulation:
         return Outcome(self.pods, end_s, memory_mib, utilisation, power_w, self._failed_guarantees)
 
     def _next_s(self, rate: float) -> float:
-        times = [min(pod.leaves_at_s, self._over_s(pod, rate)) for pod in self._bound]
+        times = [self._sample_s]
+        for pod in self._bound:
+            times += (pod.leaves_at_s, self._over_s(pod, rate))
         if self._coming:
             times.append(self._coming[-1].engine.arrives_at_s)
         if self._queue:
             times.append(self._look_s)
-        times.append(self._sample_s)
         if self._samples:
             times.append(self._samples[0][0] + self._world.sample_age_s)
         return max(self._now_s, min(times))
 
     def _over_s(self, pod: Pod, rate: float) -> float:
         """When its phase is over if nothing changes, or what it holds grows from then on at another pace."""
+        if pod.phase is Phase.WORKING:
+            return self._now_s + max(0.0, pod.left_s - pod.peak_left_s(self._world)) / rate
         if pod.phase is Phase.RAMPING:
             past_s = self._now_s + MOMENT_S
             if pod.started_at_s > past_s:
                 return pod.started_at_s
             bends_s = pod.started_at_s + CONTEXT_PART * self._world.ramp_s
             return bends_s if bends_s > past_s else pod.next_s
-        if pod.phase is not Phase.WORKING:
-            return pod.next_s
-        return self._now_s + max(0.0, pod.left_s - self._peak_left_s(pod)) / rate
-
-    def _peak_left_s(self, pod: Pod) -> float:
-        """How much work is left when its late peak comes; 0 where none does, or has."""
-        if self._world.late_peak <= 1 or pod.need_mib >= self._full_mib(pod):
-            return 0.0
-        return pod.engine.work_s * (1 - LATE_PART)
-
-    def _full_mib(self, pod: Pod) -> int:
-        return min(pod.engine.limit_mib, round(pod.engine.need_mib * self._world.late_peak))
+        return pod.next_s
 
     def _rate(self, working: int) -> float:
         return 1 / (1 + self._world.slow_down * max(0, working - 1))
@@ -156,8 +148,19 @@ class Simulation:
         for pod in working:
             pod.left_s -= passed_s * rate
         self._now_s = to_s
-        both_mib = min(before_mib, self._world.usable_mib) + min(self._used_mib(), self._world.usable_mib)
+        ramps = any(pod.phase is Phase.RAMPING for pod in self._bound)
+        after_mib = self._used_mib() if ramps else before_mib
+        both_mib = min(before_mib, self._world.usable_mib) + min(after_mib, self._world.usable_mib)
         self._memory += passed_s * both_mib / 2
+
+    def _is_due(self) -> bool:
+        """Whether anything is, on the card: at most events nothing is."""
+        due_s = self._now_s + MOMENT_S
+        for pod in self._bound:
+            done = pod.phase is Phase.WORKING and pod.left_s <= pod.peak_left_s(self._world) + MOMENT_S
+            if done or pod.leaves_at_s <= due_s or pod.next_s <= due_s:
+                return True
+        return False
 
     def _go_on(self) -> None:
         """All that is due on the card: those that leave make room for those that claim."""
@@ -168,8 +171,8 @@ class Simulation:
             if pod.left_s <= MOMENT_S:
                 self._leave(pod, Phase.ENDED)
         for pod in working:
-            if pod.phase is Phase.WORKING and pod.left_s <= self._peak_left_s(pod) + MOMENT_S:
-                pod.need_mib = self._full_mib(pod)
+            if pod.phase is Phase.WORKING and pod.left_s <= pod.peak_left_s(self._world) + MOMENT_S:
+                pod.need_mib = pod.full_mib(self._world)
                 self._claim(pod)
         for pod in [each for each in self._bound if each.next_s <= self._now_s + MOMENT_S]:
             if pod.phase in (Phase.RAMPING, Phase.CLAIMING):

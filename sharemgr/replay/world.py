@@ -98,6 +98,16 @@ class Pod:
         """Whether it may come to hold more than it is guaranteed."""
         return self.guarantee_mib < self.engine.limit_mib
 
+    def full_mib(self, world: World) -> int:
+        """What it needs from its late peak on."""
+        return min(self.engine.limit_mib, round(self.engine.need_mib * world.late_peak))
+
+    def peak_left_s(self, world: World) -> float:
+        """How much work is left when its late peak comes; 0 where none does, or has."""
+        if world.late_peak <= 1 or self.need_mib >= self.full_mib(world):
+            return 0.0
+        return self.engine.work_s * (1 - LATE_PART)
+
     def used_mib(self, world: World, now_s: float) -> float:
         """What it holds."""
         if self.phase is not Phase.RAMPING:

@@ -95,23 +95,21 @@ class ByGates:
         if self.gates.in_turns:
             return min(self._look_ns, self._take_turns(event, index, now_ns, device))
         self._turns = None
-        for gate, told in zip(self.gates.gates, device.gates, strict=True):
-            told.open, told.cap_ns, told.tells = gate.open, gate.cap_ns, gate.tells
+        device.write_gates([field for gate in self.gates.gates for field in (gate.open, gate.cap_ns, gate.tells)])
         return self._look_ns
 
     def _read_pages(self, now_ns: int, device: State) -> None:
-        for index, (gate, page) in enumerate(zip(self.gates.gates, device.pages, strict=True)):
-            gpu_ns, idle_ns = self._read[index]
-            self._read[index] = (page.gpu_ns, page.idle_ns)
+        read = []
+        for gate, before, page, told in zip(
+            self.gates.gates, self._read, device.read_pages(), device.read_gates(), strict=True
+        ):
+            gpu_ns, undrained_ns, idle_ns, waits, queued = page
             gate.demand.read(
-                page.gpu_ns - gpu_ns,
-                page.idle_ns - idle_ns,
-                page.undrained_ns,
-                page.waits > 0,
-                page.queued > 0,
-                now_ns=now_ns,
+                gpu_ns - before[0], idle_ns - before[1], undrained_ns, waits > 0, queued > 0, now_ns=now_ns
             )
-            gate.open = device.gates[index].open > 0
+            gate.open = told[0] > 0
+            read.append((gpu_ns, idle_ns))
+        self._read = read
         if self._sees_device and now_ns >= self._seen_ns + SEEN_EACH_NS:
             self.gates.see(device.busy_ns[0] - self._seen_busy_ns, 0, now_ns)
             self._seen_ns, self._seen_busy_ns = now_ns, device.busy_ns[0]

@@ -1,8 +1,9 @@
 """Programs on one simulated device (device/device.c), and a rule that opens their gates."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from struct import iter_unpack, pack_into
 from typing import Any, Protocol
 
 from cffi import FFI
@@ -14,6 +15,8 @@ from sharemgr.node.turns.settings import Settings, Share
 FOLDER = Path(__file__).parent / "device"
 FLAGS = ("-fPIC", "-shared", "-Wl,-z,defs")
 NEVER_NS = 1 << 62
+PAGE, GATE = "5q", "3q"
+"""``struct sim_page`` and ``struct sim_gate``."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,22 @@ class State:
     pages: list[Any]
     gates: list[Any]
     busy_ns: Any
+    pages_memory: Any
+    """The same structs as bytes: all of them are read, or written, in a tenth of the time that it takes by their
+    fields."""
+    gates_memory: Any
+
+    def read_pages(self) -> Iterator[tuple[int, ...]]:
+        """The fields of each page, in their order."""
+        return iter_unpack(PAGE, self.pages_memory)
+
+    def read_gates(self) -> Iterator[tuple[int, ...]]:
+        """The fields of each gate, in their order."""
+        return iter_unpack(GATE, self.gates_memory)
+
+    def write_gates(self, fields: Sequence[int]) -> None:
+        """The fields of all gates, one gate after the other."""
+        pack_into(f"{len(fields)}q", self.gates_memory, 0, *fields)
 
 
 class Simulator:
@@ -108,7 +127,7 @@ class Simulator:
         requests = ffi.new("int64_t[]", [tenant.request_percent for tenant in tenants])
         outcomes = ffi.new("struct sim_outcome[]", count)
         pages, gates = ffi.new("struct sim_page[]", count), ffi.new("struct sim_gate[]", count)
-        state = State(list(pages), list(gates), ffi.new("int64_t[]", 1))
+        state = State(list(pages), list(gates), ffi.new("int64_t[]", 1), ffi.buffer(pages), ffi.buffer(gates))
         errors: list[BaseException] = []
 
         def happened(event: int, index: int, now_ns: int) -> int:

@@ -5,7 +5,7 @@ Nothing here knows what a pod will need: only what was asked for, what was promi
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import inf, isfinite
+from math import inf
 from typing import NamedTuple
 
 from sharemgr.cluster.state.profiles import Profile
@@ -51,21 +51,24 @@ class Use:
 
     def see(self, sample: Sample, now_s: float) -> bool:
         """Takes in a sample; what is absurd, of another card, of the future, or older than the last is not."""
-        if self.told_at_s > now_s:
+        at_s, used_mib, gpu_id = sample
+        told_at_s = self.told_at_s
+        if told_at_s > now_s:
             # The clock went back: what was told before has no place in time any more. What was seen remains seen.
             self.samples.clear()
-            self.since_s, self.level_since_s = min(self.since_s, sample.at_s), inf
-        is_honest = isfinite(sample.used_mib) and 0 <= sample.used_mib <= self.most_mib
-        if not is_honest or sample.gpu_id != self.gpu_id or not self.told_at_s <= sample.at_s <= now_s:
+            told_at_s = self.since_s = min(self.since_s, at_s)
+            self.level_since_s = inf
+        # Whatever is no number is not between two.
+        if not 0 <= used_mib <= self.most_mib or gpu_id != self.gpu_id or not told_at_s <= at_s <= now_s:
             self.refused += 1
             return False
-        is_level = abs(sample.used_mib - self.level_mib) <= SAME * self.level_mib
-        if not is_level or self.level_since_s == inf or sample.at_s - self.told_at_s > GAP_MAX_S:
-            self.level_mib, self.level_since_s = sample.used_mib, sample.at_s
+        is_level = abs(used_mib - self.level_mib) <= SAME * self.level_mib
+        if not is_level or self.level_since_s == inf or at_s - told_at_s > GAP_MAX_S:
+            self.level_mib, self.level_since_s = used_mib, at_s
         self.samples.append(sample)
         if len(self.samples) > SAMPLES_MAX:
             del self.samples[: SAMPLES_MAX // 2]
-        self.seen_mib = max(self.seen_mib, round(sample.used_mib))
+        self.seen_mib = max(self.seen_mib, round(used_mib))
         return True
 
     @property

@@ -27,6 +27,7 @@ until one has settled), where programs run for less time than they take to settl
 and is above 1.5 of what was seen, and for frameworks that take most of what they are shown, whatever they need.
 """
 
+from collections.abc import Sequence
 from math import inf
 
 from sharemgr.cluster.lending.card import Asked, Card, Policy, Profiled, Resident, Room
@@ -42,9 +43,13 @@ PATIENCE_S = 220.0
 
 def room(card: Card, profiles: Profiled, now_s: float) -> Room:
     """See the module."""
-    siblings = settled_mib(card, profiles, now_s)
-    charges = sum(_of_resident(each, profiles, siblings, now_s) for each in card.residents)
-    until_s = min((_settles_s(each, profiles, now_s) for each in card.residents), default=inf)
+    settled = [_is_settled(each, profiles, now_s) for each in card.residents]
+    siblings = _seen_mib(card, settled)
+    charges, until_s = 0, inf
+    for resident, is_settled in zip(card.residents, settled, strict=True):
+        charges += _of_resident(resident, is_settled, profiles, siblings)
+        if not is_settled:
+            until_s = min(until_s, _settles_s(resident, profiles, now_s))
     return Room(card.usable_mib - charges, "less what its pods may come to hold", until_s)
 
 
@@ -80,17 +85,21 @@ def within(asked: Asked, mib: float) -> int:
 
 def settled_mib(card: Card, profiles: Profiled, now_s: float) -> dict[str, int]:
     """Key → the most that a settled pod of that program was seen to hold there."""
+    return _seen_mib(card, [_is_settled(each, profiles, now_s) for each in card.residents])
+
+
+def _seen_mib(card: Card, settled: Sequence[bool]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for resident in card.residents:
-        if _is_settled(resident, profiles, now_s):
+    for resident, is_settled in zip(card.residents, settled, strict=True):
+        if is_settled:
             found[resident.asked.key] = max(found.get(resident.asked.key, 0), resident.use.seen_mib)
     return found
 
 
-def _of_resident(resident: Resident, profiles: Profiled, siblings: dict[str, int], now_s: float) -> int:
+def _of_resident(resident: Resident, is_settled: bool, profiles: Profiled, siblings: dict[str, int]) -> int:
     asked, seen_mib = resident.asked, resident.use.seen_mib
     peak_mib, sibling_mib = known_mib(asked, profiles), siblings.get(asked.key, 0)
-    if not _is_settled(resident, profiles, now_s):
+    if not is_settled:
         mib = in_flight(asked, max(peak_mib, seen_mib) if peak_mib else 0, sibling_mib)[0]
     elif peak_mib:
         mib = peak_mib if seen_mib <= peak_mib else SETTLED * seen_mib
@@ -110,7 +119,7 @@ def _steady_from_s(resident: Resident, profiles: Profiled) -> float:
 
 
 def _settles_s(resident: Resident, profiles: Profiled, now_s: float) -> float:
-    """When it settles if no sample says otherwise; never where it has."""
+    """When one that has not settled does, if no sample says otherwise."""
     from_s = _steady_from_s(resident, profiles)
     return from_s if now_s < from_s and resident.use.flat_s >= FLAT_MIN_S else inf
 

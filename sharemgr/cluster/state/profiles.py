@@ -77,16 +77,17 @@ class Run:
 
     def check(self) -> None:
         """Raises InvalidRequest where it cannot be."""
-        for field in fields(self):
-            value = getattr(self, field.name)
-            numbers = value if field.name == "use_mib" else () if field.name == "ending" else (value,)
-            for number in numbers:
+        for name in FIGURES:
+            value = getattr(self, name)
+            for number in value if name == "use_mib" else (value,):
+                if type(number) is int and number >= 0:
+                    continue
                 if isinstance(number, bool) or not isinstance(number, int | float) or not isfinite(number):
-                    raise InvalidRequest(f"a run's {field.name} is {number!r}: a number is needed")
+                    raise InvalidRequest(f"a run's {name} is {number!r}: a number is needed")
                 if number < 0:
-                    raise InvalidRequest(f"a run's {field.name} is {number}: it cannot be below zero")
-            if field.name.endswith("_percent") and value > 100:
-                raise InvalidRequest(f"a run's {field.name} is {value}: at most 100")
+                    raise InvalidRequest(f"a run's {name} is {number}: it cannot be below zero")
+            if name.endswith("_percent") and value > 100:
+                raise InvalidRequest(f"a run's {name} is {value}: at most 100")
         if self.peak_mib > self.limit_mib or any(mib > self.peak_mib for mib in self.use_mib):
             raise InvalidRequest(
                 f"a run held {max(self.peak_mib, *self.use_mib, 0)} MiB, peak {self.peak_mib}, limit {self.limit_mib}: "
@@ -102,6 +103,10 @@ class Run:
         """Whether its peak is what the program takes."""
         stopped = self.ending is not Ending.COMPLETED or self.peak_mib >= LIMIT_REACHED * self.limit_mib
         return not stopped and self.flat_s >= FLAT_MIN_S
+
+
+FIGURES = tuple(field.name for field in fields(Run) if field.name != "ending")
+"""What is a number of a run, or are numbers."""
 
 
 @dataclass(frozen=True, slots=True)
