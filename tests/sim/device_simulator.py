@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from itertools import count
 
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S, NS_PER_US
 from sharemgr.node.turns.arbiter import Arbiter
@@ -77,8 +78,7 @@ class Program:
         last = (end_ns - 1) // BUCKET_NS
         if len(self.buckets) <= last:
             self.buckets += [0] * (last + 1 - len(self.buckets))
-        while begin_ns < end_ns:
-            bucket = begin_ns // BUCKET_NS
+        for bucket in range(begin_ns // BUCKET_NS, last + 1):
             until_ns = min(end_ns, (bucket + 1) * BUCKET_NS)
             self.buckets[bucket] += until_ns - begin_ns
             begin_ns = until_ns
@@ -308,7 +308,7 @@ class Simulation:
         self.shares: dict[str, Share] = {}
         self.commands = 0
         self._events: list[tuple[int, int, Callable[[int], None]]] = []
-        self._events_set = 0
+        self._orders = count()
         self._timer_ns: int | None = None
 
     def add(self, allocation_id: str, request_percent: int, limit_percent: int = 100, latency: bool = False) -> None:
@@ -333,23 +333,23 @@ class Simulation:
 
     def at(self, at_ns: int, event: Callable[[int], None]) -> None:
         """Lets something happen."""
-        self._events_set += 1
-        heappush(self._events, (at_ns, self._events_set, event))
+        heappush(self._events, (at_ns, next(self._orders), event))
 
     def run(self, until_ns: int) -> None:
         """Lets time pass."""
-        while self._events and self._events[0][0] <= until_ns:
-            at_ns, _, event = heappop(self._events)
+        events = self._events
+        while events and events[0][0] <= until_ns:
+            at_ns, _, event = heappop(events)
             self.now_ns = at_ns
             event(at_ns)
         self.now_ns = until_ns
 
     def perform(self, commands: list[Command], now_ns: int) -> None:
         """Does what the arbiter says, and sees to it that it is called when it wants to be."""
-        free_at_ns = self.arbiter.device_free_ns()
+        free_at_ns = self.arbiter.device_free_ns() if commands else 0
         for command in commands:
             self.commands += 1
-            for program in list(self.programs[command.allocation_id]):
+            for program in self.programs[command.allocation_id]:
                 self._tell(program, command, now_ns + MESSAGE_NS, free_at_ns)
         deadline_ns = self.arbiter.deadline_ns()
         if deadline_ns is not None and (self._timer_ns is None or deadline_ns < self._timer_ns):

@@ -61,7 +61,7 @@ class Neighbours:
 
     def pick(self, rows: NDArray[np.int64]) -> "Neighbours":
         """A copy of some nodes."""
-        return Neighbours(*(getattr(self, name)[rows] for name in Neighbours.__slots__))
+        return Neighbours(*(getattr(self, name).take(rows, axis=0) for name in Neighbours.__slots__))
 
     def grown(self, height: int, width: int) -> "Neighbours":
         """A copy with room for more."""

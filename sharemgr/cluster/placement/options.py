@@ -6,7 +6,7 @@ import numpy as np
 
 from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.placement.neighbours import Known
-from sharemgr.cluster.placement.table import Bools, Ints, Rows, usable_units
+from sharemgr.cluster.placement.table import Bools, Ints, Rows, sum_of_gpus, usable_units
 from sharemgr.cluster.state.request import Ask
 
 NOTHING = Ask(0, 0)
@@ -66,10 +66,10 @@ def find_options(rows: Rows, ask: Ask, permitted: Bools | None, cpu_milli: int, 
     each = (rows.free_units >= ask.units) & (rows.free_mib >= need_mib)
     if permitted is not None and ask.devices:
         each &= permitted
-    enough = each.any(axis=1) if ask.devices <= 1 else each.sum(axis=1) >= ask.devices
+    enough = sum_of_gpus(each) >= max(ask.devices, 1)
     index = np.flatnonzero(enough & (rows.cpu_milli >= cpu_milli) & (rows.ram_mib >= ram_mib))
     if len(index) < len(each):
-        rows, each, need_mib = rows.pick(index), each[index], need_mib[index]
+        rows, each, need_mib = rows.pick(index), each.take(index, axis=0), need_mib.take(index, axis=0)
     usable = rows.usable_units()
     idle = rows.idle()
     if ask.is_whole or ask is NOTHING:

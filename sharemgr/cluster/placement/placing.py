@@ -11,7 +11,7 @@ from sharemgr.cluster.placement.demand import Demand
 from sharemgr.cluster.placement.neighbours import Habits, Known
 from sharemgr.cluster.placement.options import NOTHING, Options, find_options
 from sharemgr.cluster.placement.policies import Policy
-from sharemgr.cluster.placement.table import NOBODY, Bools, Floats, Ints, Rows, Table
+from sharemgr.cluster.placement.table import NOBODY, Bools, Floats, Ints, Rows, Table, sum_of_gpus
 from sharemgr.cluster.state.ledger import Ledger, Node
 from sharemgr.cluster.state.request import Ask, Holding, Request, Take
 
@@ -86,7 +86,7 @@ def rank(
 
 def _roomy(ledger: Ledger, table: Table, rows: Rows, index: Ints, request: Request) -> Ints:
     """Those of the rows that have room for all asks in sum, and for each alone."""
-    roomy = rows.free_units.sum(axis=1) >= request.units
+    roomy = sum_of_gpus(rows.free_units) >= request.units
     permitted = _permitted(ledger, table, rows, index, request)
     for ask in dict.fromkeys(request.asks):
         alone = np.zeros_like(roomy)

@@ -16,12 +16,12 @@ import numpy as np
 from sharemgr.cluster.placement.demand import Demand
 from sharemgr.cluster.placement.options import Options
 from sharemgr.cluster.placement.policies.fgd import TIE_UNITS, worth_growth
-from sharemgr.cluster.placement.table import Floats, Ints
+from sharemgr.cluster.placement.table import Floats, Ints, sum_of_gpus
 
 
 def score(options: Options, demand: Demand) -> Floats:
     """See the module."""
-    free = options.usable.sum(axis=1)
+    free = sum_of_gpus(options.usable)
     before = _stranded(free, options.rows.cpu_milli, options.rows.ram_mib, demand)
     after = _stranded(free - options.units, options.cpu_after_milli, options.ram_after_mib, demand)
     growth: Floats = worth_growth(options, demand, demand.priced) - (after - before)[:, None]
