@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +21,11 @@ from simgpu.misuses import MADE, Misuses
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(Path(__file__).parent))  # what tests of several folders have in common
 sys.path.append(str(Path(__file__).parent / "cluster"))  # and its cache of what is slow to make
+
+from onenode.daemons import GO  # noqa: E402
+
+# Every kubectl, helm and buildah that a test runs, as the daemons.
+os.environ.update({**GO, **os.environ})
 
 # How long an example takes, or the choice of one, is the machine's to say.
 ANY_TIME = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])

@@ -28,13 +28,18 @@ from holds import Chance, Holds, of_product
 
 from edgeshare.cli import loading, main
 
-LOADED = (
+NODE = (
     *("edgeshare.cli.deviceplugin", "edgeshare.cli.labeller", "edgeshare.cli.run", "edgeshare.cli.sharemgr"),
     *("sharemgr.node.config", "sharemgr.node.manager", "sharemgr.node.pages", "sharemgr.node.sockets.loop"),
     *("deviceplugin.metrics", "labeller.cluster", "labeller.daemon", "labeller.usage.watching"),
     *("edgeshare.http.pages", "edgeshare.kube.client_library", "edgeshare.inventory.nvml.nvml", "grpc._channel"),
 )
-"""The commands, and what they import only when they need it: each of these would import it anew."""
+"""The node's commands, and what they import only when they need it: each of these would import it anew."""
+CLUSTER = (
+    *("edgeshare.cli.sharemgr", "edgeshare.cli.status", "edgeshare.cli.top", "edgeshare.cli.status.cluster"),
+    *("sharemgr.cluster.service", "sharemgr.cluster.replica.replica", "edgeshare.kube.client_library", "grpc._channel"),
+)
+"""The same of a cluster's: twice as large, and what is larger takes longer to fork."""
 READ_AT_START = ("GRPC_", "LD_", "MALLOC_", "PYDANTIC_", "PYTHON")
 """How variables begin that the loader, the interpreter or a library reads once: nothing can be given others later."""
 
@@ -116,16 +121,17 @@ def start(
     stderr: IO[Any] | None = None,
     stdout: IO[Any] | None = None,
     program: Sequence[str] = (COMMAND,),
+    loaded: tuple[str, ...] = NODE,
 ) -> Forked:
     """Starts ``edgeshare`` with these arguments and nothing to read. Without files its output goes into a pipe, and
     its errors where its output goes. ``program`` is run in the place of the command: a file of Python, and arguments
-    before the others."""
+    before the others. ``loaded`` is what the process that it is forked from has loaded."""
     read, write = os.pipe() if stdout is None else (None, stdout.fileno())
     chance = asdict(next(_held)) if _held is not None else None
     asked = {"command": [*program, *arguments], "environment": dict(environment), "folder": str(Path.cwd())}
     request = json.dumps({**asked, "held": chance}).encode()
     assert len(request) <= REQUEST_BYTES_MAX, "more than a nursery takes"
-    nursery = _nursery(tuple(sorted(each for each in environment.items() if each[0].startswith(READ_AT_START))))
+    nursery = _nursery(loaded, tuple(sorted(each for each in environment.items() if each[0].startswith(READ_AT_START))))
     # For no longer than this: other tests' orphans are the system's.
     _adopt(True)
     try:
@@ -143,10 +149,11 @@ def run(
     timeout: float,
     environment: Mapping[str, str] = os.environ,
     program: Sequence[str] = (COMMAND,),
+    loaded: tuple[str, ...] = NODE,
 ) -> "subprocess.CompletedProcess[str]":
     """Runs ``edgeshare``, or another program in its place, to its end; raises subprocess.TimeoutExpired."""
     with TemporaryFile("w+") as stdout, TemporaryFile("w+") as stderr:
-        process = start(arguments, environment, stderr, stdout, program)
+        process = start(arguments, environment, stderr, stdout, program, loaded)
         try:
             status = process.wait(timeout)
         finally:
@@ -165,13 +172,14 @@ def _adopt(orphans: bool) -> None:
 
 
 @cache
-def _nursery(variables: tuple[tuple[str, str], ...]) -> socket.socket:
-    """The connection to a nursery that was started with these variables: it ends with the connection."""
+def _nursery(loaded: tuple[str, ...], variables: tuple[tuple[str, str], ...]) -> socket.socket:
+    """The connection to a nursery that has loaded this and was started with these variables: it ends with the
+    connection."""
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with its:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(READ_AT_START)}
-        begin = "import sys; sys.path.insert(0, sys.argv[1]); import forked; forked.nurse(sys.argv[2])"
-        command = [sys.executable, "-P", "-c", begin, str(Path(__file__).parent), str(its.fileno())]
+        begin = "import sys; sys.path.insert(0, sys.argv[1]); import forked; forked.nurse(*sys.argv[2:])"
+        command = [sys.executable, "-P", "-c", begin, str(Path(__file__).parent), str(its.fileno()), *loaded]
         environment |= variables
         process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, pass_fds=[its.fileno()])
     _nurseries.enter_context(process)
@@ -217,14 +225,14 @@ def become(request: Mapping[str, object], streams: Sequence[int]) -> None:
         Holds(Chance(**request["held"]), of_product).begin()
 
 
-def nurse(descriptor: str) -> None:
-    """A nursery: loads, and forks for whom this connection leads to."""
+def nurse(descriptor: str, *loaded: str) -> None:
+    """A nursery: loads these, and forks for whom this connection leads to."""
     sys.path = [path for path in sys.path if path != str(Path(__file__).parent)]  # not the tests' own
     statuses: list[int] = []
     # What is registered before all else is run after all else.
     atexit.register(leave, statuses)
     with loading():
-        for name in LOADED:
+        for name in loaded:
             importlib.import_module(name)
     if serve(socket.socket(fileno=int(descriptor))):
         try:

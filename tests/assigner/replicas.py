@@ -4,13 +4,13 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import forked
 import yaml
 
 SAFETY_S = 120
@@ -23,27 +23,31 @@ ASKED: dict[str, Any] = {"Pod": {"metadata": {"uid": "1", "namespace": "default"
 class Replica:
     """One that was started."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: forked.Forked) -> None:
         self.process = process
         self.lines: list[str] = []
         """What it said, on both outputs."""
         self._news = asyncio.Condition()
-        self._open = 2
-        self._reading = [asyncio.create_task(self._read(each)) for each in (process.stdout, process.stderr) if each]
+        self._over = False
+        self._reading = asyncio.create_task(self._read())
 
-    async def _read(self, stream: asyncio.StreamReader) -> None:
-        async for line in stream:
-            async with self._news:
-                self.lines.append(line.decode().rstrip("\n"))
-                self._news.notify_all()
+    async def _read(self) -> None:
+        stream = asyncio.StreamReader()
+        protocol = asyncio.StreamReaderProtocol(stream)
+        pipe, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, self.process.stdout)
+        with closing(pipe):
+            async for line in stream:
+                async with self._news:
+                    self.lines.append(line.decode().rstrip("\n"))
+                    self._news.notify_all()
         async with self._news:
-            self._open -= 1
+            self._over = True
             self._news.notify_all()
 
     async def said(self, text: str, times: int = 1) -> str:
         """Returns the line with this text, when it was said so often."""
         async with asyncio.timeout(SAFETY_S), self._news:
-            await self._news.wait_for(lambda: len(self._with(text)) >= times or not self._open)
+            await self._news.wait_for(lambda: len(self._with(text)) >= times or self._over)
         assert len(self._with(text)) >= times, "\n".join(["it has ended:", *self.lines])
         return self._with(text)[times - 1]
 
@@ -89,9 +93,13 @@ class Replica:
     async def end(self, number: signal.Signals) -> int:
         """Sends a signal; returns the exit status when it has ended and all that it said was read."""
         self.process.send_signal(number)
+        return await self.ended()
+
+    async def ended(self) -> int:
+        """The same for one that ends by itself."""
         async with asyncio.timeout(SAFETY_S):
-            await asyncio.gather(*self._reading)
-            return await self.process.wait()
+            await self._reading
+        return await asyncio.to_thread(self.process.wait, SAFETY_S)
 
 
 class Replicas:
@@ -105,12 +113,13 @@ class Replicas:
     async def start(self, environment: Mapping[str, str] | None = None, **config: object) -> Replica:
         """One with this configuration, on loopback, and with a Lease that runs out soon; ``environment`` is what is set
         there beside the test's own."""
-        return await self._start(str(HERE / "quick_lease.py"), str(self.config(**config)), environment=environment)
+        program = (str(HERE / "quick_lease.py"), str(self.config(**config)))
+        return await self._start((), program, environment or {})
 
     async def start_command(self, **config: object) -> Replica:
         """One as users start it."""
-        words = ("-m", "edgeshare.cli", "sharemgr", "cluster", "--config", str(self.config(**config)))
-        return await self._start(*words)
+        words = ("sharemgr", "cluster", "--config", str(self.config(**config)))
+        return await self._start(words, (forked.COMMAND,), {})
 
     def config(self, **config: object) -> Path:
         """A file with this configuration, on loopback."""
@@ -119,21 +128,17 @@ class Replicas:
         path.write_text(yaml.safe_dump({"address": "127.0.0.1:0", "metrics_address": "127.0.0.1:0", **config}))
         return path
 
-    async def _start(self, *words: str, environment: Mapping[str, str] | None = None) -> Replica:
-        return await self._stack.enter_async_context(_started(words, environment or {}))
+    async def _start(self, words: Sequence[str], program: Sequence[str], environment: Mapping[str, str]) -> Replica:
+        return await self._stack.enter_async_context(_started(words, program, environment))
 
 
 @asynccontextmanager
-async def _started(words: Sequence[str], environment: Mapping[str, str]) -> AsyncIterator[Replica]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, *words),
-        env={**os.environ, "PYTHONPATH": str(HERE.parents[1]), **environment},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    replica = Replica(process)
+async def _started(
+    words: Sequence[str], program: Sequence[str], environment: Mapping[str, str]
+) -> AsyncIterator[Replica]:
+    replica = Replica(forked.start(words, {**os.environ, **environment}, program=program, loaded=forked.CLUSTER))
     try:
         yield replica
     finally:
-        if process.returncode is None:
+        if replica.process.poll() is None:
             await replica.end(signal.SIGKILL)

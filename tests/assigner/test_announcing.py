@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from onenode.api_server import ApiServer, free_ports
+from onenode.api_server import ApiServer, done, free_ports
 from onenode.certificates import Authority
-from replicas import ASKED, PROBE_S, SAFETY_S, Replica, Replicas
+from replicas import ASKED, SAFETY_S, Replica, Replicas
 
 
 async def start(replicas: Replicas, kubeconfig: Path, name: str, pod_ip: str) -> Replica:
@@ -26,19 +26,17 @@ async def start(replicas: Replicas, kubeconfig: Path, name: str, pod_ip: str) ->
 
 async def leads_to(server: ApiServer, name: str) -> list[str]:
     """The addresses of the Service's slice; none where there is no slice."""
-    done = await asyncio.to_thread(server.kubectl, "get", "endpointslice", name, "--output=json", "--ignore-not-found")
-    assert done.returncode == 0, done.stderr
-    slice_ = json.loads(done.stdout or '{"endpoints": []}')
+    words = ("get", "endpointslice", name, "--output=json", "--ignore-not-found")
+    told = done(await asyncio.to_thread(server.kubectl, *words))
+    slice_ = json.loads(told.stdout or '{"endpoints": []}')
     return [address for each in slice_["endpoints"] for address in each["addresses"]]
 
 
-async def until_it_leads_to(server: ApiServer, name: str, *addresses: str) -> None:
-    async with asyncio.timeout(SAFETY_S):
-        while True:
-            if await leads_to(server, name) == list(addresses):
-                return
-            # A watch of it would be another program.
-            await asyncio.sleep(PROBE_S)
+async def until_it_leads_to(server: ApiServer, name: str, address: str) -> None:
+    for what in ("create", f"jsonpath={{.endpoints[0].addresses[0]}}={address}"):
+        words = ("wait", f"--for={what}", f"endpointslice/{name}", f"--timeout={SAFETY_S}s")
+        done(await asyncio.to_thread(server.kubectl, *words))
+    assert await leads_to(server, name) == [address]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -56,8 +54,8 @@ async def test_service_leads_to_the_leader_and_then_to_the_next(
     await first.end(number)
     await until_it_leads_to(server, own_name, "10.0.0.2")
     assert await second.ready() == (200, "ok\n")
-    done = server.kubectl("get", "endpointslice", own_name, "--output=jsonpath={.metadata.ownerReferences[*].uid}")
-    assert done.stdout == "uid-of-10.0.0.2"
+    told = server.kubectl("get", "endpointslice", own_name, "--output=jsonpath={.metadata.ownerReferences[*].uid}")
+    assert told.stdout == "uid-of-10.0.0.2"
 
 
 async def test_slice_that_somebody_took_away_is_written_again(
@@ -65,8 +63,7 @@ async def test_slice_that_somebody_took_away_is_written_again(
 ) -> None:
     await start(replicas, server.kubeconfig, own_name, "10.0.0.1")
     await until_it_leads_to(server, own_name, "10.0.0.1")
-    done = await asyncio.to_thread(server.kubectl, "delete", "endpointslice", own_name)
-    assert done.returncode == 0, done.stderr
+    done(await asyncio.to_thread(server.kubectl, "delete", "endpointslice", own_name))
     assert await leads_to(server, own_name) == []
     await until_it_leads_to(server, own_name, "10.0.0.1")
 
@@ -81,8 +78,7 @@ async def test_nothing_is_told_before_all_is_read_and_a_missing_right_is_said(
             ("clusterrole", role, *rules),
             ("clusterrolebinding", role, f"--clusterrole={role}", f"--user={user}"),
         ):
-            done = server.kubectl("create", *words)
-            assert done.returncode == 0, done.stderr
+            done(server.kubectl("create", *words))
 
     authority = Authority(server.kubeconfig.parent / "pki")
     url = yaml.safe_load(server.kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
@@ -107,4 +103,4 @@ async def test_without_its_pod_s_fields_it_does_not_start(replicas: Replicas, se
     service = {"namespace": "default", "name": "assigner"}
     only = await replicas.start_command(address="127.0.0.1:9443", kubeconfig=str(server.kubeconfig), service=service)
     await only.said("edgeshare: service: POD_NAME is not in the environment")
-    assert await only.process.wait() == 1
+    assert await only.ended() == 1

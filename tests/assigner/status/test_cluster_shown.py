@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+import forked
 import pytest
 from onenode.api_server import ApiServer, done
 from replicas import Replicas
@@ -41,9 +42,7 @@ def options(world: World, asked: Asked, token: str, folder: Path) -> list[str]:
 
 
 async def run(*words: str) -> "subprocess.CompletedProcess[str]":
-    return await asyncio.to_thread(
-        subprocess.run, (*EDGESHARE, *words), capture_output=True, text=True, check=False, timeout=SAFETY_S
-    )
+    return await asyncio.to_thread(forked.run, words, SAFETY_S, loaded=forked.CLUSTER)
 
 
 @asynccontextmanager

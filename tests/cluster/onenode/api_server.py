@@ -23,6 +23,7 @@ from onenode.packages import NODE_PACKAGES, install, missing
 READY_S = 120  # a safety limit for a loaded machine; a start takes about five seconds in all
 STOP_S = 20
 IN_FORCE_S = 60  # a safety limit: the API server learns of its own policies by a watch
+LOOK_S = 0.3  # it takes up to a second, and who asks at once again takes a processor meanwhile
 PORTS = range(20_000, 30_000)
 """Below those that Linux gives to whoever names none: what is free here is so, too, when it is listened at seconds
 later."""
@@ -87,6 +88,7 @@ def until_told(answer: Callable[[], str], said: str) -> None:
     deadline_s = time.monotonic() + IN_FORCE_S
     while said not in (told := answer()):
         assert time.monotonic() < deadline_s, f"not in force after {IN_FORCE_S} s: {said}; but: {told}"
+        time.sleep(LOOK_S)
 
 
 @contextmanager

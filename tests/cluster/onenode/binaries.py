@@ -99,8 +99,9 @@ def program(module: Module, name: str) -> Path:
         run(
             [go_program(), "build", "-trimpath", "-ldflags", flags, "-o", target, module.programs[name]],
             cwd=TOOLS / module.folder,
-            # Static, so that one cache serves machines with different C libraries.
-            env={**os.environ, "CGO_ENABLED": "0"},
+            # Static, so that one cache serves machines with different C libraries. A compiler's heap is gigabytes, and
+            # must not be five times that, as the tests have it of small programs (daemons.GO).
+            env={**os.environ, "CGO_ENABLED": "0", "GOGC": "100"},
         )
         say(f"built {name} {version} in {time.monotonic() - started_s:.0f} s")
 
