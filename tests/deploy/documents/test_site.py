@@ -3,15 +3,21 @@
 import re
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
+import forked
 import pytest
+import sphinx
+from sphinx.application import builtin_extensions
 
 DOCS = Path(__file__).parents[3] / "docs"
+SPHINX = str(Path(sphinx.__file__).with_name("__main__.py"))
+LOADED = ("sphinx.cmd.build", *builtin_extensions, "myst_parser.sphinx_ext.main", "furo", "pygments.styles.monokai")
+"""Four fifths of what a site of two pages takes."""
+END_S = 300  # a safety limit
 LOADS = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src", "object": "data"}
 """Which elements have a browser load something, and by which attribute."""
 OUTSIDE = re.compile(r"(?:https?:)?//")
@@ -21,8 +27,7 @@ IN_STYLES = re.compile(r"""(?:url\(|@import)\s*["']?((?:https?:)?//[^"')\s]+)"""
 def built(docs: Path, where: Path) -> "subprocess.CompletedProcess[str]":
     """What became of `make docs` for a folder like docs/."""
     options = ("-q", "-W", "--keep-going", "-d", str(where / "trees"))
-    words = [sys.executable, "-m", "sphinx", *options, str(docs), str(where / "site")]
-    return subprocess.run(words, capture_output=True, text=True, check=False)
+    return forked.run([*options, str(docs), str(where / "site")], END_S, program=(SPHINX,), loaded=LOADED)
 
 
 @dataclass

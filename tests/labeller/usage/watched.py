@@ -4,14 +4,13 @@ simulated driver, and the process that watches."""
 import os
 import re
 import select
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+import forked
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -30,8 +29,6 @@ LINE = (
     "VDD_CPU_GPU_CV 1280mW/2300mW VDD_SOC 1240mW/1390mW"
 )
 
-COMMAND = (sys.executable, "-m", "edgeshare.cli", "labeller", "--watch-usage")
-
 Samples = dict[str, float]
 """By name, with the labels' values in the order of their names: ``edgeshare_accelerator_tool_up,nvml``."""
 
@@ -39,7 +36,7 @@ Samples = dict[str, float]
 class Watcher:
     """A running watch."""
 
-    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
+    def __init__(self, process: forked.Forked, log: Path) -> None:
         self.process = process
         self._log = log
         assert process.stdout is not None
@@ -154,7 +151,7 @@ class Machine:
         self.tree.mkdir()
         self._programs: list[Tegrastats] = []
         self._driver: Path | None = None
-        self._watchers: list[subprocess.Popen[str]] = []
+        self._watchers: list[forked.Forked] = []
 
     def be_jetson(self, name: str = "orin-nano") -> None:
         add_jetson(self.tree, JETSONS[name], SERIAL)
@@ -181,14 +178,8 @@ class Machine:
         config.write_text(yaml.safe_dump({"metrics_address": "127.0.0.1:0", "usage": {"interval_s": 0.5} | usage}))
         log = self.root / "watch.log"
         with log.open("w") as stderr:
-            process = subprocess.Popen(
-                [*COMMAND, "--config", config, "--root", self.tree],
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                text=True,
-            )
+            arguments = ["labeller", "--watch-usage", "--config", str(config), "--root", str(self.tree)]
+            process = forked.start(arguments, self.environment, stderr)
         self._watchers.append(process)
         return Watcher(process, log)
 
