@@ -59,6 +59,15 @@ def test_it_is_told_what_to_do_and_says_how_it_ended() -> None:
     assert done.stdout.startswith("edgeshare, version ")
 
 
+@pytest.mark.parametrize(("loaded", "is_there"), [(forked.NODE, False), (forked.CLUSTER, True)])
+def test_it_is_forked_from_what_has_loaded_what_was_asked_for(
+    folder: Path, loaded: tuple[str, ...], is_there: bool
+) -> None:
+    program = folder / "program.py"
+    program.write_text('import sys\nprint("sharemgr.cluster.service" in sys.modules)\n')
+    assert forked.run([], END_S, program=[str(program)], loaded=loaded).stdout == f"{is_there}\n"
+
+
 def test_it_is_a_child_in_the_folder_of_who_started_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with manager() as process:
         assert Path(f"/proc/{process.pid}/cwd").readlink() == folder
