@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Generic, TypedDict, TypeVar
 from urllib.parse import urlencode
 
-from aiohttp import ClientError, StreamReader
+from aiohttp import ClientError, DummyCookieJar, StreamReader
 from aiohttp.http import HttpProcessingError
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.client.rest import should_bypass_proxies
@@ -53,7 +53,8 @@ class Calls:
         same = {name: getattr(settings, name) for name in SAME}
         if should_bypass_proxies(settings.host, settings.no_proxy or ""):
             same["proxy"] = None
-        configuration = Configuration(**same, client_session_kwargs={"trust_env": False})
+        self._session_settings: dict[str, Any] = {"trust_env": False}
+        configuration = Configuration(**same, client_session_kwargs=self._session_settings)
         try:
             self._rest: Any = ApiClient(configuration).rest_client
         except OSError as error:
@@ -62,6 +63,8 @@ class Calls:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Keeps connections until it is left."""
+        # An API server sets no cookies, and a jar is looked through at each call. One is made in the loop it is for.
+        self._session_settings["cookie_jar"] = DummyCookieJar()
         try:
             yield
         finally:

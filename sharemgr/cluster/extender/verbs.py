@@ -96,6 +96,6 @@ class Verbs:
                 self._metrics.refused.labels(verb=name).inc()
                 raise
             finally:
-                self._metrics.verb_seconds.labels(verb=name).observe(time.perf_counter() - started_s)
+                self._metrics.verb_seconds.labels(name).observe(time.perf_counter() - started_s)
 
         return measured

@@ -44,12 +44,11 @@ class Options:
     known: Known | None = None
     """None: there are no profiles."""
 
-    def taken(self, rows: slice, column: Ints) -> Bools:
-        """node × GPU, of these rows: the GPUs that the ask takes if its place in each is in that column."""
-        each = self.each[rows]
+    def taken(self, column: Ints) -> Bools:
+        """node × GPU: the GPUs that the ask takes if its place in each row is in that column."""
         if self.ask.is_whole:
-            return each & (each.cumsum(axis=1) <= self.ask.devices)
-        taken = np.zeros_like(each)
+            return self.each & (self.each.cumsum(axis=1) <= self.ask.devices)
+        taken = np.zeros_like(self.each)
         taken[np.arange(len(column)), column] = self.ask.devices > 0
         return taken
 

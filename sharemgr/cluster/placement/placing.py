@@ -181,10 +181,10 @@ def parts_of(ranking: Ranking, best: int) -> tuple[Part, ...]:
     """What the asks, one after the other, take on one of the nodes that were ranked."""
     parts: dict[int, list[Part]] = {}
     for step in reversed(ranking.steps):
-        here = slice(best, best + 1)
-        gpus = np.flatnonzero(step.options.taken(here, step.column[here])[0])
+        ask = step.options.ask
+        gpus = step.options.each[best].nonzero()[0].tolist() if ask.is_whole else [int(step.column[best])]
         need_mib = step.options.need_mib[best]
-        parts[step.number] = [Part(int(gpu), step.options.ask.units, int(need_mib[gpu])) for gpu in gpus]
+        parts[step.number] = [Part(gpu, ask.units, int(need_mib[gpu])) for gpu in gpus[: ask.devices]]
         best = int(step.options.index[best])
     return tuple(part for number in sorted(parts) for part in parts[number])
 
@@ -227,7 +227,7 @@ def _permitted(ledger: Ledger, table: Table, rows: Rows, index: Ints, request: R
 def _placed(options: Options, column: Ints) -> Rows:
     """The rows once the ask has its place in each."""
     rows = options.rows
-    taken = options.taken(slice(None), column)
+    taken = options.taken(column)
     return Rows(
         rows.free_units - taken * options.ask.units,
         rows.free_mib - taken * options.need_mib,

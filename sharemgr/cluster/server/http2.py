@@ -98,7 +98,9 @@ class Connection(asyncio.Protocol):
         # Else an answer waits until the client's system has acknowledged the one before, 40 ms.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._all.add(self)
-        self._idle = asyncio.get_running_loop().call_later(self._idle_s, self._close)
+        self._loop = asyncio.get_running_loop()
+        self._heard_s = self._loop.time()
+        self._idle = self._loop.call_later(self._idle_s, self._close_if_idle)
         self._http.initiate_connection()
         self._http.increment_flow_control_window(WINDOW_BYTES - FIRST_WINDOW)
         self._flush()
@@ -125,8 +127,7 @@ class Connection(asyncio.Protocol):
             self._tell(Ending.FLOOD, "it has sent too many frames that ask for nothing")
             self._close(ErrorCodes.ENHANCE_YOUR_CALM)
             return
-        self._idle.cancel()
-        self._idle = asyncio.get_running_loop().call_later(self._idle_s, self._close)
+        self._heard_s = self._loop.time()
         try:
             for event in self._http.receive_data(data):
                 self._take(event)
@@ -154,6 +155,14 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Ends at once."""
         self._transport.abort()
+
+    def _close_if_idle(self) -> None:
+        # A timer for each part that comes would cost more than to look, when this one is over, what came meanwhile.
+        at_s = self._heard_s + self._idle_s
+        if at_s > self._loop.time():
+            self._idle = self._loop.call_at(at_s, self._close_if_idle)
+        else:
+            self._close()
 
     def _close(self, why: ErrorCodes = ErrorCodes.NO_ERROR) -> None:
         self._http.close_connection(why)

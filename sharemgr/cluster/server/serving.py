@@ -28,6 +28,8 @@ Verb = Callable[[bytes], Awaitable[object]]
 """Takes a request's body, and returns what is answered as JSON. Raises InvalidRequest for what can never be answered,
 Unavailable for what can be later."""
 
+_write_json = json.JSONEncoder(separators=(",", ":")).encode
+
 VERBS = ("filter", "prioritize", "bind", "preempt")
 
 BODY_BYTES_MAX = 4 * 1024 * 1024
@@ -152,7 +154,7 @@ class Server:
             return _text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {BODY_BYTES_MAX} bytes")
         try:
             found = await self._answering()[verb](body)
-            return Answer(HTTPStatus.OK, "application/json", json.dumps(found, separators=(",", ":")).encode())
+            return Answer(HTTPStatus.OK, "application/json", _write_json(found).encode())
         except InvalidRequest as error:
             logger.warning("%s refused: %s", verb, error)
             return _text(HTTPStatus.BAD_REQUEST, str(error))
