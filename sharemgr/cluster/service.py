@@ -35,7 +35,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 SETTLE_S = 5.0
-"""How often it is looked for Bindings that nobody told of; one is looked up after twice as long."""
+"""How often it is looked for Bindings that nobody told of; one is looked up after twice as long. And for so long at
+least, at most twice as long, what filter answered is kept: kube-scheduler itself gives a bind 5 s (``httpTimeout``)."""
 
 IDLE_S = 600.0
 """A pod that was not filtered for so long, or twice that, is gone: kube-scheduler tries each again within five minutes
@@ -59,7 +60,7 @@ class Service:
         async def run() -> None:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(retrying.run())
-                tasks.create_task(_settle(binder, retrying, Faults(assigner.books)))
+                tasks.create_task(_settle(assigner, binder, retrying))
                 tasks.create_task(_forget_idle(assigner))
 
         def told(tell: Callable[[str, T], None]) -> Callable[[str, T], None]:
@@ -131,9 +132,11 @@ class Faults:
         self._said = now
 
 
-async def _settle(binder: Binder, retrying: Retrying, faults: Faults) -> None:
+async def _settle(assigner: Assigner, binder: Binder, retrying: Retrying) -> None:
+    faults = Faults(assigner.books)
     while True:
         await asyncio.sleep(SETTLE_S)
+        assigner.promises.lapse()
         await binder.settle()
         faults.say()
         # What was given up, found gone or listed anew has released something, of which no watch tells.

@@ -61,6 +61,7 @@ class Replica:
     async def _settle(self) -> None:
         while True:
             await asyncio.sleep(SETTLE_S)
+            self.assigner.promises.lapse()
             await self.binder.settle()
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:

@@ -17,6 +17,7 @@ from sharemgr.cluster.placement.table import Table
 from sharemgr.cluster.state.books import AcceleratorNode, Books, assigned_to
 from sharemgr.cluster.state.cores import Offer
 from sharemgr.cluster.state.pods import SharePod
+from sharemgr.cluster.state.promises import Promises
 from sharemgr.cluster.state.request import Holding, Request
 
 ASKING_MAX = 10_000
@@ -61,6 +62,7 @@ class Assigner:
 
     def __init__(self, policy: Policy, keeps_choice: bool = False) -> None:
         self.books = Books()
+        self.promises = Promises(self.books.ledger)
         self._policy = policy
         self._keeps_choice = keeps_choice
         self._table = Table()
@@ -81,16 +83,18 @@ class Assigner:
         for pod in pods:
             if pod.request.asks and self.books.pod(pod.uid) is None and pod.uid not in self._asking:
                 self._shapes.see(pod.request)
-            self._asking.pop(pod.uid, None)
+            self.forget(pod.uid)
         self.books.pods_listed(pods)
+        self.promises.give_way()
 
     def pod_told(self, kind: str, pod: SharePod) -> None:
         """A bound pod came, changed or went."""
+        self.forget(pod.uid)
         if kind == "DELETED":
             self.books.pod_gone(pod.uid)
         else:
             self.books.pod_seen(pod)
-        self._asking.pop(pod.uid, None)
+            self.promises.give_way(pod.node)
 
     def nodes_listed(self, nodes: Collection[AcceleratorNode]) -> None:
         """These are all AcceleratorNodes."""
@@ -119,6 +123,7 @@ class Assigner:
     def forget(self, uid: str) -> None:
         """The pod asks no longer."""
         self._asking.pop(uid, None)
+        self.promises.end(uid)
 
     def forget_idle(self) -> None:
         """Those that were not filtered since this was last called ask no longer: nobody tells of a pod that was deleted
@@ -129,7 +134,8 @@ class Assigner:
             asking.is_recent = False
 
     def filter(self, pod: SharePod, names: Sequence[str]) -> Filtered:
-        """Which of these nodes have GPUs with room for the pod."""
+        """Which of these nodes have GPUs with room for the pod. Where the best alone is, that is promised to it."""
+        self.promises.end(pod.uid)
         if pod.fault:
             return Filtered([], {}, dict.fromkeys(names, unmangled(pod.fault)))
         if not pod.asks:
@@ -149,6 +155,9 @@ class Assigner:
             asking.scores = self._scores(ranking)
         asking.since = self._revision
         if self._keeps_choice and asking.best is not None:
+            self.promises.make(asking.best)
+            self._refresh()  # of what is no news to the pod itself
+            asking.since = self._revision
             # kube-scheduler says why nodes are left out only where none is left.
             return Filtered([asking.best.node], {}, {})
         fitting = [name for name in names if name in asking.scores]
@@ -176,7 +185,9 @@ class Assigner:
         there = self.books.ledger.node(node)
         if there is None or not there.inventory.gpus:
             raise NotFound(f"node {node}: {unmangled(self.books.faults.get(node, NO_GPUS))}")
-        chosen = self._chosen(pod, node)
+        chosen = self._found(pod, node)
+        self.promises.end(pod.uid)
+        chosen = chosen or self._chosen(pod, node)
         if chosen is None:
             raise NoRoom(f"node {node}: {self._why(pod, node)}")
         placed = replace(pod, node=node, assignment=assigned_to(pod, chosen))
@@ -240,13 +251,18 @@ class Assigner:
         nodes = map(self._table.nodes.__getitem__, ranking.rows.tolist())
         return dict(zip(nodes, ranking.scores.tolist(), strict=True))
 
-    def _chosen(self, pod: SharePod, node: str) -> Holding | None:
+    def _found(self, pod: SharePod, node: str) -> Holding | None:
+        """What its filter found there, where nothing has changed since."""
         asking = self._asking.get(pod.uid)
         # Who is together with whom is decided on other nodes, too.
         if asking is not None and asking.best is not None and asking.pod.request == pod.request:
             unchanged = self._changed_at.get(node, 0) <= asking.since
             if asking.best.node == node and unchanged and not pod.request.affinity:
                 return asking.best
+        return None
+
+    def _chosen(self, pod: SharePod, node: str) -> Holding | None:
+        self._refresh()
         if _has_one_place(pod.request):
             found = self._on_kinds(pod, [node])
             return None if found is None else found[0]

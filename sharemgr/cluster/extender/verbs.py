@@ -1,5 +1,5 @@
 """The four verbs of a kube-scheduler extender: what is said to them, to the assigner and back. filter, prioritize and
-preempt only read."""
+preempt write nothing."""
 
 import asyncio
 import time

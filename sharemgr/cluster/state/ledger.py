@@ -197,6 +197,15 @@ class Ledger:
                 self._hold(holding, 1)
         self._forget_if_empty(name)
 
+    def set_aside(self, holding: Holding) -> None:
+        """Takes room, as for a pod that holds this, until it is given back (promises.py)."""
+        self._hold(holding, 1)
+
+    def give_back(self, holding: Holding) -> None:
+        """Ends that."""
+        self._hold(holding, -1)
+        self._forget_if_empty(holding.node)
+
     def overcommitted(self) -> list[tuple[str, str]]:
         """The GPUs of which pods hold more than there is (node, GPU): some pod did not come through the assigner."""
         return [
