@@ -2,7 +2,6 @@
 are profiles, beside whom."""
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,6 @@ from sharemgr.cluster.placement.neighbours import Neighbours
 from sharemgr.cluster.state.ledger import Gpu, Ledger, Node
 from sharemgr.cluster.state.profiles import Profiles
 
-T = TypeVar("T")
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -94,6 +92,8 @@ class Table:
 
     def __init__(self, profiles: Profiles | None = None) -> None:
         self.models = [NO_GPU]
+        self._place_of_model = {(NO_GPU.name, NO_GPU.memory_mib): 0}
+        """By what a model is, so that none has to be made for each GPU that is looked at."""
         self.exclusions = {"": 0}
         self.row: dict[str, int] = {}
         """By node."""
@@ -144,7 +144,7 @@ class Table:
                 rows.free_units[row, place] = max(0, units)
                 rows.free_mib[row, place] = max(0, mib)
             rows.total_mib[row, place] = gpu.memory_mib
-            rows.model[row, place] = _place(self.models, Model(gpu.model, gpu.memory_mib))
+            rows.model[row, place] = self._model(gpu)
             rows.exclusion[row, place] = self._exclusion(node, gpu)
             use = node.use.get(gpu.id)
             if self.neighbours is not None and self.profiles is not None and use is not None:
@@ -180,19 +180,19 @@ class Table:
         if self.neighbours is not None:
             self.neighbours.clear(row)
 
+    def _model(self, gpu: Gpu) -> int:
+        """Where its model stands among all; it is put last where it does not."""
+        place = self._place_of_model.setdefault((gpu.model, gpu.memory_mib), len(self.models))
+        if place == len(self.models):
+            self.models.append(Model(gpu.model, gpu.memory_mib))
+        return place
+
     def _exclusion(self, node: Node, gpu: Gpu) -> int:
         use = node.use.get(gpu.id)
         if use is None:
             return NOBODY
         places = [self.exclusions.setdefault(exclusion, len(self.exclusions)) for exclusion in use.exclusions]
         return places[0] if len(places) == 1 else SEVERAL
-
-
-def _place(things: list[T], thing: T) -> int:
-    """Where it stands among them; it is put last where it does not."""
-    if thing not in things:
-        things.append(thing)
-    return things.index(thing)
 
 
 def _empty(height: int, width: int) -> Rows:
