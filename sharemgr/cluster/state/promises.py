@@ -25,28 +25,34 @@ class Promises:
         self._ledger = ledger
         self._kept: dict[str, _Promise] = {}
         """By uid."""
+        self._on: dict[str, set[str]] = {}
+        """Their uids, by node."""
 
     def make(self, holding: Holding) -> None:
         """Keeps for a pod what it was just found to have room for."""
         self.end(holding.uid)
         self._kept[holding.uid] = _Promise(holding)
+        self._on.setdefault(holding.node, set()).add(holding.uid)
         self._ledger.set_aside(holding)
 
     def end(self, uid: str) -> None:
         """Nothing is kept for the pod any more: what it asks for next can have that room, or its bind."""
         promise = self._kept.pop(uid, None)
         if promise is not None:
+            on_node = self._on[promise.holding.node]
+            on_node.discard(uid)
+            if not on_node:
+                del self._on[promise.holding.node]
             self._ledger.give_back(promise.holding)
 
     def give_way(self, name: str | None = None) -> None:
         """Facts have come, of that node or of all: what was promised of one ends where a GPU has less than is held and
         promised."""
-        for uid, holding in [(uid, each.holding) for uid, each in self._kept.items()]:
-            if name not in (None, holding.node):
-                continue
-            node = self._ledger.node(holding.node)
-            if node is None or any(min(node.free(gpu)) < 0 for gpu in node.inventory.gpus):
-                self.end(uid)
+        for each in list(self._on) if name is None else [name]:
+            for uid in list(self._on.get(each, ())):
+                node = self._ledger.node(each)
+                if node is None or any(min(node.free(gpu)) < 0 for gpu in node.inventory.gpus):
+                    self.end(uid)
 
     def lapse(self) -> None:
         """Ends what was promised before this was last called: its bind would have been asked for by now. Nobody tells
