@@ -4,6 +4,5 @@
 void pace_spend(uint64_t ns) {
     if (!ns)
         return;
-    uint64_t until_ns = clock_now_ns() + ns;
-    while (clock_now_ns() < until_ns) {}
+    clock_spin_until(clock_now_ns() + ns);
 }

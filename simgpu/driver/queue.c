@@ -102,7 +102,7 @@ static void wait_for(uint64_t end_ns, uint64_t deadline_ns, bool blocking, bool 
         nap_until(now_ns + nap_ns < end_ns - awake_ns ? now_ns + nap_ns : end_ns - awake_ns);
         return;
     }
-    while (clock_now_ns() < end_ns) {}
+    clock_spin_until(end_ns);
 }
 
 static CUresult wait_until(struct CUctx_st *context, uint64_t after, enum goal goal, uint64_t deadline_ns, bool blocking) {

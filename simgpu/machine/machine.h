@@ -103,6 +103,17 @@ static inline uint64_t clock_now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* A simulated clock may have this: it passes at once all the looks at the clock that clock_spin_until would make. */
+extern void clock_pass_until(uint64_t time_ns) __attribute__((weak, visibility("default")));
+
+/* Looks at the clock until it is so late. */
+static inline void clock_spin_until(uint64_t time_ns) {
+    if (clock_pass_until)
+        clock_pass_until(time_ns);
+    else
+        while (clock_now_ns() < time_ns) {}
+}
+
 static inline uint64_t load_u64(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 static inline void store_u64(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
 static inline uint32_t load_u32(const uint32_t *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }

@@ -13,7 +13,7 @@ ANSWERED = NEEDED | {
     *("clock_nanosleep", "close", "dl_iterate_phdr", "fcntl", "getenv", "getpid", "mmap", "munmap", "open"),
     *("pthread_cond_destroy", "pthread_cond_init", "pthread_cond_signal", "pthread_cond_wait", "pthread_create"),
     *("pthread_join", "pthread_mutex_destroy", "pthread_mutex_init", "pthread_mutex_lock", "pthread_mutex_unlock"),
-    *("prctl", "pthread_self"),
+    *("prctl", "pthread_self", "clock_pass_until"),
 }
 """By the virtual machine, for the process of the thread that asks."""
 

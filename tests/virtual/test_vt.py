@@ -121,6 +121,17 @@ def test_who_looks_at_nothing_but_the_clock_waits_and_who_does_something_between
     assert said["from_two_ns"] == [str(100 * 40)]
 
 
+@pytest.mark.parametrize("noise", [EXACT, SPREAD, DELAYS])
+@pytest.mark.parametrize("seed", range(3))
+def test_looks_until_a_time_are_what_a_loop_of_them_is(programs: Programs, noise: int, seed: int) -> None:
+    own, at_once = (programs.run("loops", seed=seed, noise=noise, at_once=at_once) for at_once in (0, 1))
+    assert own == at_once
+    assert int(own["loops"][0]) > 1000
+    # The second was stopped by its 5,000th point, the third killed by its 5,003rd.
+    assert int(own["points_of"][1]) > 5000
+    assert int(own["points_of"][2]) == 5003
+
+
 def test_sockets_block_and_end(programs: Programs) -> None:
     said = programs.numbers("sockets", noise=DELAYS)
     assert (said["echoed"], said["end"], said["broken"]) == (20, 0, 1)

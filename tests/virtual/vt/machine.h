@@ -60,6 +60,7 @@ struct thread {
     uint32_t spins, tid, parked, bits;
     const void *looked_from; /* at the clock, the last time */
     uint64_t t, deadline, sequence;
+    uint64_t until; /* it does nothing but look at the clock until then; 0: it does something else */
     struct key key;
     struct pollfd *fds;
     int fd_count;
@@ -94,6 +95,18 @@ extern struct process processes[PROCESSES] HIDDEN;
 extern int thread_count HIDDEN, process_count HIDDEN;
 /* The running thread; NULL in what is not simulated. */
 extern __thread struct thread *self HIDDEN __attribute__((tls_model("initial-exec")));
+
+enum {
+    LOOKS_FREE = 8,  /* looks at the clock from one place with nothing between them, before each costs more */
+    LOOKS_MOST = 64, /* and no more than so many times as much */
+};
+
+/* Who does nothing but look at the clock waits for a time, and each look takes longer, so that it is soon there. What one more
+ * costs, after so many that are counted. */
+static inline uint64_t look_cost(uint32_t *spins) {
+    *spins += *spins < LOOKS_MOST;
+    return (uint64_t)config.costs.clock_ns * (*spins > LOOKS_FREE ? *spins - LOOKS_FREE + 1 : 1);
+}
 
 /* In a function that stands in for one of the C library's: is the caller simulated? Remembers where it called from. */
 #define SIMULATED() (self != NULL && (self->place = __builtin_return_address(0)) != NULL)
@@ -142,12 +155,54 @@ static inline uint64_t nanoseconds(const struct timespec *time) {
 /* After so much from now; never, where that is beyond all time. */
 static inline uint64_t after(uint64_t ns) { return ns > NEVER - 1 - self->t ? NEVER : self->t + ns; }
 
+/* What is left to chance has one stream for each use. Forced delays have their own, so that limiting them changes no other
+ * cost; programs have theirs, so that what they draw does not depend on the noise. */
+enum use { NOISE, DELAYS, PROGRAMS, STREAMS };
+struct stream {
+    uint64_t a, b;
+};
+extern struct stream streams[STREAMS] HIDDEN;
+extern uint64_t run_hash HIDDEN;
+enum { PREEMPTED_ONE_IN = 20000 };
+
+/* Here, and by the stream, since every point draws: xorshift128+ (Vigna, "Further scramblings of Marsaglia's xorshift
+ * generators"). */
+static inline uint64_t draw(struct stream *stream) {
+    uint64_t a = stream->a;
+    const uint64_t b = stream->b;
+
+    stream->a = b;
+    a ^= a << 23;
+    stream->b = a ^ b ^ (a >> 18) ^ (b >> 5);
+    return stream->b + b;
+}
+
+static inline uint64_t draw_below(struct stream *stream, uint64_t limit) {
+    return (uint64_t)(((unsigned __int128)draw(stream) * limit) >> 64);
+}
+
+/* As long as the noise says. */
+static inline uint64_t draw_cost(struct stream *noise, uint64_t mean) {
+    return config.noise == VT_EXACT || mean < 2 ? mean : mean / 2 + draw_below(noise, mean + 1);
+}
+
+/* Whether a point is one at which another program has the processor. */
+static inline bool draw_preempted(struct stream *delays) {
+    return config.noise >= VT_DELAYS && draw_below(delays, PREEMPTED_ONE_IN) == 0;
+}
+
+static inline uint64_t mixed(uint64_t hash, uint64_t value) {
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
+    return hash ^ hash >> 29;
+}
+
+/* Into the run's hash. */
+static inline void mix(uint64_t value) { run_hash = mixed(run_hash, value); }
+
 /* chance.c */
 HIDDEN void chance_begin(uint64_t seed);
-HIDDEN uint64_t draw_tie(uint32_t of);            /* 0 .. of-1 */
-HIDDEN uint64_t draw_cost(uint64_t mean);         /* as long as the noise says */
 HIDDEN uint64_t draw_latency(void);               /* from a wake to running */
-HIDDEN uint64_t draw_preemption(void);            /* 0 nearly always */
+HIDDEN uint64_t draw_preemption(void);            /* how long it takes, once there is one */
 HIDDEN void draw_bytes(void *bytes, size_t size); /* for programs that ask the kernel for random ones */
 
 /* schedule.c */
@@ -161,6 +216,7 @@ HIDDEN void choose_anew(void);                  /* the running thread need not b
 HIDDEN void descriptors_changed(void);          /* who polls may find something, from now on */
 HIDDEN void pass(void);                         /* to the thread that is due first */
 HIDDEN void before_horizon(uint64_t at);        /* something else happens at this time */
+HIDDEN void look_until(uint64_t at);            /* at the clock, again and again */
 
 /* switch.S: keep the stack in *from and go on with another; wait for ever, when *here was set to 1. */
 HIDDEN void vt_switch(void **from, void *to, uintptr_t fs, int instruction);
@@ -218,7 +274,6 @@ HIDDEN long proc_file(const char *path); /* -1: no path of a simulated process; 
 HIDDEN long send_signal(long pid, int signal);
 
 /* place.c, budget.c */
-HIDDEN void mix(uint64_t value);
 HIDDEN void trace_switch(const struct thread *next);
 HIDDEN _Noreturn void die(int status, const char *why); /* with a dump, but for VT_IMPOSSIBLE */
 HIDDEN _Noreturn void die_at(int status, const char *why, const void *place);

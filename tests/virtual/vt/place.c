@@ -5,14 +5,9 @@
 
 #include "machine.h"
 
-static uint64_t hash = 0xcbf29ce484222325ull;
+uint64_t run_hash = 0xcbf29ce484222325ull;
 
-void mix(uint64_t value) {
-    hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
-    hash ^= hash >> 29;
-}
-
-uint64_t vt_hash(void) { return hash; }
+uint64_t vt_hash(void) { return run_hash; }
 
 static const char *const KINDS[P_KINDS] = {
     [0] = "nothing",           [P_CLOCK] = "clock",   [P_FUTEX_WAIT] = "futex wait", [P_FUTEX_WAKE] = "futex wake",

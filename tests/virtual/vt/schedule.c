@@ -82,7 +82,7 @@ static struct thread *due_first(uint64_t *least, uint64_t *second) {
             equals = 1;
         } else {
             *second = at;
-            if (draw_tie(++equals) == 0)
+            if (draw_below(&streams[NOISE], ++equals) == 0)
                 best = i;
         }
     }
@@ -115,44 +115,117 @@ static struct thread *choose(void) {
     }
 }
 
-void pass(void) {
-    static int instruction = -1;
-    struct thread *own = self;
-    struct thread *next;
-
-    if (instruction < 0) /* whether programs may set the FS base: HWCAP2_FSGSBASE */
-        instruction = (getauxval(AT_HWCAP2) & 2) != 0;
-    due_changed(own);
-    next = choose();
-    if (next == NULL)
-        die(VT_DEADLOCK, "deadlock: no thread can ever run again");
-    if (next == own)
-        return;
-    switches++;
-    mix((uint64_t)next->id << 8 | P_SWITCH);
-    mix(next->t);
-    if (config.trace)
-        trace_switch(next);
-    vt_switch(&own->stack, next->stack, (uintptr_t)next->real, instruction);
-}
-
-void point(enum kind kind, uint64_t cost_ns) {
-    struct thread *thread = self;
+/* Counts one point of a thread; whether another may be due after it. */
+static inline bool pass_after(struct thread *thread, enum kind kind, uint64_t cost_ns) {
     struct process *process = &processes[thread->process];
 
-    if (thread->ghost)
-        return;
-    thread->t += draw_cost(cost_ns) * process->scale + draw_preemption();
+    thread->t += draw_cost(&streams[NOISE], cost_ns) * process->scale;
+    if (draw_preempted(&streams[DELAYS]))
+        thread->t += draw_preemption();
     thread->last = kind;
-    if (kind != P_CLOCK)
-        thread->spins = 0;
     points++;
     mix((uint64_t)thread->id << 8 | kind);
     mix(thread->t);
     if (__builtin_expect(++process->points == process->act_at, 0))
         process_acts(thread->process);
-    if ((thread->t > horizon || changed) && !thread->ghost && thread->closed == 0)
+    return (thread->t > horizon || changed) && !thread->ghost && thread->closed == 0;
+}
+
+/* The looks of one that looks at the clock until a time, up to the first after which another may be due, or that is
+ * preempted, or at which something is to happen. What changes with each look stays in registers. */
+static void look_alone(struct thread *thread) {
+    struct process *process = &processes[thread->process];
+    const uint64_t end = changed ? 0 : horizon, most = process->act_at - process->points - 1;
+    struct stream noise = streams[NOISE], delays = streams[DELAYS];
+    uint64_t hash = run_hash, t = thread->t, done = 0;
+    uint32_t spins = thread->spins;
+
+    while (t < thread->until && done < most) {
+        struct stream drawn = noise, dice = delays;
+        uint32_t more = spins;
+        const uint64_t next = t + draw_cost(&drawn, look_cost(&more)) * process->scale;
+
+        if (next > end || draw_preempted(&dice))
+            break;
+        noise = drawn;
+        delays = dice;
+        spins = more;
+        t = next;
+        hash = mixed(mixed(hash, (uint64_t)thread->id << 8 | P_CLOCK), t);
+        done++;
+    }
+    streams[NOISE] = noise;
+    streams[DELAYS] = delays;
+    run_hash = hash;
+    thread->t = t;
+    thread->spins = spins;
+    points += done;
+    process->points += done;
+}
+
+/* All the looks that need not be the thread's own, whose stack is not looked at. Whether another may be due then; if not,
+ * the thread itself goes on. */
+static bool looks_on(struct thread *thread) {
+    const struct process *process = &processes[thread->process];
+
+    while (thread->t < thread->until && !thread->ghost) {
+        look_alone(thread);
+        if (thread->t >= thread->until || process->points + 1 == process->act_at)
+            return false;
+        if (pass_after(thread, P_CLOCK, look_cost(&thread->spins)))
+            return true;
+    }
+    return false;
+}
+
+/* Who looks at the clock until a time does so on whichever stack this is. */
+void pass(void) {
+    static int instruction = -1;
+    struct thread *own = self;
+    struct thread *next = own;
+
+    if (instruction < 0) /* whether programs may set the FS base: HWCAP2_FSGSBASE */
+        instruction = (getauxval(AT_HWCAP2) & 2) != 0;
+    do {
+        struct thread *before = next;
+
+        due_changed(before);
+        next = choose();
+        if (next == NULL)
+            die(VT_DEADLOCK, "deadlock: no thread can ever run again");
+        if (next != before) {
+            switches++;
+            mix((uint64_t)next->id << 8 | P_SWITCH);
+            mix(next->t);
+            if (config.trace)
+                trace_switch(next);
+        }
+    } while (next != own && looks_on(next));
+    if (next != own)
+        vt_switch(&own->stack, next->stack, (uintptr_t)next->real, instruction);
+}
+
+void point(enum kind kind, uint64_t cost_ns) {
+    struct thread *thread = self;
+
+    if (thread->ghost)
+        return;
+    if (kind != P_CLOCK)
+        thread->spins = 0;
+    if (pass_after(thread, kind, cost_ns))
         pass();
+}
+
+void look_until(uint64_t at) {
+    struct thread *thread = self;
+
+    thread->until = at;
+    do {
+        point(P_CLOCK, look_cost(&thread->spins));
+        while (looks_on(thread))
+            pass();
+    } while (thread->t < at);
+    thread->until = 0;
 }
 
 int block(struct key key, uint32_t bits, uint64_t deadline) {

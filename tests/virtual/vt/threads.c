@@ -112,7 +112,8 @@ int pthread_create(pthread_t *real, const pthread_attr_t *attributes, void *(*ru
     if (self->ghost)
         return EAGAIN;
     (void)snprintf(name, sizeof(name), "thread %d", thread_count);
-    thread = thread_fresh(self->process, name, self->t + draw_cost(2ull * create_ns) * processes[self->process].scale);
+    thread = thread_fresh(self->process, name,
+                          self->t + draw_cost(&streams[NOISE], 2ull * create_ns) * processes[self->process].scale);
     thread->run = run;
     thread->argument = argument;
     error = launch(thread, attributes);

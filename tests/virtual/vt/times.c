@@ -7,22 +7,16 @@
 
 #include "machine.h"
 
-enum {
-    LOOKS_FREE = 8,  /* looks at the clock from one place with nothing between them, before each costs more */
-    LOOKS_MOST = 64, /* and no more than so many times as much */
-};
-
-/* Who does nothing but look at the clock waits for a time, and each look takes longer, so that it is soon there. What looks from
- * elsewhere does something else. */
-int tell_time(struct timespec *time, const void *from) {
-    const uint32_t clock_ns = config.costs.clock_ns;
-
+/* What looks from elsewhere than before does something else. */
+static void looks_from(const void *from) {
     if (self->looked_from != from)
         self->spins = 0;
     self->looked_from = from;
-    if (self->spins < LOOKS_MOST)
-        self->spins++;
-    point(P_CLOCK, self->spins > LOOKS_FREE ? (uint64_t)clock_ns * (self->spins - LOOKS_FREE + 1) : clock_ns);
+}
+
+int tell_time(struct timespec *time, const void *from) {
+    looks_from(from);
+    point(P_CLOCK, look_cost(&self->spins));
     *time = (struct timespec){(time_t)(self->t / 1000000000u), (long)(self->t % 1000000000u)};
     return 0;
 }
@@ -31,6 +25,15 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
     if (!SIMULATED())
         return (int)answer(raw(SYS_clock_gettime, clock, (long)time, 0, 0, 0, 0));
     return tell_time(time, __builtin_return_address(0));
+}
+
+void clock_pass_until(uint64_t time_ns) {
+    if (!SIMULATED()) {
+        while (vt_real_ns() < time_ns) {}
+        return;
+    }
+    looks_from(__builtin_return_address(0));
+    look_until(time_ns);
 }
 
 int gettimeofday(struct timeval *time, void *zone) {

@@ -61,6 +61,9 @@ void vt_enter(int process, const char *name);
 int vt_spawn(int process, const char *name, void (*run)(void *), void *argument);
 
 void vt_sleep(uint64_t ns); /* others run meanwhile */
+/* What a loop is that looks at the clock from one place until a time: as many points, without the way there and back. A
+ * program that finds it need not have that loop itself. */
+void clock_pass_until(uint64_t time_ns);
 void vt_spend(uint64_t ns); /* processor time of the program itself: one point */
 
 void vt_kill(int process); /* its threads never run again; its descriptors are closed, its record locks gone, its shared

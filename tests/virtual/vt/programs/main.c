@@ -38,6 +38,7 @@ static const struct {
     {"lost_wake", lost_wake},
     {"timers", timers},
     {"looks", looks},
+    {"loops", loops},
     {"sockets", sockets},
     {"crowd", crowd},
     {"peers", peers},

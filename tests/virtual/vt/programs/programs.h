@@ -21,6 +21,7 @@ void shared_futex(void);
 void lost_wake(void);
 void timers(void);
 void looks(void); /* at the clock, from one place and from two */
+void loops(void); /* of looks until a time: those of a program's own, or passed at once */
 void sockets(void);
 void crowd(void); /* more connect than a listener has room for */
 void peers(void); /* pids, pidfds, /proc */

@@ -62,6 +62,43 @@ void looks(void) {
     say("from_two_ns", now.tv_nsec - begin.tv_nsec);
 }
 
+static void loop_until(uint64_t time_ns) {
+    struct timespec now;
+
+    do
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec < time_ns);
+}
+
+static void loop(void *pass) {
+    void (*const wait)(uint64_t) = pass != NULL ? clock_pass_until : loop_until;
+
+    for (;;) {
+        vt_spend(1 + vt_random(2 * US));
+        wait(vt_now() + vt_random(40 * US));
+        counted++;
+        if (vt_random(8) == 0)
+            vt_sleep(vt_random(100 * US));
+    }
+}
+
+void loops(void) {
+    static char anything;
+    const int whole = vt_process("whole", NULL, 1), stopped = vt_process("stopped", NULL, 3),
+              killed = vt_process("killed", NULL, 1);
+
+    vt_at(stopped, 5000, VT_STOP, MS);
+    vt_at(killed, 5003, VT_KILL, 0);
+    for (int process = whole; process <= killed; process++)
+        for (int i = 0; i < 2; i++)
+            (void)vt_spawn(process, "loops", loop, option("at_once", 0) != 0 ? &anything : NULL);
+    vt_sleep(20 * MS);
+    say("switches", (int64_t)vt_switches());
+    say("loops", (int64_t)counted);
+    for (int process = whole; process <= killed; process++)
+        say("points_of", (int64_t)vt_points_of(process));
+}
+
 static void spins_without_a_point(void *argument) {
     volatile uint64_t *turns = argument;
 
