@@ -220,3 +220,11 @@ def test_what_a_run_took_that_was_refused_memory_is_not() -> None:
     outcome = Simulation(World(), two, Heedless(POLICIES["safe"], World(), profiles)).run()
     assert [pod.was_short for pod in outcome.pods] == [False, True]
     assert [profiles.on(MODEL)[key].peak_mib for key in "ab"] == [20_000, None]
+
+
+def test_pods_of_one_program_are_each_let_in_by_what_they_ask() -> None:
+    lending = Lending(POLICIES["res-ag"], World(), Profiles())
+    too_large, fits = (Pod(engine(limit_mib=limit_mib), 1300) for limit_mib in (CARD_MIB + 1, 7000))
+    lending.sampled(0.0, 0.0, [], 0.0)
+    assert lending.pick([too_large, fits], 0.0) is fits
+    assert lending.pick([too_large, too_large], 0.0) is None
