@@ -277,12 +277,8 @@ def test_additions_reach_both_containers(render: Render) -> None:
 
 def test_objects_of_another_release_have_other_names(helm: Path) -> None:
     def identities(release: str) -> set[tuple[str, str]]:
-        done = subprocess.run(
-            [helm, "template", release, DEPLOY / "chart", "--kube-version=1.30.0"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        words = [helm, "template", release, DEPLOY / "chart", "--kube-version=1.30.0"]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
         return {(each["kind"], each["metadata"]["name"]) for each in yaml.safe_load_all(done.stdout) if each}
 
     assert identities("one") & identities("two") == set()
@@ -330,15 +326,13 @@ def test_cluster_without_admission_policies_is_refused(helm: Path) -> None:
     assert "requires kubeVersion: >=1.30.0-0" in done.stderr
 
 
-def test_manifest_is_the_chart_without_its_scheduler_and_with_its_kind_and_namespace(
-    render: Render, manifest: Path
-) -> None:
+def test_manifest_is_the_chart_but_for_its_scheduler(render: Render, manifest: Path) -> None:
     kind, namespace, *rest = [each for each in yaml.safe_load_all(manifest.read_text()) if each]
     assert kind == yaml.safe_load((DEPLOY / "chart/crds/acceleratornodes.yaml").read_text())
     assert (namespace["kind"], namespace["metadata"]["name"]) == ("Namespace", "edgeshare")
     # What Helm runs as it uninstalls must not be run by whoever applies the manifest.
-    objects = render("scheduler.enabled=false")
-    lasting = [each for each in objects if "helm.sh/hook" not in each["metadata"].get("annotations", {})]
+    bare = render("scheduler.enabled=false")
+    lasting = [each for each in bare if "helm.sh/hook" not in each["metadata"].get("annotations", {})]
     assert json.dumps(rest, sort_keys=True) == json.dumps(lasting, sort_keys=True)
 
 
