@@ -145,7 +145,7 @@ soak-simgpu: build setup
 	$(pytest) --soak $(BESIDE) tests/simgpu/test_engine.py
 
 soak-memory: build setup
-	$(pytest) --soak tests/hook/test_books_random.py
+	$(pytest) --soak $(BESIDE_WAITING) tests/hook/test_books_random.py
 
 soak-cluster: build setup
 	$(pytest) --soak tests/cluster

@@ -62,6 +62,7 @@ SOAK = MappingProxyType(
 
 ON_API_SERVER = ("assigner", "cluster", "deploy")
 WITHOUT_NODE = {f"tests/cluster/test_{name}.py" for name in ("cache", "daemons", "many_nodes", "runtime")}
+IN_STRETCHES = {"tests/hook/test_books_random.py"}
 MEASURING = {
     "tests/demo/test_bench.py",
     *(f"tests/node/test_{name}.py" for name in ("attacks", "hand_over", "threads")),
@@ -149,14 +150,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 class Together(LoadScopeScheduling):
     """Says which tests one of several workers has: those of the one node of this machine, those of the folders that
-    share an API server, those of a file; on the virtual clock each by itself. Those in a browser are the node's, before
-    it begins: it gives pods their interfaces, and a browser ends what it is connecting when a machine's network
-    changes."""
+    share an API server, those of a file; on the virtual clock each by itself, as each stretch of random sequences is.
+    Those in a browser are the node's, before it begins: it gives pods their interfaces, and a browser ends what it is
+    connecting when a machine's network changes."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         folder = file.removeprefix("tests/").partition("/")[0]
-        if folder == "virtual":
+        if folder == "virtual" or file in IN_STRETCHES:
             return nodeid
         if folder == "web" or (folder == "cluster" and file not in WITHOUT_NODE):
             return "node"
