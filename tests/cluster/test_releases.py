@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterator
 
 import pytest
-from onenode.executed import execute_together, ranked
+from onenode.executed import Together, ranked
 from onenode.given import assert_all_agree, clients, listed
 from onenode.labels import labels, ours
 from onenode.layout import NODE_NAME
@@ -74,7 +74,7 @@ def test_surge_upgrade_and_the_way_back_leave_programs_their_shares(
         assert example_containers(node) == containers
         assert listed() == held
         assert_all_agree(*SHARES)
-    assert ranked(execute_together(edgeshare, SHARES)) == list(SHARES)
+    assert ranked(Together(edgeshare, SHARES).percents()) == list(SHARES)
 
 
 def test_uninstalled_nothing_of_it_is_in_the_cluster_and_installed_again_programs_have_their_shares(
@@ -104,7 +104,7 @@ def test_uninstalled_nothing_of_it_is_in_the_cluster_and_installed_again_program
     assert example_containers(node) == containers
     assert listed() == held
     assert_all_agree(*SHARES)
-    assert ranked(execute_together(edgeshare, SHARES)) == list(SHARES)
+    assert ranked(Together(edgeshare, SHARES).percents()) == list(SHARES)
     node.kubectl("wait", "--for=create", f"{CRD}/{NODE_NAME}", WAIT)
     node.kubectl("label", "node", NODE_NAME, "somebody-")
 

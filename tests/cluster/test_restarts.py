@@ -2,7 +2,7 @@
 
 import itertools
 
-from onenode.executed import execute_together, executed_percents, ranked, wait_until_executing
+from onenode.executed import Together, ranked, wait_until_executing
 from onenode.given import assert_all_agree, clients, listed
 from onenode.layout import NODE_NAME
 from onenode.node import Node
@@ -18,24 +18,22 @@ READY = "condition=Ready"
 
 
 def test_example_shares_the_gpu_as_it_says(edgeshare: Machine, example: None) -> None:
-    assert ranked(execute_together(edgeshare, SHARES)) == list(SHARES)
+    assert ranked(Together(edgeshare, SHARES).percents()) == list(SHARES)
 
 
 def test_kubelet_restart_leaves_shares_and_brings_the_units_back(
     node: Node, edgeshare: Machine, parts: Parts, example: None, pods: Pods
 ) -> None:
     containers, held, life = example_containers(node), listed(), parts.life()
-    begin_ns = edgeshare.look()
+    together = Together(edgeshare, SHARES)
     node.restart_kubelet()
     parts.until_registered_after(life)
     node.kubectl("wait", "--for=jsonpath={.status.allocatable.edge/gpu-percent}=200", f"node/{NODE_NAME}", WAIT)
+    assert ranked(together.percents()) == list(SHARES)
     pods.start("after", *LONG, limits={"edge/gpu-percent": 100})
     wait_until_executing(edgeshare, "after")
-    executed = executed_percents(edgeshare, begin_ns, edgeshare.look())
-    (meanwhile,) = (percents for percents in executed if "after" not in percents)
-    assert ranked(meanwhile) == list(SHARES), executed
     pods.delete("after")
-    assert ranked(execute_together(edgeshare, SHARES)) == list(SHARES)
+    assert ranked(Together(edgeshare, SHARES).percents()) == list(SHARES)
     assert example_containers(node) == containers
     assert listed().items() >= held.items()
 
@@ -46,7 +44,7 @@ def test_killed_manager_comes_back_to_its_clients(node: Node, edgeshare: Machine
     parts.kill(MANAGER)
     until(lambda: clients() == dict.fromkeys(SHARES, 1), "the pods' programs have joined the new manager")
 
-    assert ranked(execute_together(edgeshare, SHARES)) == list(SHARES)
+    assert ranked(Together(edgeshare, SHARES).percents()) == list(SHARES)
     assert example_containers(node) == containers
 
 

@@ -1,6 +1,6 @@
 """Pods that ask for more of a GPU get more of it, as the simulated GPUs executed them."""
 
-from onenode.executed import execute_together, ranked, wait_until_executing
+from onenode.executed import Together, ranked, wait_until_executing
 from onenode.pods import Pods
 
 from simgpu.machine import Machine
@@ -17,11 +17,11 @@ def run_together(machine: Machine, pods: Pods, resource: str | None) -> None:
 
 def test_of_three_pods_on_one_gpu_who_asks_for_more_gets_more(edgeshare: Machine, pods: Pods) -> None:
     run_together(edgeshare, pods, "edge/gpu-percent")
-    assert ranked(execute_together(edgeshare, SHARES)) == list(SHARES)
+    assert ranked(Together(edgeshare, SHARES).percents()) == list(SHARES)
 
 
 def test_pods_without_a_share_use_about_as_much_each(edgeshare: Machine, pods: Pods) -> None:
     run_together(edgeshare, pods, None)
-    percents = execute_together(edgeshare, SHARES).values()
+    percents = Together(edgeshare, SHARES).percents().values()
     # Two and a half times with shares.
     assert max(percents) < 2 * min(percents)

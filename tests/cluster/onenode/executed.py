@@ -27,24 +27,35 @@ def wait_until_executing(machine: Machine, *names: str) -> None:
         time.sleep(LOOK_S)
 
 
-def execute_together(machine: Machine, names: Collection[str]) -> Percents:
-    """What programs of these names execute from now on, of one GPU, until the last of them has executed something worth
-    telling. Raises NodeError where that does not come, or anything else is executed meanwhile."""
+class Together:
+    """Programs of these names, from now on."""
 
-    def executed_ns() -> dict[str, int]:
-        gpus = [machine.executed_ns(gpu) for gpu in range(machine.gpu_count)]
-        return {name: sum(gpu.get(name, 0) for gpu in gpus) for name in names}
+    def __init__(self, machine: Machine, names: Collection[str]) -> None:
+        self._machine = machine
+        self._names = names
+        self._begin_ns, self._before_ns = machine.look(), self._executed_ns()
 
-    begin_ns, before = machine.look(), executed_ns()
-    deadline_s = time.monotonic() + BEGIN_S
-    while min((since := {name: ns - before[name] for name, ns in executed_ns().items()}).values()) < LEAST_NS:
-        if time.monotonic() > deadline_s:
-            raise NodeError(f"{since}: one of them executed less than {LEAST_NS} ns within {BEGIN_S} s")
-        time.sleep(LOOK_S)
-    other, shared = sorted(executed_percents(machine, begin_ns, machine.look()), key=len)
-    if other or shared.keys() != set(names):
-        raise NodeError(f"of two GPUs one executed {shared}, not {', '.join(names)} alone, and the other {other}")
-    return shared
+    def percents(self) -> Percents:
+        """What they have executed since, of one GPU, once the last of them has executed something worth telling. Raises
+        NodeError where that does not come, or anything else is executed meanwhile."""
+        deadline_s = time.monotonic() + BEGIN_S
+        while min((since_ns := self._since_ns()).values()) < LEAST_NS:
+            if time.monotonic() > deadline_s:
+                raise NodeError(f"{since_ns}: one of them executed less than {LEAST_NS} ns within {BEGIN_S} s")
+            time.sleep(LOOK_S)
+        found = executed_percents(self._machine, self._begin_ns, self._machine.look())
+        other, shared = sorted(found, key=len)
+        if other or shared.keys() != set(self._names):
+            names = ", ".join(self._names)
+            raise NodeError(f"of two GPUs one executed {shared}, not {names} alone, and the other {other}")
+        return shared
+
+    def _executed_ns(self) -> dict[str, int]:
+        gpus = [self._machine.executed_ns(gpu) for gpu in range(self._machine.gpu_count)]
+        return {name: sum(gpu.get(name, 0) for gpu in gpus) for name in self._names}
+
+    def _since_ns(self) -> dict[str, int]:
+        return {name: ns - self._before_ns[name] for name, ns in self._executed_ns().items()}
 
 
 def ranked(percents: Percents) -> list[str]:
