@@ -6,7 +6,7 @@ unexport PYTHONDONTWRITEBYTECODE
 VENV ?= .venv
 PYTHON_IN_VENV = $(VENV)/bin/python
 # All that is compiled, however deep: C, what it includes, and the node's manager, of which mypyc compiles a part.
-NATIVE = setup.py cuda_hook/build_core.py \
+NATIVE = setup.py simgpu/setup.py $(wildcard cuda_hook/build_*.py) \
     $(shell find cuda_hook simgpu -name '*.[chS]' -o -name '*.def') $(shell find sharemgr/node -name '*.py')
 
 # What is kept from one clone to the next.
@@ -37,7 +37,7 @@ help:
 	@echo "make portable      the hook for glibc 2.17 and later, x86-64 and aarch64, in build/portable"
 	@echo "make manifest      the chart for kubectl, in dist/edgeshare.yaml    make schema   the chart's schema"
 	@echo "make docs          a site of docs/, in build/site"
-	@echo "make wheel         a wheel in dist/         make format  the code's format"
+	@echo "make wheel         wheels in dist/          make format  the code's format"
 	@echo "make release VERSION=0.2.0  what a release has, in dist/: chart, images, manifest, checksums, bills of materials"
 	@echo "make lock          requirements.txt and requirements-dev.txt by pyproject.toml; LOCK=--upgrade: of the newest versions"
 
@@ -56,7 +56,8 @@ setup: $(VENV)/.tools
 $(VENV)/.built: $(VENV)/.ready $(NATIVE)
 	@echo "building the native parts" >&2
 	@$(PYTHON_IN_VENV) tools/built.py take . $(CACHE)/built
-	@$(VENV)/bin/pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@(cd simgpu && exec $(abspath $(PYTHON_IN_VENV)) setup.py -q build_ext --inplace) & simulated=$$!; \
+	$(VENV)/bin/pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e . && wait $$simulated
 	@$(PYTHON_IN_VENV) tools/built.py keep . $(CACHE)/built
 	@touch $@
 
@@ -204,7 +205,7 @@ format: setup
 	$(VENV)/bin/ruff check -q --fix .
 
 wheel: setup
-	$(VENV)/bin/pip wheel -q --no-deps --no-build-isolation -w dist .
+	$(VENV)/bin/pip wheel -q --no-deps --no-build-isolation -w dist . ./simgpu
 
 # IMAGE_OPTIONS: what the images' build has to know, for example --secret=id=pip.conf,src=FILE (docs/install/image.md).
 IMAGE_OPTIONS ?=

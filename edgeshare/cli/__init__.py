@@ -28,6 +28,9 @@ COMMANDS = {
 """Subcommand → its line in ``edgeshare --help``: known without importing it, because memory and start-up count."""
 
 
+CLUSTER_PART, SIMULATED_MACHINE = "edgeshare[cluster]", "edgeshare-simgpu"
+"""What is not installed with the rest, as pip names it."""
+
 WHILE_LOADING = {"GRPC_VERBOSITY": "ERROR", "PYDANTIC_DISABLE_PLUGINS": "__all__"}
 """What libraries read as they are loaded: gRPC is to keep its own remarks to itself, and pydantic not to look for
 plugins, for which it would read what is known of each installed package."""
@@ -49,12 +52,12 @@ def loading() -> Iterator[None]:
 
 
 @contextmanager
-def needing_cluster_part(command: str) -> Iterator[None]:
-    """Raises Unavailable where what is imported meanwhile is not installed: the command needs the extra `cluster`."""
+def needing(package: str, command: str) -> Iterator[None]:
+    """Raises Unavailable where what is imported meanwhile is not installed: the command needs that package."""
     try:
         yield
     except ModuleNotFoundError as error:
-        raise Unavailable(f"edgeshare {command} needs {error.name}: pip install 'edgeshare[cluster]'") from None
+        raise Unavailable(f"edgeshare {command} needs {error.name}: pip install '{package}'") from None
 
 
 class LazyGroup(click.Group):

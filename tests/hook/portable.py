@@ -17,23 +17,15 @@ GLIBC_OLDEST = (2, 17)
 
 
 @cache
-def portable(processor: str, simgpu: bool = False) -> Path:
-    """The folder with the hook for this processor, and the simulated driver if wanted; skips the test where there is no
-    compiler."""
+def portable(processor: str, project: str = ".") -> Path:
+    """The folder with the hook for this processor, or with the simulated drivers (the project in ``simgpu``); skips the
+    test where there is no compiler."""
     if importlib.util.find_spec("ziglang") is None:
         pytest.skip("ziglang is not installed (pip install ziglang): no compiler for other processors and C libraries")
     target = f"{processor}-linux-gnu.{GLIBC_OLDEST[0]}.{GLIBC_OLDEST[1]}"
-    build = [
-        sys.executable,
-        "setup.py",
-        "-q",
-        "build_portable",
-        "--target",
-        target,
-        *(["--with-simgpu"] if simgpu else []),
-    ]
-    in_tree = 'folder=$PWD; cd "$0" && exec "$@" --folder "$folder"'
-    return compiled(".", ["sh", "-c", in_tree, str(ROOT), *build])
+    build = [sys.executable, "setup.py", "-q", "build_portable", "--target", target]
+    in_tree = 'folder=$PWD; cd "$0/$1" && shift && exec "$@" --folder "$folder"'
+    return compiled(".", ["sh", "-c", in_tree, str(ROOT), project, *build])
 
 
 def debian(package: str) -> Path:

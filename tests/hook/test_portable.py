@@ -27,11 +27,11 @@ def emulator() -> Emulator:
 @pytest.fixture
 def burn(emulator: Emulator) -> list[str]:
     """The aarch64 program, as a command to which arguments can be added; under the hook of its own processor."""
-    there = portable("aarch64", simgpu=True)
-    variables = {"LD_PRELOAD": str(there / HOOK), "LD_LIBRARY_PATH": str(there / "simgpu/lib")}
+    simulated = portable("aarch64", "simgpu")
+    variables = {"LD_PRELOAD": str(portable("aarch64") / HOOK), "LD_LIBRARY_PATH": str(simulated / "lib")}
     env = [f"{name}={value}" for name, value in emulator.environment(**variables).items()]
     # The loader's own variables would have the emulator itself preload a library of this processor's.
-    return ["env", "-u", "LD_PRELOAD", "-u", "LD_LIBRARY_PATH", *env, *emulator.command(there / "simgpu/bin/burn")]
+    return ["env", "-u", "LD_PRELOAD", "-u", "LD_LIBRARY_PATH", *env, *emulator.command(simulated / "bin/burn")]
 
 
 def test_a_program_of_the_other_processor_gets_slices_and_the_cap(burn: list[str], testbed: Testbed) -> None:

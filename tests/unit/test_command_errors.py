@@ -1,6 +1,7 @@
 """How the ``edgeshare`` command ends where something failed."""
 
 import asyncio
+import subprocess
 import sys
 from collections.abc import Callable
 
@@ -70,3 +71,13 @@ def test_what_is_no_error_of_ours_beside_one_keeps_its_traceback(
         cli.main()
     assert [type(each) for each in raised.value.exceptions] == [ZeroDivisionError]
     assert capsys.readouterr().err == "edgeshare: no API server\n"
+
+
+@pytest.mark.parametrize("command", ["demo", "simgpu"])
+def test_where_simulated_machines_are_not_installed_what_needs_them_says_what_is_to_be(command: str) -> None:
+    program = "import sys; sys.modules['simgpu'] = None; from edgeshare.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", program, command], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"edgeshare: edgeshare {command} needs simgpu")
+    assert done.stderr.endswith(": pip install 'edgeshare-simgpu'\n")
+    assert done.stderr.count("\n") == 1

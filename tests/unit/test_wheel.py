@@ -1,4 +1,4 @@
-"""What a wheel is made of is what the tree has: no list names it by hand, and nothing is left behind."""
+"""What wheels are made of is what the tree has: no list names it by hand, and nothing is left behind."""
 
 import os
 import tomllib
@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 from setuptools import Distribution
 
+from edgeshare import __version__
 from edgeshare.cli.page.serve import FILES
 
 ROOT = Path(__file__).parent.parent.parent
 NOT_PACKAGED = {"bench", "tests"}
-"""Packages at the top of the tree that are no part of edgeshare."""
+"""Packages at the top of the tree that are in no wheel."""
+SIMULATED = "simgpu"
+"""The one that has a wheel of its own."""
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +32,13 @@ def distribution(monkeypatch: pytest.MonkeyPatch) -> Distribution:
     return run_setup("setup.py", stop_after="config")
 
 
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch) -> Distribution:
+    """The same of the simulated machine's."""
+    monkeypatch.chdir(ROOT / SIMULATED)
+    return run_setup("setup.py", stop_after="config")
+
+
 def packages_of_the_tree() -> set[str]:
     """Every folder of the product that Python imports, by its dotted name."""
     tops = [path.parent for path in ROOT.glob("*/__init__.py") if path.parent.name not in NOT_PACKAGED]
@@ -36,33 +46,58 @@ def packages_of_the_tree() -> set[str]:
     return {".".join(folder.relative_to(ROOT).parts) for folder in folders}
 
 
-def test_every_module_of_the_tree_is_in_the_wheel(distribution: Distribution) -> None:
+def packed(distribution: Distribution) -> set[Path]:
+    """The modules of a wheel, from where it is built."""
     build_py = distribution.get_command_obj("build_py")
     build_py.ensure_finalized()
-    packed = {Path(file) for _, _, file in build_py.find_all_modules()}
-    tops = {ROOT / package for package in packages_of_the_tree() if "." not in package}
+    return {Path(file) for _, _, file in build_py.find_all_modules()}
+
+
+def test_every_module_of_the_tree_is_in_the_wheel(distribution: Distribution) -> None:
+    tops = {ROOT / package for package in packages_of_the_tree() if "." not in package} - {ROOT / SIMULATED}
     assert tops
-    assert packed == {path.relative_to(ROOT) for top in tops for path in top.rglob("*.py")}
+    assert packed(distribution) == {path.relative_to(ROOT) for top in tops for path in top.rglob("*.py")}
+
+
+def test_every_module_of_the_simulated_machine_is_in_its_own(simulated: Distribution) -> None:
+    folder = ROOT / SIMULATED
+    assert packed(simulated) == {path.relative_to(folder) for path in folder.rglob("*.py")} - {Path("setup.py")}
+
+
+def test_simulated_machine_is_of_the_version_that_it_is_for(simulated: Distribution) -> None:
+    assert simulated.get_version() == __version__
+    assert simulated.install_requires == [f"edgeshare=={__version__}"]
+    assert simulated.has_ext_modules()
 
 
 def test_what_the_page_is_made_of_is_in_the_wheel(distribution: Distribution) -> None:
     folder = ROOT / "edgeshare/cli/page"
-    packed = set(distribution.package_data["edgeshare.cli.page"])
-    assert packed == {path.name for path in folder.iterdir() if path.is_file() and path.suffix != ".py"}
-    assert packed == {name for name, _ in FILES.values()}
+    files = set(distribution.package_data["edgeshare.cli.page"])
+    assert files == {path.name for path in folder.iterdir() if path.is_file() and path.suffix != ".py"}
+    assert files == {name for name, _ in FILES.values()}
 
 
-def test_every_c_file_of_the_product_is_compiled(distribution: Distribution) -> None:
-    libraries = distribution.get_command_class("build_portable").run.__globals__["PLAIN"]
-    compiled = {ROOT / source for library in libraries for source in library.sources}
-    kept = {path for top in ("cuda_hook", "simgpu") for kind in ("*.c", "*.S") for path in (ROOT / top).rglob(kind)}
-    assert compiled == kept - {ROOT / "cuda_hook/_core.c"}
+def compiled(distribution: Distribution) -> set[Path]:
+    """The files of which libraries and programs are made, from where that is done."""
+    return {Path(source) for plain in distribution.get_command_class("build_portable").made for source in plain.sources}
+
+
+def test_every_c_file_of_the_hook_is_compiled(distribution: Distribution) -> None:
+    kept = {path.relative_to(ROOT) for kind in ("*.c", "*.S") for path in (ROOT / "cuda_hook").rglob(kind)}
+    assert compiled(distribution) == kept - {Path("cuda_hook/_core.c")}
+
+
+def test_every_c_file_of_the_simulated_machine_is_compiled(simulated: Distribution) -> None:
+    folder = ROOT / SIMULATED
+    assert compiled(simulated) == {path.relative_to(folder) for path in folder.rglob("*.c")}
 
 
 def test_what_is_compiled_in_place_is_compiled_again_where_something_that_it_is_made_of_is_newer_or_a_module_is_missing(
     distribution: Distribution, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_up = distribution.get_command_class("build_portable").run.__globals__
+    # cffi's command is made of it.
+    (native,) = (each for each in distribution.get_command_class("build_ext").__mro__ if each.__name__ == "BuildNative")
+    set_up = native.run.__globals__
     monkeypatch.setitem(set_up, "ROOT", tmp_path)
     made_of = [tmp_path / path for path in (*set_up["COMPILED"], "setup.py", "requirements.txt")]
     modules = [tmp_path / path.replace(".py", set_up["EXT_SUFFIX"]) for path in set_up["COMPILED"]]

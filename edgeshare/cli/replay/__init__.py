@@ -2,9 +2,9 @@
 
 import click
 
-from edgeshare.cli import needing_cluster_part
+from edgeshare.cli import CLUSTER_PART, needing
 
-with needing_cluster_part("replay"):
+with needing(CLUSTER_PART, "replay"):
     from edgeshare.cli.replay import mlperf, openb
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from edgeshare.cli import loading, needing_cluster_part
+from edgeshare.cli import CLUSTER_PART, loading, needing
 from edgeshare.cli.sharemgr.certificates import certificates
 from edgeshare.config_file import read_config
 from edgeshare.contract.names import RUNTIME_DIR, STATE_DIR
@@ -62,7 +62,7 @@ def node(runtime_dir: Path, state_dir: Path, config_path: Path | None) -> None:
 @click.option("--config", "config_path", type=click.Path(path_type=Path), help="YAML file; defaults if absent.")
 def cluster(config_path: Path | None) -> None:
     """Assigns a cluster's sharePODs to nodes and GPUs, as an extender of kube-scheduler, until SIGTERM or SIGINT."""
-    with needing_cluster_part("sharemgr cluster"), loading():
+    with needing(CLUSTER_PART, "sharemgr cluster"), loading():
         from sharemgr.cluster import config, service  # noqa: PLC0415
         from sharemgr.cluster.replica import replica  # noqa: PLC0415
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")

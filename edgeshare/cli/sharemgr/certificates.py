@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from edgeshare.cli import loading, needing_cluster_part
+from edgeshare.cli import CLUSTER_PART, loading, needing
 from edgeshare.kube.kube import Kube
 
 DAYS = 365
@@ -73,7 +73,7 @@ def certificates(
     """Makes an authority and the certificates of assigner and kube-scheduler, or renews those that need it."""
     if (folder is not None) == applies:
         raise click.UsageError("choose one of --folder and --apply")
-    with needing_cluster_part("sharemgr certificates"), loading():
+    with needing(CLUSTER_PART, "sharemgr certificates"), loading():
         from sharemgr.cluster.issuing import issuing, key_folder, kube_secrets, renewal  # noqa: PLC0415
     more = frozenset(map(renewal.parse_host, hosts))
     wanted = renewal.for_assigner(renewal.service_hosts(service, namespace) | more)

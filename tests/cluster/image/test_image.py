@@ -39,11 +39,14 @@ def files(archive: tarfile.TarFile, layer: str) -> list[str]:
         return tar.getnames()
 
 
-def test_what_runs_on_nodes_is_small_and_has_nothing_of_the_clusters_part(archive: Path) -> None:
+def test_what_runs_on_nodes_is_small_and_has_nothing_of_the_clusters_part_or_of_simulated_machines(
+    archive: Path,
+) -> None:
     with tarfile.open(archive) as whole:
         _, node, cluster = layers(whole)
         on_nodes, on_top = files(whole, node), files(whole, cluster)
         assert "opt/edgeshare/bin/edgeshare" in on_nodes
+        assert not [name for name in (*on_nodes, *on_top) if "/simgpu/" in name or name.endswith("/libcuda.so.1")]
         for package in ("cryptography", "numpy"):
             assert not [name for name in on_nodes if f"/{package}" in name]
             assert [name for name in on_top if name.endswith(f"/{package}/__init__.py")]

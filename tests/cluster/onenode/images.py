@@ -134,14 +134,13 @@ def _project_wheel(source: Path, wheels: Path) -> None:
     """Add the project's own wheel.
 
     Of what the tree has compiled all is taken that would be the same again, but for the hook, which a wheel has for an
-    older C library: the simulated drivers; and what mypyc made of the manager. Setuptools looks whether that
+    older C library: what mypyc made of the manager. Setuptools looks whether that
     library is newer than its C file, which mypyc writes where it differs alone.
     """
     native = source / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
     for made, folder in (
         ("build/__native*", native.parent),
         ("*__mypyc.*.so", native),
-        ("simgpu/lib/*.so*", native / "simgpu/lib"),
     ):
         folder.mkdir(parents=True, exist_ok=True)
         for path in PROJECT.glob(made):

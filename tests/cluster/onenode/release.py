@@ -14,6 +14,7 @@ from onenode.images import PROJECT, project_image
 from onenode.layout import NODE_NAME
 from onenode.node import Node
 from onenode.workload import workload_image
+from simgpu.native import LIBRARIES
 
 NAME = "edgeshare"  # of the release and of its namespace
 CHART = PROJECT / "deploy/chart"
@@ -26,8 +27,7 @@ HURRIED_LABELLER = MappingProxyType({"write_interval_s": 1})
 TIMEOUT = "--timeout=3m"  # a safety limit for a loaded machine; it takes some ten seconds
 # The host folders that the chart mounts: the sockets' and the state's.
 HOST_FOLDERS = (Path("/run/edgeshare"), Path("/var/lib/edgeshare"))
-PACKAGES = f"/opt/edgeshare/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"  # in the image
-SIMULATED_LIBRARIES = f"{PACKAGES}/simgpu/lib"
+DRIVER = "/usr/lib/simulated"  # in a container: the image has no driver, as with a real one
 
 
 def install(
@@ -106,9 +106,15 @@ def values(image: str, machine: Path = MACHINE, hurried: bool = True) -> dict[st
         # A pod of most tests goes where the node's own kube-scheduler sends it; placement/ has others.
         "scheduler": {"enabled": False},
         "extraEnv": [
-            {"name": "LD_LIBRARY_PATH", "value": SIMULATED_LIBRARIES},
+            {"name": "LD_LIBRARY_PATH", "value": DRIVER},
             {"name": "SIMGPU_MACHINE", "value": str(machine)},
         ],
-        "extraVolumes": [{"name": "machine", "hostPath": {"path": str(machine), "type": "Directory"}}],
-        "extraVolumeMounts": [{"name": "machine", "mountPath": str(machine)}],
+        "extraVolumes": [
+            {"name": "machine", "hostPath": {"path": str(machine), "type": "Directory"}},
+            {"name": "driver", "hostPath": {"path": str(LIBRARIES), "type": "Directory"}},
+        ],
+        "extraVolumeMounts": [
+            {"name": "machine", "mountPath": str(machine)},
+            {"name": "driver", "mountPath": DRIVER, "readOnly": True},
+        ],
     }
