@@ -151,10 +151,10 @@ def test_gpu_time_is_reported_as_it_was_executed(stage: Stage, manager: Scripted
     assert client.do("sync") == SUCCESS
     manager.revoke()
     manager.hears_release(number)
-    reported_ns = told_gpu_ns(manager)
-    executed_ns = sum(interval.end_ns - interval.begin_ns for interval in stage.executed())
-    assert executed_ns == 300 * MS
-    assert reported_ns == pytest.approx(executed_ns, rel=0.05)
+    ran = stage.executed()
+    assert sum(interval.end_ns - interval.begin_ns for interval in ran) == 300 * MS
+    # Beside other work the device may stand still in between. (How exact it is, is held in tests/virtual.)
+    assert 0.95 * 300 * MS <= told_gpu_ns(manager) <= 1.05 * (ran[-1].end_ns - ran[0].begin_ns)
 
 
 def test_gpu_time_is_reported_where_launches_take_long(programs: Path) -> None:
