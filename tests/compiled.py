@@ -21,6 +21,7 @@ KEPT = cache_dir() / "compiled"
 UNUSED_S = 14 * 24 * 3600
 """What nobody has asked for so long is removed."""
 
+BUILT_WITH = ("setup.py", "simgpu/setup.py", "cuda_hook/build_plain.py", "requirements-dev.txt")
 HOOK_SOURCES = tuple(
     sorted(path for folder in ("src", "core") for path in (ROOT / "cuda_hook" / folder).rglob("*.[cS]"))
 )
@@ -45,7 +46,7 @@ def _compiler() -> bytes:
 def _state_of(root: Path, folder: Path) -> str:
     """Tells one state of all that a compiler may read of a folder from another; of the tree's root that is the product,
     and what is built with."""
-    paths = [root / "setup.py", root / "requirements-dev.txt"] if folder == root else []
+    paths = [root / name for name in BUILT_WITH] if folder == root else []
     for each in (root / "cuda_hook", root / "simgpu") if folder == root else (folder,):
         paths += [*sorted(each.rglob("*.[chS]")), *sorted(each.rglob("*.def"))]
     digest = hashlib.sha256()

@@ -10,8 +10,8 @@ def taken_from_every_node(kube: Kube, take: Callable[[str], list[str]], ours: st
     """Has ``take`` take from each node what is ``ours``; yields the node's name with what was taken, by name. Raises
     Unavailable at the end, with the reason of each node that has it still."""
     left = []
-    nodes, _ = kube.objects("/api/v1/nodes", "", lambda node: {"name": node["metadata"]["name"]})
-    for name in (node["name"] for node in nodes):
+    names, _ = kube.objects("/api/v1/nodes", "", lambda node: str(node["metadata"]["name"]))
+    for name in names:
         try:
             yield name, take(name)
         except NotFound:
