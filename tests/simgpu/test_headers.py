@@ -109,7 +109,7 @@ def test_a_wrong_declaration_would_be_seen() -> None:
 def test_versions_in_the_list_of_symbols_are_nvidias() -> None:
     """Each (name, version) is a typedef of cudaTypedefs.h."""
     known = re.findall(r"PFN_(\w+?)_v(\d+)(?:_ptsz|_ptds)?\)", (headers("13") / "cudaTypedefs.h").read_text())
-    text = (ROOT / "simgpu/driver/symbols.def").read_text()
+    text = (ROOT / "simgpu/driver/base/symbols.def").read_text()
     plain = re.findall(r"^PLAIN\((\w+), (\d+),", text, re.MULTILINE)
     dual = re.findall(r"^PT[DS][SZ]\((\w+), (\d+), (\d+),", text, re.MULTILINE)
     listed = {*plain, *((name, version) for name, version, _ in dual), *((name, since) for name, _, since in dual)}

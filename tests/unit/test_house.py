@@ -24,7 +24,6 @@ LEANING = re.compile(r'\s*"""(And|Else|Likewise|One more|The contrary|The same)\
 
 WIDE_FLOORS = {
     "bench": 32,
-    "simgpu/driver": 80,
     "simgpu/machine": 18,
     "tests/cluster": 24,
     "tests/cluster/onenode": 35,
@@ -41,9 +40,9 @@ LONG_FILES = {
     "cuda_hook/core/times/costs.c": 334,
     "cuda_hook/driver_api.h": 1387,
     "cuda_hook/src/driver/symbols.def": 397,
-    "simgpu/driver/ptx.c": 323,
-    "simgpu/driver/symbols.def": 386,
-    "simgpu/driver/texture.c": 316,
+    "simgpu/driver/module/ptx.c": 323,
+    "simgpu/driver/base/symbols.def": 386,
+    "simgpu/driver/array/texture.c": 316,
     "simgpu/machine.py": 369,
     "simgpu/machine/layout.h": 334,
     "simgpu/machine/overlap.c": 352,
@@ -129,6 +128,9 @@ PARTS = (
 )
 """Where a file's name says what is in it without its folder. Of parts within parts the smaller one counts."""
 
+TABLED = ("cuda_hook/src", "simgpu/driver")
+"""Where a README.md says of each folder what is inside."""
+
 
 def files(*tops: str) -> Iterator[Path]:
     """What people wrote there, as paths from the root."""
@@ -188,6 +190,18 @@ def test_no_file_name_is_there_twice_in_one_part() -> None:
     for path in files(*PRODUCT):
         names[part_of(path), path.name].append(str(path))
     assert [paths for paths in names.values() if len(paths) > 1] == []
+
+
+@pytest.mark.parametrize("part", TABLED)
+def test_a_table_has_every_folder_and_where_to_begin(part: str) -> None:
+    table = (ROOT / part / "README.md").read_text()
+    begins = dict(re.findall(r"^\| `(\w+)` \|.+\| `([\w.]+)` \|$", table, re.MULTILINE))
+    assert sorted(begins) == sorted(
+        {path.relative_to(part).parts[0] for path in files(part) if path.parent != Path(part)}
+    )
+    assert [
+        f"{folder}/{first}" for folder, first in begins.items() if not (ROOT / part / folder / first).exists()
+    ] == []
 
 
 @pytest.fixture(scope="module")

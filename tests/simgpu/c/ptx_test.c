@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/ptx.h"
+#include "driver/module/ptx.h"
 #include "property.h"
 #include "workload/spin.h"
 

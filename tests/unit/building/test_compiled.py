@@ -12,7 +12,7 @@ from compiled import _state_of, compiled, key_of
 def tree(tmp_path: Path) -> Path:
     """With a program of the tests', and what it includes."""
     tree = tmp_path / "tree"
-    for name in ("cuda_hook/wire.h", "simgpu/driver/launch.c", "tests/hook/program.c", "tests/sim/device.c"):
+    for name in ("cuda_hook/wire.h", "simgpu/driver/execution/launch.c", "tests/hook/program.c", "tests/sim/device.c"):
         (tree / name).parent.mkdir(parents=True)
         (tree / name).write_text("int a;\n")
     return tree
@@ -43,7 +43,7 @@ def test_how_it_is_called_counts(tree: Path) -> None:
 
 def test_what_it_does_not_read_does_not_count(tree: Path) -> None:
     before = key(tree)
-    for other in ("simgpu/driver/launch.c", "tests/sim/device.c"):
+    for other in ("simgpu/driver/execution/launch.c", "tests/sim/device.c"):
         (tree / other).write_text("int b;\n")
     assert key(tree) == before
 

@@ -1,0 +1,8 @@
+/* The pace: what calls cost the thread that makes them. */
+#include "driver/base/driver.h"
+
+void pace_spend(uint64_t ns) {
+    if (!ns)
+        return;
+    clock_spin_until(clock_now_ns() + ns);
+}
