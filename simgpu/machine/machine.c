@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "machine/engine.h"
+#include "machine/engine/engine.h"
 #include "machine/lock.h"
 
 #define DEFAULT_DIRECTORY "/dev/shm/simgpu"

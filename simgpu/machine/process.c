@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "machine/engine.h"
+#include "machine/engine/engine.h"
 #include "machine/export.h"
 #include "machine/lock.h"
 #include "machine/machine.h"

@@ -13,7 +13,7 @@ from compiled import FLAGS, INCLUDES, compiled
 
 ROOT = Path(__file__).parents[2]
 MEMORY = "address,undefined"
-ENGINE = [f"machine/{name}.c" for name in ("engine", "foretell", "overlap", "steps")]
+ENGINE = ["machine/engine/*.c"]
 Build = Callable[[str, list[str], str], Path]
 
 

@@ -11,7 +11,7 @@ from simgpu.machine import Interval
 
 MANY = 20
 TURN_NS = 2 * MS
-"""As in simgpu/machine/engine.h."""
+"""As in simgpu/machine/engine/engine.h."""
 
 
 def test_kernels_of_two_processes_never_overlap(either: Simulated) -> None:

@@ -24,7 +24,6 @@ LEANING = re.compile(r'\s*"""(And|Else|Likewise|One more|The contrary|The same)\
 
 WIDE_FLOORS = {
     "bench": 32,
-    "simgpu/machine": 18,
     "tests/cluster": 24,
     "tests/cluster/onenode": 35,
     "tests/hook": 31,
@@ -45,7 +44,7 @@ LONG_FILES = {
     "simgpu/driver/array/texture.c": 316,
     "simgpu/machine.py": 369,
     "simgpu/machine/layout.h": 334,
-    "simgpu/machine/overlap.c": 352,
+    "simgpu/machine/engine/overlap.c": 352,
     "simgpu/workload/burn.c": 304,
     "tests/assigner/test_http2.py": 566,
     "tests/deploy/test_assigner.py": 354,

@@ -9,7 +9,7 @@ from report import Report
 from world import World
 
 TURN_NS = 2_000_000
-"""As in simgpu/machine/engine.h."""
+"""As in simgpu/machine/engine/engine.h."""
 
 
 def bare(world: World, scheduling: str, first: Program, second: Program) -> Report:

@@ -14,7 +14,7 @@ from edgeshare.contract.units import NS_PER_MS as MS
 BLOCKS = 40 * 8
 """What a T4 holds at a time."""
 LAUNCH_NS = 2000
-"""As in simgpu/machine/engine.h; so is what follows."""
+"""As in simgpu/machine/engine/engine.h; so is what follows."""
 TURN_NS = 2 * MS
 BYTES = 1 << 16
 COPY_NS = 1000 + BYTES // 12

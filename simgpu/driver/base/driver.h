@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "driver_api.h"
-#include "machine/engine.h"
+#include "machine/engine/engine.h"
 #include "machine/machine.h"
 
 #define EXPORT __attribute__((visibility("default")))

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "machine/engine.h"
+#include "machine/engine/engine.h"
 #include "property.h"
 
 #define MS 1000000ull

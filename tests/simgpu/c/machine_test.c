@@ -5,9 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "machine/engine.h"
+#include "machine/engine/engine.h"
+#include "machine/engine/steps.h"
 #include "machine/lock.h"
-#include "machine/steps.h"
 #include "property.h"
 
 static const char *directory;

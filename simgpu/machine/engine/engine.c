@@ -10,10 +10,10 @@
  *
  * Owners queue without the GPU's lock, so a look at a queue may come later than what was queued: the result is the same
  * whenever it is looked at, since an entry never starts before it was queued. */
-#include "machine/engine.h"
-#include "machine/overlap.h"
-#include "machine/queue.h"
-#include "machine/steps.h"
+#include "machine/engine/engine.h"
+#include "machine/engine/overlap.h"
+#include "machine/engine/queue.h"
+#include "machine/engine/steps.h"
 
 static uint64_t rank(const struct simgpu_gpu *gpu, uint32_t scheduling, uint32_t index) {
     if (scheduling == SIMGPU_TIMESLICE)

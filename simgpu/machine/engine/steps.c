@@ -1,8 +1,8 @@
 /* Each step is written down before it is done: in its place from the first, which counts once it is valid. */
-#include "machine/steps.h"
+#include "machine/engine/steps.h"
 
-#include "machine/engine.h"
-#include "machine/queue.h"
+#include "machine/engine/engine.h"
+#include "machine/engine/queue.h"
 
 void step_free_context(struct simgpu_gpu *gpu, uint32_t index) {
     store_u64(&gpu->contexts[index].memory_bytes, 0);

@@ -9,11 +9,11 @@
  *
  * fifo: an entry does not begin while another context has one that is ready and was queued before it, so the GPU goes
  * over once what runs has ended. timeslice: what runs at a turn's end goes on in the next one. */
-#include "machine/overlap.h"
+#include "machine/engine/overlap.h"
 
-#include "machine/engine.h"
-#include "machine/queue.h"
-#include "machine/steps.h"
+#include "machine/engine/engine.h"
+#include "machine/engine/queue.h"
+#include "machine/engine/steps.h"
 
 /* How soon somebody looks again who waits for what nothing can be said of. */
 #define POLL_NS 10000u

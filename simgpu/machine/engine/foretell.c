@@ -1,7 +1,7 @@
 /* When queued work will be done, as far as can be known. */
-#include "machine/engine.h"
-#include "machine/overlap.h"
-#include "machine/queue.h"
+#include "machine/engine/engine.h"
+#include "machine/engine/overlap.h"
+#include "machine/engine/queue.h"
 
 /* Nanoseconds of work that a context still has before entry `number`. */
 static uint64_t work_before_ns(const struct simgpu_gpu *gpu, uint32_t index, uint64_t number) {
