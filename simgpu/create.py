@@ -12,11 +12,11 @@ from typing import Any
 
 from edgeshare.contract.errors import AlreadyExists, InvalidRequest, NotFound, Unavailable
 from simgpu.machine import DEVICE_FILES, MIB, SCHEDULING, device_file
-from simgpu.misuses import MADE
 from simgpu.models import MODELS, Model
 from simgpu.native import load
 from simgpu.nvml_profiles import ANSWERS, NVML_PROFILES, NvmlProfile
 from simgpu.paces import PACES, Pace
+from simgpu.readings import MADE
 
 CONTEXT_OVERHEAD_MIB = 256
 """What a bare context takes: 150 to 500 MiB on real GPUs, by model and CUDA version."""

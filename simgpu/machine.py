@@ -5,7 +5,7 @@ What was *executed* is the truth here, taken from the machine's own log, whateve
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,11 @@ from edgeshare.contract.errors import InvalidRequest, NotFound, Unavailable
 from simgpu.native import load
 from simgpu.nvml_profiles import ANSWERS
 from simgpu.paces import Pace
+from simgpu.readings import Gpu, Interval, Process
 
 MIB = 1 << 20
 DEFAULT_DIRECTORY = Path("/dev/shm/simgpu")
 SCHEDULING = ("fifo", "timeslice")
-KINDS = {1: "kernel", 2: "copy", 3: "set", 4: "host"}
 STATUS = {
     1: "there is no machine in {directory}: make one with `edgeshare simgpu create --machine {directory}`",
     2: "{directory} holds a machine of another version of edgeshare: destroy it and make it again",
@@ -35,74 +35,6 @@ TEMPERATURE_LIMIT_C = 200
 DEVICE_FILES = "dev"
 """In a machine's directory: what stands for the GPUs' files of a host's ``/dev``. They are empty, and nothing opens
 them."""
-
-
-@dataclass(frozen=True)
-class Process:
-    """A process that initialised the driver, dead ones included until their slot is used again."""
-
-    id: int
-    """Never the same again on this machine."""
-    slot: int
-    pid: int
-    """As the observer sees it; as the process saw itself once it is dead or out of sight."""
-    tag: str
-    """``SIMGPU_TAG`` of its environment."""
-    name: str
-    alive: bool
-    start_ns: int
-    end_ns: int
-    executed_ns: tuple[int, ...]
-    """GPU time that it has used, for each GPU."""
-    entries: tuple[int, ...]
-    """Kernels, copies and sets that it has finished, for each GPU."""
-    events: tuple[int, ...]
-    """Events that it has recorded, for each GPU."""
-    memory_bytes: tuple[int, ...]
-    """Memory that it holds, contexts included, for each GPU."""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A stretch of time in which a GPU ran one entry of a queue."""
-
-    begin_ns: int
-    end_ns: int
-    process: int
-    """Process.id"""
-    slot: int
-    context: int
-    stream: int
-    entry: int
-    """Number within its context."""
-    kind: str
-    last: bool
-    """The entry ended with this interval."""
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """One GPU as it is now."""
-
-    index: int
-    uuid: str
-    name: str
-    memory_bytes: int
-    used_bytes: int
-    busy_ns: int
-    """GPU time ever used."""
-    queued: int
-    """Entries waiting or running."""
-    lost: bool
-    xids: tuple[int, ...]
-    """The last ones, oldest first."""
-    ecc_single: int
-    ecc_double: int
-    remap_pending: bool
-    """A row of its memory waits for a reset."""
-    remap_failed: bool
-    temperature_c: int
-    """As a fault has set it; 0: as its load makes it."""
 
 
 def device_file(directory: Path, gpu: int) -> Path:
@@ -278,24 +210,10 @@ class Machine:
             raise NotFound(f"GPU {gpu}'s log has lost {count - log_size - since} intervals: read it more often")
         first = max(since, count - log_size)
         log = self._shared.gpus[gpu].log
-        found = [self._interval(log[number % log_size]) for number in range(first, count)]
+        found = [Interval.of(log[number % log_size]) for number in range(first, count)]
         # What was written over while it was being read is the oldest part.
         gone = int(self._shared.gpus[gpu].log_count) - log_size - first
         return (found[gone:] if gone > 0 else found), count
-
-    @staticmethod
-    def _interval(entry: Any) -> Interval:
-        return Interval(
-            begin_ns=int(entry.begin_ns),
-            end_ns=int(entry.end_ns),
-            process=int(entry.process),
-            slot=int(entry.slot),
-            context=int(entry.context),
-            stream=int(entry.stream),
-            entry=int(entry.entry),
-            kind=KINDS[entry.kind],
-            last=bool(entry.last),
-        )
 
     def tags(self) -> dict[int, str]:
         """Process id → tag, for reading a log."""

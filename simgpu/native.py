@@ -11,8 +11,8 @@ LIBRARIES = PACKAGE / "lib"
 """The folder for ``LD_LIBRARY_PATH``: ``libcuda.so.1`` and ``libnvidia-ml.so.1`` are in it."""
 BURN = PACKAGE / "bin" / "burn"
 """A CUDA program that runs kernels of a given length."""
-HEADERS = ("machine/layout.h", "observer/observer.h")
-"""Of the package: the layout, and the functions."""
+HEADERS = ("machine/plan.h", "machine/layout.h", "observer/observer.h")
+"""Of the package: the layout, whose parts come before it, and the functions."""
 
 
 @cache

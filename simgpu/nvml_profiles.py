@@ -18,7 +18,7 @@ ANSWERS = {
     "no-memory": 10001,
     "wide": 10002,
 }
-"""What a function can be told to answer → its number in the machine (``layout.h``). The last two are of the functions
+"""What a function can be told to answer → its number in the machine (``plan.h``). The last two are of the functions
 that list processes: these come without the memory that they have, or in the larger structure of some drivers."""
 
 REFUSALS = ("not-supported", "no-permission", "unknown", "timeout", "lost", "not-exported")

@@ -16,7 +16,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from simgpu.misuses import MADE, Misuses
+from simgpu.readings import MADE, Misuses
 
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(Path(__file__).parent))  # what tests of several folders have in common

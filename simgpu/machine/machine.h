@@ -7,7 +7,9 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "machine/layout.h"
+#include "machine/plan.h"
+
+#include "machine/layout.h" /* made of those */
 
 _Static_assert(sizeof(struct simgpu_entry) == 48, "an entry is read by other builds of this library");
 _Static_assert(sizeof(struct simgpu_order) == 32, "so is what it is behind");

@@ -9,6 +9,7 @@
 
 #include "workload/doors.h"
 #include "workload/options.h"
+#include "workload/report.h"
 #include "workload/spin.h"
 #include "workload/times.h"
 
@@ -30,11 +31,8 @@ struct burn {
     CUstream streams[STREAMS];
     CUgraphExec graph;
     uint64_t graph_ns;
-    uint64_t *request_ns; /* how long each request took */
-    size_t requests, requests_most;
-    uint64_t launches, synchronizations, kernel_ns, random;
-    uint64_t begin_ns, end_ns;
-    uint64_t launch_ns; /* median, in timing mode */
+    uint64_t random;
+    struct report report;
 };
 
 /* 0, or -1 with one line on stderr. */
@@ -122,15 +120,15 @@ static int launch(struct burn *burn, CUstream *used) {
     uint64_t length_ns = burn->graph_ns;
     CUstream stream = NULL;
     if (burn->options.streams)
-        stream = burn->streams[burn->launches % (uint64_t)burn->options.streams];
+        stream = burn->streams[burn->report.launches % (uint64_t)burn->options.streams];
     if (used)
         *used = stream;
     if (burn->graph)
         TRY(burn, burn->cu.graph_launch(burn->graph, stream), "cuGraphLaunch");
     else if (launch_kernel(burn, stream, &length_ns) != 0)
         return -1;
-    burn->launches++;
-    burn->kernel_ns += length_ns;
+    burn->report.launches++;
+    burn->report.kernel_ns += length_ns;
     return 0;
 }
 
@@ -146,7 +144,7 @@ static int burst(struct burn *burn) {
         TRY(burn, burn->cu.synchronize(), "cuCtxSynchronize");
     else
         TRY(burn, burn->cu.stream_synchronize(stream), "cuStreamSynchronize");
-    burn->synchronizations++;
+    burn->report.synchronizations++;
     return 0;
 }
 
@@ -154,18 +152,7 @@ static int burst(struct burn *burn) {
 static int request(struct burn *burn, uint64_t due_ns) {
     if (burst(burn) != 0)
         return -1;
-    if (burn->requests == burn->requests_most) {
-        size_t most = burn->requests_most ? 2 * burn->requests_most : 1024;
-        uint64_t *longer = realloc(burn->request_ns, most * sizeof *longer);
-        if (!longer) {
-            fprintf(stderr, "burn: no memory for the times of %zu requests\n", most);
-            return -1;
-        }
-        burn->request_ns = longer;
-        burn->requests_most = most;
-    }
-    burn->request_ns[burn->requests++] = now_ns() - due_ns;
-    return 0;
+    return report_request(&burn->report, due_ns);
 }
 
 static int step(struct burn *burn) {
@@ -173,12 +160,12 @@ static int step(struct burn *burn) {
     if (options->mode == MODE_ASYNC) {
         if (launch(burn, NULL) != 0)
             return -1;
-        if (!options->sync_every || burn->launches % options->sync_every)
+        if (!options->sync_every || burn->report.launches % options->sync_every)
             return 0;
         TRY(burn, burn->cu.synchronize(), "cuCtxSynchronize");
-        burn->synchronizations++;
+        burn->report.synchronizations++;
     } else if (options->mode == MODE_REQUEST) {
-        uint64_t due_ns = burn->begin_ns + burn->requests * options->period_ns;
+        uint64_t due_ns = burn->report.begin_ns + burn->report.requests * options->period_ns;
         sleep_until(due_ns);
         return request(burn, due_ns);
     } else if (burst(burn) != 0) {
@@ -191,11 +178,11 @@ static int step(struct burn *burn) {
 
 static int run(struct burn *burn) {
     const struct options *options = &burn->options;
-    uint64_t end_ns = burn->begin_ns + (uint64_t)(options->seconds * 1e9);
-    uint64_t idle_ns = burn->begin_ns + (uint64_t)(options->idle_from * 1e9);
-    uint64_t work_ns = burn->begin_ns + (uint64_t)(options->idle_until * 1e9);
+    uint64_t end_ns = burn->report.begin_ns + (uint64_t)(options->seconds * 1e9);
+    uint64_t idle_ns = burn->report.begin_ns + (uint64_t)(options->idle_from * 1e9);
+    uint64_t work_ns = burn->report.begin_ns + (uint64_t)(options->idle_until * 1e9);
     for (uint64_t now = now_ns(); now < end_ns; now = now_ns()) {
-        if (options->requests && burn->requests >= options->requests)
+        if (options->requests && burn->report.requests >= options->requests)
             break;
         if (now >= idle_ns && now < work_ns)
             sleep_until(work_ns < end_ns ? work_ns : end_ns);
@@ -241,35 +228,10 @@ static int time_launches(struct burn *burn) {
     }
     if (!failed) {
         qsort(means, batches, sizeof *means, by_size);
-        burn->launch_ns = (uint64_t)(means[batches / 2] * 1000);
+        burn->report.launch_ns = (uint64_t)(means[batches / 2] * 1000);
     }
     free(means);
     return failed;
-}
-
-static void report(const struct burn *burn, size_t free_bytes, size_t total_bytes) {
-    double wall = (double)(burn->end_ns - burn->begin_ns) / 1e9;
-    if (!burn->options.json) {
-        printf("%llu kernels, %.3f s of GPU time asked for, in %.3f s", (unsigned long long)burn->launches,
-               (double)burn->kernel_ns / 1e9, wall);
-        if (burn->options.launches)
-            printf("; median launch %.1f ns", (double)burn->launch_ns / 1000);
-        printf("\n");
-        return;
-    }
-    printf("{\"launches\": %llu, \"kernel_ns\": %llu, \"synchronizations\": %llu, \"begin_ns\": %llu, \"end_ns\": %llu, "
-           "\"wall_seconds\": %.6f, \"memory_free_bytes\": %zu, \"memory_total_bytes\": %zu",
-           (unsigned long long)burn->launches, (unsigned long long)burn->kernel_ns, (unsigned long long)burn->synchronizations,
-           (unsigned long long)burn->begin_ns, (unsigned long long)burn->end_ns, wall, free_bytes, total_bytes);
-    if (burn->options.launches)
-        printf(", \"median_launch_ns\": %.1f", (double)burn->launch_ns / 1000);
-    if (burn->options.mode == MODE_REQUEST) {
-        printf(", \"request_ns\": [");
-        for (size_t index = 0; index < burn->requests; index++)
-            printf("%s%llu", index ? ", " : "", (unsigned long long)burn->request_ns[index]);
-        printf("]");
-    }
-    printf("}\n");
 }
 
 /* What is asked to end, as a pod's container is, ends at once and well. Without a handler the first process of a container
@@ -291,14 +253,14 @@ int main(int argc, char **argv) {
         return 1;
     if (burn.options.told && wait_to_be_told() != 0)
         return 1;
-    burn.begin_ns = now_ns();
+    burn.report.begin_ns = now_ns();
     if ((burn.options.launches ? time_launches(&burn) : run(&burn)) != 0)
         return 1;
     size_t free_bytes, total_bytes;
     if (check(&burn, burn.cu.synchronize(), "cuCtxSynchronize") != 0 ||
         check(&burn, burn.cu.mem_info(&free_bytes, &total_bytes), "cuMemGetInfo") != 0)
         return 1;
-    burn.end_ns = now_ns();
-    report(&burn, free_bytes, total_bytes);
+    burn.report.end_ns = now_ns();
+    report_print(&burn.report, &burn.options, free_bytes, total_bytes);
     return 0;
 }

@@ -14,9 +14,10 @@ from manager import PATIENCE_S, ScriptedManager
 from cuda_hook import wire
 from simgpu.create import create
 from simgpu.environment import variables
-from simgpu.machine import Interval, Machine
+from simgpu.machine import Machine
 from simgpu.native import LIBRARIES
 from simgpu.paces import Pace
+from simgpu.readings import Interval
 
 ROOT = Path(__file__).parents[2]
 HOOK = ROOT / "cuda_hook" / "libedgeshare_cuda.so"

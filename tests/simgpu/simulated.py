@@ -12,8 +12,9 @@ from typing import Any
 
 from simgpu.create import create
 from simgpu.environment import variables
-from simgpu.machine import Interval, Machine, Process
+from simgpu.machine import Machine
 from simgpu.native import BURN
+from simgpu.readings import Interval, Process
 
 PATIENCE_S = 60
 """No test waits longer for anything; what is awaited takes milliseconds."""

@@ -58,7 +58,7 @@ def test_engine_that_overlaps(build: Build, name: str, counts: Mapping[str, int]
 
 @pytest.mark.parametrize("name", names("ptx_test.c"))
 def test_ptx(build: Build, name: str) -> None:
-    program = build("ptx_test", ["driver/module/ptx.c"], MEMORY)
+    program = build("ptx_test", ["driver/module/ptx.c", "driver/module/tokens.c"], MEMORY)
     done = subprocess.run([program, name], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from simulated import Simulated
 
-from simgpu.misuses import Misuses
+from simgpu.readings import Misuses
 
 START = "cu.start()\n"
 DEAD = {

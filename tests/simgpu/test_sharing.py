@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from simulated import MS, Simulated
 
-from simgpu.machine import Interval
+from simgpu.readings import Interval
 
 MANY = 20
 TURN_NS = 2 * MS

@@ -39,13 +39,7 @@ LONG_FILES = {
     "cuda_hook/core/times/costs.c": 334,
     "cuda_hook/driver_api.h": 1387,
     "cuda_hook/src/driver/symbols.def": 397,
-    "simgpu/driver/module/ptx.c": 323,
     "simgpu/driver/base/symbols.def": 386,
-    "simgpu/driver/array/texture.c": 316,
-    "simgpu/machine.py": 369,
-    "simgpu/machine/layout.h": 334,
-    "simgpu/machine/engine/overlap.c": 352,
-    "simgpu/workload/burn.c": 304,
     "tests/assigner/test_http2.py": 566,
     "tests/deploy/test_assigner.py": 354,
     "tests/deploy/test_chart.py": 367,
@@ -94,7 +88,6 @@ THIN_MODULES = frozenset(
         "sharemgr.node.edgetpu",
         "sharemgr.node.machine.health",
         "sharemgr.node.turns.slices.timers",
-        "simgpu.misuses",  # which the tests import, too
     }
 )
 """Modules of fewer lines than that which one other module imports."""

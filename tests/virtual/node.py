@@ -26,7 +26,8 @@ from sharemgr.node.machine.store import Store
 from sharemgr.node.node import Node
 from sharemgr.node.sockets.loop import Loop
 from simgpu.create import create
-from simgpu.machine import Interval, Machine
+from simgpu.machine import Machine
+from simgpu.readings import Interval
 
 UUID = "GPU-00000000-0000-4000-8000-000000000001"
 MEMORY_MIB = 65_536

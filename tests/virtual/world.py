@@ -17,8 +17,8 @@ from report import Report
 from vt.build import GCC, LIBRARY, LINK
 
 from edgeshare.contract.errors import Unavailable
-from simgpu.misuses import MADE
 from simgpu.native import LIBRARIES
+from simgpu.readings import MADE
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]

@@ -4,56 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/module/tokens.h"
+
 #define HOUR_NS 3600000000000ull
 /* Where the image does not say: so much for each wave of blocks (8 blocks a multiprocessor at a time), which is a small
  * kernel of 5 µs for one block. */
 #define DEFAULT_WAVE_NS 5000u
 #define DEFAULT_BLOCKS_AT_A_TIME 8u
-
-/* ---- text ---- */
-
-static const char *skip_space(const char *at) {
-    while (isspace((unsigned char)*at))
-        at++;
-    return at;
-}
-
-static bool word_character(char c) { return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '.' || c == '%'; }
-
-/* The next word or single character, over comments; NULL at the end. */
-static const char *next_token(const char *at, const char **end) {
-    for (;;) {
-        at = skip_space(at);
-        if (at[0] == '/' && at[1] == '/') {
-            at += strcspn(at, "\n");
-        } else if (at[0] == '/' && at[1] == '*') {
-            const char *close = strstr(at + 2, "*/");
-            at = close ? close + 2 : at + strlen(at);
-        } else {
-            break;
-        }
-    }
-    if (!*at)
-        return NULL;
-    *end = at + 1;
-    if (word_character(*at)) {
-        while (word_character(**end))
-            (*end)++;
-    }
-    return at;
-}
-
-static bool is(const char *token, const char *end, const char *text) {
-    return strlen(text) == (size_t)(end - token) && strncmp(token, text, (size_t)(end - token)) == 0;
-}
-
-/* Bytes of ".u32", ".f64", ".b8" and so on; 0: no type. */
-static uint32_t type_size(const char *token, const char *end) {
-    if (end - token < 3 || token[0] != '.' || !strchr("busf", token[1]))
-        return 0;
-    int bits = atoi(token + 2);
-    return bits == 8 || bits == 16 || bits == 32 || bits == 64 ? (uint32_t)bits / 8 : 0;
-}
 
 /* ---- durations ---- */
 
@@ -205,13 +162,13 @@ static const char *read_param(const char *at, struct kernel *kernel) {
         const char *token = next_token(at, &end);
         if (!token)
             return NULL;
-        if (is(token, end, ".align")) {
+        if (is_token(token, end, ".align")) {
             token = next_token(end, &end);
             if (!token)
                 return NULL;
             alignment = (uint32_t)strtoul(token, NULL, 10);
         } else if (*token == '.') {
-            uint32_t found = type_size(token, end);
+            uint32_t found = token_type_bytes(token, end);
             size = found ? found : size;
         } else {
             break;
@@ -257,7 +214,7 @@ static enum ptx_status read_entry(const char **at, struct image *image) {
         return PTX_BAD;
     image->kernels++;
     for (token = next_token(end, &end); token && *token != '{' && *token != ';'; token = next_token(end, &end)) {
-        if (is(token, end, ".param") && !(end = read_param(end, kernel)))
+        if (is_token(token, end, ".param") && !(end = read_param(end, kernel)))
             return PTX_BAD;
     }
     if (!token)
@@ -277,7 +234,7 @@ static enum ptx_status read_global(const char **at, struct image *image) {
     uint32_t size = 0;
     const char *end = *at, *token;
     while ((token = next_token(end, &end)) && (*token == '.' || isdigit((unsigned char)*token))) {
-        uint32_t found = type_size(token, end);
+        uint32_t found = token_type_bytes(token, end);
         size = found ? found : size;
     }
     if (!token || !grow((void **)&image->global, image->globals, sizeof *image->global))
@@ -306,9 +263,9 @@ enum ptx_status ptx_read(const char *text, struct image *image) {
             depth++;
         if (*token == '}')
             depth--;
-        if (is(token, end, ".entry"))
+        if (is_token(token, end, ".entry"))
             status = read_entry(&end, image);
-        else if (depth == 0 && (is(token, end, ".global") || is(token, end, ".const")))
+        else if (depth == 0 && (is_token(token, end, ".global") || is_token(token, end, ".const")))
             status = read_global(&end, image);
     }
     return status;

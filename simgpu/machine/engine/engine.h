@@ -1,6 +1,6 @@
 /* The engine: what a GPU has executed by a given time. Functions of (state, now), with no clock and no IO: all of this folder,
- * which begins here. engine.c runs a GPU that does one thing at a time, overlap.c one whose engines overlap; both write what
- * they do as steps (steps.h), and foretell.c says when queued work will be done. */
+ * which begins here. engine.c runs a GPU that does one thing at a time, overlap.c one whose engines overlap, by what view.h finds
+ * in the queues. Both write what they do as steps (steps.h); foretell.c says when queued work will be done. */
 #ifndef SIMGPU_ENGINE_H
 #define SIMGPU_ENGINE_H
 

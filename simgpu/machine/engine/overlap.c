@@ -12,128 +12,19 @@
 #include "machine/engine/overlap.h"
 
 #include "machine/engine/engine.h"
-#include "machine/engine/queue.h"
 #include "machine/engine/steps.h"
+#include "machine/engine/view.h"
 
 /* How soon somebody looks again who waits for what nothing can be said of. */
 #define POLL_NS 10000u
 
-/* What a look at a context's queue finds; entries are numbers, or NEVER. */
-struct view {
-    uint64_t ended;   /* has ended by now */
-    uint64_t runs;    /* runs on the GPU */
-    uint64_t starts;  /* may begin */
-    uint64_t next_ns; /* when one of the three changes by itself while the context has the GPU and nothing begins */
-    bool host;        /* a host function runs: of its end nothing can be said */
-};
-
-struct room {
-    uint64_t blocks;
-    bool full; /* an earlier kernel waits for room */
-    bool copies[2];
-};
-
-static bool takes_gpu(const struct simgpu_entry *entry) { return entry->kind != SIMGPU_HOST && entry->kind != SIMGPU_ORDER; }
-
-static uint64_t tail_of(const struct simgpu_context *context) { return load_u64(&context->tail); }
-
-static uint64_t blocks_of(const struct simgpu_gpu *gpu, uint32_t place) {
-    uint64_t most = (uint64_t)gpu->model.multiprocessors * ENGINE_BLOCKS;
-    return place == SIMGPU_PLACE_ALL || place > most ? most : place;
-}
-
-static bool is_copy(uint32_t place) { return place == SIMGPU_PLACE_UP || place == SIMGPU_PLACE_DOWN; }
-
-static void occupy(const struct simgpu_gpu *gpu, struct room *room, uint32_t place) {
-    if (is_copy(place))
-        room->copies[place - SIMGPU_PLACE_UP] = true;
-    else
-        room->blocks -= blocks_of(gpu, place);
-}
-
-static bool fits(const struct simgpu_gpu *gpu, struct room *room, uint32_t place) {
-    if (is_copy(place))
-        return !room->copies[place - SIMGPU_PLACE_UP];
-    room->full |= blocks_of(gpu, place) > room->blocks;
-    return !room->full;
-}
-
-static bool is_done(const struct simgpu_gpu *gpu, uint32_t index, uint64_t number) {
-    return number < gpu->contexts[index].completed || order_of(gpu, index, number)->state == SIMGPU_DONE;
-}
-
-static uint64_t least(uint64_t one, uint64_t other) { return one < other ? one : other; }
-
-/* First what has begun. */
-static void look_at_begun(const struct simgpu_gpu *gpu, uint32_t index, struct view *view, struct room *room) {
-    const struct simgpu_context *context = &gpu->contexts[index];
-    for (uint64_t number = context->completed, tail = tail_of(context); number < tail; number++) {
-        const struct simgpu_order *order = order_of(gpu, index, number);
-        if (order->state != SIMGPU_RUNS && order->state != SIMGPU_PAUSED)
-            continue;
-        const struct simgpu_entry *entry = entry_of(gpu, index, number);
-        uint64_t end_ns = NEVER;
-        if (takes_gpu(entry))
-            occupy(gpu, room, order->place);
-        if (order->state == SIMGPU_PAUSED)
-            continue;
-        if (takes_gpu(entry)) {
-            view->runs = least(view->runs, number);
-            end_ns = gpu->time_ns + order->due_ns - context->ran_ns;
-        } else if (context->state == SIMGPU_CONTEXT_LIVE && load_u64(&context->host_done) > number) {
-            end_ns = context->host_done_ns;
-        } else {
-            view->host = true;
-        }
-        if (end_ns <= gpu->time_ns)
-            view->ended = least(view->ended, number);
-        else
-            view->next_ns = least(view->next_ns, end_ns);
-    }
-}
-
-/* Then what may begin: what was paused, and what is behind nothing. */
-static void look_at_waiting(const struct simgpu_gpu *gpu, uint32_t index, struct view *view, struct room *room) {
-    const struct simgpu_context *context = &gpu->contexts[index];
-    bool legacy = false, blocking = false;
-    for (uint64_t number = context->completed, tail = tail_of(context); number < tail && view->starts == NEVER; number++) {
-        const struct simgpu_order *order = order_of(gpu, index, number);
-        bool behind = (order->scope != SIMGPU_SCOPE_NONE && legacy) || (order->scope >= SIMGPU_SCOPE_LEGACY && blocking);
-        if (order->state == SIMGPU_DONE)
-            continue;
-        legacy |= order->scope == SIMGPU_SCOPE_LEGACY;
-        blocking |= order->scope == SIMGPU_SCOPE_BLOCKING;
-        if (order->state == SIMGPU_PAUSED)
-            view->starts = number;
-        if (order->state != SIMGPU_WAITS || behind || (order->behind && !is_done(gpu, index, number - order->behind)) ||
-            (order->waits && !is_done(gpu, index, number - order->waits)))
-            continue;
-        const struct simgpu_entry *entry = entry_of(gpu, index, number);
-        uint64_t ready = entry->enqueue_ns + (entry->kind == SIMGPU_ORDER ? 0 : ENGINE_LAUNCH_LATENCY_NS);
-        if (ready > gpu->time_ns)
-            view->next_ns = least(view->next_ns, ready);
-        else if (!takes_gpu(entry) || fits(gpu, room, order->place))
-            view->starts = number;
-    }
-}
-
-static struct view look(const struct simgpu_gpu *gpu, uint32_t index) {
-    struct view view = {NEVER, NEVER, NEVER, NEVER, false};
-    struct room room = {.blocks = (uint64_t)gpu->model.multiprocessors * ENGINE_BLOCKS};
-    look_at_begun(gpu, index, &view, &room);
-    /* What a dead process has queued does not begin. */
-    if (gpu->contexts[index].state == SIMGPU_CONTEXT_LIVE)
-        look_at_waiting(gpu, index, &view, &room);
-    return view;
-}
-
 bool overlap_runs(const struct simgpu_gpu *gpu, uint32_t index) {
-    return gpu->running == (int32_t)index && look(gpu, index).runs != NEVER;
+    return gpu->running == (int32_t)index && view_of(gpu, index).runs != NEVER;
 }
 
 /* When a context has something for the GPU to do; then `queued_ns` is when that was queued, 0: it has begun. */
 static uint64_t wants_ns(const struct simgpu_gpu *gpu, uint32_t index, uint64_t *queued_ns) {
-    struct view view = look(gpu, index);
+    struct view view = view_of(gpu, index);
     *queued_ns = 0;
     if (view.ended != NEVER || view.runs != NEVER)
         return gpu->time_ns;
@@ -235,7 +126,7 @@ static void pause_entry(struct simgpu_gpu *gpu, struct simgpu_process *processes
 /* One step of the running context; false: there is nothing more to do until `now_ns`. */
 static bool run(struct simgpu_gpu *gpu, struct simgpu_process *processes, uint32_t gpu_index, uint32_t scheduling,
                 uint64_t now_ns) {
-    struct view view = look(gpu, (uint32_t)gpu->running);
+    struct view view = view_of(gpu, (uint32_t)gpu->running);
     bool over = scheduling == SIMGPU_TIMESLICE && gpu->time_ns >= gpu->turn_end_ns;
     if (view.ended != NEVER) {
         end(gpu, processes, gpu_index, view.ended);
@@ -335,7 +226,7 @@ static uint64_t may_begin_ns(const struct simgpu_gpu *gpu, const struct view *vi
 
 uint64_t overlap_earliest_end_ns(const struct simgpu_gpu *gpu, uint32_t scheduling, uint32_t index, uint64_t entry) {
     uint64_t from_ns = gpu->time_ns < gpu->switched_ns ? gpu->switched_ns : gpu->time_ns;
-    struct view view = look(gpu, index);
+    struct view view = view_of(gpu, index);
     bool begun;
     uint64_t chain = chain_ns(gpu, index, entry, &begun);
     if (is_done(gpu, index, entry))

@@ -2,7 +2,7 @@
 #ifndef SIMGPU_QUEUE_H
 #define SIMGPU_QUEUE_H
 
-#include "machine/machine.h"
+#include "machine/engine/engine.h"
 
 #define NEVER UINT64_MAX
 
