@@ -13,25 +13,13 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import (
-    crowd,
-    drains,
-    faults,
-    floors,
-    gaps,
-    latency,
-    launch,
-    lending,
-    memory,
-    placement,
-    shares,
-    slices,
-    threads,
-    usage,
-)
 from bench.assigner import cost
+from bench.cluster import lending, placement
+from bench.hook import launch, memory, threads
 from bench.host import describe_host
+from bench.machine import floors
 from bench.measurement import FULL, QUICK, Bench, Measurement
+from bench.node import crowd, drains, faults, gaps, latency, shares, slices, usage
 from bench.report import Row, as_markdown, as_table
 from edgeshare.cli.demo_load import OtherLoad
 from edgeshare.contract.errors import EdgeshareError, Unavailable

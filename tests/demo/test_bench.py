@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bench import drains, faults, floors, gaps, latency, launch, memory, shares, slices, threads, usage
 from bench.assigner import cost
+from bench.hook import launch, memory, threads
+from bench.machine import floors
 from bench.measurement import QUICK, Bench, Effort
+from bench.node import drains, faults, gaps, latency, shares, slices, usage
 from bench.report import Row
 
 LEAST = replace(

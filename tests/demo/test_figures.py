@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from bench.drains import drained_ms
 from bench.figures import (
     busy_percent,
     gap_after_last_ns,
@@ -18,8 +17,9 @@ from bench.figures import (
     worst_share_error_percent,
 )
 from bench.host import cpu_model
+from bench.node.drains import drained_ms
+from bench.node.shares import CASES, Case
 from bench.report import Row, Target, as_markdown
-from bench.shares import CASES, Case
 from edgeshare.cli.demo_plan import Interval
 
 

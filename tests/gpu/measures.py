@@ -11,7 +11,7 @@ from typing import Any
 
 from lab import Job, Lab
 
-from bench.paired import build
+from bench.hook.paired import build
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from busy import all_granted, burn
 from forked import Forked
 from testbed import PATIENCE_S, Testbed
 
-from bench.paired import build
-from bench.threads import PHASES, Phase, parse_end
+from bench.hook.paired import build
+from bench.hook.threads import PHASES, Phase, parse_end
 
 PHASE_MS = 500
 

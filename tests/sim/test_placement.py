@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from generated_traces import TRACES, write
 
-from bench import placement
+from bench.cluster import placement
 from bench.measurement import QUICK, Bench
 from sharemgr.cluster.placement.demand import Demand
 from sharemgr.cluster.placement.options import Options

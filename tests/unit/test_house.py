@@ -23,7 +23,6 @@ LEANING = re.compile(r'\s*"""(And|Else|Likewise|One more|The contrary|The same)\
 """How a docstring begins that says nothing without the one above it."""
 
 WIDE_FLOORS = {
-    "bench": 32,
     "tests/cluster": 24,
     "tests/cluster/onenode": 35,
     "tests/hook": 31,

@@ -16,7 +16,7 @@ from report import Report
 
 from bench.figures import hand_overs_ns, longest_gap_ns, percentile
 from bench.measurement import SCHEDULINGS
-from bench.usage import WORKS, Work
+from bench.node.usage import WORKS, Work
 from edgeshare.cli.demo_plan import Interval
 from simgpu.paces import PACES as MACHINES
 

@@ -8,7 +8,7 @@ from case import Client, Program
 from paces import PACES
 
 from bench.measurement import SCHEDULINGS
-from bench.shares import CASES, Case
+from bench.node.shares import CASES, Case
 
 SETTLE_MS = 2000
 WINDOW_S = 10

@@ -78,7 +78,7 @@ def turns(kernels_us: Sequence[float], threads: int, launches: int = 1, own: boo
 
 
 def phases(kernels_us: Sequence[float], *kinds: str, rounds: int = 20) -> Program:
-    """What bench/turns.c does, phase after phase: in each so many rounds of twice these kernels, then a wait. In
+    """What bench/hook/turns.c does, phase after phase: in each so many rounds of twice these kernels, then a wait. In
     ``own`` and ``same`` a second thread launches in turn with the first, kernels of its own or the same ones; in
     ``one`` it stands still."""
 

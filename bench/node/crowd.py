@@ -4,8 +4,8 @@ from functools import partial
 
 from bench.figures import busy_percent, hand_overs_ns, percentile, worst_share_error_percent
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
+from bench.node.shares import STEP_NS
 from bench.report import Row, Target
-from bench.shares import STEP_NS
 from bench.stage import Client, Run
 from edgeshare.contract.units import NS_PER_S, NS_PER_US
 

@@ -1,5 +1,5 @@
-"""``python -m bench.thin_extender``: the least that an extender of kube-scheduler's can do: it lets every node pass,
-ranks none, and binds. What it costs is what an extender in Python costs at all."""
+"""``python -m bench.cluster.thin_extender``: the least that an extender of kube-scheduler's can do: it lets every node
+pass, ranks none, and binds. What it costs is what an extender in Python costs at all."""
 
 import json
 import ssl

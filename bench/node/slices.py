@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench.figures import busy_percent, hand_overs_ns, longest_gap_ns, percentile
-from bench.floors import Floor
+from bench.machine.floors import Floor
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
 from bench.stage import Client, Run

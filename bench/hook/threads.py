@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from functools import partial
 
+from bench.hook.paired import build
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
-from bench.paired import build
 from bench.report import Row, Target
 from edgeshare.contract.units import NS_PER_S
 

@@ -4,8 +4,8 @@ import shutil
 from functools import partial
 from pathlib import Path
 
+from bench.hook.paired import build, measure_pairs
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
-from bench.paired import build, measure_pairs
 from bench.report import Row, Target
 from bench.stage import Laboratory
 

@@ -52,7 +52,7 @@ class Floor:
         """How long a packet was under way from one process through a relay to another, each."""
         left, left_of_relay = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         right, right_of_relay = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [sys.executable, "-m", "bench.relay"] if python else [str(self._program), "relay"]
+        command = [sys.executable, "-m", "bench.machine.relay"] if python else [str(self._program), "relay"]
         with closing(left), closing(left_of_relay), closing(right), closing(right_of_relay):
             fds = (left_of_relay.fileno(), right_of_relay.fileno())
             relay = subprocess.Popen([*command, *map(str, fds)], pass_fds=fds)

@@ -2,8 +2,8 @@
 
 from functools import partial
 
+from bench.hook.paired import build, measure_pairs
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
-from bench.paired import build, measure_pairs
 from bench.report import Row, Target
 from edgeshare.contract.units import MIB, NS_PER_US
 

@@ -1,4 +1,4 @@
-"""``python -m bench.relay FD FD``: what ``floor relay`` does, in Python, as a manager in Python has to."""
+"""``python -m bench.machine.relay FD FD``: what ``floor relay`` does, in Python, as a manager in Python has to."""
 
 import selectors
 import socket

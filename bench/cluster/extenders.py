@@ -57,8 +57,9 @@ def extending(on: Cluster, kind: Kind) -> Iterator[tuple[Extender, str]]:
         command = [sys.executable, "-m", "edgeshare.cli", "sharemgr", "cluster", f"--config={file}"]
         ready = partial(answers, f"http://{metrics}/readyz")
     else:
-        command = [sys.executable, "-m", "bench.thin_extender", f"--address={address}", f"--certificate={certificate}"]
-        command += [f"--key={key}", f"--authority={authority.certificate}", f"--server={on.server.url}"]
+        command = [sys.executable, "-m", "bench.cluster.thin_extender", f"--address={address}"]
+        command += [f"--certificate={certificate}", f"--key={key}", f"--authority={authority.certificate}"]
+        command += [f"--server={on.server.url}"]
         command += ["--plain"] * kind.plain + ["--one"] * (kind.choice == "filter")
         ready = partial(listens, address)
     daemons.start(kind.name, command)

@@ -23,11 +23,11 @@ from onenode.errors import NodeError
 from onenode.scheduling import Extender
 from rich.console import Console
 
-from bench.extenders import ASSIGNER, Kind, extending
+from bench.cluster.extenders import ASSIGNER, Kind, extending
+from bench.cluster.scrapes import Times, binding_times, processor_ms, resident_mib, verb_times
 from bench.figures import median, within
 from bench.host import describe_host
 from bench.report import Row, Target, as_table
-from bench.scrapes import Times, binding_times, processor_ms, resident_mib, verb_times
 from edgeshare.cli.demo_load import OtherLoad
 from edgeshare.contract.assignment import parse_assignment
 from edgeshare.contract.units import UNITS_PER_DEVICE, default_memory_mib, parse_request_percent

@@ -14,7 +14,7 @@ from sharemgr.cluster.placement.policies import DEFAULT, POLICIES
 from sharemgr.replay.arrivals import SEEDS, arrivals, at_percent, capacity_units, replay
 from sharemgr.replay.openb import read_nodes, read_pods
 
-FOLDER = Path(os.environ.get("EDGESHARE_OPENB_DIR", Path(__file__).parents[2] / "shared/data/openb"))
+FOLDER = Path(os.environ.get("EDGESHARE_OPENB_DIR", Path(__file__).parents[3] / "shared/data/openb"))
 NODES = FOLDER / "openb_node_list_gpu_node.csv"
 
 PUBLISHED_PERCENT = {"default": 95.23, "cpu100": 95.21, "gpushare40": 93.96, "multigpu20": 95.53, "gpuspec10": 94.66}

@@ -1,0 +1,1 @@
+"""What the hook adds to a program's calls, timed by the C programs beside: begin with ``launch``."""

@@ -1,0 +1,1 @@
+"""What the machine itself takes, with no edgeshare in it: begin with ``floors``."""
