@@ -20,9 +20,8 @@ from sharemgr.node.events import Events
 from sharemgr.node.guarantee import Misses
 from sharemgr.node.machine.allocations import Allocation, is_another
 from sharemgr.node.machine.contexts import ContextSizes
-from sharemgr.node.machine.health import ToldHealth
 from sharemgr.node.machine.messages import LATENCY, allocation_from, message_from, owner_from
-from sharemgr.node.machine.observer import Observation
+from sharemgr.node.machine.observer import Observation, ToldHealth
 from sharemgr.node.machine.store import Store
 from sharemgr.node.recorder import Recorders
 from sharemgr.node.serving import Serving

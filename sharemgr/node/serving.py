@@ -4,7 +4,7 @@ clients."""
 import asyncio
 import itertools
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from time import monotonic_ns
@@ -14,7 +14,7 @@ from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import EdgeshareError
 from edgeshare.contract.units import MIB
-from sharemgr.node import edgetpu
+from edgeshare.inventory.corals import USB_MODEL
 from sharemgr.node.clients.budget import Whole
 from sharemgr.node.clients.device import DeviceArbiter, Reader
 from sharemgr.node.clients.glances import Glances
@@ -148,7 +148,7 @@ class Serving:
             arbiter.close()
 
     def _settings_of(self, device: Device) -> Settings:
-        return edgetpu.settings(self._config) if KINDS[device.accelerator].is_exclusive else self._settings
+        return tpu_settings(self._config) if KINDS[device.accelerator].is_exclusive else self._settings
 
     def _terms(self, allocation: Allocation, device: DeviceArbiter) -> Terms:
         own = [each for each in self.devices if each.id in allocation.device_ids]
@@ -171,7 +171,7 @@ class Serving:
                 memory_cap_bytes=allocation.memory_mib * MIB,
                 ignore_managed=self._config.managed_memory == "ignore",
             ),
-            device_lines=tuple(edgetpu.device_lines(own, self._config.sysfs)) if kind.is_exclusive else (),
+            device_lines=tuple(device_lines(own, self._config.sysfs)) if kind.is_exclusive else (),
             offences=Offences(allocation.id),
             records=self._records.part(*of_all),
             connections=self._connections.part(*of_all),
@@ -196,3 +196,26 @@ class Serving:
 def share_of(allocation: Allocation) -> Share:
     """What the arbiter has to know of an allocation."""
     return Share(allocation.request_percent, allocation.limit_percent, allocation.latency)
+
+
+def tpu_settings(config: Config) -> Settings:
+    """The rule's constants for an EdgeTPU, which lets one process in at a time."""
+    return Settings(
+        slice_ns=config.tpu_slice_ns,
+        window_ns=config.window_ns,
+        queue_cap_ns=0,
+        anticipation_ns=config.tpu_anticipation_ns,
+        exclusive=True,
+    )
+
+
+def device_lines(devices: Iterable[Device], sysfs: Path) -> Iterator[str]:
+    """What hook.conf says of an allocation's devices where there is no driver's library to ask: the nodes that are
+    opened, and for one on the USB where sysfs tells the number that it has now, since it comes under another one once
+    it has its firmware."""
+    for device in devices:
+        if device.source == "edgetpu" and device.model == USB_MODEL:
+            # Its id is the port's path, as sysfs names it.
+            yield f"usb-device={sysfs / 'bus/usb/devices' / device.id}"
+        else:
+            yield from (f"device={path}" for path in device.paths)

@@ -9,10 +9,10 @@ from device_simulator import MESSAGE_NS, Program, Simulation
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_S as S
 from edgeshare.contract.units import NS_PER_US as US
-from sharemgr.node import edgetpu
 from sharemgr.node.config import Config
+from sharemgr.node.serving import tpu_settings
 
-SETTINGS = edgetpu.settings(Config())
+SETTINGS = tpu_settings(Config())
 WINDOW_NS = 10 * S
 BACK_NS = 100 * US
 """How soon a program asks for the device again."""

@@ -17,7 +17,8 @@ NAME_A_KIND = {
     "edgeshare/inventory/corals.py",  # how such devices are found
     "edgeshare/cli/run.py",  # its option
 }
-"""All that a kind touches, but for code of its own: ``edgeshare.inventory.edgetpu``, ``sharemgr.node.edgetpu``."""
+"""All that a kind touches, but for code of its own: ``edgeshare.inventory.edgetpu``, ``tpu_settings`` in
+``sharemgr.node.serving``."""
 
 
 def test_every_kind_has_its_record() -> None:

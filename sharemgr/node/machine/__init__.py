@@ -1,4 +1,4 @@
-"""What the manager knows of its machine: its devices as their driver tells them (``observer``, ``health``,
-``contexts``), its containers, and the allocations (``allocations``, pure) as the disk keeps them (``store``). It uses
-nothing else of the manager.
+"""What the manager knows of its machine: its devices as their driver tells them (``observer``, ``contexts``), its
+containers, and the allocations (``allocations``, pure) as the disk keeps them (``store``). It uses nothing else of the
+manager.
 """

@@ -1,8 +1,9 @@
-"""Looks at the devices again and again: health, memory and processes, as the driver tells them."""
+"""Looks at the devices again and again: health, memory and processes, as the driver tells them; and health as it is
+told by others."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic_ns
@@ -12,6 +13,8 @@ from edgeshare import detached
 from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.text import in_one_line
+from edgeshare.contract.units import NS_PER_S
 from edgeshare.inventory.interface import Inventory
 from edgeshare.waiting import first_of
 
@@ -27,6 +30,13 @@ GLANCE_S = 0.05
 
 IDLE_INTERVAL_S = 5.0
 """How old it may be where nobody has an allocation: each look wakes a processor, and the driver."""
+
+FRESH_NS = 60 * NS_PER_S
+"""So long health that was told holds. Who tells it does so three times as often; one that no longer does is gone, and
+may be wrong."""
+
+CAUSE_CHARACTERS = 500
+"""So much of a cause is kept: status, metrics and the log show it."""
 
 
 @dataclass(frozen=True)
@@ -135,3 +145,25 @@ async def _rest(inventory: Inventory, glances: Between) -> None:
             told = await detached.result(partial(glance, inventory, glances.begin()))
             glances.deliver(told)
             await asyncio.sleep(GLANCE_S)
+
+
+class ToldHealth:
+    """Devices' health as somebody else knows it, who looks at it more closely than the manager does: on a node of a
+    cluster the device plugin. While it is fresh it goes before what the manager sees."""
+
+    def __init__(self) -> None:
+        self._causes: dict[str, str] = {}
+        self._until_ns = 0
+
+    def tell(self, causes: Mapping[str, str], now_ns: int) -> None:
+        """Why each device is not healthy, by id, empty for one that is; takes the place of all that was told before.
+        Of a cause one line is kept."""
+        self._causes = {device_id: in_one_line(cause, CAUSE_CHARACTERS) for device_id, cause in causes.items()}
+        self._until_ns = now_ns + FRESH_NS
+
+    def of(self, device: Device, now_ns: int) -> Device:
+        """The device with its health as it was told, or else as it is."""
+        if device.id not in self._causes or now_ns >= self._until_ns:
+            return device
+        cause = self._causes[device.id]
+        return replace(device, healthy=not cause, cause=cause)

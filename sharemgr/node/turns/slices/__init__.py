@@ -1,3 +1,3 @@
-"""Exclusive turns on one device: who has it (``slices``, where to begin), who competes for it (``field``), and when one
-must look again (``timers``). It uses the rest of ``turns``; only ``arbiter`` uses it, and ``ends`` is common to a node.
+"""Exclusive turns on one device: who has it (``slices``, where to begin), who competes for it, and when one must look
+again (``field``). It uses the rest of ``turns``; only ``arbiter`` uses it, and ``ends`` is common to a node.
 """

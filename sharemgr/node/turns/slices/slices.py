@@ -10,9 +10,8 @@ from sharemgr.node.turns.phases import DRAINING, HOLDING, IDLE, OVERLAPPING, THI
 from sharemgr.node.turns.policy import RECKONED_SLICES
 from sharemgr.node.turns.settings import Settings
 from sharemgr.node.turns.slices.ends import Ends
-from sharemgr.node.turns.slices.field import Field
+from sharemgr.node.turns.slices.field import Field, Timers
 from sharemgr.node.turns.slices.occupancy import Occupancy
-from sharemgr.node.turns.slices.timers import Timers
 
 
 class Slices(Grants):

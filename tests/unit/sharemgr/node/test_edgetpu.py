@@ -8,8 +8,8 @@ import pytest
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.inventory.corals import PcieFacts, UsbFacts, devices_of
-from sharemgr.node.edgetpu import device_lines
 from sharemgr.node.machine.allocations import Allocation, Book
+from sharemgr.node.serving import device_lines
 
 PCIE, USB = devices_of(
     [PcieFacts("0000:03:00.0", "/dev/apex_0", True, "ALIVE", -1)], [UsbFacts("1-1.2", 1, 4, node_exists=True)]

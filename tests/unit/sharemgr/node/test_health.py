@@ -3,7 +3,7 @@
 import pytest
 
 from edgeshare.contract.devices import Device
-from sharemgr.node.machine.health import CAUSE_CHARACTERS, FRESH_NS, ToldHealth
+from sharemgr.node.machine.observer import CAUSE_CHARACTERS, FRESH_NS, ToldHealth
 
 SOUND = Device("GPU-a", 0, "m", 1)
 ILL = Device("GPU-a", 0, "m", 1, healthy=False, cause="XID 62, as the manager saw it")
