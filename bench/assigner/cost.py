@@ -66,12 +66,10 @@ async def _measure(folder: Path, runs: int, count: int) -> tuple[list[list[Taken
     certificate, key = make_certificate(folder)
     serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     serving.load_cert_chain(certificate, key)
-    asking = ssl.create_default_context(cafile=str(certificate))
-    asking.load_cert_chain(certificate, key)
     async with (
         server.running(serving) as api_url,
-        assigning(folder, api_url, certificate, key) as (url, pid),
-        scheduling(url, asking) as scheduler,
+        assigning(folder, api_url, certificate) as (url, pid),
+        scheduling(url) as scheduler,
     ):
         loop = Loop(server, scheduler, names)
         # Then as many pods go as come.

@@ -11,26 +11,17 @@ import yaml
 
 from edgeshare.contract.errors import Unavailable
 
-SCHEDULER = "system:kube-scheduler"
-"""Whom it lets in."""
-
 
 @asynccontextmanager
-async def assigning(folder: Path, api_url: str, certificate: Path, key: Path) -> AsyncIterator[tuple[str, int]]:
-    """The real one: its URL and its process."""
+async def assigning(folder: Path, api_url: str, certificate: Path) -> AsyncIterator[tuple[str, int]]:
+    """The real one, as it is installed beside a kube-scheduler: its URL and its process."""
     kubeconfig = {
         "clusters": [{"name": "c", "cluster": {"server": api_url, "certificate-authority": str(certificate)}}],
         "users": [{"name": "u", "user": {"token": "a.service-account.token" * 40}}],
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
         "current-context": "x",
     }
-    tls = {"certificate": str(certificate), "private_key": str(key), "client_authority": str(certificate)}
-    config = {
-        "address": "127.0.0.1:0",
-        "choice": "filter",
-        "kubeconfig": str(folder / "kubeconfig"),
-        "tls": {**tls, "clients": [SCHEDULER]},
-    }
+    config = {"address": "127.0.0.1:0", "choice": "filter", "kubeconfig": str(folder / "kubeconfig")}
     for name, content in (("kubeconfig", kubeconfig), ("assigner.yaml", config)):
         (folder / name).write_text(yaml.safe_dump(content))
     with (folder / "assigner.log").open("w") as log:
@@ -57,10 +48,10 @@ async def assigning(folder: Path, api_url: str, certificate: Path, key: Path) ->
 
 
 def make_certificate(folder: Path) -> tuple[Path, Path]:
-    """One for all, which signs for itself, and its key. Raises Unavailable."""
-    certificate, key = folder / "all.crt", folder / "all.key"
+    """The API server's, which signs for itself, and its key. Raises Unavailable."""
+    certificate, key = folder / "api.crt", folder / "api.key"
     new = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    named = ["-subj", f"/CN={SCHEDULER}", "-addext", "subjectAltName=IP:127.0.0.1"]
+    named = ["-subj", "/CN=kube-apiserver", "-addext", "subjectAltName=IP:127.0.0.1"]
     command = ["openssl", *new, *named, "-out", str(certificate), "-keyout", str(key)]
     try:
         subprocess.run(command, check=True, capture_output=True)

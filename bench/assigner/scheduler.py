@@ -1,114 +1,106 @@
-"""A stand-in for kube-scheduler, as its extender sees it: all that it asks goes over one HTTP/2 connection."""
+"""A stand-in for kube-scheduler, as its extender sees it: HTTP/1.1 over as many connections as it asks things at a
+time, of which two are kept when they are idle."""
 
 import asyncio
 import json
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from h2.config import H2Configuration
-from h2.connection import H2Connection
-from h2.events import DataReceived, ResponseReceived, StreamEnded, StreamReset
-from h2.exceptions import ProtocolError
+from httptools import HttpResponseParser
 
 from edgeshare.contract.errors import Unavailable
 
 ASK_AGAIN_S = 0.05
 
+IDLE_MAX = 2
+"""DefaultMaxIdleConnsPerHost of Go's net/http; kube-scheduler sets no other."""
 
-class Scheduler(asyncio.Protocol):
-    """One connection of it."""
 
-    def __init__(self, authority: str) -> None:
-        self._headers = [(":method", "POST"), (":scheme", "https"), (":authority", authority)]
-        self._http = H2Connection(H2Configuration(header_encoding="utf-8"))
-        self._answers: dict[int, asyncio.Future[bytes]] = {}
-        self._status: dict[int, str] = {}
-        self._bodies: dict[int, bytes] = {}
-
-    async def ask(self, verb: str, message: object) -> Any:
-        """What is answered. Raises Unavailable where that is another status than 200."""
-        number = self._http.get_next_available_stream_id()
-        body = json.dumps(message, separators=(",", ":")).encode()
-        headers = [
-            ("content-type", "application/json"),
-            ("content-length", str(len(body))),
-            ("accept-encoding", "gzip"),
-        ]
-        self._http.send_headers(number, [*self._headers, (":path", f"/{verb}"), *headers])
-        self._flush()
-        self._http.send_data(number, body, end_stream=True)
-        self._flush()
-        self._answers[number] = answer = asyncio.get_running_loop().create_future()
-        return json.loads(await answer)
+class Connection(asyncio.Protocol):
+    """One, over which one thing at a time is asked."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio.Protocol."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._http.initiate_connection()
-        self._flush()
+        self._parser = HttpResponseParser(self)
+
+    async def ask(self, request: bytes) -> tuple[int, bytes]:
+        """The answer's status and body. Raises Unavailable where the connection ends before that."""
+        self._body = b""
+        self._answer: asyncio.Future[tuple[int, bytes]] = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        return await self._answer
 
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
-        try:
-            events = self._http.receive_data(data)
-        except ProtocolError:
-            # After a GOAWAY h2 takes in nothing more.
-            self._transport.abort()
-            return
-        for event in events:
-            match event:
-                case ResponseReceived(headers=headers, stream_id=int(number)):
-                    self._status[number] = dict(headers or ())[":status"]
-                    self._bodies[number] = b""
-                case DataReceived(stream_id=int(number), data=bytes(part), flow_controlled_length=int(length)):
-                    self._bodies[number] += part
-                    self._http.acknowledge_received_data(length, number)
-                case StreamEnded(stream_id=int(number)):
-                    self._answered(number)
-                case StreamReset(stream_id=int(number)):
-                    self._answers.pop(number).set_exception(Unavailable("the assigner refused a request"))
-        self._flush()
+        self._parser.feed_data(data)
+
+    def on_body(self, part: bytes) -> None:
+        """See httptools."""
+        self._body += part
+
+    def on_message_complete(self) -> None:
+        """See httptools."""
+        self._answer.set_result((self._parser.get_status_code(), self._body))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio.Protocol."""
-        for answer in self._answers.values():
-            answer.set_exception(Unavailable("the assigner has ended the connection"))
+        if not self._answer.done():
+            self._answer.set_exception(Unavailable("the assigner has ended the connection"))
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Ends it."""
         self._transport.close()
 
-    def _answered(self, number: int) -> None:
-        answer, status, body = self._answers.pop(number), self._status.pop(number), self._bodies.pop(number)
-        if status == "200":
-            answer.set_result(body)
-        else:
-            answer.set_exception(Unavailable(f"the assigner answered {status}: {body.decode()}"))
 
-    def _flush(self) -> None:
-        self._transport.write(self._http.data_to_send())
+class Scheduler:
+    """All its connections."""
+
+    def __init__(self, url: str) -> None:
+        self._host, self._port = str(urlsplit(url).hostname), urlsplit(url).port
+        self._idle: list[Connection] = []
+
+    async def ask(self, verb: str, message: object) -> Any:
+        """What is answered. Raises Unavailable where that is another status than 200."""
+        body = json.dumps(message, separators=(",", ":")).encode()
+        head = (
+            f"POST /{verb} HTTP/1.1\r\nHost: {self._host}:{self._port}\r\nUser-Agent: Go-http-client/1.1\r\n"
+            f"Content-Length: {len(body)}\r\nContent-Type: application/json\r\nAccept-Encoding: gzip\r\n\r\n"
+        )
+        connection = self._idle.pop() if self._idle else await self._open()
+        status, answer = await connection.ask(head.encode() + body)
+        if status != 200 or len(self._idle) == IDLE_MAX:
+            connection.close()
+        else:
+            self._idle.append(connection)
+        if status != 200:
+            raise Unavailable(f"the assigner answered {status}: {answer.decode()}")
+        return json.loads(answer)
+
+    def close(self) -> None:
+        """Ends all that are idle."""
+        for connection in self._idle:
+            connection.close()
+
+    async def _open(self) -> Connection:
+        _, connection = await asyncio.get_running_loop().create_connection(Connection, self._host, self._port)
+        return connection
 
 
 @asynccontextmanager
-async def scheduling(url: str, context: ssl.SSLContext) -> AsyncIterator[Scheduler]:
+async def scheduling(url: str) -> AsyncIterator[Scheduler]:
     """One that may ask, when the assigner answers: it does when it has read all that is there."""
-    context.set_alpn_protocols(["h2"])
-    host, port = str(urlsplit(url).hostname), urlsplit(url).port
-    while True:
-        _, scheduler = await asyncio.get_running_loop().create_connection(
-            lambda: Scheduler(f"{host}:{port}"), host, port, ssl=context
-        )
-        try:
-            await scheduler.ask("filter", {"Pod": {"metadata": {"name": "first", "uid": "first"}}, "NodeNames": []})
-            break
-        except Unavailable:
-            scheduler.close()
-            await asyncio.sleep(ASK_AGAIN_S)
+    scheduler = Scheduler(url)
     try:
+        while True:
+            try:
+                await scheduler.ask("filter", {"Pod": {"metadata": {"name": "first", "uid": "first"}}, "NodeNames": []})
+                break
+            except Unavailable:
+                await asyncio.sleep(ASK_AGAIN_S)
         yield scheduler
     finally:
         scheduler.close()

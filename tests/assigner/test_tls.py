@@ -146,8 +146,9 @@ async def test_a_changed_secret_holds_for_new_connections_and_breaks_none(
         certificate, key = other.issue("server", "edgeshare-new", hosts=("IP:127.0.0.1",))
         secret.put(certificate.read_bytes(), key.read_bytes(), other.certificate.read_bytes())
         await logged(caplog, "new certificates hold")
-        # It goes by its connection, which was made before.
-        assert (await before.ask("/filter", b"1"), before.server_name) == (ANSWER, "edgeshare")
+        # It goes by its connection, which was made before, and is told to make another.
+        assert await before.ask("/filter", b"1") == ANSWER
+        assert not before.is_open
     with connection(running, other, other.issue("scheduler", SCHEDULER)) as after:
         assert (await after.ask("/filter", b"1"), after.server_name) == (ANSWER, "edgeshare-new")
     # Whom the old authority signed for is not let in any more.

@@ -23,7 +23,7 @@ class Ending(StrEnum):
     NAME = "name"
     """Its certificate names nobody who is let in."""
     PROTOCOL = "protocol"
-    """What came over it is no HTTP/2."""
+    """What came over it is no HTTP, or more of it than a client has to say."""
     FLOOD = "flood"
     """It sent more frames that ask for nothing than frames.py lets through."""
 

@@ -11,14 +11,12 @@ from dataclasses import replace
 from http import HTTPStatus
 from time import monotonic_ns
 
-from aiohttp import web
-
 from edgeshare.contract.address import join_address, parse_address
 from edgeshare.contract.errors import InvalidRequest, Unavailable
-from sharemgr.cluster.server import http2
+from sharemgr.cluster.server import http1, http2
 from sharemgr.cluster.server.accepting import Door, Telling
 from sharemgr.cluster.server.answers import Answer, Asked
-from sharemgr.cluster.server.bodies import Bodies, Body
+from sharemgr.cluster.server.bodies import Bodies
 from sharemgr.cluster.server.certificates import common_names
 from sharemgr.cluster.server.endings import Ending, Endings
 
@@ -62,13 +60,9 @@ class Server:
         self._clients = frozenset(clients)
         self._answering = answering
         self._answered = answered
-        app = web.Application(client_max_size=BODY_BYTES_MAX)
-        app.router.add_route("*", "/{path:.*}", self._handle)
-        self._runner = web.AppRunner(
-            app, access_log=None, keepalive_timeout=KEEP_ALIVE_S, shutdown_timeout=END_S, handle_signals=False
-        )
-        self._http2: set[http2.Connection] = set()
+        self._http1: set[http1.Connection] = set()
         """The connections that speak it."""
+        self._http2: set[http2.Connection] = set()
         self.client_end_s: float | None = None
         """When the certificate of who was let in last holds no more, in seconds since 1970; None: there was none."""
         self.bodies = Bodies()
@@ -80,7 +74,6 @@ class Server:
         """Serves while it is entered, over TLS if there is a ``context``; yields the URL. Raises Unavailable where it
         cannot listen."""
         with _listener(self._address) as listener:
-            await self._runner.setup()
             self._door.context = context
             async with asyncio.TaskGroup() as tasks:
                 accepting = tasks.create_task(self._door.accept(listener))
@@ -91,53 +84,32 @@ class Server:
                 finally:
                     accepting.cancel()
                     await asyncio.wait([accepting])
-                    await asyncio.gather(self._runner.cleanup(), self._end_http2())
+                    await self._end()
 
     async def use(self, context: ssl.SSLContext | None) -> None:
-        """Goes by this for the connections that come from now on; none is turned away meanwhile, and those of HTTP/2,
-        which would last for days, are left when all that came over them is answered."""
+        """Goes by this for the connections that come from now on; none is turned away meanwhile, and those that are
+        there, which would last for days, are left when they have answered once more, those of HTTP/2 when all that came
+        over them is answered."""
         self._door.context = context
-        for connection in list(self._http2):
+        for connection in (*self._http1, *self._http2):
             connection.leave()
 
     def _speaking(self, transport: asyncio.Transport, tell: Telling) -> asyncio.Protocol:
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         if tls is not None and tls.selected_alpn_protocol() == http2.NAME:
             return http2.Connection(self._answer, BODY_BYTES_MAX, KEEP_ALIVE_S, self._http2, self.bodies, tell)
-        assert self._runner.server is not None
-        return self._runner.server()
+        return http1.Connection(self._answer, BODY_BYTES_MAX, KEEP_ALIVE_S, self._http1, self.bodies, tell)
 
-    async def _end_http2(self) -> None:
-        ending = list(self._http2)
-        for connection in ending:
-            connection.leave()
+    async def _end(self) -> None:
+        for one in list(self._http1):
+            one.end()
+        for other in list(self._http2):
+            other.leave()
         with suppress(TimeoutError):
             async with asyncio.timeout(END_S):
-                await asyncio.gather(*(connection.over.wait() for connection in ending))
-        for connection in list(self._http2):
-            connection.abort()
-
-    async def _handle(self, request: web.Request) -> web.Response:
-        kept = self.bodies.begin(lambda: _abort(request))
-        try:
-            return await self._handle_kept(request, kept)
-        finally:
-            kept.drop()
-
-    async def _handle_kept(self, request: web.Request, kept: Body) -> web.Response:
-        try:
-            body = await _read(request, kept)
-        except (web.RequestPayloadError, ConnectionError) as error:
-            # The other side's doing, which nobody is there to be told of.
-            verb = request.path.removeprefix("/")
-            if verb in VERBS:
-                self._answered(verb, HTTPStatus.BAD_REQUEST)
-            return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"the request broke off: {error}\n")
-        answer = await self._answer(Asked(request.method, request.path, body))
-        response = web.Response(status=answer.status, body=answer.body, content_type=answer.content_type)
-        if answer.is_last:
-            response.force_close()
-        return response
+                await asyncio.gather(*(each.over.wait() for each in (*self._http1, *self._http2)))
+        for left in (*self._http1, *self._http2):
+            left.abort()
 
     async def _answer(self, asked: Asked) -> Answer:
         verb = asked.path.partition("?")[0].removeprefix("/")
@@ -175,26 +147,6 @@ class Server:
         # Theirs may be anything, line ends too.
         came, let_in = ", ".join(map(repr, names)) or "nobody", ", ".join(sorted(self._clients))
         return f"the client's certificate names {came}: let in are {let_in} (tls.clients)"
-
-
-async def _read(request: web.Request, kept: Body) -> bytes | None:
-    """Its body; None where that is too long. Raises ConnectionError where there is no room for it."""
-    body = bytearray()
-    async for part in request.content.iter_any():
-        body += part
-        kept.take_in(len(part))
-        if kept.is_refused:
-            raise ConnectionError("there is no room for what it brings")
-        if len(body) > BODY_BYTES_MAX:
-            return None
-    kept.is_whole()
-    return bytes(body)
-
-
-def _abort(request: web.Request) -> None:
-    """Who waits for the rest of it hears that there is none."""
-    if request.transport is not None:
-        request.transport.abort()
 
 
 def _text(status: HTTPStatus, text: str) -> Answer:

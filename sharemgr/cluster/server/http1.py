@@ -1,0 +1,243 @@
+"""HTTP/1.1, read by ``httptools``: what comes over a connection is answered in turn. It is what kube-scheduler speaks
+without TLS, as beside it in its pod."""
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
+
+from sharemgr.cluster.server.answers import Answer, Answering, Asked
+from sharemgr.cluster.server.bodies import Bodies, Body
+from sharemgr.cluster.server.endings import Ending
+
+BESIDE_BODY_BYTES_MAX = 64 * 1024
+"""Of a request, what is none of its body: its head, the sizes of its body's pieces and what may follow them.
+kube-scheduler's head has 200 bytes. It is looked for when what was read at a time, 256 KiB at most, has been taken in."""
+
+WAITING_MAX = 16
+"""Requests of a connection that wait for the answer to another. kube-scheduler sends none before it has that."""
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+@dataclass(slots=True)
+class _Request:
+    """One that is here, and waits for its answer."""
+
+    asked: Asked
+    kept: Body
+    is_last: bool
+    """The client wants no more of the connection, or what follows cannot be read."""
+
+
+class Connection(asyncio.Protocol):
+    """One client's. It is in ``all_of_them`` while it lasts."""
+
+    def __init__(
+        self,
+        answering: Answering,
+        body_bytes_max: int,
+        idle_s: float,
+        all_of_them: set["Connection"],
+        bodies: Bodies,
+        tell: Callable[[Ending, str], None],
+    ) -> None:
+        """``idle_s``: a client of which nothing was heard for so long is sent away. ``tell`` is told why one is that
+        does what none should."""
+        self._answering = answering
+        self._body_bytes_max = body_bytes_max
+        self._idle_s = idle_s
+        self._all = all_of_them
+        self._bodies = bodies
+        self._tell = tell
+        self._parser: HttpRequestParser | None = None
+        """None at the end: it leads back here, and what makes a circle is kept until the garbage collector comes by."""
+        self._beside_body = 0
+        self._path = b""
+        self._body = bytearray()
+        self._kept: Body | None = None
+        """Of the request that comes in, once its head is here."""
+        self._is_awaited = False
+        """The client sends the body when it is told to go on."""
+        self._is_deaf = False
+        """A body is too long: what still comes is passed over, so that its client reads the answer before the end."""
+        self._waiting: deque[_Request] = deque()
+        self._work: asyncio.Task[None] | None = None
+        self._may_write = asyncio.Event()
+        self._may_write.set()
+        self._is_leaving = False
+        self.over = asyncio.Event()
+        """Set at its end."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See asyncio.Protocol."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        # Else an answer waits until the client's system has acknowledged the one before, 40 ms.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._all.add(self)
+        self._parser = HttpRequestParser(self)
+        self._loop = asyncio.get_running_loop()
+        self._heard_s = self._loop.time()
+        self._idle = self._loop.call_later(self._idle_s, self._close_if_idle)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See asyncio.Protocol. What is being answered goes on: a Binding is not half written."""
+        self._idle.cancel()
+        self._parser = None
+        if self._kept is not None:
+            self._kept.drop()
+        while self._waiting:
+            self._waiting.popleft().kept.drop()
+        self._may_write.set()
+        self._all.discard(self)
+        self.over.set()
+
+    def pause_writing(self) -> None:
+        """A client that does not read is not read from either, so that what waits for it stays bounded."""
+        self._may_write.clear()
+        self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """See asyncio.Protocol."""
+        self._may_write.set()
+        self._transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        """See asyncio.Protocol."""
+        if self._parser is None or self._transport.is_closing():
+            return
+        self._heard_s = self._loop.time()
+        self._beside_body += len(data)
+        if not self._is_deaf:
+            try:
+                self._parser.feed_data(data)
+            except HttpParserUpgrade:
+                self._refuse("another protocol is asked for")
+            except HttpParserCallbackError:
+                raise
+            except HttpParserError as error:
+                self._refuse(f"what came over it is no HTTP/1.1: {error}")
+        if self._beside_body > (self._body_bytes_max if self._is_deaf else BESIDE_BODY_BYTES_MAX):
+            self._refuse(f"a request has more than {BESIDE_BODY_BYTES_MAX} bytes beside its body, or goes on and on")
+        elif len(self._waiting) > WAITING_MAX:
+            self._refuse(f"more than {WAITING_MAX} requests wait for the answer to another")
+
+    def on_message_begin(self) -> None:
+        """See httptools, as all that follows until ``leave``."""
+        self._path, self._body, self._is_awaited = b"", bytearray(), False
+
+    def on_url(self, part: bytes) -> None:
+        self._path += part
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if name.lower() == b"expect":
+            self._is_awaited = value.lower() == b"100-continue"
+
+    def on_headers_complete(self) -> None:
+        if self._is_deaf:
+            return
+        self._kept = self._bodies.begin(self._transport.abort)
+        if self._is_awaited and self._work is None:
+            self._transport.write(CONTINUE)
+
+    def on_body(self, part: bytes) -> None:
+        kept = self._kept
+        if kept is None or kept.is_refused:
+            return
+        self._beside_body -= len(part)
+        self._body += part
+        kept.take_in(len(part))
+        if len(self._body) > self._body_bytes_max:
+            self._is_deaf = True
+            kept.drop()
+            self._ask(None)
+
+    def on_message_complete(self) -> None:
+        assert self._parser is not None
+        self._beside_body = 0
+        if self._kept is not None and not self._kept.is_refused and not self._parser.should_upgrade():
+            self._ask(bytes(self._body))
+
+    def leave(self) -> None:
+        """The next answer is its last."""
+        self._is_leaving = True
+
+    def end(self) -> None:
+        """Ends when what it is being asked is answered."""
+        self._is_leaving = True
+        if self._work is None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Ends at once."""
+        self._transport.abort()
+
+    def _ask(self, body: bytes | None) -> None:
+        assert self._parser is not None
+        assert self._kept is not None
+        asked = Asked(self._parser.get_method().decode("ascii"), self._path.decode("ascii", "replace"), body)
+        is_last = self._is_deaf or not self._parser.should_keep_alive()
+        self._kept.is_whole()
+        self._waiting.append(_Request(asked, self._kept, is_last))
+        self._kept, self._body = None, bytearray()
+        if self._work is None:
+            self._work = asyncio.create_task(self._answer_all())
+
+    async def _answer_all(self) -> None:
+        while self._waiting:
+            request = self._waiting.popleft()
+            try:
+                answer = await self._answering(request.asked)
+            finally:
+                request.kept.drop()
+            if self._transport.is_closing():
+                break
+            is_last = answer.is_last or request.is_last or self._is_leaving
+            self._transport.write(_written(request.asked.method, answer, is_last))
+            if is_last:
+                self._is_leaving = True
+                if not self._is_deaf:
+                    self._transport.close()
+                break
+            await self._may_write.wait()
+        self._work = None
+
+    def _refuse(self, why: str) -> None:
+        """What it says is not to be answered, and nothing more is read of it."""
+        if self._transport.is_closing():
+            return
+        self._tell(Ending.PROTOCOL, why)
+        if self._work is None and not self._is_deaf:
+            answer = Answer(HTTPStatus.BAD_REQUEST, "text/plain", f"{why}\n".encode())
+            self._transport.write(_written("", answer, True))
+            self._transport.close()
+        else:
+            self._transport.abort()
+
+    def _close_if_idle(self) -> None:
+        # A timer for each part that comes would cost more than to look, when this one is over, what came meanwhile.
+        at_s = self._heard_s + self._idle_s
+        if at_s > self._loop.time():
+            self._idle = self._loop.call_at(at_s, self._close_if_idle)
+        elif self._transport.get_write_buffer_size():
+            # It does not read, so that a close would wait for ever.
+            self._transport.abort()
+        elif self._work is not None:
+            self._idle = self._loop.call_later(self._idle_s, self._close_if_idle)
+        else:
+            self._transport.close()
+
+
+def _written(method: str, answer: Answer, is_last: bool) -> bytes:
+    status = HTTPStatus(answer.status)
+    end = "Connection: close\r\n" if is_last else ""
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {answer.content_type}\r\n"
+        f"Content-Length: {len(answer.body)}\r\n{end}\r\n"
+    ).encode()
+    return head if method == "HEAD" else head + answer.body
