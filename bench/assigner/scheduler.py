@@ -60,7 +60,8 @@ class Scheduler:
     """All its connections."""
 
     def __init__(self, url: str) -> None:
-        self._host, self._port = str(urlsplit(url).hostname), urlsplit(url).port
+        parts = urlsplit(url)
+        self._host, self._port = str(parts.hostname), int(parts.port or 0)
         self._idle: list[Connection] = []
 
     async def ask(self, verb: str, message: object) -> Any:

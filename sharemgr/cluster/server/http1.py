@@ -16,7 +16,7 @@ from sharemgr.cluster.server.endings import Ending
 
 BESIDE_BODY_BYTES_MAX = 64 * 1024
 """Of a request, what is none of its body: its head, the sizes of its body's pieces and what may follow them.
-kube-scheduler's head has 200 bytes. It is looked for when what was read at a time, 256 KiB at most, has been taken in."""
+kube-scheduler's head has 200 bytes. Looked at when what was read at a time, 256 KiB at most, has been taken in."""
 
 WAITING_MAX = 16
 """Requests of a connection that wait for the answer to another. kube-scheduler sends none before it has that."""

@@ -91,7 +91,7 @@ class Server:
         there, which would last for days, are left when they have answered once more, those of HTTP/2 when all that came
         over them is answered."""
         self._door.context = context
-        for connection in (*self._http1, *self._http2):
+        for connection in self._connections():
             connection.leave()
 
     def _speaking(self, transport: asyncio.Transport, tell: Telling) -> asyncio.Protocol:
@@ -100,6 +100,9 @@ class Server:
             return http2.Connection(self._answer, BODY_BYTES_MAX, KEEP_ALIVE_S, self._http2, self.bodies, tell)
         return http1.Connection(self._answer, BODY_BYTES_MAX, KEEP_ALIVE_S, self._http1, self.bodies, tell)
 
+    def _connections(self) -> list[http1.Connection | http2.Connection]:
+        return [*self._http1, *self._http2]
+
     async def _end(self) -> None:
         for one in list(self._http1):
             one.end()
@@ -107,9 +110,9 @@ class Server:
             other.leave()
         with suppress(TimeoutError):
             async with asyncio.timeout(END_S):
-                await asyncio.gather(*(each.over.wait() for each in (*self._http1, *self._http2)))
-        for left in (*self._http1, *self._http2):
-            left.abort()
+                await asyncio.gather(*(connection.over.wait() for connection in self._connections()))
+        for connection in self._connections():
+            connection.abort()
 
     async def _answer(self, asked: Asked) -> Answer:
         verb = asked.path.partition("?")[0].removeprefix("/")
