@@ -123,15 +123,15 @@ class Ledger:
 
     def set_inventory(self, inventory: Inventory) -> None:
         """A node has told what it has; what pods hold of it stays."""
-        self._node(inventory.node).inventory = inventory
+        node = self._nodes.get(inventory.node)
+        if node is None or node.inventory != inventory:
+            self._node(inventory.node).inventory = inventory
 
     def drop_node(self, name: str) -> None:
         """A node is gone, and what was listed there with it; what pods are bound to stays until they are gone."""
-        node = self._nodes.get(name)
-        if node is not None:
+        if name in self._nodes:
+            self.set_inventory(Inventory(name, ()))
             self.list_holdings(name, ())
-            node.inventory = Inventory(name, ())
-            self._forget_if_empty(name)
 
     def assume(self, holding: Holding) -> None:
         """Reserves what a pod is about to be bound to.
@@ -182,7 +182,8 @@ class Ledger:
             _check(holding)
             if holding.node != name:
                 raise InvalidRequest(f"node {name} lists a pod of node {holding.node}: {holding.uid}")
-        node = self._node(name)
+        # What is listed of bound pods changes nothing that is free.
+        node = self._nodes.get(name) or self._node(name)
         for uid, holding in node.listed.items():
             if not self._is_bound_to(uid, name):
                 self._hold(holding, -1)

@@ -112,4 +112,6 @@ class Holding:
 
     def labelled(self, like: "Request | Holding") -> "Holding":
         """This holding with the affinity, exclusion and program of ``like``: a node that lists it knows of none."""
+        if (self.affinity, self.exclusion, self.program) == (like.affinity, like.exclusion, like.program):
+            return self
         return replace(self, affinity=like.affinity, exclusion=like.exclusion, program=like.program)

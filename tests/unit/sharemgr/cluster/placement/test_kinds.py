@@ -11,6 +11,7 @@ from sharemgr.cluster.placement.kinds import Kinds
 from sharemgr.cluster.placement.placing import rank, take_best
 from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.placement.shapes import Shapes
+from sharemgr.cluster.placement.singly import Fit, Judge
 from sharemgr.cluster.placement.table import Table
 from sharemgr.cluster.state.ledger import Gpu, Inventory, Ledger
 from sharemgr.cluster.state.request import Ask, Holding, Request
@@ -37,7 +38,7 @@ INVENTORIES = st.builds(
         cpu_milli,
     ),
     st.sampled_from(NAMES),
-    st.lists(st.sampled_from(("A10", "A10", "T4")), max_size=4),
+    st.lists(st.sampled_from(("A10", "A10", "T4")), max_size=9),
     st.booleans(),
     st.sampled_from((None, 4_000, 16_000)),
 )
@@ -83,28 +84,37 @@ def hold(ledger: Ledger, holding: Holding) -> bool:
     return True
 
 
-def test_a_kind_is_judged_once_for_a_request_until_the_demand_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger, table, shapes, kinds = cluster("usable")
+@pytest.mark.parametrize("policy", ["fgd", "usable"])
+def test_a_kind_is_judged_once_for_a_request_until_the_demand_is_another(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, table, shapes, kinds = cluster(policy)
     judged: list[int] = []
 
     def ranked(*args: object, **more: object) -> object:
-        judged.append(len(args[5]))  # type: ignore[arg-type]
+        judged.extend(args[5])  # type: ignore[arg-type]
         return rank(*args, **more)  # type: ignore[arg-type]
 
+    def fit(judge: Judge, of: Table, row: int, asked: Request) -> Fit | None:
+        judged.append(row)
+        return one_by_one(judge, of, row, asked)
+
+    one_by_one = Judge.fit
     monkeypatch.setattr(kinds_module, "rank", ranked)
+    monkeypatch.setattr(Judge, "fit", fit)
     request = Request((Ask(1, 30),))
     shapes.see(request)
     table.update(ledger)
     demand = shapes.demand(table)
     for number in range(3):
         kinds.best(ledger, table, f"p{number}", request, demand, NAMES)
-    assert judged == [1]
+    assert len(judged) == 1
     ledger.assume(Holding("x", "n3", kinds.best(ledger, table, "x", request, demand, ["n3"])[0].takes))  # type: ignore[index]
     table.update(ledger)
     kinds.best(ledger, table, "y", request, demand, NAMES)
-    assert judged == [1, 1]
+    assert len(judged) == 2
     kinds.best(ledger, table, "y", Request((Ask(1, 50),)), demand, NAMES)
-    assert judged == [1, 1, 2]
+    assert len(judged) == 4
     shapes.see(Request((Ask(1, 50),)))
     kinds.best(ledger, table, "y", request, shapes.demand(table), NAMES)
-    assert judged == [1, 1, 2, 2]
+    assert len(judged) == 6

@@ -198,3 +198,18 @@ def test_less_than_nothing_and_another_nodes_pods_are_refused() -> None:
     with pytest.raises(InvalidRequest, match="lists a pod of node n"):
         ledger.list_holdings("m", [holding("p", 1, 1)])
     assert free(ledger) == (100, 1000)
+
+
+def test_what_a_node_tells_again_or_lists_of_bound_pods_is_no_change() -> None:
+    ledger = ledger_of(A, B)
+    ledger.assume(holding("p", 40, 300))
+    ledger.take_changed()
+    ledger.set_inventory(Inventory("n", (A, B)))
+    ledger.list_holdings("n", [holding("p", 40, 300)])
+    assert ledger.take_changed() == []
+    ledger.list_holdings("n", [holding("p", 40, 300), holding("q", 10, 100, B)])
+    assert (ledger.take_changed(), free(ledger, B)) == (["n"], (90, 900))
+    ledger.list_holdings("n", [holding("p", 40, 300)])
+    assert (ledger.take_changed(), free(ledger, B)) == (["n"], (100, 1000))
+    ledger.drop_node("n")
+    assert (ledger.take_changed(), free(ledger)[0]) == (["n"], 60)
