@@ -132,10 +132,11 @@ class _Worth:
         self._lists: dict[tuple[int, int], list[float]] = {}
 
     def of(self, model: int, level: int, amount: int) -> float:
-        worth = self._lists.get((model, level))
-        if worth is None:
-            worth = self._lists[model, level] = self._table[model, level].tolist()
-        return worth[min(amount, self._last)]
+        worths = self._lists.get((model, level))
+        if worths is None:
+            worths = self._lists[model, level] = self._table[model, level].tolist()
+        worth: float = worths[min(amount, self._last)]
+        return worth
 
 
 def _usable_units(ratio: Ratio) -> Callable[[int, int], float]:
