@@ -142,6 +142,26 @@ async def test_a_client_that_does_not_read_is_not_read_from(running: Running) ->
             assert (await client.answer())[::2] == (200, text)
 
 
+async def test_what_a_client_does_not_read_keeps_its_next_requests_waiting(running: Running) -> None:
+    asked = []
+
+    async def much(body: bytes) -> object:
+        asked.append(body)
+        return "x" * 4_000_000
+
+    running.verbs["prioritize"] = much
+    async with running.client() as client, running.client() as other:
+        client.transport.pause_reading()
+        for _ in range(WAITING_MAX - 1):
+            client.send("/prioritize")
+        for _ in range(2 * WAITING_MAX):
+            assert await other.ask("/filter") == (200, "1")
+        assert 0 < len(asked) < WAITING_MAX - 1
+        client.transport.resume_reading()
+        for _ in range(WAITING_MAX - 1):
+            assert (await client.answer())[0] == 200
+
+
 async def test_one_that_does_not_read_and_says_nothing_is_sent_away(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
