@@ -25,6 +25,7 @@ RECORD = """NPU = AcceleratorKind(
     wire_number=3,
     is_exclusive=False,
     has_memory=False,
+    is_chosen_by_wish=False,
 )
 
 KINDS = {kind.accelerator: kind for kind in (GPU, EDGETPU, NPU)}
