@@ -191,16 +191,19 @@ def test_models_affinity_and_exclusion_are_of_gpus_alone() -> None:
 
 def test_who_has_to_go_is_found_by_edgetpu() -> None:
     assigner = assigner_of(node("n", gpus=1, tpus=2))
-    for uid, percent, priority in (("low", 60, 0), ("high", 30, 5), ("mid", 60, 1)):
-        assigner.pod_told("ADDED", bind(assigner, camera(uid, percent, priority=priority), "n"))
-    assert sorted(devices_of(assigner, "low") + devices_of(assigner, "mid")) == ["n-t0", "n-t1"]
+    for uid, device, percent, priority in (("low", 0, 60, 0), ("high", 0, 30, 5), ("mid", 1, 70, 1)):
+        assignment = json.dumps({"c0": {TPU: [f"n-t{device}"]}})
+        assigner.pod_told("ADDED", camera(uid, percent, on="n", assignment=assignment, priority=priority))
     books = assigner.books
-    assert victims(books, camera("p", 40, priority=9), "n", []) == []
-    assert victims(books, camera("p", 60, priority=1), "n", []) == (
-        ["low"] if devices_of(assigner, "low") != devices_of(assigner, "high") else None
-    )
-    assert victims(books, camera("p", 60, priority=0), "n", []) is None
-    assert victims(books, pod("p", {GPU: 50, TPU: 200}, priority=9), "n", []) is not None
+    assert victims(books, camera("p", 30, priority=9), "n", []) == []
+    # The least important, where that is enough.
+    assert victims(books, camera("p", 60, priority=9), "n", []) == ["low"]
+    assert victims(books, camera("p", 80, priority=9), "n", []) == ["mid"]
+    assert victims(books, camera("p", 80, priority=1), "n", []) is None
+    both = {GPU: 50, TPU: 200}
+    assert sorted(victims(books, pod("p", both, priority=9), "n", []) or ()) == ["high", "low", "mid"]
+    assert victims(books, pod("p", both, priority=5), "n", []) is None
+    # Nobody's going gives it a second GPU.
     assert victims(books, pod("p", {GPU: 200, TPU: 10}, priority=9), "n", []) is None
 
 
