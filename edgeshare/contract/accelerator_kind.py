@@ -75,10 +75,12 @@ EDGETPU = AcceleratorKind(
 KINDS = {kind.accelerator: kind for kind in (GPU, EDGETPU)}
 """All that there are."""
 
+_BY_NAME = {kind.accelerator.value: kind for kind in KINDS.values()}
+
 RESOURCES = tuple(kind.resource for kind in KINDS.values())
 """What the kubelet counts of them."""
 
 
 def kind_of(accelerator: str) -> AcceleratorKind | None:
     """The kind that another part names; None for one that is newer than this part."""
-    return next((kind for kind in KINDS.values() if kind.accelerator == accelerator), None)
+    return _BY_NAME.get(accelerator)

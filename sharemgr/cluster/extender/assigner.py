@@ -180,7 +180,7 @@ class Assigner:
             raise InvalidRequest(f"pod {pod}: {pod.fault}")
         self._refresh()
         there = self.books.ledger.node(node)
-        lacking = [kind for kind in pod.request.kinds if there is None or not there.of(kind)]
+        lacking = [part.kind for part in pod.request.parts if there is None or not there.of(part.kind)]
         if lacking:
             raise NotFound(f"node {node}: {unmangled(self.books.faults.get(node, no_devices(*lacking)))}")
         chosen = self._found(pod, node)
@@ -235,7 +235,7 @@ class Assigner:
 
     def _failed(self, pod: SharePod, names: Sequence[str]) -> dict[str, str]:
         failed = {name: self._why(pod, name) for name in names[:TOLD_IN_FULL]}
-        words = " or no ".join(KINDS[kind].word for kind in pod.request.kinds)
+        words = " or no ".join(KINDS[part.kind].word for part in pod.request.parts)
         return failed | dict.fromkeys(names[TOLD_IN_FULL:], f"{wish(pod.request)}: no {words} has as much free")
 
     def _why(self, pod: SharePod, name: str) -> str:
@@ -243,10 +243,10 @@ class Assigner:
         if name in self.books.faults:
             return unmangled(self.books.faults[name])
         if node is None:
-            return no_devices(*pod.request.kinds)
+            return no_devices(*(part.kind for part in pod.request.parts))
         told = []
-        for kind in pod.request.kinds:
-            request = pod.request.of(kind)
+        for request in pod.request.parts:
+            kind = request.kind
             if request.models or request.affinity or request.exclusion or self._placers.knows_exclusions(kind):
                 told.append(state_for(self.books.ledger, node, request))
             else:

@@ -32,11 +32,10 @@ class Placer:
 
     def take_in(self, changed: Iterable[str]) -> None:
         """These nodes have changed. One that never had a device of this kind has no row."""
-        kind, table = self.table.accelerator, self.table
-        nodes = ((name, self._ledger.node(name)) for name in changed)
-        table.take_in(
-            self._ledger, [name for name, node in nodes if name in table.row or (node is not None and node.of(kind))]
-        )
+        rows, kind = self.table.row, self.table.accelerator
+        there = self._ledger.node
+        concerned = [name for name in changed if name in rows or ((node := there(name)) is not None and node.of(kind))]
+        self.table.take_in(self._ledger, concerned)
 
     def all(self, uid: str, request: Request, names: Sequence[str]) -> tuple[dict[str, float], Holding | None]:
         """The scores of those of these nodes that can hold the pod, and what it gets on the best."""
@@ -92,14 +91,15 @@ class Placers:
     def update(self) -> list[str]:
         """Takes in what has changed since the last time; returns the nodes that have."""
         changed = self._ledger.take_changed()
-        for placer in self._of.values() if changed else ():
-            placer.take_in(changed)
+        if changed:
+            for kind in self._ledger.kinds:
+                self._of[kind].take_in(changed)
         return changed
 
     def see(self, request: Request) -> None:
         """A pod that asks for this has come; to be called once for each."""
-        for kind in request.kinds:
-            self._of[kind].shapes.see(request.of(kind))
+        for part in request.parts:
+            self._of[part.kind].shapes.see(part)
 
     def knows_exclusions(self, kind: Accelerator) -> bool:
         """Whether pods of exclusions have held devices of this kind."""
@@ -107,39 +107,39 @@ class Placers:
 
     def all(self, uid: str, request: Request, names: Sequence[str]) -> tuple[dict[str, float], Holding | None]:
         """The scores of those of these nodes that can hold the pod, and what it gets on the best."""
-        first, *others = request.kinds
-        scores, best = self._of[first].all(uid, request.of(first), names)
+        first, *others = request.parts
+        scores, best = self._of[first.kind].all(uid, first, names)
         if not others:
             return scores, best
-        for kind in others:
-            more, _ = self._of[kind].all(uid, request.of(kind), list(scores))
+        for part in others:
+            more, _ = self._of[part.kind].all(uid, part, list(scores))
             scores = {name: scores[name] + score for name, score in more.items()}
         on = max(scores, key=scores.__getitem__, default=None)
         return scores, None if on is None else self.on(uid, request, on)
 
     def best(self, uid: str, request: Request, names: Sequence[str]) -> Found | None:
         """What the pod gets on the best of these nodes; None where it fits none."""
-        first, *others = request.kinds
+        first, *others = request.parts
         if not others:
-            return self._of[first].best(uid, request.of(first), names)
+            return self._of[first.kind].best(uid, first, names)
         scores, best = self.all(uid, request, names)
         return None if best is None else (best, scores[best.node])
 
     def on(self, uid: str, request: Request, node: str) -> Holding | None:
         """What the pod gets on that node; None where it does not fit."""
-        found = []
-        for kind in request.kinds:
-            holding = self._of[kind].on(uid, request.of(kind), node)
-            if holding is None:
+        first, *others = request.parts
+        holding = self._of[first.kind].on(uid, first, node)
+        for part in others:
+            beside = self._of[part.kind].on(uid, part, node)
+            if holding is None or beside is None:
                 return None
-            found.append(holding)
-        takes = tuple(take for holding in found for take in holding.takes)
-        return found[0] if len(found) == 1 else replace(found[0], takes=takes).labelled(request)
+            holding = replace(holding, takes=holding.takes + beside.takes)
+        return holding
 
     def with_room(self, request: Request, names: Sequence[str]) -> str | None:
         """One of these nodes that can hold the pod, cores and RAM included; None where there is none."""
-        for kind in request.kinds:
-            names = self._of[kind].with_room(request.of(kind), names)
+        for part in request.parts:
+            names = self._of[part.kind].with_room(part, names)
         return names[0] if names else None
 
 

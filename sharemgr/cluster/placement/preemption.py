@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from edgeshare.contract.accelerator_kind import KINDS
-from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.state.books import Books
 from sharemgr.cluster.state.nodes import Device, Node
@@ -73,16 +72,17 @@ def is_being_made_room_for(books: Books, pod: SharePod) -> bool:
 
 def _fits(books: Books, node: Node, request: Request, away: Collection[Holding]) -> bool:
     """Whether the request fits the node without these."""
-    return all(_fits_of_kind(books, node, request.of(kind), kind, away) for kind in request.kinds)
+    return all(_part_fits(books, node, part, away) for part in request.parts)
 
 
-def _fits_of_kind(books: Books, node: Node, request: Request, kind: Accelerator, away: Collection[Holding]) -> bool:
-    by_id = {device.id: _room(node, device) for device in node.of(kind) if device.healthy}
+def _part_fits(books: Books, node: Node, request: Request, away: Collection[Holding]) -> bool:
+    is_chosen_by_wish = KINDS[request.kind].is_chosen_by_wish
+    by_id = {device.id: _room(node, device) for device in node.of(request.kind) if device.healthy}
     gone: Counter[tuple[str, str]] = Counter()
     for holding in away:
         for take in holding.takes:
             if take.device_id in by_id:
-                by_id[take.device_id].free(take, holding.exclusion if KINDS[kind].is_chosen_by_wish else "")
+                by_id[take.device_id].free(take, holding.exclusion if is_chosen_by_wish else "")
         if request.affinity and holding.affinity == request.affinity:
             gone.update((holding.node, take.device_id) for take in holding.takes)
     together = books.ledger.together(request.affinity) if request.affinity else {}

@@ -33,7 +33,7 @@ def state(node: Node, kind: Accelerator = Accelerator.GPU) -> str:
 def state_for(ledger: Ledger, node: Node, request: Request) -> str:
     """What is free of a node's devices of the kind that is asked for, for a pod that cannot have just any, and why it
     cannot have the others."""
-    kind = KINDS[request.asks[0].kind]
+    kind = KINDS[request.kind]
     together = ledger.together(request.affinity) if request.affinity else ()
     if together and all(name != node.inventory.node for name, _ in together):
         others = " and ".join(sorted({f"{device_id} of node {name}" for name, device_id in together}))

@@ -98,10 +98,13 @@ def _node(name: str, status: _Status) -> AcceleratorNode:
 def _takes(allocation: _Allocation, kinds: Mapping[str, AcceleratorKind | None]) -> tuple[Take, ...]:
     """What it has of devices of the kinds that are known here. One that its node has no more is of the kind that the
     allocation's name tells."""
-    by_name = next((kind for kind in KINDS.values() if kind.owns(allocation.id)), GPU)
-    found = [(each, kinds.get(each, by_name)) for each in allocation.devices]
-    return tuple(
-        Take(each, allocation.units_each, allocation.memory_mib, kind.accelerator)
-        for each, kind in found
-        if kind is not None
-    )
+    takes = []
+    for each in allocation.devices:
+        kind = kinds[each] if each in kinds else _named(allocation)
+        if kind is not None:
+            takes.append(Take(each, allocation.units_each, allocation.memory_mib, kind.accelerator))
+    return tuple(takes)
+
+
+def _named(allocation: _Allocation) -> AcceleratorKind:
+    return next((kind for kind in KINDS.values() if kind.owns(allocation.id)), GPU)

@@ -242,7 +242,7 @@ class Books:
         else:
             self.flagged.pop(pod.uid, None)
             named = {take.kind for take in holding.takes}
-            unnamed = [KINDS[kind].word for kind in pod.request.kinds if kind not in named]
+            unnamed = [KINDS[part.kind].word for part in pod.request.parts if part.kind not in named]
             missing = self._missing(holding)
             if unnamed:
                 self.flagged[pod.uid] = f"{pod}: its assignment names no {' and no '.join(unnamed)}"
@@ -266,7 +266,7 @@ class Books:
         node = self.ledger.node(pod.node)
         kinds = {take.device_id: take.kind for take in holding.takes}
         for device in node.inventory.devices if node is not None else ():
-            if kinds.get(device.id, device.kind) is not device.kind:
+            if device.id in kinds and kinds[device.id] is not device.kind:
                 said, word = KINDS[kinds[device.id]].word, KINDS[device.kind].word
                 raise NotFound(f"its assignment has {device.id} as {said}, which is {word} of node {pod.node}")
         listed = self._listed(pod)

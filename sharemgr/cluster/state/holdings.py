@@ -16,8 +16,11 @@ def hold(pod: SharePod, inventory: Inventory) -> Holding:
         for device_id in {device_id: None for _, ids in group for device_id in ids}:
             here = [(each.ask, each.runs_along) for each, ids in group if device_id in ids]
             total_mib = totals_mib.get(device_id, 0)
-            units = peak((ask.units, along) for ask, along in here)
-            memory_mib = peak((ask.needed_mib(total_mib), along) for ask, along in here)
+            if len(here) == 1:  # of nearly all
+                units, memory_mib = here[0][0].units, here[0][0].needed_mib(total_mib)
+            else:
+                units = peak((ask.units, along) for ask, along in here)
+                memory_mib = peak((ask.needed_mib(total_mib), along) for ask, along in here)
             so_far = takes.get(device_id, Take(device_id, 0, 0, kind))
             takes[device_id] = so_far.and_as_much(units, memory_mib)
     request = pod.request

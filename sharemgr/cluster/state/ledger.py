@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from edgeshare.contract.accelerator_kind import KINDS
+from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound, Unavailable
 from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.state.nodes import Device, Inventory, Node, Use
@@ -28,6 +29,8 @@ class Ledger:
         self._bound: dict[str, Holding] = {}
         self._assumed: set[str] = set()
         self._changed: dict[str, None] = {}
+        self.kinds: set[Accelerator] = set()
+        """Of devices, of which any node has ever told one."""
         self._affinities: dict[str, Counter[tuple[str, str]]] = {}
         """By affinity: how many parts of each device (node, device) its pods hold."""
 
@@ -58,7 +61,9 @@ class Ledger:
 
     def set_inventory(self, inventory: Inventory) -> None:
         """A node has told what it has; what pods hold of it stays."""
-        self._node(inventory.node).tells(inventory)
+        node = self._node(inventory.node)
+        node.tells(inventory)
+        self.kinds.update(node.kinds)
 
     def drop_node(self, name: str) -> None:
         """A node is gone, and what was listed there with it; what pods are bound to stays until they are gone."""

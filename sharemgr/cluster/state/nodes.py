@@ -1,6 +1,7 @@
 """A node: the devices that it has, as it tells of them, and what pods hold of each."""
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from edgeshare.contract.devices import Accelerator
@@ -64,11 +65,15 @@ class Node:
     def tells(self, inventory: Inventory) -> None:
         """What it has is this now."""
         if inventory.devices is not self.inventory.devices:
-            kinds = {device.kind: None for device in inventory.devices}
-            self._of_kind = {
-                kind: tuple(device for device in inventory.devices if device.kind is kind) for kind in kinds
-            }
+            self._of_kind = {}
+            for device in inventory.devices:
+                self._of_kind[device.kind] = (*self.of(device.kind), device)
         self.inventory = inventory
+
+    @property
+    def kinds(self) -> Collection[Accelerator]:
+        """Of its devices."""
+        return self._of_kind.keys()
 
     def of(self, kind: Accelerator) -> tuple[Device, ...]:
         """Its devices of one kind."""

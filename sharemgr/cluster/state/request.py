@@ -50,7 +50,8 @@ class Request:
     """All that a pod asks for."""
 
     asks: tuple[Ask, ...]
-    """One for each container that has devices, and for each kind of these; none for a pod without any."""
+    """One for each container that has devices, and for each kind of these: those of a kind one after the other. None
+    for a pod without any."""
     cpu_milli: int = 0
     ram_mib: int = 0
     models: frozenset[str] = frozenset()
@@ -68,16 +69,25 @@ class Request:
         return sum(ask.devices * ask.units for ask in self.asks)
 
     @property
-    def kinds(self) -> tuple[Accelerator, ...]:
-        """Of the devices that it asks for."""
-        return tuple({ask.kind: None for ask in self.asks})
+    def kind(self) -> Accelerator:
+        """Of its first ask, and of all asks of one of the ``parts``."""
+        return self.asks[0].kind
 
-    def of(self, kind: Accelerator) -> "Request":
-        """What it asks of the devices of one kind, with the cores and RAM of the whole pod."""
-        asks = tuple([ask for ask in self.asks if ask.kind is kind])
-        if not KINDS[kind].is_chosen_by_wish:
-            return Request(asks, self.cpu_milli, self.ram_mib)
-        return self if len(asks) == len(self.asks) else replace(self, asks=asks)
+    @property
+    def parts(self) -> tuple["Request", ...]:
+        """What it asks of each kind of device, with the cores and RAM of the whole pod; none where it asks for none."""
+        if not self.asks:
+            return ()
+        first, last = self.asks[0].kind, self.asks[-1].kind
+        if first is last and KINDS[first].is_chosen_by_wish:
+            return (self,)
+        return tuple(self._of(kind) for kind in dict.fromkeys(ask.kind for ask in self.asks))
+
+    def _of(self, kind: Accelerator) -> "Request":
+        asks = tuple(ask for ask in self.asks if ask.kind is kind)
+        if KINDS[kind].is_chosen_by_wish:
+            return replace(self, asks=asks)
+        return Request(asks, self.cpu_milli, self.ram_mib)
 
     def orders(self) -> Iterator[tuple[int, ...]]:
         """Orders in which its asks, all of one kind, may be placed, as their numbers: the largest first to begin with,

@@ -48,7 +48,6 @@ def asking(*limits: dict[str, str], init: dict[str, str] | None = None, **labels
 def test_a_container_asks_for_each_kind_of_device_by_itself_and_gpus_come_first() -> None:
     pod = asking({TPU: "30"}, {GPU: "200", MEMORY: "900", TPU: "60", "cpu": "1"}, {TPU: "0"}, {})
     assert pod.request.asks == (Ask(2, 100, 900), Ask(1, 30, kind=EDGETPU), Ask(1, 60, kind=EDGETPU))
-    assert pod.request.kinds == (Accelerator.GPU, EDGETPU)
     assert [[(each.name, each.kind) for each in containers] for containers in pod.containers] == [
         [("c1", "gpu")],
         [("c0", "edgetpu")],
@@ -56,12 +55,15 @@ def test_a_container_asks_for_each_kind_of_device_by_itself_and_gpus_come_first(
     ]
 
 
-def test_of_each_kind_a_request_asks_with_what_is_said_of_that_kind() -> None:
+def test_a_request_parts_into_what_it_asks_of_each_kind() -> None:
     request = asking({GPU: "20", TPU: "100"}, {GPU: "30"}, affinity="a", exclusion="e").request
-    assert request.of(Accelerator.GPU) == replace(request, asks=(Ask(1, 50),))
-    assert request.of(EDGETPU) == Request((Ask(1, 100, kind=EDGETPU),), request.cpu_milli, request.ram_mib)
-    only = asking({GPU: "20"}, affinity="a").request
-    assert only.of(Accelerator.GPU) is only
+    assert request.parts == (replace(request, asks=(Ask(1, 50),)), Request((Ask(1, 100, kind=EDGETPU),)))
+    assert [part.kind for part in request.parts] == [Accelerator.GPU, EDGETPU]
+    of_gpus = asking({GPU: "20"}, affinity="a").request
+    assert of_gpus.parts == (of_gpus,)
+    # Models, affinity and exclusion are of GPUs.
+    assert asking({TPU: "20"}, affinity="a").request.parts == (Request((Ask(1, 20, kind=EDGETPU),)),)
+    assert asking({}).request.parts == ()
 
 
 @pytest.mark.parametrize(
