@@ -112,9 +112,7 @@ class Everything(RuleBasedStateMachine):
     def a_node_has_gpus(self, name: str, gpus: list[tuple[str, bool]]) -> None:
         inventory = Inventory(
             name,
-            tuple(
-                Device(f"{name}-{place}", model, MEMORY_MIB[model], well) for place, (model, well) in enumerate(gpus)
-            ),
+            tuple(Device(f"{name}-{n}", model, MEMORY_MIB[model], well) for n, (model, well) in enumerate(gpus)),
         )
         allocations = self.told[name].allocations if name in self.told else ()
         self.tell(AcceleratorNode(inventory, allocations))

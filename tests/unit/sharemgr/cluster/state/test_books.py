@@ -281,9 +281,7 @@ def test_a_nodes_lies_reach_no_further_than_that_node() -> None:
     books = books_of(node(), node(name="liar", gpus=[Device("mine", "T4", 9)]))
     books.pod_seen(pod("u", {"main": ["g"]}, affinity="y", exclusion="x"))
     books.node_told(node(listed("u", "g", 100, 1000), name="liar", gpus=[Device("mine", "T4", 9)]))
-    books.node_told(
-        node(listed("u", "mine", 100, 9), name="liar", gpus=[Device("g", "T4", 9), Device("mine", "T4", 9)])
-    )
+    books.node_told(node(listed("u", "mine", 100, 9), name="liar", gpus=[G, Device("mine", "T4", 9)]))
     assert held(books) == {"g": (40, 400)}
     assert books.flagged == {}
     assert books.ledger.together("d/y") == {("n", "g"): 1}
