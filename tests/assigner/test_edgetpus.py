@@ -11,6 +11,7 @@ from onenode.api_server import ApiServer, done
 from replicas import Replica, Replicas
 
 TPU, GPU = "edge/tpu-percent", "edge/gpu-percent"
+LABELS = {"of": "edgetpus"}
 
 
 def device(name: str, kind: str) -> dict[str, Any]:
@@ -28,7 +29,12 @@ def pod(name: str, **limits: str) -> dict[str, Any]:
     named = {TPU: limits.get("tpu"), GPU: limits.get("gpu")}
     resources = {"limits": {key: size for key, size in named.items() if size}}
     container = {"name": "main", "image": "none", "resources": resources}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": LABELS},
+        "spec": {"containers": [container]},
+    }
 
 
 class Cluster:
@@ -69,7 +75,9 @@ def emptied(server: ApiServer) -> Iterator[ApiServer]:
     """The API server, which other tests find as they left it."""
     yield server
     done(server.kubectl("delete", "acceleratornodes", "corals", "gpus"))
-    done(server.kubectl("delete", "pods", "--namespace=default", "--all", "--force", "--grace-period=0"))
+    done(
+        server.kubectl("delete", "pods", "--namespace=default", "--selector=of=edgetpus", "--force", "--grace-period=0")
+    )
 
 
 async def test_each_edgetpu_is_given_out_up_to_its_own_hundred_also_by_the_next_replica(
