@@ -145,7 +145,7 @@ class Assigner:
             found = self._placers.best(pod.uid, pod.request, names)
             asking.best, asking.scores = (found[0], {found[0].node: found[1]}) if found is not None else (None, {})
         else:
-            asking.scores, asking.best = self._placers.all(pod.uid, pod.request, names)
+            asking.scores, asking.best = self._placers.scored(pod.uid, pod.request, names)
         asking.since = self._revision
         if self._keeps_choice and asking.best is not None:
             self.promises.make(asking.best)
@@ -166,7 +166,7 @@ class Assigner:
             scores = asking.scores
         else:
             self._refresh()
-            scores, _ = self._placers.all(pod.uid, pod.request, names)
+            scores, _ = self._placers.scored(pod.uid, pod.request, names)
         ordered = sorted((name for name in names if name in scores), key=lambda name: -scores[name])
         found = dict.fromkeys(names, 0)
         for place, name in enumerate(ordered):

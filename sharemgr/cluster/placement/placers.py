@@ -37,7 +37,7 @@ class Placer:
         concerned = [name for name in changed if name in rows or ((node := there(name)) is not None and node.of(kind))]
         self.table.take_in(self._ledger, concerned)
 
-    def all(self, uid: str, request: Request, names: Sequence[str]) -> tuple[dict[str, float], Holding | None]:
+    def scored(self, uid: str, request: Request, names: Sequence[str]) -> tuple[dict[str, float], Holding | None]:
         """The scores of those of these nodes that can hold the pod, and what it gets on the best."""
         ranking = self._ranked(request, self._rows(names))
         return self._scores(ranking), take_best(self._ledger, self.table, uid, request, ranking)
@@ -105,14 +105,14 @@ class Placers:
         """Whether pods of exclusions have held devices of this kind."""
         return len(self._of[kind].table.exclusions) > 1
 
-    def all(self, uid: str, request: Request, names: Sequence[str]) -> tuple[dict[str, float], Holding | None]:
+    def scored(self, uid: str, request: Request, names: Sequence[str]) -> tuple[dict[str, float], Holding | None]:
         """The scores of those of these nodes that can hold the pod, and what it gets on the best."""
         first, *others = request.parts
-        scores, best = self._of[first.kind].all(uid, first, names)
+        scores, best = self._of[first.kind].scored(uid, first, names)
         if not others:
             return scores, best
         for part in others:
-            more, _ = self._of[part.kind].all(uid, part, list(scores))
+            more, _ = self._of[part.kind].scored(uid, part, list(scores))
             scores = {name: scores[name] + score for name, score in more.items()}
         on = max(scores, key=scores.__getitem__, default=None)
         return scores, None if on is None else self.on(uid, request, on)
@@ -122,7 +122,7 @@ class Placers:
         first, *others = request.parts
         if not others:
             return self._of[first.kind].best(uid, first, names)
-        scores, best = self.all(uid, request, names)
+        scores, best = self.scored(uid, request, names)
         return None if best is None else (best, scores[best.node])
 
     def on(self, uid: str, request: Request, node: str) -> Holding | None:

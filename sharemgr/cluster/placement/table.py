@@ -188,15 +188,15 @@ class Table:
         if self.neighbours is not None:
             self.neighbours.clear(row)
 
-    def _model(self, gpu: Device) -> int:
+    def _model(self, device: Device) -> int:
         """Where its model stands among all; it is put last where it does not."""
-        place = self._place_of_model.setdefault((gpu.model, gpu.memory_mib), len(self.models))
+        place = self._place_of_model.setdefault((device.model, device.memory_mib), len(self.models))
         if place == len(self.models):
-            self.models.append(Model(gpu.model, gpu.memory_mib))
+            self.models.append(Model(device.model, device.memory_mib))
         return place
 
-    def _exclusion(self, node: Node, gpu: Device) -> int:
-        use = node.use.get(gpu.id)
+    def _exclusion(self, node: Node, device: Device) -> int:
+        use = node.use.get(device.id)
         if use is None:
             return NOBODY
         places = [self.exclusions.setdefault(exclusion, len(self.exclusions)) for exclusion in use.exclusions]
