@@ -3,15 +3,21 @@
 import asyncio
 import json
 import signal
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from onenode.api_server import ApiServer, done
-from replicas import Replica, Replicas
+from onenode.binaries import KUBERNETES, program
+from onenode.scheduling import Extender
+from replicas import PROBE_S, SAFETY_S, Replica, Replicas
 
 TPU, GPU = "edge/tpu-percent", "edge/gpu-percent"
 LABELS = {"of": "edgetpus"}
+NODE = {"apiVersion": "v1", "kind": "Node"}
 
 
 def device(name: str, kind: str) -> dict[str, Any]:
@@ -117,3 +123,64 @@ async def test_each_edgetpu_is_given_out_up_to_its_own_hundred_also_by_the_next_
     expected = {"gpus": 2, "units": 200, "units_held": 70, "tpus": 2, "tpu_units": 200, "tpu_units_held": 160}
     assert {name: float(figures[name]) for name in expected} == expected
     assert {figures["pods_flagged"], figures["tpus_overcommitted"], figures["tpus_unhealthy"]} == {"0.0"}
+
+
+@contextmanager
+def scheduling(server: ApiServer, folder: Path, url: str) -> Iterator[None]:
+    """A kube-scheduler that asks whoever answers there runs meanwhile."""
+    config = folder / "scheduler.json"
+    described = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": False},
+        "clientConnection": {"kubeconfig": str(server.kubeconfig)},
+        "extenders": [Extender(url.removeprefix("http://"), None).described()],
+    }
+    config.write_text(json.dumps(described))
+    words = [program(KUBERNETES, "kube-scheduler"), f"--config={config}", "--secure-port=0"]
+    with (folder / "scheduler.log").open("w") as log, subprocess.Popen(words, stderr=log) as process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def corals(emptied: ApiServer) -> Iterator[ApiServer]:
+    """An API server with a node that takes pods, and has 200 units of EdgeTPUs as its kubelet counts."""
+    done(emptied.kubectl("create", "-f=-", stdin=json.dumps({**NODE, "metadata": {"name": "corals"}})))
+    capacity = {"cpu": "4", "memory": "8Gi", "pods": "100", TPU: "200"}
+    ready = {"conditions": [{"type": "Ready", "status": "True"}], "capacity": capacity, "allocatable": capacity}
+    patch = json.dumps({"status": ready})
+    done(emptied.kubectl("patch", "node", "corals", "--subresource=status", "--type=merge", f"--patch={patch}"))
+    # What a node controller would take away.
+    done(emptied.kubectl("taint", "node", "corals", "node.kubernetes.io/not-ready-"))
+    yield emptied
+    done(emptied.kubectl("delete", "node", "corals"))
+
+
+async def test_kube_scheduler_asks_of_edgetpus_and_is_told_what_the_sum_hides(
+    replicas: Replicas, corals: ApiServer, tmp_path: Path
+) -> None:
+    cluster = Cluster(corals, await replicas.start(kubeconfig=str(corals.kubeconfig)))
+    await cluster.make(node("corals", device("2-1.1", "edgetpu"), device("2-1.2", "edgetpu")))
+    await cluster.make(node("gpus"))
+    await cluster.replica.until_ready()
+    for name in ("one", "two", "three"):
+        await cluster.make(pod(name, tpu="60"))
+    with scheduling(corals, tmp_path, await cluster.replica.url()):
+        async with asyncio.timeout(SAFETY_S):
+            while True:
+                listed = await asyncio.to_thread(corals.kubectl, "get", "pods", "--selector=of=edgetpus", "-o=json")
+                pods = json.loads(done(listed).stdout)["items"]
+                said = [
+                    each.get("message", "") for each_pod in pods for each in each_pod["status"].get("conditions", ())
+                ]
+                noted = [each["metadata"].get("annotations", {}).get("edge/gpu-assignment") for each in pods]
+                refusals = [message for message in said if "60 units of one EdgeTPU" in message]
+                if noted.count(None) == 1 and refusals:
+                    break
+                # The API server is asked, not followed.
+                await asyncio.sleep(PROBE_S)
+    assert sorted(json.loads(each)["main"][TPU][0] for each in noted if each) == ["2-1.1", "2-1.2"]
+    assert "tpu 0: 40 of 100 units free, tpu 1: 40 of 100 units free" in refusals[0]
