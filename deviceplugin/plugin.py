@@ -118,7 +118,7 @@ class Plugin:
         self._cluster: Cluster | None = None
         if kube is not None and pods is not None:
             stores = [resource.store for resource in self._resources]
-            self._cluster = Cluster(kube, node_name, pods, self._devices, self._health, self._gpus.store, stores)
+            self._cluster = Cluster(kube, node_name, pods, self._devices, self._health, stores)
         other_plugins = OtherPlugins(self._gpus.listings.others)
         self._scan = Scan(self._devices, self._health, self._settings, self._held, other_plugins, self._notices)
         self._reloading = Reloading(config_path, self._settings, ChosenName(state_dir / "config-name"), self._notices)

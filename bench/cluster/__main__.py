@@ -30,6 +30,7 @@ from bench.host import describe_host
 from bench.report import Row, Target, as_table
 from edgeshare.cli.demo_load import OtherLoad
 from edgeshare.contract.assignment import parse_assignment
+from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.units import UNITS_PER_DEVICE, default_memory_mib, parse_request_percent
 from edgeshare.kube.kube import Kube
 
@@ -264,7 +265,7 @@ def check_placement(bound: Sequence[Bound]) -> None:
         if pod.assignment is None:
             raise NodeError(f"{pod.name} is bound to {pod.node} without an assignment")
         count, each = parse_request_percent(pod.percent)
-        gpus = parse_assignment(pod.assignment)["main"]
+        gpus = parse_assignment(pod.assignment)[Accelerator.GPU]["main"]
         known = there.setdefault(pod.node, {device.id for device in nodes.devices(pod.node)})
         if len(gpus) != count or not known.issuperset(gpus):
             raise NodeError(f"{pod.name} on {pod.node} is assigned {gpus}")

@@ -2,6 +2,7 @@
 one, which changes nothing. Neither holds up a container."""
 
 import asyncio
+from collections.abc import Sequence
 
 from deviceplugin.allocations.store import Store
 from deviceplugin.cluster.node import COMPONENT
@@ -26,10 +27,10 @@ FAILURES_MAX = 10
 class Annotating:
     """The annotation `edge/gpu-assignment` of the node's pods."""
 
-    def __init__(self, kube: Kube, pods: BoundPods, store: Store) -> None:
+    def __init__(self, kube: Kube, pods: BoundPods, stores: Sequence[Store]) -> None:
         self._kube = kube
         self._pods = pods
-        self._store = store
+        self._stores = stores
         self._told: dict[str, str] = {}
         """By a pod's uid: the edit that was told last."""
         self._failed: list[str] = []
@@ -40,7 +41,7 @@ class Annotating:
         await keep(self._look, self._next_changes, "assignments are not written", stop)
 
     def _next_changes(self) -> tuple[asyncio.Event, ...]:
-        return self._pods.next_change(), self._store.next_change()
+        return self._pods.next_change(), *(store.next_change() for store in self._stores)
 
     async def _look(self) -> None:
         here = {pod.uid for pod in self._pods}
@@ -76,15 +77,19 @@ class Annotating:
 
     def _as_allocated(self, pod: BoundPod) -> str | None:
         """The assignment that its allocations make, once all of its containers have theirs."""
-        found = {}
-        for allocation in self._store.ledger:
-            for owner in (allocation.applicant, allocation.owner):
-                if owner is not None and owner.pod_uid == pod.uid:
-                    found[owner.container] = tuple(sorted(by_device(allocation.unit_ids)))
-        names = [name for name, _, listed in asking_containers(pod.json) if listed or name in found]
-        if not names or any(name not in found for name in names):
-            return None
-        return write_assignment({name: found[name] for name in names})
+        assignment = {}
+        for store in self._stores:
+            found = {}
+            for allocation in store.ledger:
+                for owner in (allocation.applicant, allocation.owner):
+                    if owner is not None and owner.pod_uid == pod.uid:
+                        found[owner.container] = tuple(sorted(by_device(allocation.unit_ids)))
+            names = [name for name, _, listed in asking_containers(pod.json, store.kind) if listed or name in found]
+            if any(name not in found for name in names):
+                return None
+            if names:
+                assignment[store.kind.accelerator] = {name: found[name] for name in names}
+        return write_assignment(assignment) if assignment else None
 
     async def _tell(self, pod: BoundPod, text: str) -> None:
         namespace, name = pod.name

@@ -24,14 +24,13 @@ class Cluster:
         pods: BoundPods,
         devices: Devices,
         health: HealthWatch,
-        gpus: Store,
         stores: Sequence[Store],
     ) -> None:
-        """``gpus`` is the GPUs' store, which assignments are about; ``stores`` those of all kinds."""
+        """``stores``: those of all kinds of device."""
         self._pods = pods
         self._kube = kube
         self._node_name = node_name
-        self._annotating = Annotating(kube, pods, gpus)
+        self._annotating = Annotating(kube, pods, stores)
         self._publishing = Publishing(kube, node_name, devices, health, stores)
 
     def devices_changed(self) -> None:

@@ -62,7 +62,7 @@ class Applicant:
     owner: Owner
     percent: int
     devices: tuple[str, ...] | None
-    """Those that it is assigned; None where its pod has no assignment."""
+    """Those that it is assigned; None where its pod has no assignment, or one that names no such devices."""
     terms: Terms | None
     """None where it asks for what cannot be, which its start will say."""
     fault: str = ""
@@ -161,8 +161,10 @@ def _reserved(waiting: Iterable[Applicant], size: Callable[[Applicant, str], int
 def _applicant(pod: BoundPod, owner: Owner, percent: int, kind: AcceleratorKind) -> Applicant:
     devices, fault = None, ""
     try:
-        if pod.bound is not None and kind is GPU:
-            devices = assigned_devices(parse_assignment(pod.bound), owner.container, percent)
+        assignment = parse_assignment(pod.bound) if pod.bound is not None else {}
+        # A kind of which it names none was left to this node.
+        if kind.accelerator in assignment:
+            devices = assigned_devices(assignment, owner.container, percent, kind)
     except InvalidRequest as error:
         fault = f"{owner}: {error}"
     try:

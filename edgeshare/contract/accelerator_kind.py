@@ -36,6 +36,9 @@ class AcceleratorKind:
     """The driver lets one process in at a time: who has one of its nodes open has the slice."""
     has_memory: bool
     """Memory is shared out, too."""
+    is_chosen_by_wish: bool
+    """Pods name the models that will do, and by labels with whom they share one (``edge/gpu-model``,
+    ``edge/gpu-affinity``, ``edge/gpu-exclusion``)."""
 
     def owns(self, allocation_id: str) -> bool:
         """Whether an allocation is of this kind, as its name tells."""
@@ -53,6 +56,7 @@ GPU = AcceleratorKind(
     wire_number=1,
     is_exclusive=False,
     has_memory=True,
+    is_chosen_by_wish=True,
 )
 EDGETPU = AcceleratorKind(
     accelerator=Accelerator.EDGETPU,
@@ -65,10 +69,13 @@ EDGETPU = AcceleratorKind(
     wire_number=2,
     is_exclusive=True,
     has_memory=False,
+    is_chosen_by_wish=False,
 )
 
 KINDS = {kind.accelerator: kind for kind in (GPU, EDGETPU)}
 """All that there are."""
+
+_BY_NAME = {kind.accelerator.value: kind for kind in KINDS.values()}
 
 RESOURCES = tuple(kind.resource for kind in KINDS.values())
 """What the kubelet counts of them."""
@@ -76,4 +83,4 @@ RESOURCES = tuple(kind.resource for kind in KINDS.values())
 
 def kind_of(accelerator: str) -> AcceleratorKind | None:
     """The kind that another part names; None for one that is newer than this part."""
-    return next((kind for kind in KINDS.values() if kind.accelerator == accelerator), None)
+    return _BY_NAME.get(accelerator)

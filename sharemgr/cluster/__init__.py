@@ -1,4 +1,4 @@
-"""The assigner: which node, and which GPU of it, each sharePOD of the cluster gets.
+"""The assigner: which node, and which GPU or EdgeTPU of it, each sharePOD of the cluster gets.
 
 Begin with ``extender/assigner``, what is decided, pure, and ``service``, which puts the parts together. Below are
 ``state`` (who has what), ``placement`` (where a pod goes), ``extender`` (what kube-scheduler asks), ``server`` (HTTP),

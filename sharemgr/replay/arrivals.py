@@ -19,7 +19,8 @@ from sharemgr.cluster.placement.policies import Policy
 from sharemgr.cluster.placement.policies.fgd import node_worth
 from sharemgr.cluster.placement.shapes import Shapes
 from sharemgr.cluster.placement.table import Table
-from sharemgr.cluster.state.ledger import Inventory, Ledger
+from sharemgr.cluster.state.ledger import Ledger
+from sharemgr.cluster.state.nodes import Inventory
 from sharemgr.cluster.state.request import Request
 
 SEEDS = range(42, 52)
@@ -39,7 +40,7 @@ class Moment:
 
 def capacity_units(nodes: Sequence[Inventory]) -> int:
     """The units of all GPUs."""
-    return UNITS_PER_DEVICE * sum(len(node.gpus) for node in nodes)
+    return UNITS_PER_DEVICE * sum(len(node.devices) for node in nodes)
 
 
 def arrivals(pods: Sequence[Request], units: int, seed: int) -> list[Request]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.units import MAX_DEVICES_PER_ALLOCATION, UNITS_PER_DEVICE
-from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.request import Ask, Request
 
 MILLI_PER_UNIT = 10
@@ -51,11 +51,11 @@ def read_nodes(file: Path) -> list[Inventory]:
             raise line.wrong("the node has GPUs, but no model")
         nodes[name] = Inventory(
             name,
-            tuple(Gpu(f"{name}-gpu-{index}", model, memory_mib=0) for index in range(gpus)),
+            tuple(Device(f"{name}-gpu-{index}", model, memory_mib=0) for index in range(gpus)),
             line.whole("cpu_milli"),
             line.whole("memory_mib"),
         )
-    if not any(node.gpus for node in nodes.values()):
+    if not any(node.devices for node in nodes.values()):
         raise InvalidRequest(
             f"{file} has no node with a GPU: name a list of nodes such as openb_node_list_gpu_node.csv"
         )

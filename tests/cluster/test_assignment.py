@@ -14,6 +14,7 @@ from onenode.pods import WAIT, Pods, container, pod
 from onenode.waiting import until
 
 from edgeshare.contract.assignment import write_assignment
+from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_PERCENT
 from simgpu.machine import Machine
 
@@ -85,7 +86,7 @@ def test_a_pod_that_the_scheduler_bound_gets_its_assignment_written(kubelet: str
     written = r"jsonpath={.metadata.annotations.edge/gpu-assignment}"
     node.kubectl("wait", f"--for={written}", "pod/by-itself", WAIT)
     assert pods.get("by-itself", ".metadata.annotations.edge/gpu-assignment") == write_assignment(
-        {"main": (pods.gpu("by-itself"),)}
+        {Accelerator.GPU: {"main": (pods.gpu("by-itself"),)}}
     )
 
 

@@ -218,6 +218,8 @@ def random_pod(name: str, dice: random.Random) -> dict[str, Any]:
         limits = {"edge/gpu-percent": dice.choice(("10", "30", "40", "60", "100", "200", "300", "800"))}
         if dice.random() < 0.3:
             limits["edge/gpu-memory-mib"] = "1024"
+        if dice.random() < 0.2:
+            limits["edge/tpu-percent"] = dice.choice(("10", "60", "200"))
         return {"name": name, "image": "none", "resources": {"limits": limits if dice.random() < 0.85 else {}}, **more}
 
     inits = [container(f"init-{number}") for number in range(dice.choice((0, 0, 1, 1, 2, 3)))]

@@ -13,6 +13,7 @@ from onenode.api_server import ApiServer, done, until_told
 from onenode.binaries import KUBERNETES, program
 
 from edgeshare.config_file import read_config
+from edgeshare.contract.accelerator_kind import RESOURCES
 from edgeshare.contract.names import GPU_PERCENT, TPU_PERCENT
 from sharemgr.cluster.config import Config, ObjectName
 
@@ -78,6 +79,8 @@ def test_both_are_in_one_pod_and_need_neither_certificate_nor_service(render: Re
     # Nobody outside of the pod reaches it, so that there is nothing to warn of.
     assert (read.address, read.is_local, read.openness) == ("127.0.0.1:9443", True, "")
     assert extender["urlPrefix"] == f"http://{read.address}"
+    # It is asked of whatever is shared.
+    assert [each["name"] for each in extender["managedResources"]] == list(RESOURCES)
 
 
 @pytest.mark.parametrize(

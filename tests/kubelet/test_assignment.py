@@ -111,8 +111,8 @@ async def test_a_gpu_that_is_not_healthy_fails_the_pod(in_cluster: Node, api: Ap
     ("text", "said"),
     [
         ("{", "team/odd/main: annotation edge/gpu-assignment is no JSON: '{': make the pod anew, without it"),
-        ('{"other":["GPU-a"]}', "names no device for container main"),
-        (json.dumps({"main": UUIDS}), "names 2 devices for container main, whose 30 units are of 1"),
+        ('{"other":["GPU-a"]}', "names no GPU for container main"),
+        (json.dumps({"main": UUIDS}), "names 2 GPUs for container main, whose 30 units are of 1"),
         ('{"main":["/dev/nvidia0"]}', "names what cannot be a device for container main: '/dev/nvidia0'"),
     ],
 )

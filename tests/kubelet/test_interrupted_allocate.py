@@ -11,6 +11,7 @@ from scripted_kubelet import AdmissionError, Pod
 
 from deviceplugin.units.preference import by_device
 from edgeshare.contract.assignment import write_assignment
+from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.names import GPU_ASSIGNMENT
 
 SECOND = UUIDS[1]
@@ -35,7 +36,7 @@ def put(api: ApiServer, pod: Pod, gpu: str = "") -> Pod:
     """Tells the API server of a pod that the kubelet has, or will have; its container main may be assigned a GPU."""
     limits = {name: {"edge/gpu-percent": str(size)} for name, size in pod.containers.items() if size}
     init = {name: {"edge/gpu-percent": str(size)} for name, size in pod.init.items()}
-    annotations = {GPU_ASSIGNMENT: write_assignment({"main": (gpu,)})} if gpu else {}
+    annotations = {GPU_ASSIGNMENT: write_assignment({Accelerator.GPU: {"main": (gpu,)}})} if gpu else {}
     api.put_pod(pod.name, pod.uid, {name: limits.get(name, {}) for name in pod.containers}, annotations, init)
     return pod
 

@@ -14,7 +14,7 @@ from edgeshare.contract.units import UNITS_PER_DEVICE, default_memory_mib
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.state.books import AcceleratorNode, Listed
-from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.pods import SharePod, parse_pod
 from sharemgr.cluster.state.request import Holding, Take
 
@@ -112,7 +112,7 @@ class Everything(RuleBasedStateMachine):
     def a_node_has_gpus(self, name: str, gpus: list[tuple[str, bool]]) -> None:
         inventory = Inventory(
             name,
-            tuple(Gpu(f"{name}-{place}", model, MEMORY_MIB[model], well) for place, (model, well) in enumerate(gpus)),
+            tuple(Device(f"{name}-{n}", model, MEMORY_MIB[model], well) for n, (model, well) in enumerate(gpus)),
         )
         allocations = self.told[name].allocations if name in self.told else ()
         self.tell(AcceleratorNode(inventory, allocations))
@@ -125,7 +125,7 @@ class Everything(RuleBasedStateMachine):
     @rule(data=st.data())
     def a_node_lists_what_its_pods_have(self, data: st.DataObject) -> None:
         node = self.told[data.draw(st.sampled_from(sorted(self.told)))]
-        totals_mib = {gpu.id: gpu.memory_mib for gpu in node.inventory.gpus}
+        totals_mib = {gpu.id: gpu.memory_mib for gpu in node.inventory.devices}
         here = {uid: said for uid, said in self.bound.items() if said.node == node.name}
         listed = data.draw(st.sets(st.sampled_from(sorted(here)))) if here else set()
         keeps = data.draw(st.booleans())
@@ -218,7 +218,7 @@ class Everything(RuleBasedStateMachine):
         if node.fault:
             assert why == FAULT
         else:
-            assert all(f"gpu {place}: " in why for place in range(len(node.inventory.gpus)))
+            assert all(f"gpu {place}: " in why for place in range(len(node.inventory.devices)))
 
     @precondition(lambda self: self.assumed)
     @rule(data=st.data(), is_seen=st.booleans() | st.just(True))
@@ -277,7 +277,7 @@ class Everything(RuleBasedStateMachine):
     def account(self, name: str) -> list[tuple[str, Take]]:
         """Who has what of a node, by its inventory as it is now."""
         node = self.told[name]
-        totals_mib = {gpu.id: gpu.memory_mib for gpu in node.inventory.gpus}
+        totals_mib = {gpu.id: gpu.memory_mib for gpu in node.inventory.devices}
         listed: dict[str, list[Take]] = {}
         for each in node.allocations:
             listed.setdefault(each.pod_uid or f"allocation {each.id}", []).extend(each.takes)
@@ -286,7 +286,7 @@ class Everything(RuleBasedStateMachine):
             if said.node == name:
                 of_node = listed.pop(uid, [])
                 takes = said.takes(totals_mib)
-                if takes is None or {take.gpu_id for take in of_node} - {take.gpu_id for take in takes}:
+                if takes is None or {take.device_id for take in of_node} - {take.device_id for take in takes}:
                     takes = of_node
                 held += [(uid, take) for take in takes]
         for uid, (said, holding) in self.assumed.items():
@@ -299,10 +299,10 @@ class Everything(RuleBasedStateMachine):
         held = self.account(name)
         return {
             gpu.id: (
-                UNITS_PER_DEVICE - sum(take.units for _, take in held if take.gpu_id == gpu.id),
-                gpu.memory_mib - sum(take.memory_mib for _, take in held if take.gpu_id == gpu.id),
+                UNITS_PER_DEVICE - sum(take.units for _, take in held if take.device_id == gpu.id),
+                gpu.memory_mib - sum(take.memory_mib for _, take in held if take.device_id == gpu.id),
             )
-            for gpu in self.told[name].inventory.gpus
+            for gpu in self.told[name].inventory.devices
         }
 
     def fits(self, said: Said, name: str) -> bool:
@@ -315,7 +315,7 @@ class Everything(RuleBasedStateMachine):
         free = self.free(name)
         fitting = [
             gpu
-            for gpu in self.told[name].inventory.gpus
+            for gpu in self.told[name].inventory.devices
             if gpu.healthy
             and (not said.models or gpu.model == said.models)
             and free[gpu.id][0] >= units
@@ -331,9 +331,9 @@ class Everything(RuleBasedStateMachine):
         ledger = self.assigner.books.ledger
         for name, node in self.told.items():
             there = ledger.node(name)
-            for gpu_id, free in self.free(name).items():
+            for device_id, free in self.free(name).items():
                 assert there is not None
-                assert there.free(next(gpu for gpu in node.inventory.gpus if gpu.id == gpu_id)) == free
+                assert there.free(next(gpu for gpu in node.inventory.devices if gpu.id == device_id)) == free
 
     @invariant()
     def labels_of_all_that_is_bound_count(self) -> None:
@@ -344,8 +344,8 @@ class Everything(RuleBasedStateMachine):
                 said = self.assumed[uid][0] if uid in self.assumed else self.bound.get(uid)
                 if said is not None and said.node == name and not said.pod.fault:
                     assert there is not None
-                    assert said.exclusion in there.use[take.gpu_id].exclusions
-                    assert not said.affinity or (name, take.gpu_id) in ledger.together(f"d/{said.affinity}")
+                    assert said.exclusion in there.use[take.device_id].exclusions
+                    assert not said.affinity or (name, take.device_id) in ledger.together(f"d/{said.affinity}")
 
     @invariant()
     def those_are_flagged_that_have_something_else_than_they_say(self) -> None:

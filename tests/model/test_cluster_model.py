@@ -13,7 +13,8 @@ from sharemgr.cluster.placement.placing import choose
 from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.placement.shapes import Shapes
 from sharemgr.cluster.placement.table import Table
-from sharemgr.cluster.state.ledger import Gpu, Inventory, Ledger
+from sharemgr.cluster.state.ledger import Ledger
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.request import Ask, Holding, Request
 
 NODES = ("n0", "n1", "n2")
@@ -52,7 +53,7 @@ class Assigner(RuleBasedStateMachine):
     def tell(self, name: str, gpus: list[tuple[str, bool]], cpu: int | None) -> None:
         self.inventories[name] = Inventory(
             name,
-            tuple(Gpu(f"{name}-{i}", model, MEMORY_MIB[model], well) for i, (model, well) in enumerate(gpus)),
+            tuple(Device(f"{name}-{i}", model, MEMORY_MIB[model], well) for i, (model, well) in enumerate(gpus)),
             cpu,
             cpu and cpu // 10,
         )
@@ -69,9 +70,9 @@ class Assigner(RuleBasedStateMachine):
             assert len(request.asks) > 1 or not self.brute_force(request)
             return
         assert len(holding.takes) == sum(ask.devices for ask in request.asks)
-        models = {gpu.id: gpu.model for gpu in self.inventories[holding.node].gpus}
+        models = {gpu.id: gpu.model for gpu in self.inventories[holding.node].devices}
         for take in holding.takes:
-            assert not request.models or models[take.gpu_id] in request.models
+            assert not request.models or models[take.device_id] in request.models
         assert (holding.cpu_milli, holding.ram_mib) == (request.cpu_milli, request.ram_mib)
         self.ledger.assume(holding)
         self.bound[uid] = holding
@@ -119,12 +120,12 @@ class Assigner(RuleBasedStateMachine):
         memory_mib: Counter[str] = Counter()
         for holding in self.held().values():
             for take in holding.takes:
-                units[take.gpu_id] += take.units
-                memory_mib[take.gpu_id] += take.memory_mib
+                units[take.device_id] += take.units
+                memory_mib[take.device_id] += take.memory_mib
         return {
             gpu.id: (UNITS_PER_DEVICE - units[gpu.id], gpu.memory_mib - memory_mib[gpu.id])
             for inventory in self.inventories.values()
-            for gpu in inventory.gpus
+            for gpu in inventory.devices
         }
 
     def brute_force(self, request: Request) -> bool:
@@ -145,7 +146,7 @@ class Assigner(RuleBasedStateMachine):
             (ask,) = request.asks
             fitting = [
                 gpu
-                for gpu in inventory.gpus
+                for gpu in inventory.devices
                 if gpu.healthy
                 and (not request.models or gpu.model in request.models)
                 and free[gpu.id][0] >= ask.units
@@ -160,7 +161,7 @@ class Assigner(RuleBasedStateMachine):
         free = self.free()
         for name, inventory in self.inventories.items():
             node = self.ledger.node(name)
-            for gpu in inventory.gpus:
+            for gpu in inventory.devices:
                 assert node is not None
                 assert node.free(gpu) == free[gpu.id]
 
@@ -178,7 +179,7 @@ class Assigner(RuleBasedStateMachine):
         free = self.free()
         for name, row in self.table.row.items():
             assert self.table.nodes[row] == name
-            gpus = self.inventories[name].gpus
+            gpus = self.inventories[name].devices
             for place in range(rows.free_units.shape[1]):
                 well = place < len(gpus) and gpus[place].healthy
                 units, memory_mib = free[gpus[place].id] if well else (0, 0)

@@ -28,7 +28,8 @@ from sharemgr.cluster.placement.placing import choose
 from sharemgr.cluster.placement.policies import Policy, aware, usable
 from sharemgr.cluster.placement.shapes import Shapes
 from sharemgr.cluster.placement.table import Floats, Table
-from sharemgr.cluster.state.ledger import Inventory, Ledger
+from sharemgr.cluster.state.ledger import Ledger
+from sharemgr.cluster.state.nodes import Inventory
 from sharemgr.cluster.state.profiles import Ending, Profiles, Run
 
 DEVICE = Device(run_s=6, settle_s=1)
@@ -131,21 +132,21 @@ def place(pods: Sequence[Pod], nodes: Sequence[Inventory], policy: Policy, profi
     ledger, table, shapes = Ledger(), Table(profiles), Shapes()
     for node in nodes:
         ledger.set_inventory(node)
-    placed: dict[str, list[Pod]] = {gpu.id: [] for node in nodes for gpu in node.gpus}
+    placed: dict[str, list[Pod]] = {gpu.id: [] for node in nodes for gpu in node.devices}
     table.update(ledger)
     for number, pod in enumerate(pods):
         shapes.see(pod.request)
         holding = choose(ledger, table, str(number), pod.request, policy, shapes.demand(table))
         if holding is not None:
             ledger.assume(holding)
-            placed[holding.takes[0].gpu_id].append(pod)
+            placed[holding.takes[0].device_id].append(pod)
     return placed
 
 
 def figures(lab: Lab, pods: Sequence[Pod], nodes: Sequence[Inventory], policy: Policy, profiles: Profiles) -> Figures:
     """Places the pods and runs them."""
     placed = place(pods, nodes, policy, profiles)
-    models = {gpu.id: gpu.model for node in nodes for gpu in node.gpus}
+    models = {gpu.id: gpu.model for node in nodes for gpu in node.devices}
     runs = [
         lab.together(there, models[gpu], seed) for seed, (gpu, there) in enumerate(placed.items(), start=1) if there
     ]

@@ -9,7 +9,7 @@ from simulated_device import Program
 
 from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.state import request as asked
-from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.request import Ask, Request
 
 SLOWNESS = {"A100": 1.0, "T4": 2.0}
@@ -109,6 +109,8 @@ def nodes_for(pods: Sequence[Pod], asked_percent: int) -> list[Inventory]:
     count = max(len(SLOWNESS), round(units / (asked_percent / 100 * UNITS_PER_DEVICE * GPUS_A_NODE)))
     models = list(SLOWNESS)
     return [
-        Inventory(f"n{node}", tuple(Gpu(f"n{node}-{gpu}", models[node % len(models)], 0) for gpu in range(GPUS_A_NODE)))
+        Inventory(
+            f"n{node}", tuple(Device(f"n{node}-{gpu}", models[node % len(models)], 0) for gpu in range(GPUS_A_NODE))
+        )
         for node in range(count)
     ]

@@ -16,7 +16,7 @@ from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.placement.policies import DEFAULT, POLICIES
 from sharemgr.cluster.state.books import AcceleratorNode
 from sharemgr.cluster.state.cores import Cores, parse_offer
-from sharemgr.cluster.state.ledger import Inventory
+from sharemgr.cluster.state.nodes import Inventory
 from sharemgr.cluster.state.pods import parse_pod
 from sharemgr.cluster.state.request import Request
 from sharemgr.replay.arrivals import Moment, arrivals, at_percent, capacity_units
@@ -30,7 +30,7 @@ class Cluster:
         self.free = {node.node: Cores(node.cpu_milli or 0, node.ram_mib or 0) for node in nodes}
         self._assigner = Assigner(POLICIES[DEFAULT], keeps_choice=True)
         self._assigner.nodes_listed(
-            [AcceleratorNode(replace(node, cpu_milli=None, ram_mib=None)) for node in nodes if node.gpus]
+            [AcceleratorNode(replace(node, cpu_milli=None, ram_mib=None)) for node in nodes if node.devices]
         )
         if tells_cores:
             self._assigner.offers_listed([parse_offer(node_json(name, free)) for name, free in self.free.items()])

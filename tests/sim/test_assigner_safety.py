@@ -155,7 +155,7 @@ def check_books(world: World) -> None:
     believed: dict[str, dict[str, tuple[int, int]]] = {}
     for pod in world.bound_pods():
         needs, holding = true[pod.uid], ledger.bound(pod.uid)
-        has = {take.gpu_id: (take.units, take.memory_mib) for take in holding.takes} if holding else {}
+        has = {take.device_id: (take.units, take.memory_mib) for take in holding.takes} if holding else {}
         believed[pod.uid] = has
         # What an init container leaves to one container counts for no other: a little more than it ever has.
         if has != needs and not ("initContainers" in pod.json["spec"] and is_at_least(has, needs)):
@@ -165,7 +165,7 @@ def check_books(world: World) -> None:
     for node in world.nodes.values():
         there = ledger.node(node.name)
         assert there is not None
-        for gpu in there.inventory.gpus:
+        for gpu in there.inventory.devices:
             held = [has[gpu.id] for has in believed.values() if gpu.id in has]
             units, mib = sum(units for units, _ in held), sum(mib for _, mib in held)
             if there.free(gpu) != (100 - units, gpu.memory_mib - mib):

@@ -116,6 +116,7 @@ extenders:
     nodeCacheCapable: true
     managedResources:
       - name: edge/gpu-percent
+      - name: edge/tpu-percent
 {{- end }}
 
 {{/* Of assigner and kube-scheduler, which have nothing to do with the node. */}}

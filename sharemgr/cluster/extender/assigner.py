@@ -1,24 +1,21 @@
-"""What the assigner decides, from all that it knows: which nodes can hold a pod, which is best, which GPUs it gets.
+"""What the assigner decides, from all that it knows: which nodes can hold a pod, which is best, which devices it gets.
 No IO: the API server's news come in, decisions go out."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
+from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.errors import InvalidRequest, NoRoom, NotFound
-from sharemgr.cluster.placement.kinds import Kinds
-from sharemgr.cluster.placement.placing import Ranking, choose, rank, take_best
+from sharemgr.cluster.placement.placers import Placers
 from sharemgr.cluster.placement.policies import Policy
-from sharemgr.cluster.placement.reasons import NO_GPUS, state, state_for, unmangled, wish
-from sharemgr.cluster.placement.shapes import Shapes
-from sharemgr.cluster.placement.table import Table
-from sharemgr.cluster.state.books import AcceleratorNode, Books, assigned_to
+from sharemgr.cluster.placement.reasons import no_devices, state, state_for, unmangled, wish
+from sharemgr.cluster.state.books import AcceleratorNode, Books
 from sharemgr.cluster.state.cores import Offer
+from sharemgr.cluster.state.holdings import assigned_to
 from sharemgr.cluster.state.pods import SharePod
 from sharemgr.cluster.state.promises import Promises
-from sharemgr.cluster.state.request import Holding, Request
+from sharemgr.cluster.state.request import Holding
 
 ASKING_MAX = 10_000
 """Pods that are remembered between their filtering and their binding; one that was forgotten is read again."""
@@ -63,14 +60,11 @@ class Assigner:
     def __init__(self, policy: Policy, keeps_choice: bool = False) -> None:
         self.books = Books()
         self.promises = Promises(self.books.ledger)
-        self._policy = policy
         self._keeps_choice = keeps_choice
-        self._table = Table()
-        self._shapes = Shapes()
-        self._kinds = Kinds(policy)
+        self._placers = Placers(self.books.ledger, policy)
         self._asking: OrderedDict[str, Asking] = OrderedDict()
-        self._states: dict[str, str] = {}
-        """By node: what is free there, in words."""
+        self._states: dict[str, dict[str, str]] = {}
+        """By node and kind of device: what is free there, in words."""
         self._changed: set[str] = set()
         """Nodes, since ``fits_now`` was last asked."""
         self._revision = 0
@@ -82,7 +76,7 @@ class Assigner:
         """These are all pods that are bound. Also those that were assigned by others say what shapes come."""
         for pod in pods:
             if pod.request.asks and self.books.pod(pod.uid) is None and pod.uid not in self._asking:
-                self._shapes.see(pod.request)
+                self._placers.see(pod.request)
             self.forget(pod.uid)
         self.books.pods_listed(pods)
         self.promises.give_way()
@@ -134,7 +128,7 @@ class Assigner:
             asking.is_recent = False
 
     def filter(self, pod: SharePod, names: Sequence[str]) -> Filtered:
-        """Which of these nodes have GPUs with room for the pod. Where the best alone is, that is promised to it."""
+        """Which of these nodes have devices with room for the pod. Where the best alone is, that is promised to it."""
         self.promises.end(pod.uid)
         if pod.fault:
             return Filtered([], {}, dict.fromkeys(names, unmangled(pod.fault)))
@@ -146,13 +140,12 @@ class Assigner:
             why = f"pod {pod} is being bound to node {held.node}"
             return Filtered([held.node] if held.node in names else [], {n: why for n in names if n != held.node}, {})
         asking = self._remember(pod)
+        self._refresh()
         if self._keeps_choice:
-            found = self._choice(pod, names)
+            found = self._placers.best(pod.uid, pod.request, names)
             asking.best, asking.scores = (found[0], {found[0].node: found[1]}) if found is not None else (None, {})
         else:
-            ranking = self._rank(pod, names)
-            asking.best = take_best(self.books.ledger, self._table, pod.uid, pod.request, ranking)
-            asking.scores = self._scores(ranking)
+            asking.scores, asking.best = self._placers.scored(pod.uid, pod.request, names)
         asking.since = self._revision
         if self._keeps_choice and asking.best is not None:
             self.promises.make(asking.best)
@@ -169,7 +162,11 @@ class Assigner:
         if not pod.asks:
             return dict.fromkeys(names, 0)
         asking = self._asking.get(pod.uid)
-        scores = asking.scores if asking is not None else self._scores(self._rank(pod, names))
+        if asking is not None:
+            scores = asking.scores
+        else:
+            self._refresh()
+            scores, _ = self._placers.scored(pod.uid, pod.request, names)
         ordered = sorted((name for name in names if name in scores), key=lambda name: -scores[name])
         found = dict.fromkeys(names, 0)
         for place, name in enumerate(ordered):
@@ -177,17 +174,20 @@ class Assigner:
         return found
 
     def decide(self, pod: SharePod, node: str) -> tuple[SharePod, Holding]:
-        """The pod with the GPUs that it gets on that node written at it, and what it holds then; both are proposals.
-        Raises NoRoom with the reason, NotFound where the node has no GPUs, InvalidRequest for a fault."""
+        """The pod with the devices that it gets on that node written at it, and what it holds then; both are proposals.
+        Raises NoRoom with the reason, NotFound where the node has no such devices, InvalidRequest for a fault."""
         if pod.fault:
             raise InvalidRequest(f"pod {pod}: {pod.fault}")
         self._refresh()
         there = self.books.ledger.node(node)
-        if there is None or not there.inventory.gpus:
-            raise NotFound(f"node {node}: {unmangled(self.books.faults.get(node, NO_GPUS))}")
+        lacking = [part.kind for part in pod.request.parts if there is None or not there.of(part.kind)]
+        if lacking:
+            raise NotFound(f"node {node}: {unmangled(self.books.faults.get(node, no_devices(*lacking)))}")
         chosen = self._found(pod, node)
         self.promises.end(pod.uid)
-        chosen = chosen or self._chosen(pod, node)
+        if chosen is None:
+            self._refresh()
+            chosen = self._placers.on(pod.uid, pod.request, node)
         if chosen is None:
             raise NoRoom(f"node {node}: {self._why(pod, node)}")
         placed = replace(pod, node=node, assignment=assigned_to(pod, chosen))
@@ -205,51 +205,23 @@ class Assigner:
         waiting = self.waits()
         if not waiting or not changed:
             return None
-        rows = np.array(sorted(self._table.row[name] for name in changed if name in self._table.row), np.int64)
-        demand = self._shapes.demand(self._table)
         # A backlog is of thousands that ask for the same.
         for request in {pod.request: None for pod in waiting}:
-            ranking = rank(self.books.ledger, self._table, request, self._policy, demand, rows)
-            if len(ranking.rows):
-                return self._table.nodes[int(ranking.rows[0])]
+            found = self._placers.with_room(request, list(changed))
+            if found is not None:
+                return found
         return None
 
     def _remember(self, pod: SharePod) -> Asking:
         asking = self._asking.get(pod.uid)
         if asking is None:
-            self._shapes.see(pod.request)
+            self._placers.see(pod.request)
             asking = self._asking[pod.uid] = Asking(pod)
             if len(self._asking) > ASKING_MAX:
                 self._asking.popitem(last=False)
         self._asking.move_to_end(pod.uid)
         asking.pod, asking.is_recent = pod, True
         return asking
-
-    def _rank(self, pod: SharePod, names: Sequence[str], one_of_a_kind: bool = False) -> Ranking:
-        self._refresh()
-        rows = np.array([row for row in map(self._table.row.get, names) if row is not None], np.int64)
-        if one_of_a_kind:
-            rows = self._table.distinct(rows)
-        demand = self._shapes.demand(self._table)
-        return rank(self.books.ledger, self._table, pod.request, self._policy, demand, rows, passed=True)
-
-    def _choice(self, pod: SharePod, names: Sequence[str]) -> tuple[Holding, float] | None:
-        """What the pod gets on the best of these nodes, and its score; None where it fits none."""
-        self._refresh()
-        if _has_one_place(pod.request):
-            return self._on_kinds(pod, names)
-        # An affinity is to this GPU or that one, whatever is free there.
-        ranking = self._rank(pod, names, one_of_a_kind=not pod.request.affinity)
-        best = take_best(self.books.ledger, self._table, pod.uid, pod.request, ranking)
-        return None if best is None else (best, float(ranking.scores.max()))
-
-    def _on_kinds(self, pod: SharePod, names: Sequence[str]) -> tuple[Holding, float] | None:
-        demand = self._shapes.demand(self._table)
-        return self._kinds.best(self.books.ledger, self._table, pod.uid, pod.request, demand, names)
-
-    def _scores(self, ranking: Ranking) -> dict[str, float]:
-        nodes = map(self._table.nodes.__getitem__, ranking.rows.tolist())
-        return dict(zip(nodes, ranking.scores.tolist(), strict=True))
 
     def _found(self, pod: SharePod, node: str) -> Holding | None:
         """What its filter found there, where nothing has changed since."""
@@ -261,40 +233,31 @@ class Assigner:
                 return asking.best
         return None
 
-    def _chosen(self, pod: SharePod, node: str) -> Holding | None:
-        self._refresh()
-        if _has_one_place(pod.request):
-            found = self._on_kinds(pod, [node])
-            return None if found is None else found[0]
-        demand = self._shapes.demand(self._table)
-        return choose(self.books.ledger, self._table, pod.uid, pod.request, self._policy, demand, on=node)
-
     def _failed(self, pod: SharePod, names: Sequence[str]) -> dict[str, str]:
         failed = {name: self._why(pod, name) for name in names[:TOLD_IN_FULL]}
-        return failed | dict.fromkeys(names[TOLD_IN_FULL:], f"{wish(pod.request)}: no GPU has as much free")
+        words = " or no ".join(KINDS[part.kind].word for part in pod.request.parts)
+        return failed | dict.fromkeys(names[TOLD_IN_FULL:], f"{wish(pod.request)}: no {words} has as much free")
 
     def _why(self, pod: SharePod, name: str) -> str:
         node = self.books.ledger.node(name)
         if name in self.books.faults:
             return unmangled(self.books.faults[name])
         if node is None:
-            return NO_GPUS
-        if pod.request.models or pod.request.affinity or pod.request.exclusion or len(self._table.exclusions) > 1:
-            told = state_for(self.books.ledger, node, pod.request)
-        else:
-            told = self._states.get(name) or self._states.setdefault(name, state(node))
-        return f"{wish(pod.request)}: {told}"
+            return no_devices(*(part.kind for part in pod.request.parts))
+        told = []
+        for request in pod.request.parts:
+            kind = request.kind
+            if request.models or request.affinity or request.exclusion or self._placers.knows_exclusions(kind):
+                told.append(state_for(self.books.ledger, node, request))
+            else:
+                states = self._states.setdefault(name, {})
+                told.append(states.get(kind) or states.setdefault(kind, state(node, kind)))
+        return f"{wish(pod.request)}: {', '.join(told)}"
 
     def _refresh(self) -> None:
-        changed = self._table.update(self.books.ledger)
+        changed = self._placers.update()
         self._revision += bool(changed)
         for name in changed:
             self._states.pop(name, None)
             self._changed.add(name)
             self._changed_at[name] = self._revision
-
-
-def _has_one_place(request: Request) -> bool:
-    """Whether what it gets on a node is a matter of that node's kind. How several asks are placed depends on the other
-    nodes, too, and an affinity is to this GPU or that one."""
-    return len(request.asks) == 1 and not request.affinity

@@ -1,15 +1,17 @@
 """What the assigner tells Prometheus of itself. docs/assigner.md explains each."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from prometheus_client import Counter, Histogram
 from prometheus_client.core import Metric
 
+from edgeshare.contract.accelerator_kind import GPU, KINDS, AcceleratorKind
 from edgeshare.contract.units import UNITS_PER_DEVICE
 from edgeshare.http.prometheus import Rows, gauge
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.extender.binding import Binder
 from sharemgr.cluster.server.endings import Ending
+from sharemgr.cluster.state.nodes import Node
 
 PREFIX = "edgeshare_assigner"
 
@@ -73,20 +75,14 @@ def certificate_ends(ends_s: Mapping[str, float]) -> Metric:
 def _standing(assigner: Assigner, binder: Binder) -> Iterator[Metric]:
     books = assigner.books
     nodes = list(books.ledger)
-    gpus = [(node, gpu) for node in nodes for gpu in node.inventory.gpus]
-    held = sum(UNITS_PER_DEVICE - node.free(gpu)[0] for node, gpu in gpus)
     told = [
-        ("nodes", "Nodes that tell of GPUs.", sum(1 for node in nodes if node.inventory.gpus)),
+        ("nodes", "Nodes that tell of devices.", sum(1 for node in nodes if node.inventory.devices)),
         ("nodes_unreadable", "Nodes whose AcceleratorNode says nonsense.", len(books.faults)),
-        ("gpus", "Their GPUs.", len(gpus)),
-        ("gpus_unhealthy", "Of these, those that are not healthy.", sum(not gpu.healthy for _, gpu in gpus)),
-        ("gpus_overcommitted", "GPUs of which pods hold more than there is.", len(books.ledger.overcommitted())),
-        ("units", "Units of all GPUs.", UNITS_PER_DEVICE * len(gpus)),
-        ("units_held", "Units that pods hold.", held),
-        ("pods", "Pods that are bound and hold GPUs.", books.pods),
+        *(figure for kind in KINDS.values() for figure in _of_kind(kind, nodes)),
+        ("pods", "Pods that are bound and hold devices.", books.pods),
         (
             "pods_flagged",
-            "Pods that did not come through the assigner, or whose assignment lies, or whose GPU is gone.",
+            "Pods that did not come through the assigner, or whose assignment lies, or whose device is gone.",
             len(books.flagged),
         ),
         ("pods_waiting", "Pods that no node could hold when they were last tried.", len(assigner.waits())),
@@ -94,6 +90,22 @@ def _standing(assigner: Assigner, binder: Binder) -> Iterator[Metric]:
     ]
     for name, text, value in told:
         yield _gauge(name, text, [((), float(value))])
+
+
+def _of_kind(kind: AcceleratorKind, nodes: Sequence[Node]) -> Iterator[tuple[str, str, int]]:
+    """How things stand with the devices of one kind; nothing of one that no node has, but for GPUs."""
+    found = [(node, device) for node in nodes for device in node.of(kind.accelerator)]
+    if not found and kind is not GPU:
+        return
+    word, called = kind.word, f"{kind.prefix}s"
+    units = "units" if kind is GPU else f"{kind.prefix}_units"
+    free = [node.free(device) for node, device in found]
+    yield called, f"{word}s that nodes tell of.", len(found)
+    yield f"{called}_unhealthy", "Of these, those that are not healthy.", sum(not device.healthy for _, device in found)
+    over = sum(min(each) < 0 for each in free)
+    yield f"{called}_overcommitted", f"{word}s of which pods hold more than there is.", over
+    yield units, f"Units of all {word}s.", UNITS_PER_DEVICE * len(found)
+    yield f"{units}_held", f"Units of {word}s that pods hold.", sum(UNITS_PER_DEVICE - each[0] for each in free)
 
 
 def _gauge(name: str, text: str, rows: Rows) -> Metric:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeshare.contract.units import UNITS_PER_DEVICE
-from sharemgr.cluster.state.ledger import Use
+from sharemgr.cluster.state.nodes import Use
 from sharemgr.cluster.state.profiles import Profile
 
 KERNEL_MAX_US = 1e9

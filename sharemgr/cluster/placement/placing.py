@@ -1,4 +1,4 @@
-"""The choice: of all nodes and their GPUs, where a pod goes."""
+"""The choice: of all nodes and their devices of one kind, where a pod goes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,8 @@ from sharemgr.cluster.placement.neighbours import Habits, Known
 from sharemgr.cluster.placement.options import NOTHING, Options, find_options
 from sharemgr.cluster.placement.policies import Policy
 from sharemgr.cluster.placement.table import NOBODY, Bools, Floats, Ints, Rows, Table, sum_of_gpus
-from sharemgr.cluster.state.ledger import Ledger, Node
+from sharemgr.cluster.state.ledger import Ledger
+from sharemgr.cluster.state.nodes import Node
 from sharemgr.cluster.state.request import Ask, Holding, Request, Take
 
 
@@ -40,10 +41,10 @@ class Ranking:
 
 
 class Part(NamedTuple):
-    """Of a GPU of a node."""
+    """Of a device of a node."""
 
     place: int
-    """The GPU's, among those of its node."""
+    """The device's, among those of its kind and node."""
     units: int
     memory_mib: int
 
@@ -57,8 +58,9 @@ def rank(
     among: Ints | None = None,
     passed: bool = False,
 ) -> Ranking:
-    """Scores the nodes that can hold a pod, ``among`` these rows of the table where they are given. The table is that
-    of the ledger as it is now. Those that ``passed`` kube-scheduler have the cores and RAM, whatever the table says.
+    """Scores the nodes that can hold a pod, whose asks are all of the table's kind of device, ``among`` these rows of
+    the table where they are given. The table is that of the ledger as it is now. Those that ``passed`` kube-scheduler
+    have the cores and RAM, whatever the table says.
 
     The containers of a pod are placed one after the other, the largest first, each where the policy wants it. Where
     one of them finds no room that way on any node, they are packed: each where it leaves the least, or, in some orders,
@@ -191,11 +193,11 @@ def parts_of(ranking: Ranking, best: int) -> tuple[Part, ...]:
 
 def holding(node: Node, uid: str, request: Request, parts: Sequence[Part]) -> Holding:
     """What a pod has that takes these parts of a node."""
-    gpus = node.inventory.gpus
+    devices = node.of(request.asks[0].kind) if request.asks else ()
     return Holding(
         uid,
         node.inventory.node,
-        tuple(Take(gpus[part.place].id, part.units, part.memory_mib) for part in parts),
+        tuple(Take(devices[part.place].id, part.units, part.memory_mib, devices[part.place].kind) for part in parts),
         request.cpu_milli,
         request.ram_mib,
         request.affinity,
@@ -215,9 +217,11 @@ def _permitted(ledger: Ledger, table: Table, rows: Rows, index: Ints, request: R
         masks.append((rows.exclusion == NOBODY) | (rows.exclusion == own))
     if request.affinity and (gpus := ledger.together(request.affinity)):
         together = np.zeros_like(rows.model, np.bool_)
-        for name, gpu_id in gpus:
+        for name, device_id in gpus:
             node = ledger.node(name)
-            places = [place for place, gpu in enumerate(node.inventory.gpus) if gpu.id == gpu_id] if node else []
+            places = (
+                [place for place, each in enumerate(node.of(table.accelerator)) if each.id == device_id] if node else []
+            )
             if name in table.row:
                 together[np.ix_(index == table.row[name], places)] = True
         masks.append(together)

@@ -1,22 +1,23 @@
-"""Which pods would have to go so that a pod fits: found per GPU, and by priority, where kube-scheduler sees one sum a
-node."""
+"""Which pods would have to go so that a pod fits: found per device, and by priority, where kube-scheduler sees one sum
+a node."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.state.books import Books
-from sharemgr.cluster.state.ledger import Gpu, Node
+from sharemgr.cluster.state.nodes import Device, Node
 from sharemgr.cluster.state.pods import SharePod
 from sharemgr.cluster.state.request import Ask, Holding, Request, Take
 
 
 @dataclass(slots=True)
 class _Room:
-    """What would be free of a GPU."""
+    """What would be free of a device."""
 
-    gpu: Gpu
+    device: Device
     units: int
     memory_mib: int
     exclusions: Counter[str] = field(default_factory=Counter)
@@ -27,13 +28,13 @@ class _Room:
         self.exclusions[exclusion] -= 1
 
     def fits(self, ask: Ask) -> bool:
-        return self.units >= ask.units and max(0, self.memory_mib) >= ask.needed_mib(self.gpu.memory_mib)
+        return self.units >= ask.units and max(0, self.memory_mib) >= ask.needed_mib(self.device.memory_mib)
 
 
 def victims(books: Books, pod: SharePod, node: str, proposed: Collection[str]) -> list[str] | None:
     """The uids of pods of lower priority that have to leave the node so that this one fits: none where it fits as it
     is; None where it would not fit without any of them. ``proposed`` are kube-scheduler's victims, which will do where
-    they leave a GPU that can hold it; those without a GPU have to go for something else that the pod needs.
+    they leave devices that can hold it; those without a device have to go for something else that the pod needs.
 
     As kube-scheduler does it: all of lower priority are taken away, then the most important that can stay are put back.
     """
@@ -69,24 +70,29 @@ def is_being_made_room_for(books: Books, pod: SharePod) -> bool:
     return bool(going) and not _fits(books, there, pod.request, []) and _fits(books, there, pod.request, going)
 
 
-def _fits(books: Books, node: Node, request: Request, away: Iterable[Holding]) -> bool:
+def _fits(books: Books, node: Node, request: Request, away: Collection[Holding]) -> bool:
     """Whether the request fits the node without these."""
-    by_id = {gpu.id: _room(node, gpu) for gpu in node.inventory.gpus if gpu.healthy}
+    return all(_part_fits(books, node, part, away) for part in request.parts)
+
+
+def _part_fits(books: Books, node: Node, request: Request, away: Collection[Holding]) -> bool:
+    is_chosen_by_wish = KINDS[request.kind].is_chosen_by_wish
+    by_id = {device.id: _room(node, device) for device in node.of(request.kind) if device.healthy}
     gone: Counter[tuple[str, str]] = Counter()
     for holding in away:
         for take in holding.takes:
-            if take.gpu_id in by_id:
-                by_id[take.gpu_id].free(take, holding.exclusion)
+            if take.device_id in by_id:
+                by_id[take.device_id].free(take, holding.exclusion if is_chosen_by_wish else "")
         if request.affinity and holding.affinity == request.affinity:
-            gone.update((holding.node, take.gpu_id) for take in holding.takes)
+            gone.update((holding.node, take.device_id) for take in holding.takes)
     together = books.ledger.together(request.affinity) if request.affinity else {}
     shared = {place for place, parts in together.items() if parts > gone[place]}
     rooms = [
         room
         for room in by_id.values()
-        if (not request.models or room.gpu.model in request.models)
+        if (not request.models or room.device.model in request.models)
         and all(exclusion == request.exclusion for exclusion in +room.exclusions)
-        and (not shared or (node.inventory.node, room.gpu.id) in shared)
+        and (not shared or (node.inventory.node, room.device.id) in shared)
     ]
     return _fit_together(rooms, request)
 
@@ -104,7 +110,7 @@ def _fit_together(rooms: Sequence[_Room], request: Request) -> bool:
 
 
 def _fit_in_order(rooms: Iterable[_Room], asks: Iterable[Ask], tightest: bool = False) -> bool:
-    """Whether they fit, each on the first GPUs with room for it, or on those where it leaves the least."""
+    """Whether they fit, each on the first devices with room for it, or on those where it leaves the least."""
     rooms = [replace(room) for room in rooms]
     for ask in asks:
         found = [room for room in rooms if room.fits(ask)]
@@ -114,12 +120,12 @@ def _fit_in_order(rooms: Iterable[_Room], asks: Iterable[Ask], tightest: bool = 
             found.sort(key=lambda room: room.units)
         for room in found[: ask.devices]:
             room.units -= ask.units
-            room.memory_mib -= ask.needed_mib(room.gpu.memory_mib)
+            room.memory_mib -= ask.needed_mib(room.device.memory_mib)
     return True
 
 
-def _room(node: Node, gpu: Gpu) -> _Room:
-    use = node.use.get(gpu.id)
+def _room(node: Node, device: Device) -> _Room:
+    use = node.use.get(device.id)
     if use is None:
-        return _Room(gpu, UNITS_PER_DEVICE, gpu.memory_mib)
-    return _Room(gpu, *node.free(gpu), Counter(use.exclusions))
+        return _Room(device, UNITS_PER_DEVICE, device.memory_mib)
+    return _Room(device, *node.free(device), Counter(use.exclusions))

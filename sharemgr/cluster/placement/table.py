@@ -1,14 +1,17 @@
-"""What is free, as arrays with one row a node: kept up to date from the ledger, read by the policies. And, where there
-are profiles, beside whom."""
+"""What is free of one kind of device, as arrays with one row a node: kept up to date from the ledger, read by the
+policies. And, where there are profiles, beside whom."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.placement.neighbours import Neighbours
-from sharemgr.cluster.state.ledger import Gpu, Ledger, Node
+from sharemgr.cluster.state.ledger import Ledger
+from sharemgr.cluster.state.nodes import Device, Node
 from sharemgr.cluster.state.profiles import Profiles
 
 Ints = NDArray[np.int64]
@@ -24,7 +27,7 @@ NO_NODE = -1
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A kind of GPU."""
+    """Devices that are alike."""
 
     name: str
     memory_mib: int
@@ -88,9 +91,10 @@ def usable_units(free_units: Ints, free_mib: Ints, total_mib: Ints) -> Ints:
 
 
 class Table:
-    """The rows of all nodes of a ledger."""
+    """The rows of a ledger's nodes, for one kind of device (GPUs, where it is not said)."""
 
-    def __init__(self, profiles: Profiles | None = None) -> None:
+    def __init__(self, profiles: Profiles | None = None, kind: Accelerator = Accelerator.GPU) -> None:
+        self.accelerator = kind
         self.models = [NO_GPU]
         self._place_of_model = {(NO_GPU.name, NO_GPU.memory_mib): 0}
         """By what a model is, so that none has to be made for each GPU that is looked at."""
@@ -110,13 +114,17 @@ class Table:
     def update(self, ledger: Ledger) -> list[str]:
         """Takes in what has changed since the last time; returns the nodes that have."""
         changed = ledger.take_changed()
+        self.take_in(ledger, changed)
+        return changed
+
+    def take_in(self, ledger: Ledger, changed: Iterable[str]) -> None:
+        """Takes in what these nodes are now."""
         for name in changed:
             node = ledger.node(name)
             if node is not None:
                 self._write(self._row(name), node)
             elif name in self.row:
                 self._clear(name)
-        return changed
 
     def _row(self, name: str) -> int:
         row = self.row.get(name)
@@ -129,26 +137,26 @@ class Table:
         return row
 
     def _write(self, row: int, node: Node) -> None:
-        gpus = node.inventory.gpus
+        devices = node.of(self.accelerator)
         height, width = self.rows.free_units.shape
-        if row >= height or len(gpus) > width:
-            height, width = max(row + 1, height + height // 2), max(width, len(gpus))
+        if row >= height or len(devices) > width:
+            height, width = max(row + 1, height + height // 2), max(width, len(devices))
             self.rows = _grown(self.rows, height, width)
             if self.neighbours is not None:
                 self.neighbours = self.neighbours.grown(height, width)
         rows = self.rows
         self._clear_row(row)
-        for place, gpu in enumerate(gpus):
-            if gpu.healthy:
-                units, mib = node.free(gpu)
+        for place, device in enumerate(devices):
+            if device.healthy:
+                units, mib = node.free(device)
                 rows.free_units[row, place] = max(0, units)
                 rows.free_mib[row, place] = max(0, mib)
-            rows.total_mib[row, place] = gpu.memory_mib
-            rows.model[row, place] = self._model(gpu)
-            rows.exclusion[row, place] = self._exclusion(node, gpu)
-            use = node.use.get(gpu.id)
+            rows.total_mib[row, place] = device.memory_mib
+            rows.model[row, place] = self._model(device)
+            rows.exclusion[row, place] = self._exclusion(node, device)
+            use = node.use.get(device.id)
             if self.neighbours is not None and self.profiles is not None and use is not None:
-                self.neighbours.write(row, place, use, self.profiles.on(gpu.model))
+                self.neighbours.write(row, place, use, self.profiles.on(device.model))
         cpu_milli, ram_mib = node.cpu_free_milli, node.ram_free_mib
         rows.cpu_milli[row] = UNLIMITED if cpu_milli is None else max(0, cpu_milli)
         rows.ram_mib[row] = UNLIMITED if ram_mib is None else max(0, ram_mib)
@@ -180,15 +188,15 @@ class Table:
         if self.neighbours is not None:
             self.neighbours.clear(row)
 
-    def _model(self, gpu: Gpu) -> int:
+    def _model(self, device: Device) -> int:
         """Where its model stands among all; it is put last where it does not."""
-        place = self._place_of_model.setdefault((gpu.model, gpu.memory_mib), len(self.models))
+        place = self._place_of_model.setdefault((device.model, device.memory_mib), len(self.models))
         if place == len(self.models):
-            self.models.append(Model(gpu.model, gpu.memory_mib))
+            self.models.append(Model(device.model, device.memory_mib))
         return place
 
-    def _exclusion(self, node: Node, gpu: Gpu) -> int:
-        use = node.use.get(gpu.id)
+    def _exclusion(self, node: Node, device: Device) -> int:
+        use = node.use.get(device.id)
         if use is None:
             return NOBODY
         places = [self.exclusions.setdefault(exclusion, len(self.exclusions)) for exclusion in use.exclusions]

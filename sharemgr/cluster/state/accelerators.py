@@ -1,15 +1,18 @@
 """AcceleratorNodes as the assigner knows them: what a node has, and which allocations its plugin lists. Each is written
 by a node about itself, and nothing that one says reaches further than that node."""
 
+from collections.abc import Mapping
+
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from edgeshare.contract.devices import Accelerator, is_device_id
+from edgeshare.contract.accelerator_kind import GPU, KINDS, AcceleratorKind, kind_of
+from edgeshare.contract.devices import is_device_id
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.labels import label_value
 from edgeshare.contract.units import MAX_DEVICES_PER_ALLOCATION, MEMORY_MIB_MAX, UNITS_PER_DEVICE
 from sharemgr.cluster.state.books import AcceleratorNode, Listed
 from sharemgr.cluster.state.cores import first_fault
-from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.request import Take
 
 # As the custom resource definition has them (deploy/chart/crds/acceleratornodes.yaml).
@@ -59,8 +62,8 @@ class _Told(_Part):
 
 
 def parse_node(thing: object) -> AcceleratorNode:
-    """An AcceleratorNode from its plain JSON; one that tells nonsense has no GPUs, and a fault. Raises InvalidRequest
-    for what has no name."""
+    """An AcceleratorNode from its plain JSON; one that tells nonsense has no devices, and a fault. Raises
+    InvalidRequest for what has no name."""
     try:
         name = _Node.model_validate(thing).metadata.name
     except ValidationError as error:
@@ -80,15 +83,28 @@ def _node(name: str, status: _Status) -> AcceleratorNode:
             raise InvalidRequest(f"names what cannot be a device: {each[:80]!r}")
     if len(set(ids)) != len(ids):
         raise InvalidRequest("names a device twice")
-    others = {device.id for device in status.devices if device.kind != Accelerator.GPU}
-    gpus = tuple(
-        Gpu(device.id, label_value(device.model), device.memory_mib, device.healthy)
-        for device in status.devices
-        if device.id not in others
+    kinds = {device.id: kind_of(device.kind) for device in status.devices}
+    devices = tuple(
+        Device(each.id, label_value(each.model), each.memory_mib, each.healthy, kind.accelerator)
+        for each in status.devices
+        if (kind := kinds[each.id]) is not None
     )
     allocations = tuple(
-        Listed(each.id, each.pod.uid, tuple(Take(gpu, each.units_each, each.memory_mib) for gpu in each.devices))
-        for each in status.allocations
-        if not others.issuperset(each.devices)
+        Listed(each.id, each.pod.uid, takes) for each in status.allocations if (takes := _takes(each, kinds))
     )
-    return AcceleratorNode(Inventory(name, gpus), allocations)
+    return AcceleratorNode(Inventory(name, devices), allocations)
+
+
+def _takes(allocation: _Allocation, kinds: Mapping[str, AcceleratorKind | None]) -> tuple[Take, ...]:
+    """What it has of devices of the kinds that are known here. One that its node has no more is of the kind that the
+    allocation's name tells."""
+    takes = []
+    for each in allocation.devices:
+        kind = kinds[each] if each in kinds else _named(allocation)
+        if kind is not None:
+            takes.append(Take(each, allocation.units_each, allocation.memory_mib, kind.accelerator))
+    return tuple(takes)
+
+
+def _named(allocation: _Allocation) -> AcceleratorKind:
+    return next((kind for kind in KINDS.values() if kind.owns(allocation.id)), GPU)

@@ -1,7 +1,9 @@
-"""What the containers of a pod ask for together, and which of them use the same GPUs one after the other."""
+"""What the containers of a pod ask for together, and which of them use the same devices one after the other."""
 
 from dataclasses import dataclass
 
+from edgeshare.contract.accelerator_kind import KINDS
+from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.names import (
     GPU_AFFINITY,
@@ -19,25 +21,27 @@ from sharemgr.cluster.state.request import Ask
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """One that asks for GPUs."""
+    """What one asks for of one kind of device."""
 
     name: str
     percent: int
     memory_mib: int
-    """Of each GPU; 0: in proportion."""
+    """Of each device; 0: in proportion."""
     runs_along: bool
     """With the others. A plain init container does not: it is over before the next one starts, which takes over its
     units."""
+    kind: Accelerator = Accelerator.GPU
 
     @property
     def ask(self) -> Ask:
         """Its devices."""
-        return Ask(*parse_request_percent(self.percent), self.memory_mib)
+        return Ask(*parse_request_percent(self.percent), self.memory_mib, self.kind)
 
 
 def asks_of(every: list[Container], together: bool) -> tuple[tuple[Ask, ...], tuple[tuple[Container, ...], ...]]:
-    """What is asked of the GPUs, and for which containers: one ask for each container, and for the plain init
-    containers before it, whose units it takes over; where the pod's containers are to be ``together``, one for all."""
+    """What is asked of the devices of one kind, and for which containers: one ask for each container, and for the plain
+    init containers before it, whose units it takes over; where the pod's containers are to be ``together``, one for
+    all."""
     if together and every:
         _check_together(every)
         groups = [every]
@@ -46,16 +50,20 @@ def asks_of(every: list[Container], together: bool) -> tuple[tuple[Ask, ...], tu
     asks = [_ask(group) for group in groups]
     units = sum(ask.devices * ask.units for ask in asks)
     if units > MAX_DEVICES_PER_ALLOCATION * UNITS_PER_DEVICE:
-        raise InvalidRequest(
-            f"its containers ask for {units} units in sum: no node has over {MAX_DEVICES_PER_ALLOCATION} GPUs"
-        )
+        most = f"{MAX_DEVICES_PER_ALLOCATION} {_words(every)}"
+        raise InvalidRequest(f"its containers ask for {units} units in sum: no node has over {most}")
     least = sum(ask.devices for ask in asks if 2 * ask.units > UNITS_PER_DEVICE)
     if least > MAX_DEVICES_PER_ALLOCATION:
         raise InvalidRequest(
-            f"its containers need {least} GPUs, because no two that ask for over {UNITS_PER_DEVICE // 2} units fit on "
-            f"one: no node has over {MAX_DEVICES_PER_ALLOCATION}"
+            f"its containers need {least} {_words(every)}, because no two that ask for over {UNITS_PER_DEVICE // 2} "
+            f"units fit on one: no node has over {MAX_DEVICES_PER_ALLOCATION}"
         )
     return tuple(asks), tuple(map(tuple, groups))
+
+
+def _words(every: list[Container]) -> str:
+    """What people call the devices that these ask for."""
+    return f"{KINDS[every[0].kind].word}s"
 
 
 def _ask(group: list[Container]) -> Ask:
@@ -69,7 +77,7 @@ def _ask(group: list[Container]) -> Ask:
         peak((size, each.runs_along) for each, size in sizes)
         for sizes in ([(each, each.percent) for each in group], [(each, each.memory_mib) for each in group])
     )
-    return Ask(*parse_request_percent(percent), memory_mib)
+    return Ask(*parse_request_percent(percent), memory_mib, group[0].kind)
 
 
 def _handed_on(every: list[Container]) -> list[list[Container]]:

@@ -1,13 +1,15 @@
-"""What the API server tells, taken into the ledger: which pod is bound where with which GPUs, what each node has and
+"""What the API server tells, taken into the ledger: which pod is bound where with which devices, what each node has and
 lists. Nothing of it is believed further than it reaches; what contradicts itself is flagged."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
+from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.errors import InvalidRequest, NotFound
-from edgeshare.contract.units import peak
 from sharemgr.cluster.state.cores import Cores, Left, Offer
-from sharemgr.cluster.state.ledger import Inventory, Ledger
+from sharemgr.cluster.state.holdings import hold
+from sharemgr.cluster.state.ledger import Ledger
+from sharemgr.cluster.state.nodes import Inventory
 from sharemgr.cluster.state.pods import SharePod
 from sharemgr.cluster.state.request import Holding, Request, Take
 
@@ -27,12 +29,12 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class AcceleratorNode:
-    """A node's GPUs and their allocations."""
+    """A node's devices and their allocations."""
 
     inventory: Inventory
     allocations: tuple[Listed, ...] = ()
     fault: str = ""
-    """Why it could not be read; then it has no GPUs."""
+    """Why it could not be read; then it has no devices."""
 
     @property
     def name(self) -> str:
@@ -55,7 +57,7 @@ class Books:
         """Of those that are over and still there and have labels, by uid: their nodes may list them."""
         self.flagged: dict[str, str] = {}
         """By uid: what is wrong with what a pod says that it has. It holds what its node lists for it, or what it says
-        where it is only that its node has that GPU no more."""
+        where it is only that its node has that device no more."""
         self.faults: dict[str, str] = {}
         """By node: why its AcceleratorNode cannot be read."""
         self._left = Left()
@@ -148,13 +150,13 @@ class Books:
         return [held for uid, held in listed if self.ledger.bound(uid) is None and not uid.startswith(NAMELESS)]
 
     def overcommitted(self) -> list[str]:
-        """What is to be said of the GPUs of which pods hold more than there is."""
+        """What is to be said of the devices of which pods hold more than there is."""
         said = []
-        for node, gpu_id in self.ledger.overcommitted():
+        for node, device in self.ledger.overcommitted():
             bound = [(pod, self.ledger.bound(pod.uid)) for pod in self.pods_on(node)]
-            on_it = [str(pod) for pod, held in bound if held and gpu_id in {take.gpu_id for take in held.takes}]
+            on_it = [str(pod) for pod, held in bound if held and device.id in {take.device_id for take in held.takes}]
             who = f"pods {', '.join(sorted(on_it))}" if on_it else "pods that are gone"
-            said.append(f"node {node}: {who} hold more of GPU {gpu_id} than there is of it")
+            said.append(f"node {node}: {who} hold more of {KINDS[device.kind].word} {device.id} than there is of it")
         return said
 
     def nodes_listed(self, nodes: Iterable[AcceleratorNode]) -> None:
@@ -172,7 +174,7 @@ class Books:
         if told.fault:
             self.faults[name] = told.fault
         node = self.ledger.node(name)
-        before = node.inventory.gpus if node is not None else None
+        before = node.inventory.devices if node is not None else None
         listed = dict(node.listed) if node is not None else {}
         self.ledger.set_inventory(self._with_cores(told.inventory))
         takes: dict[str, list[Take]] = {}
@@ -186,7 +188,7 @@ class Books:
         for uid in self._pods_on.get(name, ()):
             # Most of what is told is about one pod of many.
             as_before = uid in listed and listed[uid].takes == tuple(takes.get(uid, ()))
-            if before != told.inventory.gpus or not (as_before or (uid not in takes and uid not in listed)):
+            if before != told.inventory.devices or not (as_before or (uid not in takes and uid not in listed)):
                 self._hold(self._pods[uid])
 
     def node_gone(self, name: str) -> None:
@@ -207,15 +209,15 @@ class Books:
             self._share_out(offer.node)
 
     def _share_out(self, name: str) -> None:
-        """What pods with GPUs may have of a node's cores and RAM has changed."""
+        """What pods with devices may have of a node's cores and RAM has changed."""
         node = self.ledger.node(name)
         if node is not None:
             self.ledger.set_inventory(self._with_cores(node.inventory))
 
     def _with_cores(self, inventory: Inventory) -> Inventory:
         left = self._left.on(inventory.node)
-        if left is None or not inventory.gpus:
-            return Inventory(inventory.node, inventory.gpus)
+        if left is None or not inventory.devices:
+            return Inventory(inventory.node, inventory.devices)
         return replace(inventory, cpu_milli=left.cpu_milli, ram_mib=left.ram_mib)
 
     def holding(self, pod: SharePod) -> Holding:
@@ -239,23 +241,38 @@ class Books:
                 self.ledger.see(listed.labelled(pod.request))
         else:
             self.flagged.pop(pod.uid, None)
+            named = {take.kind for take in holding.takes}
+            unnamed = [KINDS[part.kind].word for part in pod.request.parts if part.kind not in named]
             missing = self._missing(holding)
-            if missing:
-                self.flagged[pod.uid] = f"{pod}: its node {pod.node} has no GPU {', '.join(missing)} (any more)"
+            if unnamed:
+                self.flagged[pod.uid] = f"{pod}: its assignment names no {' and no '.join(unnamed)}"
+            elif missing:
+                self.flagged[pod.uid] = f"{pod}: its node {pod.node} has no {', '.join(missing)} (any more)"
             self.ledger.see(holding)
 
     def _missing(self, holding: Holding) -> list[str]:
-        """The GPUs of these that the node does not tell of, where it tells of any."""
+        """The devices of these that the node does not tell of, where it tells of any."""
         node = self.ledger.node(holding.node)
-        there = {gpu.id for gpu in node.inventory.gpus} if node is not None else set()
-        return [take.gpu_id for take in holding.takes if there and take.gpu_id not in there]
+        there = {device.id for device in node.inventory.devices} if node is not None else set()
+        return [
+            f"{KINDS[take.kind].word} {take.device_id}"
+            for take in holding.takes
+            if there and take.device_id not in there
+        ]
 
     def _check(self, pod: SharePod, holding: Holding) -> None:
-        """Raises NotFound where the node gave it another GPU than its assignment says: then that is what it has."""
+        """Raises NotFound where the node gave it another device than its assignment says, or has that one as another
+        kind of device: then what is listed is what it has."""
+        node = self.ledger.node(pod.node)
+        kinds = {take.device_id: take.kind for take in holding.takes}
+        for device in node.inventory.devices if node is not None else ():
+            if device.id in kinds and kinds[device.id] is not device.kind:
+                said, word = KINDS[kinds[device.id]].word, KINDS[device.kind].word
+                raise NotFound(f"its assignment has {device.id} as {said}, which is {word} of node {pod.node}")
         listed = self._listed(pod)
         if listed is not None:
-            assigned = {take.gpu_id for take in holding.takes}
-            others = {take.gpu_id for take in listed.takes} - assigned
+            assigned = {take.device_id for take in holding.takes}
+            others = {take.device_id for take in listed.takes} - assigned
             if others:
                 raise NotFound(
                     f"its assignment is of {', '.join(sorted(assigned)) or 'nothing'}, but it has a part of "
@@ -265,36 +282,3 @@ class Books:
     def _listed(self, pod: SharePod) -> Holding | None:
         node = self.ledger.node(pod.node)
         return node.listed.get(pod.uid) if node is not None else None
-
-
-def hold(pod: SharePod, inventory: Inventory) -> Holding:
-    """What a pod has by its assignment: of each GPU the most that those of an ask have at a time, who hand their units
-    on. Raises InvalidRequest where the assignment says what cannot be."""
-    totals_mib = {gpu.id: gpu.memory_mib for gpu in inventory.gpus}
-    takes: dict[str, Take] = {}
-    for group in pod.assigned():
-        for gpu in {gpu: None for _, gpus in group for gpu in gpus}:
-            here = [(each.ask, each.runs_along) for each, gpus in group if gpu in gpus]
-            total_mib = totals_mib.get(gpu, 0)
-            units = peak((ask.units, along) for ask, along in here)
-            memory_mib = peak((ask.needed_mib(total_mib), along) for ask, along in here)
-            so_far = takes.get(gpu, Take(gpu, 0, 0))
-            takes[gpu] = Take(gpu, so_far.units + units, so_far.memory_mib + memory_mib)
-    request = pod.request
-    return Holding(
-        pod.uid,
-        pod.node,
-        tuple(takes[gpu] for gpu in sorted(takes)),
-        request.cpu_milli,
-        request.ram_mib,
-        request.affinity,
-        request.exclusion,
-        request.program,
-    )
-
-
-def assigned_to(pod: SharePod, chosen: Holding) -> str:
-    """The annotation that gives a pod what was chosen for it: the takes are those of its asks, one after the other."""
-    takes = iter(chosen.takes)
-    gpus = [[next(takes).gpu_id for _ in range(ask.devices)] for ask in pod.request.asks]
-    return pod.assign(gpus)

@@ -1,88 +1,24 @@
-"""Who has how much of each physical GPU of the cluster: units and MiB, and each node's processor time and RAM where
+"""Who has how much of each physical device of the cluster: units and MiB, and each node's processor time and RAM where
 they are told.
 
 A pod holds what its Binding says (assumed at first, then seen by the watch), or else what its node's AcceleratorNode
 lists for it. So what it had is free only when both are gone: when the pod is over and its node's manager has let it go.
-What the API server says is a fact and is taken in even where it over-commits a GPU; what is assumed never does.
+What the API server says is a fact and is taken in even where it over-commits a device; what is assumed never does.
 (Whether a node has the cores and RAM is decided before: by kube-scheduler, or in a replay by placing.py.)
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TypeVar
 
+from edgeshare.contract.accelerator_kind import KINDS
+from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound, Unavailable
 from edgeshare.contract.units import UNITS_PER_DEVICE
-from sharemgr.cluster.state.request import UNKNOWN, Holding, Program, Take
+from sharemgr.cluster.state.nodes import Device, Inventory, Node, Use
+from sharemgr.cluster.state.request import UNKNOWN, Holding, Take
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Gpu:
-    """A GPU as its node tells of it."""
-
-    id: str
-    model: str
-    memory_mib: int
-    """Less what the driver keeps; 0 where memory is not shared out."""
-    healthy: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Inventory:
-    """What a node has. Processor time and RAM are what pods with GPUs may have of it, None where it is not known."""
-
-    node: str
-    gpus: tuple[Gpu, ...]
-    cpu_milli: int | None = None
-    ram_mib: int | None = None
-
-
-@dataclass(slots=True)
-class Use:
-    """What pods have of one GPU."""
-
-    units: int = 0
-    memory_mib: int = 0
-    exclusions: Counter[str] = field(default_factory=Counter)
-    """How many parts of it are held by pods of each exclusion."""
-    programs: Counter[tuple[Program, int]] = field(default_factory=Counter)
-    """How many parts of so many units are held by pods of each program, but for the unknown one."""
-
-
-class Node:
-    """One node: its inventory, and what pods hold of it."""
-
-    __slots__ = ("cpu_milli", "inventory", "listed", "ram_mib", "use")
-
-    def __init__(self, name: str) -> None:
-        self.inventory = Inventory(name, ())
-        self.use: dict[str, Use] = {}
-        """By GPU; one that has vanished stays while a pod holds units of it."""
-        self.cpu_milli = 0
-        """That pods hold."""
-        self.ram_mib = 0
-        self.listed: dict[str, Holding] = {}
-        """What its AcceleratorNode lists, by pod."""
-
-    def free(self, gpu: Gpu) -> tuple[int, int]:
-        """Units and MiB of a GPU that nobody has; below 0 where it is over-committed."""
-        use = self.use.get(gpu.id)
-        if use is None:
-            return UNITS_PER_DEVICE, gpu.memory_mib
-        return UNITS_PER_DEVICE - use.units, gpu.memory_mib - use.memory_mib
-
-    @property
-    def cpu_free_milli(self) -> int | None:
-        """None where it was not told."""
-        return None if self.inventory.cpu_milli is None else self.inventory.cpu_milli - self.cpu_milli
-
-    @property
-    def ram_free_mib(self) -> int | None:
-        """None where it was not told."""
-        return None if self.inventory.ram_mib is None else self.inventory.ram_mib - self.ram_mib
 
 
 class Ledger:
@@ -93,8 +29,10 @@ class Ledger:
         self._bound: dict[str, Holding] = {}
         self._assumed: set[str] = set()
         self._changed: dict[str, None] = {}
+        self.kinds: set[Accelerator] = set()
+        """Of devices, of which any node has ever told one."""
         self._affinities: dict[str, Counter[tuple[str, str]]] = {}
-        """By affinity: how many parts of each GPU (node, GPU) its pods hold."""
+        """By affinity: how many parts of each device (node, device) its pods hold."""
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self._nodes.values())
@@ -112,8 +50,8 @@ class Ledger:
         return uid in self._assumed
 
     def together(self, affinity: str) -> Mapping[tuple[str, str], int]:
-        """The GPUs (node, GPU) that pods of this affinity hold, and how many parts of each: one GPU, unless somebody
-        chose otherwise."""
+        """The devices (node, device) that pods of this affinity hold, and how many parts of each: one device, unless
+        somebody chose otherwise."""
         return self._affinities.get(affinity, {})
 
     def take_changed(self) -> list[str]:
@@ -125,7 +63,9 @@ class Ledger:
         """A node has told what it has; what pods hold of it stays."""
         node = self._nodes.get(inventory.node)
         if node is None or node.inventory != inventory:
-            self._node(inventory.node).inventory = inventory
+            node = self._node(inventory.node)
+            node.tells(inventory)
+            self.kinds.update(node.kinds)
 
     def drop_node(self, name: str) -> None:
         """A node is gone, and what was listed there with it; what pods are bound to stays until they are gone."""
@@ -136,14 +76,14 @@ class Ledger:
     def assume(self, holding: Holding) -> None:
         """Reserves what a pod is about to be bound to.
 
-        Raises AlreadyExists where it holds something, NotFound and Unavailable where a GPU is not there or not healthy,
-        NoRoom where it has not as much; then nothing is changed.
+        Raises AlreadyExists where it holds something, NotFound and Unavailable where a device is not there or not
+        healthy, NoRoom where it has not as much; then nothing is changed.
         """
         if holding.uid in self._bound:
             raise AlreadyExists(f"pod {holding.uid} is bound to {self._bound[holding.uid].node} already")
         node = self._nodes.get(holding.node)
         if node is None:
-            raise NotFound(f"node {holding.node} has told of no GPU")
+            raise NotFound(f"node {holding.node} has told of no device")
         if holding.uid in node.listed:
             raise AlreadyExists(f"pod {holding.uid} has an allocation on node {holding.node} already")
         _check(holding)
@@ -207,10 +147,14 @@ class Ledger:
         self._hold(holding, -1)
         self._forget_if_empty(holding.node)
 
-    def overcommitted(self) -> list[tuple[str, str]]:
-        """The GPUs of which pods hold more than there is (node, GPU): some pod did not come through the assigner."""
+    def overcommitted(self) -> list[tuple[str, Device]]:
+        """The devices of which pods hold more than there is (node, device): some pod did not come through the
+        assigner."""
         return [
-            (node.inventory.node, gpu.id) for node in self for gpu in node.inventory.gpus if min(node.free(gpu)) < 0
+            (node.inventory.node, device)
+            for node in self
+            for device in node.inventory.devices
+            if min(node.free(device)) < 0
         ]
 
     def _is_bound_to(self, uid: str, name: str) -> bool:
@@ -229,18 +173,19 @@ class Ledger:
         node.cpu_milli += sign * holding.cpu_milli
         node.ram_mib += sign * holding.ram_mib
         for take in holding.takes:
-            use = node.use.setdefault(take.gpu_id, Use())
+            use = node.use.setdefault(take.device_id, Use())
             use.units += sign * take.units
             use.memory_mib += sign * take.memory_mib
-            _count(use.exclusions, holding.exclusion, sign)
+            is_chosen_by_wish = KINDS[take.kind].is_chosen_by_wish
+            _count(use.exclusions, holding.exclusion if is_chosen_by_wish else "", sign)
             if holding.program != UNKNOWN:
                 _count(use.programs, (holding.program, take.units), sign)
             if not use.units and not use.memory_mib:
-                del node.use[take.gpu_id]
-            if holding.affinity:
-                gpus = self._affinities.setdefault(holding.affinity, Counter())
-                _count(gpus, (holding.node, take.gpu_id), sign)
-                if not gpus:
+                del node.use[take.device_id]
+            if holding.affinity and is_chosen_by_wish:
+                together = self._affinities.setdefault(holding.affinity, Counter())
+                _count(together, (holding.node, take.device_id), sign)
+                if not together:
                     del self._affinities[holding.affinity]
 
     def _node(self, name: str) -> Node:
@@ -272,26 +217,27 @@ def _check(holding: Holding) -> None:
 
 def _check_room(node: Node, holding: Holding) -> None:
     name = holding.node
-    gpus = {gpu.id: gpu for gpu in node.inventory.gpus}
-    for take in _per_gpu(holding.takes):
-        gpu = gpus.get(take.gpu_id)
-        if gpu is None:
-            raise NotFound(f"GPU {take.gpu_id} is not on node {name}")
-        if not gpu.healthy:
-            raise Unavailable(f"GPU {gpu.id} of node {name} is not healthy")
-        free_units, free_mib = node.free(gpu)
+    devices = {device.id: device for device in node.inventory.devices}
+    for take in _per_device(holding.takes):
+        called = f"{KINDS[take.kind].word} {take.device_id}"
+        device = devices.get(take.device_id)
+        if device is None or device.kind is not take.kind:
+            raise NotFound(f"{called} is not on node {name}")
+        if not device.healthy:
+            raise Unavailable(f"{called} of node {name} is not healthy")
+        free_units, free_mib = node.free(device)
         # Who takes no memory may come to where others have too much of it.
         if take.units > free_units or take.memory_mib > max(0, free_mib):
             raise NoRoom(
-                f"pod {holding.uid} needs {take.units} units and {take.memory_mib} MiB of GPU {gpu.id} of node {name}, "
-                f"which has {free_units} of {UNITS_PER_DEVICE} units and {free_mib} of {gpu.memory_mib} MiB free"
+                f"pod {holding.uid} needs {take.units} units and {take.memory_mib} MiB of {called} of node {name}, "
+                f"which has {free_units} of {UNITS_PER_DEVICE} units and {free_mib} of {device.memory_mib} MiB free"
             )
 
 
-def _per_gpu(takes: Iterable[Take]) -> list[Take]:
-    """Several containers of a pod may share a GPU."""
+def _per_device(takes: Iterable[Take]) -> list[Take]:
+    """Several containers of a pod may share a device."""
     together: dict[str, Take] = {}
     for take in takes:
-        so_far = together.get(take.gpu_id, Take(take.gpu_id, 0, 0))
-        together[take.gpu_id] = Take(take.gpu_id, so_far.units + take.units, so_far.memory_mib + take.memory_mib)
+        so_far = together.get(take.device_id)
+        together[take.device_id] = take if so_far is None else so_far.and_as_much(take.units, take.memory_mib)
     return list(together.values())

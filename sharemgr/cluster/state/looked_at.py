@@ -4,19 +4,19 @@
 
 from typing import Any, TypedDict
 
+from edgeshare.contract.accelerator_kind import RESOURCES
 from edgeshare.contract.names import (
     GPU_AFFINITY,
     GPU_ASSIGNMENT,
     GPU_EXCLUSION,
     GPU_MEMORY_MIB,
     GPU_MODEL,
-    GPU_PERCENT,
     SHARE_CLASS,
 )
 
 _Annotations = TypedDict("_Annotations", {GPU_ASSIGNMENT: Any, GPU_MODEL: Any, SHARE_CLASS: Any}, total=False)  # type: ignore[misc]
 _Labels = TypedDict("_Labels", {GPU_AFFINITY: Any, GPU_EXCLUSION: Any}, total=False)  # type: ignore[misc]
-_Limits = TypedDict("_Limits", {GPU_PERCENT: Any, GPU_MEMORY_MIB: Any}, total=False)  # type: ignore[misc]
+_Limits = TypedDict("_Limits", dict.fromkeys((*RESOURCES, GPU_MEMORY_MIB), Any), total=False)  # type: ignore[misc]
 
 
 class _Cores(TypedDict, total=False):

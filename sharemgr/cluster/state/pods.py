@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from edgeshare.contract.accelerator_kind import GPU, KINDS, AcceleratorKind
 from edgeshare.contract.assignment import Assignment, assigned_devices, parse_assignment, write_assignment
+from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.labels import label_value
 from edgeshare.contract.lifetime import PHASES_OVER
@@ -15,14 +17,13 @@ from edgeshare.contract.names import (
     GPU_EXCLUSION,
     GPU_MEMORY_MIB,
     GPU_MODEL,
-    GPU_PERCENT,
     SHARE_CLASS,
 )
 from edgeshare.contract.quantity import memory_mib, whole_number
 from edgeshare.contract.units import parse_request_percent, peak
 from sharemgr.cluster.state.asks import Container, asks_of
 from sharemgr.cluster.state.cores import Cores, parse_cores
-from sharemgr.cluster.state.request import Program, Request
+from sharemgr.cluster.state.request import Ask, Program, Request
 
 Json = dict[str, Any]
 
@@ -37,7 +38,7 @@ CONTAINERS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SharePod:
-    """A pod, as far as it has to do with GPUs."""
+    """A pod, as far as it has to do with accelerators."""
 
     uid: str
     namespace: str
@@ -60,31 +61,30 @@ class SharePod:
 
     @property
     def asks(self) -> bool:
-        """Whether it asks for GPUs, be it in vain."""
+        """Whether it asks for devices, be it in vain."""
         return bool(self.request.asks or self.fault)
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 
-    def assign(self, gpus: Sequence[Sequence[str]]) -> str:
-        """The annotation that gives each ask of the request these GPUs."""
-        return write_assignment(
-            {
-                container.name: tuple(ids[: container.ask.devices])
-                for containers, ids in zip(self.containers, gpus, strict=True)
-                for container in containers
-            }
-        )
+    def assign(self, devices: Sequence[Sequence[str]]) -> str:
+        """The annotation that gives each ask of the request these devices."""
+        assignment: dict[Accelerator, dict[str, tuple[str, ...]]] = {}
+        for containers, ids in zip(self.containers, devices, strict=True):
+            for each in containers:
+                assignment.setdefault(each.kind, {})[each.name] = tuple(ids[: each.ask.devices])
+        return write_assignment(assignment)
 
     def assigned(self) -> list[list[tuple[Container, tuple[str, ...]]]]:
-        """Each container's GPUs, as the annotation says, by ask. Raises InvalidRequest where there is none, or it says
-        what cannot be."""
+        """Each container's devices, as the annotation says, by ask. A kind of which it names none was left to the
+        node. Raises InvalidRequest where there is no annotation, or it says what cannot be."""
         if self.assignment is None:
             raise InvalidRequest(f"pod {self} is bound to node {self.node} without annotation {GPU_ASSIGNMENT}")
         assignment: Assignment = parse_assignment(self.assignment)
         return [
-            [(each, assigned_devices(assignment, each.name, each.percent)) for each in containers]
+            [(each, assigned_devices(assignment, each.name, each.percent, KINDS[each.kind])) for each in containers]
             for containers in self.containers
+            if containers[0].kind in assignment
         ]
 
 
@@ -119,7 +119,7 @@ def parse_pod(pod: object, bound: Callable[[str], SharePod | None] = lambda uid:
     )
     try:
         every = list(_every_container(spec))
-        asks, containers = asks_of(_with_gpus(every), bool(labels.get(GPU_AFFINITY)))
+        asks, containers = _asks(every, bool(labels.get(GPU_AFFINITY)))
         cores = _cores(spec, every)
         request = Request(
             asks,
@@ -150,14 +150,25 @@ def _every_container(spec: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any
             yield each, key == "containers" or each.get("restartPolicy") == "Always"
 
 
-def _with_gpus(every: Sequence[tuple[Mapping[str, Any], bool]]) -> list[Container]:
-    """Those that ask for GPUs."""
-    found = []
+def _asks(
+    every: Sequence[tuple[Mapping[str, Any], bool]], together: bool
+) -> tuple[tuple[Ask, ...], tuple[tuple[Container, ...], ...]]:
+    """What is asked of all kinds of device, one after the other, and for which containers."""
+    asking: dict[Accelerator, list[Container]] = {}
     for each, runs_along in every:
         limits = _mapping(_mapping(each, "resources"), "limits")
-        if GPU_PERCENT in limits:
-            found.append(_container(_text(each, "name"), limits, runs_along))
-    return [each for each in found if each.percent]
+        for kind in KINDS.values() if limits else ():
+            if kind.resource in limits:
+                asked = _container(kind, _text(each, "name"), limits, runs_along)
+                if asked.percent:
+                    asking.setdefault(kind.accelerator, []).append(asked)
+    asks: tuple[Ask, ...] = ()
+    containers: tuple[tuple[Container, ...], ...] = ()
+    for kind in KINDS.values():
+        if kind.accelerator in asking:
+            more = asks_of(asking[kind.accelerator], together and kind.is_chosen_by_wish)
+            asks, containers = asks + more[0], containers + more[1]
+    return asks, containers
 
 
 def _cores(spec: Mapping[str, Any], every: Sequence[tuple[Mapping[str, Any], bool]]) -> Cores:
@@ -177,17 +188,17 @@ def _cores(spec: Mapping[str, Any], every: Sequence[tuple[Mapping[str, Any], boo
     return Cores(cpu_milli, ram_mib) + parse_cores(_mapping(spec, "overhead"), "spec.overhead")
 
 
-def _container(name: str, limits: Mapping[str, Any], runs_along: bool) -> Container:
-    percent = whole_number(limits[GPU_PERCENT], f"container {name}: {GPU_PERCENT}")
+def _container(kind: AcceleratorKind, name: str, limits: Mapping[str, Any], runs_along: bool) -> Container:
+    percent = whole_number(limits[kind.resource], f"container {name}: {kind.resource}")
     cap_mib = 0
     if percent:
         try:
             parse_request_percent(percent)
         except InvalidRequest as error:
-            raise InvalidRequest(f"container {name}: {GPU_PERCENT}: {error}") from error
-    if GPU_MEMORY_MIB in limits:
+            raise InvalidRequest(f"container {name}: {kind.resource}: {error}") from error
+    if kind is GPU and GPU_MEMORY_MIB in limits:
         cap_mib = memory_mib(limits[GPU_MEMORY_MIB], f"container {name}: {GPU_MEMORY_MIB}")
-    return Container(name, percent, cap_mib, runs_along)
+    return Container(name, percent, cap_mib, runs_along, kind.accelerator)
 
 
 def _models(text: object) -> frozenset[str]:

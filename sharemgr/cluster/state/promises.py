@@ -46,12 +46,12 @@ class Promises:
             self._ledger.give_back(promise.holding)
 
     def give_way(self, name: str | None = None) -> None:
-        """Facts have come, of that node or of all: what was promised of one ends where a GPU has less than is held and
-        promised."""
-        for each in list(self._on) if name is None else [name]:
-            for uid in list(self._on.get(each, ())):
-                node = self._ledger.node(each)
-                if node is None or any(min(node.free(gpu)) < 0 for gpu in node.inventory.gpus):
+        """Facts have come, of that node or of all: what was promised of one ends where a device has less than is
+        held and promised."""
+        for place in list(self._on) if name is None else [name]:
+            for uid in list(self._on.get(place, ())):
+                node = self._ledger.node(place)
+                if node is None or any(min(node.free(each)) < 0 for each in node.inventory.devices):
                     self.end(uid)
 
     def lapse(self) -> None:

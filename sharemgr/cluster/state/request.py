@@ -1,8 +1,10 @@
 """What a pod asks of a node, and what it was given."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from edgeshare.contract.accelerator_kind import KINDS
+from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.units import UNITS_PER_DEVICE, default_memory_mib
 
 ORDERS_MAX = 24
@@ -11,17 +13,18 @@ ORDERS_MAX = 24
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """GPUs of one container."""
+    """Devices of one kind, of one container."""
 
     devices: int
     units: int
     """Of each device, 1 to 100; below 100 only of one device."""
     memory_mib: int = 0
     """Of each device; 0: the same part of its memory as of its units."""
+    kind: Accelerator = field(default=Accelerator.GPU, hash=False)
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is of whole GPUs, which are shared with nobody."""
+        """Whether it is of whole devices, which are shared with nobody."""
         return self.units == UNITS_PER_DEVICE
 
     def needed_mib(self, total_mib: int) -> int:
@@ -47,7 +50,8 @@ class Request:
     """All that a pod asks for."""
 
     asks: tuple[Ask, ...]
-    """One for each container that has GPUs; none for a pod without any."""
+    """One for each container that has devices, and for each kind of these: those of a kind one after the other. None
+    for a pod without any."""
     cpu_milli: int = 0
     ram_mib: int = 0
     models: frozenset[str] = frozenset()
@@ -64,12 +68,34 @@ class Request:
         """Of all its devices together."""
         return sum(ask.devices * ask.units for ask in self.asks)
 
-    def orders(self) -> Iterator[tuple[int, ...]]:
-        """Orders in which its asks may be placed, as their numbers: the largest first to begin with, then others.
+    @property
+    def kind(self) -> Accelerator:
+        """Of its first ask, and of all asks of one of the ``parts``."""
+        return self.asks[0].kind
 
-        Where all fit on GPUs that are alike, there is an order in which each fits on the first GPU that has room for
-        it: those of the first GPU, then those of the second, and so on. (One that fits on an earlier GPU leaves more of
-        its own to the others.)
+    @property
+    def parts(self) -> tuple["Request", ...]:
+        """What it asks of each kind of device, with the cores and RAM of the whole pod; none where it asks for none."""
+        if not self.asks:
+            return ()
+        first, last = self.asks[0].kind, self.asks[-1].kind
+        if first is last and KINDS[first].is_chosen_by_wish:
+            return (self,)
+        return tuple(self._of(kind) for kind in dict.fromkeys(ask.kind for ask in self.asks))
+
+    def _of(self, kind: Accelerator) -> "Request":
+        asks = tuple(ask for ask in self.asks if ask.kind is kind)
+        if KINDS[kind].is_chosen_by_wish:
+            return replace(self, asks=asks)
+        return Request(asks, self.cpu_milli, self.ram_mib)
+
+    def orders(self) -> Iterator[tuple[int, ...]]:
+        """Orders in which its asks, all of one kind, may be placed, as their numbers: the largest first to begin with,
+        then others.
+
+        Where all fit on devices that are alike, there is an order in which each fits on the first device that has room
+        for it: those of the first device, then those of the second, and so on. (One that fits on an earlier device
+        leaves more of its own to the others.)
         """
         kinds = sorted(dict.fromkeys(self.asks), key=lambda ask: -ask.devices * ask.units)
         rank = [kinds.index(ask) for ask in self.asks]
@@ -89,11 +115,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """What a container has of one GPU."""
+    """What a container has of one device."""
 
-    gpu_id: str
+    device_id: str
     units: int
     memory_mib: int
+    kind: Accelerator = Accelerator.GPU
+
+    def and_as_much(self, units: int, memory_mib: int) -> "Take":
+        """With so much more of the same device."""
+        return Take(self.device_id, self.units + units, self.memory_mib + memory_mib, self.kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from deviceplugin.cluster.accelerator_node import accelerator_node
 from deviceplugin.retry_loop import PAUSE_S
 from deviceplugin.units.ledger import Allocation, Owner, Terms
 from edgeshare.contract.assignment import parse_assignment
+from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.health import Health
 from edgeshare.contract.names import ACCELERATOR_NODES
@@ -90,7 +91,7 @@ class Plugins:
     def _ids(self, pod: Bound, there: dict[str, Allocation]) -> tuple[str, ...]:
         """The devices that the pod was assigned; without an assignment those of which most is left."""
         if pod.assignment is not None:
-            return parse_assignment(pod.assignment)["main"]
+            return parse_assignment(pod.assignment)[Accelerator.GPU]["main"]
         count, _ = parse_request_percent(pod.percent)
         taken = Counter(unit.partition("::")[0] for each in there.values() for unit in each.unit_ids)
         gpus = sorted((device.id for device in devices(pod.node)), key=lambda gpu: taken[gpu])

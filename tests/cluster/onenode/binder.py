@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from kubernetes import client, config
 
 from edgeshare.contract.assignment import write_assignment
+from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.names import GPU_ASSIGNMENT
 from onenode.errors import NodeError
 from onenode.layout import NODE_NAME
@@ -26,7 +27,7 @@ class Binder:
 
     def bind(self, pod: str, devices: Sequence[str]) -> None:
         """Binds a pod to the node, its container `main` to these devices. Raises NodeError."""
-        annotations = {GPU_ASSIGNMENT: write_assignment({"main": tuple(devices)})}
+        annotations = {GPU_ASSIGNMENT: write_assignment({Accelerator.GPU: {"main": tuple(devices)}})}
         binding = {
             "apiVersion": "v1",
             "kind": "Binding",

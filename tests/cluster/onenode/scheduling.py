@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edgeshare.contract.names import GPU_PERCENT
+from edgeshare.contract.accelerator_kind import RESOURCES
 
 CALLS_PER_S = 5000
 """kube-scheduler's own default is 50 calls a second, which would be all that is measured of a scheduler that binds by
@@ -55,7 +55,7 @@ class Extender:
             # Nodes are told by name alone.
             "nodeCacheCapable": True,
             # kube-scheduler goes on checking the sum: what does not fit by it never comes here.
-            "managedResources": [{"name": GPU_PERCENT, "ignoredByScheduler": False}],
+            "managedResources": [{"name": resource, "ignoredByScheduler": False} for resource in RESOURCES],
         }
         if self.trust is not None:
             described["enableHTTPS"] = True

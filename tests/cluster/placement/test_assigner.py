@@ -17,6 +17,7 @@ from onenode.watches.gpu_watch import GpuWatch
 from onenode.watches.pods_watch import PodsWatch
 
 from edgeshare.contract.assignment import parse_assignment
+from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_PERCENT
 from simgpu.machine import Machine
 
@@ -50,7 +51,9 @@ def assigned(node: Node) -> dict[str, set[str]]:
     items = [each["metadata"] for each in json.loads(node.kubectl("get", "pods", "-o", "json"))["items"]]
     left = [each for each in items if "deletionTimestamp" not in each]
     noted = {each["name"]: each.get("annotations", {}).get(GPU_ASSIGNMENT) for each in left}
-    return {name: set(parse_assignment(text)["main"]) for name, text in noted.items() if text is not None}
+    return {
+        name: set(parse_assignment(text)[Accelerator.GPU]["main"]) for name, text in noted.items() if text is not None
+    }
 
 
 def places(node: Node) -> list[int]:

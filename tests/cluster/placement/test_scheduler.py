@@ -18,6 +18,7 @@ from onenode.release import NAME
 from onenode.waiting import until
 
 from edgeshare.contract.assignment import parse_assignment
+from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_PERCENT
 from simgpu.machine import Machine
 
@@ -59,7 +60,7 @@ def named_scheduler(node: Node) -> str:
 def gpu(pods: Pods, name: str) -> str:
     """The GPU that a pod was assigned."""
     annotations = json.loads(pods.get(name, ".metadata.annotations"))
-    (device_id,) = parse_assignment(annotations[GPU_ASSIGNMENT])["main"]
+    (device_id,) = parse_assignment(annotations[GPU_ASSIGNMENT])[Accelerator.GPU]["main"]
     return device_id
 
 

@@ -81,6 +81,7 @@ def test_they_and_the_dashboard_are_of_metrics_that_are_told() -> None:
         # Of whom leads alone.
         *names(Service(Config()).families()),
         "edgeshare_assigner_gpus_overcommitted",
+        "edgeshare_assigner_tpus_overcommitted",
         "edgeshare_assigner_pods_waiting",
     }
     dashboard = (RULES.parent / "dashboard.json").read_text()

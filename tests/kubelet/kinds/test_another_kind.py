@@ -1,8 +1,11 @@
 """A third kind of accelerator is a few lines: an imaginary one, added to a copy of the tree, is shared by the real
 plugin and the real manager."""
 
+import json
 import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +28,7 @@ RECORD = """NPU = AcceleratorKind(
     wire_number=3,
     is_exclusive=False,
     has_memory=False,
+    is_chosen_by_wish=False,
 )
 
 KINDS = {kind.accelerator: kind for kind in (GPU, EDGETPU, NPU)}
@@ -57,6 +61,42 @@ def tree(tmp_path: Path) -> Path:
         (tmp_path / name).unlink()
         (tmp_path / name).write_text(text.replace(before, after))
     return tmp_path
+
+
+PLACED = """
+from sharemgr.cluster.extender.assigner import Assigner
+from sharemgr.cluster.placement.policies import POLICIES
+from sharemgr.cluster.state.accelerators import parse_node
+from sharemgr.cluster.state.pods import parse_pod
+
+def device(name, kind):
+    return {"id": name, "kind": kind, "model": "Imaginary", "memoryMiB": 0, "healthy": True}
+
+assigner = Assigner(POLICIES["usable"])
+devices = [device("g", "gpu"), device("npu-0", "npu"), device("npu-1", "npu")]
+assigner.nodes_listed([parse_node({"metadata": {"name": "n"}, "status": {"devices": devices}})])
+for number in range(3):
+    limits = {"edge/gpu-percent": "10", "edge/npu-percent": "60"}
+    main = {"name": "main", "resources": {"limits": limits}}
+    pod = parse_pod({"metadata": {"uid": f"u{number}", "name": "p"}, "spec": {"containers": [main]}})
+    found = assigner.filter(pod, ["n"])
+    if found.nodes:
+        placed, holding = assigner.decide(pod, "n")
+        assigner.books.ledger.assume(holding)
+        print(placed.assignment)
+    else:
+        print(found.failed["n"])
+"""
+
+
+def test_an_imaginary_kind_is_placed_per_device_by_the_same_files(tree: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONSAFEPATH": "1"}
+    done = subprocess.run([sys.executable, "-c", PLACED], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    *placed, refused = done.stdout.splitlines()
+    assert [json.loads(each)["main"]["edge/gpu-percent"] for each in placed] == [["g"], ["g"]]
+    assert sorted(json.loads(each)["main"]["edge/npu-percent"][0] for each in placed) == ["npu-0", "npu-1"]
+    assert refused.endswith("npu 0: 40 of 100 units free, npu 1: 40 of 100 units free")
 
 
 async def test_an_imaginary_kind_is_shared_by_three_files(

@@ -1,15 +1,17 @@
-"""EdgeTPUs are a resource of their own, beside the GPUs'."""
+"""EdgeTPUs are a resource of their own, beside the GPUs', and each pod gets the one that it was assigned."""
 
 import asyncio
+import json
 import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from node_under_test import UUIDS, Node
+from node_under_test import FIRST, SECOND, UUIDS, Node
 from scripted_api_server import ApiServer
 from scripted_kubelet import AdmissionError, Pod, ScriptedKubelet
+from test_pods_wishes import until
 
 from deviceplugin.pods.podresources import InFlight, Listings
 from edgeshare.kubelet.podresources import PodResources
@@ -20,6 +22,7 @@ from simgpu.tpu import Tpus, add_tpus
 GPU_PERCENT = "edge/gpu-percent"
 TPU_PERCENT = "edge/tpu-percent"
 PCIE = "0000:03:00.0"
+CORALS = (PCIE, "0000:04:00.0")
 PRELOAD = "/etc/ld.so.preload"
 SAFETY_S = 30
 
@@ -200,3 +203,91 @@ async def test_nothing_is_listed_while_units_of_either_are_handed_out(node: Node
         assert not done
     async with asyncio.timeout(SAFETY_S):
         assert await listing == {}
+
+
+@pytest.fixture
+async def two(node: Node, api: ApiServer) -> TpuNode:
+    """A node with two GPUs and two EdgeTPUs, registered."""
+    machine = TpuNode(node, api)
+    add_tpus(node.machine_dir, *CORALS)
+    await machine.start()
+    await machine.kubelet.until(healthy=200)
+    return machine
+
+
+def assigned(gpus: tuple[str, ...] = (), tpus: tuple[str, ...] = ()) -> str:
+    """The annotation of a pod of one container."""
+    lists = {GPU_PERCENT: gpus, TPU_PERCENT: tpus}
+    return json.dumps({"main": {resource: ids for resource, ids in lists.items() if ids}})
+
+
+async def devices_of(machine: TpuNode, name: str) -> set[str]:
+    return {device for each in await machine.node.allocations_of(name) for device in each.device_ids}
+
+
+async def test_equal_pods_get_each_its_own_edgetpu(two: TpuNode) -> None:
+    # By itself the plugin would put both on one.
+    for name, coral in (("a", CORALS[1]), ("b", CORALS[0]), ("c", CORALS[1])):
+        answers = await two.run(name, 0, 40, gpu_assignment=assigned(tpus=(coral,)))
+        assert await devices_of(two, name) == {coral}
+        (path,) = [each.host_path for each in answers[TPU_PERCENT].devices]
+        assert path.endswith(f"/apex_{CORALS.index(coral)}")
+
+
+async def test_a_container_with_both_gets_both_as_assigned(two: TpuNode) -> None:
+    await two.run("both", 40, 30, gpu_assignment=assigned((SECOND,), (CORALS[1],)))
+    assert await devices_of(two, "both") == {SECOND, CORALS[1]}
+
+
+async def test_what_is_assigned_is_not_given_to_one_that_packs_by_itself(two: TpuNode) -> None:
+    two.put(Pod("later", {"main": 0}), 0, 60, gpu_assignment=assigned(tpus=(CORALS[0],)))
+    await until(two.api.all_told)
+    await two.run("free", 0, 50)
+    assert await devices_of(two, "free") == {CORALS[1]}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            assigned(tpus=("0000:09:00.0",)),
+            "EdgeTPU 0000:09:00.0, which team/odd/main is assigned, is not on this node",
+        ),
+        # A GPU is no EdgeTPU, whoever says so.
+        (assigned(tpus=(FIRST,)), f"EdgeTPU {FIRST}, which team/odd/main is assigned, is not on this node"),
+        (assigned(tpus=CORALS), "names 2 EdgeTPUs for container main, whose 30 units are of 1"),
+        (json.dumps({"other": {TPU_PERCENT: [CORALS[0]]}}), "names no EdgeTPU for container main"),
+        (json.dumps({"main": {TPU_PERCENT: [CORALS[0]], "edge/npu-percent": ["x"]}}), "names what is not shared"),
+        (assigned((FIRST,), (FIRST,)), "annotation edge/gpu-assignment names a device as one of several kinds"),
+    ],
+)
+async def test_a_wrong_assignment_fails_the_pod(two: TpuNode, text: str, said: str) -> None:
+    with pytest.raises(AdmissionError, match=said):
+        await two.run("odd", 0, 30, gpu_assignment=text)
+    assert await two.node.allocations_of("odd") == []
+
+
+async def test_a_full_or_ill_edgetpu_fails_the_pod_that_is_assigned_it(two: TpuNode) -> None:
+    await two.run("first", 0, 60, gpu_assignment=assigned(tpus=(CORALS[1],)))
+    full = f"team/second/main is assigned 50 units of EdgeTPU {CORALS[1]}, but free are 40 of {CORALS[1]}"
+    with pytest.raises(AdmissionError, match=full):
+        await two.run("second", 0, 50, gpu_assignment=assigned(tpus=(CORALS[1],)))
+    (two.tpus.folder / "sys/class/apex/apex_0/status").write_text("DEAD\n")
+    await two.kubelet.until(listed=200, healthy=100)
+    ill = f"EdgeTPU {CORALS[0]}, which team/third/main is assigned, is not healthy"
+    with pytest.raises(AdmissionError, match=ill):
+        await two.run("third", 0, 30, gpu_assignment=assigned(tpus=(CORALS[0],)))
+
+
+async def test_an_assignment_that_names_no_edgetpu_leaves_it_to_the_node(two: TpuNode) -> None:
+    await two.run("both", 40, 30, gpu_assignment=json.dumps({"main": [SECOND]}))
+    assert await devices_of(two, "both") == {SECOND, CORALS[0]}
+
+
+async def test_without_a_cluster_part_the_plugin_writes_what_it_chose_of_each_kind(two: TpuNode) -> None:
+    await two.run("both", 40, 30)
+    await two.run("camera", 0, 30)
+    for name, gpus in (("both", (FIRST,)), ("camera", ())):
+        annotations = two.api.pods["team", name]["metadata"]["annotations"]
+        await until(lambda annotations=annotations: "edge/gpu-assignment" in annotations)
+        assert json.loads(annotations["edge/gpu-assignment"]) == json.loads(assigned(gpus, (CORALS[0],)))

@@ -41,7 +41,7 @@ class Telling:
         store = Store(GPU, {GPU: self._ledger}, records, library, folder / "run", settings, specs)
         kube = Kube.from_kubeconfig(kubeconfig(folder / "kubeconfig", {"server": server.url}))
         self._pods = BoundPods(kube, "n")
-        self._annotating = Annotating(kube, self._pods, store)
+        self._annotating = Annotating(kube, self._pods, [store])
         self._stop = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 

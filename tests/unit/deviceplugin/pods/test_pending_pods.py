@@ -122,6 +122,23 @@ def test_assignment_is_that_of_the_binding() -> None:
     assert it.edited == '{"main":["GPU-b"]}'
 
 
+def test_each_kind_has_what_is_assigned_of_it_and_one_that_is_not_named_is_the_nodes_to_choose() -> None:
+    it = pod({"main": 30})
+    it.json["spec"]["containers"][0]["resources"]["limits"]["edge/tpu-percent"] = "40"
+    for assignment, gpus, tpus in (
+        ('{"main":{"edge/gpu-percent":["GPU-a"],"edge/tpu-percent":["2-1.4"]}}', ("GPU-a",), ("2-1.4",)),
+        ('{"main":["GPU-a"]}', ("GPU-a",), None),
+        ('{"main":{"edge/tpu-percent":["2-1.4"]}}', None, ("2-1.4",)),
+    ):
+        it.bound = assignment
+        for kind, devices in ((GPU, gpus), (EDGETPU, tpus)):
+            (one,) = applicants(it, nobody, kind)
+            assert (one.devices, one.fault, one.is_assigned) == (devices, "", devices is not None)
+    it.bound = '{"main":["GPU-a"],"side":{"edge/tpu-percent":["2-1.4"]}}'
+    (odd,) = applicants(it, nobody, EDGETPU)
+    assert "names no EdgeTPU for container main" in odd.fault
+
+
 def test_garbage_is_a_fault_and_none_is_no_assignment() -> None:
     (odd,) = applicants(pod({"main": 30}, assignment="{"), nobody)
     assert odd.devices is None

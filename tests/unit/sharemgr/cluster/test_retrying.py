@@ -15,7 +15,7 @@ from sharemgr.cluster.replica import retrying as module
 from sharemgr.cluster.replica.api import KubeApi
 from sharemgr.cluster.replica.retrying import Retrying
 from sharemgr.cluster.state.books import AcceleratorNode
-from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.pods import parse_pod
 
 PATIENCE_S = 60
@@ -46,7 +46,7 @@ def assigner() -> Assigner:
     limits = {"resources": {"limits": {"edge/gpu-percent": "60"}}, "name": "main"}
     waiting = {"metadata": {"uid": "p", "namespace": "d", "name": "p"}, "spec": {"containers": [limits]}}
     assert made.filter(parse_pod(waiting), ["n"]).nodes == []
-    made.node_told("ADDED", AcceleratorNode(Inventory("n", (Gpu("g", "T4", 1000),))))
+    made.node_told("ADDED", AcceleratorNode(Inventory("n", (Device("g", "T4", 1000),))))
     return made
 
 
@@ -68,7 +68,7 @@ def pace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def other_node_told(assigner: Assigner) -> None:
-    assigner.node_told("MODIFIED", AcceleratorNode(Inventory("m", (Gpu("h", "T4", 1000),))))
+    assigner.node_told("MODIFIED", AcceleratorNode(Inventory("m", (Device("h", "T4", 1000),))))
 
 
 @pytest.mark.parametrize("trouble", [Unavailable("it does not answer"), NotFound("there is no Node n")])

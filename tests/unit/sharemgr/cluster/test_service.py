@@ -8,7 +8,7 @@ import pytest
 
 from sharemgr.cluster.service import Faults
 from sharemgr.cluster.state.books import AcceleratorNode, Books, Listed
-from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.pods import SharePod, parse_pod
 from sharemgr.cluster.state.request import Take
 
@@ -60,7 +60,7 @@ def test_a_fault_is_said_once_and_again_when_it_is_back(books: Books, said: Sayi
 
 
 def test_a_gpu_that_is_overcommitted_is_named_with_those_who_hold_it(books: Books, said: Saying) -> None:
-    inventory = Inventory("n", (Gpu("g", "T4", 1000), Gpu("h", "T4", 1000)))
+    inventory = Inventory("n", (Device("g", "T4", 1000), Device("h", "T4", 1000)))
     books.node_told(AcceleratorNode(inventory))
     books.pod_seen(pod("one", "1", 70, "g"))
     books.pod_seen(pod("elsewhere", "2", 70, "h"))

@@ -6,11 +6,11 @@ import pytest
 
 from edgeshare.contract.errors import InvalidRequest
 from sharemgr.cluster.placement.policies import POLICIES
-from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.request import Ask, Request
 from sharemgr.replay.arrivals import Moment, arrivals, at_percent, capacity_units, replay
 
-NODES = [Inventory(f"n{n}", tuple(Gpu(f"n{n}-{g}", "T4", 0) for g in range(4)), 32000, 64000) for n in range(5)]
+NODES = [Inventory(f"n{n}", tuple(Device(f"n{n}-{g}", "T4", 0) for g in range(4)), 32000, 64000) for n in range(5)]
 PODS = [
     Request((Ask(1, units),) if units else (), cpu_milli)
     for units, cpu_milli in ((50, 2000), (30, 1000), (100, 4000), (0, 500), (70, 3000))
@@ -73,7 +73,7 @@ def test_what_is_allocated_follows_what_arrives_until_it_fits_no_more(policy: st
 
 
 def test_cores_bind_as_gpus_do() -> None:
-    poor = [Inventory(node.node, node.gpus, 1000, node.ram_mib) for node in NODES]
+    poor = [Inventory(node.node, node.devices, 1000, node.ram_mib) for node in NODES]
     order = arrivals(PODS, 2000, 42)
     (*_, last) = replay(poor, order, POLICIES["binpack"])
     assert last.allocated_percent <= 100 * 5 * 30 / 2000

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from edgeshare.contract.errors import InvalidRequest
-from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.request import Ask, Request
 from sharemgr.replay.openb import read_nodes, read_pods
 
@@ -26,7 +26,7 @@ def file_of(tmp_path: Path, text: str | bytes) -> Path:
 
 
 def test_nodes_are_read_each_gpu_with_an_id_of_its_own(tmp_path: Path) -> None:
-    gpus = (Gpu("n0-gpu-0", "P100", 0), Gpu("n0-gpu-1", "P100", 0))
+    gpus = (Device("n0-gpu-0", "P100", 0), Device("n0-gpu-1", "P100", 0))
     assert read_nodes(file_of(tmp_path, NODES)) == [
         Inventory("n0", gpus, 64000, 262144),
         Inventory("n1", (), 8000, 1024),

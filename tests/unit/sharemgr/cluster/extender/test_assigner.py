@@ -11,22 +11,22 @@ import pytest
 from edgeshare.contract.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound
 from sharemgr.cluster.extender import assigner as module
 from sharemgr.cluster.extender.assigner import Assigner
+from sharemgr.cluster.placement import placers, reasons
 from sharemgr.cluster.placement.placing import rank
 from sharemgr.cluster.placement.policies import POLICIES
-from sharemgr.cluster.placement.reasons import NO_GPUS
 from sharemgr.cluster.state.books import AcceleratorNode, Listed
 from sharemgr.cluster.state.cores import Cores, Offer
-from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.pods import SharePod, parse_pod
 from sharemgr.cluster.state.request import Take
 
 
-def node(name: str, *gpus: Gpu, allocations: Sequence[Listed] = ()) -> AcceleratorNode:
+def node(name: str, *gpus: Device, allocations: Sequence[Listed] = ()) -> AcceleratorNode:
     return AcceleratorNode(Inventory(name, gpus), tuple(allocations))
 
 
-def gpu(name: str, memory_mib: int = 1000, model: str = "T4", healthy: bool = True) -> Gpu:
-    return Gpu(name, model, memory_mib, healthy)
+def gpu(name: str, memory_mib: int = 1000, model: str = "T4", healthy: bool = True) -> Device:
+    return Device(name, model, memory_mib, healthy)
 
 
 def pod(
@@ -70,7 +70,7 @@ def test_a_node_passes_where_one_gpu_has_room_and_not_where_only_the_sum_has() -
     assert found.failed == {
         "n": "50 units of one GPU: gpu 0: 40 of 100 units free, 400 of 1,000 MiB free, "
         "gpu 1: 40 of 100 units free, 400 of 1,000 MiB free",
-        "unknown": NO_GPUS,
+        "unknown": reasons.no_devices(gpu("g").kind),
     }
     assert assigner.filter(pod("q", "40"), ["n"]).nodes == ["n"]
 
@@ -137,7 +137,7 @@ def test_the_choice_is_kept_where_filter_answers_with_the_best_alone() -> None:
     # Why the others are left out nobody asks.
     assert (found.nodes, found.failed, found.never) == (["m"], {}, {})
     found = keeps.filter(pod("q", "200"), ["n", "o"])
-    assert (found.nodes, found.failed["o"]) == ([], NO_GPUS)
+    assert (found.nodes, found.failed["o"]) == ([], reasons.no_devices(gpu("g").kind))
     assert "n" in found.failed
 
 
@@ -221,7 +221,7 @@ def test_reasons_follow_what_is_told() -> None:
     place(assigner, pod("b", "10"), "n")
     assert "gpu 0: 30 of 100 units free, 300 of 1,000 MiB free" in assigner.filter(pod("p", "50"), ["n"]).failed["n"]
     assigner.node_told("DELETED", node("n"))
-    assert assigner.filter(pod("p", "50"), ["n"]).failed == {"n": f"50 units of one GPU: {NO_GPUS}"}
+    assert assigner.filter(pod("p", "50"), ["n"]).failed["n"].partition(": ")[2] == reasons.no_devices(gpu("g").kind)
 
 
 def test_of_many_nodes_the_first_are_told_in_full() -> None:
@@ -353,7 +353,7 @@ def test_a_backlog_of_equal_pods_is_looked_at_once(monkeypatch: pytest.MonkeyPat
         asked.append(arguments[2])
         return rank(*arguments)
 
-    monkeypatch.setattr(module, "rank", counting)
+    monkeypatch.setattr(placers, "rank", counting)
     assigner.pod_told("DELETED", on_n)
     assert assigner.fits_now() is None
     assert len(asked) == len(set(asked)) == 2

@@ -13,7 +13,7 @@ from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.extender.binding import LANDS_WITHIN_S, UNSEEN_S, Binder
 from sharemgr.cluster.placement.policies import DEFAULT, POLICIES
 from sharemgr.cluster.state.books import AcceleratorNode
-from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.pods import SharePod, parse_pod
 
 Answer = Callable[[SharePod], Coroutine[None, None, None]]
@@ -80,7 +80,7 @@ class Place:
         self.assigner = Assigner(POLICIES[DEFAULT])
         self.books = self.assigner.books
         for name in ("n", "m"):
-            inventory = Inventory(name, tuple(Gpu(f"GPU-{name}-{place}", "T4", 1000) for place in range(gpus)))
+            inventory = Inventory(name, tuple(Device(f"GPU-{name}-{place}", "T4", 1000) for place in range(gpus)))
             self.assigner.node_told("ADDED", AcceleratorNode(inventory))
         self.binder = Binder(self.assigner, self.server, 60.0, lambda: self.now_s)
 
@@ -94,7 +94,7 @@ class Place:
     def free(self, node: str = "n") -> int:
         there = self.books.ledger.node(node)
         assert there is not None
-        return sum(there.free(gpu)[0] for gpu in there.inventory.gpus)
+        return sum(there.free(gpu)[0] for gpu in there.inventory.devices)
 
 
 def answering(error: Exception) -> Answer:

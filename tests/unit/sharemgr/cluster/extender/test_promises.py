@@ -8,14 +8,14 @@ from edgeshare.contract.errors import NoRoom
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.placement.policies import DEFAULT, POLICIES
 from sharemgr.cluster.state.books import AcceleratorNode
-from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.pods import SharePod, parse_pod
 
 NODES = ["n", "m"]
 
 
 def node(name: str, healthy: bool = True) -> AcceleratorNode:
-    return AcceleratorNode(Inventory(name, (Gpu(f"GPU-{name}", "T4", 1000, healthy),)))
+    return AcceleratorNode(Inventory(name, (Device(f"GPU-{name}", "T4", 1000, healthy),)))
 
 
 def pod(uid: str, percent: int = 60, on: str = "", affinity: str = "") -> SharePod:
@@ -41,7 +41,7 @@ def chosen(assigner: Assigner, asking: SharePod) -> str:
 
 def free(assigner: Assigner) -> dict[str, int]:
     """Units, by node."""
-    return {each.inventory.node: each.free(each.inventory.gpus[0])[0] for each in assigner.books.ledger}
+    return {each.inventory.node: each.free(each.inventory.devices[0])[0] for each in assigner.books.ledger}
 
 
 def bind(assigner: Assigner, asking: SharePod, on: str) -> SharePod:
@@ -148,7 +148,7 @@ def test_a_gpu_that_fails_meanwhile_is_not_bound_to() -> None:
 
 def test_a_pod_that_asks_for_something_else_by_now_is_decided_anew() -> None:
     assigner = Assigner(POLICIES["binpack"], keeps_choice=True)
-    assigner.nodes_listed([AcceleratorNode(Inventory("n", tuple(Gpu(f"GPU-{each}", "T4", 1000) for each in NODES)))])
+    assigner.nodes_listed([AcceleratorNode(Inventory("n", tuple(Device(f"GPU-{each}", "T4", 1000) for each in NODES)))])
     assigner.pod_told("ADDED", pod("other", on="n"))
     assigner.filter(pod("p", 40), ["n"])
     assert bind(assigner, pod("p", 100), "n").assignment == '{"main":["GPU-m"]}'

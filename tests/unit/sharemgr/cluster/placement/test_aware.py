@@ -15,7 +15,8 @@ from sharemgr.cluster.placement.placing import choose, rank
 from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.placement.shapes import Shapes
 from sharemgr.cluster.placement.table import Table
-from sharemgr.cluster.state.ledger import Gpu, Inventory, Ledger
+from sharemgr.cluster.state.ledger import Ledger
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.profiles import Ending, Profile, Profiles, Run
 from sharemgr.cluster.state.request import Ask, Holding, Program, Request, Take
 
@@ -51,7 +52,7 @@ class Cluster:
         self.ledger, self.shapes, self.held = Ledger(), Shapes(), 0
         self.table = Table(profiles_of(RUNS) if profiles is None else profiles)
         for name, model in models.items():
-            self.ledger.set_inventory(Inventory(name, (Gpu(name, model, 0),)))
+            self.ledger.set_inventory(Inventory(name, (Device(name, model, 0),)))
 
     def holds(self, node: str, program: Program, units: int = 40) -> "Cluster":
         self.held += 1
@@ -136,8 +137,7 @@ def test_a_model_that_it_may_not_have_is_not_the_best() -> None:
         profiles.learn(model, "bursty", replace(RUNS["bursty"], kernel_p50_us=kernel_p50_us), 0)
     profiles.learn("A100", "busy", a_run(gpu_percent=88), 0)
     cluster = Cluster(profiles)
-    gpus = (Gpu("a", "T4", 0), Gpu("b", "A100", 0), Gpu("c", "H100", 0))
-    cluster.ledger.set_inventory(Inventory("n", gpus))
+    cluster.ledger.set_inventory(Inventory("n", (Device("a", "T4", 0), Device("b", "A100", 0), Device("c", "H100", 0))))
     cluster.ledger.see(Holding("busy", "n", (Take("b", 40, 0),), program=Program("busy")))
     cluster.table.update(cluster.ledger)
     request = Request((Ask(1, 20),), models=frozenset({"T4", "A100"}), program=BURSTY)
@@ -214,7 +214,7 @@ def test_asks_of_whole_gpus_of_several_containers_and_of_none_are_placed() -> No
             POLICIES["aware"],
             cluster.shapes.demand(cluster.table),
         )
-        assert (chosen and [take.gpu_id for take in chosen.takes]) == takes
+        assert (chosen and [take.device_id for take in chosen.takes]) == takes
         assert chosen is None or chosen.program == QUICK
     demand = cluster.shapes.demand(cluster.table)
     assert choose(cluster.ledger, cluster.table, "pod", Request(()), POLICIES["aware"], demand) is not None
@@ -236,14 +236,14 @@ def filled(parts: Sequence[tuple[int, int, int, Program]]) -> Ledger:
     """Four nodes of three GPUs, two models; what does not fit is left out."""
     ledger = Ledger()
     for node in range(4):
-        gpus = tuple(Gpu(f"n{node}-{gpu}", MODELS[node % 2], 0) for gpu in range(3))
+        gpus = tuple(Device(f"n{node}-{gpu}", MODELS[node % 2], 0) for gpu in range(3))
         ledger.set_inventory(Inventory(f"n{node}", gpus, 9000, 9000))
     used: dict[str, int] = {}
     for number, (node, gpu, units, program) in enumerate(parts):
-        gpu_id = f"n{node}-{gpu}"
-        if used.get(gpu_id, 0) + units <= 100:
-            used[gpu_id] = used.get(gpu_id, 0) + units
-            ledger.see(Holding(str(number), f"n{node}", (Take(gpu_id, units, 0),), program=program))
+        device_id = f"n{node}-{gpu}"
+        if used.get(device_id, 0) + units <= 100:
+            used[device_id] = used.get(device_id, 0) + units
+            ledger.see(Holding(str(number), f"n{node}", (Take(device_id, units, 0),), program=program))
     return ledger
 
 

@@ -13,7 +13,8 @@ from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.placement.policies.fgd import node_worth, worth_growth
 from sharemgr.cluster.placement.shapes import HALVE_AT, SHAPES_MAX, Shapes, shapes_of
 from sharemgr.cluster.placement.table import Rows, Table
-from sharemgr.cluster.state.ledger import Gpu, Inventory, Ledger
+from sharemgr.cluster.state.ledger import Ledger
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.request import Ask, Request
 
 MODELS = ("T4", "A100")
@@ -44,7 +45,7 @@ def random_nodes(random: Random) -> list[Node]:
 def table_of(nodes: list[Node]) -> Table:
     table, ledger = Table(), Ledger()
     for number, (model, gpus, cpu_milli) in enumerate(nodes):
-        inventory = tuple(Gpu(f"{number}-{place}", model, 0) for place in range(len(gpus)))
+        inventory = tuple(Device(f"{number}-{place}", model, 0) for place in range(len(gpus)))
         ledger.set_inventory(Inventory(str(number), inventory, cpu_milli, 10**6))
     table.update(ledger)
     for number, (_, gpus, _) in enumerate(nodes):
@@ -126,7 +127,7 @@ def test_units_that_find_no_cores_are_not_usable() -> None:
 
 def test_memory_counts_as_the_units_that_it_uses_up() -> None:
     ledger, table = Ledger(), Table()
-    ledger.set_inventory(Inventory("n", (Gpu("a", "T4", 1000), Gpu("b", "A100", 4000))))
+    ledger.set_inventory(Inventory("n", (Device("a", "T4", 1000), Device("b", "A100", 4000))))
     table.update(ledger)
     demand = weigh({Shape(Ask(1, 10, memory_mib=1500), 0, frozenset()): Seen(1, 0)}, table)
     level = demand.level(table.rows.cpu_milli)
@@ -184,7 +185,7 @@ def test_a_model_that_appears_later_is_known_at_once() -> None:
     for _ in range(100):
         shapes.see(Request((Ask(1, 10),)))
     for number in range(3):
-        ledger.set_inventory(Inventory(f"n{number}", (Gpu(f"gpu{number}", f"model{number}", 0),)))
+        ledger.set_inventory(Inventory(f"n{number}", (Device(f"gpu{number}", f"model{number}", 0),)))
         table.update(ledger)
         assert shapes.demand(table).plain.one.shape[0] == number + 2  # and that of no GPU
 
@@ -203,7 +204,7 @@ def test_of_too_many_shapes_the_rarest_is_dropped() -> None:
 
 def test_a_policy_chooses_before_any_pod_was_seen() -> None:
     ledger, table = Ledger(), Table()
-    ledger.set_inventory(Inventory("n", (Gpu("a", "T4", 1000),)))
+    ledger.set_inventory(Inventory("n", (Device("a", "T4", 1000),)))
     table.update(ledger)
     for policy in POLICIES.values():
         assert choose(ledger, table, "p", Request((Ask(1, 10),)), policy, Shapes().demand(table)) is not None

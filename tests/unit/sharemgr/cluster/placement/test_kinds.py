@@ -13,7 +13,8 @@ from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.placement.shapes import Shapes
 from sharemgr.cluster.placement.singly import Fit, Judge
 from sharemgr.cluster.placement.table import Table
-from sharemgr.cluster.state.ledger import Gpu, Inventory, Ledger
+from sharemgr.cluster.state.ledger import Ledger
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.request import Ask, Holding, Request
 
 NAMES = [f"n{number}" for number in range(6)]
@@ -33,7 +34,7 @@ REQUESTS = st.builds(
 INVENTORIES = st.builds(
     lambda name, models, healthy, cpu_milli: Inventory(
         name,
-        tuple(Gpu(f"{name}-{place}", model, 24_000, healthy or place > 0) for place, model in enumerate(models)),
+        tuple(Device(f"{name}-{place}", model, 24_000, healthy or place > 0) for place, model in enumerate(models)),
         cpu_milli,
         cpu_milli,
     ),
@@ -47,7 +48,7 @@ INVENTORIES = st.builds(
 def cluster(policy: str) -> tuple[Ledger, Table, Shapes, Kinds]:
     ledger = Ledger()
     for name in NAMES:
-        gpus = tuple(Gpu(f"{name}-{place}", "A10", 24_000) for place in range(3))
+        gpus = tuple(Device(f"{name}-{place}", "A10", 24_000) for place in range(3))
         ledger.set_inventory(Inventory(name, gpus, 16_000, 16_000))
     return ledger, Table(), Shapes(), Kinds(POLICIES[policy])
 

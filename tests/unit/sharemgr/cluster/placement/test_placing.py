@@ -11,14 +11,15 @@ from sharemgr.cluster.placement.placing import choose
 from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.placement.shapes import Shapes
 from sharemgr.cluster.placement.table import Table
-from sharemgr.cluster.state.ledger import Gpu, Inventory, Ledger
+from sharemgr.cluster.state.ledger import Ledger
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.request import Ask, Holding, Request, Take
 
 
 class Cluster:
     """A ledger and all that chooses from it."""
 
-    def __init__(self, **gpus: Sequence[Gpu]) -> None:
+    def __init__(self, **gpus: Sequence[Device]) -> None:
         self.ledger, self.table, self.shapes = Ledger(), Table(), Shapes()
         for name, of_node in gpus.items():
             self.ledger.set_inventory(Inventory(name, tuple(of_node)))
@@ -27,7 +28,7 @@ class Cluster:
         for name, milli in cpu_milli.items():
             node = self.ledger.node(name)
             assert node is not None
-            self.ledger.set_inventory(Inventory(name, node.inventory.gpus, milli, 10**6))
+            self.ledger.set_inventory(Inventory(name, node.inventory.devices, milli, 10**6))
         return self
 
     def holds(self, node: str, units: Mapping[str, int]) -> "Cluster":
@@ -44,11 +45,11 @@ class Cluster:
     def choose(self, request: Request, policy: str = "usable") -> tuple[str, list[str]] | None:
         self.table.update(self.ledger)
         holding = choose(self.ledger, self.table, "pod", request, POLICIES[policy], self.shapes.demand(self.table))
-        return holding and (holding.node, [take.gpu_id for take in holding.takes])
+        return holding and (holding.node, [take.device_id for take in holding.takes])
 
 
-def gpus(name: str, count: int, model: str = "T4", memory_mib: int = 0) -> list[Gpu]:
-    return [Gpu(f"{name}{place}", model, memory_mib) for place in range(count)]
+def gpus(name: str, count: int, model: str = "T4", memory_mib: int = 0) -> list[Device]:
+    return [Device(f"{name}{place}", model, memory_mib) for place in range(count)]
 
 
 def part(units: int, cpu_milli: int = 0, **others: frozenset[str]) -> Request:
@@ -165,7 +166,7 @@ def test_the_choice_hands_over_every_containers_gpus_in_order(policy: str) -> No
         (100, 3000),
         (80, 100),
     ]
-    assert len({take.gpu_id for take in holding.takes}) == 4
+    assert len({take.device_id for take in holding.takes}) == 4
     cluster.ledger.assume(holding)
 
 
@@ -175,7 +176,7 @@ def test_on_a_node_that_somebody_chose_the_policy_chooses_the_gpu() -> None:
     for node, units, expected in (("a", 20, "a1"), ("a", 55, "a0"), ("b", 20, "b1"), ("a", 70, None), ("c", 1, None)):
         demand = cluster.shapes.demand(cluster.table)
         holding = choose(cluster.ledger, cluster.table, "p", part(units), POLICIES["binpack"], demand, on=node)
-        assert (holding and (holding.node, holding.takes[0].gpu_id)) == (expected and (node, expected))
+        assert (holding and (holding.node, holding.takes[0].device_id)) == (expected and (node, expected))
 
 
 def test_containers_of_a_pod_share_a_gpu_where_that_is_all_there_is() -> None:
@@ -225,13 +226,13 @@ def test_by_brute_force_containers_are_placed_wherever_they_fit(
     assert (chosen is not None) == places_for_all([(10 * units, 100 * mib) for units, mib in free], asks)
     if chosen is not None:
         for gpu, (units, mib) in enumerate(free):
-            there = [ask for ask, gpu_id in zip(asks, chosen[1], strict=True) if gpu_id == f"a{gpu}"]
+            there = [ask for ask, device_id in zip(asks, chosen[1], strict=True) if device_id == f"a{gpu}"]
             assert sum(ask.units for ask in there) <= 10 * units
             assert sum(ask.memory_mib for ask in there) <= 100 * mib
 
 
 def test_a_node_that_is_gone_or_has_no_healthy_gpu_is_never_chosen() -> None:
-    cluster = Cluster(a=gpus("a", 2), b=[Gpu("b0", "T4", 0, healthy=False)])
+    cluster = Cluster(a=gpus("a", 2), b=[Device("b0", "T4", 0, healthy=False)])
     assert cluster.choose(whole(2)) == ("a", ["a0", "a1"])
     cluster.ledger.drop_node("a")
     assert cluster.choose(part(1)) is None

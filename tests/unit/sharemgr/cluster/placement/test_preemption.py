@@ -14,11 +14,11 @@ from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.placement.preemption import is_being_made_room_for, victims
 from sharemgr.cluster.state.books import AcceleratorNode, Listed
-from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.pods import SharePod, parse_pod
 from sharemgr.cluster.state.request import Take
 
-G, H = Gpu("g", "T4", 1000), Gpu("h", "T4", 1000)
+G, H = Device("g", "T4", 1000), Device("h", "T4", 1000)
 
 
 def pod(
@@ -47,7 +47,7 @@ def pod(
     return parse_pod({"metadata": metadata, "spec": spec})
 
 
-def assigner_of(*pods: SharePod, gpus: Sequence[Gpu] = (G, H), allocations: Sequence[Listed] = ()) -> Assigner:
+def assigner_of(*pods: SharePod, gpus: Sequence[Device] = (G, H), allocations: Sequence[Listed] = ()) -> Assigner:
     assigner = Assigner(POLICIES["usable"])
     assigner.nodes_listed([AcceleratorNode(Inventory("n", tuple(gpus)), tuple(allocations))])
     assigner.pods_listed(pods)
@@ -116,7 +116,7 @@ def test_memory_counts() -> None:
 
 
 def test_models_health_and_exclusion_count() -> None:
-    gpus = [G, Gpu("h", "A10", 1000), Gpu("i", "A10", 1000, healthy=False)]
+    gpus = [G, Device("h", "A10", 1000), Device("i", "A10", 1000, healthy=False)]
     assigner = assigner_of(pod("a", "99", gpus=["g"]), pod("b", "99", gpus=["h"]), pod("c", "9", gpus=["i"]), gpus=gpus)
     assert find(assigner, pod("p", "50", priority=1, models="A10"), proposed=["a"]) == ["b"]
     assert find(assigner, pod("p", "200", priority=1, models="A10")) is None
@@ -144,7 +144,7 @@ def test_an_affinity_binds_to_the_gpu_that_its_pods_keep() -> None:
 
 
 def test_several_whole_gpus_are_emptied() -> None:
-    gpus = [Gpu(name, "T4", 0) for name in "ghij"]
+    gpus = [Device(name, "T4", 0) for name in "ghij"]
     assigner = assigner_of(
         pod("a", "10", gpus=["g"], priority=3),
         pod("b", "200", gpus=["h", "i"]),
@@ -177,7 +177,7 @@ def test_nobody_goes_for_containers_that_fit_in_another_order() -> None:
     ],
 )
 def test_nobody_goes_for_many_containers_that_fit_as_they_are(free: Sequence[int], asked: Sequence[int]) -> None:
-    gpus = [Gpu(f"g{place}", "T4", 1000) for place in range(len(free))]
+    gpus = [Device(f"g{place}", "T4", 1000) for place in range(len(free))]
     there = [
         pod(f"on {gpu.id}", str(100 - units), gpus=[gpu.id])
         for gpu, units in zip(gpus, free, strict=True)
@@ -236,7 +236,7 @@ ON_NODE = st.lists(st.tuples(SIZES, st.integers(0, 2), st.integers(0, 3), LABELS
 def test_by_brute_force_victims_are_found_where_any_will_do_and_none_of_them_is_too_many(
     on_node: list[tuple[int, int, int, str, str]], asked: tuple[tuple[int, ...], int, str, str, str], proposed: set[int]
 ) -> None:
-    gpus = [G, H, Gpu("i", "A10", 0)]
+    gpus = [G, H, Device("i", "A10", 0)]
     pods = {}
     for number, (percent, place, priority, affinity, exclusion) in enumerate(on_node):
         labels = _labels("" if percent == 100 else affinity, exclusion)

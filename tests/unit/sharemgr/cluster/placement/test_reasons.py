@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 
-from sharemgr.cluster.placement.reasons import NO_GPUS, state, state_for, unmangled, wish
-from sharemgr.cluster.state.ledger import Gpu, Inventory, Ledger, Node
+from edgeshare.contract.devices import Accelerator
+from sharemgr.cluster.placement.reasons import no_devices, state, state_for, unmangled, wish
+from sharemgr.cluster.state.ledger import Ledger
+from sharemgr.cluster.state.nodes import Device, Inventory, Node
 from sharemgr.cluster.state.request import Ask, Holding, Request, Take
 
 PART = Request((Ask(1, 60),))
-GPUS = (Gpu("g", "T4", 8192), Gpu("h", "T4", 8192), Gpu("i", "T4", 8192, healthy=False), Gpu("j", "A10", 0))
+GPUS = (Device("g", "T4", 8192), Device("h", "T4", 8192), Device("i", "T4", 8192, healthy=False), Device("j", "A10", 0))
 
 
-def ledger_of(*holdings: Holding, gpus: Sequence[Gpu] = GPUS) -> Ledger:
+def ledger_of(*holdings: Holding, gpus: Sequence[Device] = GPUS) -> Ledger:
     ledger = Ledger()
     for name in ("n", "m"):
         ledger.set_inventory(Inventory(name, tuple(gpus)))
@@ -52,7 +54,7 @@ def test_each_gpu_is_named_with_what_is_free() -> None:
 
 def test_a_node_without_gpus_says_so() -> None:
     ledger = ledger_of(hold("p", "g", 60, 6144), gpus=())
-    assert state(there(ledger)) == NO_GPUS == state_for(ledger, there(ledger), PART)
+    assert state(there(ledger)) == no_devices(Accelerator.GPU) == state_for(ledger, there(ledger), PART)
 
 
 def test_a_gpu_of_another_model_is_named_as_such() -> None:

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.errors import InvalidRequest
 from sharemgr.cluster.state.accelerators import ALLOCATIONS_MAX, DEVICES_MAX, parse_node
 from sharemgr.cluster.state.books import AcceleratorNode, Books, Listed
-from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.request import Take
 
 
@@ -33,16 +34,23 @@ def test_a_node_has_the_gpus_and_the_allocations_that_it_tells_of() -> None:
         (device("g"), device("h", healthy=False)), (allocation("a", "g", "h"), allocation("b", "g", pod={}))
     )
     assert parse_node(told) == AcceleratorNode(
-        Inventory("n", (Gpu("g", "Tesla-T4", 15_000), Gpu("h", "Tesla-T4", 15_000, healthy=False))),
+        Inventory("n", (Device("g", "Tesla-T4", 15_000), Device("h", "Tesla-T4", 15_000, healthy=False))),
         (Listed("a", "u", (Take("g", 40, 9), Take("h", 40, 9))), Listed("b", "", (Take("g", 40, 9),))),
     )
 
 
-def test_edgetpus_and_their_allocations_are_none_of_gpus() -> None:
-    told = node_json((device("g"), device("t", kind="edgetpu")), (allocation("a", "t"), allocation("b", "g")))
-    node = parse_node(told)
-    assert [gpu.id for gpu in node.inventory.gpus] == ["g"]
-    assert [each.id for each in node.allocations] == ["b"]
+def test_devices_and_allocations_are_each_of_their_kind() -> None:
+    devices = device("g"), device("t", kind="edgetpu", memoryMiB=0), device("n", kind="of-later")
+    allocations = allocation("a", "t"), allocation("b", "g"), allocation("c", "n"), allocation("tpu-d", "gone")
+    node = parse_node(node_json(devices, allocations))
+    gpu, tpu = Accelerator.GPU, Accelerator.EDGETPU
+    assert [(each.id, each.kind) for each in node.inventory.devices] == [("g", gpu), ("t", tpu)]
+    # One whose device is gone is of the kind that its name tells.
+    assert [(each.id, [take.kind for take in each.takes]) for each in node.allocations] == [
+        ("a", [tpu]),
+        ("b", [gpu]),
+        ("tpu-d", [tpu]),
+    ]
 
 
 def test_a_node_that_has_told_nothing_yet_has_no_gpus_and_no_fault() -> None:
@@ -53,7 +61,7 @@ def test_a_node_that_has_told_nothing_yet_has_no_gpus_and_no_fault() -> None:
 def test_fields_that_later_versions_add_are_let_through() -> None:
     told = node_json((device("g", source="nvml", new=[]),), (allocation("a", "g", later={}),))
     told |= {"new": 1, "apiVersion": "share.edge/v1alpha1"}
-    assert len(parse_node(told).inventory.gpus) == 1
+    assert len(parse_node(told).inventory.devices) == 1
 
 
 @pytest.mark.parametrize(
@@ -109,7 +117,7 @@ def test_what_has_no_name_is_an_invalid_request_in_one_line(thing: object) -> No
 
 def test_a_model_is_spelled_as_labels_are() -> None:
     odd = node_json((device("g", model="NVIDIA A100-SXM4 (80GB) 50%"), device("h", model="")))
-    assert [gpu.model for gpu in parse_node(odd).inventory.gpus] == ["NVIDIA-A100-SXM4-80GB-50", ""]
+    assert [gpu.model for gpu in parse_node(odd).inventory.devices] == ["NVIDIA-A100-SXM4-80GB-50", ""]
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["g", 40, 100])
@@ -146,4 +154,4 @@ def test_whatever_a_node_says_is_read_or_told_and_taken_in(place: Callable[[Any]
 def test_whatever_stands_in_a_device_is_read_or_told(key: str, thing: object) -> None:
     node = parse_node(node_json((device("g") | {key: thing},)))
     assert node.fault.isprintable()
-    assert not (node.fault and node.inventory.gpus)
+    assert not (node.fault and node.inventory.devices)

@@ -8,14 +8,14 @@ import pytest
 
 from sharemgr.cluster.state.books import AcceleratorNode, Books, Listed
 from sharemgr.cluster.state.cores import Cores, Offer
-from sharemgr.cluster.state.ledger import Gpu, Inventory
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.pods import SharePod, parse_pod
 from sharemgr.cluster.state.request import Holding, Program, Take
 
-G, H = Gpu("g", "T4", 1000), Gpu("h", "T4", 1000)
+G, H = Device("g", "T4", 1000), Device("h", "T4", 1000)
 
 
-def node(*allocations: Listed, name: str = "n", gpus: Sequence[Gpu] = (G, H)) -> AcceleratorNode:
+def node(*allocations: Listed, name: str = "n", gpus: Sequence[Device] = (G, H)) -> AcceleratorNode:
     return AcceleratorNode(Inventory(name, tuple(gpus)), allocations)
 
 
@@ -87,7 +87,7 @@ def test_memory_in_proportion_is_known_once_its_node_tells_of_its_gpus() -> None
     assert held(books) == {"g": (40, 0)}
     books.nodes_listed([node()])
     assert held(books) == {"g": (40, 400)}
-    books.node_told(node(gpus=[Gpu("g", "T4", 2000)]))
+    books.node_told(node(gpus=[Device("g", "T4", 2000)]))
     assert held(books) == {"g": (40, 800)}
     books.node_gone("n")
     books.node_told(node())
@@ -151,7 +151,7 @@ def test_an_assignment_that_is_nonsense_is_flagged_and_what_is_listed_counts(lie
 
 @pytest.mark.parametrize("lie", ["g", "of-another-node", "of-nobody"])
 def test_an_assignment_to_another_gpu_than_is_listed_is_flagged_and_what_is_listed_counts(lie: str) -> None:
-    books = books_of(node(), node(name="m", gpus=[Gpu("of-another-node", "T4", 1000)]))
+    books = books_of(node(), node(name="m", gpus=[Device("of-another-node", "T4", 1000)]))
     books.pod_seen(pod("u", {"main": [lie]}))
     missing = {} if lie == "g" else {"u": f"d/u: its node n has no GPU {lie} (any more)"}
     assert books.flagged == missing
@@ -278,10 +278,10 @@ def test_a_pod_with_several_allocations_has_them_all() -> None:
 
 
 def test_a_nodes_lies_reach_no_further_than_that_node() -> None:
-    books = books_of(node(), node(name="liar", gpus=[Gpu("mine", "T4", 9)]))
+    books = books_of(node(), node(name="liar", gpus=[Device("mine", "T4", 9)]))
     books.pod_seen(pod("u", {"main": ["g"]}, affinity="y", exclusion="x"))
-    books.node_told(node(listed("u", "g", 100, 1000), name="liar", gpus=[Gpu("mine", "T4", 9)]))
-    books.node_told(node(listed("u", "mine", 100, 9), name="liar", gpus=[Gpu("g", "T4", 9), Gpu("mine", "T4", 9)]))
+    books.node_told(node(listed("u", "g", 100, 1000), name="liar", gpus=[Device("mine", "T4", 9)]))
+    books.node_told(node(listed("u", "mine", 100, 9), name="liar", gpus=[G, Device("mine", "T4", 9)]))
     assert held(books) == {"g": (40, 400)}
     assert books.flagged == {}
     assert books.ledger.together("d/y") == {("n", "g"): 1}

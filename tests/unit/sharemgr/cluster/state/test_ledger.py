@@ -3,23 +3,24 @@
 import pytest
 
 from edgeshare.contract.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound, Unavailable
-from sharemgr.cluster.state.ledger import Gpu, Inventory, Ledger
+from sharemgr.cluster.state.ledger import Ledger
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.request import Holding, Take
 
-A, B = Gpu("gpu-a", "T4", 1000), Gpu("gpu-b", "T4", 1000)
+A, B = Device("gpu-a", "T4", 1000), Device("gpu-b", "T4", 1000)
 
 
-def ledger_of(*gpus: Gpu, cpu_milli: int | None = None, ram_mib: int | None = None) -> Ledger:
+def ledger_of(*gpus: Device, cpu_milli: int | None = None, ram_mib: int | None = None) -> Ledger:
     ledger = Ledger()
     ledger.set_inventory(Inventory("n", gpus, cpu_milli, ram_mib))
     return ledger
 
 
-def holding(uid: str, units: int, memory_mib: int, gpu: Gpu = A, **others: int) -> Holding:
+def holding(uid: str, units: int, memory_mib: int, gpu: Device = A, **others: int) -> Holding:
     return Holding(uid, "n", (Take(gpu.id, units, memory_mib),), **others)
 
 
-def free(ledger: Ledger, gpu: Gpu = A) -> tuple[int, int]:
+def free(ledger: Ledger, gpu: Device = A) -> tuple[int, int]:
     node = ledger.node("n")
     assert node is not None
     return node.free(gpu)
@@ -49,7 +50,7 @@ def test_what_fills_a_gpu_is_assumed_and_one_unit_or_mib_more_is_not() -> None:
 
 
 def test_who_takes_no_memory_is_not_kept_off_by_memory_that_others_have_too_much_of() -> None:
-    small = Gpu("gpu-a", "T4", 0)
+    small = Device("gpu-a", "T4", 0)
     ledger = ledger_of(small)
     ledger.see(holding("p", 40, 300))
     ledger.assume(holding("q", 60, 0))
@@ -83,7 +84,7 @@ def test_what_pods_hold_of_cores_and_ram_is_counted_and_refused_by_others() -> N
 
 
 def test_a_gpu_that_is_not_there_or_not_healthy_is_not_assumed() -> None:
-    ledger = ledger_of(Gpu("sick", "T4", 1000, healthy=False))
+    ledger = ledger_of(Device("sick", "T4", 1000, healthy=False))
     with pytest.raises(NotFound, match="gpu-a is not on node n"):
         ledger.assume(holding("p", 1, 1))
     with pytest.raises(Unavailable, match="sick of node n is not healthy"):
@@ -119,7 +120,7 @@ def test_what_the_api_server_says_is_taken_in_even_where_it_over_commits() -> No
     assert ledger.overcommitted() == []
     ledger.see(holding("q", 80, 1))
     assert free(ledger) == (-60, 998)
-    assert ledger.overcommitted() == [("n", "gpu-a")]
+    assert [(node, device.id) for node, device in ledger.overcommitted()] == [("n", "gpu-a")]
     ledger.release("q")
     assert ledger.overcommitted() == []
 

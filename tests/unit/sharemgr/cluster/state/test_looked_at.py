@@ -18,6 +18,7 @@ from edgeshare.contract.names import (
     GPU_MODEL,
     GPU_PERCENT,
     SHARE_CLASS,
+    TPU_PERCENT,
 )
 from edgeshare.kube.parts import reader_of
 from sharemgr.cluster.state.accelerators import parse_node
@@ -29,7 +30,7 @@ CORES = {"cpu": "1500m", "memory": "2Gi"}
 
 
 def container(name: str, percent: str, **more: object) -> dict[str, Any]:
-    limits = {GPU_PERCENT: percent, GPU_MEMORY_MIB: "512", "cpu": "3"}
+    limits = {GPU_PERCENT: percent, GPU_MEMORY_MIB: "512", TPU_PERCENT: "40", "cpu": "3"}
     return {"name": name, "image": "i", "resources": {"limits": limits, "requests": {**CORES, "other": "1"}}, **more}
 
 

@@ -1,8 +1,16 @@
 """What a pod's containers ask for together."""
 
+from dataclasses import replace
 from typing import Any
 
-from sharemgr.cluster.state.pods import parse_pod
+import pytest
+
+from edgeshare.contract.devices import Accelerator
+from sharemgr.cluster.state.pods import SharePod, parse_pod
+from sharemgr.cluster.state.request import Ask, Request
+
+GPU, MEMORY, TPU = "edge/gpu-percent", "edge/gpu-memory-mib", "edge/tpu-percent"
+EDGETPU = Accelerator.EDGETPU
 
 
 def container(name: str, percent: int, memory_mib: int, **more: str) -> dict[str, Any]:
@@ -26,3 +34,53 @@ def test_containers_that_share_a_gpu_by_affinity_need_their_memory_together_what
         )
         (ask,) = pod.request.asks
         assert (ask.units, ask.memory_mib) == (30, together_mib)
+
+
+def asking(*limits: dict[str, str], init: dict[str, str] | None = None, **labels: str) -> SharePod:
+    """A pod of containers that ask for so much."""
+    each = [{"name": f"c{place}", "resources": {"limits": of}} for place, of in enumerate(limits)]
+    before = [] if init is None else [{"name": "i", "resources": {"limits": init}}]
+    named = {f"edge/gpu-{key}": text for key, text in labels.items()}
+    metadata = {"uid": "u", "name": "p", "labels": named}
+    return parse_pod({"metadata": metadata, "spec": {"initContainers": before, "containers": each}})
+
+
+def test_a_container_asks_for_each_kind_of_device_by_itself_and_gpus_come_first() -> None:
+    pod = asking({TPU: "30"}, {GPU: "200", MEMORY: "900", TPU: "60", "cpu": "1"}, {TPU: "0"}, {})
+    assert pod.request.asks == (Ask(2, 100, 900), Ask(1, 30, kind=EDGETPU), Ask(1, 60, kind=EDGETPU))
+    assert [[(each.name, each.kind) for each in containers] for containers in pod.containers] == [
+        [("c1", "gpu")],
+        [("c0", "edgetpu")],
+        [("c1", "edgetpu")],
+    ]
+
+
+def test_a_request_parts_into_what_it_asks_of_each_kind() -> None:
+    request = asking({GPU: "20", TPU: "100"}, {GPU: "30"}, affinity="a", exclusion="e").request
+    assert request.parts == (replace(request, asks=(Ask(1, 50),)), Request((Ask(1, 100, kind=EDGETPU),)))
+    assert [part.kind for part in request.parts] == [Accelerator.GPU, EDGETPU]
+    of_gpus = asking({GPU: "20"}, affinity="a").request
+    assert of_gpus.parts == (of_gpus,)
+    # Models, affinity and exclusion are of GPUs.
+    assert asking({TPU: "20"}, affinity="a").request.parts == (Request((Ask(1, 20, kind=EDGETPU),)),)
+    assert asking({}).request.parts == ()
+
+
+@pytest.mark.parametrize(
+    ("pod", "said"),
+    [
+        (asking({TPU: "150"}), "container c0: edge/tpu-percent: 150 percent cannot be granted"),
+        (asking({TPU: "-5"}), "container c0: edge/tpu-percent"),
+        (asking({GPU: "20", TPU: "half"}), "container c0: edge/tpu-percent is 'half': expected a whole number"),
+        (asking({TPU: "1600"}, {TPU: "1"}), "ask for 1601 units in sum: no node has over 16 EdgeTPUs"),
+        (asking(*[{TPU: "51"}] * 17), "its containers need 17 EdgeTPUs, because no two that ask for over 50 units"),
+        (
+            asking({TPU: "30"}, {TPU: "10"}, init={TPU: "60"}),
+            "init container i asks for 60 units, and container c0, which takes them over, for 30",
+        ),
+    ],
+)
+def test_what_can_never_be_had_of_edgetpus_is_its_fault(pod: SharePod, said: str) -> None:
+    assert said in pod.fault
+    assert pod.request.asks == ()
+    assert pod.asks
