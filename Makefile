@@ -30,7 +30,8 @@ help:
 	@echo "make soak          whole what make test runs in part, of what could go on without end: some hours"
 	@echo "make gpu-test      on a machine with a GPU: its figures, into docs/gpu-results.md"
 	@echo "make bench         the figures, as JSON"
-	@echo "make bench-cluster what the assigner costs the scheduler of 1,000 and of 5,000 nodes, as JSON"
+	@echo "make bench-cluster what the assigner costs the scheduler of 1,000 and of 5,000 nodes, as JSON; BENCH=--loopback:"
+	@echo "                   with both in one pod, as the chart installs them"
 	@echo "make cluster       a one-node Kubernetes with edgeshare on it; make cluster-down stops it"
 	@echo "make cluster-figures  what edgeshare costs that cluster's node, and how soon it is back, as JSON"
 	@echo "make build         the native parts, in place    make proto   the generated gRPC code"
@@ -175,7 +176,7 @@ bench: build setup
 	@$(PYTHON_IN_VENV) -m bench
 
 bench-cluster: build setup
-	@PYTHONPATH=.:tests/cluster $(PYTHON_IN_VENV) -m bench.cluster
+	@PYTHONPATH=.:tests/cluster $(PYTHON_IN_VENV) -m bench.cluster $(BENCH)
 
 proto: setup
 	PATH="$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) proto/generate.py

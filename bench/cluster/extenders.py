@@ -26,7 +26,7 @@ class Kind:
 
     name: str
     choice: str
-    plain: bool
+    loopback: bool
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def extending(on: Cluster, kind: Kind) -> Iterator[tuple[Extender, str]]:
     authority, daemons = on.server.authority, on.server.daemons
     certificate, key = authority.issue(kind.name, "edgeshare", group="system:masters", hosts=("IP:127.0.0.1",))
     reached = on.extender_at(address)
-    if kind.plain:
+    if kind.loopback:
         reached = replace(reached, trust=None)
     if kind.name == ASSIGNER:
         config: dict[str, Any] = {
@@ -45,7 +45,7 @@ def extending(on: Cluster, kind: Kind) -> Iterator[tuple[Extender, str]]:
             "choice": kind.choice,
             "kubeconfig": str(service_account(on.server)),
         }
-        if not kind.plain:
+        if not kind.loopback:
             config["tls"] = {
                 "certificate": str(certificate),
                 "private_key": str(key),
@@ -60,7 +60,7 @@ def extending(on: Cluster, kind: Kind) -> Iterator[tuple[Extender, str]]:
         command = [sys.executable, "-m", "bench.cluster.thin_extender", f"--address={address}"]
         command += [f"--certificate={certificate}", f"--key={key}", f"--authority={authority.certificate}"]
         command += [f"--server={on.server.url}"]
-        command += ["--plain"] * kind.plain + ["--one"] * (kind.choice == "filter")
+        command += ["--plain"] * kind.loopback + ["--one"] * (kind.choice == "filter")
         ready = partial(listens, address)
     daemons.start(kind.name, command)
     try:

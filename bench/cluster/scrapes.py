@@ -10,6 +10,7 @@ from onenode.daemons import Daemons
 from prometheus_client.parser import text_string_to_metric_families
 
 from bench.host import cpu_seconds
+from edgeshare.contract.errors import NoRoom
 
 SCRAPE_S = 120
 
@@ -17,11 +18,24 @@ Times = Mapping[float, int]
 """Of a histogram: how many took no longer than so many seconds."""
 
 
-def verb_times(address: str) -> dict[str, Times]:
-    """Of each of the assigner's verbs, as it counted, at its metrics' `host:port`."""
+def assigner_metrics(address: str) -> list[str]:
+    """The lines of what the assigner tells Prometheus at that `host:port`."""
     with urllib.request.urlopen(f"http://{address}/metrics", timeout=SCRAPE_S) as answer:
-        lines = answer.read().decode().splitlines()
-    return histograms(lines, "edgeshare_assigner_verb_seconds", "verb")
+        lines: list[str] = answer.read().decode().splitlines()
+    return lines
+
+
+def verb_times(metrics: Iterable[str]) -> dict[str, Times]:
+    """Of each of the assigner's verbs, as it counted."""
+    return histograms(metrics, "edgeshare_assigner_verb_seconds", "verb")
+
+
+def bindings_without_room(metrics: Iterable[str]) -> float:
+    """How many pods the assigner could not bind because what filter had found for them was gone."""
+    name = "edgeshare_assigner_bindings_failed_total"
+    failed = "\n".join(line for line in metrics if line.startswith(name))
+    samples = [sample for family in text_string_to_metric_families(f"{failed}\n") for sample in family.samples]
+    return sum(sample.value for sample in samples if sample.labels.get("reason") == NoRoom.__name__)
 
 
 def binding_times(server: ApiServer, before: Times | None = None) -> Times:

@@ -15,7 +15,7 @@ from edgeshare.contract.units import NS_PER_MS
 KINDS = (
     *("launch", "graph", "capture", "drop_graph", "wait", "wait_stream", "query_stream", "record", "wait_event"),
     *("order", "think", "compute", "alloc", "alloc_async", "free", "free_async", "upload", "download", "fill"),
-    *("fetch", "take", "pass", "round", "renew_stream", "end", "due"),
+    *("fetch", "take", "pass", "round", "renew_stream", "end", "due", "host"),
 )
 """In the order of their numbers in programs/program.h, from 1."""
 

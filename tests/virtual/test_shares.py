@@ -146,6 +146,22 @@ def test_status_tells_the_gpu_time_of_who_copies_a_little(world: World, kind: st
 
 
 @pytest.mark.parametrize("pace", PACES)
+@pytest.mark.parametrize("rivals", [0, 1])
+def test_the_time_of_host_functions_is_no_gpu_time(world: World, rivals: int, pace: str) -> None:
+    """Nor is it taken for that of the kernels that wait for them in their stream."""
+    steps = (
+        *(Step(kind="launch", count=2), Step(kind="host", amount=2 * NS_PER_MS), Step(kind="launch", count=2)),
+        *(Step(kind="wait"), Step(kind="round")),
+    )
+    program = Program(kernels=step_programs.kernels(500), threads=(Thread(steps=steps),))
+    clients = (Client(program=program, percent=50), *[Client(program=BUSY, percent=50)] * rivals)
+    report = world.run(Case(clients=clients, pace=pace, settle_ms=0, measure_ms=4000))
+    assert report.clients["c0"]["rounds"] > 100
+    for name in report.case.names:
+        assert abs(report.gpu_error_percent(name)) < TOLD_PERCENT
+
+
+@pytest.mark.parametrize("pace", PACES)
 def test_status_tells_the_gpu_time_of_threads_that_launch_into_one_stream(world: World, pace: str) -> None:
     """While one is timed, another launches into the same stream: the two together are not taken for the one."""
     thread = Thread(steps=(Step(kind="launch", count=4), Step(kind="wait"), Step(kind="round")))

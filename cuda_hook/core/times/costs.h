@@ -24,6 +24,8 @@ enum {
     ES_COSTS_ASKS = 64,            /* launches of a short function that ask at first whether they can be timed exactly */
     ES_COSTS_DOUBT = 8,            /* batches of these count as much as one that took longer than its exact times say, … */
     ES_COSTS_DOUBTS = 32,          /* … and with so many doubts none is exact */
+    /* … and of a function alone that had so much more time than its exact ones say: more than a thread is put aside for */
+    ES_COSTS_DOUBT_NS = 300 * 1000 * 1000,
     ES_COSTS_SPREAD = 16, /* exact times agree that are off their mean by such a part and less; of those that are off by a … */
     ES_COSTS_VARY = 4,    /* … part and more there are too few: it takes now so long, now so long, and all times count */
     ES_COSTS_APART_PART = 64, /* an exact time that is longer than others by such a part has a gap in it that the device made */
@@ -31,6 +33,14 @@ enum {
     /* A call that submits takes no longer, or twice as long as its like, unless its thread was put aside. */
     ES_COSTS_CALL_NS = 10 * 1000,
 };
+
+/* Who looks without the lock sees each field whole. What it read is of one key where that stands there before and after:
+ * whoever sees anything of a later one sees the key gone, too. */
+#define ES_COST_GET(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
+#define ES_COST_SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELEASE)
+
+/* By how much an exact time may be longer than another one and have no gap in it. */
+static inline uint64_t es_costs_apart_ns(uint64_t ns) { return ns / ES_COSTS_APART_PART + ES_COSTS_LEAST_NS / 4; }
 
 struct es_cost {
     uint64_t key;     /* 0: a free place */
@@ -43,6 +53,7 @@ struct es_cost {
     bool mixed;         /* others may have run in all of those times, of which the shortest counts */
     uint64_t spread_ns; /* how far each of those was from the mean, in the mean */
     uint64_t exact_ns;  /* … and without those that have a gap in them; 0: none of them counts */
+    uint64_t doubt_ns;  /* so much more than they say had it lately; an eighth less with each batch that they are right of */
     bool sure;          /* such times agree, … */
     bool varies;        /* … or do not at all, or there can be none */
     bool provisional;   /* never seen without other clients' work beside it: the shortest time in which theirs may have a part */
@@ -90,6 +101,9 @@ void es_costs_count(struct es_costs *costs, bool again);
  * count may be lost. */
 void es_costs_share(struct es_costs *costs, struct es_cost *entry);
 
+/* So much of its time may be the host's that it is short without that. Under the lock. */
+bool es_costs_short(const struct es_costs *costs, const struct es_cost *entry);
+
 /* Should a launch of the key be timed exactly? Not while one is on its way. Under the lock. */
 bool es_costs_vague(const struct es_costs *costs, const struct es_cost *entry);
 
@@ -108,6 +122,10 @@ void es_costs_give_up(struct es_costs *costs, uint64_t key);
 /* A batch of launches with exact times was measured: did it take longer than they say? Where that is so more often than now and
  * then, no time is taken for exact any more: of which launch it was not so, nobody knows. */
 void es_costs_judge(struct es_costs *costs, bool longer);
+
+/* A batch of the key's launches alone took `more_ns` more than exact times say; 0: it did not. Where that comes to much its times
+ * are not taken for exact any more. */
+void es_costs_doubt(struct es_costs *costs, uint64_t key, uint64_t more_ns);
 
 /* It takes so long, as its kind says: as exact as times come, unless more of them are found to be wrong. */
 void es_costs_assume(struct es_cost *entry, uint64_t ns);

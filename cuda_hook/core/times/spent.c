@@ -14,6 +14,9 @@ enum { REACHED_NS = 10 * 1000 };
 /* From one launch to the next a host takes some ten microseconds as a rule; that it takes so much longer speaks for the device. */
 enum { APART_MOST_NS = 200 * 1000 };
 
+/* A stream stands still for so long at most (stops.c), amply: what stood behind that and took longer ran for longer. */
+enum { STALLED_MOST_NS = 2 * 1000 * 1000 };
+
 /* Exact times are off by less than such a part of them, and so is a measured one. */
 enum { SURE_PART = 64 };
 
@@ -69,12 +72,15 @@ static uint64_t no_sooner_ns(const struct es_work *work, const struct es_counted
 }
 
 /* For so long at least the device ran what had been submitted: from when its marker had been recorded, and the latest end had
- * come, until its own. Not where it may stand behind others' work, as the first of a grant does, or its stream stood still. */
+ * come, until its own, less what its stream may have stood still. Not where it may stand behind others' work, as the first of a
+ * grant does. */
 static uint64_t ran_ns(const struct es_work *work, const struct es_counted *latest, uint64_t no_sooner_ns) {
     const uint64_t ns = since(most(work->marked_ns, latest->ended_ns), no_sooner_ns);
     const bool same_grant = work->grant != 0 && work->grant == latest->grant;
 
-    return same_grant && !work->left && !work->stalled && !work->exact && !work->beside ? ns : 0;
+    if (!same_grant || work->left || work->exact || work->beside)
+        return 0;
+    return work->stalled ? since(STALLED_MOST_NS, ns) : ns;
 }
 
 /* The time since its start, if that says when it began. */
@@ -97,6 +103,15 @@ static bool overran(const struct es_work *work, const struct es_counted *latest,
     const uint64_t all_ns = since(latest->mark_ns, work->mark_ns);
 
     return ran_for_ns > all_ns + all_ns / SURE_PART + REACHED_NS;
+}
+
+/* It took so much longer than its launches should that no host's gaps between them say why: all of it, or what the device ran
+ * for certain. */
+static bool is_apart(const struct es_work *work, int64_t ns, uint64_t ran_for_ns, uint64_t span_ns, uint64_t launch_ns) {
+    const uint64_t own_ns = work->foreign || ns < 0 ? 0 : (uint64_t)ns;
+    const uint64_t more_ns = since(span_ns, most(own_ns, ran_for_ns));
+
+    return !work->left && more_ns > span_ns / launch_ns * APART_MOST_NS && (!work->stalled || more_ns > STALLED_MOST_NS);
 }
 
 uint64_t es_spent_beside(struct es_beside *beside, uint64_t gpu_ns, uint64_t passed_ns, bool paused) {
@@ -136,10 +151,9 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
     const bool known = is_known(work, span_ns);
     const uint64_t launch_ns = most(work->cost_ns / most(work->launches, 1), 1);
     const bool late = end_ns > work->opened_ns + most(span_ns, since(work->opened_ns, work->marked_ns)) + launch_ns + REACHED_NS;
-    const bool idle = !work->exact && ((known && (!late || work->left)) || (work->stalled && span_ns != 0) ||
-                                       (!ran && work->alone_ns >= since_ns + span_ns && at_once));
     int64_t ns = started ? start_ns : after_ns, apart_ns = 0;
     uint64_t ran_for_ns;
+    bool idle;
 
     spent.no_sooner_ns = no_sooner_ns(work, latest, since_start_ns, after_ns, spent.ended_ns);
     ran_for_ns = ran_ns(work, latest, spent.no_sooner_ns);
@@ -149,12 +163,13 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
         apart_ns = (int64_t)(work->opened_ns - latest->ended_ns);
     if (apart_ns > 0)
         ns -= apart_ns < ns ? apart_ns : ns;
+    spent.apart = spent.measured && is_apart(work, ns, ran_for_ns, span_ns, launch_ns);
+    idle = !work->exact && ((known && (!late || work->left)) || (work->stalled && span_ns != 0 && !spent.apart) ||
+                            (!ran && work->alone_ns >= since_ns + span_ns && at_once));
     spent.within_ns = work->unsure_ns == 0 && since_start_ns > 0 ? (uint64_t)since_start_ns : 0;
     spent.known = known && spent.measured && !work->beside;
     /* Of one that its thread closed for a reason: no host takes so long from one launch to the next as a rule. */
-    spent.longer = spent.known && !work->left &&
-                   (late || overran(work, latest, ran_for_ns) ||
-                    (!work->foreign && ns > (int64_t)span_ns && (uint64_t)ns - span_ns > span_ns / launch_ns * APART_MOST_NS));
+    spent.longer = spent.known && !work->left && (late || overran(work, latest, ran_for_ns) || spent.apart);
     spent.behind = spent.measured && ns < 0;
     spent.stream_ended_ns = before ? since((uint64_t)-after_ns, latest->ended_ns) : spent.ended_ns;
     if (!spent.measured || work->beside || (idle && ns > (int64_t)(span_ns + (known ? span_ns / SURE_PART : 0))))

@@ -57,6 +57,7 @@ struct es_spent {
     bool behind;              /* it ended before the latest did: in another stream */
     bool known;               /* all that ran has exact times, … */
     bool longer;              /* … and yet it ended later than those say */
+    bool apart;               /* so much longer than estimates say that no host's gaps between its launches are why */
     bool whole;               /* no other launches ran in that time */
     bool teaches;             /* its own launches were seen to take … */
     uint64_t own_ns;          /* … so long, all together */

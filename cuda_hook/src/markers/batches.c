@@ -14,9 +14,9 @@
 #include "usage/measured.h"
 #include "usage/thinks.h"
 
-/* A launch comes no earlier before the device is free, unless another's drain takes longer than was foretold. */
 enum { LONG_BURST_NS = 200 * 1000 }; /* bursts of this length are timed each, of shorter ones some (es_bursts) */
 
+/* A launch comes no earlier before the device is free, unless another's drain takes longer than was foretold. */
 enum { BEHIND_MOST_NS = 1000 * 1000 };
 
 /* How long the device will still run what others queued before this client was let in. */

@@ -73,8 +73,7 @@ ES_LOCKED(es_state_lock) static void account(const struct es_closed *batch, cons
         es_overlap_count(&es_backlog.overlap, batch->work.cost_ns, spent->gpu_ns);
     es_teach_ended(batch, spent, latest_stream);
     if (batch->start != NULL && spent->measured && !batch->beside)
-        es_measured.burst_ns =
-            (uint64_t)((int64_t)es_measured.burst_ns + ((int64_t)spent->gpu_ns - (int64_t)es_measured.burst_ns) / 8);
+        es_measured_burst(spent->gpu_ns);
     es_marker_give(batch->start_context, batch->start);
     if (spent->behind || batch->end == NULL) {
         es_marker_give(batch->context, batch->end);

@@ -53,12 +53,19 @@ ES_LOCKED(es_state_lock) static void learn_cost(const struct es_closed *batch, c
         es_costs_judge(&es_backlog.costs, spent->longer);
     if (batch->key == 0)
         return;
+    if (batch->work.exact && spent->teaches && spent->apart && !spent->whole) {
+        /* Others had little in that time by their estimates, and one of all these is wrong. */
+        es_costs_learn(&es_backlog.costs, batch->key, spent->own_ns);
+        return;
+    }
     if (batch->work.exact && spent->teaches) {
         es_costs_learn_exact(&es_backlog.costs, batch->key, spent->own_ns, spent->whole);
         return;
     }
+    if (!batch->work.exact && spent->teaches && spent->whole)
+        es_costs_doubt(&es_backlog.costs, batch->key, spent->apart ? spent->own_ns - batch->work.cost_ns : 0);
     /* Whatever ran or waited beside it, too, an exact time is the better one; and what waited with its stream tells none. */
-    if (batch->work.exact || batch->work.stalled || es_costs_find(&es_backlog.costs, batch->key)->exact != 0) {
+    if (batch->work.exact || (batch->work.stalled && !spent->apart) || es_costs_find(&es_backlog.costs, batch->key)->exact != 0) {
         es_costs_miss(&es_backlog.costs, batch->key, 1);
         return;
     }

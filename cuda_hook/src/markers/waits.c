@@ -13,6 +13,20 @@
 #include "usage/measured.h"
 #include "usage/thinks.h"
 
+/* A host takes no longer as a rule from one launch to the next, nor a thread to wake (spent.c, APART_MOST_NS). */
+enum { APART_MOST_NS = 200 * 1000, AWAKE_MOST_NS = 1000 * 1000 };
+
+enum { DOUBTED = 16 }; /* bursts that are marked then: as many as the times of some functions take to settle */
+
+/* Was a burst waited for far longer than its launches take, by their times? Then these are wrong. */
+ES_LOCKED(es_state_lock) static bool took_longer(const struct es_slot *slot, uint64_t used_ns, uint64_t now_ns) {
+    const uint64_t ended_ns = es_ends_latest_ns();
+    const uint64_t begun_ns = slot->batch.opened_ns > ended_ns ? slot->batch.opened_ns : ended_ns;
+    const uint64_t most_ns = slot->batch.ahead_ns + used_ns + (slot->launches - slot->batch.settled) * APART_MOST_NS;
+
+    return now_ns > begun_ns && now_ns - begun_ns > most_ns + AWAKE_MOST_NS;
+}
+
 /* Has all ended? Then the device is idle from now on. */
 ES_LOCKED(es_state_lock) static void note_drained(void) {
     if (es_thinks.idle_since_ns != 0 || !es_submitted_drained())
@@ -40,7 +54,9 @@ void es_waits_returned(struct es_slot *slot, uint64_t streams) {
         /* What ran beside other streams ran in a time that is counted as theirs. */
         if (!es_backlog.overlap.seen || (es_streams_busy() & ~slot->batch.streams) == 0)
             es_ends_waited(used, now_ns, beside);
-        es_measured.burst_ns = (uint64_t)((int64_t)es_measured.burst_ns + ((int64_t)used - (int64_t)es_measured.burst_ns) / 8);
+        es_measured_burst(used);
+        if (!beside && !es_backlog.overlap.seen && took_longer(slot, used, now_ns))
+            es_measured.doubted = DOUBTED;
         es_marker_give(slot->batch.start_context, slot->batch.start);
         if (!slot->batch.shared && (slot->batch.alone || slot->batch.amid))
             es_costs_miss(&es_backlog.costs, slot->batch.key, slot->batch.amid);

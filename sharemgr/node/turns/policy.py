@@ -11,11 +11,13 @@ is made of.
     q(c)    what a turn of c costs: the most of late (an excess fades by an eighth a turn), at least L, at most 4 L
     V       Σ r·v / Σ r over the competing allocations; the last value while there is none
     enter   v such that c's lag r (V − v), itself counted in V, is what it took along when it left:
-            credit: at most L (1 − r), and only after less than 4 L away
+            credit: at most L (1 − r), or its part of the longest turn lately (less a sixteenth of the time since)
+                    where that was long; and only after less than 4 L away
             debt: less r for each nanosecond away, which is what staying would have earned it at least
     leave   asleep (drained, nothing came within A(c)), gone, or over its limit
     A(c)    min(A, 2 × usual think time); 0 where the usual think time is above A. A is 2 H where that is more: to go to
-            another and back would take the device as long
+            another and back would take the device as long. L where it thinks for less than 2 A as a rule, and the next
+            one is ahead and has long turns
     pick    of the latency allocations with budget the one whose period ends first; else, among those with v ≤ V,
             the least deadline v + q(c)/r
     owed    a turn that costs more than 5 L is long. Those with v ≤ V whose turns are not, as a rule, and who have had
@@ -38,7 +40,7 @@ is made of.
             Not after one whose drains end, as a rule, over 2 ms later than the next one was told: the two would run
             side by side
     drain   waited for: Q, and the most of late (an excess fades by an eighth) or what is foretold of it, up to the
-            longest that ended (at most 1 s), and 100 ms. Nothing ended for one that was not waited for to its end
+            longest that ended (at most 1 s), and 60 ms. Nothing ended for one that was not waited for to its end
     limit   TAT = max(TAT, grant) + gpu/limit, counted in GPU time; c competes while TAT − now ≤ 50 ms
     budget  of a latency allocation: r × 50 ms in each 50 ms; held time is taken from it, an overrun is carried on
 
@@ -90,10 +92,16 @@ LONG_SLICES = 5
 S = TypeVar("S", bound=Standing)
 
 
+def fade(longest_ns: int, passed_ns: int) -> int:
+    """What was longest lately, after so much time more: a sixteenth of that shorter. Who is owed for it gets it back
+    sooner, while the other one waits, unless it asks for less than a sixteenth."""
+    return max(0, longest_ns - passed_ns // 16)
+
+
 class Competition:
     """The allocations that compete for one device, and their virtual time."""
 
-    __slots__ = ("_last_v", "_long_ns", "_long_turns", "_settings", "_weight", "_weighted_v")
+    __slots__ = ("_last_v", "_long_ns", "_longest_ns", "_long_turns", "_settings", "_weight", "_weighted_v")
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -102,6 +110,7 @@ class Competition:
         self._last_v = 0
         self._long_ns = LONG_SLICES * settings.slice_ns
         self._long_turns = 0
+        self._longest_ns = 0  # what the longest turn lately cost, if it was long, less a part of the time since
 
     @property
     def virtual_time(self) -> int:
@@ -118,7 +127,8 @@ class Competition:
         away_ns = now_ns - standing.left_ns
         lag_ns = standing.lag_ns
         if lag_ns > 0:
-            most_ns = self._settings.slice_ns * (100 - percent) // 100
+            owed_ns = self._longest_ns * percent // (self._weight + percent)
+            most_ns = max(self._settings.slice_ns * (100 - percent) // 100, owed_ns)
             lag_ns = min(lag_ns, most_ns) if away_ns < 4 * self._settings.slice_ns else 0
         else:
             lag_ns = min(0, lag_ns + away_ns * percent // 100)
@@ -155,7 +165,14 @@ class Competition:
             standing.is_long = True
             self._long_turns += 1
             standing.seen_long = self._long_turns
+        self._longest_ns = fade(self._longest_ns, held_ns)
+        if standing.is_long and standing.turn_ns > self._longest_ns:
+            self._longest_ns = standing.turn_ns
         self._weighted_v += percent * virtual
+
+    def is_long(self, standing: Standing) -> bool:
+        """Whether its turns are long, as a rule."""
+        return standing.usual_turn_ns > self._long_ns
 
     def would_be_long(self, standing: Standing, more_ns: int) -> bool:
         """Whether its turn is long once it has cost so much more."""
@@ -221,7 +238,7 @@ class Competition:
 
     def _owed(self, standing: Standing) -> bool:
         """Whether there was a long turn since it had its last one, and its own are known not to be long."""
-        return standing.seen_long != self._long_turns and standing.known and standing.usual_turn_ns <= self._long_ns
+        return standing.seen_long != self._long_turns and standing.known and not self.is_long(standing)
 
     def _set_deadline(self, standing: Standing) -> None:
         slice_ns = self._settings.slice_ns

@@ -33,6 +33,7 @@ enum step_kind {
     STEP_RENEW_STREAM, /* destroys `stream` and makes it anew, `amount` 1: as one that the default stream waits for */
     STEP_END,          /* the thread ends */
     STEP_DUE,          /* sleeps until the next multiple of `amount` ns */
+    STEP_HOST,         /* a function of the host's on `stream`, which sleeps `amount` ns */
 };
 
 enum { ANY = UINT32_MAX, KERNELS = 512, STREAMS = 16, EVENTS = 16, BUFFERS = 16, GRAPHS = 8, TURNS = 16 };

@@ -157,6 +157,8 @@ static CUresult renew_stream(struct client *client, CUstream *stream, bool block
     return client->cuStreamCreate(stream, blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING);
 }
 
+static void sleep_in_stream(void *for_ns) { vt_sleep((uint64_t)(uintptr_t)for_ns); }
+
 static CUresult run_step(struct thread *thread, const struct step *step) {
     struct client *client = thread->client;
     const CUstream stream = client->streams[step->stream];
@@ -182,6 +184,7 @@ static CUresult run_step(struct thread *thread, const struct step *step) {
     case STEP_RENEW_STREAM: return renew_stream(client, &client->streams[step->stream], step->amount != 0);
     case STEP_THINK: vt_sleep(step->amount); return CUDA_SUCCESS;
     case STEP_DUE: vt_sleep(step->amount - vt_now() % step->amount); return CUDA_SUCCESS;
+    case STEP_HOST: return client->cuLaunchHostFunc(stream, sleep_in_stream, (void *)(uintptr_t)step->amount);
     case STEP_COMPUTE: vt_spend(step->amount); return CUDA_SUCCESS;
     case STEP_TAKE: vt_sem_wait(&client->turns[step->object]); return CUDA_SUCCESS;
     case STEP_PASS: vt_sem_post(&client->turns[step->object]); return CUDA_SUCCESS;

@@ -23,7 +23,6 @@ def settle(gates: list[Gate], rule: Rule, slice_ns: int, elapsed_ns: int, open_n
     active = [gate for gate in gates if gate.active]
     _set_parts(active, rule)
     divide(active, busy_ns + _charge_idle(active, free_ns - busy_ns - open_ns))
-    _cap(active, rule.most_lag_ns)
     return busy_ns, open_ns
 
 
@@ -50,7 +49,7 @@ def divide(gates: list[Gate], ns: int) -> None:
         left_part -= gate.part
 
 
-def _cap(active: list[Gate], most_ns: int) -> None:
+def cap(active: list[Gate], most_ns: int) -> None:
     """Takes from lags what is above the most that one is owed. It forgives debts, so that nobody who is in is paid for
     it by those who wait."""
     excess_ns = 0
@@ -83,7 +82,9 @@ def _charge(gate: Gate, rule: Rule, gpu_ns: int, elapsed_ns: int, now_ns: int) -
     standing.charge_limit(gpu_ns)
     standing.budget_ns -= gpu_ns
     bucket_ns = gate.bucket_ns + elapsed_ns * percent // 100 - gpu_ns
-    gate.bucket_ns = max(-most_ns, min(bucket_ns, most_ns * percent // 100))
+    # What it used at once nothing could interrupt, and it is not within its guarantee before it has earned that.
+    least_ns = min(-most_ns, -gpu_ns, gate.bucket_ns)
+    gate.bucket_ns = max(least_ns, min(bucket_ns, most_ns * percent // 100))
     if gate.active:
         gate.lag_ns -= gpu_ns
         gate.demand.note_used(gpu_ns, elapsed_ns)

@@ -9,12 +9,14 @@ their guarantee, and all are charged by GPU time. r: request, as a fraction; L: 
               since somebody lies, that time is water-filled by r over them
     look      each L; a small one, which opens gates and closes none, at a REQUEST and at a RELEASE
     d, p      demand: cost / (cost + own idle time, also between kernels), means over 0.5 s and over 20 ms
-    b         bucket: r dt − cost, within −B and r B. Who has b ≥ 0 is within its guarantee
+    b         bucket: r dt − cost, within −B (or the cost of what nothing could interrupt, where that is more) and r B.
+              Who has b ≥ 0 is within its guarantee
     heavy     has work, and p > 0.9 or, with b < 0, no drain of its own in the last 0.8 L of GPU time; light: not heavy
     e         water-filling of the device by r over the demands min(κ d, limit)
     charge    cost; and the device's idle time while somebody was kept out, by r: to the protected that are in; if
               there are none, to those in that are not resident
-    lag       += e/Σe × (sum of charges) − charge; what is above M forgives the debts of others. So Σ lag = 0
+    lag       += e/Σe × (sum of charges) − charge; what is above M, or what was charged at once lately (a long graph,
+              which nothing can interrupt), forgives the debts of others. So Σ lag = 0
     entitled  lag ≥ 0 or b ≥ 0
     due       0.95 min(d, r, limit); r d where Σ d < 1.05, since there is room for all then
     protected light, and used less than 0.95 r d in the last second; or, with lag > 0, less than its due, and lacks 0.1
@@ -69,10 +71,11 @@ keeps to a period seems to want more the longer its kernels wait. Where a switch
 """
 
 from edgeshare.contract.units import NS_PER_S
-from sharemgr.node.turns.beside.charges import divide, settle
+from sharemgr.node.turns.beside.charges import cap, divide, settle
 from sharemgr.node.turns.beside.measurement import DEAR_NS, Beside, had_more_by_turns, lacks_by_sharing
 from sharemgr.node.turns.gate import Gate, Rule
 from sharemgr.node.turns.hand_overs import TURN
+from sharemgr.node.turns.policy import fade
 from sharemgr.node.turns.settings import Settings
 
 AHEAD = 1e15
@@ -106,6 +109,7 @@ class Gates:
         self._shared_ns = now_ns  # when there were last several of whom one left gaps
         self._look_ns = now_ns  # of the last whole look
         self._busy_ns = 0  # since then
+        self._longest_ns = 0  # that one was charged at once, less a part of the time since
         self._open_ns = 0  # time that went by and is nobody's yet
         self._reported_ns = 0  # since one last saw what the device was busy
 
@@ -184,6 +188,9 @@ class Gates:
             self._reported_ns += sum(gate.demand.gpu_ns for gate in self.gates)
             before_ns = self._open_ns
             busy_ns, self._open_ns = settle(self.gates, self._rule, self.slice_ns, elapsed_ns, before_ns, now_ns)
+            charged_ns = (gate.charged_ns for gate in self.gates)
+            self._longest_ns = max(fade(self._longest_ns, elapsed_ns), *charged_ns, 0)
+            cap([gate for gate in self.gates if gate.active], max(self._rule.most_lag_ns, self._longest_ns))
             # What runs and is nobody's yet keeps the device busy, too.
             self._busy_ns += busy_ns + self._open_ns - before_ns
             if self._alone is not None and not self._drains:

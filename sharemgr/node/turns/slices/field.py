@@ -24,6 +24,7 @@ class Field:
         """Whose turn the last slice is."""
         self.slice_end_ns = 0
         self._ends = ends
+        self._slice_ns = settings.slice_ns
         self._contenders: dict[Contender, None] = {}  # WAITING or THINKING, in the order of their coming
 
     def move(self, contender: Contender, phase: Phase, now_ns: int) -> None:
@@ -63,6 +64,17 @@ class Field:
         best = self.next(now_ns, occupant)
         self.competition.charge(occupant, -more_ns)
         return best
+
+    def anticipation_ns(self, contender: Contender, most_ns: int, now_ns: int) -> int:
+        """How long one that has drained and may be back in a moment is waited for: a slice, where some of its pauses
+        are shorter than 2 A, the next one is ahead of its part, and nothing can end the turn of that for long."""
+        usual_ns = contender.anticipation_ns(most_ns)
+        if contender.think_ns > 2 * most_ns - most_ns // 8:
+            return usual_ns
+        best = self._pick(self._contenders, now_ns)
+        if best is None or not self.competition.is_long(best) or self.competition.lag_ns(best) >= 0:
+            return usual_ns
+        return max(usual_ns, self._slice_ns)
 
     def goes_before(self, contender: Contender, holder: Contender, now_ns: int) -> bool:
         """Whether one that has not had more than its part would be picked rather than the holder."""

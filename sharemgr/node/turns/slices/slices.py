@@ -127,7 +127,8 @@ class Slices(Grants):
             self.ready(contender)
             return
         contender.drained_ns = now_ns if returns else -1
-        anticipation_ns = contender.anticipation_ns(self.hand_overs.anticipation_ns) if returns else 0
+        most_ns = self.hand_overs.anticipation_ns
+        anticipation_ns = self.field.anticipation_ns(contender, most_ns, now_ns) if returns else 0
         if anticipation_ns and contender.throttled_until_ns(self._settings) <= now_ns:
             self.field.move(contender, THINKING, self._now_ns)
             self._timers.set(contender, now_ns + anticipation_ns)

@@ -58,7 +58,13 @@ static void a_launch_between_two_markers_that_were_there_before_it_ran_tells_its
     /* What stood behind it waited with its stream. */
     work = (struct es_work){.cost_ns = 300, .opened_ns = 26000, .before_ns = 700, .mark_ns = 1000, .stalled = true};
     spent = es_spent_by(&work, &latest, ES_UNTOLD, 100000, 130000);
-    CHECK(spent.gpu_ns == 300 && !spent.teaches);
+    CHECK(spent.gpu_ns == 300 && !spent.teaches && !spent.apart);
+    /* For so long no stream is stopped, and no host takes so long between launches. */
+    work.launches = 2;
+    spent = es_spent_by(&work, &latest, ES_UNTOLD, 8100000, 9000000);
+    CHECK(spent.gpu_ns > 8000000 && spent.teaches && spent.apart && !spent.longer);
+    work.left = true;
+    CHECK(!es_spent_by(&work, &latest, ES_UNTOLD, 8100000, 9000000).apart);
 }
 
 static void batches_of_two_threads_are_counted_once(void) {

@@ -85,7 +85,8 @@ def test_one_that_comes_for_the_first_time_has_neither_credit_nor_debt() -> None
     ("held_by_rival_ns", "away_ns", "lag_ns"),
     [
         (4 * MS, 0, 2 * MS),  # all it lagged
-        (40 * MS, 0, 2_500 * US),  # at most L (1 − r)
+        (24 * MS, 0, 2_500 * US),  # at most L (1 − r)
+        (40 * MS, 0, 20 * MS),  # of a long turn its part
         (4 * MS, 19 * MS, 2 * MS),
         (4 * MS, 20 * MS, 0),  # gone after 4 L
     ],
