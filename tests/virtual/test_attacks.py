@@ -48,9 +48,8 @@ UNREAD_RECORDS = 300
 """What there is room for in a socket, at most (net.core.wmem_default)."""
 
 LONGEST_NS = 100 * NS_PER_MS
-"""The longest that a victim may wait, whoever attacks. Beside some that are granted slices and keep them, for one that
-is kept and a turn of each longer than else: who keeps one is owed none until the others have had theirs (policy.py,
-"owed")."""
+"""The longest that a victim may wait. Beside some that are granted slices and keep them, for one that is kept and a
+turn of each longer than else: who keeps one is owed none until the others have had theirs (policy.py, "owed")."""
 
 TURN_NS = RULE.slice_ns + RULE.queue_cap_ns + NS_PER_MS
 """Of kernels of a millisecond."""
@@ -103,9 +102,7 @@ def assert_unharmed(
     for name in report.case.names:
         assert not report.offences(name)
     for longest_ns, usual_ns in zip(longest_waits_ns(report), longest_waits_ns(rest), strict=True):
-        assert longest_ns <= LONGEST_NS
-        if asking_percents:
-            assert longest_ns <= usual_ns + KEPT_NS + len(asking_percents) * TURN_NS
+        assert longest_ns <= (usual_ns + KEPT_NS + len(asking_percents) * TURN_NS if asking_percents else LONGEST_NS)
 
 
 @seeds
@@ -124,7 +121,7 @@ def test_lies_about_drains_cost_the_others_nothing(world: World, seed: int) -> N
 
 
 @seeds
-@pytest.mark.parametrize("drain_ms", [30, 50])
+@pytest.mark.parametrize("drain_ms", [50, 95])
 def test_many_that_keep_the_device_at_a_time_cost_nobody_a_wait_for_all_of_them(
     world: World, seed: int, drain_ms: int
 ) -> None:

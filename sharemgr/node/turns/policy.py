@@ -40,7 +40,7 @@ is made of.
             Not after one whose drains end, as a rule, over 2 ms later than the next one was told: the two would run
             side by side
     drain   waited for: Q, and the most of late (an excess fades by an eighth) or what is foretold of it, up to the
-            longest that ended (at most 1 s), and 60 ms. Nothing ended for one that was not waited for to its end
+            longest that ended (at most 1 s), and 100 ms. Nothing ended for one that was not waited for to its end
     limit   TAT = max(TAT, grant) + gpu/limit, counted in GPU time; c competes while TAT − now ≤ 50 ms
     budget  of a latency allocation: r × 50 ms in each 50 ms; held time is taken from it, an overrun is carried on
 
