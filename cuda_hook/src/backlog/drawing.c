@@ -17,7 +17,7 @@ enum {
  * theirs. So n threads hold at most 1 + (1/2 + … + 1/n) / 8 times the cap between them: 1.5 times it where they are 64. */
 enum { LEAST_PART = 8 };
 
-enum { LATE_NS = 2 * 1000 * 1000 }; /* a head marker so late, where nobody else can be why: no more is queued behind it */
+enum { LATE_NS = 5 * 1000 * 1000 }; /* a head marker so late, where nobody else can be why: no more is queued behind it */
 
 enum {
     YIELD_LOOK_NS = 50 * 1000
