@@ -152,10 +152,10 @@ soak-memory: build setup
 soak-cluster: build setup
 	$(pytest) --soak tests/cluster
 
-# As on a busy machine, but by chance and again the same (tests/slowly.py): the daemons are held up, and then the tests.
-# Twelve at a time: they sleep for most of it.
+# As on a busy machine, but by chance and again the same (tests/kit/plugins/slowly.py): the daemons are held up, and then
+# the tests. Twelve at a time: they sleep for most of it.
 SEED ?= 1
-slowly = PYTHONPATH=tests $(pytest) -p slowly --slowly-seed $(SEED) -n 12 -m "not measures"
+slowly = $(pytest) -p tests.kit.plugins.slowly --slowly-seed $(SEED) -n 12 -m "not measures"
 test-slowly: build setup
 	$(slowly) --slowly-daemons --slowly-part 0.04 tests/kubelet tests/labeller $(SHARING)
 	$(slowly) tests/hook tests/kubelet tests/labeller tests/model tests/sim tests/simgpu tests/web $(SHARING) tests/assigner \
@@ -176,7 +176,7 @@ bench: build setup
 	@$(PYTHON_IN_VENV) -m bench
 
 bench-cluster: build setup
-	@PYTHONPATH=.:tests/cluster $(PYTHON_IN_VENV) -m bench.cluster $(BENCH)
+	@$(PYTHON_IN_VENV) -m bench.cluster $(BENCH)
 
 proto: setup
 	PATH="$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) proto/generate.py
@@ -185,7 +185,7 @@ schema: build setup
 	$(PYTHON_IN_VENV) deploy/render.py
 
 # The Helm that the tests pin.
-HELM = PYTHONPATH=tests/cluster $(PYTHON_IN_VENV) -c 'from onenode.binaries import HELM, program; print(program(HELM, "helm"))'
+HELM = $(PYTHON_IN_VENV) -c 'from tests.kit.programs.binaries import HELM, program; print(program(HELM, "helm"))'
 manifest: build setup
 	$(PYTHON_IN_VENV) deploy/render.py --manifest dist/edgeshare.yaml --helm "$$($(HELM))"
 
@@ -214,13 +214,13 @@ release: setup
 	@helm=$$($(HELM)) && PYTHONPATH=tools $(PYTHON_IN_VENV) -m release --helm "$$helm" -- "$$VERSION" $(IMAGE_OPTIONS)
 
 cluster: build setup
-	$(PYTHON_IN_VENV) tests/cluster/up.py --with-edgeshare
+	$(PYTHON_IN_VENV) -m tests.kit.onenode.up --with-edgeshare
 
 cluster-figures: build setup
-	PYTHONPATH=. $(PYTHON_IN_VENV) tests/cluster/cluster_figures.py
+	$(PYTHON_IN_VENV) -m tests.kit.onenode.installed.cluster_figures
 
 cluster-down: build setup
-	$(PYTHON_IN_VENV) tests/cluster/down.py
+	$(PYTHON_IN_VENV) -m tests.kit.onenode.down
 
 clean:
 	rm -rf build dist $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

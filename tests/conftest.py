@@ -17,12 +17,9 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from simgpu.readings import MADE, Misuses
+from tests.kit.processes.daemons import GO
 
 ROOT = Path(__file__).parent.parent
-sys.path.append(str(Path(__file__).parent))  # what tests of several folders have in common
-sys.path.append(str(Path(__file__).parent / "cluster"))  # and its cache of what is slow to make
-
-from onenode.daemons import GO  # noqa: E402
 
 # Every kubectl, helm and buildah that a test runs, as the daemons.
 os.environ.update({**GO, **os.environ})

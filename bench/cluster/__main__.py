@@ -13,14 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from manynodes import nodes, pods
-from manynodes.api import Api, api
-from manynodes.bound import Bound, BoundPods
-from manynodes.cluster import SCHEDULER as SCHEDULER_PROCESS
-from manynodes.cluster import Cluster, cluster
-from manynodes.plugins import Plugins
-from onenode.errors import NodeError
-from onenode.scheduling import Extender
 from rich.console import Console
 
 from bench.cluster.extenders import ASSIGNER, Kind, extending
@@ -42,6 +34,14 @@ from edgeshare.contract.assignment import parse_assignment
 from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.units import UNITS_PER_DEVICE, default_memory_mib, parse_request_percent
 from edgeshare.kube.kube import Kube
+from tests.kit.manynodes import nodes, pods
+from tests.kit.manynodes.api import Api, api
+from tests.kit.manynodes.bound import Bound, BoundPods
+from tests.kit.manynodes.cluster import SCHEDULER as SCHEDULER_PROCESS
+from tests.kit.manynodes.cluster import Cluster, cluster
+from tests.kit.manynodes.plugins import Plugins
+from tests.kit.onenode.scheduling import Extender
+from tests.kit.processes.errors import NodeError
 
 NODES = (1_000, 5_000)
 PODS = 1_000

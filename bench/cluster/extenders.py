@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from manynodes.cluster import Cluster
-from onenode.api_server import STOP_S, ApiServer, done, free_ports
-from onenode.control_plane import SCHEDULER
-from onenode.probe import answers
-from onenode.scheduling import Extender
+
+from tests.kit.apiserver.api_server import STOP_S, ApiServer, done, free_ports
+from tests.kit.manynodes.cluster import Cluster
+from tests.kit.onenode.control_plane import SCHEDULER
+from tests.kit.onenode.scheduling import Extender
+from tests.kit.processes.probe import answers
 
 READY_S = 120
 ASSIGNER = "assigner"

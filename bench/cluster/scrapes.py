@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from onenode.api_server import ApiServer, done
-from onenode.daemons import Daemons
 from prometheus_client.parser import text_string_to_metric_families
 
 from bench.host import cpu_seconds
 from edgeshare.contract.errors import NoRoom
+from tests.kit.apiserver.api_server import ApiServer, done
+from tests.kit.processes.daemons import Daemons
 
 SCRAPE_S = 120
 

@@ -1,23 +1,18 @@
 """A real API server that knows AcceleratorNodes, certificates, and replicas of the assigner as real processes."""
 
 import re
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parent.parent
-sys.path[:0] = [str(Path(__file__).parent), str(TESTS / "cluster")]
-sys.path += [str(TESTS / "kubelet"), str(TESTS / "node")]  # a node to be looked at, and a Prometheus that does
+from tests.kit.apiserver.api_server import ApiServer, api_server, done
+from tests.kit.apiserver.certificates import Authority
+from tests.kit.assigner.replicas import Replicas
+from tests.kit.programs.packages import NODE_PACKAGES, install, missing
 
-from onenode.api_server import ApiServer, api_server, done  # noqa: E402
-from onenode.certificates import Authority  # noqa: E402
-from onenode.packages import NODE_PACKAGES, install, missing  # noqa: E402
-from replicas import Replicas  # noqa: E402
-
-CRD = TESTS.parent / "deploy/chart/crds/acceleratornodes.yaml"
+CRD = Path(__file__).parents[2] / "deploy/chart/crds/acceleratornodes.yaml"
 
 
 @pytest.fixture(scope="session")

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from onenode.api_server import ApiServer, done, free_ports
-from onenode.certificates import Authority
-from replicas import ASKED, SAFETY_S, Replica, Replicas
+
+from tests.kit.apiserver.api_server import ApiServer, done, free_ports
+from tests.kit.apiserver.certificates import Authority
+from tests.kit.assigner.replicas import ASKED, SAFETY_S, Replica, Replicas
 
 
 async def start(replicas: Replicas, kubeconfig: Path, name: str, pod_ip: str) -> Replica:

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
-from onenode.api_server import ApiServer, done
-from replicas import ASKED, PROBE_S, SAFETY_S, Replica, Replicas
+from tests.kit.apiserver.api_server import ApiServer, done
+from tests.kit.assigner.replicas import ASKED, PROBE_S, SAFETY_S, Replica, Replicas
 
 RENEW_S = 0.5
 """Between two renewals: a tenth of what the replica's Lease is good for."""

@@ -19,17 +19,17 @@ from urllib.error import HTTPError
 from urllib.parse import quote
 
 import pytest
-from node_under_test import Node, node_at
-from onenode.api_server import ApiServer, done
-from replicas import Replica, Replicas
-from scraping import LOOK_S, PATIENCE_S, Prometheus, programs_of_prometheus
-from scripted_kubelet import Pod, ScriptedKubelet
 
 from edgeshare.contract.names import HOOK_LIBRARY, TPU_HOOK_DIR_VARIABLE, TPU_PERCENT
 from edgeshare.kubelet.v1beta1.deviceplugin_pb2 import ContainerAllocateResponse
 from simgpu.environment import variables
 from simgpu.native import BURN
 from simgpu.tpu import DRIVER, TPUBURN, Tpus, add_tpus
+from tests.kit.apiserver.api_server import ApiServer, done
+from tests.kit.assigner.replicas import Replica, Replicas
+from tests.kit.kubelet.node_under_test import Node, node_at
+from tests.kit.kubelet.scripted_kubelet import Pod, ScriptedKubelet
+from tests.kit.pages.scraping import LOOK_S, PATIENCE_S, Prometheus, programs_of_prometheus
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = json.loads((ROOT / "deploy/chart/files/dashboard.json").read_text())

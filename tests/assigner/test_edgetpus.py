@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from onenode.api_server import ApiServer, done
-from onenode.binaries import KUBERNETES, program
-from onenode.scheduling import Extender
-from replicas import PROBE_S, SAFETY_S, Replica, Replicas
+
+from tests.kit.apiserver.api_server import ApiServer, done
+from tests.kit.assigner.replicas import PROBE_S, SAFETY_S, Replica, Replicas
+from tests.kit.onenode.scheduling import Extender
+from tests.kit.programs.binaries import KUBERNETES, program
 
 TPU, GPU = "edge/tpu-percent", "edge/gpu-percent"
 LABELS = {"of": "edgetpus"}

@@ -27,7 +27,6 @@ from hyperframe.frame import (
 )
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from onenode.certificates import Authority
 
 from edgeshare.contract.errors import Unavailable
 from sharemgr.cluster.config import Tls
@@ -36,6 +35,7 @@ from sharemgr.cluster.server.bodies import Bodies
 from sharemgr.cluster.server.certificates import tls_context
 from sharemgr.cluster.server.frames import SPARE_MAX, SPARE_PER_ANSWER
 from sharemgr.cluster.server.serving import BODY_BYTES_MAX, Server
+from tests.kit.apiserver.certificates import Authority
 
 SCHEDULER = "system:kube-scheduler"
 SAFETY_S = 60

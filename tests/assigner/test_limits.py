@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 
 import pytest
-from onenode.certificates import Authority
 
 from edgeshare.log_limit import SAID_EVERY_NS
 from sharemgr.cluster.config import Tls
@@ -28,6 +27,7 @@ from sharemgr.cluster.server.bodies import Bodies
 from sharemgr.cluster.server.certificates import tls_context
 from sharemgr.cluster.server.endings import Ending
 from sharemgr.cluster.server.serving import BODY_BYTES_MAX, Server
+from tests.kit.apiserver.certificates import Authority
 
 SCHEDULER = "system:kube-scheduler"
 SAFETY_S = 60

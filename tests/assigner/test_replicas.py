@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
-from connection import Connection
-from onenode.api_server import ApiServer, free_ports
-from onenode.certificates import Authority
-from replicas import ASKED, PROBE_S, SAFETY_S, Replica, Replicas
+
+from tests.kit.apiserver.api_server import ApiServer, free_ports
+from tests.kit.apiserver.certificates import Authority
+from tests.kit.assigner.connection import Connection
+from tests.kit.assigner.replicas import ASKED, PROBE_S, SAFETY_S, Replica, Replicas
 
 NODES = "/apis/share.edge/v1alpha1/acceleratornodes"
 

@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
-from connection import Connection
 
 from edgeshare.contract.errors import InvalidRequest, Unavailable
 from sharemgr.cluster.server.serving import BODY_BYTES_MAX, Server
+from tests.kit.assigner.connection import Connection
 
 SAFETY_S = 60
 

@@ -12,13 +12,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from connection import Connection
-from onenode.certificates import Authority
 
 from edgeshare.contract.errors import InvalidRequest
 from sharemgr.cluster.config import Tls
 from sharemgr.cluster.server.certificates import Certificates, tls_context
 from sharemgr.cluster.server.serving import Server
+from tests.kit.apiserver.certificates import Authority
+from tests.kit.assigner.connection import Connection
 
 SCHEDULER = "system:kube-scheduler"
 ANSWER = (200, '"1"')

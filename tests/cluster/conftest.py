@@ -14,19 +14,19 @@ from simgpu.machine import Machine
 TEST_TIMEOUT_S = 300
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
+ROOT = HERE.parents[1]
 
-pytest.register_assert_rewrite("onenode.given")
+pytest.register_assert_rewrite("tests.kit.onenode.pods.given")
 
-from onenode.binaries import KUBELETS, KUBERNETES, Module  # noqa: E402
-from onenode.executed import wait_until_executing  # noqa: E402
-from onenode.images import project_image  # noqa: E402
-from onenode.layout import KUBELET_ROOT, NODE_NAME, default_layout  # noqa: E402
-from onenode.node import Node  # noqa: E402
-from onenode.parts import Parts  # noqa: E402
-from onenode.pods import WAIT, Pods  # noqa: E402
-from onenode.release import GPUS, MACHINE  # noqa: E402
-from onenode.workload import EXAMPLE, SHARES  # noqa: E402
+from tests.kit.onenode.images import project_image  # noqa: E402
+from tests.kit.onenode.installed.parts import Parts  # noqa: E402
+from tests.kit.onenode.installed.release import GPUS, MACHINE  # noqa: E402
+from tests.kit.onenode.installed.workload import EXAMPLE, SHARES  # noqa: E402
+from tests.kit.onenode.layout import KUBELET_ROOT, NODE_NAME, default_layout  # noqa: E402
+from tests.kit.onenode.node import Node  # noqa: E402
+from tests.kit.onenode.pods.executed import wait_until_executing  # noqa: E402
+from tests.kit.onenode.pods.pods import WAIT, Pods  # noqa: E402
+from tests.kit.programs.binaries import KUBELETS, KUBERNETES, Module  # noqa: E402
 
 ON_NODE = (f"node/{NODE_NAME}", WAIT)
 
@@ -60,10 +60,10 @@ def is_left_to_soak(item: pytest.Item) -> bool:
 @pytest.fixture(scope="session")
 def image(request: pytest.FixtureRequest) -> Iterator[None]:
     """Makes edgeshare's image, where a test is to come that needs it, beside what runs before that one."""
-    make = (sys.executable, "-c", "from onenode.images import project_image; project_image()")
+    make = (sys.executable, "-c", "from tests.kit.onenode.images import project_image; project_image()")
     if any(uses(item, "edgeshare") for item in request.session.items):
         # Whoever installs it waits for this one, and finds out by itself why there is none.
-        with subprocess.Popen(make, cwd=HERE):
+        with subprocess.Popen(make, cwd=ROOT):
             yield
     else:
         yield
@@ -135,14 +135,14 @@ def pods(node: Node, edgeshare: Machine) -> Iterator[Pods]:
 
 def start(*options: str) -> None:
     """Run the script that people use; what it prints, builds included, is shown with the first test."""
-    if subprocess.run([sys.executable, HERE / "up.py", *options], check=False).returncode != 0:
+    if subprocess.run([sys.executable, "-m", "tests.kit.onenode.up", *options], cwd=ROOT, check=False).returncode != 0:
         pytest.fail("the node did not come up: see what up.py said", pytrace=False)
 
 
 def take_down_after_a_crash(node: Node) -> None:
     """Kill everything at once, and hold `down` to leaving nothing of it."""
     node.crash()
-    subprocess.run([sys.executable, HERE / "down.py"], check=True)
+    subprocess.run([sys.executable, "-m", "tests.kit.onenode.down"], cwd=ROOT, check=True)
     assert list(node.layout.state.iterdir()) == [node.layout.logs]
     assert not KUBELET_ROOT.exists()
     # Not by a glob, which fails where a group of somebody else's goes meanwhile.

@@ -6,17 +6,17 @@ import json
 from typing import Any
 
 import pytest
-from onenode.binder import Binder, left_to_binder
-from onenode.errors import NodeError
-from onenode.layout import NODE_NAME
-from onenode.node import Node
-from onenode.pods import WAIT, Pods, container, pod
-from onenode.waiting import until
 
 from edgeshare.contract.assignment import write_assignment
 from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_PERCENT
 from simgpu.machine import Machine
+from tests.kit.onenode.layout import NODE_NAME
+from tests.kit.onenode.node import Node
+from tests.kit.onenode.pods.binder import Binder, left_to_binder
+from tests.kit.onenode.pods.pods import WAIT, Pods, container, pod
+from tests.kit.processes.errors import NodeError
+from tests.kit.processes.waiting import until
 
 RUNNING = "condition=Ready"
 BURN = ("--seconds", "600")

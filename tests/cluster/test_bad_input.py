@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from onenode.errors import NodeError
-from onenode.given import assert_all_agree
-from onenode.layout import NODE_NAME
-from onenode.node import Node
-from onenode.parts import IN_NAMESPACE, Parts
-from onenode.pods import Pods, container, pod
-from onenode.release import GPUS, NAME
-from onenode.waiting import until
 
 from edgeshare.contract.names import GPU_MEMORY_MIB, GPU_PERCENT
 from simgpu.machine import MIB, Machine
+from tests.kit.onenode.installed.parts import IN_NAMESPACE, Parts
+from tests.kit.onenode.installed.release import GPUS, NAME
+from tests.kit.onenode.layout import NODE_NAME
+from tests.kit.onenode.node import Node
+from tests.kit.onenode.pods.given import assert_all_agree
+from tests.kit.onenode.pods.pods import Pods, container, pod
+from tests.kit.processes.errors import NodeError
+from tests.kit.processes.waiting import until
 
 pytestmark = pytest.mark.usefixtures("kubelet")
 

@@ -5,7 +5,8 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
-from onenode.cache import make_once
+
+from tests.kit.programs.cache import make_once
 
 
 def test_several_makers_at_once_make_it_once(tmp_path: Path) -> None:

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from onenode.binaries import CDI, program
-from onenode.command import run
-from onenode.executed import wait_until_executing
-from onenode.layout import NODE_NAME
-from onenode.node import Node
-from onenode.pods import Pods
-from onenode.release import CHART, NAME, TIMEOUT, helm
 
 from simgpu.machine import Machine
+from tests.kit.onenode.installed.release import CHART, NAME, TIMEOUT, helm
+from tests.kit.onenode.layout import NODE_NAME
+from tests.kit.onenode.node import Node
+from tests.kit.onenode.pods.executed import wait_until_executing
+from tests.kit.onenode.pods.pods import Pods
+from tests.kit.processes.command import run
+from tests.kit.programs.binaries import CDI, program
 
 CDI_DIR = Path("/run/cdi")  # as /var/run/cdi: one of the two folders in which containerd looks
 SPEC = CDI_DIR / "edge-gpu.json"

@@ -3,13 +3,13 @@
 import json
 
 import pytest
-from onenode.errors import NodeError
-from onenode.executed import wait_until_executing
-from onenode.pods import Pods
-from onenode.release import HOST_FOLDERS
 
 from edgeshare.client import ManagerClient
 from simgpu.machine import Machine
+from tests.kit.onenode.installed.release import HOST_FOLDERS
+from tests.kit.onenode.pods.executed import wait_until_executing
+from tests.kit.onenode.pods.pods import Pods
+from tests.kit.processes.errors import NodeError
 
 READY = "condition=Ready"
 SUCCEEDED = "jsonpath={.status.phase}=Succeeded"

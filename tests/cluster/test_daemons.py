@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from onenode.daemons import Daemons
-from onenode.errors import NodeError
+
+from tests.kit.processes.daemons import Daemons
+from tests.kit.processes.errors import NodeError
 
 WAIT_S = 30.0  # a safety limit
 

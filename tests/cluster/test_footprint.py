@@ -1,12 +1,12 @@
 """edgeshare fits on an edge node."""
 
 import pytest
-from onenode.footprint import working_set_mib
-from onenode.node import Node
-from onenode.parts import MANAGER, PLUGIN, Parts
-from onenode.pods import Pods
 
 from edgeshare.contract.names import GPU_PERCENT
+from tests.kit.onenode.installed.footprint import working_set_mib
+from tests.kit.onenode.installed.parts import MANAGER, PLUGIN, Parts
+from tests.kit.onenode.node import Node
+from tests.kit.onenode.pods.pods import Pods
 
 LIMIT_MIB = 100
 

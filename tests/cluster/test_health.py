@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from onenode.errors import NodeError
-from onenode.layout import NODE_NAME
-from onenode.node import Node
-from onenode.pods import WAIT, Pods
-from onenode.waiting import until
 
 from simgpu.machine import MIB, Machine
+from tests.kit.onenode.layout import NODE_NAME
+from tests.kit.onenode.node import Node
+from tests.kit.onenode.pods.pods import WAIT, Pods
+from tests.kit.processes.errors import NodeError
+from tests.kit.processes.waiting import until
 
 READY = "condition=Ready"
 LONG = ("--seconds", "600")

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 import pytest
-from onenode.node import Node
-from onenode.parts import PLUGIN, Parts
-from onenode.pods import Pods
-from onenode.release import GPUS
-from onenode.watches.units_watch import UnitsWatch
 
 from edgeshare.contract.names import GPU_PERCENT
 from simgpu.machine import Machine
+from tests.kit.onenode.installed.parts import PLUGIN, Parts
+from tests.kit.onenode.installed.release import GPUS
+from tests.kit.onenode.node import Node
+from tests.kit.onenode.pods.pods import Pods
+from tests.kit.onenode.watches.units_watch import UnitsWatch
 
 pytestmark = pytest.mark.usefixtures("kubelet")
 

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from onenode.command import run
-from onenode.errors import NodeError
-from onenode.images import PROJECT
-from onenode.labels import labels, ours
-from onenode.layout import NODE_NAME
-from onenode.node import Node
-from onenode.pods import WAIT
-from onenode.release import NAME, TIMEOUT
-from onenode.waiting import until
 
 from simgpu.machine import Machine
 from simgpu.trees import JETSONS, add_jetson, write
+from tests.kit.onenode.images import PROJECT
+from tests.kit.onenode.installed.labels import labels, ours
+from tests.kit.onenode.installed.release import NAME, TIMEOUT
+from tests.kit.onenode.layout import NODE_NAME
+from tests.kit.onenode.node import Node
+from tests.kit.onenode.pods.pods import WAIT
+from tests.kit.processes.command import run
+from tests.kit.processes.errors import NodeError
+from tests.kit.processes.waiting import until
 
 ACCOUNT = f"{NAME}-labeller"
 IN_NAMESPACE = f"--namespace={NAME}"

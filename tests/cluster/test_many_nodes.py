@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from manynodes import nodes, pods
-from manynodes.api import api
-from manynodes.bound import BoundPods
-from manynodes.cluster import Cluster, cluster
-from manynodes.plugins import Plugins
 
 from edgeshare.contract.names import ACCELERATOR_NODES
 from edgeshare.kube.kube import Kube
+from tests.kit.manynodes import nodes, pods
+from tests.kit.manynodes.api import api
+from tests.kit.manynodes.bound import BoundPods
+from tests.kit.manynodes.cluster import Cluster, cluster
+from tests.kit.manynodes.plugins import Plugins
 
 NODES = 20
 PODS = 60

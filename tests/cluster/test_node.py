@@ -10,12 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from onenode.binaries import KUBERNETES
-from onenode.errors import NodeError
-from onenode.images import client_image
-from onenode.layout import API_SERVICE_ADDRESS, NODE_NAME, PLUGIN_SOCKET
-from onenode.node import Node
-from onenode.waiting import until
+
+from tests.kit.onenode.images import client_image
+from tests.kit.onenode.layout import API_SERVICE_ADDRESS, NODE_NAME, PLUGIN_SOCKET
+from tests.kit.onenode.node import Node
+from tests.kit.processes.errors import NodeError
+from tests.kit.processes.waiting import until
+from tests.kit.programs.binaries import KUBERNETES
 
 CLIENT = "localhost/edgeshare-test-client:1"
 WAIT = "--timeout=120s"  # a safety limit

@@ -4,16 +4,16 @@ import os
 import signal
 
 import pytest
-from onenode.executed import wait_until_executing
-from onenode.given import admitted, assert_all_agree, listed, percents, shares
-from onenode.node import Node
-from onenode.parts import Parts
-from onenode.pods import Pods, container, pod
-from onenode.waiting import until
 
 from deviceplugin.units.preference import by_device
 from edgeshare.contract.names import GPU_PERCENT
 from simgpu.machine import Machine
+from tests.kit.onenode.installed.parts import Parts
+from tests.kit.onenode.node import Node
+from tests.kit.onenode.pods.executed import wait_until_executing
+from tests.kit.onenode.pods.given import admitted, assert_all_agree, listed, percents, shares
+from tests.kit.onenode.pods.pods import Pods, container, pod
+from tests.kit.processes.waiting import until
 
 pytestmark = pytest.mark.usefixtures("kubelet")
 

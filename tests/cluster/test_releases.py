@@ -5,18 +5,18 @@ import json
 from collections.abc import Callable, Iterator
 
 import pytest
-from onenode.executed import Together, ranked
-from onenode.given import assert_all_agree, clients, listed
-from onenode.labels import labels, ours
-from onenode.layout import NODE_NAME
-from onenode.node import Node
-from onenode.pods import WAIT
-from onenode.release import GPUS, NAME, TIMEOUT, helm, install, until_ready, upgrade
-from onenode.waiting import until
-from onenode.watches.kubectl_watch import KubectlWatch
-from onenode.workload import SHARES, example_containers
 
 from simgpu.machine import Machine
+from tests.kit.onenode.installed.labels import labels, ours
+from tests.kit.onenode.installed.release import GPUS, NAME, TIMEOUT, helm, install, until_ready, upgrade
+from tests.kit.onenode.installed.workload import SHARES, example_containers
+from tests.kit.onenode.layout import NODE_NAME
+from tests.kit.onenode.node import Node
+from tests.kit.onenode.pods.executed import Together, ranked
+from tests.kit.onenode.pods.given import assert_all_agree, clients, listed
+from tests.kit.onenode.pods.pods import WAIT
+from tests.kit.onenode.watches.kubectl_watch import KubectlWatch
+from tests.kit.processes.waiting import until
 
 # A node's new pod is there before the old one ends.
 SURGE = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}

@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 
 import pytest
-from onenode.executed import wait_until_executing
-from onenode.given import assert_all_agree, listed, shares
-from onenode.node import Node
-from onenode.parts import PLUGIN, Parts
-from onenode.pods import Pods
-from onenode.release import GPUS
-from onenode.waiting import until
-from onenode.watches.units_watch import UnitsWatch
 
 from edgeshare.contract.names import GPU_PERCENT
 from simgpu.machine import Machine
+from tests.kit.onenode.installed.parts import PLUGIN, Parts
+from tests.kit.onenode.installed.release import GPUS
+from tests.kit.onenode.node import Node
+from tests.kit.onenode.pods.executed import wait_until_executing
+from tests.kit.onenode.pods.given import assert_all_agree, listed, shares
+from tests.kit.onenode.pods.pods import Pods
+from tests.kit.onenode.watches.units_watch import UnitsWatch
+from tests.kit.processes.waiting import until
 
 LONG, SHORT = ("--seconds", "600"), ("--seconds", "0.2")
 READY = "condition=Ready"

@@ -2,16 +2,15 @@
 
 import itertools
 
-from onenode.executed import Together, ranked, wait_until_executing
-from onenode.given import assert_all_agree, clients, listed
-from onenode.layout import NODE_NAME
-from onenode.node import Node
-from onenode.parts import MANAGER, PLUGIN, Parts
-from onenode.pods import WAIT, Pods
-from onenode.waiting import until
-from onenode.workload import SHARES, example_containers
-
 from simgpu.machine import Machine
+from tests.kit.onenode.installed.parts import MANAGER, PLUGIN, Parts
+from tests.kit.onenode.installed.workload import SHARES, example_containers
+from tests.kit.onenode.layout import NODE_NAME
+from tests.kit.onenode.node import Node
+from tests.kit.onenode.pods.executed import Together, ranked, wait_until_executing
+from tests.kit.onenode.pods.given import assert_all_agree, clients, listed
+from tests.kit.onenode.pods.pods import WAIT, Pods
+from tests.kit.processes.waiting import until
 
 LONG = ("--seconds", "600")
 READY = "condition=Ready"

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from onenode.command import run
-from onenode.layout import SANDBOX_IMAGE, Layout
-from onenode.runtime import DISTRIBUTIONS, command
+
+from tests.kit.onenode.layout import SANDBOX_IMAGE, Layout
+from tests.kit.onenode.runtime import DISTRIBUTIONS, command
+from tests.kit.processes.command import run
 
 GO_WITHOUT_NETWORK = """\
 #!/bin/sh

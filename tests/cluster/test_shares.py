@@ -1,9 +1,8 @@
 """Pods that ask for more of a GPU get more of it, as the simulated GPUs executed them."""
 
-from onenode.executed import Together, ranked, wait_until_executing
-from onenode.pods import Pods
-
 from simgpu.machine import Machine
+from tests.kit.onenode.pods.executed import Together, ranked, wait_until_executing
+from tests.kit.onenode.pods.pods import Pods
 
 SHARES = {"share-50": 50, "share-30": 30, "share-20": 20}
 

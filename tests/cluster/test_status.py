@@ -6,13 +6,13 @@ import subprocess
 from collections.abc import Callable
 
 import pytest
-from onenode.binaries import GRPCURL, program
-from onenode.layout import NODE_NAME
-from onenode.node import Node
-from onenode.pods import WAIT, Pods
-from onenode.release import HOST_FOLDERS
 
 from simgpu.machine import Machine
+from tests.kit.onenode.installed.release import HOST_FOLDERS
+from tests.kit.onenode.layout import NODE_NAME
+from tests.kit.onenode.node import Node
+from tests.kit.onenode.pods.pods import WAIT, Pods
+from tests.kit.programs.binaries import GRPCURL, program
 
 HALTED_XID = 62  # NVIDIA's for a micro-controller of the GPU that has halted
 MIB = 1 << 20

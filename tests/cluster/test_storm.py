@@ -9,21 +9,21 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pytest
-from onenode.binder import Binder, left_to_binder
-from onenode.errors import NodeError
-from onenode.given import listed, shares
-from onenode.layout import NODE_NAME
-from onenode.node import Node
-from onenode.parts import PLUGIN, Parts
-from onenode.pods import WAIT, Pods, container, pod
-from onenode.release import GPUS, MACHINE
-from onenode.storm import STRIKE_BURST, Burst, Storm
-from onenode.waiting import COME_S, until
-from onenode.watches.gpu_watch import GpuWatch
-from onenode.watches.pods_watch import PodsWatch
 
 from edgeshare.contract.names import GPU_PERCENT
 from simgpu.machine import Machine
+from tests.kit.onenode.installed.parts import PLUGIN, Parts
+from tests.kit.onenode.installed.release import GPUS, MACHINE
+from tests.kit.onenode.layout import NODE_NAME
+from tests.kit.onenode.node import Node
+from tests.kit.onenode.pods.binder import Binder, left_to_binder
+from tests.kit.onenode.pods.given import listed, shares
+from tests.kit.onenode.pods.pods import WAIT, Pods, container, pod
+from tests.kit.onenode.pods.storm import STRIKE_BURST, Burst, Storm
+from tests.kit.onenode.watches.gpu_watch import GpuWatch
+from tests.kit.onenode.watches.pods_watch import PodsWatch
+from tests.kit.processes.errors import NodeError
+from tests.kit.processes.waiting import COME_S, until
 
 SECONDS = (0.2, 0.5, 1.0)
 STRIKES = ("kubelet", "plugin", "plugin-and-kubelet", "kubelet", "plugin")

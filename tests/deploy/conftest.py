@@ -12,12 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-TESTS = Path(__file__).parent.parent
-DEPLOY = TESTS.parent / "deploy"
-sys.path.insert(0, str(TESTS / "cluster"))
+from tests.kit.apiserver.api_server import ApiServer, api_server, until_told
+from tests.kit.programs.binaries import HELM, program
 
-from onenode.api_server import ApiServer, api_server, until_told  # noqa: E402
-from onenode.binaries import HELM, program  # noqa: E402
+DEPLOY = Path(__file__).parents[2] / "deploy"
 
 REFUSED = {
     "apiVersion": "v1",

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import yaml
-from onenode.api_server import ApiServer, until_told
 
 from deviceplugin.pods.pod_spec import parse_terms
 from edgeshare.contract.accelerator_kind import EDGETPU, GPU
@@ -15,6 +14,7 @@ from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.quantity import whole_number
 from edgeshare.contract.units import MAX_DEVICES_PER_ALLOCATION, UNITS_PER_DEVICE, parse_request_percent
 from sharemgr.cluster.state.pods import parse_pod
+from tests.kit.apiserver.api_server import ApiServer, until_told
 
 Case = dict[str, Any]
 CONTAINERS = ("main", "second", "third")

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 from click.testing import CliRunner
-from onenode.api_server import ApiServer, Done, done, refused, until_told
 
 from edgeshare.cli import cli
 from edgeshare.config_file import read_config
@@ -24,6 +23,7 @@ from edgeshare.kube.kube import Kube
 from sharemgr.cluster.config import Config, ObjectName
 from sharemgr.cluster.replica.announcing import announcement
 from sharemgr.cluster.replica.api import KubeApi
+from tests.kit.apiserver.api_server import ApiServer, Done, done, refused, until_told
 
 ROOT = Path(__file__).parent.parent.parent
 NAME = "edgeshare-assigner"

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from onenode.api_server import ApiServer, Done, done, refused, until_told
 
 from deviceplugin.cluster.accelerator_node import accelerator_node
 from deviceplugin.units.ledger import Allocation, Owner
 from edgeshare.contract.devices import Device
 from edgeshare.contract.health import HEALTHY, Health, Reason, Source
 from edgeshare.contract.units import unit_id
+from tests.kit.apiserver.api_server import ApiServer, Done, done, refused, until_told
 
 ACCOUNT = "system:serviceaccount:edgeshare:edgeshare"
 KEY = "edge/gpu-assignment"

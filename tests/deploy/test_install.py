@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from onenode.api_server import ApiServer
 
 import edgeshare
+from tests.kit.apiserver.api_server import ApiServer
 
 ROOT = Path(__file__).parent.parent.parent
 PARTS = ("shareManager", "devicePlugin")

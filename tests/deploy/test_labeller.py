@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from onenode.api_server import ApiServer, Done, done, refused, until_told
-from onenode.binaries import KUBERNETES, program
 
 from edgeshare.cli import cli
 from edgeshare.config_file import read_config
@@ -18,6 +16,8 @@ from edgeshare.kube.kube import Kube
 from labeller.config import Config
 from labeller.feature_output import VERSION, FeatureOutput
 from labeller.names import FEATURE_PREFIX, FIELD_MANAGER, NFD_NODE_NAME
+from tests.kit.apiserver.api_server import ApiServer, Done, done, refused, until_told
+from tests.kit.programs.binaries import KUBERNETES, program
 
 ROOT = Path(__file__).parent.parent.parent
 NAME = "edgeshare-labeller"

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from onenode.api_server import ApiServer, done, refused
+
+from tests.kit.apiserver.api_server import ApiServer, done, refused
 
 Object = dict[str, Any]
 Render = Callable[..., list[Object]]

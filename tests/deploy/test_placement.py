@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import yaml
-from onenode.api_server import ApiServer, done, until_told
 
 from edgeshare.contract.names import GPU_PERCENT, TPU_PERCENT
+from tests.kit.apiserver.api_server import ApiServer, done, until_told
 
 Object = dict[str, Any]
 Render = Callable[..., list[Object]]

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from onenode.api_server import ApiServer, done, refused, until_told
 
 from deviceplugin.inject.response import LIBRARY_DIR, PRELOAD_FILE, VISIBLE_DEVICES
 from edgeshare.contract.names import (
@@ -15,6 +14,7 @@ from edgeshare.contract.names import (
     TPU_HOOK_DIR_IN_CONTAINER,
     TPU_PERCENT,
 )
+from tests.kit.apiserver.api_server import ApiServer, done, refused, until_told
 
 Object = dict[str, Any]
 Render = Callable[..., list[Object]]

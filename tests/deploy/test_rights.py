@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import yaml
-from onenode.api_server import ApiServer, done, refused, until_told
 
 from edgeshare.contract.names import GPU_PERCENT, TPU_PERCENT
+from tests.kit.apiserver.api_server import ApiServer, done, refused, until_told
 
 Object = dict[str, Any]
 Render = Callable[..., list[Object]]

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import yaml
-from onenode.api_server import ApiServer, done, until_told
-from onenode.binaries import KUBERNETES, program
 
 from edgeshare.config_file import read_config
 from edgeshare.contract.accelerator_kind import RESOURCES
 from edgeshare.contract.names import GPU_PERCENT, TPU_PERCENT
 from sharemgr.cluster.config import Config, ObjectName
+from tests.kit.apiserver.api_server import ApiServer, done, until_told
+from tests.kit.programs.binaries import KUBERNETES, program
 
 ROOT = Path(__file__).parent.parent.parent
 NAME, LEASE = "edgeshare-assigner", "edgeshare-scheduler"

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import yaml
-from onenode.api_server import ApiServer, done
-from onenode.binaries import KUBERNETES, program
 
 from edgeshare.contract.names import GPU_PERCENT
+from tests.kit.apiserver.api_server import ApiServer, done
+from tests.kit.programs.binaries import KUBERNETES, program
 
 NODE = "status-node"
 WELL, ILL = "GPU-status-0", "GPU-status-1"

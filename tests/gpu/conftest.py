@@ -10,13 +10,10 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.append(str(Path(__file__).parents[2]))
-
-from gpu import Gpu, NoGpuError, find_gpu
-from lab import MODULES, Lab
-from measures import Row, Timing
-from record import RESULTS, text, write
+from tests.kit.gpu.gpu import Gpu, NoGpuError, find_gpu
+from tests.kit.gpu.lab import MODULES, Lab
+from tests.kit.gpu.measures import Row, Timing
+from tests.kit.gpu.record import RESULTS, text, write
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -3,9 +3,10 @@
 import shutil
 
 import pytest
-from gpu import Gpu
-from lab import Lab
-from measures import Row, Timing, cap, launches, shares, sums, tails
+
+from tests.kit.gpu.gpu import Gpu
+from tests.kit.gpu.lab import Lab
+from tests.kit.gpu.measures import Row, Timing, cap, launches, shares, sums, tails
 
 pytestmark = pytest.mark.timeout(1800)
 

@@ -1,19 +1,15 @@
 """A stage for client programs: machine, hook and driver; the manager is each test's own."""
 
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.append(str(Path(__file__).parents[1] / "node"))  # the testbed: a machine with the real manager
-
-from manager import ScriptedManager
-from programs import LINK_DRIVER, Stage, compile_program
-from testbed import Testbed, in_own_folder
+from tests.kit.hook.manager import ScriptedManager
+from tests.kit.hook.stage import LINK_DRIVER, Stage, compile_program
+from tests.kit.manager.testbed import Testbed, in_own_folder
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from manager import PATIENCE_S, ScriptedManager
-from programs import HOOK, Stage, compile_program
-from releases import DRIVERS, NotHereError, driver, exported_names
 
 from simgpu.native import LIBRARIES
+from tests.kit.hook.manager import PATIENCE_S, ScriptedManager
+from tests.kit.hook.releases import DRIVERS, NotHereError, driver, exported_names
+from tests.kit.hook.stage import HOOK, Stage, compile_program
 
 
 def answers(program: Path, library: Path, begin: str, names: list[str], environment: dict[str, str]) -> dict[str, str]:
@@ -41,7 +41,7 @@ def test_zeros_are_answered_as_without_the_hook(
     except NotHereError as error:
         pytest.skip(str(error))
     manager.serve(contended=True)
-    program = compile_program(tmp_path / "zeros", "zeros.c")
+    program = compile_program(tmp_path / "zeros", "names/zeros.c")
     # Without the ends of the context that all others are called in.
     names = sorted(name for name in exported_names(HOOK) if name != "cuInit" and "PrimaryCtx" not in name)
     environment = stage.environment()
@@ -58,7 +58,7 @@ def test_green_contexts_begin_and_end_as_without_the_hook(
     stage: Stage, manager: ScriptedManager, tmp_path: Path
 ) -> None:
     """The hook asks the driver whose a green context is, and leaves what is current as it was."""
-    compile_program(tmp_path / "libcuda.so.1", "green.c", "-shared", "-fPIC")
+    compile_program(tmp_path / "libcuda.so.1", "libraries/green.c", "-shared", "-fPIC")
     script = """
 import ctypes
 driver = ctypes.CDLL("libcuda.so.1")

@@ -2,10 +2,9 @@
 
 import time
 
-from manager import MS, ScriptedManager
-from programs import Stage
-
 from cuda_hook import wire
+from tests.kit.hook.manager import MS, ScriptedManager
+from tests.kit.hook.stage import Stage
 
 SOON_NS = 150 * MS
 LATE_NS = 60_000 * MS

@@ -6,11 +6,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from manager import MIB, PATIENCE_S, WELCOME, Connection, ScriptedManager
-from programs import SUCCESS, Client, Stage
 
 from cuda_hook import wire
 from edgeshare.contract.errors import InvalidRequest
+from tests.kit.hook.manager import MIB, PATIENCE_S, WELCOME, Connection, ScriptedManager
+from tests.kit.hook.stage import SUCCESS, Client, Stage
 
 
 class Silence:

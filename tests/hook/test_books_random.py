@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
-from manager import MIB, PATIENCE_S, WELCOME, ScriptedManager
-from programs import OUT_OF_MEMORY, SUCCESS, Client, Stage
+
+from tests.kit.hook.manager import MIB, PATIENCE_S, WELCOME, ScriptedManager
+from tests.kit.hook.stage import OUT_OF_MEMORY, SUCCESS, Client, Stage
 
 USUAL, SOAK = 100, 10_000
 """Sequences of `make test` and `make soak`."""

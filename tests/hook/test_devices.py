@@ -3,8 +3,9 @@
 import uuid
 
 import pytest
-from manager import MIB, ScriptedManager
-from programs import OUT_OF_MEMORY, SUCCESS, Stage
+
+from tests.kit.hook.manager import MIB, ScriptedManager
+from tests.kit.hook.stage import OUT_OF_MEMORY, SUCCESS, Stage
 
 ZEROS = uuid.UUID(int=0)
 

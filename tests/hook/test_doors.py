@@ -5,8 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from manager import ScriptedManager
-from programs import HOOK, SUCCESS, Stage
+
+from tests.kit.hook.manager import ScriptedManager
+from tests.kit.hook.stage import HOOK, SUCCESS, Stage
 
 DOORS = ["linked", "dlsym", "default", "next", "getproc", "getproc2", "getproc_ptsz"]
 

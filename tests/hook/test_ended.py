@@ -5,8 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from manager import MIB, PATIENCE_S, ScriptedManager
-from programs import LINK_DRIVER, SUCCESS, Stage, compile_program
+
+from tests.kit.hook.manager import MIB, PATIENCE_S, ScriptedManager
+from tests.kit.hook.stage import LINK_DRIVER, SUCCESS, Stage, compile_program
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,9 @@
 from random import Random
 
 import pytest
-from manager import ScriptedManager
-from programs import SUCCESS, Client, Stage
+
+from tests.kit.hook.manager import ScriptedManager
+from tests.kit.hook.stage import SUCCESS, Client, Stage
 
 EVENTS_PER_STREAM_MAX = 4
 """Of few streams as few batches are closed and not over; of many, the hook closes no more (closed.c)."""

@@ -5,14 +5,14 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-import left_alone
 import pytest
-from programs import HOOK, compile_program
-from releases import DRIVERS, RELEASES, NotHereError, base, driver, exported_names, header_names
 
 from simgpu.create import create
 from simgpu.environment import variables
 from simgpu.native import LIBRARIES
+from tests.kit.hook import left_alone
+from tests.kit.hook.releases import DRIVERS, RELEASES, NotHereError, base, driver, exported_names, header_names
+from tests.kit.hook.stage import HOOK, compile_program
 
 ADVICE = (
     "Wrap each that submits work or gets device memory (cuda_hook/src/driver/symbols.def), or say in "
@@ -77,7 +77,7 @@ def test_what_is_left_alone_has_one_reason_and_no_name_that_nobody_has() -> None
 
 
 def test_readers_are_told_what_is_left_alone_and_why() -> None:
-    assert left_alone.documented() == left_alone.section(), "run python tests/hook/left_alone.py"
+    assert left_alone.documented() == left_alone.section(), "run python -m tests.kit.hook.left_alone"
 
 
 def test_nothing_that_is_intercepted_is_of_our_own_making() -> None:
@@ -114,7 +114,7 @@ def test_every_door_gives_the_wrapper_of_what_the_driver_chose(version: str, tmp
     for release in RELEASES:
         names |= names_of(release)
     names |= {base(name) for name in names}
-    program = compile_program(tmp_path / "walk", "walk.c")
+    program = compile_program(tmp_path / "walk", "names/walk.c")
     bare = walk(program, library, sorted(names), environment)
     hooked = walk(program, library, sorted(names), {**environment, "LD_PRELOAD": str(HOOK)})
     assert len(bare) > len(names) * (4 + 4 * len(VERSIONS)) * 0.9

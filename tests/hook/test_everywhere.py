@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import pytest
-from manager import MIB, MS, ScriptedManager
-from programs import LINK_DRIVER, SUCCESS, Client, Stage, compile_program
 
 from cuda_hook import wire
 from sharemgr.node.memory.allowances import Memory
 from simgpu.create import create
 from simgpu.environment import variables
 from simgpu.machine import Machine
+from tests.kit.hook.manager import MIB, MS, ScriptedManager
+from tests.kit.hook.stage import LINK_DRIVER, SUCCESS, Client, Stage, compile_program
 
 
 @pytest.mark.parametrize("threads", [6, 24, 80])

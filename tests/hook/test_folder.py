@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from manager import ScriptedManager
-from programs import SUCCESS, Client, Stage
 
 from cuda_hook import wire
 from edgeshare.contract.names import ALLOCATIONS_SOCKET, CLIENTS_DIR, HOOK_DIR_IN_CONTAINER, HOOK_DIR_VARIABLE
+from tests.kit.hook.manager import ScriptedManager
+from tests.kit.hook.stage import SUCCESS, Client, Stage
 
 MOUNTED = f"""set -e
 mount --make-rprivate /

@@ -5,8 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from portable import debian, portable
-from programs import HOOK, SOURCES
+
+from tests.kit.hook.portable import debian, portable
+from tests.kit.hook.stage import HOOK, SOURCES
 
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O1"]
 HOOKS = ["here", "x86_64"]
@@ -32,7 +33,7 @@ def test_a_program_of_another_c_library_does_not_notice(hook: Path, now: str, tm
     development = debian("musl-dev") / "usr"
     start = development / "lib/x86_64-linux-musl"
     headers = ["-nostdinc", "-isystem", development / "include/x86_64-linux-musl"]
-    parts = [start / "crt1.o", start / "crti.o", SOURCES / "small.c", musl, start / "crtn.o"]
+    parts = [start / "crt1.o", start / "crti.o", SOURCES / "foreign/small.c", musl, start / "crtn.o"]
     flags = [*FLAGS, "-nostdlib", "-no-pie", "-fno-pie", *headers]
     subprocess.run(["gcc", *flags, "-o", tmp_path / "program", *parts], check=True)
     for environment in ({}, {"LD_PRELOAD": str(hook), "LD_BIND_NOW": now}):
@@ -42,7 +43,7 @@ def test_a_program_of_another_c_library_does_not_notice(hook: Path, now: str, tm
 def test_a_program_with_its_libraries_in_it_does_not_notice(hook: Path, tmp_path: Path) -> None:
     program = tmp_path / "program"
     made = subprocess.run(
-        ["gcc", *FLAGS, "-pthread", "-static", "-DSTATIC", "-o", program, SOURCES / "small.c"],
+        ["gcc", *FLAGS, "-pthread", "-static", "-DSTATIC", "-o", program, SOURCES / "foreign/small.c"],
         check=False,
         capture_output=True,
         text=True,
@@ -54,7 +55,7 @@ def test_a_program_with_its_libraries_in_it_does_not_notice(hook: Path, tmp_path
 
 def test_a_program_started_by_its_loader_does_not_notice(hook: Path, tmp_path: Path) -> None:
     program = tmp_path / "program"
-    subprocess.run(["gcc", *FLAGS, "-pthread", "-o", program, SOURCES / "small.c", "-ldl"], check=True)
+    subprocess.run(["gcc", *FLAGS, "-pthread", "-o", program, SOURCES / "foreign/small.c", "-ldl"], check=True)
     loader = subprocess.run(["readelf", "-lW", program], check=True, capture_output=True, text=True).stdout.partition(
         "interpreter: "
     )[2]
@@ -69,7 +70,7 @@ def test_a_program_of_32_bits_runs_as_ever(hook: Path, tmp_path: Path) -> None:
     libraries = debian("libc6-i386") / "lib32"
     program = tmp_path / "program"
     flags = ["-m32", "-nostdlib", "-fno-pie", "-no-pie", "-fno-stack-protector"]
-    parts = [SOURCES / "narrow.c", libraries / "libc.so.6", libraries / "ld-linux.so.2"]
+    parts = [SOURCES / "foreign/narrow.c", libraries / "libc.so.6", libraries / "ld-linux.so.2"]
     subprocess.run(["gcc", *flags, "-o", program, *parts], check=True)
     command = [libraries / "ld-linux.so.2", "--library-path", libraries, program]
     bare = ran(*command)

@@ -8,11 +8,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from manager import MIB, MS, Connection, ScriptedManager
-from programs import SUCCESS, Client, Stage
 
 from cuda_hook import wire
 from simgpu.paces import Pace
+from tests.kit.hook.manager import MIB, MS, Connection, ScriptedManager
+from tests.kit.hook.stage import SUCCESS, Client, Stage
 
 BACK_TO_BACK = 100
 

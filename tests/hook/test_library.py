@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
-from portable import GLIBC_OLDEST, portable
-from programs import HOOK, ROOT, SOURCES, compile_program
 
 from simgpu.native import LIBRARIES
+from tests.kit.hook.portable import GLIBC_OLDEST, portable
+from tests.kit.hook.stage import HOOK, ROOT, SOURCES, compile_program
 
 MUSL_HAS_NOT = re.compile(r"dlvsym|_chk$|__libc_|gnu_|secure_getenv|_dl_")
 """Names that only glibc has: a library that needs one ends every process of a container with musl."""
@@ -28,7 +28,7 @@ def symbols(library: Path, which: str) -> list[str]:
 
 def test_exactly_the_intended_symbols_are_exported(tmp_path: Path) -> None:
     exported = symbols(HOOK, "--defined-only")
-    intended = output(compile_program(tmp_path / "names", "names.c")).split()
+    intended = output(compile_program(tmp_path / "names", "names/names.c")).split()
     assert sorted(exported) == sorted(intended)
     # What only orders must never be held up.
     assert not [name for name in exported if re.search(r"EventRecord|WaitEvent", name)]

@@ -5,10 +5,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from manager import MIB, PATIENCE_S, WELCOME, ScriptedManager
-from programs import OUT_OF_MEMORY, SUCCESS, Stage
 
 from cuda_hook import wire
+from tests.kit.hook.manager import MIB, PATIENCE_S, WELCOME, ScriptedManager
+from tests.kit.hook.stage import OUT_OF_MEMORY, SUCCESS, Stage
 
 OPEN = "failure-policy=open\ngrace-ms=300\n"
 CLOSED = "failure-policy=closed\ngrace-ms=100\n"

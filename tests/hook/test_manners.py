@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from manager import PATIENCE_S, WELCOME, ScriptedManager
-from programs import HOOK, LINK_DRIVER, Stage, compile_program
-from testbed import Testbed
 
 from cuda_hook import wire
 from simgpu.native import BURN
+from tests.kit.hook.manager import PATIENCE_S, WELCOME, ScriptedManager
+from tests.kit.hook.stage import HOOK, LINK_DRIVER, Stage, compile_program
+from tests.kit.manager.testbed import Testbed
 
 ROOT_ONLY = ("other_user", "other_root")
 THINGS = [
@@ -185,7 +185,7 @@ def interposer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A library that stands in front of launches and look-ups, too."""
     version = "GLIBC_2.2.5" if platform.machine() == "x86_64" else "GLIBC_2.17"
     target = tmp_path_factory.mktemp("interposer") / "interposer.so"
-    return compile_program(target, "interposer.c", "-shared", "-fPIC", f'-DVERSION="{version}"')
+    return compile_program(target, "libraries/interposer.c", "-shared", "-fPIC", f'-DVERSION="{version}"')
 
 
 @pytest.mark.parametrize("door", ["linked", "dlsym", "default", "next", "getproc2"])

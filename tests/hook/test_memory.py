@@ -5,10 +5,10 @@ import sys
 from dataclasses import replace
 
 import pytest
-from manager import MIB, WELCOME, ScriptedManager
-from programs import OUT_OF_MEMORY, SUCCESS, Stage
 
 from cuda_hook import wire
+from tests.kit.hook.manager import MIB, WELCOME, ScriptedManager
+from tests.kit.hook.stage import OUT_OF_MEMORY, SUCCESS, Stage
 
 KINDS = ["plain", "pitch", "managed", "async"]
 

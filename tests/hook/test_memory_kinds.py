@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from manager import MIB, PATIENCE_S, WELCOME, ScriptedManager
-from programs import LINK_DRIVER, OUT_OF_MEMORY, SUCCESS, Client, Stage, compile_program
 
 from sharemgr.node.memory.allowances import Memory
+from tests.kit.hook.manager import MIB, PATIENCE_S, WELCOME, ScriptedManager
+from tests.kit.hook.stage import LINK_DRIVER, OUT_OF_MEMORY, SUCCESS, Client, Stage, compile_program
 
 CAP_MIB = WELCOME.memory_cap_bytes // MIB
 LAYERED, SPARSE, DEFERRED = 0x01, 0x40, 0x80
@@ -343,7 +343,7 @@ def test_a_graph_whose_memory_does_not_fit_is_not_launched(how: str, client: Cli
 def test_what_is_mapped_where_something_was_just_unmapped_counts(
     tmp_path: Path, stage: Stage, manager: ScriptedManager
 ) -> None:
-    program = compile_program(tmp_path / "remapped", "remapped.c", *LINK_DRIVER)
+    program = compile_program(tmp_path / "remapped", "memory/remapped.c", *LINK_DRIVER)
     done = subprocess.run(
         [program], env=stage.environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )

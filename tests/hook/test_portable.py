@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from manager import PATIENCE_S, WELCOME, ScriptedManager
-from portable import Emulator, portable
-from programs import ROOT, SUCCESS, Stage
-from testbed import Testbed
 
 from cuda_hook import wire
+from tests.kit.hook.manager import PATIENCE_S, WELCOME, ScriptedManager
+from tests.kit.hook.portable import Emulator, portable
+from tests.kit.hook.stage import ROOT, SUCCESS, Stage
+from tests.kit.manager.testbed import Testbed
 
 HOOK = Path("cuda_hook/libedgeshare_cuda.so")
 MANAGERS = 4

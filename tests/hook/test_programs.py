@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from busy import assert_ranked, executed_until
-from compiled import FLAGS
-from manager import PATIENCE_S, ScriptedManager
-from programs import LINK_DRIVER, OUT_OF_MEMORY, ROOT, SOURCES, Stage
-from releases import NotHereError, release
-from testbed import EDGESHARE, Testbed
 
 from cuda_hook import wire
+from tests.kit.hook.manager import PATIENCE_S, ScriptedManager
+from tests.kit.hook.releases import NotHereError, release
+from tests.kit.hook.stage import LINK_DRIVER, OUT_OF_MEMORY, ROOT, SOURCES, Stage
+from tests.kit.manager.busy import assert_ranked, executed_until
+from tests.kit.manager.testbed import EDGESHARE, Testbed
+from tests.kit.programs.compiled import FLAGS
 
 CAP_MIB = 1024
 CONTEXT_MIB = 256
@@ -31,7 +31,7 @@ LEAST_MS = 500
 """Who executes the least has executed so much when the order is judged."""
 
 CLIENTS = SOURCES / "clients"
-SPIN = ROOT / "tests" / "gpu" / "workloads" / "spin.ptx"
+SPIN = ROOT / "tests/kit/gpu/workloads/spin.ptx"
 
 
 @dataclass(frozen=True)

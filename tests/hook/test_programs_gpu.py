@@ -10,16 +10,13 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from programs import ROOT
-from testbed import GPU_MEMORY_MIB, Testbed
 
-sys.path.append(str(ROOT / "tests" / "gpu"))
-sys.path.append(str(ROOT))
-
-from gpu import Gpu
-from lab import Job, Lab
-from measures import Row, Timing, cap, launches, shares, sums, tails
-from record import BEGIN, RESULTS, text, write
+from tests.kit.gpu.gpu import Gpu
+from tests.kit.gpu.lab import Job, Lab
+from tests.kit.gpu.measures import Row, Timing, cap, launches, shares, sums, tails
+from tests.kit.gpu.record import BEGIN, RESULTS, text, write
+from tests.kit.hook.stage import ROOT
+from tests.kit.manager.testbed import GPU_MEMORY_MIB, Testbed
 
 pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from programs import LINK_DRIVER, compile_program
-from testbed import EDGESHARE, PATIENCE_S, Testbed
 
 from simgpu.native import BURN
+from tests.kit.hook.stage import LINK_DRIVER, compile_program
+from tests.kit.manager.testbed import EDGESHARE, PATIENCE_S, Testbed
 
 THINGS = [
     "threads",

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from programs import HOOK, ROOT, compile_program
-from releases import DRIVERS, RELEASES, NotHereError, driver, exported_names, release
 
 from simgpu.create import create
 from simgpu.environment import variables
+from tests.kit.hook.releases import DRIVERS, RELEASES, NotHereError, driver, exported_names, release
+from tests.kit.hook.stage import HOOK, ROOT, compile_program
 
 
 def run(program: Path, runtime: Path, environment: dict[str, str]) -> tuple[list[str], set[tuple[str, str]]]:
@@ -36,7 +36,7 @@ def test_runtimes_hold_wrappers_and_are_answered_as_without_the_hook(driver_vers
             environment = {"LD_LIBRARY_PATH": str(driver(driver_version).parent)}
     except NotHereError as error:
         pytest.skip(str(error))
-    program = compile_program(tmp_path / "runtime", "runtime.c")
+    program = compile_program(tmp_path / "runtime", "names/runtime.c")
     wrapped = exported_names(HOOK)
     for version, runtime in runtimes.items():
         bare, held = run(program, runtime, environment)
@@ -95,7 +95,7 @@ def test_a_private_table_of_the_driver_is_passed_on_and_an_unknown_one_said_once
 
 def test_what_a_newer_driver_has_is_left_alone_and_said_once(tmp_path: Path) -> None:
     (tmp_path / "newer").mkdir()
-    library = compile_program(tmp_path / "newer" / "libcuda.so.1", "newer.c", "-shared", "-fPIC")
+    library = compile_program(tmp_path / "newer" / "libcuda.so.1", "libraries/newer.c", "-shared", "-fPIC")
     script = """
 import ctypes, sys
 driver = ctypes.CDLL(sys.argv[1])
@@ -118,7 +118,7 @@ for name in ["cuMemcpyTwiceAsync", "cuLaunchKernel", "cuMemcpyTwiceAsync", "cuLa
 @pytest.mark.parametrize("door", ["handle", "default"])
 def test_a_driver_finds_its_own_functions(door: str, tmp_path: Path) -> None:
     """Whatever the hook has put in front of them: the driver's calls of itself are not the program's."""
-    compile_program(tmp_path / "libcuda.so.1", "newer.c", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1")
+    compile_program(tmp_path / "libcuda.so.1", "libraries/newer.c", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1")
     script = """
 import ctypes, sys
 driver = ctypes.CDLL("libcuda.so.1", ctypes.RTLD_GLOBAL)

@@ -5,12 +5,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from compiled import SANITIZERS, sanitized_hook, sanitizer_runtime
-from manager import MIB, PATIENCE_S, ScriptedManager
-from programs import LINK_DRIVER, SUCCESS, Stage, compile_program
 
 from simgpu.create import create
 from simgpu.environment import variables
+from tests.kit.hook.manager import MIB, PATIENCE_S, ScriptedManager
+from tests.kit.hook.stage import LINK_DRIVER, SUCCESS, Stage, compile_program
+from tests.kit.programs.compiled import SANITIZERS, sanitized_hook, sanitizer_runtime
 
 PROGRAMS = {
     "manners": [

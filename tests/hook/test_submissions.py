@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from manager import ScriptedManager
-from programs import ROOT, SUCCESS, Client, Stage, compile_program
 
 from cuda_hook import wire
+from tests.kit.hook.manager import ScriptedManager
+from tests.kit.hook.stage import ROOT, SUCCESS, Client, Stage, compile_program
 
 NOT_READY = 600
 

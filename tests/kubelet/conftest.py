@@ -2,17 +2,14 @@
 
 import asyncio
 import shutil
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from node_under_test import Node, node_at
-from scripted_api_server import ApiServer, serving
+from tests.kit.apiserver.scripted_api_server import ApiServer, serving
+from tests.kit.kubelet.node_under_test import Node, node_at
 
 
 @pytest.fixture

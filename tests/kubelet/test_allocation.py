@@ -8,12 +8,12 @@ from pathlib import Path
 
 import grpc
 import pytest
-from node_under_test import UUIDS, Node
-from scripted_kubelet import AdmissionError, Pod, StartError
 
 from deviceplugin.pods.podresources import InFlight, Listings
 from edgeshare.kubelet.podresources import PodResources
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
+from tests.kit.kubelet.node_under_test import UUIDS, Node
+from tests.kit.kubelet.scripted_kubelet import AdmissionError, Pod, StartError
 
 SAFETY_S = 30
 

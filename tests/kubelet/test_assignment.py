@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from node_under_test import FIRST, MEMORY_MIB, SECOND, UUIDS, Node
-from scripted_api_server import ApiServer
-from scripted_kubelet import AdmissionError, Pod, StartError
-from test_pods_wishes import assigned, device_of, put, until
 
 from simgpu.environment import variables
 from simgpu.native import LIBRARIES
+from tests.kit.apiserver.scripted_api_server import ApiServer
+from tests.kit.kubelet.node_under_test import FIRST, MEMORY_MIB, SECOND, UUIDS, Node
+from tests.kit.kubelet.scripted_kubelet import AdmissionError, Pod, StartError
+from tests.kit.kubelet.wishes import assigned, device_of, put, until
 
 
 async def test_equal_pods_get_each_its_own_gpu(in_cluster: Node, api: ApiServer) -> None:

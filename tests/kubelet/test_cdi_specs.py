@@ -5,8 +5,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from node_under_test import UUIDS, Node
-from scripted_kubelet import AdmissionError, Pod
+
+from tests.kit.kubelet.node_under_test import UUIDS, Node
+from tests.kit.kubelet.scripted_kubelet import AdmissionError, Pod
 
 BY_CDI = {"devices": "cdi"}
 

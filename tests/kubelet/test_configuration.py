@@ -4,11 +4,10 @@ import asyncio
 import signal
 from typing import Any
 
-from node_under_test import UUIDS, Node
-from scripted_api_server import ApiServer
-from scripted_kubelet import Pod
-
 from simgpu.create import create, destroy
+from tests.kit.apiserver.scripted_api_server import ApiServer
+from tests.kit.kubelet.node_under_test import UUIDS, Node
+from tests.kit.kubelet.scripted_kubelet import Pod
 
 SAFETY_S = 30
 FIRST, SECOND = UUIDS

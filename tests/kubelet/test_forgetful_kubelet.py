@@ -8,15 +8,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from node_under_test import UUIDS, Node
-from scripted_api_server import ApiServer
-from scripted_kubelet import AdmissionError, Pod
-from test_pods_wishes import put, until
 
 from deviceplugin.units.preference import by_device
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as kubelet_api
 from simgpu.environment import variables
 from simgpu.native import LIBRARIES
+from tests.kit.apiserver.scripted_api_server import ApiServer
+from tests.kit.kubelet.node_under_test import UUIDS, Node
+from tests.kit.kubelet.scripted_kubelet import AdmissionError, Pod
+from tests.kit.kubelet.wishes import put, until
 
 SAFETY_S = 60
 

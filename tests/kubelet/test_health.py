@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-from node_under_test import UUIDS, Node
-from scripted_api_server import ApiServer
-from scripted_kubelet import Pod
 
 from deviceplugin.health.health_records import HealthRecords, Known
 from deviceplugin.health.state import State
 from edgeshare.contract.devices import Device
 from edgeshare.v1.status_pb2 import DeviceStatus, GetNodeStatusRequest
 from edgeshare.v1.status_pb2_grpc import ShareStatusStub
+from tests.kit.apiserver.scripted_api_server import ApiServer
+from tests.kit.kubelet.node_under_test import UUIDS, Node
+from tests.kit.kubelet.scripted_kubelet import Pod
 
 SAFETY_S = 30
 CALM_S = 0.5

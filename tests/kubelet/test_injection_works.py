@@ -10,14 +10,14 @@ from pathlib import Path
 
 import grpc
 import pytest
-from node_under_test import UUIDS, Node
-from scripted_kubelet import Pod
 
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from edgeshare.v1.status_pb2 import AllocationStatus, GetNodeStatusRequest
 from edgeshare.v1.status_pb2_grpc import ShareStatusStub
 from simgpu.environment import variables
 from simgpu.native import LIBRARIES
+from tests.kit.kubelet.node_under_test import UUIDS, Node
+from tests.kit.kubelet.scripted_kubelet import Pod
 
 SAFETY_S = 60
 NOBODY = 65534

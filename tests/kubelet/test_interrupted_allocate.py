@@ -5,17 +5,17 @@ import signal
 from pathlib import Path
 
 import pytest
-from node_under_test import UUIDS, Node, ended
-from scripted_api_server import ApiServer
-from scripted_kubelet import AdmissionError, Pod
 
 from deviceplugin.units.preference import by_device
 from edgeshare.contract.assignment import write_assignment
 from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.names import GPU_ASSIGNMENT
+from tests.kit.apiserver.scripted_api_server import ApiServer
+from tests.kit.kubelet.node_under_test import UUIDS, Node, ended
+from tests.kit.kubelet.scripted_kubelet import AdmissionError, Pod
 
 SECOND = UUIDS[1]
-DYING = str(Path(__file__).parent / "dying_plugin.py")
+DYING = str(Path(__file__).parents[1] / "kit/kubelet/dying_plugin.py")
 POINTS = {
     "before its socket folder": ("os.mkdir", "/clients/gpu-"),
     "before its folder": ("os.mkdir", "/deviceplugin/gpu-"),

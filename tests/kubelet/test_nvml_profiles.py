@@ -1,10 +1,10 @@
 """A device plugin with NVML as other platforms and drivers have it: it offers the GPUs, and pods get their shares."""
 
 import pytest
-from node_under_test import Node
-from scripted_kubelet import Pod
 
 from simgpu.nvml_profiles import NVML_PROFILES
+from tests.kit.kubelet.node_under_test import Node
+from tests.kit.kubelet.scripted_kubelet import Pod
 
 
 @pytest.mark.parametrize("name", [name for name in NVML_PROFILES if name != "jetson"])

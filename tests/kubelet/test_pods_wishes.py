@@ -1,56 +1,22 @@
 """What pods ask for reaches the manager, what is wrong is refused, and the node says what it has."""
 
 import asyncio
-import json
 import re
 import shutil
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
-from node_under_test import MEMORY_MIB, UUIDS, Node
-from scripted_api_server import ApiServer
-from scripted_kubelet import AdmissionError, Pod, StartError
 
 from deviceplugin.cluster.node import Node as NodeStatus
 from edgeshare.contract.devices import Device
 from edgeshare.kube.kube import Kube
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as kubelet_api
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY
-
-SAFETY_S = 30
-
-
-def put(api: ApiServer, pod: Pod, memory: str = "", **annotations: str) -> Pod:
-    """Tells the API server of a pod that the kubelet has."""
-
-    def limits(size: int) -> dict[str, str]:
-        return {"edge/gpu-percent": str(size)} | ({"edge/gpu-memory-mib": memory} if memory else {})
-
-    containers = {name: limits(size) for name, size in pod.containers.items()}
-    init = {name: limits(size) for name, size in pod.init.items()}
-    noted = {f"edge/{key.replace('_', '-')}": value for key, value in annotations.items()}
-    api.put_pod(pod.name, pod.uid, containers, noted, init)
-    return pod
-
-
-def assigned(api: ApiServer, pod: Pod, *devices: str, memory: str = "", **annotations: str) -> Pod:
-    """Tells the API server of a pod all of whose containers are assigned these devices."""
-    containers = {name: list(devices) for name, size in [*pod.init.items(), *pod.containers.items()] if size}
-    return put(api, pod, memory, gpu_assignment=json.dumps(containers), **annotations)
-
-
-async def device_of(node: Node, pod: Pod) -> set[str]:
-    """The devices of the units that a pod gets at its admission."""
-    units = await node.kubelet.admit(pod)
-    return {unit.partition("::")[0] for each in units.values() for unit in each}
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(SAFETY_S):
-        while not condition():  # noqa: ASYNC110 - an API server of threads tells of no change
-            await asyncio.sleep(0.05)
+from tests.kit.apiserver.scripted_api_server import ApiServer
+from tests.kit.kubelet.node_under_test import MEMORY_MIB, UUIDS, Node
+from tests.kit.kubelet.scripted_kubelet import AdmissionError, Pod, StartError
+from tests.kit.kubelet.wishes import put, until
 
 
 def preload_file(answer: kubelet_api.ContainerAllocateResponse) -> str:

@@ -4,14 +4,14 @@ import asyncio
 import signal
 from pathlib import Path
 
-import forked
 import grpc
 import pytest
-from node_under_test import UUIDS, Node
-from scripted_kubelet import Pod, shuffled
 
 from deviceplugin.kubelet.registration import REGISTER_TIMEOUT_S
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
+from tests.kit.kubelet.node_under_test import UUIDS, Node
+from tests.kit.kubelet.scripted_kubelet import Pod, shuffled
+from tests.kit.processes import forked
 
 SAFETY_S = 30
 

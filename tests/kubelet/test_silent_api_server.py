@@ -5,13 +5,13 @@ import asyncio
 
 import grpc
 import pytest
-from node_under_test import FIRST, SECOND, Node, ended
-from scripted_api_server import NODES, ApiServer
-from scripted_kubelet import AdmissionError, Pod, StartError
-from test_pods_wishes import assigned, device_of, put, until
 
 from edgeshare.kube.kube import CALL_TIMEOUT_S
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as kubelet_api
+from tests.kit.apiserver.scripted_api_server import NODES, ApiServer
+from tests.kit.kubelet.node_under_test import FIRST, SECOND, Node, ended
+from tests.kit.kubelet.scripted_kubelet import AdmissionError, Pod, StartError
+from tests.kit.kubelet.wishes import assigned, device_of, put, until
 
 SAFETY_S = 60
 

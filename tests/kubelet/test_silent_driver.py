@@ -4,9 +4,9 @@ import asyncio
 import signal
 import time
 
-from node_under_test import Node
-from scripted_api_server import ApiServer
-from scripted_kubelet import Pod
+from tests.kit.apiserver.scripted_api_server import ApiServer
+from tests.kit.kubelet.node_under_test import Node
+from tests.kit.kubelet.scripted_kubelet import Pod
 
 ENDS_WITHIN_S = 10  # a kubelet gives 30
 SAID = "has not answered for"

@@ -1,18 +1,14 @@
 """What the tests of the labeller share: an API server, and the labeller as a program."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import forked
 import pytest
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "kubelet")]
-
-from labeller_under_test import END_S, Labeller, Running  # noqa: E402
-from scripted_api_server import ApiServer, serving  # noqa: E402
+from tests.kit.apiserver.scripted_api_server import ApiServer, serving
+from tests.kit.labeller.labeller_under_test import END_S, Labeller, Running
+from tests.kit.processes import forked
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

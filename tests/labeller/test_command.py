@@ -5,14 +5,14 @@ import os
 import pty
 from pathlib import Path
 
-import forked
 import pytest
 import yaml
-from labeller_under_test import END_S, Labeller
-from scripted_api_server import ApiServer
-from server_side_apply import update_labels
 
 from simgpu.trees import JETSONS, add_jetson, write
+from tests.kit.apiserver.scripted_api_server import ApiServer
+from tests.kit.apiserver.server_side_apply import update_labels
+from tests.kit.labeller.labeller_under_test import END_S, Labeller
+from tests.kit.processes import forked
 
 NANO = {
     "beta.devicetree.org/nvidia-jetson-nano": "1",

@@ -8,11 +8,11 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from labeller_under_test import Labeller, Running
-from scripted_api_server import ApiServer
-from server_side_apply import update_labels
 
 from simgpu.trees import JETSONS, add_jetson, write
+from tests.kit.apiserver.scripted_api_server import ApiServer
+from tests.kit.apiserver.server_side_apply import update_labels
+from tests.kit.labeller.labeller_under_test import Labeller, Running
 
 Start = Callable[..., Running]
 READY = "edgeshare labeller: ready"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner, Result
-from machines import MACHINES
 
 from edgeshare.cli.labeller import command
 from simgpu.trees import write
+from tests.kit.labeller.machines import MACHINES
 
 SECONDS_MAX = 1
 """Of a processor of this machine; a Jetson's are several times slower, and it is to be done there in 2 s. It takes some

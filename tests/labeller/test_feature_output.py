@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from scripted_api_server import ApiServer
 
 from edgeshare.contract.errors import InvalidRequest, NotFound, Unavailable
 from edgeshare.kube.kube import Kube
 from labeller.feature_output import FeatureOutput
+from tests.kit.apiserver.scripted_api_server import ApiServer
 
 KEY = ("edgeshare", "edgeshare-n1")
 WANTED = {"gpu.model": "Tesla-T4", "edge/gpu.count": "1", "beta.devicetree.org/nvidia-tegra210": "1"}

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from labelling import invalid, labels_found
-from machines import MACHINES
+
+from tests.kit.labeller.labelling import invalid, labels_found
+from tests.kit.labeller.machines import MACHINES
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -6,12 +6,12 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from labelling import invalid
 
 from edgeshare.contract.labels import label_value
 from edgeshare.inventory.gpus import MigAttributes
 from labeller.derive import gpus, reactor, shares
 from labeller.facts import CoralFacts, DriverFacts, Facts, GpuFacts, JetsonFacts, MigProfile, NvmlFacts
+from tests.kit.labeller.labelling import invalid
 
 DRIVER = DriverFacts("580.95.05", 13, 0)
 T4 = GpuFacts("GPU-t4", 0, "Tesla T4", 14910, 15360, 7, 5, "10de", "1eb8", "030200")

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from scripted_api_server import ApiServer
-from server_side_apply import update_labels
 
 from edgeshare.contract.errors import NotFound, Unavailable
 from edgeshare.kube.kube import Kube
 from labeller.node_output import NodeOutput
+from tests.kit.apiserver.scripted_api_server import ApiServer
+from tests.kit.apiserver.server_side_apply import update_labels
 
 
 @pytest.fixture

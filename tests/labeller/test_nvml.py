@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import forked
 import pytest
-from labelling import PATIENCE_S, dry_run, found_with_driver, simulated
-from machines import MACHINES, PRODUCT, add_gpus, server
 
 from simgpu.machine import Machine
 from simgpu.trees import JETSONS, add_jetson
+from tests.kit.labeller.labelling import PATIENCE_S, dry_run, found_with_driver, simulated
+from tests.kit.labeller.machines import MACHINES, PRODUCT, add_gpus, server
+from tests.kit.processes import forked
 
-LISTING = Path(__file__).with_name("listing.py")
+LISTING = Path(__file__).parents[1] / "kit/labeller/listing.py"
 
 LOOKS = """
 import dataclasses, json, sys

@@ -5,13 +5,13 @@ import json
 from pathlib import Path
 
 import pytest
-from labelling import dry_run, simulated
-from machines import add_gpus, server
 
 from labeller.names import GPU_DRIVER
 from simgpu.create import CUDA_VERSION, DRIVERS
 from simgpu.nvml_profiles import NVML_PROFILES
 from simgpu.trees import JETSONS, add_jetson
+from tests.kit.labeller.labelling import dry_run, simulated
+from tests.kit.labeller.machines import add_gpus, server
 
 
 @pytest.mark.parametrize("name", NVML_PROFILES)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from labelling import invalid
-from machines import DEVICETREE
 
 from labeller.collect import Collector
 from labeller.config import Config
 from labeller.facts import DriverFacts, Facts, GpuFacts, NvmlFacts
 from labeller.labels import labels_of
+from tests.kit.labeller.labelling import invalid
+from tests.kit.labeller.machines import DEVICETREE
 
 # Strings as a devicetree has them, and what comes near.
 LIKELY = st.lists(st.text("ab,+-._ /\u00e9", max_size=70), max_size=6).map(

@@ -1,14 +1,10 @@
 """A simulated machine and a manager for each test of this folder."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from testbed import Manager, Testbed, in_own_folder
+from tests.kit.manager.testbed import Manager, Testbed, in_own_folder
 
 
 @pytest.fixture

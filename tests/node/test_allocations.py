@@ -7,7 +7,6 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
-from testbed import GPU_MEMORY_MIB, PATIENCE_S, Manager, Testbed, ids, share
 
 from edgeshare.contract.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound, Unavailable
 from edgeshare.contract.names import ALLOCATIONS_SOCKET, HOOK_CONFIG, HOOK_SOCKET, STATUS_SOCKET
@@ -26,6 +25,7 @@ from edgeshare.v1.allocations_pb2_grpc import AllocationsStub
 from edgeshare.v1.status_pb2 import WatchSharesRequest
 from edgeshare.v1.status_pb2_grpc import ShareStatusStub
 from simgpu.trees import add_pcie_edgetpu
+from tests.kit.manager.testbed import GPU_MEMORY_MIB, PATIENCE_S, Manager, Testbed, ids, share
 
 
 @pytest.fixture

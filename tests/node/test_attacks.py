@@ -19,14 +19,14 @@ from pathlib import Path
 
 import grpc
 import pytest
-from busy import all_granted, assert_ranked, burn, executed_until
-from testbed import MIB, PATIENCE_S, Manager, Testbed, WireClient, share
 
 from cuda_hook import wire
 from edgeshare.contract.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
 from edgeshare.v1.allocations_pb2 import Allocation
 from edgeshare.v1.status_pb2 import NodeStatus, WatchSharesRequest
 from edgeshare.v1.status_pb2_grpc import ShareStatusStub
+from tests.kit.manager.busy import all_granted, assert_ranked, burn, executed_until
+from tests.kit.manager.testbed import MIB, PATIENCE_S, Manager, Testbed, WireClient, share
 
 RECORDS = int(os.environ.get("EDGESHARE_ATTACK_RECORDS", "20000"))
 """Of each attack that sends records."""

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 
 import pytest
-from testbed import MIB, Manager, Testbed, WireClient, share
 
 from cuda_hook import wire
 from edgeshare.client import ManagerClient
 from edgeshare.v1.allocations_pb2 import Allocation
+from tests.kit.manager.testbed import MIB, Manager, Testbed, WireClient, share
 
 MS = 1_000_000
 RECORDS_PER_S = 100

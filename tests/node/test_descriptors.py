@@ -14,11 +14,11 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from testbed import EDGESHARE, PATIENCE_S, Manager, Testbed, WireClient, share
 
 from cuda_hook import wire
 from edgeshare.v1.allocations_pb2 import Allocation
 from sharemgr.node.sockets.closer import FULL, PASSED_MAX
+from tests.kit.manager.testbed import EDGESHARE, PATIENCE_S, Manager, Testbed, WireClient, share
 
 LINGERS_S = 3600
 """So long somebody waits who drops the last reference to what is passed in."""

@@ -3,25 +3,21 @@
 import asyncio
 import os
 import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from pages import ON, Pages
-from testbed import PATIENCE_S, Testbed
 
 from edgeshare.kube.kube import Kube
 from edgeshare.v1 import allocations_pb2 as messages
 from sharemgr.node.events import EVENTS_BURST, Events, Reason
 from sharemgr.node.machine.allocations import Owner
 from simgpu.native import BURN
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "kubelet"))
-
-from scripted_api_server import serving
+from tests.kit.apiserver.scripted_api_server import serving
+from tests.kit.manager.testbed import PATIENCE_S, Testbed
+from tests.kit.pages.pages import ON, Pages
 
 
 def groups() -> Path | None:

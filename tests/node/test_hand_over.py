@@ -10,10 +10,10 @@ from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 
 import pytest
-from testbed import Testbed, WireClient, share
 
 from cuda_hook import wire
 from edgeshare.v1.allocations_pb2 import Allocation
+from tests.kit.manager.testbed import Testbed, WireClient, share
 
 MS = 1_000_000
 SLICE_MS = 100

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from testbed import GPU_MEMORY_MIB, PATIENCE_S, Testbed
 
 from simgpu.native import BURN
+from tests.kit.manager.testbed import GPU_MEMORY_MIB, PATIENCE_S, Testbed
 
 LOOKS = """
 import dataclasses, json, pathlib, sys

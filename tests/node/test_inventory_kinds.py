@@ -11,13 +11,13 @@ from types import NoneType
 from typing import Any
 
 import pytest
-from testbed import PATIENCE_S
 
 from edgeshare.inventory.config import InventoryConfig
 from simgpu.create import create, destroy
 from simgpu.environment import variables
 from simgpu.machine import Machine
 from simgpu.trees import JETSONS, add_jetson, add_mig_access, write
+from tests.kit.manager.testbed import PATIENCE_S
 
 LOOK = """
 import dataclasses, json, sys

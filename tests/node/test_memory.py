@@ -13,20 +13,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from pages import ON, Pages
-from testbed import MIB, PATIENCE_S, Manager, Testbed, share
 
 from edgeshare.cli.run import hook_library
 from edgeshare.v1.allocations_pb2 import Allocation, Owner
 from edgeshare.v1.status_pb2 import AllocationStatus
 from simgpu.create import CONTEXT_OVERHEAD_MIB, create
 from simgpu.environment import variables
+from tests.kit.apiserver.scripted_api_server import serving
+from tests.kit.manager.testbed import MIB, PATIENCE_S, Manager, Testbed, share
+from tests.kit.pages.pages import ON, Pages
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "kubelet"))
-
-from scripted_api_server import serving
-
-PROGRAM = Path(__file__).parents[1] / "hook" / "programs" / "memory.py"
+PROGRAM = Path(__file__).parents[1] / "kit/hook/programs/memory/memory.py"
 SUCCESS, OUT_OF_MEMORY, INVALID_DEVICE = 0, 2, 101
 CAP_MIB = 1024
 SMALL_MIB = 100

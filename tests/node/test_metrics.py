@@ -5,8 +5,9 @@ from itertools import pairwise
 from urllib.error import HTTPError
 
 import pytest
-from pages import ON, Pages, shared
-from testbed import MIB, PATIENCE_S, Testbed
+
+from tests.kit.manager.testbed import MIB, PATIENCE_S, Testbed
+from tests.kit.pages.pages import ON, Pages, shared
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from testbed import MIB, PATIENCE_S, Testbed, in_own_folder
 
 from edgeshare.v1.allocations_pb2 import Allocation
 from edgeshare.v1.status_pb2 import NodeStatus
@@ -15,6 +14,7 @@ from sharemgr.node.metrics import exposition
 from simgpu.create import CONTEXT_OVERHEAD_MIB
 from simgpu.native import BURN
 from simgpu.nvml_profiles import NVML_PROFILES
+from tests.kit.manager.testbed import MIB, PATIENCE_S, Testbed, in_own_folder
 
 INTEGRATED = {"jetson"}
 """The inventory of NVML lists none of these: their memory is the machine's (tests/kubelet/kinds/test_jetson.py)."""
@@ -108,8 +108,7 @@ def test_a_cap_on_memory_holds_without_what_the_driver_tells(nvml: str) -> None:
 FORSAKEN = """
 import sys, time
 from pathlib import Path
-sys.path[:0] = sys.argv[2:]
-from testbed import MIB, WireClient
+from tests.kit.manager.testbed import MIB, WireClient
 from cuda_hook import wire
 client = WireClient(Path(sys.argv[1]))
 client.join()
@@ -149,8 +148,7 @@ def test_who_lost_its_connection_has_its_memory_until_it_ends_where_nobody_lists
         allocation = Allocation(id="one", device_ids=guest.uuids[:1], request_percent=50, memory_mib=1024)
         held = calls.hold(allocation, wait_for_manager=False)
         next(held)
-        folders = map(str, (Path(__file__).parent, Path(__file__).parent.parent))
-        program = [sys.executable, "-c", FORSAKEN, str(guest.folder("one") / "hook.sock"), *folders]
+        program = [sys.executable, "-c", FORSAKEN, str(guest.folder("one") / "hook.sock")]
         process = subprocess.Popen(program, env=guest.environment, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None

@@ -12,14 +12,14 @@ from typing import Any
 
 import pynvml
 import pytest
-from testbed import PATIENCE_S
 
 from edgeshare.inventory.nvml import nvml
 from simgpu.create import create, destroy
 from simgpu.environment import variables
 from simgpu.trees import add_mig_access
+from tests.kit.manager.testbed import PATIENCE_S
 
-PROGRAM = Path(__file__).parent / "asks_nvml.py"
+PROGRAM = "tests.kit.manager.asks_nvml"
 
 NEEDED = {
     "nvmlInitWithFlags",
@@ -83,7 +83,7 @@ class Driver:
 
     def ask(self, *names: str) -> list[dict[str, Any]]:
         done = subprocess.run(
-            [sys.executable, PROGRAM, self._root, *names],
+            [sys.executable, "-m", PROGRAM, self._root, *names],
             env=self._environment,
             capture_output=True,
             text=True,

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
-from pages import ON, Pages, shared
-from scraping import Prometheus, complaints, programs_of_prometheus
-from testbed import MIB, Testbed, WireClient
+
+from tests.kit.manager.testbed import MIB, Testbed, WireClient
+from tests.kit.pages.pages import ON, Pages, shared
+from tests.kit.pages.scraping import Prometheus, complaints, programs_of_prometheus
 
 TARGET_LABELS = {"namespace": "edgeshare", "pod": "edgeshare-x7k2p", "container": "sharemgr"}
 """What discovery in Kubernetes adds to a target: the manager's own pod."""

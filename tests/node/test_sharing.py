@@ -4,10 +4,10 @@
 import os
 
 import pytest
-from busy import all_granted, burn
-from testbed import Manager, Testbed
 
 from edgeshare.v1.status_pb2 import NodeStatus
+from tests.kit.manager.busy import all_granted, burn
+from tests.kit.manager.testbed import Manager, Testbed
 
 
 def beside(status: NodeStatus) -> bool:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from testbed import PATIENCE_S, Manager, Testbed
 
 from edgeshare.contract.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
 from simgpu.trees import JETSONS, add_jetson
+from tests.kit.manager.testbed import PATIENCE_S, Manager, Testbed
 
 
 def refused(testbed: Testbed, *said: str, config: str = "", **changes: str) -> None:

@@ -13,12 +13,12 @@ from urllib.request import urlopen
 
 import grpc
 import pytest
-from busy import all_granted, burn, executed_until
-from testbed import PATIENCE_S, Manager, Testbed
 
 from edgeshare.contract.names import ALLOCATIONS_SOCKET
 from edgeshare.v1.allocations_pb2 import AddAllocationRequest, Allocation
 from edgeshare.v1.allocations_pb2_grpc import AllocationsStub
+from tests.kit.manager.busy import all_granted, burn, executed_until
+from tests.kit.manager.testbed import PATIENCE_S, Manager, Testbed
 
 TAKES_OVER = "ready to take over"
 

@@ -5,12 +5,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from busy import all_granted, burn
-from forked import Forked
-from testbed import PATIENCE_S, Testbed
 
 from bench.hook.paired import build
 from bench.hook.threads import PHASES, Phase, parse_end
+from tests.kit.manager.busy import all_granted, burn
+from tests.kit.manager.testbed import PATIENCE_S, Testbed
+from tests.kit.processes.forked import Forked
 
 PHASE_MS = 500
 

@@ -7,10 +7,10 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
-from simulated_api import Pod, Weather, gpu_needs
-from simulated_cluster import Facts, World
 
 from sharemgr.cluster.placement.policies import POLICIES
+from tests.kit.sim.cluster.simulated_api import Pod, Weather, gpu_needs
+from tests.kit.sim.cluster.simulated_cluster import Facts, World
 
 RUNS = 1000
 CHUNK = 50

@@ -4,8 +4,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from aware_figures import Figures, Lab, row
-from simulated_device import Device, Simulator
+
+from tests.kit.sim.cluster.aware_figures import Figures, Lab, row
+from tests.kit.sim.device.simulated_device import Device, Simulator
 
 SHORT = Device(run_s=4, settle_s=1)
 

@@ -4,13 +4,13 @@ import itertools
 from dataclasses import dataclass
 
 import pytest
-from device_simulator import MESSAGE_NS, Program, Simulation
 
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_S as S
 from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.config import Config
 from sharemgr.node.serving import tpu_settings
+from tests.kit.sim.device.device_simulator import MESSAGE_NS, Program, Simulation
 
 SETTINGS = tpu_settings(Config())
 WINDOW_NS = 10 * S

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-import gate_figures
 import pytest
-from gate_figures import PARTS, SHORT, WHOLE, by_gates, by_turns, hold
-from mixes import CASES, PART
-from simulated_device import Simulator
+
+from tests.kit.sim.device import gate_figures
+from tests.kit.sim.device.gate_figures import PARTS, SHORT, WHOLE, by_gates, by_turns, hold
+from tests.kit.sim.device.mixes import CASES, PART
+from tests.kit.sim.device.simulated_device import Simulator
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from generated_traces import TRACES, write
 
 from bench.cluster import placement
 from bench.measurement import QUICK, Bench
@@ -20,6 +19,7 @@ from sharemgr.cluster.placement.policies.fgd import worth_growth
 from sharemgr.cluster.placement.table import Floats
 from sharemgr.replay.arrivals import arrivals, at_percent, capacity_units, replay
 from sharemgr.replay.openb import read_nodes, read_pods
+from tests.kit.sim.cluster.generated_traces import TRACES, write
 
 ROOT = Path(__file__).parents[2]
 SEED = 42

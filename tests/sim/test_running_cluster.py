@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from generated_traces import write
-from running_cluster import allocated_percent
 
 from sharemgr.cluster.placement.policies import DEFAULT, POLICIES
 from sharemgr.replay.arrivals import arrivals, capacity_units, replay
 from sharemgr.replay.openb import read_nodes, read_pods
+from tests.kit.sim.cluster.generated_traces import write
+from tests.kit.sim.cluster.running_cluster import allocated_percent
 
 SEED = 42
 

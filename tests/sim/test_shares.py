@@ -4,7 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
-from device_simulator import (
+
+from edgeshare.contract.units import NS_PER_MS as MS
+from edgeshare.contract.units import NS_PER_S as S
+from edgeshare.contract.units import NS_PER_US as US
+from sharemgr.node.turns.settings import Settings
+from tests.kit.sim.device.device_simulator import (
     MESSAGE_NS,
     Bursts,
     Loop,
@@ -16,11 +21,6 @@ from device_simulator import (
     exponential,
     mixed,
 )
-
-from edgeshare.contract.units import NS_PER_MS as MS
-from edgeshare.contract.units import NS_PER_S as S
-from edgeshare.contract.units import NS_PER_US as US
-from sharemgr.node.turns.settings import Settings
 
 SETTINGS = Settings()
 WINDOW_NS = 10 * S

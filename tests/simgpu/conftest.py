@@ -1,16 +1,13 @@
 """Simulated machines for the tests of this folder, and programs on them."""
 
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from simulated import Simulated
+from tests.kit.machine.simulated import Simulated
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """Arrays: memory whose layout is the driver's own affair."""
 
 import pytest
-from simulated import Simulated
+
+from tests.kit.machine.simulated import Simulated
 
 TYPES = """
 class Plane(ctypes.Structure):

@@ -1,7 +1,8 @@
 """Copies with attributes, many in a call; prefetches; forms of calls from before CUDA 3.2; captures into a graph."""
 
 import pytest
-from simulated import Simulated
+
+from tests.kit.machine.simulated import Simulated
 
 TYPES = """
 size, u64 = ctypes.c_size_t, ctypes.c_uint64

@@ -3,9 +3,9 @@
 import time
 
 import pytest
-from simulated import MS, PATIENCE_S, Simulated
 
 from simgpu.native import BURN
+from tests.kit.machine.simulated import MS, PATIENCE_S, Simulated
 
 
 @pytest.mark.parametrize("door", ["linked", "dlopen", "getproc"])

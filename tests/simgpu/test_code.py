@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from simulated import Simulated
+
+from tests.kit.machine.simulated import Simulated
 
 TYPES = """
 MIB = 1 << 20

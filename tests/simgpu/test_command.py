@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from simulated import MIB, Simulated
 
 from edgeshare.cli.simgpu import command
 from edgeshare.contract.errors import EdgeshareError, InvalidRequest
 from simgpu.create import create
 from simgpu.machine import Machine
+from tests.kit.machine.simulated import MIB, Simulated
 
 
 def run(*arguments: object) -> Result:

@@ -8,7 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from simulated import MIB, Simulated
+
+from tests.kit.machine.simulated import MIB, Simulated
 
 UNSHARE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
@@ -22,7 +23,9 @@ def _namespaces() -> None:
         pytest.skip(f"no pid namespace can be made here: {tried.stderr.strip()}")
 
 
-HOLDS = 'from driver_calls import *; import time; cu.start(); print("holds", flush=True); time.sleep(60)'
+HOLDS = (
+    'from tests.kit.machine.driver_calls import *; import time; cu.start(); print("holds", flush=True); time.sleep(60)'
+)
 USERS = """
 import pynvml as nv
 nv.nvmlInit()
@@ -51,7 +54,7 @@ def test_containers_with_the_same_pids_do_not_take_each_other_for_dead(simulated
     programs = [in_container(simulated, HOLDS, f"n{number}") for number in range(3)]
     assert [program.line() for program in programs] == ["holds"] * 3
     inside = """
-from driver_calls import *
+from tests.kit.machine.driver_calls import *
 cu.start()
 result(cu.memory()[0])
 """
@@ -62,7 +65,7 @@ result(cu.memory()[0])
 
 def test_work_of_two_containers_is_one_after_the_other(simulated: Simulated) -> None:
     script = """
-from driver_calls import *
+from tests.kit.machine.driver_calls import *
 cu.start()
 function = cu.function()
 for _ in range(50):

@@ -1,6 +1,6 @@
 """Variables of machine code, which is an ELF file: a program finds those that the file names."""
 
-from simulated import Simulated
+from tests.kit.machine.simulated import Simulated
 
 SCRIPT = """
 import ctypes, struct

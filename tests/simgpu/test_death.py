@@ -6,7 +6,7 @@ import signal
 import time
 from itertools import pairwise
 
-from simulated import MIB, MS, Simulated
+from tests.kit.machine.simulated import MIB, MS, Simulated
 
 HOLDS = """
 cu.start()

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from compiled import FLAGS, INCLUDES, compiled
+
+from tests.kit.programs.compiled import FLAGS, INCLUDES, compiled
 
 ROOT = Path(__file__).parents[2]
 MEMORY = "address,undefined"

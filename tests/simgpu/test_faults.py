@@ -1,6 +1,6 @@
 """What programs see of a GPU that fails."""
 
-from simulated import MS, Simulated
+from tests.kit.machine.simulated import MS, Simulated
 
 WORKS = """
 cu.start()

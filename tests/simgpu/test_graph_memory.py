@@ -1,6 +1,6 @@
 """What graphs allocate when they run."""
 
-from simulated import Simulated
+from tests.kit.machine.simulated import Simulated
 
 TYPES = """
 MIB, size, u64 = 1 << 20, ctypes.c_size_t, ctypes.c_uint64

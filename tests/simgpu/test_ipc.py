@@ -2,7 +2,7 @@
 
 import json
 
-from simulated import MIB, MS, Simulated
+from tests.kit.machine.simulated import MIB, MS, Simulated
 
 TYPES = """
 MIB, size, u64 = 1 << 20, ctypes.c_size_t, ctypes.c_uint64

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from simulated import Simulated
 
 from simgpu.readings import Misuses
+from tests.kit.machine.simulated import Simulated
 
 START = "cu.start()\n"
 DEAD = {

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 import pytest
-from simulated import MIB, Simulated
 
 from edgeshare.contract.errors import InvalidRequest
+from tests.kit.machine.simulated import MIB, Simulated
 
 HEAD = """
 import pynvml as nv

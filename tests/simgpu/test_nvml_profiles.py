@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from simulated import Simulated
 
 from edgeshare.contract.errors import InvalidRequest
 from simgpu.create import DRIVERS, create
 from simgpu.native import LIBRARIES
 from simgpu.nvml_profiles import ANSWERS, NVML_PROFILES, REFUSALS, SINCE, THIRD, NvmlProfile
+from tests.kit.machine.simulated import Simulated
 
 NVML = LIBRARIES / "libnvidia-ml.so.1"
 

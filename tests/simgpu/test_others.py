@@ -3,7 +3,8 @@
 import importlib.util
 
 import pytest
-from simulated import MS, Simulated
+
+from tests.kit.machine.simulated import MS, Simulated
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("cuda") is None, reason="cuda-bindings is not installed: pip install cuda-bindings"

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from simulated import Simulated
 
 from edgeshare.contract.errors import InvalidRequest
 from simgpu.create import create
 from simgpu.paces import PACES, Pace
+from tests.kit.machine.simulated import Simulated
 
 SLOW = Pace("slow", 3_000_000, 5_000_000, 400_000, 2_000_000, 1_000_000)
 """So slow that no call takes as long of itself, unless its thread is put aside: the tests below ask for no less."""

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from simulated import MIB, Simulated
+
+from tests.kit.machine.simulated import MIB, Simulated
 
 
 @pytest.mark.misuses("cuCtxEnablePeerAccess: unknown context")

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from simulated import MIB, Simulated
+
+from tests.kit.machine.simulated import MIB, Simulated
 
 TYPES = """
 MIB, size, u64 = 1 << 20, ctypes.c_size_t, ctypes.c_uint64

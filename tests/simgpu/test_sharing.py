@@ -5,9 +5,9 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from simulated import MS, Simulated
 
 from simgpu.readings import Interval
+from tests.kit.machine.simulated import MS, Simulated
 
 MANY = 20
 TURN_NS = 2 * MS

@@ -1,6 +1,6 @@
 """Waits for values in memory, and writes of them, in a stream's order."""
 
-from simulated import Simulated
+from tests.kit.machine.simulated import Simulated
 
 TYPES = """
 u32, u64, size = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_size_t

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from itertools import pairwise
 
-from simulated import MS, Simulated
+from tests.kit.machine.simulated import MS, Simulated
 
 HELD = """
 flags = cu.out("cuMemAllocHost_v2", ctypes.c_void_p, ctypes.c_size_t(8)).value

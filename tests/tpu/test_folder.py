@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tpu_lab import APEX, HOOK, Lab, line, tell
 
 from edgeshare.contract.names import TPU_HOOK_DIR_IN_CONTAINER, TPU_HOOK_DIR_VARIABLE
+from tests.kit.tpu.tpu_lab import APEX, HOOK, Lab, line, tell
 
 KEEPS_OPEN = f"""
 import os, sys

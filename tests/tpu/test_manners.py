@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from compiled import FLAGS, SANITIZERS, sanitized_hook, sanitizer_runtime
-from testbed import PATIENCE_S
-from tpu_lab import APEX, PROGRAMS, ROOT, Lab, line, tell
+
+from tests.kit.manager.testbed import PATIENCE_S
+from tests.kit.programs.compiled import FLAGS, SANITIZERS, sanitized_hook, sanitizer_runtime
+from tests.kit.tpu.tpu_lab import APEX, PROGRAMS, ROOT, Lab, line, tell
 
 THINGS = [
     "keep_errno",

@@ -8,11 +8,11 @@ import subprocess
 import time
 
 import pytest
-from busy import assert_ranked
-from testbed import EDGESHARE, PATIENCE_S
-from tpu_lab import APEX, PCIE, USB, Lab, line, overlaps, tell
 
 from edgeshare.v1.status_pb2 import ALLOCATION_STATE_HOLDING, ALLOCATION_STATE_WAITING, NodeStatus
+from tests.kit.manager.busy import assert_ranked
+from tests.kit.manager.testbed import EDGESHARE, PATIENCE_S
+from tests.kit.tpu.tpu_lab import APEX, PCIE, USB, Lab, line, overlaps, tell
 
 LEAST_MS = 500
 """For whom the least runs, so much has run when the order is judged."""

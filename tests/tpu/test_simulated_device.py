@@ -4,10 +4,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from testbed import PATIENCE_S
-from tpu_lab import APEX, Lab, line, tell
 
 from simgpu.tpu import DRIVER, Tpus
+from tests.kit.manager.testbed import PATIENCE_S
+from tests.kit.tpu.tpu_lab import APEX, Lab, line, tell
 
 CLAIMINTERFACE, RELEASEINTERFACE = 0x8004550F, 0x80045510
 """linux/usbdevice_fs.h: _IOR('U', 15, unsigned int) and the next."""

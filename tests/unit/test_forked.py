@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import forked
 import pytest
 
 from simgpu.create import create
 from simgpu.environment import variables as simulated
+from tests.kit.processes import forked
 
 END_S = 60
 PR_GET_CHILD_SUBREAPER = 37  # linux/prctl.h

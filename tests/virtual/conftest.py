@@ -1,16 +1,11 @@
 """A process that simulates cases for each worker of a run of the tests."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(1, str(Path(__file__).parents[2]))
-sys.path.append(str(Path(__file__).parents[1] / "sim"))  # its mixes, and what they are judged by
-
-from world import World, build_libraries, reason_not_to
+from tests.kit.virtual.world import World, build_libraries, reason_not_to
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

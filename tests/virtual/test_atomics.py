@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from case import Case
-from instrumented import build_instrumented
-from oracles import flaws
-from random_case import random_case
-from world import World
+
+from tests.kit.virtual.cases.case import Case
+from tests.kit.virtual.cases.oracles import flaws
+from tests.kit.virtual.cases.random_case import random_case
+from tests.kit.virtual.instrumented import build_instrumented
+from tests.kit.virtual.world import World
 
 pytestmark = pytest.mark.whole
 

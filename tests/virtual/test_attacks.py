@@ -4,19 +4,18 @@ gRPC sockets."""
 
 from collections.abc import Callable, Collection
 
-import attacks
 import pytest
-import step_programs
-from attacks import PACKETS
-from case import Attacker, Case, Client
-from report import Report
-from world import World
 
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S
 from sharemgr.node.clients.budget import GUARANTEE_BURST_S
 from sharemgr.node.clients.listener import BACKLOG, CONNECTIONS_PER_S
 from sharemgr.node.config import Config
 from sharemgr.node.turns.settings import Settings
+from tests.kit.virtual.cases import attacks, step_programs
+from tests.kit.virtual.cases.attacks import PACKETS
+from tests.kit.virtual.cases.case import Attacker, Case, Client
+from tests.kit.virtual.cases.report import Report
+from tests.kit.virtual.world import World
 
 VICTIMS = tuple(Client(program=step_programs.burn(1000), percent=percent) for percent in (60, 20))
 RULE = Settings()

@@ -2,10 +2,11 @@
 queued, and when it gives its grant back. Nobody decides here: gates are opened and closed as each case says."""
 
 import pytest
-import step_programs
-from case import ANY, Case, Client, Kernel, Opening, Program, Step, Thread
-from report import Report
-from world import World
+
+from tests.kit.virtual.cases import step_programs
+from tests.kit.virtual.cases.case import ANY, Case, Client, Kernel, Opening, Program, Step, Thread
+from tests.kit.virtual.cases.report import Report
+from tests.kit.virtual.world import World
 
 ALONE_MS, APART_MS = 400, 30
 """How long each has the device for itself at first, to learn its costs; and how long none has between two."""

@@ -5,17 +5,17 @@ import sys
 from pathlib import Path
 
 import pytest
-import step_programs
-from case import ANY, Case, Client, Kernel, Program, Step, Thread, measured_ms, read_case
-from contacts import ANSWERED, HARMLESS, check_contacts, imports
-from report import DiedError
-from shrink import shrink
-from world import DRIVER, HOOK, World
 
 from edgeshare.contract.errors import InvalidRequest
+from tests.kit.virtual.cases import step_programs
+from tests.kit.virtual.cases.case import ANY, Case, Client, Kernel, Program, Step, Thread, measured_ms, read_case
+from tests.kit.virtual.cases.report import DiedError
+from tests.kit.virtual.cases.shrink import shrink
+from tests.kit.virtual.contacts import ANSWERED, HARMLESS, check_contacts, imports
+from tests.kit.virtual.world import DRIVER, HOOK, World
 
 CASE = Case(clients=(Client(program=step_programs.burn(1000, wait_every=4), percent=50),), settle_ms=10, measure_ms=50)
-EXPLORE = Path(__file__).with_name("explore.py")
+EXPLORE = ("-m", "tests.kit.virtual.cases.explore")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_program_of_kernels_alone_is_measured_for_two_seconds() -> None:
 
 def test_the_command_says_what_is_wrong_in_one_line() -> None:
     done = subprocess.run(
-        [sys.executable, EXPLORE, "--replay", '{"clients": []}'], capture_output=True, text=True, check=False
+        [sys.executable, *EXPLORE, "--replay", '{"clients": []}'], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1

@@ -3,10 +3,11 @@
 from itertools import pairwise
 
 import pytest
-import step_programs
-from case import Case, Client, Program
-from report import Report
-from world import World
+
+from tests.kit.virtual.cases import step_programs
+from tests.kit.virtual.cases.case import Case, Client, Program
+from tests.kit.virtual.cases.report import Report
+from tests.kit.virtual.world import World
 
 TURN_NS = 2_000_000
 """As in simgpu/machine/engine/engine.h."""

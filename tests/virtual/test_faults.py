@@ -4,13 +4,13 @@ again."""
 from collections.abc import Iterator
 
 import pytest
-import step_programs
-from case import Case, Client, Fault
-from report import Report
-from world import World
 
 from bench.figures import held_turns
 from edgeshare.contract.units import NS_PER_MS
+from tests.kit.virtual.cases import step_programs
+from tests.kit.virtual.cases.case import Case, Client, Fault
+from tests.kit.virtual.cases.report import Report
+from tests.kit.virtual.world import World
 
 NAMES = ("c0", "c1")
 BEGIN_MS = 15

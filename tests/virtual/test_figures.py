@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from itertools import combinations, product
 
 import pytest
-from figures import FIGURES, SEEDS, covering, measured
-from ratchet import allowed
-from world import World
+
+from tests.kit.virtual.figures.figures import FIGURES, SEEDS, covering, measured
+from tests.kit.virtual.figures.ratchet import allowed
+from tests.kit.virtual.world import World
 
 
 def rows() -> Iterator[object]:

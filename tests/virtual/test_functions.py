@@ -1,9 +1,10 @@
 """Many functions in turn, as in a step of a framework: a submission asks the slow way once a batch, not each time."""
 
 import pytest
-import step_programs
-from case import Case, Client, Program, Step, Thread
-from world import World
+
+from tests.kit.virtual.cases import step_programs
+from tests.kit.virtual.cases.case import Case, Client, Program, Step, Thread
+from tests.kit.virtual.world import World
 
 ROUND_LAUNCHES = 400
 

@@ -3,10 +3,11 @@
 from functools import cache
 
 import pytest
-from case import Case
-from oracles import bare
-from thinking import MIXES
-from world import World
+
+from tests.kit.virtual.cases.case import Case
+from tests.kit.virtual.cases.oracles import bare
+from tests.kit.virtual.figures.thinking import MIXES
+from tests.kit.virtual.world import World
 
 WANTED_POINTS = 5
 """A program that leaves the device and comes back pays for the way, which it does not alone."""

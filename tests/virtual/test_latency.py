@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from case import Case, Client
-from report import Report
-from step_programs import burn, periodic, think
-from world import World
 
 from bench.figures import percentile
 from edgeshare.contract.units import NS_PER_MS
+from tests.kit.virtual.cases.case import Case, Client
+from tests.kit.virtual.cases.report import Report
+from tests.kit.virtual.cases.step_programs import burn, periodic, think
+from tests.kit.virtual.world import World
 
 KERNELS, KERNEL_MS, PERIOD_MS = 8, 1, 50
 MORE_MS = 1

@@ -1,11 +1,11 @@
 """Work that nothing can interrupt for hundreds of milliseconds: what it takes from others is owed to them."""
 
 import pytest
-import step_programs
-from case import Case, Client, Program, Step, Thread
-from world import World
 
 from edgeshare.contract.units import NS_PER_MS
+from tests.kit.virtual.cases import step_programs
+from tests.kit.virtual.cases.case import Case, Client, Program, Step, Thread
+from tests.kit.virtual.world import World
 
 NODES = 20
 LIGHT_PERCENT, LONG_PERCENT = 80, 20

@@ -3,10 +3,10 @@
 from random import Random
 
 import pytest
-from case import Case, Client, Fault, Kernel, Program, Step, Thread
-from world import World
 
 from simgpu.create import CONTEXT_OVERHEAD_MIB
+from tests.kit.virtual.cases.case import Case, Client, Fault, Kernel, Program, Step, Thread
+from tests.kit.virtual.world import World
 
 MIB = 1 << 20
 CAP_MIB = 956

@@ -1,10 +1,11 @@
 """What programs that leave gaps have of the GPU beside others, over many mixes; and that by turns they have less."""
 
-import gate_figures
 import pytest
-from mix_figures import FILE, PARTS, RECORDS, WHOLE, Measured, in_one
-from mixes import MIXES
-from world import World
+
+from tests.kit.sim.device import gate_figures
+from tests.kit.sim.device.mixes import MIXES
+from tests.kit.virtual.figures.mix_figures import FILE, PARTS, RECORDS, WHOLE, Measured, in_one
+from tests.kit.virtual.world import World
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(4 * 3600)]
 

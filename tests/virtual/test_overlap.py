@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import pytest
-from case import Case, Client, Kernel, Program, Step, Thread
-from random_case import random_case
-from report import Report
-from world import World
 
 from edgeshare.contract.units import NS_PER_MS as MS
+from tests.kit.virtual.cases.case import Case, Client, Kernel, Program, Step, Thread
+from tests.kit.virtual.cases.random_case import random_case
+from tests.kit.virtual.cases.report import Report
+from tests.kit.virtual.world import World
 
 BLOCKS = 40 * 8
 """What a T4 holds at a time."""

@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
-from case import Case, Client, Fault
-from oracles import WINDOW_MS, flaws
-from step_programs import burn, think, wait_each
-from world import World
+
+from tests.kit.virtual.cases.case import Case, Client, Fault
+from tests.kit.virtual.cases.oracles import WINDOW_MS, flaws
+from tests.kit.virtual.cases.step_programs import burn, think, wait_each
+from tests.kit.virtual.world import World
 
 MIXES = {
     "two that never pause, and one": ((50, burn(1000), 2), (50, burn(1000), 1)),

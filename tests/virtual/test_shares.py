@@ -2,17 +2,17 @@
 pauses; a limit; a manager that was away. In real time tests/node/test_shares.py judges the order alone."""
 
 import pytest
-import step_programs
-from case import Case, Client, Fault, Kernel, Program, Step, Thread
-from paces import PACES
-from report import Report
-from world import World
 
 from bench.figures import held_turns
 from edgeshare.cli.demo_plan import executed_ns
 from edgeshare.contract.units import NS_PER_MS, NS_PER_US
 from sharemgr.node.config import Config
 from sharemgr.node.turns.settings import Settings
+from tests.kit.virtual.cases import step_programs
+from tests.kit.virtual.cases.case import Case, Client, Fault, Kernel, Program, Step, Thread
+from tests.kit.virtual.cases.paces import PACES
+from tests.kit.virtual.cases.report import Report
+from tests.kit.virtual.world import World
 
 BUSY = step_programs.burn(1000)
 THREE = tuple(Client(program=BUSY, percent=percent) for percent in (50, 30, 20))

@@ -1,10 +1,11 @@
 """Programs that leave gaps, on the virtual clock: what each has of the GPU, and what it would have by turns."""
 
 import pytest
-from case import Case, Client
-from step_programs import burn, think
-from thinking import MIXES
-from world import World
+
+from tests.kit.virtual.cases.case import Case, Client
+from tests.kit.virtual.cases.step_programs import burn, think
+from tests.kit.virtual.figures.thinking import MIXES
+from tests.kit.virtual.world import World
 
 WANTED = {
     "three of 8 x 20 us, then 100 us": (48, 29, 19),

@@ -2,12 +2,13 @@
 fast as without the hook, and gets what it is due beside a rival."""
 
 import pytest
-import step_programs
-from case import Case, Client, Program
-from explore import owed
-from oracles import flaws
-from paces import PACES
-from world import World
+
+from tests.kit.virtual.cases import step_programs
+from tests.kit.virtual.cases.case import Case, Client, Program
+from tests.kit.virtual.cases.explore import owed
+from tests.kit.virtual.cases.oracles import flaws
+from tests.kit.virtual.cases.paces import PACES
+from tests.kit.virtual.world import World
 
 KERNELS_US = [5] * 8
 

@@ -2,13 +2,13 @@
 no longer."""
 
 import pytest
-import step_programs
-from case import Case, Client
-from world import World
 
 from bench.figures import held_turns
 from edgeshare.contract.units import NS_PER_MS, NS_PER_US
 from sharemgr.node.config import Config
+from tests.kit.virtual.cases import step_programs
+from tests.kit.virtual.cases.case import Case, Client
+from tests.kit.virtual.world import World
 
 BURN = step_programs.burn(1000)
 

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from compiled import compiled
-from vt.build import FOLDER, GCC, LIBRARY, LINK
 
 from bench.compiler import compile_program
+from tests.kit.programs.compiled import compiled
+from tests.kit.virtual.vt.build import FOLDER, GCC, LIBRARY, LINK
 
 ENDED_BY_BUDGET, DEADLOCK, IMPOSSIBLE = 70, 71, 72
 

@@ -1,17 +1,12 @@
 """A simulated machine with a manager, its page, and one browser for all tests of this folder."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.append(str(Path(__file__).parents[1] / "node"))  # the testbed: a machine with the real manager
-
-from browser import Browser, chromium
-from served_page import ServedPage
-from testbed import Manager, Testbed, in_own_folder
+from tests.kit.manager.testbed import Manager, Testbed, in_own_folder
+from tests.kit.pages.browser import Browser, chromium
+from tests.kit.pages.served_page import ServedPage
 
 
 @pytest.fixture

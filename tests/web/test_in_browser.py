@@ -5,13 +5,13 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from browser import DESKTOP, PHONE, Browser
-from busy import burn
 from selenium.webdriver.common.keys import Keys
-from served_page import ServedPage, held
-from testbed import Manager, Testbed
 
 from edgeshare.http.web import STREAMS_MAX
+from tests.kit.manager.busy import burn
+from tests.kit.manager.testbed import Manager, Testbed
+from tests.kit.pages.browser import DESKTOP, PHONE, Browser
+from tests.kit.pages.served_page import ServedPage, held
 
 HOSTILE = "<img src=x onerror=document.title='had'><script>document.title='had'</script>&lt;"
 LONG = "x" * 200

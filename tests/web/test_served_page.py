@@ -6,11 +6,11 @@ import socket
 from html.parser import HTMLParser
 
 import pytest
-from served_page import ServedPage, arguments, first, held, shares
-from testbed import PATIENCE_S, Manager, Testbed
 
 from edgeshare.cli.page.serve import is_own_host, loopback
 from edgeshare.contract.errors import InvalidRequest
+from tests.kit.manager.testbed import PATIENCE_S, Manager, Testbed
+from tests.kit.pages.served_page import ServedPage, arguments, first, held, shares
 
 SCRIPTS = ("device", "elements", "page")
 HOSTILE = '</script><img src=x onerror=alert(1)> "event: picture\\n\\ndata: {}'

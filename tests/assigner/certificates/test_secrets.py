@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from onenode.api_server import ApiServer, done
 
 from edgeshare.cli import cli
 from edgeshare.contract.errors import EdgeshareError, InvalidRequest, Unavailable
@@ -20,6 +19,7 @@ from edgeshare.kube.messages import Conflicting, Refused
 from sharemgr.cluster.issuing.issuing import issue
 from sharemgr.cluster.issuing.kube_secrets import KubeSecrets
 from sharemgr.cluster.issuing.renewal import Name, for_assigner
+from tests.kit.apiserver.api_server import ApiServer, done
 
 NOW = datetime(2030, 6, 1, tzinfo=UTC)
 DAYS = 360

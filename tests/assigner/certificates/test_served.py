@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from connection import Connection
-from onenode.api_server import ApiServer
 from prometheus_client.parser import text_string_to_metric_families
-from replicas import ASKED, Replica, Replicas
 
 from edgeshare.cli import cli
 from edgeshare.contract.errors import EdgeshareError
 from sharemgr.cluster.issuing.issuing import issue
 from sharemgr.cluster.issuing.key_folder import KeyFolder
 from sharemgr.cluster.issuing.renewal import for_assigner
+from tests.kit.apiserver.api_server import ApiServer
+from tests.kit.assigner.connection import Connection
+from tests.kit.assigner.replicas import ASKED, Replica, Replicas
 
 DAYS = 360
 DAY_S = 86_400

@@ -1,14 +1,9 @@
 """The server, without TLS."""
 
 import logging
-import sys
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from asker import Running
 
 

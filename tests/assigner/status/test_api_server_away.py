@@ -1,16 +1,14 @@
 """What is told of a cluster whose API server is away: nodes go on telling, to whom they told before, and since when
 nobody knows of new ones is said."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from onenode.api_server import READY_S, STOP_S, ApiServer, api_server
-from replicas import Replicas
 
-sys.path.append(str(Path(__file__).parent))
-from world import World, complete, node
+from tests.kit.apiserver.api_server import READY_S, STOP_S, ApiServer, api_server
+from tests.kit.assigner.replicas import Replicas
+from tests.kit.assigner.world import World, complete, node
 
 CRD = Path(__file__).parents[3] / "deploy/chart/crds/acceleratornodes.yaml"
 

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
-import forked
 import pytest
-from onenode.api_server import ApiServer, done
-from replicas import Replicas
 
-sys.path.append(str(Path(__file__).parent))
-from world import SAFETY_S, Asked, World, complete, made, node
+from tests.kit.apiserver.api_server import ApiServer, done
+from tests.kit.assigner.replicas import Replicas
+from tests.kit.assigner.world import SAFETY_S, Asked, World, complete, made, node
+from tests.kit.processes import forked
 
 EDGESHARE = (sys.executable, "-m", "edgeshare.cli")
 

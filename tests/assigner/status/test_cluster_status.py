@@ -9,13 +9,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from onenode.api_server import ApiServer
-from replicas import Replicas
-
-sys.path.append(str(Path(__file__).parent))
-from world import SAFETY_S, World, answering, complete, made, node, silent
 
 from edgeshare.v1.cluster_pb2 import ClusterState
+from tests.kit.apiserver.api_server import ApiServer
+from tests.kit.assigner.replicas import Replicas
+from tests.kit.assigner.world import SAFETY_S, World, answering, complete, made, node, silent
 
 README = Path(__file__).parents[3] / "README.md"
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from onenode.cache import scratch_dir
+
+from tests.kit.programs.cache import scratch_dir
 
 
 @pytest.fixture

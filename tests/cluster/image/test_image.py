@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from onenode.command import run
-from onenode.images import BASE_NAME, PROJECT, Store, base_layer, project_image
 
 import edgeshare
+from tests.kit.onenode.images import BASE_NAME, PROJECT, Store, base_layer, project_image
+from tests.kit.processes.command import run
 
 PULLED_MOST_MIB = 60
 MIB = 1 << 20

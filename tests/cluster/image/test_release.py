@@ -5,9 +5,10 @@ import os
 from pathlib import Path
 
 import pytest
-from onenode.archive import read_image
-from onenode.command import run
-from onenode.images import BASE_NAME, PROJECT, Store, base_layer
+
+from tests.kit.onenode.images import BASE_NAME, PROJECT, Store, base_layer
+from tests.kit.processes.command import run
+from tests.kit.programs.archive import read_image
 
 VERSION = "9.8.7-rc.1"
 OF_PACKAGES = "9.8.7rc1"

@@ -7,19 +7,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from onenode.assigner import MACHINE, SCHEDULER, Assigner
-from onenode.given import listed, shares
-from onenode.layout import NODE_NAME
-from onenode.node import Node
-from onenode.pods import Manifest, Pods, container, pod
-from onenode.waiting import COME_S, until
-from onenode.watches.gpu_watch import GpuWatch
-from onenode.watches.pods_watch import PodsWatch
 
 from edgeshare.contract.assignment import parse_assignment
 from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_PERCENT
 from simgpu.machine import Machine
+from tests.kit.onenode.installed.assigner import MACHINE, SCHEDULER, Assigner
+from tests.kit.onenode.layout import NODE_NAME
+from tests.kit.onenode.node import Node
+from tests.kit.onenode.pods.given import listed, shares
+from tests.kit.onenode.pods.pods import Manifest, Pods, container, pod
+from tests.kit.onenode.watches.gpu_watch import GpuWatch
+from tests.kit.onenode.watches.pods_watch import PodsWatch
+from tests.kit.processes.waiting import COME_S, until
 
 GPUS = 4
 SEED = 8

@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from onenode import release
-from onenode.binaries import KUBERNETES, program
-from onenode.command import run
-from onenode.images import client_image
-from onenode.node import Node
-from onenode.pods import WAIT, Manifest, Pods, container, pod
-from onenode.release import NAME
-from onenode.waiting import until
 
 from edgeshare.contract.assignment import parse_assignment
 from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_PERCENT
 from simgpu.machine import Machine
+from tests.kit.onenode.images import client_image
+from tests.kit.onenode.installed import release
+from tests.kit.onenode.installed.release import NAME
+from tests.kit.onenode.node import Node
+from tests.kit.onenode.pods.pods import WAIT, Manifest, Pods, container, pod
+from tests.kit.processes.command import run
+from tests.kit.processes.waiting import until
+from tests.kit.programs.binaries import KUBERNETES, program
 
 IMAGE = f"registry.k8s.io/kube-scheduler:v{KUBERNETES.version}"  # as the chart finds it out here
 AS_SHIPPED: dict[str, object] = {"scheduler": {}}

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from onenode.api_server import ApiServer, done
-from onenode.binaries import KUBERNETES, program
+
+from tests.kit.apiserver.api_server import ApiServer, done
+from tests.kit.programs.binaries import KUBERNETES, program
 
 ROOT = Path(__file__).parents[3]
 NAME = "edgeshare-assigner"

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner, Result
-from onenode.api_server import ApiServer, done, until_told
 
 from edgeshare.cli import cli
 from edgeshare.kube.kube import Kube
@@ -18,6 +17,7 @@ from edgeshare.kube.messages import Refused
 from sharemgr.cluster.issuing.issuing import issue
 from sharemgr.cluster.issuing.kube_secrets import KubeSecrets
 from sharemgr.cluster.issuing.renewal import for_assigner, service_hosts
+from tests.kit.apiserver.api_server import ApiServer, done, until_told
 
 NAME = "edgeshare-certificates"
 ACCOUNT = f"system:serviceaccount:edgeshare:{NAME}"

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from onenode.api_server import ApiServer, done
 from pydantic import BaseModel
 
 from edgeshare.config_file import read_config
@@ -16,6 +15,7 @@ from sharemgr.cluster.config import Config as ClusterPart
 from sharemgr.cluster.issuing.kube_secrets import SUFFIXES
 from sharemgr.cluster.issuing.renewal import STATUS_LEAVES, Name
 from sharemgr.node.config import Config as Manager
+from tests.kit.apiserver.api_server import ApiServer, done
 
 Object = dict[str, Any]
 Render = Callable[..., list[Object]]

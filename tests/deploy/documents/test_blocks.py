@@ -11,11 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from blocks import MARK, Block, blocks, commands, inline, typed
-from manifests import Manifests
-from onenode.api_server import ApiServer
-from onenode.binaries import KUBERNETES, program
-from programs import Tools, wrong_with
+
+from tests.kit.apiserver.api_server import ApiServer
+from tests.kit.deploy.blocks import MARK, Block, blocks, commands, inline, typed
+from tests.kit.deploy.manifests import Manifests
+from tests.kit.deploy.programs import Tools, wrong_with
+from tests.kit.programs.binaries import KUBERNETES, program
 
 ALL = blocks()
 OURS = ("edgeshare ", "make ")
@@ -112,7 +113,7 @@ def test_commands_in_sentences_are_taken_by_their_program(tools: Tools) -> None:
         ("sh", "kubectl get pods | kubectl aply --filename=-\n", "aply"),
         ("sh", "kubectl get pods --selectr=a\n", "--selectr"),
         ("sh", "make manifests\n", "manifests"),
-        ("sh", "python tests/virtual/explore.py --frist 3\n", "--frist"),
+        ("sh", "python -m tests.kit.virtual.cases.explore --frist 3\n", "--frist"),
         ("sh", "docker build .\n", "nobody says how docker is checked"),
         ("sh", "for i in 1; do echo; fi\n", "syntax error"),
         ("python", "from simgpu.machine import Machin\n", "Machin"),

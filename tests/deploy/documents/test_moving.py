@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import yaml
-from onenode.api_server import ApiServer
 
 from edgeshare.contract.names import GPU_PERCENT_LIMIT
 from sharemgr.cluster.state.pods import parse_pod
 from sharemgr.cluster.state.request import Ask
+from tests.kit.apiserver.api_server import ApiServer
 
 PAGE = Path(__file__).parents[3] / "docs/moving.md"
 BLOCKS = re.findall(r"^```yaml\n# edgeshare\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)

@@ -8,10 +8,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
-import forked
 import pytest
 import sphinx
 from sphinx.application import builtin_extensions
+
+from tests.kit.processes import forked
 
 DOCS = Path(__file__).parents[3] / "docs"
 SPHINX = str(Path(sphinx.__file__).with_name("__main__.py"))

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 import yaml
-from onenode.errors import NodeError
-from onenode.packages import unpacked
 from prometheus_client.core import Metric
 
 from deviceplugin import metrics as plugin
@@ -19,6 +17,8 @@ from sharemgr.cluster.config import Config
 from sharemgr.cluster.extender.metrics import certificate_ends
 from sharemgr.cluster.service import Service
 from sharemgr.node import metrics as manager
+from tests.kit.processes.errors import NodeError
+from tests.kit.programs.packages import unpacked
 
 HERE = Path(__file__).parent
 RULES = HERE.parents[2] / "deploy/chart/files/alerts.yaml"

@@ -13,7 +13,8 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from onenode.api_server import ApiServer, done
+
+from tests.kit.apiserver.api_server import ApiServer, done
 
 PATIENCE_S = 60
 NODE, GPU = "page-node", "GPU-page-0"

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from onenode.api_server import ApiServer, Done, done, refused, until_told
+
+from tests.kit.apiserver.api_server import ApiServer, Done, done, refused, until_told
 
 ACCOUNT = "system:serviceaccount:edgeshare:edgeshare"
 MEMORY = "edge/gpu-memory-mib"

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-from onenode.api_server import ApiServer, Done, api_server, done, refused, until_told
+
+from tests.kit.apiserver.api_server import ApiServer, Done, api_server, done, refused, until_told
 
 NODE_CRITICAL, CLUSTER_CRITICAL = "system-node-critical", "system-cluster-critical"
 ENABLED = "resourceQuota.enabled=true"

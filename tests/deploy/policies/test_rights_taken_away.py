@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import yaml
-from onenode.api_server import ApiServer, done, until_told
 
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import ACCELERATOR_NODES, GPU_ASSIGNMENT, GPU_MEMORY_MIB
@@ -18,6 +17,7 @@ from edgeshare.kube.calls import Calls
 from edgeshare.kube.kube import Kube
 from sharemgr.cluster.replica.api import KubeApi
 from sharemgr.cluster.state.pods import SharePod
+from tests.kit.apiserver.api_server import ApiServer, done, until_told
 
 Object = dict[str, Any]
 Right = tuple[str, str]

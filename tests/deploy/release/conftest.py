@@ -2,16 +2,23 @@
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.append(str(Path(__file__).parents[3] / "tools"))
-
-from onenode.packages import SYSTEM_PATH, install, missing
-from repository import COMPILED, COPIED, DOCKERFILE, PROGRAMS, REQUIREMENTS, ROOT, STORAGE, VERSION, WHEEL, Repository
+from tests.kit.deploy.repository import (
+    COMPILED,
+    COPIED,
+    DOCKERFILE,
+    PROGRAMS,
+    REQUIREMENTS,
+    ROOT,
+    STORAGE,
+    VERSION,
+    WHEEL,
+    Repository,
+)
+from tests.kit.programs.packages import SYSTEM_PATH, install, missing
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,11 @@
 """Which images others begin with: by digest, or there is no release."""
 
 import pytest
-from onenode.archive import read_image
 from release.bases import bases
 from release.command import ReleaseError
-from repository import DOCKERFILE, ROOT, Repository
-from test_refusals import refused
+
+from tests.kit.deploy.repository import DOCKERFILE, ROOT, Repository, refused
+from tests.kit.programs.archive import read_image
 
 PINNED = f"example.com/python@sha256:{'5' * 64}"
 OTHER = f"example.com/builder@sha256:{'6' * 64}"

@@ -8,7 +8,8 @@ from packaging.metadata import RawMetadata
 from release.bill import bill, pinned
 from release.command import ReleaseError
 from release.commit import Commit
-from repository import OTHER_SHA256, REQUIREMENTS, ROOT, VERSION
+
+from tests.kit.deploy.repository import OTHER_SHA256, REQUIREMENTS, ROOT, VERSION
 
 COMMIT = Commit(Path(), "0" * 40, 0)
 

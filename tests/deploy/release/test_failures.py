@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from release.folder import whole
-from repository import RELEASED, VERSION, Repository
+
+from tests.kit.deploy.repository import RELEASED, VERSION, Repository
 
 FAILING = "FROM scratch AS wheels\nCOPY packages /\nFROM scratch AS cluster\nCOPY --from=wheels missing /\n"
 BUILDAH = """#!/bin/sh

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from onenode.archive import write_image, write_layer
 from release.images import packages
+
+from tests.kit.programs.archive import write_image, write_layer
 
 PLACE = "opt/edgeshare/lib/python3.11/site-packages"
 

@@ -7,16 +7,8 @@ from pathlib import Path
 import pytest
 from release.command import ReleaseError
 from release.version import parse
-from repository import VERSION, Repository
 
-
-def refused(done: "subprocess.CompletedProcess[str]", repository: Repository) -> str:
-    """The one line of a refusal."""
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert not (repository.tree / "dist").exists()
-    (line,) = done.stderr.splitlines()
-    return line
+from tests.kit.deploy.repository import VERSION, Repository, refused
 
 
 def path_of(names: set[str], repository: Repository, folder: Path) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from onenode.packages import unpacked
-from repository import VERSION, Repository
+
+from tests.kit.deploy.repository import VERSION, Repository
+from tests.kit.programs.packages import unpacked
 
 CONFIG = """
 version: 0.1

@@ -11,10 +11,10 @@ import pytest
 import yaml
 from cyclonedx.model.bom import Bom
 from cyclonedx.model.component import ComponentType
-from onenode.archive import read_image
-from repository import OTHER_SHA256, VERSION, WHEELS_SHA256, Repository
 
 import edgeshare
+from tests.kit.deploy.repository import OTHER_SHA256, VERSION, WHEELS_SHA256, Repository
+from tests.kit.programs.archive import read_image
 
 CONFIG = "application/vnd.cncf.helm.config.v1+json"
 CONTENT = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"

@@ -8,7 +8,8 @@ import yaml
 from release.command import ReleaseError
 from release.commit import releasable
 from release.source import write
-from repository import VERSION, Repository
+
+from tests.kit.deploy.repository import VERSION, Repository
 
 
 def test_version_is_put_into_package_and_chart_and_nothing_else_is_changed(

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from onenode.api_server import ApiServer, Done, done
 
 from edgeshare.cli import cli
 from edgeshare.contract.names import GPU_MEMORY_MIB, GPU_RELEASED
+from tests.kit.apiserver.api_server import ApiServer, Done, done
 
 CRDS = Path(__file__).parents[3] / "deploy/chart/crds"
 REMOVAL = "edgeshare-removal"

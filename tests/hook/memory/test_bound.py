@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from manager import MIB, WELCOME, ScriptedManager
-from programs import OUT_OF_MEMORY, SUCCESS, Stage
 
 from cuda_hook import wire
+from tests.kit.hook.manager import MIB, WELCOME, ScriptedManager
+from tests.kit.hook.stage import OUT_OF_MEMORY, SUCCESS, Stage
 
 HUGE = 1 << 63
 MOST = 1 << 52

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from manager import MIB, WELCOME, ScriptedManager
-from programs import OUT_OF_MEMORY, SUCCESS, Client, Stage, compile_program
 
 from cuda_hook import wire
+from tests.kit.hook.manager import MIB, WELCOME, ScriptedManager
+from tests.kit.hook.stage import OUT_OF_MEMORY, SUCCESS, Client, Stage, compile_program
 
 CONTEXT_MIB = 400
 """Of a context: two of them fit under the cap (1024 MiB), three do not."""

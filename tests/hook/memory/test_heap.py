@@ -1,8 +1,9 @@
 """What a context keeps for malloc and printf in kernels is counted when it is asked for."""
 
 import pytest
-from manager import MIB, WELCOME, ScriptedManager
-from programs import OUT_OF_MEMORY, SUCCESS, Client, Stage
+
+from tests.kit.hook.manager import MIB, WELCOME, ScriptedManager
+from tests.kit.hook.stage import OUT_OF_MEMORY, SUCCESS, Client, Stage
 
 CAP_MIB = WELCOME.memory_cap_bytes // MIB
 STACK, PRINTF, HEAP = 0, 1, 2

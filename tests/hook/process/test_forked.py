@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from manager import ScriptedManager
-from programs import LINK_DRIVER, Client, Stage, compile_program
 
 from simgpu.native import LIBRARIES
+from tests.kit.hook.manager import ScriptedManager
+from tests.kit.hook.stage import LINK_DRIVER, Client, Stage, compile_program
 
 LINK_NVML = (f"-L{LIBRARIES}", "-l:libnvidia-ml.so.1", f"-Wl,-rpath-link,{LIBRARIES}")
 

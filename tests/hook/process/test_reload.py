@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from manager import PATIENCE_S, ScriptedManager
-from programs import LINK_DRIVER, OUT_OF_MEMORY, SUCCESS, Stage, compile_program
 
 from cuda_hook import wire
 from simgpu.native import LIBRARIES
+from tests.kit.hook.manager import PATIENCE_S, ScriptedManager
+from tests.kit.hook.stage import LINK_DRIVER, OUT_OF_MEMORY, SUCCESS, Stage, compile_program
 
 LINK_NVML = (f"-L{LIBRARIES}", "-l:libnvidia-ml.so.1", f"-Wl,-rpath-link,{LIBRARIES}")
 

@@ -10,8 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from node_under_test import Node
-from scripted_kubelet import Pod, ScriptedKubelet
+
+from tests.kit.kubelet.node_under_test import Node
+from tests.kit.kubelet.scripted_kubelet import Pod, ScriptedKubelet
 
 ROOT = Path(__file__).parents[3]
 PARTS = ("cuda_hook", "deviceplugin", "edgeshare", "labeller", "sharemgr", "simgpu")

@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from node_under_test import FIRST, SECOND, UUIDS, Node
-from scripted_api_server import ApiServer
-from scripted_kubelet import AdmissionError, Pod, ScriptedKubelet
-from test_pods_wishes import until
 
 from deviceplugin.pods.podresources import InFlight, Listings
 from edgeshare.kubelet.podresources import PodResources
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as kubelet_api
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY
 from simgpu.tpu import Tpus, add_tpus
+from tests.kit.apiserver.scripted_api_server import ApiServer
+from tests.kit.kubelet.node_under_test import FIRST, SECOND, UUIDS, Node
+from tests.kit.kubelet.scripted_kubelet import AdmissionError, Pod, ScriptedKubelet
+from tests.kit.kubelet.wishes import until
 
 GPU_PERCENT = "edge/gpu-percent"
 TPU_PERCENT = "edge/tpu-percent"

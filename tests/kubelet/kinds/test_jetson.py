@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from node_under_test import Node
-from scripted_kubelet import AdmissionError, Pod
 
 from simgpu.trees import JETSONS, add_jetson
+from tests.kit.kubelet.node_under_test import Node
+from tests.kit.kubelet.scripted_kubelet import AdmissionError, Pod
 
 SERIAL = "1421919056789"
 BOARD = JETSONS["nano"]

@@ -1,18 +1,13 @@
 """Machines whose use is watched, for the tests of this folder."""
 
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.append(str(Path(__file__).parents[2] / "node"))  # a Prometheus
-sys.path.append(str(Path(__file__).parents[2] / "cluster"))  # its cache of what is slow to fetch
-
-from watched import Machine
+from tests.kit.labeller.watched import Machine
 
 
 @pytest.fixture

@@ -2,12 +2,11 @@
 
 import subprocess
 
-from watched import PATIENCE_S, Samples
-from watched import Machine as Watched
-
 from edgeshare.contract.units import MIB
 from simgpu.machine import Machine
 from simgpu.native import BURN
+from tests.kit.labeller.watched import PATIENCE_S, Samples
+from tests.kit.labeller.watched import Machine as Watched
 
 UP = "edgeshare_accelerator_tool_up,nvml"
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from scraping import Prometheus, complaints, programs_of_prometheus
-from watched import LINE, SERIAL, Machine
 
 from simgpu.machine import Machine as Simulated
+from tests.kit.labeller.watched import LINE, SERIAL, Machine
+from tests.kit.pages.scraping import Prometheus, complaints, programs_of_prometheus
 
 UTILIZATION = "edgeshare_accelerator_utilization_ratio"
 

@@ -10,9 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from watched import PATIENCE_S, ends, write_program
 
 from labeller.usage.tool import LINE_BYTES_MAX, Follower, Pace
+from tests.kit.labeller.watched import PATIENCE_S, ends, write_program
 
 PACE = Pace(interval_s=0.01, silence_s=PATIENCE_S, restart_s=0.01, restart_most_s=0.04)
 PATIENT = replace(PACE, restart_most_s=PATIENCE_S)

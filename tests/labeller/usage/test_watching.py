@@ -1,9 +1,9 @@
 """What a Jetson's ``tegrastats`` tells is published, for as long as it is news."""
 
 import pytest
-from watched import LINE, PATIENCE_S, SERIAL, Machine, Samples
 
 from edgeshare.contract.units import MIB
+from tests.kit.labeller.watched import LINE, PATIENCE_S, SERIAL, Machine, Samples
 
 LONG_S = 30
 """Between two lines: what was told is news for three times as long, also on a busy machine."""

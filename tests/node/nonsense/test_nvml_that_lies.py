@@ -5,18 +5,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from lying_nvml import LIES
-from testbed import PATIENCE_S
 
 from simgpu.create import create, destroy
 from simgpu.environment import variables
 from simgpu.trees import add_mig_access
+from tests.kit.manager.lying_nvml import LIES
+from tests.kit.manager.testbed import PATIENCE_S
 
-PROGRAM = Path(__file__).parent / "lying_nvml.py"
+PROGRAM = "tests.kit.manager.lying_nvml"
 
 Answer = dict[str, Any]
 
@@ -44,10 +43,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Answ
     root = folder / "root"
     create(folder / "machine", gpus=2, model=["t4", "a100"], mig={1: ["1g.5gb", "3g.20gb"]})
     add_mig_access(root, minor=1, gpu_instance=1, compute_instance=0, capability=30)
-    path = os.pathsep.join([str(PROGRAM.parent.parent), *sys.path])
     done = subprocess.run(
-        [sys.executable, PROGRAM, root],
-        env={**os.environ, **variables(folder / "machine"), "PYTHONPATH": path},
+        [sys.executable, "-m", PROGRAM, root],
+        env={**os.environ, **variables(folder / "machine")},
         capture_output=True,
         text=True,
         timeout=4 * PATIENCE_S,

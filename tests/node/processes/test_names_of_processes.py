@@ -3,19 +3,17 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from testbed import MIB, PATIENCE_S, Testbed, in_own_folder
 
 from edgeshare.v1.allocations_pb2 import Allocation
 from edgeshare.v1.status_pb2 import NodeStatus
+from tests.kit.manager.testbed import MIB, PATIENCE_S, Testbed, in_own_folder
 
 NAMED = """
 import ctypes, sys, time
 from pathlib import Path
-sys.path[:0] = sys.argv[2:]
-from testbed import MIB, WireClient
+from tests.kit.manager.testbed import MIB, WireClient
 from cuda_hook import wire
 PR_SET_NAME = 15
 assert ctypes.CDLL(None).prctl(PR_SET_NAME, b"\\xff) R 1 (\\xfe\\n") == 0
@@ -46,8 +44,7 @@ def test_what_a_process_calls_itself_hides_neither_it_nor_its_end(guest: Testbed
         allocation = Allocation(id="one", device_ids=guest.uuids[:1], request_percent=50, memory_mib=1024)
         held = calls.hold(allocation, wait_for_manager=False)
         next(held)
-        folders = map(str, Path(__file__).parents[1:3])
-        program = [sys.executable, "-c", NAMED, str(guest.folder("one") / "hook.sock"), *folders]
+        program = [sys.executable, "-c", NAMED, str(guest.folder("one") / "hook.sock")]
         with subprocess.Popen(program, env=guest.environment, stdout=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stdout is not None

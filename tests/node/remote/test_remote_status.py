@@ -2,22 +2,19 @@
 handshakes."""
 
 import socket
-import sys
 from contextlib import suppress
 from pathlib import Path
 
 import grpc
 import pytest
 import yaml
-from testbed import PATIENCE_S, Manager, Testbed
 
 from edgeshare.v1.allocations_pb2 import Allocation
 from edgeshare.v1.status_pb2 import GetNodeStatusRequest, NodeStatus, WatchSharesRequest, WatchTurnsRequest
 from edgeshare.v1.status_pb2_grpc import ShareStatusStub
-
-sys.path.append(str(Path(__file__).parents[2] / "cluster"))
-from onenode.certificates import Authority
-from onenode.packages import NODE_PACKAGES, install, missing
+from tests.kit.apiserver.certificates import Authority
+from tests.kit.manager.testbed import PATIENCE_S, Manager, Testbed
+from tests.kit.programs.packages import NODE_PACKAGES, install, missing
 
 ASKER = "edgeshare-status"
 NODES = "edgeshare-nodes"

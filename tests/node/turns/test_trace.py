@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from busy import all_granted, burn
 from click.testing import CliRunner
-from testbed import Manager, Testbed
 
 from edgeshare.cli import trace
 from edgeshare.cli.trace.recording import Recording
 from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.v1.status_pb2 import Turns
+from tests.kit.manager.busy import all_granted, burn
+from tests.kit.manager.testbed import Manager, Testbed
 
 
 def arguments(testbed: Testbed, output: Path | str, seconds: float = 0.2) -> tuple[str, ...]:

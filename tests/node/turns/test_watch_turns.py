@@ -6,8 +6,6 @@ from contextlib import ExitStack
 from itertools import groupby
 
 import pytest
-from busy import burn
-from testbed import PATIENCE_S, Manager, Testbed, WireClient
 
 from edgeshare.client import ManagerClient
 from edgeshare.contract.errors import NoRoom
@@ -21,6 +19,8 @@ from edgeshare.v1.status_pb2 import (
     Turns,
 )
 from sharemgr.node.recorder import READERS_MAX
+from tests.kit.manager.busy import burn
+from tests.kit.manager.testbed import PATIENCE_S, Manager, Testbed, WireClient
 
 TURNS = 20
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from compiled import _state_of, compiled, key_of
+
+from tests.kit.programs.compiled import _state_of, compiled, key_of
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from compiled import FLAGS, HOOK_INCLUDES, HOOK_SOURCES, ROOT, compiled
+
+from tests.kit.programs.compiled import FLAGS, HOOK_INCLUDES, HOOK_SOURCES, ROOT, compiled
 
 SRC = ROOT / "cuda_hook" / "src"
 CORE = "core"

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from compiled import HOOK_INCLUDES, HOOK_SOURCES
+from tests.kit.programs.compiled import HOOK_INCLUDES, HOOK_SOURCES
 
 WARNINGS = ("-Wall", "-Wextra", "-Wthread-safety", "-Werror")
 CLANG = (sys.executable, "-m", "ziglang", "cc", "-std=c11", "-D_GNU_SOURCE", *WARNINGS)

@@ -4,12 +4,12 @@ import json
 import os
 from pathlib import Path
 
-import forked
 import pytest
 
 from simgpu.create import create
 from simgpu.environment import variables
 from simgpu.machine import Machine
+from tests.kit.processes import forked
 
 END_S = 60
 

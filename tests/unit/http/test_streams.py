@@ -6,9 +6,9 @@ from contextlib import AsyncExitStack
 from http import HTTPStatus
 
 import pytest
-from site_client import SAFETY_S, Client
 
 from edgeshare.http.web import ANSWER_S, CONNECTIONS_MAX, STREAMS_MAX, Page, Stream, Terms, serving, text_page
+from tests.kit.pages.site_client import SAFETY_S, Client
 
 PART_BYTES = 64 << 20
 """More than the kernel keeps of what nobody reads."""

@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack
 from http import HTTPStatus
 
 import pytest
-from site_client import ASKED, Client
 
 from edgeshare.http.web import ANSWER_S, CONNECTIONS_MAX, PER_ADDRESS_MAX, REQUEST_S, Page, serving, text_page
+from tests.kit.pages.site_client import ASKED, Client
 
 MANY = CONNECTIONS_MAX + PER_ADDRESS_MAX
 

@@ -1,16 +1,12 @@
 """What is asked of an API server, by those who ask."""
 
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from answering_server import Server, kubeconfig
-
 from edgeshare.kube.calls import Calls
+from tests.kit.apiserver.answering_server import Server, kubeconfig
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from answering_server import HANG_UP, SAFETY_S, Server, answer, kubeconfig
 
 from deviceplugin import retry_loop
 from deviceplugin.allocations.records import Records
@@ -23,6 +22,7 @@ from deviceplugin.units.ledger import Allocation, Ledger, Owner
 from edgeshare.contract.accelerator_kind import GPU
 from edgeshare.contract.units import unit_id
 from edgeshare.kube.kube import Kube
+from tests.kit.apiserver.answering_server import HANG_UP, SAFETY_S, Server, answer, kubeconfig
 
 DONE, GONE, AWAY = (answer({"message": "said"}, status) for status in (200, 404, 500))
 

@@ -6,7 +6,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from answering_server import (
+
+from edgeshare.kube import following
+from edgeshare.kube.following import PUT_OFF_S, Following
+from edgeshare.kube.kube import Kube
+from tests.kit.apiserver.answering_server import (
     BOUND,
     END,
     EXPIRED,
@@ -21,10 +25,6 @@ from answering_server import (
     page,
     watch,
 )
-
-from edgeshare.kube import following
-from edgeshare.kube.following import PUT_OFF_S, Following
-from edgeshare.kube.kube import Kube
 
 CHANCE = 0.7
 

@@ -6,7 +6,6 @@ import datetime
 import json
 import logging
 import ssl
-import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -14,7 +13,18 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from answering_server import (
+from kubernetes.config import incluster_config
+
+from edgeshare.contract.errors import Unavailable
+from edgeshare.kube import calls as kube_calls
+from edgeshare.kube.calls import Calls
+from edgeshare.kube.kube import WATCH_S
+from edgeshare.kube.messages import PAGE, Conflicting, Expired, Failed, Refused
+from sharemgr.cluster.replica import following
+from sharemgr.cluster.replica.api import KubeApi
+from sharemgr.cluster.replica.following import follow
+from sharemgr.cluster.state.pods import SharePod
+from tests.kit.apiserver.answering_server import (
     BOUND,
     END,
     EXPIRED,
@@ -35,21 +45,7 @@ from answering_server import (
     thing,
     watch,
 )
-from kubernetes.config import incluster_config
-
-from edgeshare.contract.errors import Unavailable
-from edgeshare.kube import calls as kube_calls
-from edgeshare.kube.calls import Calls
-from edgeshare.kube.kube import WATCH_S
-from edgeshare.kube.messages import PAGE, Conflicting, Expired, Failed, Refused
-from sharemgr.cluster.replica import following
-from sharemgr.cluster.replica.api import KubeApi
-from sharemgr.cluster.replica.following import follow
-from sharemgr.cluster.state.pods import SharePod
-
-sys.path.append(str(Path(__file__).parents[2] / "cluster"))
-
-from onenode.certificates import Authority
+from tests.kit.apiserver.certificates import Authority
 
 
 async def changes(calls: Calls) -> list[Json]:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answering_server import SAFETY_S, Server, answer, thing
 
 from edgeshare.contract.errors import Unavailable
 from edgeshare.kube.calls import Calls
 from edgeshare.kube.kube import Kube
+from tests.kit.apiserver.answering_server import SAFETY_S, Server, answer, thing
 
 Json = dict[str, Any]
 

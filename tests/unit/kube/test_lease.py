@@ -8,11 +8,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from answering_server import HANG_UP, SAFETY_S, Server, answer, kubeconfig
 from kubernetes.leaderelection import leaderelection
 
 from edgeshare.kube import client_library
 from edgeshare.kube.client_library import Candidate, LeaseTimes
+from tests.kit.apiserver.answering_server import HANG_UP, SAFETY_S, Server, answer, kubeconfig
 
 AWAY = [answer({"message": "away"}, 503), HANG_UP, answer(b"<html>", 500), answer({"message": "slow"}, 504)]
 NOT_OURS = answer({"message": "not yours"}, 403)

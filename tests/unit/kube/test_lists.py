@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answering_server import (
+
+from edgeshare.contract.errors import Unavailable
+from edgeshare.kube import list_reader
+from edgeshare.kube.calls import Calls
+from edgeshare.kube.kube import Kube
+from edgeshare.kube.list_reader import CHUNK_BYTES, ListReader
+from edgeshare.kube.messages import PAGE, Expired, Failed, Refused
+from tests.kit.apiserver.answering_server import (
     BOUND,
     END,
     HANG_UP,
@@ -26,13 +33,6 @@ from answering_server import (
     page,
     thing,
 )
-
-from edgeshare.contract.errors import Unavailable
-from edgeshare.kube import list_reader
-from edgeshare.kube.calls import Calls
-from edgeshare.kube.kube import Kube
-from edgeshare.kube.list_reader import CHUNK_BYTES, ListReader
-from edgeshare.kube.messages import PAGE, Expired, Failed, Refused
 
 Lists = Callable[[Callable[[Json], Any]], Awaitable[tuple[list[Any], str]]]
 """Reads the list of pods, keeping of each what a function returns of it."""

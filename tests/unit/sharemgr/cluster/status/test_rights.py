@@ -2,20 +2,17 @@
 socket that says what the test has it say."""
 
 import json
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[3] / "kube"))
-from answering_server import HANG_UP, Server, answer, kubeconfig
-
 from edgeshare.contract.errors import Forbidden, Unauthenticated, Unavailable
 from edgeshare.kube.calls import Calls
 from sharemgr.cluster.status.query import Query
 from sharemgr.cluster.status.rights import AWAY_S, FRESH_S, KNOWN_MAX, REFUSED_S, Rights, token_of
+from tests.kit.apiserver.answering_server import HANG_UP, Server, answer, kubeconfig
 
 USER = {"username": "me", "uid": "1", "groups": ["team"], "extra": {"scope": ["a"]}}
 KNOWN = answer({"status": {"authenticated": True, "user": USER}})

@@ -1,7 +1,6 @@
 """The table of an allocation's phases, held against what the code does; and the rarer ways, one by one."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from sharemgr.node.turns.settings import Share
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[4]
+PLUGIN = "tests.kit.plugins.interpreted_turns"
 SCENARIOS = (
     *(f"test_{name}.py" for name in ("arbiter", "exclusive", "foreseen_drain", "usual_drain", "waking")),
     "test_openings.py::test_one_that_is_over_its_limit_is_kept_out_and_its_account_says_so",
@@ -107,11 +107,10 @@ def test_phases_go_the_ways_of_the_table_and_no_others(tmp_path: Path) -> None:
     ways = tmp_path / "ways.json"
     others = [f"{HERE}/{scenario}" for scenario in SCENARIOS]
     this = [f"{__file__}::{name}" for name in globals() if name.startswith("test_one_")]
-    command = ["-m", "pytest", "-q", "-p", "interpreted_turns", "-p", "no:cacheprovider", f"--phases={ways}"]
+    command = ["-m", "pytest", "-q", "-p", PLUGIN, "-p", "no:cacheprovider", f"--phases={ways}"]
     done = subprocess.run(
         [sys.executable, *command, *others, *this],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(HERE)},
         capture_output=True,
         text=True,
         check=False,

@@ -1,0 +1,87 @@
+"""The cluster's certificates and the kubeconfig files that carry them."""
+
+import base64
+import json
+import os
+from pathlib import Path
+
+from tests.kit.processes.command import run
+
+DAYS = "3650"
+
+
+class Authority:
+    """A certificate authority in `folder`; everything it issues lies there too, and is kept once made."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.folder = folder
+        self.certificate = folder / "ca.crt"
+        if not self.certificate.exists():
+            self._make("ca", "/CN=edgeshare-test-ca", ["basicConstraints=critical,CA:TRUE"], signed=False)
+
+    def issue(self, name: str, user: str, *, group: str = "", hosts: tuple[str, ...] = ()) -> tuple[Path, Path]:
+        """Return the certificate and the key of `user`, in `group`, who serves at `hosts` (IP:… or DNS:…)."""
+        certificate = self.folder / f"{name}.crt"
+        if not certificate.exists():
+            extensions = ["extendedKeyUsage=clientAuth,serverAuth"]
+            if hosts:
+                extensions.append(f"subjectAltName={','.join(hosts)}")
+            organisation = f"/O={group}" if group else ""
+            self._make(name, f"{organisation}/CN={user}", extensions, signed=True)
+        return certificate, self.folder / f"{name}.key"
+
+    def signing_key(self, name: str) -> tuple[Path, Path]:
+        """Return the public and the private half of a key for tokens."""
+        public, private = self.folder / f"{name}.pub", self.folder / f"{name}.key"
+        if not public.exists():
+            run(["openssl", "genrsa", "-out", private, "2048"])
+            run(["openssl", "rsa", "-in", private, "-pubout", "-out", public])
+        return public, private
+
+    def kubeconfig(self, path: Path, server: str, user: str, *, group: str = "") -> Path:
+        """Write the kubeconfig of `user` (JSON, which is YAML): it needs no other file, and is private."""
+
+        def text(file: Path) -> str:
+            return base64.b64encode(file.read_bytes()).decode()
+
+        certificate, key = self.issue(path.name, user, group=group)
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [
+                {
+                    "name": "edgeshare-test",
+                    "cluster": {"server": server, "certificate-authority-data": text(self.certificate)},
+                }
+            ],
+            "users": [
+                {
+                    "name": user,
+                    "user": {"client-certificate-data": text(certificate), "client-key-data": text(key)},
+                }
+            ],
+            "contexts": [{"name": "default", "context": {"cluster": "edgeshare-test", "user": user}}],
+            "current-context": "default",
+        }
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            json.dump(config, file, indent=1)
+        return path
+
+    def _make(self, name: str, subject: str, extensions: list[str], *, signed: bool) -> None:
+        key, certificate = self.folder / f"{name}.key", self.folder / f"{name}.crt"
+        command: list[str | Path] = [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+        ]
+        command += ["-noenc", "-days", DAYS, "-subj", subject, "-keyout", key, "-out", certificate]
+        if signed:
+            command += ["-CA", self.certificate, "-CAkey", self.folder / "ca.key"]
+        for extension in extensions:
+            command += ["-addext", extension]
+        run(command)

@@ -1,0 +1,3 @@
+"""What is installed from: the documents' code blocks and how each is held to its program (`blocks.py`, `programs.py`,
+`manifests.py`), and a repository that releases are made of (`repository.py`).
+"""

@@ -1,0 +1,1 @@
+"""A simulated machine alone (`simulated.py`), and its driver through ctypes (`driver_calls.py`)."""

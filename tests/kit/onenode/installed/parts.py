@@ -1,0 +1,134 @@
+"""edgeshare's own containers on the node: ended, cut off, taken away, asked for their figures."""
+
+import ctypes
+import errno
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from edgeshare.contract.names import GPU_PERCENT
+from tests.kit.onenode.installed.metrics import samples
+from tests.kit.onenode.installed.release import NAME
+from tests.kit.onenode.layout import PLUGIN_SOCKET
+from tests.kit.onenode.node import Node
+from tests.kit.onenode.pods.pods import WAIT
+from tests.kit.processes.errors import NodeError
+from tests.kit.processes.waiting import until
+
+PLUGIN, MANAGER = "device-plugin", "share-manager"
+METRICS_PORT = 9465  # the chart's
+PREFIX = "edgeshare_deviceplugin_"
+IN_NAMESPACE = f"--namespace={NAME}"
+DAEMONSET = (IN_NAMESPACE, f"daemonset/{NAME}")
+PODS = ("pods", IN_NAMESPACE, f"--selector=app.kubernetes.io/name={NAME}")
+STATUS = '{.items[0].status.containerStatuses[?(@.name=="%s")]%s}'
+NOWHERE = "edgeshare-test/nowhere"  # a label that no node has
+PIDFD_GETFD = 438  # linux/include/uapi/asm-generic/unistd.h; of every architecture the same
+
+Life = tuple[str, float]
+"""Container of a plugin, and how often it has been registered."""
+
+
+class Parts:
+    """The containers of the DaemonSet's one pod."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def container(self, name: str) -> str:
+        """The id of one of them, as the API server knows it."""
+        return self._told(name, ".containerID")
+
+    def kill(self, *names: str) -> None:
+        """Kill some of them, and return when others have taken their places and are ready."""
+        before = {name: self.container(name) for name in names}
+        for container in before.values():
+            self._node.kill_container(container)
+        for name in names:
+            until(
+                lambda name=name: (
+                    self.container(name) not in ("", before[name]) and self._told(name, ".ready") == "true"
+                ),
+                f"{name} is back",
+            )
+
+    def address(self) -> str:
+        """The IP address of the pod, which it keeps."""
+        return self._node.kubectl("get", *PODS, "-o", "jsonpath={.items[0].status.podIP}")
+
+    def figures(self, address: str = "") -> dict[str, float]:
+        """The plugin's metrics: name, and values of the labels, separated by commas. None where it does not answer.
+        Without the address the API server is asked for it."""
+        return {
+            ",".join([sample.name.removeprefix(PREFIX), *sample.labels.values()]): sample.value
+            for sample in samples(address or self.address(), METRICS_PORT)
+        }
+
+    def life(self) -> Life | None:
+        """Which registration of which plugin this is: another one after each restart, of it or of the kubelet. None
+        while the kubelet has no list of it."""
+        figures = self.figures()
+        if not figures.get(f"registered,{GPU_PERCENT}"):
+            return None
+        return self.container(PLUGIN), figures["registrations_total"]
+
+    def until_registered_after(self, before: Life | None) -> None:
+        """Return when the kubelet has a list, and not that of this life."""
+        until(lambda: self.life() not in (None, before), "the plugin has registered again")
+
+    def cut_connections(self) -> int:
+        """Break all connections that the kubelet has to the plugin, which runs on; how many they were."""
+        cut = 0
+        pid = self._node.container_pid(self.container(PLUGIN))
+        for found in _sockets(pid):
+            with found:
+                if _is_connection_of_the_kubelet(found):
+                    found.shutdown(socket.SHUT_RDWR)
+                    cut += 1
+        return cut
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Take all of them from the node, and bring them back at the end."""
+        self._select({NOWHERE: "true"})
+        self._node.kubectl("wait", "--for=delete", *PODS, WAIT)
+        try:
+            yield
+        finally:
+            self._select({NOWHERE: None})
+            self._node.kubectl("rollout", "status", *DAEMONSET, WAIT)
+
+    def _select(self, labels: dict[str, str | None]) -> None:
+        change = {"spec": {"template": {"spec": {"nodeSelector": labels}}}}
+        self._node.kubectl("patch", *DAEMONSET, "--type=merge", f"--patch={json.dumps(change)}")
+
+    def _told(self, name: str, field: str) -> str:
+        return self._node.kubectl("get", *PODS, "-o", f"jsonpath={STATUS % (name, field)}")
+
+
+def _sockets(pid: int) -> Iterator[socket.socket]:
+    """Copies of the sockets that another process has open (pidfd_getfd(2)), but for what it closes meanwhile."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    process = os.pidfd_open(pid)
+    try:
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(FileNotFoundError):
+                if str(link.readlink()).startswith("socket:"):
+                    copy = libc.syscall(PIDFD_GETFD, process, int(link.name), 0)
+                    if copy >= 0:
+                        yield socket.socket(fileno=copy)
+                    elif ctypes.get_errno() != errno.EBADF:
+                        raise NodeError(f"descriptor {link.name} cannot be copied: {os.strerror(ctypes.get_errno())}")
+    finally:
+        os.close(process)
+
+
+def _is_connection_of_the_kubelet(found: socket.socket) -> bool:
+    if found.family != socket.AF_UNIX or found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        return False
+    # One that was accepted has the name of the socket that it came in by.
+    name = found.getsockname()
+    return isinstance(name, str) and Path(name).parent == PLUGIN_SOCKET.parent

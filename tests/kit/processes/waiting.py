@@ -1,0 +1,18 @@
+"""Waiting for what tells nobody when it comes to be so."""
+
+import time
+from collections.abc import Callable
+
+from tests.kit.processes.errors import NodeError
+
+LOOK_S = 0.1
+COME_S = 120  # a safety limit: what is waited for takes seconds
+
+
+def until(true: Callable[[], bool], what: str, look_s: float = LOOK_S) -> None:
+    """Return when something is so. Raises NodeError where it does not come to be so."""
+    deadline_s = time.monotonic() + COME_S
+    while not true():
+        if time.monotonic() > deadline_s:
+            raise NodeError(f"not within {COME_S} s: {what}")
+        time.sleep(look_s)

@@ -1,0 +1,5 @@
+"""Programs that tests need and do not have yet: compiled, built, fetched, installed, and kept in the cache folder.
+
+Begin with `cache.py`. `compiled.py` is of this tree's C, `binaries.py` of the Go modules that `modules/` pins,
+`packages.py` of the distribution, `archive.py` writes images.
+"""

@@ -1,0 +1,1 @@
+"""A machine with EdgeTPUs, its manager, and programs that share them."""
