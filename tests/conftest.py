@@ -58,8 +58,8 @@ SOAK = MappingProxyType(
 )
 
 ON_API_SERVER = ("assigner", "cluster", "deploy")
-WITHOUT_NODE = {f"tests/cluster/test_{name}.py" for name in ("cache", "daemons", "many_nodes", "runtime")}
-IN_STRETCHES = {"tests/hook/test_books_random.py"}
+WITHOUT_NODE = "tests/cluster/kit/"
+IN_STRETCHES = {"tests/hook/memory/test_books_random.py"}
 MEASURING = {
     "tests/demo/test_bench.py",
     *(f"tests/node/test_{name}.py" for name in ("attacks", "hand_over", "threads")),
@@ -156,7 +156,7 @@ class Together(LoadScopeScheduling):
         folder = file.removeprefix("tests/").partition("/")[0]
         if folder == "virtual" or file in IN_STRETCHES:
             return nodeid
-        if folder == "web" or (folder == "cluster" and file not in WITHOUT_NODE):
+        if folder == "web" or (folder == "cluster" and not file.startswith(WITHOUT_NODE)):
             return "node"
         return "api-server" if folder in ON_API_SERVER else file
 

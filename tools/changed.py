@@ -36,7 +36,7 @@ FILES = {
     "MANIFEST.in": ("tests/cluster",),
     "tools/release/": ("tests/deploy/release", "tests/cluster/image"),
     "edgeshare/cli/page/page.": ("tests/web",),
-    "docs/": ("tests/deploy", "tests/hook/test_every_name.py", "tests/unit/test_documents.py"),
+    "docs/": ("tests/deploy", "tests/hook/names/test_every_name.py", "tests/unit/test_documents.py"),
 }
 """Who uses what is no Python: where a changed file's path begins so, the first that fits."""
 
