@@ -233,7 +233,7 @@ def _token(name: str) -> Json:
     return {"name": name, "projected": {"sources": sources, "defaultMode": 420}}
 
 
-_SOURCE = {".": {}, "f:configMap": {".": {}, "f:defaultMode": {}, "f:name": {}}, "f:name": {}}
+_SOURCE: Json = {".": {}, "f:configMap": {".": {}, "f:defaultMode": {}, "f:name": {}}, "f:name": {}}
 
 
 def _managed_fields(stage: Stage) -> list[Json]:

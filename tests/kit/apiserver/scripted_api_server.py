@@ -171,7 +171,9 @@ class ApiServer:
                 assert content_type == "application/merge-patch+json"
                 self.patches += 1
                 node = self.nodes.get(name)
-                for field, values in body["status"].items() if node else ():
+                if node is None:
+                    return found(None)
+                for field, values in body["status"].items():
                     node["status"].setdefault(field, {}).update(values)
                 return found(node)
             case ("POST", ["namespaces", _, "events"]):

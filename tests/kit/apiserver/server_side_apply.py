@@ -70,6 +70,6 @@ def _set_entry(thing: Json, manager: str, operation: str, labels: set[str]) -> N
         for entry in thing["metadata"]["managedFields"]
         if (entry["manager"], entry["operation"]) != (manager, operation)
     ]
-    fields = {"f:metadata": {"f:labels": {f"f:{label}": {} for label in sorted(labels)}}}
+    fields: Json = {"f:metadata": {"f:labels": {f"f:{label}": {} for label in sorted(labels)}}}
     entry = {"manager": manager, "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1"}
     thing["metadata"]["managedFields"] = [*kept, {**entry, "fieldsV1": fields}] if labels else kept

@@ -46,7 +46,7 @@ class Connection:
         assert isinstance(self._connection.sock, ssl.SSLSocket)
         certificate = self._connection.sock.getpeercert()
         assert certificate is not None
-        subject: dict[str, str] = dict(part[0] for part in certificate["subject"])  # type: ignore[misc,arg-type]
+        subject: dict[str, str] = dict(part[0] for part in certificate["subject"])  # type: ignore[misc]
         return subject["commonName"]
 
     @property

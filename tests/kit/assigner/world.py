@@ -185,7 +185,7 @@ def answering(certificate: Path, answer: bytes) -> Iterator[int]:
     """A port where whoever asks for a node's status gets this, from who has this certificate."""
     handler = grpc.unary_unary_rpc_method_handler(lambda request, context: answer)
     service = grpc.method_handlers_generic_handler("edgeshare.v1.ShareStatus", {"GetNodeStatus": handler})
-    server = grpc.server(ThreadPoolExecutor(1), handlers=(service,))
+    server = grpc.server(ThreadPoolExecutor(1), handlers=[service])
     shown = (certificate.with_suffix(".key").read_bytes(), certificate.read_bytes())
     port = server.add_secure_port("[::]:0", grpc.ssl_server_credentials([shown]))
     server.start()

@@ -110,7 +110,7 @@ class Manifests:
 
     def _chart(self, values: Object) -> list[str]:
         line = [self._helm, "template", "edgeshare", CHART, "--kube-version=1.36.0", f"--values={self._file(values)}"]
-        process = subprocess.run(line, capture_output=True, text=True, check=False)
+        process = subprocess.run(list(map(str, line)), capture_output=True, text=True, check=False)
         return process.stderr.splitlines()
 
     def _configuration(self, document: Object, part: type[Any]) -> list[str]:
@@ -124,7 +124,7 @@ class Manifests:
         whole = {**SCHEDULER, "clientConnection": {"kubeconfig": str(self._server.kubeconfig)}, **document}
         words = [program(KUBERNETES, "kube-scheduler"), f"--config={self._file(whole)}", "--secure-port=0"]
         line = [*words, f"--write-config-to={self._folder / 'taken.yaml'}"]
-        process = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
+        process = subprocess.run(list(map(str, line)), capture_output=True, text=True, check=False, timeout=60)
         return process.stderr.splitlines() if process.returncode else []
 
     def _file(self, content: Object) -> Path:

@@ -122,7 +122,7 @@ def helm(words: list[str], tools: Tools) -> str:
     if words[3] != CHART and not re.fullmatch(r"oci://REGISTRY/charts/edgeshare", words[3]):
         return f"{words[3]} is not our chart: say in a comment that it was {'not tried'}"
     given = [each for at, word in enumerate(words) if word in RENDERED for each in words[at : at + 1 + RENDERED[word]]]
-    line = [tools.helm, "template", words[2], CHART, "--kube-version=1.36.0", *given]
+    line = [str(tools.helm), "template", words[2], CHART, "--kube-version=1.36.0", *given]
     done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=ROOT)
     return done.stderr
 

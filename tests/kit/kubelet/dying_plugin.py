@@ -53,7 +53,7 @@ def bring(death: Death) -> None:
         death.before_answering()
         return answer
 
-    Service.Allocate = dying  # type: ignore[method-assign]
+    Service.Allocate = dying  # type: ignore[assignment,method-assign]
     sys.addaudithook(death.audit)
 
 

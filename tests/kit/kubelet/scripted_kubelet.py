@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import grpc
 
@@ -25,6 +26,10 @@ from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import (
     RegistrationServicer,
     add_RegistrationServicer_to_server,
 )
+
+if TYPE_CHECKING:
+    # The generated code has it for type checkers alone.
+    from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import DevicePluginAsyncStub
 
 RESOURCE = "edge/gpu-percent"
 SAFETY_S = 30
@@ -54,7 +59,7 @@ class Connection:
     """One registration of a plugin, and the list that its stream last sent."""
 
     endpoint: str
-    stub: DevicePluginStub
+    stub: "DevicePluginAsyncStub"
     options: api.DevicePluginOptions
     stream: grpc.aio.UnaryStreamCall[api.Empty, api.ListAndWatchResponse]
     units: dict[str, str] = field(default_factory=dict)
@@ -126,7 +131,7 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
             task.cancel()
         await asyncio.gather(*self._streams, return_exceptions=True)
         for channel in self._channels:
-            await channel.close()
+            await channel.close(None)
         for server in self._servers:
             await server.stop(None)
         for other in self.beside.values():
@@ -306,7 +311,7 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
     # -- What it serves
     # ---------------------------------------------------------------------------------------
 
-    async def Register(self, request: api.RegisterRequest, context: grpc.aio.ServicerContext) -> api.Empty:  # noqa: N802
+    async def Register(self, request: api.RegisterRequest, context: grpc.aio.ServicerContext[Any, Any]) -> api.Empty:  # noqa: N802
         """Dials back before it answers."""
         if request.resource_name in self.beside:
             return await self.beside[request.resource_name].Register(request, context)
@@ -320,7 +325,7 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
         assert request.endpoint not in [connection.endpoint for connection in self.registrations]
         channel = grpc.aio.insecure_channel(f"unix:{self.folder / request.endpoint}")
         self._channels.append(channel)
-        stub = DevicePluginStub(channel)
+        stub: DevicePluginAsyncStub = DevicePluginStub(channel)
         async with asyncio.timeout(10):
             options = await stub.GetDevicePluginOptions(api.Empty(), wait_for_ready=True)
         if not self.takes_lists:
@@ -354,7 +359,7 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
             self.plugin.stream.cancel()
 
     async def List(  # noqa: N802
-        self, request: resources_api.ListPodResourcesRequest, context: grpc.aio.ServicerContext
+        self, request: resources_api.ListPodResourcesRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> resources_api.ListPodResourcesResponse:
         """Every pod that is not over. It frees what the others had, and forgets what it is just handing
         out."""
@@ -372,7 +377,7 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
         return resources_api.ListPodResourcesResponse(pod_resources=found)
 
     async def Get(  # noqa: N802
-        self, request: resources_api.GetPodResourcesRequest, context: grpc.aio.ServicerContext
+        self, request: resources_api.GetPodResourcesRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> resources_api.GetPodResourcesResponse:
         """One pod."""
         if self.get_is_off:
@@ -387,7 +392,7 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
         raise AssertionError("abort raises")
 
     async def GetAllocatableResources(  # noqa: N802
-        self, request: resources_api.AllocatableResourcesRequest, context: grpc.aio.ServicerContext
+        self, request: resources_api.AllocatableResourcesRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> resources_api.AllocatableResourcesResponse:
         """What is healthy, of all resources, each id in an entry of its own."""
         kept = [each for each in (self, *self.beside.values()) if each.registrations]

@@ -32,4 +32,4 @@ def remove_pod(pod: str) -> None:
 
 def _call(method: str, request: bytes, timeout_s: float) -> None:
     with grpc.insecure_channel(f"unix:{CONTAINERD_SOCKET}") as channel:
-        channel.unary_unary(f"/runtime.v1.RuntimeService/{method}")(request, timeout=timeout_s)
+        channel.unary_unary(f"/runtime.v1.RuntimeService/{method}", None, None)(request, timeout=timeout_s)

@@ -70,7 +70,7 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """What its console has been told since the last time: errors, refusals of the policy, what was not found."""
-        return [entry["message"] for entry in self.driver.get_log("browser")]
+        return [entry["message"] for entry in self.driver.get_log("browser")]  # type: ignore[no-untyped-call]
 
     def picture(self, path: Path) -> None:
         """Writes what is seen as a PNG."""

@@ -36,7 +36,8 @@ seen: set[tuple[str, str]] = set()
 
 
 def get_phase(contender: Contender) -> Phase:
-    return slot.__get__(contender, Contender)
+    phase: Phase = slot.__get__(contender, Contender)
+    return phase
 
 
 def set_phase(contender: Contender, phase: Phase) -> None:
@@ -46,7 +47,7 @@ def set_phase(contender: Contender, phase: Phase) -> None:
     slot.__set__(contender, phase)
 
 
-Contender.phase = property(get_phase, set_phase)
+Contender.phase = property(get_phase, set_phase)  # type: ignore[assignment,misc]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

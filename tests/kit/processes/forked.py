@@ -211,7 +211,7 @@ def serve(connection: socket.socket) -> bool:
             os.close(descriptor)
 
 
-def become(request: Mapping[str, object], streams: Sequence[int]) -> None:
+def become(request: Mapping[str, Any], streams: Sequence[int]) -> None:
     """Makes this process what was asked for."""
     for place, descriptor in enumerate(streams, start=1):
         os.dup2(descriptor, place)

@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +33,11 @@ class Lab(Testbed):
         self.driver = DRIVER
         self.usb_path = self.tpus.enumerate_usb(USB, 4, started=False)
 
-    def manager(self, config: str = "") -> Manager:
+    def manager(self, config: str = "", command: Sequence[str] = ()) -> Manager:
         root = self.tpus.folder
-        return super().manager(f"{config}\nsysfs: {root}/sys\ninventory: {{sources: [nvml, edgetpu], root: {root}}}\n")
+        return super().manager(
+            f"{config}\nsysfs: {root}/sys\ninventory: {{sources: [nvml, edgetpu], root: {root}}}\n", command
+        )
 
     def burn(
         self, name: str, *arguments: str, percent: int, limit: int = 100, tpu: str = PCIE, share_class: str = "batch"

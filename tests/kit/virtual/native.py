@@ -77,7 +77,7 @@ class Vt:
         """Begins the simulation of a case: seed, noise and costs."""
         pace = PACES[case.pace]
         known = {field.name for field in fields(pace)}
-        costs = Costs(**{name: getattr(pace, name) for name, _ in Costs._fields_ if name in known})
+        costs = Costs(**{name: getattr(pace, name) for name, _ in Costs._fields_ if name in known})  # type: ignore[misc]
         config = Config(case.seed, case.noise, case.atomics, trace, budget_s, case.delays_most, costs)
         self._library.vt_init(ctypes.byref(config))
         if case.lost_wake:

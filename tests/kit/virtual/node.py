@@ -48,7 +48,7 @@ class VirtualNode:
         self._vt = vt
         self._root = root
         # The manager's epoch is drawn with it.
-        secrets.randbelow = random.Random(case.seed).randrange
+        secrets.randbelow = random.Random(case.seed).randrange  # type: ignore[assignment]
         # The machine is not looked at through what a killed manager leaves.
         vt.enter(vt.process("judge", 1), "judge")
         pace = PACES[case.pace].machine
@@ -59,7 +59,7 @@ class VirtualNode:
             uuids=[UUID],
             scheduling=case.scheduling,
             overlap=case.overlap,
-            **({"pace": pace} if pace else {}),
+            **({"pace": pace} if pace else {}),  # type: ignore[arg-type]
         )
         self.machine = Machine(root / "machine")
         self._dead: list[tuple[Loop, Node | Opener]] = []
@@ -119,7 +119,7 @@ class VirtualNode:
                 request_percent=client.percent,
                 limit_percent=client.limit,
                 memory_mib=client.memory_mib,
-                **({"share_class": LATENCY} if client.latency else {}),
+                **({"share_class": LATENCY} if client.latency else {}),  # type: ignore[arg-type]
             )
             for name, client in zip(self._case.names, self._case.clients, strict=True)
         ] + [
@@ -279,7 +279,7 @@ class VirtualNode:
     def _held(self) -> dict[int, int | None]:
         return {each.pid: each.memory_bytes[0] for each in self.machine.processes() if each.alive}
 
-    def _observe(self, busy_percent: Mapping[str, int]) -> None:
+    def _observe(self, busy_percent: dict[str, int]) -> None:
         self._node.look()
         held = self._held()
         used_mib = sum(size_bytes for size_bytes in held.values() if size_bytes) >> 20

@@ -65,14 +65,14 @@ def read_layouts() -> None:
     """A case reads the layout of its machine's file itself, twice, as it did when the figures were recorded: that costs
     it contacts. What the headers mean, which takes longer than many a case, is found out once, here, and for who makes
     the machine all that it needs to know of it. Who opens it finds out what it needs when it does."""
-    parser = cparser._get_parser()
+    parser = cparser._get_parser()  # type: ignore[attr-defined]
     parser.parse = cache(parser.parse)
     layout = ffi, library = load.__wrapped__()
     for name in ("SIMGPU_GPUS", "simgpu_create"):
         getattr(library, name)
     ffi.typeof("struct simgpu_plan *")
-    create.load = partial(read_again, layout, *LOCKED_BY_CREATE)
-    machine.load = partial(read_again, load.__wrapped__(), *LOCKED_BY_MACHINE)
+    create.load = partial(read_again, layout, *LOCKED_BY_CREATE)  # type: ignore[assignment,attr-defined]
+    machine.load = partial(read_again, load.__wrapped__(), *LOCKED_BY_MACHINE)  # type: ignore[assignment,attr-defined]
 
 
 def read_again(layout: tuple[FFI, object], begun: int, *read: int) -> tuple[FFI, object]:

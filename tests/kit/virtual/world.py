@@ -74,7 +74,7 @@ class World:
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONPATH": str(ROOT),
         }
-        program = [sys.executable, FOLDER / "simulate.py", libraries, hook, driver, str(budget_s)]
+        program = [sys.executable, *map(str, (FOLDER / "simulate.py", libraries, hook, driver, budget_s))]
         self._process = subprocess.Popen(
             ["setarch", "-R", *program],
             env=environment,
@@ -105,7 +105,7 @@ class World:
 
     def _line(self) -> str:
         assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        line: str = self._process.stdout.readline()
         if not line:
             raise Unavailable(f"the simulating process ended with status {self._process.wait()}")
         return line

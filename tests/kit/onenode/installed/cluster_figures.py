@@ -67,7 +67,7 @@ def measure(node: Node) -> Iterator[Row]:
     yield from starts(node, parts)
     for kubelet in KUBELETS:
         node.use_kubelet(kubelet)
-        settings = {"kubelet": kubelet.version}
+        settings: dict[str, str | float] = {"kubelet": kubelet.version}
         yield kubelet_restarts(node, settings)
         yield from allocates(node, parts, settings)
     node.use_kubelet(KUBERNETES)

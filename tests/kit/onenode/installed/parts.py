@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from edgeshare.contract.names import GPU_PERCENT
@@ -48,12 +49,7 @@ class Parts:
         for container in before.values():
             self._node.kill_container(container)
         for name in names:
-            until(
-                lambda name=name: (
-                    self.container(name) not in ("", before[name]) and self._told(name, ".ready") == "true"
-                ),
-                f"{name} is back",
-            )
+            until(partial(self._is_back, name, before[name]), f"{name} is back")
 
     def address(self) -> str:
         """The IP address of the pod, which it keeps."""
@@ -104,6 +100,9 @@ class Parts:
     def _select(self, labels: dict[str, str | None]) -> None:
         change = {"spec": {"template": {"spec": {"nodeSelector": labels}}}}
         self._node.kubectl("patch", *DAEMONSET, "--type=merge", f"--patch={json.dumps(change)}")
+
+    def _is_back(self, name: str, before: str) -> bool:
+        return self.container(name) not in ("", before) and self._told(name, ".ready") == "true"
 
     def _told(self, name: str, field: str) -> str:
         return self._node.kubectl("get", *PODS, "-o", f"jsonpath={STATUS % (name, field)}")

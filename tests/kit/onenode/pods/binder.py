@@ -22,7 +22,7 @@ class Binder:
 
     def __init__(self, node: Node) -> None:
         settings = client.Configuration()
-        config.load_kube_config(str(node.layout.kubeconfig), client_configuration=settings)
+        config.load_kube_config(str(node.layout.kubeconfig), client_configuration=settings)  # type: ignore[no-untyped-call]
         self._api = client.ApiClient(settings)
 
     def bind(self, pod: str, devices: Sequence[str]) -> None:
@@ -37,7 +37,7 @@ class Binder:
         path = f"/api/v1/namespaces/default/pods/{pod}/binding"
         request = self._api.param_serialize(method="POST", resource_path=path, header_params=JSON, body=binding)
         answer = self._api.call_api(*request)
-        said = answer.read()
+        said = answer.read()  # type: ignore[no-untyped-call]
         if answer.status != CREATED:
             raise NodeError(f"pod {pod} cannot be bound: {answer.status} {said.decode(errors='replace')[:200]}")
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -73,7 +74,7 @@ Recorded = dict[str, dict[str, float]]
 
 def cases(simulator: Simulator, makes: Makes = by_gates) -> Figures:
     """Percents of the device, in each of the cases."""
-    figures = {}
+    figures: Figures = {}
     for name, (tenants, targets) in CASES.items():
         used = simulator.run(tenants, LONG, makes(tenants, LONG)).used
         for tenant, part, target in zip(tenants, used, targets, strict=True):
@@ -138,10 +139,15 @@ def rows(simulator: Simulator, mixes: Sequence[Mix], device: Device, makes: Make
     return found
 
 
+def by_gates_of(rule: Constants) -> Makes:
+    """By gates, with these constants."""
+    return lambda tenants, device: ByGates(tenants, rule, switch_ns=int(device.switch_us * NS_PER_US))
+
+
 OTHERS: dict[str, Makes] = {
     "turns": by_turns,
     **{
-        name: lambda tenants, device, rule=rule: ByGates(tenants, rule, switch_ns=int(device.switch_us * NS_PER_US))
+        name: by_gates_of(rule)
         for name, rule in {
             "kappa of 1": Constants(kappa=1),
             "kappa of 99": Constants(kappa=99),
@@ -202,7 +208,7 @@ def switches(simulator: Simulator, makes: Makes = by_gates, switches_us: Sequenc
     return figures
 
 
-LIARS = {
+LIARS: dict[str, dict[str, Any]] = {
     "a twentieth": {"reported": 0.05},
     "nothing": {"reported": 0.0},
     "half": {"reported": 0.5},

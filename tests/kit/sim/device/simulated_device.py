@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from struct import iter_unpack, pack_into
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from cffi import FFI
 
@@ -117,15 +117,15 @@ class Simulator:
     def __init__(self, folder: Path) -> None:
         self._ffi = FFI()
         self._ffi.cdef((FOLDER / "device.h").read_text(encoding="utf-8"))
-        self._library = self._ffi.dlopen(str(compile_program(FOLDER / "device.c", folder, *FLAGS)))
+        self._library: Any = self._ffi.dlopen(str(compile_program(FOLDER / "device.c", folder, *FLAGS)))
 
     def run(self, tenants: Sequence[Tenant], device: Device, rule: Rule | None) -> Outcome:
         """Runs programs; without a rule they have no gates."""
         ffi, count = self._ffi, len(tenants)
-        config = ffi.new("struct sim_config *", _config(device, rule is not None))
+        config: Any = ffi.new("struct sim_config *", _config(device, rule is not None))
         programs = ffi.new("struct sim_program[]", [_program(tenant.program) for tenant in tenants])
         requests = ffi.new("int64_t[]", [tenant.request_percent for tenant in tenants])
-        outcomes = ffi.new("struct sim_outcome[]", count)
+        outcomes: Any = ffi.new("struct sim_outcome[]", count)
         pages, gates = ffi.new("struct sim_page[]", count), ffi.new("struct sim_gate[]", count)
         state = State(list(pages), list(gates), ffi.new("int64_t[]", 1), ffi.buffer(pages), ffi.buffer(gates))
         errors: list[BaseException] = []
@@ -147,7 +147,8 @@ class Simulator:
             longest_wait_ms=tuple(outcome.longest_wait_ns / NS_PER_MS for outcome in outcomes),
             wakes=wakes,
             answers_ms=tuple(
-                tuple(ns / NS_PER_MS for ns in ffi.unpack(outcome.answers_ns, outcome.answers)) for outcome in outcomes
+                tuple(ns / NS_PER_MS for ns in cast(list[int], ffi.unpack(outcome.answers_ns, outcome.answers)))
+                for outcome in outcomes
             ),
         )
 

@@ -25,6 +25,7 @@ ANY = 0xFFFFFFFF
 KERNELS, STREAMS, OBJECTS, GRAPHS, THREADS = 512, 16, 16, 8, 16
 """How many there may be, as in programs/program.h and client.h."""
 
+Scheduling = Literal["fifo", "timeslice"]
 MOVES = (
     *("connect", "send", "answer", "receive", "await_grant", "await_revoke", "hint", "shut", "close"),
     "think",
@@ -200,7 +201,7 @@ class Case(Parsed):
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 1
     noise: Annotated[int, Field(ge=0, le=2)] = 1
     pace: Literal[tuple(PACES)] = "plain"  # type: ignore[valid-type]
-    scheduling: Literal["fifo", "timeslice"] = "fifo"
+    scheduling: Scheduling = "fifo"
     overlap: bool = False
     """Whether the device's engines overlap."""
     seen: bool = True
@@ -225,7 +226,7 @@ class Case(Parsed):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        requested = sum(each.percent for each in (*self.clients, *self.attackers))
+        requested = sum(each.percent for each in self.clients) + sum(each.percent for each in self.attackers)
         if requested > 100:
             raise ValueError(f"the clients request {requested} % of one GPU")
         if self.attackers and not self.hooked:

@@ -54,7 +54,8 @@ def _changes(case: Case) -> Iterator[dict[str, object]]:
         for program in _smaller_programs(client.program):
             yield {"clients": (*clients[:index], _with(client, program), *clients[index + 1 :])}
     if case.noise == 2:
-        yield from ({"delays_most": most} for most in _fewer(min(case.delays_most, 1 << 16)))
+        for most in _fewer(min(case.delays_most, 1 << 16)):
+            yield {"delays_most": most}
 
 
 def _fewer(number: int) -> Iterator[int]:

@@ -74,7 +74,7 @@ def turns(kernels_us: Sequence[float], threads: int, launches: int = 1, own: boo
     first_steps = made[0].steps
     # Somebody has to begin: the first thread takes no turn in its first round.
     made[0] = Thread(steps=(*first_steps[1:], *first_steps), again=len(first_steps) - 1)
-    return Program(kernels=kernels(*kernels_us * (threads if own else 1)), threads=tuple(made))
+    return Program(kernels=kernels(*(tuple(kernels_us) * (threads if own else 1))), threads=tuple(made))
 
 
 def phases(kernels_us: Sequence[float], *kinds: str, rounds: int = 20) -> Program:
@@ -96,7 +96,7 @@ def phases(kernels_us: Sequence[float], *kinds: str, rounds: int = 20) -> Progra
                 second_steps += [Step(kind="take", object=1), *seconds, Step(kind="pass", object=0)]
         first_steps += [Step(kind="wait"), Step(kind="round")]
     threads = tuple(Thread(steps=tuple(steps)) for steps in (first_steps, second_steps) if steps)
-    return Program(kernels=kernels(*kernels_us * 2), threads=threads)
+    return Program(kernels=kernels(*(tuple(kernels_us) * 2)), threads=threads)
 
 
 def streams(kernel_us: float, threads: int, wait_every: int) -> Program:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
+from typing import cast
 
 from bench.figures import hand_overs_ns, longest_gap_ns, percentile
 from bench.measurement import SCHEDULINGS
@@ -10,7 +11,7 @@ from bench.node.usage import WORKS, Work
 from edgeshare.cli.demo_plan import Interval
 from simgpu.paces import PACES as MACHINES
 from tests.kit.virtual.cases import step_programs
-from tests.kit.virtual.cases.case import Case, Client, Program, Step, Thread
+from tests.kit.virtual.cases.case import Case, Client, Program, Scheduling, Step, Thread
 from tests.kit.virtual.cases.paces import PACES
 from tests.kit.virtual.cases.report import Report
 from tests.kit.virtual.figures import overlapping, thinking
@@ -101,7 +102,7 @@ def _gpu_time_error(run: Run, row: str, seed: int) -> float:
         clients.append(Client(program=step_programs.burn(1000), percent=50))
     scheduling = beside if beside != "nobody" else "fifo"
     # In all less than a window: what is told is of all that was executed.
-    case = Case(clients=tuple(clients), seed=seed, pace=pace, scheduling=scheduling, measure_ms=8000)
+    case = Case(clients=tuple(clients), seed=seed, pace=pace, scheduling=cast(Scheduling, scheduling), measure_ms=8000)
     return abs(run(case).gpu_error_percent("c0"))
 
 
@@ -136,7 +137,7 @@ PAIRS_PART = covering(PAIRS, len(PACES), len(PAIRED_US), len(SCHEDULINGS))
 def _pair(run: Run, row: str, seed: int, percents: tuple[int, ...] = (50, 50)) -> Report:
     us, scheduling, pace = PAIRS[row]
     clients = tuple(Client(program=step_programs.burn(us), percent=percent) for percent in percents)
-    return run(Case(clients=clients, seed=seed, pace=pace, scheduling=scheduling, intervals=True))
+    return run(Case(clients=clients, seed=seed, pace=pace, scheduling=cast(Scheduling, scheduling), intervals=True))
 
 
 def _hand_over_us(run: Run, row: str, seed: int) -> float:

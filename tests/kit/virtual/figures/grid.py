@@ -1,12 +1,13 @@
 """The cases of the README's rows of shares, on the virtual clock. Pure."""
 
 from itertools import product
+from typing import cast
 
 from bench.measurement import SCHEDULINGS
 from bench.node.shares import CASES, Case
 from tests.kit.virtual.cases import step_programs
 from tests.kit.virtual.cases.case import Case as VirtualCase
-from tests.kit.virtual.cases.case import Client, Program
+from tests.kit.virtual.cases.case import Client, Program, Scheduling
 from tests.kit.virtual.cases.paces import PACES
 
 SETTLE_MS = 2000
@@ -36,7 +37,7 @@ def virtual(case: Case, scheduling: str, pace: str, seed: int) -> VirtualCase:
     clients = tuple(
         Client(
             program=_program(case, client.kernels),
-            percent=client.percent,
+            percent=cast(int, client.percent),
             limit=client.limit_percent,
             memory_mib=SMALL_MEMORY_MIB,
         )
@@ -45,7 +46,7 @@ def virtual(case: Case, scheduling: str, pace: str, seed: int) -> VirtualCase:
     return VirtualCase(
         clients=clients,
         seed=seed,
-        scheduling=scheduling,
+        scheduling=cast(Scheduling, scheduling),
         pace=pace,
         settle_ms=SETTLE_MS,
         measure_ms=MEASURE_MS,
