@@ -1,6 +1,6 @@
 """Which tests a change asks for: prints them for pytest, and why on standard error.
 
-A test file is chosen where it, a helper beside it or the project imports what was changed, or where RUNS says that its
+A test file is chosen where it, the kit or the project imports what was changed, or where RUNS says that its
 folder runs it without importing it. Usage: tools/changed.py BASE
 """
 
@@ -19,7 +19,11 @@ PACKAGES = ("edgeshare", "cuda_hook", "sharemgr", "deviceplugin", "labeller", "s
 NODE = ("tests/node", "tests/demo", "tests/tpu")
 DRIVEN = ("tests/simgpu", "tests/hook", *NODE, "tests/kubelet", "tests/labeller", "tests/cluster")
 EVERYTHING = tuple(
-    sorted(f"tests/{each.name}" for each in (ROOT / "tests").iterdir() if each.is_dir() and each.name != "gpu")
+    sorted(
+        f"tests/{each.name}"
+        for each in (ROOT / "tests").iterdir()
+        if each.name != "gpu" and any(each.rglob("test_*.py"))
+    )
 )
 
 FILES = {
@@ -106,11 +110,8 @@ class Tests:
     def __init__(self, project: Project) -> None:
         self._project = project
         self.files = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if "gpu" not in path.parts)
-        self._helpers: dict[str, list[Path]] = defaultdict(list)
-        """Name as it is imported → files. Folders of tests are on the path of one another."""
-        for path in (ROOT / "tests").rglob("*.py"):
-            name = f"{path.parent.name}.{path.stem}" if (path.parent / "__init__.py").exists() else path.stem
-            self._helpers[name].append(path)
+        self._kit = {module_of(name(path)): path for path in (ROOT / "tests/kit").rglob("*.py")}
+        """Name as it is imported → file."""
 
     def uses(self, file: Path) -> tuple[set[Path], set[str]]:
         """The files of tests that a test needs, and the project's modules."""
@@ -118,10 +119,11 @@ class Tests:
         while ahead:
             path = ahead.pop()
             files.add(path)
-            for name in imported(path):
-                if name in self._project.modules:
-                    modules.update(self._project.used(name))
-                ahead += [each for each in self._helpers.get(name, ()) if each not in files]
+            for module in imported(path):
+                if module in self._project.modules:
+                    modules.update(self._project.used(module))
+                if module in self._kit and self._kit[module] not in files:
+                    ahead.append(self._kit[module])
         for folder, roots in RUNS.items():
             if (ROOT / folder) in file.parents:
                 modules.update(*map(self._project.run, roots))
@@ -159,8 +161,9 @@ def chosen(paths: Iterable[str]) -> dict[str, set[str]]:
         if path.endswith(".py") and module_of(path) in project.modules:
             asks = {name(file) for file, (_, modules) in used.items() if is_imported(path, modules)}
         elif path.startswith("tests/") and path not in FILES:
-            # A program that is no Python is its whole folder's.
-            asks = {name(file) for file, (files, _) in used.items() if is_used(ROOT / path, file, files)}
+            asks = {name(file) for file, (files, _) in used.items() if ROOT / path in files}
+            # What nobody imports is a program: its whole folder's.
+            asks = asks or {name(file) for file, (files, _) in used.items() if is_beside(ROOT / path, file, files)}
         else:
             asks = set(next((who for begins, who in FILES.items() if path.startswith(begins)), ()))
         for each in asks:
@@ -177,9 +180,12 @@ def is_imported(path: str, modules: set[str]) -> bool:
     return module in modules or below
 
 
-def is_used(path: Path, file: Path, files: set[Path]) -> bool:
-    """Whether a test uses a file of the tests."""
-    return path in files if path.suffix == ".py" else ROOT / "tests" / path.relative_to(ROOT).parts[1] in file.parents
+def is_beside(path: Path, file: Path, files: set[Path]) -> bool:
+    """Whether a test, or of the kit what it uses, lies in the same folder as a file of the tests, or below that."""
+    tests, first, second, *_ = path.relative_to(ROOT).parts
+    if first != "kit":
+        return ROOT / tests / first in file.parents
+    return any(ROOT / tests / first / second in each.parents for each in files)
 
 
 def name(file: Path) -> str:
