@@ -28,7 +28,8 @@ from simgpu.tpu import DRIVER, TPUBURN, Tpus, add_tpus
 from tests.kit.apiserver.api_server import ApiServer, done
 from tests.kit.assigner.replicas import Replica, Replicas
 from tests.kit.kubelet.node_under_test import Node, node_at
-from tests.kit.kubelet.scripted_kubelet import Pod, ScriptedKubelet
+from tests.kit.kubelet.pod import Pod
+from tests.kit.kubelet.scripted_kubelet import ScriptedKubelet
 from tests.kit.pages.scraping import LOOK_S, PATIENCE_S, Prometheus, programs_of_prometheus
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.apiserver.scripted_api_server import ApiServer, serving
+from tests.kit.apiserver.scripted_api_server import ApiServer
+from tests.kit.apiserver.serving import serving
 from tests.kit.kubelet.node_under_test import Node, node_at
 
 

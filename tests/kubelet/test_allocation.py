@@ -13,7 +13,7 @@ from deviceplugin.pods.podresources import InFlight, Listings
 from edgeshare.kubelet.podresources import PodResources
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from tests.kit.kubelet.node_under_test import UUIDS, Node
-from tests.kit.kubelet.scripted_kubelet import AdmissionError, Pod, StartError
+from tests.kit.kubelet.pod import AdmissionError, Pod, StartError
 
 SAFETY_S = 30
 

@@ -7,7 +7,7 @@ from typing import Any
 from simgpu.create import create, destroy
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import UUIDS, Node
-from tests.kit.kubelet.scripted_kubelet import Pod
+from tests.kit.kubelet.pod import Pod
 
 SAFETY_S = 30
 FIRST, SECOND = UUIDS

@@ -15,7 +15,7 @@ from simgpu.environment import variables
 from simgpu.native import LIBRARIES
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import UUIDS, Node
-from tests.kit.kubelet.scripted_kubelet import AdmissionError, Pod
+from tests.kit.kubelet.pod import AdmissionError, Pod
 from tests.kit.kubelet.wishes import put, until
 
 SAFETY_S = 60

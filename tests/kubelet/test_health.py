@@ -16,7 +16,7 @@ from edgeshare.v1.status_pb2 import DeviceStatus, GetNodeStatusRequest
 from edgeshare.v1.status_pb2_grpc import ShareStatusStub
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import UUIDS, Node
-from tests.kit.kubelet.scripted_kubelet import Pod
+from tests.kit.kubelet.pod import Pod
 
 SAFETY_S = 30
 CALM_S = 0.5

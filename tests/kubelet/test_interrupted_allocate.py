@@ -12,7 +12,7 @@ from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.names import GPU_ASSIGNMENT
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import UUIDS, Node, ended
-from tests.kit.kubelet.scripted_kubelet import AdmissionError, Pod
+from tests.kit.kubelet.pod import AdmissionError, Pod
 
 SECOND = UUIDS[1]
 DYING = str(Path(__file__).parents[1] / "kit/kubelet/dying_plugin.py")

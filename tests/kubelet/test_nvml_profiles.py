@@ -4,7 +4,7 @@ import pytest
 
 from simgpu.nvml_profiles import NVML_PROFILES
 from tests.kit.kubelet.node_under_test import Node
-from tests.kit.kubelet.scripted_kubelet import Pod
+from tests.kit.kubelet.pod import Pod
 
 
 @pytest.mark.parametrize("name", [name for name in NVML_PROFILES if name != "jetson"])

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.kit.kubelet.node_under_test import UUIDS, Node
-from tests.kit.kubelet.scripted_kubelet import AdmissionError, Pod
+from tests.kit.kubelet.pod import AdmissionError, Pod
 
 ON = {"metrics_address": "127.0.0.1:0"}
 SAFETY_S = 30

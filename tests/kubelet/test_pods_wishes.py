@@ -15,7 +15,7 @@ from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as kubelet_api
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import MEMORY_MIB, UUIDS, Node
-from tests.kit.kubelet.scripted_kubelet import AdmissionError, Pod, StartError
+from tests.kit.kubelet.pod import AdmissionError, Pod, StartError
 from tests.kit.kubelet.wishes import put, until
 
 

@@ -10,7 +10,8 @@ import pytest
 from deviceplugin.kubelet.registration import REGISTER_TIMEOUT_S
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from tests.kit.kubelet.node_under_test import UUIDS, Node
-from tests.kit.kubelet.scripted_kubelet import Pod, shuffled
+from tests.kit.kubelet.pod import Pod
+from tests.kit.kubelet.scripted_kubelet import shuffled
 from tests.kit.processes import forked
 
 SAFETY_S = 30

@@ -10,7 +10,7 @@ from edgeshare.kube.kube import CALL_TIMEOUT_S
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as kubelet_api
 from tests.kit.apiserver.scripted_api_server import NODES, ApiServer
 from tests.kit.kubelet.node_under_test import FIRST, SECOND, Node, ended
-from tests.kit.kubelet.scripted_kubelet import AdmissionError, Pod, StartError
+from tests.kit.kubelet.pod import AdmissionError, Pod, StartError
 from tests.kit.kubelet.wishes import assigned, device_of, put, until
 
 SAFETY_S = 60

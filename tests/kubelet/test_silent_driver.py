@@ -6,7 +6,7 @@ import time
 
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import Node
-from tests.kit.kubelet.scripted_kubelet import Pod
+from tests.kit.kubelet.pod import Pod
 
 ENDS_WITHIN_S = 10  # a kubelet gives 30
 SAID = "has not answered for"

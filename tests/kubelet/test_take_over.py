@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from tests.kit.kubelet.node_under_test import Node, ended
-from tests.kit.kubelet.scripted_kubelet import Pod
+from tests.kit.kubelet.pod import Pod
 
 ON = {"metrics_address": "127.0.0.1:0"}
 TAKES_OVER = "ready to take over"

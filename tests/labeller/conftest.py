@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.apiserver.scripted_api_server import ApiServer, serving
+from tests.kit.apiserver.scripted_api_server import ApiServer
+from tests.kit.apiserver.serving import serving
 from tests.kit.labeller.labeller_under_test import END_S, Labeller, Running
 from tests.kit.processes import forked
 

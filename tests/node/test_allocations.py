@@ -25,7 +25,8 @@ from edgeshare.v1.allocations_pb2_grpc import AllocationsStub
 from edgeshare.v1.status_pb2 import WatchSharesRequest
 from edgeshare.v1.status_pb2_grpc import ShareStatusStub
 from simgpu.trees import add_pcie_edgetpu
-from tests.kit.manager.testbed import GPU_MEMORY_MIB, PATIENCE_S, Manager, Testbed, ids, share
+from tests.kit.manager.testbed import GPU_MEMORY_MIB, Manager, Testbed, ids, share
+from tests.kit.processes.waiting import PATIENCE_S
 
 
 @pytest.fixture

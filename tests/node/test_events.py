@@ -15,9 +15,10 @@ from edgeshare.v1 import allocations_pb2 as messages
 from sharemgr.node.events import EVENTS_BURST, Events, Reason
 from sharemgr.node.machine.allocations import Owner
 from simgpu.native import BURN
-from tests.kit.apiserver.scripted_api_server import serving
-from tests.kit.manager.testbed import PATIENCE_S, Testbed
+from tests.kit.apiserver.serving import serving
+from tests.kit.manager.testbed import Testbed
 from tests.kit.pages.pages import ON, Pages
+from tests.kit.processes.waiting import PATIENCE_S
 
 
 def groups() -> Path | None:

@@ -13,7 +13,8 @@ import pytest
 
 from cuda_hook import wire
 from edgeshare.v1.allocations_pb2 import Allocation
-from tests.kit.manager.testbed import Testbed, WireClient, share
+from tests.kit.manager.testbed import Testbed, share
+from tests.kit.manager.wire_client import WireClient
 
 MS = 1_000_000
 SLICE_MS = 100

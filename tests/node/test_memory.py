@@ -19,9 +19,10 @@ from edgeshare.v1.allocations_pb2 import Allocation, Owner
 from edgeshare.v1.status_pb2 import AllocationStatus
 from simgpu.create import CONTEXT_OVERHEAD_MIB, create
 from simgpu.environment import variables
-from tests.kit.apiserver.scripted_api_server import serving
-from tests.kit.manager.testbed import MIB, PATIENCE_S, Manager, Testbed, share
+from tests.kit.apiserver.serving import serving
+from tests.kit.manager.testbed import MIB, Manager, Testbed, share
 from tests.kit.pages.pages import ON, Pages
+from tests.kit.processes.waiting import PATIENCE_S
 
 PROGRAM = Path(__file__).parents[1] / "kit/hook/programs/memory/memory.py"
 SUCCESS, OUT_OF_MEMORY, INVALID_DEVICE = 0, 2, 101

@@ -13,8 +13,9 @@ from edgeshare.cli.run import Choice, choose_devices
 from edgeshare.contract.errors import NoRoom, NotFound
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY, Allocation
 from edgeshare.v1.status_pb2 import DeviceStatus
-from tests.kit.manager.testbed import GPU_MEMORY_MIB, PATIENCE_S, Manager, Testbed, ids
+from tests.kit.manager.testbed import GPU_MEMORY_MIB, Manager, Testbed, ids
 from tests.kit.processes.forked import Forked
+from tests.kit.processes.waiting import PATIENCE_S
 
 WAITS = "import signal, sys; print('ready', flush=True); signal.pause()"
 

@@ -13,7 +13,8 @@ from edgeshare.v1.allocations_pb2 import Allocation
 from edgeshare.v1.status_pb2 import NodeStatus
 from simgpu.native import BURN
 from tests.kit.manager.busy import all_granted, assert_ranked, burn, executed_until
-from tests.kit.manager.testbed import EDGESHARE, MIB, PATIENCE_S, Manager, Testbed, share
+from tests.kit.manager.testbed import EDGESHARE, MIB, Manager, Testbed, share
+from tests.kit.processes.waiting import PATIENCE_S
 
 LEAST_MS = 500
 """Who executes the least has executed so much when the order is judged."""

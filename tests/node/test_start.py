@@ -11,7 +11,8 @@ import yaml
 
 from edgeshare.contract.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
 from simgpu.trees import JETSONS, add_jetson
-from tests.kit.manager.testbed import PATIENCE_S, Manager, Testbed
+from tests.kit.manager.testbed import Manager, Testbed
+from tests.kit.processes.waiting import PATIENCE_S
 
 
 def refused(testbed: Testbed, *said: str, config: str = "", **changes: str) -> None:

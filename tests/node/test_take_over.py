@@ -18,7 +18,8 @@ from edgeshare.contract.names import ALLOCATIONS_SOCKET
 from edgeshare.v1.allocations_pb2 import AddAllocationRequest, Allocation
 from edgeshare.v1.allocations_pb2_grpc import AllocationsStub
 from tests.kit.manager.busy import all_granted, burn, executed_until
-from tests.kit.manager.testbed import PATIENCE_S, Manager, Testbed
+from tests.kit.manager.testbed import Manager, Testbed
+from tests.kit.processes.waiting import PATIENCE_S
 
 TAKES_OVER = "ready to take over"
 

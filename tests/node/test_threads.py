@@ -9,8 +9,9 @@ import pytest
 from bench.hook.paired import build
 from bench.hook.threads import PHASES, Phase, parse_end
 from tests.kit.manager.busy import all_granted, burn
-from tests.kit.manager.testbed import PATIENCE_S, Testbed
+from tests.kit.manager.testbed import Testbed
 from tests.kit.processes.forked import Forked
+from tests.kit.processes.waiting import PATIENCE_S
 
 PHASE_MS = 500
 

@@ -10,7 +10,8 @@ from edgeshare.contract.units import NS_PER_S as S
 from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.config import Config
 from sharemgr.node.serving import tpu_settings
-from tests.kit.sim.device.device_simulator import MESSAGE_NS, Program, Simulation
+from tests.kit.sim.device.device_simulator import Simulation
+from tests.kit.sim.device.programs import MESSAGE_NS, Program
 
 SETTINGS = tpu_settings(Config())
 WINDOW_NS = 10 * S

@@ -9,13 +9,13 @@ from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_S as S
 from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.settings import Settings
-from tests.kit.sim.device.device_simulator import (
+from tests.kit.sim.device.device_simulator import Simulation
+from tests.kit.sim.device.programs import (
     MESSAGE_NS,
     Bursts,
     Loop,
     Program,
     Saturating,
-    Simulation,
     Times,
     constant,
     exponential,

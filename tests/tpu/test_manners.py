@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.manager.testbed import PATIENCE_S
+from tests.kit.processes.waiting import PATIENCE_S
 from tests.kit.programs.compiled import FLAGS, SANITIZERS, sanitized_hook, sanitizer_runtime
 from tests.kit.tpu.tpu_lab import APEX, PROGRAMS, ROOT, Lab, line, tell
 

@@ -11,7 +11,8 @@ import pytest
 
 from edgeshare.v1.status_pb2 import ALLOCATION_STATE_HOLDING, ALLOCATION_STATE_WAITING, NodeStatus
 from tests.kit.manager.busy import assert_ranked
-from tests.kit.manager.testbed import EDGESHARE, PATIENCE_S
+from tests.kit.manager.testbed import EDGESHARE
+from tests.kit.processes.waiting import PATIENCE_S
 from tests.kit.tpu.tpu_lab import APEX, PCIE, USB, Lab, line, overlaps, tell
 
 LEAST_MS = 500

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from simgpu.tpu import DRIVER, Tpus
-from tests.kit.manager.testbed import PATIENCE_S
+from tests.kit.processes.waiting import PATIENCE_S
 from tests.kit.tpu.tpu_lab import APEX, Lab, line, tell
 
 CLAIMINTERFACE, RELEASEINTERFACE = 0x8004550F, 0x80045510

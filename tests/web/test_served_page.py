@@ -9,8 +9,9 @@ import pytest
 
 from edgeshare.cli.page.serve import is_own_host, loopback
 from edgeshare.contract.errors import InvalidRequest
-from tests.kit.manager.testbed import PATIENCE_S, Manager, Testbed
+from tests.kit.manager.testbed import Manager, Testbed
 from tests.kit.pages.served_page import ServedPage, arguments, first, held, shares
+from tests.kit.processes.waiting import PATIENCE_S
 
 SCRIPTS = ("device", "elements", "page")
 HOSTILE = '</script><img src=x onerror=alert(1)> "event: picture\\n\\ndata: {}'

@@ -10,7 +10,8 @@ import pytest
 
 from simgpu.native import BURN
 from tests.kit.hook.stage import LINK_DRIVER, compile_program
-from tests.kit.manager.testbed import EDGESHARE, PATIENCE_S, Testbed
+from tests.kit.manager.testbed import EDGESHARE, Testbed
+from tests.kit.processes.waiting import PATIENCE_S
 
 THINGS = [
     "threads",

@@ -9,7 +9,6 @@ when it starts.
 import asyncio
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,8 @@ from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import (
     RegistrationServicer,
     add_RegistrationServicer_to_server,
 )
+from tests.kit.kubelet.connection import Connection
+from tests.kit.kubelet.pod import AdmissionError, Pod, StartError
 
 if TYPE_CHECKING:
     # The generated code has it for type checkers alone.
@@ -33,39 +34,6 @@ if TYPE_CHECKING:
 
 RESOURCE = "edge/gpu-percent"
 SAFETY_S = 30
-
-
-class AdmissionError(Exception):
-    """A pod that failed at its admission, with what the plugin said."""
-
-
-class StartError(Exception):
-    """A container that was not started, with what the plugin said."""
-
-
-@dataclass
-class Pod:
-    """What a kubelet knows of a pod: units asked for by each container, in their order."""
-
-    name: str
-    containers: dict[str, int]
-    init: dict[str, int] = field(default_factory=dict)
-    namespace: str = "team"
-    uid: str = field(default_factory=lambda: f"{random.getrandbits(128):032x}")
-
-
-@dataclass
-class Connection:
-    """One registration of a plugin, and the list that its stream last sent."""
-
-    endpoint: str
-    stub: "DevicePluginAsyncStub"
-    options: api.DevicePluginOptions
-    stream: grpc.aio.UnaryStreamCall[api.Empty, api.ListAndWatchResponse]
-    units: dict[str, str] = field(default_factory=dict)
-    topology: dict[str, list[int]] = field(default_factory=dict)
-    lists: int = 0
-    connected: bool = True
 
 
 class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):

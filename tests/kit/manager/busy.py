@@ -7,8 +7,9 @@ from edgeshare.contract.units import NS_PER_MS
 from edgeshare.v1.status_pb2 import NodeStatus
 from simgpu.machine import Machine
 from simgpu.native import BURN
-from tests.kit.manager.testbed import PATIENCE_S, Testbed
+from tests.kit.manager.testbed import Testbed
 from tests.kit.processes.forked import Forked
+from tests.kit.processes.waiting import PATIENCE_S
 
 
 def burn(testbed: Testbed, name: str, *arguments: str, percent: int, limit: int = 100) -> Forked:

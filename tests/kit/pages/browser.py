@@ -9,7 +9,7 @@ from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-from tests.kit.manager.testbed import PATIENCE_S
+from tests.kit.processes.waiting import PATIENCE_S
 from tests.kit.programs.packages import install, missing
 
 PACKAGES = {"chromium": "chromium", "chromedriver": "chromium-driver"}

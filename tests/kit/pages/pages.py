@@ -10,7 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cuda_hook import wire
 from edgeshare.v1.allocations_pb2 import Allocation, Owner
-from tests.kit.manager.testbed import MIB, PATIENCE_S, Manager, Testbed, WireClient
+from tests.kit.manager.testbed import MIB, Manager, Testbed
+from tests.kit.manager.wire_client import WireClient
+from tests.kit.processes.waiting import PATIENCE_S
 
 ON = "metrics_address: 127.0.0.1:0\n"
 

@@ -8,7 +8,8 @@ from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 
 from edgeshare.v1.allocations_pb2 import Allocation, Owner
-from tests.kit.manager.testbed import PATIENCE_S, Testbed
+from tests.kit.manager.testbed import Testbed
+from tests.kit.processes.waiting import PATIENCE_S
 
 Told = dict[str, Any]
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from tests.kit.processes.errors import NodeError
 
 LOOK_S = 0.1
+PATIENCE_S = 60
+"""No test waits longer for anything; what is awaited takes milliseconds."""
 COME_S = 120  # a safety limit: what is waited for takes seconds
 
 

@@ -14,7 +14,8 @@ from edgeshare.v1.allocations_pb2 import AddAllocationRequest, Allocation
 from edgeshare.v1.status_pb2 import ALLOCATION_STATE_HOLDING, AllocationStatus, NodeStatus
 from simgpu.tpu import DRIVER, TPUBURN, Inference, add_tpus
 from tests.kit.manager.busy import until_each_has
-from tests.kit.manager.testbed import PATIENCE_S, Manager, Testbed, share
+from tests.kit.manager.testbed import Manager, Testbed, share
+from tests.kit.processes.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[3]
 HOOK = ROOT / "cuda_hook" / HOOK_LIBRARY

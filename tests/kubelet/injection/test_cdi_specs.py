@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.kubelet.node_under_test import UUIDS, Node
-from tests.kit.kubelet.scripted_kubelet import AdmissionError, Pod
+from tests.kit.kubelet.pod import AdmissionError, Pod
 
 BY_CDI = {"devices": "cdi"}
 

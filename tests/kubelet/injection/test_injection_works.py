@@ -17,7 +17,7 @@ from edgeshare.v1.status_pb2_grpc import ShareStatusStub
 from simgpu.environment import variables
 from simgpu.native import LIBRARIES
 from tests.kit.kubelet.node_under_test import UUIDS, Node
-from tests.kit.kubelet.scripted_kubelet import Pod
+from tests.kit.kubelet.pod import Pod
 
 SAFETY_S = 60
 NOBODY = 65534

@@ -13,7 +13,7 @@ import pytest
 from deviceplugin.inject.library import HASH_LENGTH
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from tests.kit.kubelet.node_under_test import Node
-from tests.kit.kubelet.scripted_kubelet import Pod, StartError
+from tests.kit.kubelet.pod import Pod, StartError
 
 LOOKS = 3
 """When the kubelet was asked for a list so often, what hangs on all but the last one has been done."""

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.kit.kubelet.node_under_test import Node
-from tests.kit.kubelet.scripted_kubelet import Pod, ScriptedKubelet
+from tests.kit.kubelet.pod import Pod
+from tests.kit.kubelet.scripted_kubelet import ScriptedKubelet
 
 ROOT = Path(__file__).parents[3]
 PARTS = ("cuda_hook", "deviceplugin", "edgeshare", "labeller", "sharemgr", "simgpu")

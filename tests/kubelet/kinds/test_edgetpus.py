@@ -16,7 +16,8 @@ from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY
 from simgpu.tpu import Tpus, add_tpus
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import FIRST, SECOND, UUIDS, Node
-from tests.kit.kubelet.scripted_kubelet import AdmissionError, Pod, ScriptedKubelet
+from tests.kit.kubelet.pod import AdmissionError, Pod
+from tests.kit.kubelet.scripted_kubelet import ScriptedKubelet
 from tests.kit.kubelet.wishes import until
 
 GPU_PERCENT = "edge/gpu-percent"

@@ -6,7 +6,7 @@ import pytest
 
 from simgpu.trees import JETSONS, add_jetson
 from tests.kit.kubelet.node_under_test import Node
-from tests.kit.kubelet.scripted_kubelet import AdmissionError, Pod
+from tests.kit.kubelet.pod import AdmissionError, Pod
 
 SERIAL = "1421919056789"
 BOARD = JETSONS["nano"]

@@ -13,7 +13,8 @@ import pytest
 from cuda_hook import wire
 from edgeshare.client import ManagerClient
 from edgeshare.v1.allocations_pb2 import Allocation
-from tests.kit.manager.testbed import MIB, Manager, Testbed, WireClient, share
+from tests.kit.manager.testbed import MIB, Manager, Testbed, share
+from tests.kit.manager.wire_client import WireClient
 
 MS = 1_000_000
 RECORDS_PER_S = 100

@@ -18,7 +18,9 @@ import pytest
 from cuda_hook import wire
 from edgeshare.v1.allocations_pb2 import Allocation
 from sharemgr.node.sockets.closer import FULL, PASSED_MAX
-from tests.kit.manager.testbed import EDGESHARE, PATIENCE_S, Manager, Testbed, WireClient, share
+from tests.kit.manager.testbed import EDGESHARE, Manager, Testbed, share
+from tests.kit.manager.wire_client import WireClient
+from tests.kit.processes.waiting import PATIENCE_S
 
 LINGERS_S = 3600
 """So long somebody waits who drops the last reference to what is passed in."""

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from simgpu.native import BURN
-from tests.kit.manager.testbed import GPU_MEMORY_MIB, PATIENCE_S, Testbed
+from tests.kit.manager.testbed import GPU_MEMORY_MIB, Testbed
+from tests.kit.processes.waiting import PATIENCE_S
 
 LOOKS = """
 import dataclasses, json, pathlib, sys

@@ -17,7 +17,7 @@ from simgpu.create import create, destroy
 from simgpu.environment import variables
 from simgpu.machine import Machine
 from simgpu.trees import JETSONS, add_jetson, add_mig_access, write
-from tests.kit.manager.testbed import PATIENCE_S
+from tests.kit.processes.waiting import PATIENCE_S
 
 LOOK = """
 import dataclasses, json, sys

@@ -14,7 +14,8 @@ from sharemgr.node.metrics import exposition
 from simgpu.create import CONTEXT_OVERHEAD_MIB
 from simgpu.native import BURN
 from simgpu.nvml_profiles import NVML_PROFILES
-from tests.kit.manager.testbed import MIB, PATIENCE_S, Testbed, in_own_folder
+from tests.kit.manager.testbed import MIB, Testbed, in_own_folder
+from tests.kit.processes.waiting import PATIENCE_S
 
 INTEGRATED = {"jetson"}
 """The inventory of NVML lists none of these: their memory is the machine's (tests/kubelet/kinds/test_jetson.py)."""
@@ -108,7 +109,8 @@ def test_a_cap_on_memory_holds_without_what_the_driver_tells(nvml: str) -> None:
 FORSAKEN = """
 import sys, time
 from pathlib import Path
-from tests.kit.manager.testbed import MIB, WireClient
+from tests.kit.manager.testbed import MIB
+from tests.kit.manager.wire_client import WireClient
 from cuda_hook import wire
 client = WireClient(Path(sys.argv[1]))
 client.join()

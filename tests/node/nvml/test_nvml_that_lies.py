@@ -13,7 +13,7 @@ from simgpu.create import create, destroy
 from simgpu.environment import variables
 from simgpu.trees import add_mig_access
 from tests.kit.manager.lying_nvml import LIES
-from tests.kit.manager.testbed import PATIENCE_S
+from tests.kit.processes.waiting import PATIENCE_S
 
 PROGRAM = "tests.kit.manager.lying_nvml"
 

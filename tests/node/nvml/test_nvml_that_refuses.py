@@ -17,7 +17,7 @@ from edgeshare.inventory.nvml import nvml
 from simgpu.create import create, destroy
 from simgpu.environment import variables
 from simgpu.trees import add_mig_access
-from tests.kit.manager.testbed import PATIENCE_S
+from tests.kit.processes.waiting import PATIENCE_S
 
 PROGRAM = "tests.kit.manager.asks_nvml"
 

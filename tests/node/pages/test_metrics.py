@@ -6,8 +6,9 @@ from urllib.error import HTTPError
 
 import pytest
 
-from tests.kit.manager.testbed import MIB, PATIENCE_S, Testbed
+from tests.kit.manager.testbed import MIB, Testbed
 from tests.kit.pages.pages import ON, Pages, shared
+from tests.kit.processes.waiting import PATIENCE_S
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.manager.testbed import MIB, Testbed, WireClient
+from tests.kit.manager.testbed import MIB, Testbed
+from tests.kit.manager.wire_client import WireClient
 from tests.kit.pages.pages import ON, Pages, shared
 from tests.kit.pages.scraping import Prometheus, complaints, programs_of_prometheus
 

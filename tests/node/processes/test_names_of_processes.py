@@ -8,12 +8,14 @@ import pytest
 
 from edgeshare.v1.allocations_pb2 import Allocation
 from edgeshare.v1.status_pb2 import NodeStatus
-from tests.kit.manager.testbed import MIB, PATIENCE_S, Testbed, in_own_folder
+from tests.kit.manager.testbed import MIB, Testbed, in_own_folder
+from tests.kit.processes.waiting import PATIENCE_S
 
 NAMED = """
 import ctypes, sys, time
 from pathlib import Path
-from tests.kit.manager.testbed import MIB, WireClient
+from tests.kit.manager.testbed import MIB
+from tests.kit.manager.wire_client import WireClient
 from cuda_hook import wire
 PR_SET_NAME = 15
 assert ctypes.CDLL(None).prctl(PR_SET_NAME, b"\\xff) R 1 (\\xfe\\n") == 0

@@ -13,7 +13,8 @@ from edgeshare.v1.allocations_pb2 import Allocation
 from edgeshare.v1.status_pb2 import GetNodeStatusRequest, NodeStatus, WatchSharesRequest, WatchTurnsRequest
 from edgeshare.v1.status_pb2_grpc import ShareStatusStub
 from tests.kit.apiserver.certificates import Authority
-from tests.kit.manager.testbed import PATIENCE_S, Manager, Testbed
+from tests.kit.manager.testbed import Manager, Testbed
+from tests.kit.processes.waiting import PATIENCE_S
 from tests.kit.programs.packages import NODE_PACKAGES, install, missing
 
 ASKER = "edgeshare-status"

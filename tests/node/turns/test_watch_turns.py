@@ -20,7 +20,9 @@ from edgeshare.v1.status_pb2 import (
 )
 from sharemgr.node.recorder import READERS_MAX
 from tests.kit.manager.busy import burn
-from tests.kit.manager.testbed import PATIENCE_S, Manager, Testbed, WireClient
+from tests.kit.manager.testbed import Manager, Testbed
+from tests.kit.manager.wire_client import WireClient
+from tests.kit.processes.waiting import PATIENCE_S
 
 TURNS = 20
 

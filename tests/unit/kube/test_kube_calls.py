@@ -7,8 +7,7 @@ import json
 import logging
 import ssl
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,11 +18,9 @@ from edgeshare.contract.errors import Unavailable
 from edgeshare.kube import calls as kube_calls
 from edgeshare.kube.calls import Calls
 from edgeshare.kube.kube import WATCH_S
-from edgeshare.kube.messages import PAGE, Conflicting, Expired, Failed, Refused
+from edgeshare.kube.messages import PAGE, Expired
 from sharemgr.cluster.replica import following
-from sharemgr.cluster.replica.api import KubeApi
 from sharemgr.cluster.replica.following import follow
-from sharemgr.cluster.state.pods import SharePod
 from tests.kit.apiserver.answering_server import (
     BOUND,
     END,
@@ -135,114 +132,6 @@ async def test_a_watch_is_waited_on_for_so_long(
     with pytest.raises(Unavailable, match="no answer in time"):
         await changes(calls)
     await server.left()
-
-
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [
-        (403, Refused),
-        (409, Conflicting),
-        (410, Refused),
-        (429, Refused),
-        (408, Failed),
-        (500, Failed),
-        (503, Failed),
-    ],
-)
-async def test_what_may_have_been_done_is_told_from_what_was_not(
-    server: Server, calls: Calls, status: int, kind: type[Unavailable]
-) -> None:
-    server.answers = [answer({"kind": "Status", "message": "because"}, status)]
-    with pytest.raises(Unavailable, match=f"{status} because") as raised:
-        await calls.call("POST", PODS, {})
-    assert type(raised.value) is kind
-
-
-async def test_what_is_there_is_answered_and_what_is_not_is_none(server: Server, calls: Calls) -> None:
-    server.answers = [answer(thing("a", "1")), answer({"kind": "Status"}, 404)]
-    assert await calls.call("GET", PODS) == thing("a", "1")
-    assert await calls.call("GET", PODS) is None
-
-
-NO_ANSWERS = {
-    "none": HANG_UP,
-    "no HTTP": b"nonsense\r\n\r\n",
-    "no JSON": answer(b"<html>"),
-    "no object": answer(b"[1]"),
-    "half of one": answer(thing("a", "1"))[:-1] + HANG_UP,
-    "no chunks": chunks(b"{}") + b"nonsense\r\n",
-    "no gzip": answer(b"nonsense", head="Content-Encoding: gzip\r\n"),
-}
-
-
-@pytest.mark.parametrize("answered", NO_ANSWERS.values(), ids=NO_ANSWERS)
-async def test_what_is_no_answer_of_an_api_server_is_unavailable(server: Server, calls: Calls, answered: bytes) -> None:
-    server.answers = [answered, HANG_UP]
-    with pytest.raises(Unavailable) as raised:
-        await calls.call("GET", PODS)
-    assert type(raised.value) is Unavailable
-
-
-@pytest.mark.parametrize("answers", [[], [answer(b"{}")[:-1]]], ids=["none", "half of one"])
-async def test_an_answer_is_waited_for_so_long(server: Server, calls: Calls, answers: list[bytes]) -> None:
-    server.answers = answers
-    async with asyncio.timeout(SAFETY_S):
-        with pytest.raises(Unavailable, match="no answer in time"):
-            await calls.call("POST", PODS, {}, timeout_s=0.1)
-    await server.left()
-
-
-async def test_a_server_that_is_not_there_is_unavailable(server: Server, calls: Calls) -> None:
-    server.stop()
-    with pytest.raises(Unavailable, match="cannot be asked"):
-        await calls.call("GET", PODS)
-
-
-ASSIGNED = SharePod("u", "ns", "p", version="7", node="n", assignment="{}")
-
-
-async def test_a_binding_is_of_one_version_of_the_pod(server: Server, calls: Calls) -> None:
-    server.answers = [answer({"kind": "Status"}, 201), answer({"kind": "Status"}, 404)]
-    await KubeApi(calls, nullcontext).bind(ASSIGNED)
-    (asked,) = server.asked
-    assert (asked.method, asked.path) == ("POST", "/api/v1/namespaces/ns/pods/p/binding")
-    written = json.loads(asked.body)
-    annotations = {"edge/gpu-assignment": "{}"}
-    assert written["metadata"] == {"name": "p", "uid": "u", "resourceVersion": "7", "annotations": annotations}
-    assert written["target"]["name"] == "n"
-    with pytest.raises(Conflicting):
-        await KubeApi(calls, nullcontext).bind(ASSIGNED)
-
-
-async def test_a_binding_is_sent_once(server: Server, calls: Calls) -> None:
-    # The second goes over a connection that was kept.
-    server.answers = [answer({"kind": "Status"}, 201), HANG_UP, answer({"kind": "Status"}, 201)]
-    await KubeApi(calls, nullcontext).bind(ASSIGNED)
-    with pytest.raises(Unavailable) as raised:
-        await KubeApi(calls, nullcontext).bind(ASSIGNED)
-    assert type(raised.value) is Unavailable
-    assert [each.method for each in server.asked] == ["POST", "POST"]
-
-
-async def test_the_time_of_a_binding_is_that_of_the_api_server_also_where_it_refuses(
-    server: Server, calls: Calls
-) -> None:
-    server.answers = [answer({"kind": "Status"}, 201), answer({"kind": "Status"}, 409)]
-    asked_before_and_after = []
-
-    @contextmanager
-    def timing() -> Iterator[None]:
-        before = len(server.asked)
-        try:
-            yield
-        finally:
-            asked_before_and_after.append((before, len(server.asked)))
-
-    api = KubeApi(calls, timing)
-    await api.bind(ASSIGNED)
-    with pytest.raises(Conflicting):
-        await api.bind(ASSIGNED)
-    assert asked_before_and_after == [(0, 1), (1, 2)]
 
 
 class Followed:

@@ -18,14 +18,12 @@ import pytest
 from bench.figures import percentile
 from edgeshare.contract.units import NS_PER_MS, NS_PER_US
 from sharemgr.node.turns.gate import Rule as Constants
+from tests.kit.sim.device.figure import Figure, Figures, Recorded
 from tests.kit.sim.device.mixes import CASES, KINDS, MIXES, PART, Mix
 from tests.kit.sim.device.rules_on_device import ByGates, ByTurns
 from tests.kit.sim.device.simulated_device import Device, Outcome, Program, Rule, Simulator, Tenant
 
 FILE = Path(__file__).with_name("gate_figures.json")
-MARGIN = 0.1
-LEAST = 0.01
-"""What is smaller is as good as nothing."""
 SHORT = Device(run_s=8)
 """What `make test` runs of the grid; the whole is run for longer."""
 LONG = Device(run_s=12)
@@ -43,33 +41,6 @@ def by_gates(tenants: Sequence[Tenant], device: Device) -> Rule:
 def by_turns(tenants: Sequence[Tenant], device: Device) -> Rule:
     """What it is held against."""
     return ByTurns(tenants, 0, int(device.switch_us * NS_PER_US))
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A value, what it should be, and which way it is better."""
-
-    value: float
-    target: float
-    most: bool = False
-
-    @property
-    def met(self) -> bool:
-        """Whether it is as it should be."""
-        return self.value <= self.target if self.most else self.value >= self.target
-
-    def as_good_as(self, before: float) -> bool:
-        """Whether it is worse than before by a tenth at most; what was as it should be must be so still."""
-        if replace(self, value=before).met and not self.met:
-            return False
-        if self.most:
-            return self.value <= (1 + MARGIN) * max(before, LEAST)
-        return self.value >= (1 - MARGIN) * before
-
-
-Figures = dict[str, Figure]
-Recorded = dict[str, dict[str, float]]
-"""Figure → its value and its target."""
 
 
 def cases(simulator: Simulator, makes: Makes = by_gates) -> Figures:

@@ -12,7 +12,8 @@ import click
 
 from edgeshare.contract.units import NS_PER_MS
 from tests.kit.sim.device import gate_figures
-from tests.kit.sim.device.gate_figures import Figure, Figures, Row
+from tests.kit.sim.device.figure import Figure, Figures
+from tests.kit.sim.device.gate_figures import Row
 from tests.kit.sim.device.mixes import MIXES, RANDOM, Mix
 from tests.kit.sim.device.simulated_device import Outcome
 from tests.kit.sim.device.simulated_device import Program as Kind
