@@ -4,7 +4,8 @@ import logging
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from asker import Running
+
+from tests.kit.assigner.asker import Running
 
 
 @pytest.fixture(autouse=True)

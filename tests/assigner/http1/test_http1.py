@@ -4,10 +4,10 @@ import asyncio
 from contextlib import AsyncExitStack
 
 import pytest
-from asker import Running
 
 from edgeshare.contract.errors import Unavailable
 from sharemgr.cluster.server.http1 import WAITING_MAX
+from tests.kit.assigner.asker import Running
 
 
 async def test_what_comes_in_any_pieces_is_answered(running: Running) -> None:

@@ -5,7 +5,6 @@ import json
 from contextlib import suppress
 
 import pytest
-from asker import SAFETY_S, Running
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from sharemgr.cluster.server import serving
 from sharemgr.cluster.server.endings import Ending
 from sharemgr.cluster.server.http1 import BESIDE_BODY_BYTES_MAX, WAITING_MAX
 from sharemgr.cluster.server.serving import BODY_BYTES_MAX
+from tests.kit.assigner.asker import SAFETY_S, Running
 
 READ_BYTES_MAX = 256 * 1024
 """What asyncio reads at a time."""
