@@ -142,7 +142,8 @@ bool es_costs_note_beside(struct es_costs *costs, uint64_t key, uint64_t most_ns
     } else {
         ES_COST_SET(entry->besides, entry->besides > ES_COSTS_WEIGHT ? entry->besides - ES_COSTS_WEIGHT : 0);
     }
-    return entry->besides == ES_COSTS_WEIGHT && entry->exact_ns == 0 && entry->beside_ns + es_costs_apart_ns(entry->beside_ns) < entry->ns;
+    return entry->besides == ES_COSTS_WEIGHT && entry->exact_ns == 0 &&
+           entry->beside_ns + es_costs_apart_ns(entry->beside_ns) < entry->ns;
 }
 
 void es_costs_learn_beside(struct es_costs *costs, uint64_t key, uint64_t most_ns) {

@@ -79,7 +79,8 @@ void es_costs_learn_exact(struct es_costs *costs, uint64_t key, uint64_t ns, boo
     }
     if (!wants_exact(entry))
         ES_COST_SET(entry->asks, 0);
-    ES_COST_SET(entry->sure, entry->exact >= ES_COSTS_EXACT && entry->spread_ns <= entry->ns / ES_COSTS_SPREAD + ES_COSTS_LEAST_NS / 2);
+    ES_COST_SET(entry->sure,
+                entry->exact >= ES_COSTS_EXACT && entry->spread_ns <= entry->ns / ES_COSTS_SPREAD + ES_COSTS_LEAST_NS / 2);
 }
 
 static void give_up(struct es_cost *entry) {

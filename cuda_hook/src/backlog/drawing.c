@@ -43,8 +43,8 @@ uint64_t es_draw(const struct es_room *room, uint64_t cost_ns, const struct es_c
     const struct es_unspent others = es_unspent(word);
     /* What should have ended long ago says that estimates are too low: by them there is always room. Where streams run beside
      * each other it says so of none of them. */
-    const bool late = (word & ES_GATE_CONTENDED) != 0 && !es_backlog.overlap.seen &&
-                      overdue_ns > (es_link_others() ? ES_OVERDUE_NS : LATE_NS);
+    const bool late =
+        (word & ES_GATE_CONTENDED) != 0 && !es_backlog.overlap.seen && overdue_ns > (es_link_others() ? ES_OVERDUE_NS : LATE_NS);
     const bool full = queued_ns > room->level_ns || late;
     const uint64_t least_ns = free_ns / LEAST_PART / (others.threads + 1);
 

@@ -101,7 +101,7 @@ def fade(longest_ns: int, passed_ns: int) -> int:
 class Competition:
     """The allocations that compete for one device, and their virtual time."""
 
-    __slots__ = ("_last_v", "_long_ns", "_longest_ns", "_long_turns", "_settings", "_weight", "_weighted_v")
+    __slots__ = ("_last_v", "_long_ns", "_long_turns", "_longest_ns", "_settings", "_weight", "_weighted_v")
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
