@@ -28,6 +28,8 @@ LIGHT_PAYS = 0.9
 waits for a turn."""
 TURNS_PART = 0.95
 """Nobody is to have less side by side than this part of what the last turns gave it, as far as it is owed that."""
+IDLE_PART = 0.02
+"""Who uses less than this of the device has no part in what a look says about the device."""
 LOOKS = 20
 """Over how many looks it is judged by their means: a burst and the pause behind it are in several of them."""
 DEAR_NS = 20 * NS_PER_US
@@ -87,6 +89,12 @@ class Beside:
         """Several are let in from now on."""
         self._busy = self._by_turns = 1.0
         self._looks = 0
+
+    def note_look(self, gates: list[Gate], busy: float, now_ns: int) -> None:
+        """What a look gave is held against what turns would have given, where several used the device in it."""
+        if sum(gate.open and gate.demand.recent > IDLE_PART for gate in gates) > 1:
+            weight = sum(gate.standing.request_percent for gate in gates)
+            self.note(busy, sum(gate.standing.request_percent * gate.fullness for gate in gates) / weight, now_ns)
 
     def note(self, busy: float, by_turns: float, now_ns: int) -> None:
         """A look is over at which several were in: the part of it that the device was busy, and what that would have

@@ -9,8 +9,7 @@ their guarantee, and all are charged by GPU time. r: request, as a fraction; L: 
               since somebody lies, that time is water-filled by r over them
     look      each L; a small one, which opens gates and closes none, at a REQUEST and at a RELEASE
     d, p      demand: cost / (cost + own idle time, also between kernels), means over 0.5 s and over 20 ms
-    b         bucket: r dt − cost, within −B (or the cost of what nothing could interrupt, where that is more) and r B.
-              Who has b ≥ 0 is within its guarantee
+    b         bucket: r dt − cost, from −B, or less by one long cost, to r B. Who has b ≥ 0 is within its guarantee
     heavy     has work, and p > 0.9 or, with b < 0, no drain of its own in the last 0.8 L of GPU time; light: not heavy
     e         water-filling of the device by r over the demands min(κ d, limit)
     charge    cost; and the device's idle time while somebody was kept out, by r: to the protected that are in; if
@@ -44,7 +43,7 @@ their guarantee, and all are charged by GPU time. r: request, as a fraction; L: 
 From resident, turn and filler one becomes throttled or, when a latency client with budget has work, shut at any look;
 away after 1 s without work; and shut by its own RELEASE where it was heavy or is of the latency class. A latency client
 is closed while it has no work, so that its coming is a REQUEST; it is never resident. At most one heavy one is in.
-While beside.py says that it is turns, and while nobody leaves gaps or nobody sees how busy the device is (arbiter.py),
+While measurement.py says that it is turns, and while nobody leaves gaps or nobody sees how busy the device is (arbiter.py),
 the states of turns (contender.py) hold, and nothing is charged here: who is let in again begins with lag and b of 0.
 
 **Bound.** n have work; K is the longest kernel. (1) Σ lag = 0, and lag ≤ M. (2) A resident waits for the opening of
@@ -67,7 +66,7 @@ out until the next look: so X ≤ (1 − r) T, but for B, and for a kernel and Q
 **Bad cases.** Kernels of 10 ms beside bursts of 20 µs: nothing here can interrupt a kernel, and a light program may
 have half of r d. Bursts longer than B: after r B they are as heavy as any, and wait for a turn. Who needs min(d, r) in
 full needs the device idle meanwhile: κ says how much of it may be. Costs that are 5 % wrong are charged 5 % wrong. Who
-keeps to a period seems to want more the longer its kernels wait. Where a switch is dear, or somebody lies: beside.py.
+keeps to a period seems to want more the longer its kernels wait. Where a switch is dear, or somebody lies: measurement.py.
 """
 
 from edgeshare.contract.units import NS_PER_S
@@ -86,8 +85,6 @@ LOOKS_WORKED = 10
 """Who has not worked for so many slices may be looked at more rarely: longer than a pause of most programs."""
 DRAIN_LOOK_NS = NS_PER_S // 10_000
 """A fiftieth of a slice: one that drains is looked at no more often because of its limit."""
-IDLE_PART = 0.02
-"""Who uses less than this of the device has no part in what a look says about the device."""
 
 
 class Gates:
@@ -188,8 +185,7 @@ class Gates:
             self._reported_ns += sum(gate.demand.gpu_ns for gate in self.gates)
             before_ns = self._open_ns
             busy_ns, self._open_ns = settle(self.gates, self._rule, self.slice_ns, elapsed_ns, before_ns, now_ns)
-            charged_ns = (gate.charged_ns for gate in self.gates)
-            self._longest_ns = max(fade(self._longest_ns, elapsed_ns), *charged_ns, 0)
+            self._longest_ns = max(fade(self._longest_ns, elapsed_ns), *(gate.charged_ns for gate in self.gates), 0)
             cap([gate for gate in self.gates if gate.active], max(self._rule.most_lag_ns, self._longest_ns))
             # What runs and is nobody's yet keeps the device busy, too.
             self._busy_ns += busy_ns + self._open_ns - before_ns
@@ -295,10 +291,7 @@ class Gates:
         """Holds what came of the look that is over against what turns would have given."""
         elapsed_ns = now_ns - self._look_ns
         if elapsed_ns > 0 and len(competing) > 1 and self.switch_ns > DEAR_NS and not self.in_turns:
-            if sum(gate.open and gate.demand.recent > IDLE_PART for gate in competing) > 1:
-                weight = sum(gate.standing.request_percent for gate in competing)
-                by_turns = sum(gate.standing.request_percent * gate.fullness for gate in competing) / weight
-                self._beside.note(self._busy_ns / elapsed_ns, by_turns, now_ns)
+            self._beside.note_look(competing, self._busy_ns / elapsed_ns, now_ns)
             if any(lacks_by_sharing(gate) for gate in competing) or (not self._room and had_more_by_turns(competing)):
                 self._beside.take_turns(now_ns)
         if len(competing) > 1 and any(gate.demand.leaves_gaps for gate in competing):
