@@ -87,6 +87,13 @@ def emptied(server: ApiServer) -> Iterator[ApiServer]:
     )
 
 
+async def figures(replica: Replica) -> dict[str, float]:
+    """What it tells Prometheus that has no labels."""
+    _, told = await replica.page("metrics")
+    lines = (line.removeprefix("edgeshare_assigner_").split() for line in told.splitlines() if line[0] != "#")
+    return {name: float(value) for name, value in lines if "{" not in name}
+
+
 async def test_each_edgetpu_is_given_out_up_to_its_own_hundred_also_by_the_next_replica(
     replicas: Replicas, emptied: ApiServer
 ) -> None:
@@ -111,6 +118,7 @@ async def test_each_edgetpu_is_given_out_up_to_its_own_hundred_also_by_the_next_
 
     second = Cluster(server, await replicas.start(kubeconfig=str(server.kubeconfig)))
     await second.replica.until_ready()
+    before = await figures(second.replica)
     # 80 of the node's 200 units are left.
     answer = await second.filter(pods[2], *names)
     why = "60 units of one EdgeTPU: tpu 0: 40 of 100 units free, tpu 1: 40 of 100 units free"
@@ -119,11 +127,13 @@ async def test_each_edgetpu_is_given_out_up_to_its_own_hundred_also_by_the_next_
     assert (await second.filter(pods[3], *names))["NodeNames"] == ["corals"]
     both = await second.bind(pods[3], "corals")
     assert (both["main"][GPU], both["main"][TPU][0]) == (["GPU-c"], given[0]["main"][TPU][0])
-    _, told = await second.replica.page("metrics")
-    figures = dict(line.removeprefix("edgeshare_assigner_").split() for line in told.splitlines() if line[0] != "#")
-    expected = {"gpus": 2, "units": 200, "units_held": 70, "tpus": 2, "tpu_units": 200, "tpu_units_held": 160}
-    assert {name: float(figures[name]) for name in expected} == expected
-    assert {figures["pods_flagged"], figures["tpus_overcommitted"], figures["tpus_unhealthy"]} == {"0.0"}
+    after = await figures(second.replica)
+    # Others have GPUs in this cluster, and nobody has EdgeTPUs.
+    changed = {name: value - before[name] for name, value in after.items() if name in ("gpus", "units", "units_held")}
+    assert changed == {"gpus": 0, "units": 0, "units_held": 70}
+    expected = {"tpus": 2, "tpu_units": 200, "tpu_units_held": 160, "tpus_overcommitted": 0, "tpus_unhealthy": 0}
+    assert {name: after[name] for name in expected} == expected
+    assert after["pods_flagged"] == before["pods_flagged"]
 
 
 @contextmanager
