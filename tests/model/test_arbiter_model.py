@@ -59,7 +59,7 @@ class ArbiterMachine(RuleBasedStateMachine):
         self.contended = False
         self.numbers: set[int] = set()
         self.next_client = 1
-        self.free_since_ns = 0
+        self.free_since_ns, self.kept_from_one_ahead = 0, False
         self.foretold: set[str] = set()  # who ever said when it would have drained
 
     # The world.
@@ -137,14 +137,15 @@ class ArbiterMachine(RuleBasedStateMachine):
         self.now_ns = max(self.now_ns, until_ns)
 
     def check_work_conservation(self) -> None:
-        """The device is free while somebody waits only for as long as another is expected back."""
+        """The device is free while somebody waits only while another is expected: for a slice, if one waits ahead."""
         accounts = [self.arbiter.account(name, self.now_ns) for name in self.allocations]
         taken = any(each.state in (State.HOLDING, State.DRAINING) and not each.overlapping for each in accounts)
-        wanted = any(each.state is State.WAITING and not each.throttled for each in accounts)
+        wanted = [each for each in accounts if each.state is State.WAITING and not each.throttled]
         if taken or not wanted:
-            self.free_since_ns = self.now_ns
+            self.free_since_ns, self.kept_from_one_ahead = self.now_ns, False
+        self.kept_from_one_ahead |= any(each.lag_ns < 0 for each in wanted)
         # Several may be waited for one after the other.
-        most_ns = len(NAMES) * SETTINGS.anticipation_ns
+        most_ns = len(NAMES) * (SETTINGS.slice_ns if self.kept_from_one_ahead else SETTINGS.anticipation_ns)
         assert self.now_ns - self.free_since_ns <= most_ns, "the device idles while somebody waits"
 
     # What can happen.
@@ -383,12 +384,11 @@ class ArbiterMachine(RuleBasedStateMachine):
 
     @invariant()
     def sums_fit_into_the_window(self) -> None:
-        accounts = [self.arbiter.account(name, self.now_ns) for name in self.allocations]
         most_ns = min(self.now_ns, SETTINGS.window_ns)
-        early_ns = most_ns if self.foretold else 0
-        for each in accounts:
-            # Of a grant ahead of another's drain the time up to that drain is not held.
-            assert 0 <= each.gpu_ns <= each.held_ns + early_ns
+        for each in [self.arbiter.account(name, self.now_ns) for name in self.allocations]:
+            # Ahead of another's drain nothing is held, nor while one that was given up, and may run still, is not in.
+            free_ns = most_ns if self.foretold or each.overruns else 0
+            assert 0 <= each.gpu_ns <= each.held_ns + free_ns
             assert each.held_ns <= most_ns
             assert 0 <= each.waiting_ns <= each.longest_wait_ns
 
