@@ -43,7 +43,7 @@ their guarantee, and all are charged by GPU time. r: request, as a fraction; L: 
 From resident, turn and filler one becomes throttled or, when a latency client with budget has work, shut at any look;
 away after 1 s without work; and shut by its own RELEASE where it was heavy or is of the latency class. A latency client
 is closed while it has no work, so that its coming is a REQUEST; it is never resident. At most one heavy one is in.
-While measurement.py says that it is turns, and while nobody leaves gaps or nobody sees how busy the device is (arbiter.py),
+While it is turns (measurement.py), and while nobody leaves gaps or nobody sees how busy the device is (arbiter.py),
 the states of turns (contender.py) hold, and nothing is charged here: who is let in again begins with lag and b of 0.
 
 **Bound.** n have work; K is the longest kernel. (1) Σ lag = 0, and lag ≤ M. (2) A resident waits for the opening of
@@ -66,7 +66,7 @@ out until the next look: so X ≤ (1 − r) T, but for B, and for a kernel and Q
 **Bad cases.** Kernels of 10 ms beside bursts of 20 µs: nothing here can interrupt a kernel, and a light program may
 have half of r d. Bursts longer than B: after r B they are as heavy as any, and wait for a turn. Who needs min(d, r) in
 full needs the device idle meanwhile: κ says how much of it may be. Costs that are 5 % wrong are charged 5 % wrong. Who
-keeps to a period seems to want more the longer its kernels wait. Where a switch is dear, or somebody lies: measurement.py.
+keeps to a period seems to want more the longer its kernels wait. Where a switch is dear, or one lies: measurement.py.
 """
 
 from edgeshare.contract.units import NS_PER_S
