@@ -17,8 +17,6 @@ enum {
  * theirs. So n threads hold at most 1 + (1/2 + … + 1/n) / 8 times the cap between them: 1.5 times it where they are 64. */
 enum { LEAST_PART = 8 };
 
-enum { LATE_NS = 5 * 1000 * 1000 }; /* a head marker so late, where nobody else can be why: no more is queued behind it */
-
 enum {
     YIELD_LOOK_NS = 50 * 1000
 }; /* where the queue is to run empty: how soon it is noticed that it has, where nobody says so */
@@ -41,11 +39,6 @@ uint64_t es_draw(const struct es_room *room, uint64_t cost_ns, const struct es_c
     const uint64_t overdue_ns = es_timeline_overdue_ns(&es_backlog.timeline, now_ns);
     const uint64_t free_ns = queued_ns < room->cap_ns ? room->cap_ns - queued_ns : 0;
     const struct es_unspent others = es_unspent(word);
-    /* What should have ended long ago says that estimates are too low: by them there is always room. Where streams run beside
-     * each other it says so of none of them. */
-    const bool late =
-        (word & ES_GATE_CONTENDED) != 0 && !es_backlog.overlap.seen && overdue_ns > (es_link_others() ? ES_OVERDUE_NS : LATE_NS);
-    const bool full = queued_ns > room->level_ns || late;
     const uint64_t least_ns = free_ns / LEAST_PART / (others.threads + 1);
 
     *wait_ns = 0;
@@ -53,9 +46,9 @@ uint64_t es_draw(const struct es_room *room, uint64_t cost_ns, const struct es_c
         *wait_ns = queued_ns > YIELD_LOOK_NS ? queued_ns : YIELD_LOOK_NS;
     } else if (cost->samples == 0 && cost->pending_since_ns != 0 && now_ns < cost->pending_since_ns + UNKNOWN_NS) {
         *wait_ns = cost->pending_since_ns + UNKNOWN_NS - now_ns;
-    } else if (full && overdue_ns <= ES_OVERDUE_NS) {
+    } else if (queued_ns > room->level_ns && overdue_ns <= ES_OVERDUE_NS) {
         *wait_ns = overdue_ns > 0 ? ES_OVERDUE_NS - overdue_ns + 1 : es_room_wait_ns(room, queued_ns);
-    } else if (full) {
+    } else if (queued_ns > room->level_ns) {
         /* The cap delays, it does not block: what runs may wait for what comes. */
         *wait_ns = es_draw_singly_ns(cost_ns, now_ns);
         return 0;
