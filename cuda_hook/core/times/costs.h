@@ -131,7 +131,7 @@ void es_costs_doubt(struct es_costs *costs, uint64_t key, uint64_t more_ns);
 void es_costs_assume(struct es_cost *entry, uint64_t ns);
 
 /* Is the time that is known of it exact? Needs no lock. */
-bool es_costs_sure(const struct es_cost *entry);
+static inline bool es_costs_sure(const struct es_cost *entry) { return ES_COST_GET(entry->sure); }
 
 /* The call that submitted one took this long on the host. Is that usual, for its key, or where that is not known, for all?
  * It is learned where `blocks` is 0: a call that may wait for the device tells nothing. */

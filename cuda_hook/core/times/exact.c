@@ -125,5 +125,3 @@ void es_costs_assume(struct es_cost *entry, uint64_t ns) {
     ES_COST_SET(entry->samples, ES_COSTS_WEIGHT);
     ES_COST_SET(entry->sure, true);
 }
-
-bool es_costs_sure(const struct es_cost *entry) { return ES_COST_GET(entry->sure); }

@@ -24,9 +24,14 @@ struct es_pass *es_passes_find(struct es_passes *passes, uint64_t key, const voi
 }
 
 void es_passes_note(struct es_passes *passes, const void *stream) {
+    const uint64_t batch = __atomic_load_n(&passes->batch, __ATOMIC_RELAXED);
+
     if (es_passes_know(passes, stream))
         return;
+    /* Most batches are of one stream: it is where es_passes_know looks first. */
+    if (passes->streams[0].batch != batch)
+        passes->next = 0;
     passes->streams[passes->next].stream = stream;
-    passes->streams[passes->next].batch = __atomic_load_n(&passes->batch, __ATOMIC_RELAXED);
+    passes->streams[passes->next].batch = batch;
     passes->next = (passes->next + 1) % ES_PASSES_STREAMS;
 }

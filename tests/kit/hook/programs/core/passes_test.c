@@ -149,6 +149,7 @@ static void passes_are_of_one_stream_and_one_batch(void) {
             CHECK(!es_passes_know(&passes, &places[i]) && passing_ns(&passes, 1, &places[i]) == 0);
             pass(&passes, 1, &places[i], i + 1);
             CHECK(es_passes_know(&passes, &places[i]));
+            CHECK(i > 0 || passes.streams[0].stream == &places[0]);
         }
         for (int i = 0; i <= ES_PASSES_STREAMS; i++)
             CHECK(passing_ns(&passes, 1, &places[i]) == i + 1);
