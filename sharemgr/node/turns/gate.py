@@ -84,11 +84,24 @@ class Gate:
         self.by_turns = -1.0  # of the device, what it had by turns when they lasted for long; -1: not known
 
     def begin(self) -> None:
-        """The rule looks at it from now on: nothing is owed."""
+        """The rule looks at it from now on: it owes nothing, and is owed nothing."""
         self.open = self.heavy = self.protected = self.worked = False
         self.part = LEAST_PART
         self.lag_ns = self.bucket_ns = self.used_ns = self.charged_ns = self.demand.gpu_ns = 0
         self.worked_ns = -1
+
+    def take_over(self, bucket_ns: int, now_ns: int) -> None:
+        """What it owes by turns it owes here, and what it is owed; of a debt that is more than ``bucket_ns``, which is
+        the most that one is beyond its guarantee by what it uses bit by bit, it has used the rest at once."""
+        if self.standing.lag_ns:
+            self.wake(now_ns)
+            self.lag_ns = self.standing.lag_ns
+            self.part = self.standing.request_percent / 100
+            self.bucket_ns = min(0, self.lag_ns + bucket_ns)
+
+    def hand_over(self, now_ns: int) -> None:
+        """It is turns from now on: what it owes here it owes there, and what it is owed."""
+        self.standing.lag_ns, self.standing.left_ns = self.lag_ns, now_ns
 
     def begin_turns(self, now_ns: int) -> None:
         """From now on it is seen what it has by turns."""

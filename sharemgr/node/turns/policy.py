@@ -101,7 +101,7 @@ def fade(longest_ns: int, passed_ns: int) -> int:
 class Competition:
     """The allocations that compete for one device, and their virtual time."""
 
-    __slots__ = ("_last_v", "_long_ns", "_long_turns", "_longest_ns", "_settings", "_weight", "_weighted_v")
+    __slots__ = ("_last_v", "_long_ns", "_long_turns", "_settings", "_weight", "_weighted_v", "longest_ns")
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -110,7 +110,8 @@ class Competition:
         self._last_v = 0
         self._long_ns = LONG_SLICES * settings.slice_ns
         self._long_turns = 0
-        self._longest_ns = 0  # what the longest turn lately cost, if it was long, less a part of the time since
+        self.longest_ns = 0
+        """What the longest turn lately cost, if it was long, less a part of the time since."""
 
     @property
     def virtual_time(self) -> int:
@@ -124,14 +125,7 @@ class Competition:
     def enter(self, standing: Standing, now_ns: int) -> None:
         """Lets it compete, with the credit or the debt that it took along."""
         percent = standing.request_percent
-        away_ns = now_ns - standing.left_ns
-        lag_ns = standing.lag_ns
-        if lag_ns > 0:
-            owed_ns = self._longest_ns * percent // (self._weight + percent)
-            most_ns = max(self._settings.slice_ns * (100 - percent) // 100, owed_ns)
-            lag_ns = min(lag_ns, most_ns) if away_ns < 4 * self._settings.slice_ns else 0
-        else:
-            lag_ns = min(0, lag_ns + away_ns * percent // 100)
+        lag_ns = self.carried_ns(standing, now_ns)
         standing.v = self.virtual_time
         if self._weight:
             # V moves towards the one that enters; the factor undoes that (and nothing is owed to nobody).
@@ -143,6 +137,25 @@ class Competition:
         self._set_deadline(standing)
         if standing.latency:
             standing.renew_budget(now_ns, self._settings)
+
+    def carried_ns(self, standing: Standing, now_ns: int) -> int:
+        """The credit (above 0) or the debt of one that does not compete, if it did again now."""
+        percent = standing.request_percent
+        away_ns = now_ns - standing.left_ns
+        if standing.lag_ns <= 0:
+            return min(0, standing.lag_ns + away_ns * percent // 100)
+        owed_ns = self.longest_ns * percent // (self._weight + percent)
+        most_ns = max(self._settings.slice_ns * (100 - percent) // 100, owed_ns)
+        return min(standing.lag_ns, most_ns) if away_ns < 4 * self._settings.slice_ns else 0
+
+    def resume(self, standings: Iterable[Standing]) -> None:
+        """All that compete are as much behind or ahead as they took along, less what that adds up to."""
+        virtual_time = self.virtual_time
+        for standing in standings:
+            virtual = virtual_time - standing.lag_ns * 100 // standing.request_percent - standing.v
+            standing.v += virtual
+            standing.deadline += virtual
+            self._weighted_v += standing.request_percent * virtual
 
     def leave(self, standing: Standing, now_ns: int) -> None:
         """Takes it out of the competition; its lag stays with it."""
@@ -165,9 +178,9 @@ class Competition:
             standing.is_long = True
             self._long_turns += 1
             standing.seen_long = self._long_turns
-        self._longest_ns = fade(self._longest_ns, held_ns)
-        if standing.is_long and standing.turn_ns > self._longest_ns:
-            self._longest_ns = standing.turn_ns
+        self.longest_ns = fade(self.longest_ns, held_ns)
+        if standing.is_long and standing.turn_ns > self.longest_ns:
+            self.longest_ns = standing.turn_ns
         self._weighted_v += percent * virtual
 
     def is_long(self, standing: Standing) -> bool:

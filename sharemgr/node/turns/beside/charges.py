@@ -7,6 +7,21 @@ COSTS_MOST = 2
 """Costs that add up to more than so many times the time that went by are no error: somebody lies."""
 
 
+def take_over(gates: list[Gate], rule: Rule, now_ns: int) -> None:
+    """What they owe and are owed is as by turns, which are over."""
+    for gate in gates:
+        gate.take_over(rule.bucket_ns, now_ns)
+    active = [gate for gate in gates if gate.active]
+    divide(active, -sum(gate.lag_ns for gate in active))
+
+
+def hand_over(gates: list[Gate], most_ns: int, now_ns: int) -> None:
+    """It is turns from now on, and what they owe and are owed is as here, but for credit beyond the most."""
+    cap([gate for gate in gates if gate.active], most_ns)
+    for gate in gates:
+        gate.hand_over(now_ns)
+
+
 def settle(gates: list[Gate], rule: Rule, slice_ns: int, elapsed_ns: int, open_ns: int, now_ns: int) -> tuple[int, int]:
     """Charges the gates of a device what their pages say was used in the time that went by. ``open_ns`` of what went by
     before is nobody's yet, since what ran then had not ended. Returns how long the device was busy, and what is open

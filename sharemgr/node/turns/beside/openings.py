@@ -38,12 +38,12 @@ class Openings(Grants):
             None  # drains since before several were let in, and may say so in its page alone
         )
 
-    def begin(self, contenders: Iterable[Contender], now_ns: int) -> None:
-        """Lets several in from now on. Who holds goes on, and who drains is waited for."""
+    def begin(self, contenders: Iterable[Contender], longest_ns: int, now_ns: int) -> None:
+        """Lets several in from now on; the longest turn lately was so long. Holders go on, drains are waited for."""
         self._contenders = list(contenders)
         self._now_ns = self._look_ns = now_ns
         self._tell_switch()
-        self.gates.begin([contender.gate for contender in self._contenders], now_ns)
+        self.gates.begin([contender.gate for contender in self._contenders], longest_ns, now_ns)
         self._ending, self.closing = None, False
         for contender in self._contenders:
             if contender.phase is ENDING:

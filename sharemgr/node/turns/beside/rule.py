@@ -44,7 +44,8 @@ From resident, turn and filler one becomes throttled or, when a latency client w
 away after 1 s without work; and shut by its own RELEASE where it was heavy or is of the latency class. A latency client
 is closed while it has no work, so that its coming is a REQUEST; it is never resident. At most one heavy one is in.
 While it is turns (measurement.py), and while nobody leaves gaps or nobody sees how busy the device is (arbiter.py),
-the states of turns (contender.py) hold, and nothing is charged here: who is let in again begins with lag and b of 0.
+the states of turns (contender.py) hold, and nothing is charged here. Lags go there and back with each; b is 0 when it
+is let in again, or less by what it owes beyond B.
 
 **Bound.** n have work; K is the longest kernel. (1) Σ lag = 0, and lag ≤ M. (2) A resident waits for the opening of
 its gate alone, and then for the kernels before its own. (3) Whoever may run is let in at some time: within 20 ms/r
@@ -70,7 +71,7 @@ keeps to a period seems to want more the longer its kernels wait. Where a switch
 """
 
 from edgeshare.contract.units import NS_PER_S
-from sharemgr.node.turns.beside.charges import cap, divide, settle
+from sharemgr.node.turns.beside.charges import cap, divide, hand_over, settle, take_over
 from sharemgr.node.turns.beside.measurement import DEAR_NS, Beside, had_more_by_turns, lacks_by_sharing
 from sharemgr.node.turns.gate import Gate, Rule
 from sharemgr.node.turns.hand_overs import TURN
@@ -95,18 +96,18 @@ class Gates:
         self.gates: list[Gate] = []
         self.switch_ns = 0
         """What it costs the device to go from one process to another, as measured there; 0: not known."""
-        self._settings = settings
-        self._rule = rule
+        self._settings, self._rule = settings, rule
         self._beside = Beside()
         self._now_ns = now_ns
+        self._look_ns = self._shared_ns = (
+            now_ns  # of the last whole look; of the last in which one of several left gaps
+        )
         self._alone: Gate | None = None  # of the latency class, and nobody else is let in
-        self._drains = False  # one that was called back has not drained, and has the device meanwhile
-        self._protects = False  # somebody is protected
+        # One that was called back has not drained, and has the device meanwhile; somebody is protected.
+        self._drains = self._protects = False
         self._room = False  # Σ d is so small that all have room
-        self._shared_ns = now_ns  # when there were last several of whom one left gaps
-        self._look_ns = now_ns  # of the last whole look
-        self._busy_ns = 0  # since then
-        self._longest_ns = 0  # that one was charged at once, less a part of the time since
+        self._busy_ns = 0  # since the last whole look
+        self.longest_ns = 0  # the most that one was charged at once lately, less a part of the time since
         self._open_ns = 0  # time that went by and is nobody's yet
         self._reported_ns = 0  # since one last saw what the device was busy
 
@@ -117,8 +118,7 @@ class Gates:
 
     @property
     def shared(self) -> bool:
-        """Whether there are several of whom one leaves gaps, or were a moment ago. Where there are not, exclusive turns
-        give each its share, and lose less."""
+        """Whether one of several leaves gaps, or did a moment ago. Where none does, turns lose less."""
         return self._now_ns - self._shared_ns < SHARED_NS
 
     @property
@@ -131,17 +131,17 @@ class Gates:
         """L; more where a switch is dear, as by turns."""
         return max(self._settings.slice_ns, min(TURN * self.switch_ns, 2 * self._settings.slice_ns))
 
-    def begin(self, gates: list[Gate], now_ns: int) -> None:
-        """Decides for these from now on. Nobody owes anything."""
-        self.gates = gates
+    def begin(self, gates: list[Gate], longest_ns: int, now_ns: int) -> None:
+        """Decides for these from now on; the longest turn lately was so long."""
+        self.gates, self.longest_ns = gates, longest_ns
         self._now_ns = self._look_ns = self._shared_ns = now_ns
         self._busy_ns = 0
-        self._alone, self._drains = None, False
+        self._alone, self._drains, self._protects = None, False, False
         self._beside.begin()
-        self._protects = False
         for gate in gates:
             gate.end_turns(now_ns)
             gate.begin()
+        take_over(gates, self._rule, now_ns)
         self._open_ns = sum(gate.demand.running_ns for gate in gates)
 
     def add(self, gate: Gate) -> None:
@@ -157,9 +157,10 @@ class Gates:
         divide([other for other in self.gates if other.active], gate.lag_ns)
 
     def end(self, now_ns: int) -> None:
-        """It is turns from now on."""
+        """It is turns from now on. Credit beyond a slice is for what was long, as that of one that comes is."""
         for gate in self.gates:
             gate.begin_turns(now_ns)
+        hand_over(self.gates, max(self.slice_ns, self.longest_ns), now_ns)
 
     def report(self, gate: Gate, now_ns: int) -> None:
         """Takes in what one says that it used while it is turns."""
@@ -185,8 +186,8 @@ class Gates:
             self._reported_ns += sum(gate.demand.gpu_ns for gate in self.gates)
             before_ns = self._open_ns
             busy_ns, self._open_ns = settle(self.gates, self._rule, self.slice_ns, elapsed_ns, before_ns, now_ns)
-            self._longest_ns = max(fade(self._longest_ns, elapsed_ns), *(gate.charged_ns for gate in self.gates), 0)
-            cap([gate for gate in self.gates if gate.active], max(self._rule.most_lag_ns, self._longest_ns))
+            self.longest_ns = max(fade(self.longest_ns, elapsed_ns), *(gate.charged_ns for gate in self.gates), 0)
+            cap([gate for gate in self.gates if gate.active], max(self._rule.most_lag_ns, self.longest_ns))
             # What runs and is nobody's yet keeps the device busy, too.
             self._busy_ns += busy_ns + self._open_ns - before_ns
             if self._alone is not None and not self._drains:
@@ -282,8 +283,7 @@ class Gates:
             floor = request * demand.usual
             due = floor if self._room else self._rule.met * min(demand.usual, request, limit)
             others = sum(other.demand.used for other in competing if other is not gate and not other.entitled)
-            lacks = demand.usual - demand.used
-            worth = gate.lag_ns > 0 and demand.used < due and lacks >= self._rule.worth * others
+            worth = gate.lag_ns > 0 and demand.usual - demand.used >= self._rule.worth * others and demand.used < due
             gate.protected = not gate.heavy and (worth or demand.used < self._rule.met * floor)
         self._protects = any(gate.protected for gate in competing)
 

@@ -37,10 +37,16 @@ class Field:
         """Turns begin: takes in one that has work, in the phase that it has."""
         self._follow(contender, IDLE, contender.phase, now_ns)
 
-    def leave(self, contender: Contender, now_ns: int) -> None:
-        """Turns are taken no more: what it does stands in its phase, and counts for nothing here."""
-        if contender.phase is not IDLE:
-            self._follow(contender, contender.phase, IDLE, now_ns)
+    def end(self, contenders: Collection[Contender], now_ns: int) -> None:
+        """Turns are taken no more: what each does stands in its phase, what it owes or is owed is its lag."""
+        competition = self.competition
+        lags_ns = [
+            competition.lag_ns(each) if each.active else competition.carried_ns(each, now_ns) for each in contenders
+        ]
+        for contender, lag_ns in zip(contenders, lags_ns, strict=True):
+            if contender.phase is not IDLE:
+                self._follow(contender, contender.phase, IDLE, now_ns)
+            contender.lag_ns, contender.left_ns = lag_ns, now_ns
 
     def next(self, now_ns: int, occupant: Contender | None = None) -> Contender | None:
         """Who gets the device now, which may be one that only thinks: then it is waited for. None where nobody waits.

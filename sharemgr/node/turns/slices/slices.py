@@ -1,6 +1,6 @@
 """The slices of one device: who has it, who gets it next, and when that must be looked at again."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from sharemgr.node.turns.commands import Begin, Command, Contend, Grant, Numbers, Prolong
 from sharemgr.node.turns.contender import Client, Contender
@@ -37,8 +37,8 @@ class Slices(Grants):
         self._dispatch()
         return self.give_commands()
 
-    def begin(self, contenders: Iterable[Contender], now_ns: int) -> None:
-        """Takes turns from now on. Who had been let in drains beside whoever is first."""
+    def begin(self, contenders: Collection[Contender], now_ns: int) -> None:
+        """Takes turns from now on, by the lag of each. Who had been let in drains beside whoever is first."""
         self.settle(now_ns)
         for contender in contenders:
             if contender.open_clients:
@@ -51,14 +51,15 @@ class Slices(Grants):
             elif contender.phase is not IDLE:
                 contender.phase = IDLE
                 self.ready(contender)
+        self.field.competition.resume(contender for contender in contenders if contender.active)
 
-    def end(self, contenders: Iterable[Contender], now_ns: int) -> None:
-        """Takes no turns any more, and knows nobody who has work; what each does stands in its phase."""
+    def end(self, contenders: Collection[Contender], now_ns: int) -> None:
+        """Takes no turns any more, and knows nobody who has work; what each does and owes, it knows itself."""
         self.settle(now_ns)
         for contender in contenders:
             self.note_held(contender)
             contender.leave_turns(now_ns)
-            self.field.leave(contender, now_ns)
+        self.field.end(contenders, now_ns)
         self.device.clear()
 
     def ready(self, contender: Contender) -> None:

@@ -35,6 +35,11 @@ class Program:
     unsaid_ns: int = 0  # GPU time since it gave back a grant
     used_ns: int = 0
 
+    @property
+    def runs(self) -> bool:
+        """Whether a kernel of it runs, which nothing interrupts; one that never ends waits for something else."""
+        return self.running_ns > 0 and self.kernel_ns < NEVER_NS
+
 
 class Device:
     """A device on which programs run, and its arbiter; each allocation has one client, which keeps to the protocol."""
@@ -131,14 +136,16 @@ class Device:
         self.now_ns += STEP_NS
         free_ns = STEP_NS
         gpu_ns = dict[str, int]()
-        for name, program in sorted(self.programs.items(), key=lambda item: item[1].part):
+        for name, program in sorted(self.programs.items(), key=lambda item: (not item[1].runs, item[1].part)):
             draining = program.owes and not program.number and program.drain_ns < NEVER_NS
             if program.works and (program.number or draining):
                 used_ns = min(free_ns, int(STEP_NS * program.part))
+                if program.kernel_ns:
+                    used_ns = min(used_ns, program.kernel_ns - program.running_ns)
                 free_ns -= used_ns
                 if program.kernel_ns:
                     program.running_ns += used_ns
-                    used_ns = program.kernel_ns if program.running_ns >= program.kernel_ns else 0
+                    used_ns = program.kernel_ns if program.running_ns == program.kernel_ns else 0
                     program.running_ns -= used_ns
                 gpu_ns[name] = used_ns
                 program.unsaid_ns += used_ns

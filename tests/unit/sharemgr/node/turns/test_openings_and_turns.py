@@ -44,6 +44,25 @@ def test_a_limit_holds_however_often_one_goes_to_turns_and_back() -> None:
     assert device.programs["limited"].used_ns - used_ns <= most_ns
 
 
+def test_what_one_took_at_once_is_owed_however_often_one_goes_to_turns_and_back() -> None:
+    device = Device(light=10, one=70, long=15)
+    device.start("light", 0.05)
+    device.start("one", 1)
+    device.start("long", 1)
+    device.programs["long"].kernel_ns = 400 * MS
+    device.run_until_beside()
+    begin_ns, used_ns = device.now_ns, device.programs["long"].used_ns
+    for _ in range(20):
+        device.an_old_one_comes()
+        device.run_until_turns()
+        device.run(200 * MS)
+        device.do(device.arbiter.remove("old", device.now_ns))
+        device.run_until_beside()
+        device.run(200 * MS)
+    span_ns = device.now_ns - begin_ns
+    assert device.programs["long"].used_ns - used_ns <= span_ns * 15 // 85 + 400 * MS
+
+
 def test_several_are_let_in_again_after_turns_and_whoever_waits_with_them() -> None:
     device = one_light(one=30, two=30)
     device.an_old_one_comes()

@@ -33,7 +33,7 @@ class Device:
                 self.gates.report(gate, self.now_ns)
 
     def begin(self) -> None:
-        self.gates.begin([self.full, self.half], self.now_ns)
+        self.gates.begin([self.full, self.half], 0, self.now_ns)
         for gate in (self.full, self.half):
             gate.wake(self.now_ns)
             gate.demand.used = max(gate.demand.used * min(1, gate.demand.usual), gate.had_by_turns)
