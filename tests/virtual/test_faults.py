@@ -96,6 +96,18 @@ def test_shares_are_right_again_after_a_manager_was_killed_and_came_back(
         assert_right_again(report, point, short_turns=0)
 
 
+@pytest.mark.parametrize("before_ms", [-250, -100, 0, 100])
+def test_shares_are_right_again_where_one_stood_still_as_the_manager_was_killed(world: World, before_ms: int) -> None:
+    percents = {"c0": 50, "c1": 30, "c2": 20}
+    faults = (
+        Fault(action="kill", process="manager", at_ms=500, for_ms=300),
+        Fault(action="stop", process="c1", at_ms=500 - before_ms, for_ms=300),
+    )
+    clients = tuple(Client(program=step_programs.burn(1000), percent=percent) for percent in percents.values())
+    report = world.run(Case(clients=clients, faults=faults, settle_ms=2000, measure_ms=2000))
+    assert {name: report.busy_percent(name) for name in percents} == pytest.approx(percents, abs=1)
+
+
 @every_point
 def test_a_lost_wake_stops_nobody(world: World, offset: int, stride: int) -> None:
     """A kernel loses none, but for those of a process that dies just before it. Who waits for one looks again by

@@ -25,6 +25,7 @@ from simgpu.machine import Machine
 from simgpu.readings import Interval
 from tests.kit.virtual.cases.case import Case
 from tests.kit.virtual.cases.paces import PACES, PYTHON_SCALE
+from tests.kit.virtual.faults import Faults
 from tests.kit.virtual.native import Attacking, Programs, Running, Vt
 from tests.kit.virtual.opener import Opener
 
@@ -63,6 +64,7 @@ class VirtualNode:
         )
         self.machine = Machine(root / "machine")
         self._dead: list[tuple[Loop, Node | Opener]] = []
+        self._faults = Faults(case.faults, self._vt)
         self._clients_dir = root / "run" / "clients"
         self._clients_dir.mkdir(parents=True)
         self._store = Store(root)
@@ -86,8 +88,8 @@ class VirtualNode:
             name: programs.attack(name, attacker, self._clients_dir / name / HOOK_SOCKET)
             for name, attacker in zip(case.attacker_names, case.attackers, strict=True)
         }
-        self._arrange_points(self._manager, "manager")
-        self._arrange_times()
+        self._faults.arrange_points(self._manager, "manager")
+        self._faults.arrange_times(self._processes(), self._loop)
         self._begin_s = time.monotonic() + case.settle_ms / 1000
         self._cursor = 0
         self._intervals: list[Interval] = []
@@ -164,25 +166,7 @@ class VirtualNode:
             "EDGESHARE_HOOK_DIR": str(self._clients_dir / owner),
         }.items():
             self._vt.env(process, variable, value)
-        self._arrange_points(process, name)
-
-    def _arrange_points(self, process: int, name: str) -> None:
-        """What is to happen at one of its points, counted from now."""
-        for fault in self._case.faults:
-            if fault.process == name and fault.at_point:
-                at = self._vt.points_of(process) + fault.at_point
-                self._vt.act_at(process, at, fault.action, round(fault.for_ms * NS_PER_MS))
-
-    def _arrange_times(self) -> None:
-        """What is to happen at a time."""
-        processes = self._processes()
-        for fault in self._case.faults:
-            if not fault.at_point:
-                process = processes[fault.process]
-                self._loop.call_later(fault.at_ms / 1000, self._vt.act, process, fault.action)
-                if fault.action == "stop":
-                    ends_ms = fault.at_ms + fault.for_ms
-                    self._loop.call_later(ends_ms / 1000, self._vt.act, process, "continue")
+        self._faults.arrange_points(process, name)
 
     @property
     def _over(self) -> bool:
@@ -205,6 +189,7 @@ class VirtualNode:
         self._vt.sleep(round(fault.for_ms * NS_PER_MS))
         self._manager = self._enter_manager()
         self._loop, self._node = self._start_manager()
+        self._faults.go_on(self._loop)
 
     def _processes(self) -> dict[str, int]:
         return {name: running.process for name, running in self._running.items()} | {"manager": self._manager}
