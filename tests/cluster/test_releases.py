@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from simgpu.machine import Machine
+from tests.kit.manager.busy import assert_ranked
 from tests.kit.onenode.installed.labels import labels, ours
 from tests.kit.onenode.installed.release import GPUS, NAME, TIMEOUT, helm, install, until_ready, upgrade
 from tests.kit.onenode.installed.workload import SHARES, example_containers
 from tests.kit.onenode.layout import NODE_NAME
 from tests.kit.onenode.node import Node
-from tests.kit.onenode.pods.executed import Together, ranked
+from tests.kit.onenode.pods.executed import Together
 from tests.kit.onenode.pods.given import assert_all_agree, clients, listed
 from tests.kit.onenode.pods.pods import WAIT
 from tests.kit.onenode.watches.kubectl_watch import KubectlWatch
@@ -74,7 +75,7 @@ def test_surge_upgrade_and_the_way_back_leave_programs_their_shares(
         assert example_containers(node) == containers
         assert listed() == held
         assert_all_agree(*SHARES)
-    assert ranked(Together(edgeshare, SHARES).percents()) == list(SHARES)
+    assert_ranked(Together(edgeshare, SHARES).percents(), list(SHARES))
 
 
 def test_uninstalled_nothing_of_it_is_in_the_cluster_and_installed_again_programs_have_their_shares(
@@ -104,7 +105,7 @@ def test_uninstalled_nothing_of_it_is_in_the_cluster_and_installed_again_program
     assert example_containers(node) == containers
     assert listed() == held
     assert_all_agree(*SHARES)
-    assert ranked(Together(edgeshare, SHARES).percents()) == list(SHARES)
+    assert_ranked(Together(edgeshare, SHARES).percents(), list(SHARES))
     node.kubectl("wait", "--for=create", f"{CRD}/{NODE_NAME}", WAIT)
     node.kubectl("label", "node", NODE_NAME, "somebody-")
 

@@ -3,11 +3,12 @@
 import itertools
 
 from simgpu.machine import Machine
+from tests.kit.manager.busy import assert_ranked
 from tests.kit.onenode.installed.parts import MANAGER, PLUGIN, Parts
 from tests.kit.onenode.installed.workload import SHARES, example_containers
 from tests.kit.onenode.layout import NODE_NAME
 from tests.kit.onenode.node import Node
-from tests.kit.onenode.pods.executed import Together, ranked, wait_until_executing
+from tests.kit.onenode.pods.executed import Together, wait_until_executing
 from tests.kit.onenode.pods.given import assert_all_agree, clients, listed
 from tests.kit.onenode.pods.pods import WAIT, Pods
 from tests.kit.processes.waiting import until
@@ -17,7 +18,7 @@ READY = "condition=Ready"
 
 
 def test_example_shares_the_gpu_as_it_says(edgeshare: Machine, example: None) -> None:
-    assert ranked(Together(edgeshare, SHARES).percents()) == list(SHARES)
+    assert_ranked(Together(edgeshare, SHARES).percents(), list(SHARES))
 
 
 def test_kubelet_restart_leaves_shares_and_brings_the_units_back(
@@ -28,11 +29,11 @@ def test_kubelet_restart_leaves_shares_and_brings_the_units_back(
     node.restart_kubelet()
     parts.until_registered_after(life)
     node.kubectl("wait", "--for=jsonpath={.status.allocatable.edge/gpu-percent}=200", f"node/{NODE_NAME}", WAIT)
-    assert ranked(together.percents()) == list(SHARES)
+    assert_ranked(together.percents(), list(SHARES))
     pods.start("after", *LONG, limits={"edge/gpu-percent": 100})
     wait_until_executing(edgeshare, "after")
     pods.delete("after")
-    assert ranked(Together(edgeshare, SHARES).percents()) == list(SHARES)
+    assert_ranked(Together(edgeshare, SHARES).percents(), list(SHARES))
     assert example_containers(node) == containers
     assert listed().items() >= held.items()
 
@@ -43,7 +44,7 @@ def test_killed_manager_comes_back_to_its_clients(node: Node, edgeshare: Machine
     parts.kill(MANAGER)
     until(lambda: clients() == dict.fromkeys(SHARES, 1), "the pods' programs have joined the new manager")
 
-    assert ranked(Together(edgeshare, SHARES).percents()) == list(SHARES)
+    assert_ranked(Together(edgeshare, SHARES).percents(), list(SHARES))
     assert example_containers(node) == containers
 
 

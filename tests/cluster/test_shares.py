@@ -1,7 +1,8 @@
 """Pods that ask for more of a GPU get more of it, as the simulated GPUs executed them."""
 
 from simgpu.machine import Machine
-from tests.kit.onenode.pods.executed import Together, ranked, wait_until_executing
+from tests.kit.manager.busy import assert_ranked
+from tests.kit.onenode.pods.executed import Together, wait_until_executing
 from tests.kit.onenode.pods.pods import Pods
 
 SHARES = {"share-50": 50, "share-30": 30, "share-20": 20}
@@ -16,7 +17,7 @@ def run_together(machine: Machine, pods: Pods, resource: str | None) -> None:
 
 def test_of_three_pods_on_one_gpu_who_asks_for_more_gets_more(edgeshare: Machine, pods: Pods) -> None:
     run_together(edgeshare, pods, "edge/gpu-percent")
-    assert ranked(Together(edgeshare, SHARES).percents()) == list(SHARES)
+    assert_ranked(Together(edgeshare, SHARES).percents(), list(SHARES))
 
 
 def test_pods_without_a_share_use_about_as_much_each(edgeshare: Machine, pods: Pods) -> None:

@@ -58,12 +58,6 @@ class Together:
         return {name: ns - self._before_ns[name] for name, ns in self._executed_ns().items()}
 
 
-def ranked(percents: Percents) -> list[str]:
-    """Their names, from the one that executed most. How much each executes is judged where time is exact
-    (tests/virtual): other work on the machine takes from a program what no rule gives back."""
-    return sorted(percents, key=lambda name: percents[name], reverse=True)
-
-
 def executed_percents(machine: Machine, begin_ns: int, end_ns: int) -> list[Percents]:
     """Who used how much of each GPU between two times on CLOCK_MONOTONIC, by the machine's own log.
 
