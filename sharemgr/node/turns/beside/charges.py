@@ -15,9 +15,9 @@ def take_over(gates: list[Gate], rule: Rule, now_ns: int) -> None:
     divide(active, -sum(gate.lag_ns for gate in active))
 
 
-def hand_over(gates: list[Gate], most_ns: int, now_ns: int) -> None:
-    """It is turns from now on, and what they owe and are owed is as here, but for credit beyond the most."""
-    cap([gate for gate in gates if gate.active], most_ns)
+def hand_over(gates: list[Gate], most_ns: int, longest_ns: int, now_ns: int) -> None:
+    """It is turns from now on, and what they owe and are owed is as here, but for credit beyond the most (cap)."""
+    cap([gate for gate in gates if gate.active], most_ns, longest_ns)
     for gate in gates:
         gate.hand_over(now_ns)
 
@@ -64,9 +64,10 @@ def divide(gates: list[Gate], ns: int) -> None:
         left_part -= gate.part
 
 
-def cap(active: list[Gate], most_ns: int) -> None:
-    """Takes from lags what is above the most that one is owed. It forgives debts, so that nobody who is in is paid for
-    it by those who wait."""
+def cap(active: list[Gate], most_ns: int, longest_ns: int) -> None:
+    """Takes from lags what is above the most that one is owed, which is more where each of the others may have used so
+    much at once. It forgives debts, so that nobody who is in is paid for it by those who wait."""
+    most_ns = max(most_ns, longest_ns * (len(active) - 1))
     excess_ns = 0
     for gate in active:
         if gate.lag_ns > most_ns:

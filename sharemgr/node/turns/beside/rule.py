@@ -14,8 +14,8 @@ their guarantee, and all are charged by GPU time. r: request, as a fraction; L: 
     e         water-filling of the device by r over the demands min(κ d, limit)
     charge    cost; and the device's idle time while somebody was kept out, by r: to the protected that are in; if
               there are none, to those in that are not resident
-    lag       += e/Σe × (sum of charges) − charge; what is above M, or what was charged at once lately (a long graph,
-              which nothing can interrupt), forgives the debts of others. So Σ lag = 0
+    lag       += e/Σe × (sum of charges) − charge; what is above M, or the most that was charged at once lately (a long
+              kernel, which nothing can interrupt) to each of the others, forgives their debts. So Σ lag = 0
     entitled  lag ≥ 0 or b ≥ 0
     due       0.95 min(d, r, limit); r d where Σ d < 1.05, since there is room for all then
     protected light, and used less than 0.95 r d in the last second; or, with lag > 0, less than its due, and lacks 0.1
@@ -160,7 +160,7 @@ class Gates:
         """It is turns from now on. Credit beyond a slice is for what was long, as that of one that comes is."""
         for gate in self.gates:
             gate.begin_turns(now_ns)
-        hand_over(self.gates, max(self.slice_ns, self.longest_ns), now_ns)
+        hand_over(self.gates, self.slice_ns, self.longest_ns, now_ns)
 
     def report(self, gate: Gate, now_ns: int) -> None:
         """Takes in what one says that it used while it is turns."""
@@ -187,7 +187,7 @@ class Gates:
             before_ns = self._open_ns
             busy_ns, self._open_ns = settle(self.gates, self._rule, self.slice_ns, elapsed_ns, before_ns, now_ns)
             self.longest_ns = max(fade(self.longest_ns, elapsed_ns), *(gate.charged_ns for gate in self.gates), 0)
-            cap([gate for gate in self.gates if gate.active], max(self._rule.most_lag_ns, self.longest_ns))
+            cap([gate for gate in self.gates if gate.active], self._rule.most_lag_ns, self.longest_ns)
             # What runs and is nobody's yet keeps the device busy, too.
             self._busy_ns += busy_ns + self._open_ns - before_ns
             if self._alone is not None and not self._drains:
