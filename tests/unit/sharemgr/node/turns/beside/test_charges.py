@@ -2,7 +2,7 @@
 
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_S as S
-from sharemgr.node.turns.beside.charges import settle
+from sharemgr.node.turns.beside.charges import cap, settle
 from sharemgr.node.turns.gate import Gate, Rule
 from sharemgr.node.turns.settings import Settings, Share
 from sharemgr.node.turns.standing import Standing
@@ -89,3 +89,19 @@ def test_nobody_is_charged_less_than_its_part_because_of_what_others_claim() -> 
         books.ends(index, gpu_ns)
     books.settle(6 * MS)
     assert [gate.charged_ns for gate in books.gates] == [4 * MS, MS, MS]
+
+
+def lags_ms(most_ms: int, longest_ms: int, *lags_ms: int) -> list[int]:
+    """What is left of lags once they are capped."""
+    books = Books(*(100 // len(lags_ms) for _ in lags_ms))
+    for gate, lag_ms in zip(books.gates, lags_ms, strict=True):
+        gate.lag_ns = lag_ms * MS
+    cap(books.gates, most_ms * MS, longest_ms * MS)
+    assert sum(gate.lag_ns for gate in books.gates) == sum(lags_ms) * MS
+    return [gate.lag_ns // MS for gate in books.gates]
+
+
+def test_one_is_owed_what_each_of_the_others_used_at_once_and_no_more() -> None:
+    assert lags_ms(40, 20, 55, 1, -20, -36) == [55, 1, -20, -36]
+    assert lags_ms(40, 20, 72, 0, -24, -48) == [60, 0, -20, -40]
+    assert lags_ms(40, 20, 55, -55) == [40, -40]
