@@ -31,6 +31,8 @@ class Rule:
     """Two launches and a wake: with less the device is idle between kernels, with 40 µs light ones have 0.3 % less."""
     met: float = 0.95
     """Of what is due, and of r d: above this nobody is kept out, as costs and demands are not known better."""
+    least: float = 0.7
+    """Who has less of r d has up to r of the device kept for it, whatever κ is. At 0.85 throughput is 0.3 % less."""
     worth: float = 0.1
     """What one lacks, as a part of what those use that would be kept out for it. At 0.15 throughput is 1.3 % more, and
     min(d, r) is met by 1.2 % less."""
@@ -51,6 +53,7 @@ class Gate:
         "charged_ns",
         "demand",
         "heavy",
+        "lacks",
         "lag_ns",
         "open",
         "part",
@@ -71,6 +74,7 @@ class Gate:
         self.cap_ns = settings.queue_cap_ns
         self.heavy = False
         self.protected = False
+        self.lacks = False  # it has much less than its request of what it uses alone
         self.part = LEAST_PART  # e
         self.lag_ns = 0
         self.bucket_ns = 0
@@ -85,7 +89,7 @@ class Gate:
 
     def begin(self) -> None:
         """The rule looks at it from now on: it owes nothing, and is owed nothing."""
-        self.open = self.heavy = self.protected = self.worked = False
+        self.open = self.heavy = self.protected = self.lacks = self.worked = False
         self.part = LEAST_PART
         self.lag_ns = self.bucket_ns = self.used_ns = self.charged_ns = self.demand.gpu_ns = 0
         self.worked_ns = -1
@@ -96,7 +100,7 @@ class Gate:
         if self.standing.lag_ns:
             self.wake(now_ns)
             self.lag_ns = self.standing.lag_ns
-            self.part = self.standing.request_percent / 100
+            self.part = self.request
             self.bucket_ns = min(0, self.lag_ns + bucket_ns)
 
     def hand_over(self, now_ns: int) -> None:
@@ -132,7 +136,7 @@ class Gate:
         """It has work."""
         if not self.active:
             # It has not fallen short of anything yet.
-            self.demand.used = self.standing.request_percent / 100
+            self.demand.used = self.request
         self.worked_ns = now_ns
 
     @property
@@ -156,9 +160,14 @@ class Gate:
         return self.bucket_ns >= 0 and not self.heavy and not self.standing.latency
 
     @property
+    def request(self) -> float:
+        """r."""
+        return self.standing.request_percent / 100
+
+    @property
     def had_by_turns(self) -> float:
         """What it had of the device by the last turns, as far as that is owed it; below 0: not known."""
-        return min(self.by_turns, self.demand.usual, self.standing.request_percent / 100)
+        return min(self.by_turns, self.demand.usual, self.request)
 
     @property
     def fullness(self) -> float:

@@ -107,7 +107,10 @@ def _charge(gate: Gate, rule: Rule, gpu_ns: int, elapsed_ns: int, now_ns: int) -
 
 
 def _set_parts(active: list[Gate], rule: Rule) -> None:
-    demands = [min(rule.kappa * gate.demand.usual, gate.standing.limit_percent / 100) for gate in active]
+    demands = [
+        min(max(rule.kappa * gate.demand.usual, gate.request if gate.lacks else 0), gate.standing.limit_percent / 100)
+        for gate in active
+    ]
     parts = fill(demands, [gate.standing.request_percent for gate in active])
     for gate, part in zip(active, parts, strict=True):
         gate.part = max(part, LEAST_PART)

@@ -18,8 +18,8 @@ their guarantee, and all are charged by GPU time. r: request, as a fraction; L: 
               kernel, which nothing can interrupt) to each of the others, forgives their debts. So Σ lag = 0
     entitled  lag ≥ 0 or b ≥ 0
     due       0.95 min(d, r, limit); r d where Σ d < 1.05, since there is room for all then
-    protected light, and used less than 0.95 r d in the last second; or, with lag > 0, less than its due, and lacks 0.1
-              or more of what those use that would be kept out for it
+    protected light, and used less than 0.95 r d in the last second (0.7 r d: e is by r, where that is above κ d); or,
+              with lag > 0, less than its due, and lacks 0.1 or more of what those use that would be kept out for it
     queue     a heavy one beside light ones, where there is no room for all, and one while a latency client may come,
               launches when 20 µs or less of its own are queued; all others when Q or less are
     limit     TAT as in policy.py; closed while TAT − now > 50 ms
@@ -64,10 +64,10 @@ out until the next look: so X ≤ (1 − r) T, but for B, and for a kernel and Q
 
 **Limit.** Whoever is let in has TAT ≤ now + 50 ms, so the GPU time in any W is at most limit (W + 50 ms) + L + Q + K.
 
-**Bad cases.** Kernels of 10 ms beside bursts of 20 µs: nothing here can interrupt a kernel, and a light program may
-have half of r d. Bursts longer than B: after r B they are as heavy as any, and wait for a turn. Who needs min(d, r) in
-full needs the device idle meanwhile: κ says how much of it may be. Costs that are 5 % wrong are charged 5 % wrong. Who
-keeps to a period seems to want more the longer its kernels wait. Where a switch is dear, or one lies: measurement.py.
+**Bad cases.** Kernels of 10 ms beside bursts of 20 µs: nothing can interrupt a kernel, and a light program may have
+0.7 r d. Bursts longer than B: after r B they are as heavy as any, and wait for a turn. Who needs min(d, r) in full
+needs the device idle: κ says how much of it may be. Costs that are 5 % wrong are charged 5 % wrong. Who keeps to a
+period seems to want more the longer its kernels wait. Where a switch is dear, or one lies: measurement.py.
 """
 
 from edgeshare.contract.units import NS_PER_S
@@ -278,13 +278,13 @@ class Gates:
         """Finds who falls short of what it is due and could have it if others were kept out."""
         self._room = sum(gate.demand.usual for gate in competing) < self._rule.room
         for gate in competing:
-            demand, standing = gate.demand, gate.standing
-            request, limit = standing.request_percent / 100, standing.limit_percent / 100
-            floor = request * demand.usual
-            due = floor if self._room else self._rule.met * min(demand.usual, request, limit)
+            demand, limit = gate.demand, gate.standing.limit_percent / 100
+            floor = gate.request * demand.usual
+            due = floor if self._room else self._rule.met * min(demand.usual, gate.request, limit)
             others = sum(other.demand.used for other in competing if other is not gate and not other.entitled)
             worth = gate.lag_ns > 0 and demand.usual - demand.used >= self._rule.worth * others and demand.used < due
             gate.protected = not gate.heavy and (worth or demand.used < self._rule.met * floor)
+            gate.lacks = gate.protected and demand.used < self._rule.least * floor
         self._protects = any(gate.protected for gate in competing)
 
     def _judge(self, competing: list[Gate], now_ns: int) -> None:

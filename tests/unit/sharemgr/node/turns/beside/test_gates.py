@@ -9,6 +9,7 @@ from sharemgr.node.turns.settings import Settings, Share
 from sharemgr.node.turns.standing import Standing
 
 SETTINGS = Settings()
+RULE = Rule()
 LOOKS = 2000
 JUDGED = 200
 """The last ones: a second."""
@@ -31,7 +32,7 @@ MANY = Leaver(35, (1_250_000, 3_750_000), (1_000_000, 3_000_000))
 
 def rule_of(*shares: Share) -> Gates:
     """The rule with closed gates of these shares, in their order."""
-    rule = Gates(SETTINGS, Rule(), 0)
+    rule = Gates(SETTINGS, RULE, 0)
     for share in shares:
         rule.add(Gate(Standing(share, SETTINGS, 0), SETTINGS))
     return rule
@@ -113,3 +114,23 @@ def test_a_latency_client_pays_for_keeping_others_out_but_not_for_what_they_had_
     assert budgets_ns[1] == budgets_ns[0]
     assert budgets_ns[2] == budgets_ns[0]
     assert budgets_ns[3] == budgets_ns[0] - MS
+
+
+def test_one_has_much_of_its_request_of_what_it_uses_alone_whoever_never_pauses() -> None:
+    """Beside kernels that nothing interrupts it does a quarter of what it does alone, and its request pays for more."""
+    light, heavy = Leaver(70, (250_000, 4_750_000), (60_000, 1_140_000)), 30
+    rule = rule_of(Share(light.percent, 100), Share(heavy, 100))
+    one, other = rule.gates
+    used_ns, others_ns = [], []
+    for look in range(LOOKS):
+        now_ns = look * SETTINGS.slice_ns
+        gpu_ns, idle_ns = light.beside if other.open else light.alone
+        one.demand.read(gpu_ns, idle_ns, gpu_ns, waits=not one.open, queued=one.open, now_ns=now_ns)
+        rest_ns = SETTINGS.slice_ns - gpu_ns if other.open else 0
+        other.demand.read(rest_ns, 0, rest_ns, waits=not other.open, queued=other.open, now_ns=now_ns)
+        used_ns.append(gpu_ns)
+        others_ns.append(rest_ns)
+        rule.settle(now_ns)
+        rule.look(now_ns, whole=True)
+    assert sum(used_ns[-JUDGED:]) >= 0.66 * light.percent / 100 * light.alone[0] * JUDGED
+    assert sum(others_ns[-JUDGED:]) >= heavy / 100 * SETTINGS.slice_ns * JUDGED
