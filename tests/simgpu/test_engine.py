@@ -2,6 +2,7 @@
 many threads."""
 
 import os
+import re
 import shlex
 import subprocess
 import tempfile
@@ -37,7 +38,7 @@ def build() -> Build:
 def names(file: str) -> list[str]:
     """The properties that a C file tests, from its table."""
     text = (Path(__file__).parent / "c" / file).read_text()
-    return [line.split("TEST(")[1].split(")")[0] for line in text.splitlines() if line.startswith("    TEST(")]
+    return re.findall(r"\bTEST\((\w+)\)", text)
 
 
 def hold(program: Path, name: str, counts: Mapping[str, int]) -> None:
