@@ -31,7 +31,6 @@ LONG_FILES = {
     "tests/deploy/test_labeller.py": 348,
     "tests/hook/memory/test_memory_kinds.py": 350,
     "tests/kit/hook/manager.py": 330,
-    "tests/kit/hook/programs/client.c": 429,
     "tests/kit/hook/programs/memory/memory.py": 393,
     "tests/kit/kubelet/scripted_kubelet.py": 398,
     "tests/kit/sim/device/device.c": 446,
