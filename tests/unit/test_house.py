@@ -43,8 +43,6 @@ LONG_FILES = {
     "tests/node/test_allocations.py": 375,
     "tests/node/test_memory.py": 356,
     "tests/sim/test_shares.py": 315,
-    "tests/simgpu/c/engine_test.c": 549,
-    "tests/simgpu/c/overlap_test.c": 320,
     "tests/simgpu/nvml/test_nvml.py": 367,
     "tests/unit/deviceplugin/test_files_on_the_node.py": 454,
     "tests/unit/kube/test_kube_calls.py": 358,
