@@ -33,7 +33,6 @@ LONG_FILES = {
     "tests/kit/hook/manager.py": 330,
     "tests/kit/hook/programs/memory/memory.py": 393,
     "tests/kit/kubelet/scripted_kubelet.py": 398,
-    "tests/kit/sim/device/device.c": 446,
     "tests/kubelet/test_allocation.py": 379,
     "tests/kubelet/test_health.py": 301,
     "tests/model/test_arbiter_model.py": 411,
