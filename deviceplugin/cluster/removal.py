@@ -8,13 +8,12 @@ from deviceplugin.cluster.accelerator_node import KIND
 from deviceplugin.cluster.node import connect
 from deviceplugin.config import Config
 from edgeshare.contract.errors import InvalidRequest
-from edgeshare.contract.names import ACCELERATOR_NODES, GPU_MEMORY_MIB, GPU_RELEASED
+from edgeshare.contract.names import ACCELERATOR_NODES, ACCELERATOR_NODES_CRD, GPU_MEMORY_MIB, GPU_RELEASED
 from edgeshare.kube.every_node import taken_from_every_node
 from edgeshare.kube.kube import Kube
 
-CRD = "acceleratornodes.share.edge"
 NO_MEMORY = {GPU_MEMORY_MIB: None}
-CRD_PATH = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{CRD}"
+CRD_PATH = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{ACCELERATOR_NODES_CRD}"
 
 
 def remove(kube: Kube, node: str) -> list[str]:
@@ -47,4 +46,4 @@ def removal(
     else:
         yield node, remove(kube, node)
     if crds and kube.delete(CRD_PATH):
-        yield "customresourcedefinitions", [CRD]
+        yield "customresourcedefinitions", [ACCELERATOR_NODES_CRD]

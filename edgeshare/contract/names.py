@@ -65,3 +65,6 @@ STATUS_CLIENT_NAME = "edgeshare-status"
 
 ACCELERATOR_NODES = "/apis/share.edge/v1alpha1/acceleratornodes"
 """Where the API server has the nodes' AcceleratorNodes."""
+
+ACCELERATOR_NODES_CRD = "acceleratornodes.share.edge"
+"""The name of their custom resource definition; in kubectl's calls and in rights it is the resource's own."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from edgeshare.contract.names import ACCELERATOR_NODES_CRD
 from tests.kit.apiserver.api_server import ApiServer, done, free_ports
 from tests.kit.apiserver.certificates import Authority
 from tests.kit.assigner.replicas import ASKED, SAFETY_S, Replica, Replicas
@@ -89,7 +90,7 @@ async def test_nothing_is_told_before_all_is_read_and_a_missing_right_is_said(
     replica = await start(replicas, kubeconfig, own_name, "10.0.0.1")
     await replica.until_ready(503, "is still reading")
     assert not [line for line in replica.lines if "the Service" in line]
-    allow("announcer-reads-nodes", "--verb=list,watch", "--resource=acceleratornodes.share.edge,nodes")
+    allow("announcer-reads-nodes", "--verb=list,watch", f"--resource={ACCELERATOR_NODES_CRD},nodes")
     line = await replica.said("the Service does not lead here")
     assert 'cannot patch resource "endpointslices"' in line
     # Whoever reaches it another way is answered.

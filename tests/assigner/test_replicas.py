@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from edgeshare.contract.names import ACCELERATOR_NODES_CRD
 from tests.kit.apiserver.api_server import ApiServer, free_ports
 from tests.kit.apiserver.certificates import Authority
 from tests.kit.assigner.connection import Connection
@@ -143,7 +144,7 @@ async def test_a_leader_answers_when_it_has_read_all(replicas: Replicas, server:
     why = f"this replica leads, and is still reading {NODES}\n"
     assert await only.until_ready(503) == why
     assert await only.ask("filter", ASKED) == (503, why)
-    await asyncio.to_thread(allow, server, "acceleratornodes.share.edge")
+    await asyncio.to_thread(allow, server, ACCELERATOR_NODES_CRD)
     await only.until_ready()
     assert (await only.ask("filter", ASKED))[0] == 200
 

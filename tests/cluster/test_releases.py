@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from edgeshare.contract.names import ACCELERATOR_NODES_CRD
 from simgpu.machine import Machine
 from tests.kit.manager.busy import assert_ranked
 from tests.kit.onenode.installed.labels import labels, ours
@@ -25,7 +26,6 @@ ANOTHER = {"shareManager": {"resources": {"limits": {"memory": "255Mi"}}}}  # a 
 PODS = ("pods", f"--namespace={NAME}", f"--selector=app.kubernetes.io/name={NAME}")
 SEEN = "{.metadata.name},{.metadata.deletionTimestamp},{.status.conditions[?(@.type=='Ready')].status}{'\\n'}"
 OF_CLUSTER = "clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,crds"
-CRD = "acceleratornodes.share.edge"
 
 
 @pytest.fixture
@@ -106,10 +106,10 @@ def test_uninstalled_nothing_of_it_is_in_the_cluster_and_installed_again_program
     assert listed() == held
     assert_all_agree(*SHARES)
     assert_ranked(Together(edgeshare, SHARES).percents(), list(SHARES))
-    node.kubectl("wait", "--for=create", f"{CRD}/{NODE_NAME}", WAIT)
+    node.kubectl("wait", "--for=create", f"{ACCELERATOR_NODES_CRD}/{NODE_NAME}", WAIT)
     node.kubectl("label", "node", NODE_NAME, "somebody-")
 
 
 def is_ours(name: str) -> bool:
     """Whether an object of the cluster's is the release's, by its name."""
-    return NAME in name or CRD in name
+    return NAME in name or ACCELERATOR_NODES_CRD in name

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from edgeshare.cli import cli
 from edgeshare.config_file import read_config
 from edgeshare.contract.errors import Unavailable
-from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_RELEASED
+from edgeshare.contract.names import ACCELERATOR_NODES_CRD, GPU_ASSIGNMENT, GPU_RELEASED
 from edgeshare.kube.calls import Calls
 from edgeshare.kube.kube import Kube
 from sharemgr.cluster.config import Config, ObjectName
@@ -275,7 +275,7 @@ def assigner(with_assigner: ApiServer, tmp_path_factory: pytest.TempPathFactory)
     ("right", "answer"),
     [
         ("watch pods --all-namespaces", "yes"),
-        ("list acceleratornodes.share.edge --all-namespaces", "yes"),
+        (f"list {ACCELERATOR_NODES_CRD} --all-namespaces", "yes"),
         ("watch nodes", "yes"),
         ("create pods --subresource=binding --all-namespaces", "yes"),
         ("patch nodes --subresource=status", "yes"),
@@ -291,7 +291,7 @@ def assigner(with_assigner: ApiServer, tmp_path_factory: pytest.TempPathFactory)
         ("delete pods --all-namespaces", "no"),
         ("patch nodes", "no"),
         ("create events --all-namespaces", "no"),
-        ("patch acceleratornodes.share.edge --all-namespaces", "no"),
+        (f"patch {ACCELERATOR_NODES_CRD} --all-namespaces", "no"),
         ("get secrets --namespace=edgeshare", "no"),
     ],
 )

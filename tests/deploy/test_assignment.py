@@ -10,6 +10,7 @@ from deviceplugin.cluster.accelerator_node import accelerator_node
 from deviceplugin.units.ledger import Allocation, Owner
 from edgeshare.contract.devices import Device
 from edgeshare.contract.health import HEALTHY, Health, Reason, Source
+from edgeshare.contract.names import ACCELERATOR_NODES_CRD
 from edgeshare.contract.units import unit_id
 from tests.kit.apiserver.api_server import ApiServer, Done, done, refused, until_told
 
@@ -106,7 +107,7 @@ def impersonate(installed: ApiServer, somebody: Impersonate) -> Impersonate:
     done(
         installed.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": MALLORY}))
     )
-    done(installed.kubectl("wait", "--for=condition=Established", "crd/acceleratornodes.share.edge", "--timeout=60s"))
+    done(installed.kubectl("wait", "--for=condition=Established", f"crd/{ACCELERATOR_NODES_CRD}", "--timeout=60s"))
 
     mallory = somebody("mallory")
     forged = json.dumps(pod("probe", **{KEY: "x"}))

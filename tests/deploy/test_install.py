@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import edgeshare
+from edgeshare.contract.names import ACCELERATOR_NODES_CRD
 from tests.kit.apiserver.api_server import ApiServer
 
 ROOT = Path(__file__).parent.parent.parent
@@ -28,9 +29,9 @@ Render = Callable[..., list[dict[str, Any]]]
         ("patch nodes", "no"),
         ("watch pods", "yes"),
         ("patch pods", "yes"),
-        ("patch acceleratornodes.share.edge", "yes"),
-        ("watch acceleratornodes.share.edge", "yes"),
-        ("delete acceleratornodes.share.edge", "no"),
+        (f"patch {ACCELERATOR_NODES_CRD}", "yes"),
+        (f"watch {ACCELERATOR_NODES_CRD}", "yes"),
+        (f"delete {ACCELERATOR_NODES_CRD}", "no"),
         ("delete pods", "no"),
         ("get secrets", "no"),
     ],

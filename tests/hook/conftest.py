@@ -16,8 +16,8 @@ from tests.kit.manager.testbed import Testbed, in_own_folder
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The compiled client, linked to the driver and not."""
     folder = tmp_path_factory.mktemp("programs")
-    compile_program(folder / "linked", "client.c", "-DLINKED", *LINK_DRIVER)
-    compile_program(folder / "opened", "client.c")
+    compile_program(folder / "linked", "client", "-DLINKED", *LINK_DRIVER)
+    compile_program(folder / "opened", "client")
     return folder
 
 

@@ -41,7 +41,7 @@ THINGS = [
 @pytest.fixture(scope="session")
 def manners(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program with all of these things in it."""
-    return compile_program(tmp_path_factory.mktemp("manners") / "manners", "manners.c", *LINK_DRIVER)
+    return compile_program(tmp_path_factory.mktemp("manners") / "manners", "manners", *LINK_DRIVER)
 
 
 def run(program: Path, thing: str, environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":

@@ -69,7 +69,7 @@ def preload(kind: str) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def binaries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("programs")
-    return {name: compile_program(folder / name, f"{name}.c", *LINK_DRIVER) for name in PROGRAMS}
+    return {name: compile_program(folder / name, name, *LINK_DRIVER) for name in PROGRAMS}
 
 
 @pytest.mark.misuses("*: no context", "*: in a forked child", "*: unknown *", "*: destroyed context")

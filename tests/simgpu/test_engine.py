@@ -2,6 +2,7 @@
 many threads."""
 
 import os
+import re
 import shlex
 import subprocess
 import tempfile
@@ -13,6 +14,8 @@ import pytest
 from tests.kit.programs.compiled import FLAGS, INCLUDES, compiled
 
 ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(__file__).parent / "c"
+COMMON = ("property.c", "invented.c")
 MEMORY = "address,undefined"
 ENGINE = ["machine/engine/*.c"]
 Build = Callable[[str, list[str], str], Path]
@@ -20,24 +23,22 @@ Build = Callable[[str, list[str], str], Path]
 
 @pytest.fixture(scope="module")
 def build() -> Build:
-    """Compiles a program of these tests."""
+    """Compiles a program of these tests: a folder, or one file."""
 
     def compile_program(name: str, sources: list[str], sanitizers: str) -> Path:
         compiler = shlex.split(os.environ.get("CC", "cc"))
-        paths = [
-            str(ROOT / "tests/simgpu/c" / f"{name}.c"),
-            *(str(each) for source in sources for each in sorted((ROOT / "simgpu").glob(source))),
-        ]
+        own = sorted((PROGRAMS / name).glob("*.c")) or [PROGRAMS / f"{name}.c"]
+        tried = [each for source in sources for each in sorted((ROOT / "simgpu").glob(source))]
+        paths = [str(path) for path in (*own, *(PROGRAMS / common for common in COMMON), *tried)]
         flags = [*FLAGS, "-fno-sanitize-recover=all", f"-fsanitize={sanitizers}", *INCLUDES]
         return compiled(name, [*compiler, *flags, "-o", name, *paths])
 
     return compile_program
 
 
-def names(file: str) -> list[str]:
-    """The properties that a C file tests, from its table."""
-    text = (Path(__file__).parent / "c" / file).read_text()
-    return [line.split("TEST(")[1].split(")")[0] for line in text.splitlines() if line.startswith("    TEST(")]
+def names(table: str) -> list[str]:
+    """The properties that a program tests, from its table."""
+    return re.findall(r"\b(?:TEST|PROPERTY)\((\w+)\)", (PROGRAMS / table).read_text())
 
 
 def hold(program: Path, name: str, counts: Mapping[str, int]) -> None:
@@ -47,14 +48,14 @@ def hold(program: Path, name: str, counts: Mapping[str, int]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", names("engine_test.c"))
+@pytest.mark.parametrize("name", names("engine/properties.def"))
 def test_engine(build: Build, name: str, counts: Mapping[str, int]) -> None:
-    hold(build("engine_test", ENGINE, MEMORY), name, counts)
+    hold(build("engine", ENGINE, MEMORY), name, counts)
 
 
-@pytest.mark.parametrize("name", names("overlap_test.c"))
+@pytest.mark.parametrize("name", names("overlap/properties.def"))
 def test_engine_that_overlaps(build: Build, name: str, counts: Mapping[str, int]) -> None:
-    hold(build("overlap_test", ENGINE, MEMORY), name, counts)
+    hold(build("overlap", ENGINE, MEMORY), name, counts)
 
 
 @pytest.mark.parametrize("name", names("ptx_test.c"))

@@ -11,9 +11,6 @@ enum { CREEP_NS = 250, CREEP_SHIFT = 13, CREEP_MOST_SHIFT = 10, AT_ONCE_NS = 2 *
 /* From a call that records a marker in an idle stream until the device has come to it (2 us and less), amply. */
 enum { REACHED_NS = 10 * 1000 };
 
-/* From one launch to the next a host takes some ten microseconds as a rule; that it takes so much longer speaks for the device. */
-enum { APART_MOST_NS = 200 * 1000 };
-
 /* A stream stands still for so long at most (stops.c), amply: what stood behind that and took longer ran for longer. */
 enum { STALLED_MOST_NS = 2 * 1000 * 1000 };
 
@@ -111,7 +108,7 @@ static bool is_apart(const struct es_work *work, int64_t ns, uint64_t ran_for_ns
     const uint64_t own_ns = work->foreign || ns < 0 ? 0 : (uint64_t)ns;
     const uint64_t more_ns = since(span_ns, most(own_ns, ran_for_ns));
 
-    return !work->left && more_ns > span_ns / launch_ns * APART_MOST_NS && (!work->stalled || more_ns > STALLED_MOST_NS);
+    return !work->left && more_ns > span_ns / launch_ns * ES_APART_MOST_NS && (!work->stalled || more_ns > STALLED_MOST_NS);
 }
 
 uint64_t es_spent_beside(struct es_beside *beside, uint64_t gpu_ns, uint64_t passed_ns, bool paused) {

@@ -9,6 +9,9 @@
  * been submitted between them (the marks, which are sums of es_timeline), and each part of it is counted once: by the time
  * that passed where that is known, and by its estimate where it is not. */
 
+/* From one launch to the next a host takes some ten microseconds as a rule; that it takes so much longer speaks for the device. */
+enum { ES_APART_MOST_NS = 200 * 1000 };
+
 #define ES_UNTOLD INT64_MIN /* the driver does not say, or there is no such marker */
 
 /* A batch as it was closed. */

@@ -4,6 +4,7 @@
 #include "backlog/closed.h"
 #include "backlog/submitted.h"
 #include "base/state.h"
+#include "core/times/spent.h"
 #include "core/tools/clock.h"
 #include "driver/markers.h"
 #include "link/link.h"
@@ -13,8 +14,7 @@
 #include "usage/measured.h"
 #include "usage/thinks.h"
 
-/* A host takes no longer as a rule from one launch to the next, nor a thread to wake (spent.c, APART_MOST_NS). */
-enum { APART_MOST_NS = 200 * 1000, AWAKE_MOST_NS = 1000 * 1000 };
+enum { AWAKE_MOST_NS = 1000 * 1000 }; /* a thread takes no longer to wake as a rule */
 
 enum { DOUBTED = 16 }; /* bursts that are marked then: as many as the times of some functions take to settle */
 
@@ -22,7 +22,7 @@ enum { DOUBTED = 16 }; /* bursts that are marked then: as many as the times of s
 ES_LOCKED(es_state_lock) static bool took_longer(const struct es_slot *slot, uint64_t used_ns, uint64_t now_ns) {
     const uint64_t ended_ns = es_ends_latest_ns();
     const uint64_t begun_ns = slot->batch.opened_ns > ended_ns ? slot->batch.opened_ns : ended_ns;
-    const uint64_t most_ns = slot->batch.ahead_ns + used_ns + (slot->launches - slot->batch.settled) * APART_MOST_NS;
+    const uint64_t most_ns = slot->batch.ahead_ns + used_ns + (slot->launches - slot->batch.settled) * ES_APART_MOST_NS;
 
     return now_ns > begun_ns && now_ns - begun_ns > most_ns + AWAKE_MOST_NS;
 }

@@ -2,7 +2,6 @@
 without TLS, as beside it in its pod."""
 
 import asyncio
-import socket
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrad
 
 from sharemgr.cluster.server.answers import Answer, Answering, Asked
 from sharemgr.cluster.server.bodies import Bodies, Body
+from sharemgr.cluster.server.connection import ClientConnection
 from sharemgr.cluster.server.endings import Ending
 
 BESIDE_BODY_BYTES_MAX = 64 * 1024
@@ -34,26 +34,19 @@ class _Request:
     """The client wants no more of the connection, or what follows cannot be read."""
 
 
-class Connection(asyncio.Protocol):
-    """One client's. It is in ``all_of_them`` while it lasts."""
+class Connection(ClientConnection):
+    """One client's."""
 
     def __init__(
         self,
         answering: Answering,
         body_bytes_max: int,
         idle_s: float,
-        all_of_them: set["Connection"],
+        all_of_them: set[ClientConnection],
         bodies: Bodies,
         tell: Callable[[Ending, str], None],
     ) -> None:
-        """``idle_s``: a client of which nothing was heard for so long is sent away. ``tell`` is told why one is that
-        does what none should."""
-        self._answering = answering
-        self._body_bytes_max = body_bytes_max
-        self._idle_s = idle_s
-        self._all = all_of_them
-        self._bodies = bodies
-        self._tell = tell
+        super().__init__(answering, body_bytes_max, idle_s, all_of_them, bodies, tell)
         self._parser: HttpRequestParser | None = None
         """None at the end: it leads back here, and what makes a circle is kept until the garbage collector comes by."""
         self._beside_body = 0
@@ -69,43 +62,31 @@ class Connection(asyncio.Protocol):
         self._work: asyncio.Task[None] | None = None
         self._may_write = asyncio.Event()
         self._may_write.set()
-        self._is_leaving = False
-        self.over = asyncio.Event()
-        """Set at its end."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio.Protocol."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        # Else an answer waits until the client's system has acknowledged the one before, 40 ms.
-        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._all.add(self)
+        super().connection_made(transport)
         self._parser = HttpRequestParser(self)
-        self._loop = asyncio.get_running_loop()
-        self._heard_s = self._loop.time()
-        self._idle = self._loop.call_later(self._idle_s, self._close_if_idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio.Protocol. What is being answered goes on: a Binding is not half written."""
-        self._idle.cancel()
+        """See asyncio.Protocol."""
+        super().connection_lost(exc)
         self._parser = None
         if self._kept is not None:
             self._kept.drop()
         while self._waiting:
             self._waiting.popleft().kept.drop()
         self._may_write.set()
-        self._all.discard(self)
-        self.over.set()
 
     def pause_writing(self) -> None:
-        """A client that does not read is not read from either, so that what waits for it stays bounded."""
+        """See asyncio.Protocol."""
         self._may_write.clear()
-        self._transport.pause_reading()
+        super().pause_writing()
 
     def resume_writing(self) -> None:
         """See asyncio.Protocol."""
         self._may_write.set()
-        self._transport.resume_reading()
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
@@ -168,14 +149,10 @@ class Connection(asyncio.Protocol):
         self._is_leaving = True
 
     def end(self) -> None:
-        """Ends when what it is being asked is answered."""
+        """At once, where nothing is being asked."""
         self._is_leaving = True
         if self._work is None:
             self._transport.close()
-
-    def abort(self) -> None:
-        """Ends at once."""
-        self._transport.abort()
 
     def _ask(self, body: bytes | None) -> None:
         assert self._parser is not None
@@ -219,16 +196,12 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.abort()
 
-    def _close_if_idle(self) -> None:
-        # A timer for each part that comes would cost more than to look, when this one is over, what came meanwhile.
-        at_s = self._heard_s + self._idle_s
-        if at_s > self._loop.time():
-            self._idle = self._loop.call_at(at_s, self._close_if_idle)
-        elif self._transport.get_write_buffer_size():
+    def _end_idle(self) -> None:
+        if self._transport.get_write_buffer_size():
             # It does not read, so that a close would wait for ever.
             self._transport.abort()
         elif self._work is not None:
-            self._idle = self._loop.call_later(self._idle_s, self._close_if_idle)
+            self._look_later()
         else:
             self._transport.close()
 

@@ -3,7 +3,6 @@ side; of HTTP/1.1 connections it keeps two, and shakes hands anew for most of th
 """
 
 import asyncio
-import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -22,6 +21,7 @@ from jh2.hyperframe.frame import GoAwayFrame
 
 from sharemgr.cluster.server.answers import Answering, Asked
 from sharemgr.cluster.server.bodies import Bodies, Body
+from sharemgr.cluster.server.connection import ClientConnection
 from sharemgr.cluster.server.endings import Ending
 from sharemgr.cluster.server.frames import FrameBudget
 from sharemgr.cluster.server.h2_server import FIRST_WINDOW, STREAMS_MAX, h2_server
@@ -59,66 +59,39 @@ class _Stream:
     """Of the answer, what the client has no room for yet."""
 
 
-class Connection(asyncio.Protocol):
-    """One client's. It is in ``all_of_them`` while it lasts."""
+class Connection(ClientConnection):
+    """One client's."""
 
     def __init__(
         self,
         answering: Answering,
         body_bytes_max: int,
         idle_s: float,
-        all_of_them: set["Connection"],
+        all_of_them: set[ClientConnection],
         bodies: Bodies,
         tell: Callable[[Ending, str], None],
     ) -> None:
-        """``idle_s``: a client that says nothing for so long is sent away. ``tell`` is told why one is that does what
-        none should."""
-        self._answering = answering
-        self._body_bytes_max = body_bytes_max
-        self._idle_s = idle_s
-        self._all = all_of_them
-        self._bodies = bodies
-        self._tell = tell
+        super().__init__(answering, body_bytes_max, idle_s, all_of_them, bodies, tell)
         self._http = h2_server(body_bytes_max)
         self._frames = FrameBudget()
         self._streams: dict[int, _Stream] = {}
         self._answers: set[asyncio.Task[None]] = set()
         self._asked_count = 0
         """Of those, what is being answered and not refused."""
-        self._is_leaving = False
         self._is_left = False
         """The client knows that it is to send no more."""
-        self.over = asyncio.Event()
-        """Set at its end."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio.Protocol."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        # Else an answer waits until the client's system has acknowledged the one before, 40 ms.
-        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._all.add(self)
-        self._loop = asyncio.get_running_loop()
-        self._heard_s = self._loop.time()
-        self._idle = self._loop.call_later(self._idle_s, self._close_if_idle)
+        super().connection_made(transport)
         self._http.initiate_connection()
         self._http.increment_flow_control_window(WINDOW_BYTES - FIRST_WINDOW)
         self._flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio.Protocol. What is being answered goes on: a Binding is not half written."""
-        self._idle.cancel()
-        self._drop_all()
-        self._all.discard(self)
-        self.over.set()
-
-    def pause_writing(self) -> None:
-        """A client that does not read is not read from either, so that what waits for it stays bounded."""
-        self._transport.pause_reading()
-
-    def resume_writing(self) -> None:
         """See asyncio.Protocol."""
-        self._transport.resume_reading()
+        super().connection_lost(exc)
+        self._drop_all()
 
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
@@ -152,17 +125,8 @@ class Connection(asyncio.Protocol):
             self._http.ping(LEAVING)
             self._flush()
 
-    def abort(self) -> None:
-        """Ends at once."""
-        self._transport.abort()
-
-    def _close_if_idle(self) -> None:
-        # A timer for each part that comes would cost more than to look, when this one is over, what came meanwhile.
-        at_s = self._heard_s + self._idle_s
-        if at_s > self._loop.time():
-            self._idle = self._loop.call_at(at_s, self._close_if_idle)
-        else:
-            self._close()
+    def _end_idle(self) -> None:
+        self._close()
 
     def _close(self, why: ErrorCodes = ErrorCodes.NO_ERROR) -> None:
         self._http.close_connection(why)

@@ -18,6 +18,7 @@ from sharemgr.cluster.server.accepting import Door, Telling
 from sharemgr.cluster.server.answers import Answer, Asked
 from sharemgr.cluster.server.bodies import Bodies
 from sharemgr.cluster.server.certificates import common_names
+from sharemgr.cluster.server.connection import ClientConnection
 from sharemgr.cluster.server.endings import Ending, Endings
 
 logger = logging.getLogger(__name__)
@@ -60,9 +61,7 @@ class Server:
         self._clients = frozenset(clients)
         self._answering = answering
         self._answered = answered
-        self._http1: set[http1.Connection] = set()
-        """The connections that speak it."""
-        self._http2: set[http2.Connection] = set()
+        self._connections: set[ClientConnection] = set()
         self.client_end_s: float | None = None
         """When the certificate of who was let in last holds no more, in seconds since 1970; None: there was none."""
         self.bodies = Bodies()
@@ -91,27 +90,22 @@ class Server:
         there, which would last for days, are left when they have answered once more, those of HTTP/2 when all that came
         over them is answered."""
         self._door.context = context
-        for connection in self._connections():
+        for connection in list(self._connections):
             connection.leave()
 
     def _speaking(self, transport: asyncio.Transport, tell: Telling) -> asyncio.Protocol:
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         if tls is not None and tls.selected_alpn_protocol() == http2.NAME:
-            return http2.Connection(self._answer, BODY_BYTES_MAX, KEEP_ALIVE_S, self._http2, self.bodies, tell)
-        return http1.Connection(self._answer, BODY_BYTES_MAX, KEEP_ALIVE_S, self._http1, self.bodies, tell)
-
-    def _connections(self) -> list[http1.Connection | http2.Connection]:
-        return [*self._http1, *self._http2]
+            return http2.Connection(self._answer, BODY_BYTES_MAX, KEEP_ALIVE_S, self._connections, self.bodies, tell)
+        return http1.Connection(self._answer, BODY_BYTES_MAX, KEEP_ALIVE_S, self._connections, self.bodies, tell)
 
     async def _end(self) -> None:
-        for one in list(self._http1):
-            one.end()
-        for other in list(self._http2):
-            other.leave()
+        for connection in list(self._connections):
+            connection.end()
         with suppress(TimeoutError):
             async with asyncio.timeout(END_S):
-                await asyncio.gather(*(connection.over.wait() for connection in self._connections()))
-        for connection in self._connections():
+                await asyncio.gather(*(connection.over.wait() for connection in self._connections))
+        for connection in list(self._connections):
             connection.abort()
 
     async def _answer(self, asked: Asked) -> Answer:

@@ -126,7 +126,7 @@ async def test_a_client_that_does_not_read_is_not_read_from(running: Running) ->
     text = json.dumps("x" * 100_000)
     async with running.client() as client:
         assert await client.ask("/filter") == (200, "1")
-        (connection,) = running.server._http1
+        (connection,) = running.server._connections
         client.transport.pause_reading()
         asked = 0
         while connection._transport.is_reading():
@@ -168,11 +168,12 @@ async def test_one_that_does_not_read_and_says_nothing_is_sent_away(
     monkeypatch.setattr(serving, "KEEP_ALIVE_S", 1)
     async with running.client() as client:
         assert await client.ask("/filter") == (200, "1")
-        (connection,) = running.server._http1
+        (connection,) = running.server._connections
         client.transport.pause_reading()
         for _ in range(WAITING_MAX - 1):
             client.send("/filter", json.dumps("x" * 1_000_000).encode())
         await asyncio.wait_for(connection.over.wait(), SAFETY_S)
+        assert not running.server._connections
     assert not running.server.bodies.bytes
 
 

@@ -170,7 +170,7 @@ async def test_connections_that_end_are_not_in_the_way_of_new_certificates(runni
         client.writer.transport.pause_reading()
         client.writer.write(PREFACE + GoAwayFrame().serialize())
         assert await other.ask("/filter") == (200, "1")
-        assert len(running.server._http2) == 2
+        assert len(running.server._connections) == 2
         await running.server.use(running.context("edgeshare-new"))
         await other.until_end()
 

@@ -78,7 +78,7 @@ async def test_a_client_that_does_not_read_is_not_read_from(running: Running) ->
     async with running.client(window=2**31 - 1) as client:
         client.http.increment_flow_control_window(2**31 - 1 - http2.FIRST_WINDOW)
         assert await client.ask("/filter") == (200, "1")
-        (connection,) = running.server._http2
+        (connection,) = running.server._connections
         client.writer.transport.pause_reading()
         asked = []
         while connection._transport.is_reading():
@@ -147,7 +147,8 @@ async def test_settings_that_mean_nothing_are_not_kept(running: Running) -> None
             said = b"".join(struct.pack(">HL", number, 1) for number in range(first, first + 2_000))
             client.writer.write(len(said).to_bytes(3, "big") + b"\x04" + bytes(5) + said)
         assert await client.ask("/filter") == (200, "1")
-        (connection,) = running.server._http2
+        (connection,) = running.server._connections
+        assert isinstance(connection, http2.Connection)
         assert len(connection._http.remote_settings) <= len(SettingCodes)
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from edgeshare.contract.errors import Unavailable
-from edgeshare.contract.names import ACCELERATOR_NODES, GPU_ASSIGNMENT, GPU_MEMORY_MIB
+from edgeshare.contract.names import ACCELERATOR_NODES, ACCELERATOR_NODES_CRD, GPU_ASSIGNMENT, GPU_MEMORY_MIB
 from edgeshare.kube.calls import Calls
 from edgeshare.kube.kube import Kube
 from sharemgr.cluster.replica.api import KubeApi
@@ -70,12 +70,12 @@ CALLS: dict[str, dict[Right, Call]] = {
         ("pods", "list"): by_kube(lambda kube: kube.pods_on(NODE)),
         ("pods", "watch"): watched(PODS),
         ("pods", "patch"): by_kube(lambda kube: kube.annotate_pod(TEAM, BOUND, UID, {GPU_ASSIGNMENT: "{}"})),
-        ("acceleratornodes.share.edge", "list"): listed(ACCELERATOR_NODES),
-        ("acceleratornodes.share.edge", "watch"): watched(ACCELERATOR_NODES),
-        ("acceleratornodes.share.edge", "create"): by_kube(
+        (ACCELERATOR_NODES_CRD, "list"): listed(ACCELERATOR_NODES),
+        (ACCELERATOR_NODES_CRD, "watch"): watched(ACCELERATOR_NODES),
+        (ACCELERATOR_NODES_CRD, "create"): by_kube(
             lambda kube: kube.apply(f"{ACCELERATOR_NODES}/new", "test", {**PUBLISHED, "metadata": {"name": "new"}})
         ),
-        ("acceleratornodes.share.edge", "patch"): by_kube(
+        (ACCELERATOR_NODES_CRD, "patch"): by_kube(
             lambda kube: kube.apply(f"{ACCELERATOR_NODES}/{NODE}", "test", PUBLISHED)
         ),
         ("nodes", "get"): by_kube(lambda kube: kube.node(NODE)),
@@ -90,14 +90,14 @@ CALLS: dict[str, dict[Right, Call]] = {
         ("nodes", "list"): listed(NODES),
         ("nodes", "get"): by_kube(lambda kube: kube.node(NODE)),
         ("nodes/status", "patch"): by_kube(lambda kube: kube.patch_node_status(NODE, MEMORY)),
-        ("acceleratornodes.share.edge", "delete"): by_kube(lambda kube: kube.delete(f"{ACCELERATOR_NODES}/none")),
+        (ACCELERATOR_NODES_CRD, "delete"): by_kube(lambda kube: kube.delete(f"{ACCELERATOR_NODES}/none")),
     },
     "edgeshare-assigner": {
         ("pods", "get"): by_assigner(lambda api: api.read(TEAM, BOUND)),
         ("pods", "list"): listed(PODS),
         ("pods", "watch"): watched(PODS),
-        ("acceleratornodes.share.edge", "list"): listed(ACCELERATOR_NODES),
-        ("acceleratornodes.share.edge", "watch"): watched(ACCELERATOR_NODES),
+        (ACCELERATOR_NODES_CRD, "list"): listed(ACCELERATOR_NODES),
+        (ACCELERATOR_NODES_CRD, "watch"): watched(ACCELERATOR_NODES),
         ("nodes", "list"): listed(NODES),
         ("nodes", "watch"): watched(NODES),
         ("pods/binding", "create"): by_assigner(lambda api: api.bind(SharePod("", TEAM, WAITING, node=NODE))),

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from edgeshare.contract.names import ACCELERATOR_NODES_CRD
+
 ROOT = Path(__file__).parents[3]
 
 Object = dict[str, Any]
@@ -33,11 +35,11 @@ OF_PLUGIN: dict[Right, tuple[str, ...]] = {
     ("pods", "watch"): ("deviceplugin/cluster/cluster.py: Following", FOLLOWING[1]),
     ("pods", "patch"): ("deviceplugin/cluster/assignments.py: annotate_pod",),
     ("assignments.share.edge", "set"): (ADMISSION,),
-    ("acceleratornodes.share.edge", "list"): ("deviceplugin/cluster/publishing.py: Following", FOLLOWING[0]),
-    ("acceleratornodes.share.edge", "watch"): ("deviceplugin/cluster/publishing.py: Following", FOLLOWING[1]),
+    (ACCELERATOR_NODES_CRD, "list"): ("deviceplugin/cluster/publishing.py: Following", FOLLOWING[0]),
+    (ACCELERATOR_NODES_CRD, "watch"): ("deviceplugin/cluster/publishing.py: Following", FOLLOWING[1]),
     # By server-side apply, which makes what is not there.
-    ("acceleratornodes.share.edge", "create"): ("deviceplugin/cluster/publishing.py: apply",),
-    ("acceleratornodes.share.edge", "patch"): ("deviceplugin/cluster/publishing.py: apply",),
+    (ACCELERATOR_NODES_CRD, "create"): ("deviceplugin/cluster/publishing.py: apply",),
+    (ACCELERATOR_NODES_CRD, "patch"): ("deviceplugin/cluster/publishing.py: apply",),
     ("nodes", "get"): ("deviceplugin/cluster/node.py: node", "deviceplugin/cluster/publishing.py: node"),
     ("nodes/status", "patch"): ("deviceplugin/cluster/node.py: patch_node_status",),
     ("events", "create"): ("deviceplugin/cluster/node.py: event", "sharemgr/node/events.py: event"),
@@ -57,7 +59,7 @@ OF_RESOURCES: dict[Right, tuple[str, ...]] = {
     ("nodes", "get"): (TAKEN.format("node"),),
     ("nodes", "list"): ("edgeshare/kube/every_node.py: objects",),
     ("nodes/status", "patch"): (TAKEN.format("patch_node_status"),),
-    ("acceleratornodes.share.edge", "delete"): (TAKEN.format("delete"),),
+    (ACCELERATOR_NODES_CRD, "delete"): (TAKEN.format("delete"),),
 }
 OF_REMOVAL: dict[Right, tuple[str, ...]] = {**OF_LABELLER, **OF_RESOURCES}
 OF_KIND: dict[Right, tuple[str, ...]] = {
@@ -67,7 +69,7 @@ OF_ASSIGNER: dict[Right, tuple[str, ...]] = {
     ("pods", "get"): ("sharemgr/cluster/replica/api.py: pod_path",),
     **{
         (resource, verb): ("sharemgr/cluster/service.py: Source", following)
-        for resource in ("pods", "acceleratornodes.share.edge", "nodes")
+        for resource in ("pods", ACCELERATOR_NODES_CRD, "nodes")
         for verb, following in zip(("list", "watch"), FOLLOWING_ALL, strict=True)
     },
     ("pods/binding", "create"): ("sharemgr/cluster/replica/api.py: bind",),

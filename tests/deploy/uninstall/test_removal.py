@@ -12,12 +12,11 @@ import yaml
 from click.testing import CliRunner
 
 from edgeshare.cli import cli
-from edgeshare.contract.names import GPU_MEMORY_MIB, GPU_RELEASED
+from edgeshare.contract.names import ACCELERATOR_NODES_CRD, GPU_MEMORY_MIB, GPU_RELEASED
 from tests.kit.apiserver.api_server import ApiServer, Done, done
 
 CRDS = Path(__file__).parents[3] / "deploy/chart/crds"
 REMOVAL = "edgeshare-removal"
-CRD = "acceleratornodes.share.edge"
 PLUGIN = "system:serviceaccount:edgeshare:edgeshare"
 WITH_ALL, BARE, LEFT = "removal-with-all", "removal-bare", "removal-left"
 STATUS = {"deviceCount": 0, "healthyCount": 0, "allocationCount": 0, "devices": [], "allocations": []}
@@ -56,7 +55,7 @@ def cluster(installed: ApiServer, somebody: Callable[..., ApiServer]) -> Iterato
     done(installed.kubectl("delete", "node", WITH_ALL, BARE))
     # Where its kind is gone, so are they.
     installed.define(CRDS)
-    done(installed.kubectl("delete", CRD, WITH_ALL, LEFT, "--ignore-not-found"))
+    done(installed.kubectl("delete", ACCELERATOR_NODES_CRD, WITH_ALL, LEFT, "--ignore-not-found"))
 
 
 @pytest.fixture
@@ -90,7 +89,10 @@ def test_what_the_parts_wrote_about_nodes_is_taken_and_nothing_else(
     units = {"cpu": "4", "edge/gpu-percent": "200"}
     assert resources(cluster, WITH_ALL) == {"capacity": units, "allocatable": units}
     assert annotations(cluster, WITH_ALL) == annotations(cluster, BARE) == {"a": "b"}
-    left = {each.rpartition("/")[2] for each in done(cluster.kubectl("get", CRD, "--output=name")).stdout.split()}
+    left = {
+        each.rpartition("/")[2]
+        for each in done(cluster.kubectl("get", ACCELERATOR_NODES_CRD, "--output=name")).stdout.split()
+    }
     assert LEFT in left
     assert WITH_ALL not in left
     # Once more there is nothing.
@@ -98,8 +100,11 @@ def test_what_the_parts_wrote_about_nodes_is_taken_and_nothing_else(
 
 
 def test_kind_goes_with_all_objects_of_it_where_it_is_not_kept(cluster: ApiServer, remove: Callable[..., Done]) -> None:
-    assert done(remove("--all-nodes", "--crds")).stdout.splitlines()[-1] == f"customresourcedefinitions: -{CRD}"
-    done(cluster.kubectl("wait", "--for=delete", f"crd/{CRD}", "--timeout=60s"))
+    assert (
+        done(remove("--all-nodes", "--crds")).stdout.splitlines()[-1]
+        == f"customresourcedefinitions: -{ACCELERATOR_NODES_CRD}"
+    )
+    done(cluster.kubectl("wait", "--for=delete", f"crd/{ACCELERATOR_NODES_CRD}", "--timeout=60s"))
     # Nor is it missed where it is not there.
     assert done(remove("--all-nodes", "--crds")).stdout == ""
 

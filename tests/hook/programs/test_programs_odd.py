@@ -100,7 +100,7 @@ def testbed() -> Iterator[Testbed]:
 @pytest.fixture(scope="module")
 def odd(testbed: Testbed, tmp_path_factory: pytest.TempPathFactory) -> Programs:
     """The programs."""
-    return Programs(testbed, compile_program(tmp_path_factory.mktemp("odd") / "odd", "odd.c", *LINK_DRIVER))
+    return Programs(testbed, compile_program(tmp_path_factory.mktemp("odd") / "odd", "odd", *LINK_DRIVER))
 
 
 @pytest.fixture(scope="module")

@@ -27,8 +27,10 @@ OUT_OF_MEMORY = 2
 
 
 def compile_program(target: Path, source: str, *flags: str) -> Path:
-    """Compiles one of the programs (or a library, with ``-shared``)."""
-    made = compiled("program", ["gcc", *FLAGS, *INCLUDES, "-o", "program", str(SOURCES / source), *flags, "-ldl"])
+    """Compiles one of the programs (or a library, with ``-shared``): a file, or all C files of a folder."""
+    place = SOURCES / source
+    paths = [str(path) for path in sorted(place.glob("*.c"))] if place.is_dir() else [str(place)]
+    made = compiled("program", ["gcc", *FLAGS, *INCLUDES, "-o", "program", *paths, *flags, "-ldl"])
     shutil.copy(made, target)
     return target
 

@@ -56,6 +56,6 @@ def test_another_place_does_not_count(tree: Path) -> None:
 
 def test_what_is_kept_names_no_place(tmp_path: Path) -> None:
     root = Path(__file__).parents[3]
-    source = root / "tests/simgpu/c/property.h"
-    built = compiled("object", ["gcc", "-g", "-x", "c", f"-I{root}/simgpu", "-c", str(source), "-o", "object"])
+    source = root / "tests/simgpu/c/property.c"
+    built = compiled("object", ["gcc", "-g", f"-I{root}/simgpu", "-c", str(source), "-o", "object"])
     assert str(root).encode() not in built.read_bytes()

@@ -1,4 +1,4 @@
-"""Programs on one simulated device (device/device.c), and a rule that opens their gates."""
+"""Programs on one simulated device (native/), and a rule that opens their gates."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from bench.compiler import compile_program
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S, NS_PER_US
 from sharemgr.node.turns.settings import Settings, Share
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "native"
 FLAGS = ("-fPIC", "-shared", "-Wl,-z,defs")
 NEVER_NS = 1 << 62
 PAGE, GATE = "5q", "3q"
@@ -88,7 +88,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class State:
-    """What a rule sees and changes: device.h's structs, one of each for a program."""
+    """What a rule sees and changes: native/device.h's structs, one of each for a program."""
 
     pages: list[Any]
     gates: list[Any]
@@ -117,7 +117,7 @@ class Simulator:
     def __init__(self, folder: Path) -> None:
         self._ffi = FFI()
         self._ffi.cdef((FOLDER / "device.h").read_text(encoding="utf-8"))
-        self._library: Any = self._ffi.dlopen(str(compile_program(FOLDER / "device.c", folder, *FLAGS)))
+        self._library: Any = self._ffi.dlopen(str(compile_program(FOLDER, folder, *FLAGS)))
 
     def run(self, tenants: Sequence[Tenant], device: Device, rule: Rule | None) -> Outcome:
         """Runs programs; without a rule they have no gates."""

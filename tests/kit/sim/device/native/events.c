@@ -1,28 +1,13 @@
-#ifndef SIM_EVENTS_H
-#define SIM_EVENTS_H
+#include "events.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-/* What is to happen, soonest first, and of what happens at the same time that which was put in first: a heap. */
-struct event {
-    int64_t at_ns;
-    uint64_t order;
-    int what, program, kind;
-    unsigned generation;
-};
-
-struct events {
-    struct event *heap;
-    int count, room;
-};
 
 static bool before(const struct event *a, const struct event *b) {
     return a->at_ns < b->at_ns || (a->at_ns == b->at_ns && a->order < b->order);
 }
 
-static void events_put(struct events *events, struct event event) {
+void events_put(struct events *events, struct event event) {
     if (events->count == events->room) {
         events->room = events->room ? 2 * events->room : 1024;
         events->heap = realloc(events->heap, (size_t)events->room * sizeof *events->heap);
@@ -35,7 +20,7 @@ static void events_put(struct events *events, struct event event) {
     events->heap[here] = event;
 }
 
-static struct event events_next(struct events *events) {
+struct event events_next(struct events *events) {
     struct event *heap = events->heap, first = heap[0], last = heap[--events->count];
     int here = 0;
     for (int child; (child = 2 * here + 1) < events->count; here = child) {
@@ -48,5 +33,3 @@ static struct event events_next(struct events *events) {
     heap[here] = last;
     return first;
 }
-
-#endif
