@@ -165,6 +165,11 @@ class Gate:
         return self.standing.request_percent / 100
 
     @property
+    def floor(self) -> float:
+        """r d: its request of what it uses alone."""
+        return self.request * self.demand.usual
+
+    @property
     def had_by_turns(self) -> float:
         """What it had of the device by the last turns, as far as that is owed it; below 0: not known."""
         return min(self.by_turns, self.demand.usual, self.request)

@@ -148,12 +148,11 @@ def lacks_by_sharing(gate: Gate) -> bool:
     """Whether it has had less for a while than turns give: its request, or where it leaves gaps that part of what it
     uses alone."""
     demand = gate.demand
-    due = gate.standing.request_percent / 100 * min(1, demand.usual)
     if demand.usual > HEAVY_PART:
         # What it is owed it will have: by turns it waits for the ends of long kernels, too.
-        return gate.heavy and demand.had + max(0, gate.lag_ns) / JUDGED_NS < PAYS * due
+        return gate.heavy and demand.had + max(0, gate.lag_ns) / JUDGED_NS < PAYS * gate.floor
     # Where kernels are long turns may give it less.
-    return demand.had < LIGHT_PAYS * due and not 0 <= gate.by_turns <= demand.had
+    return demand.had < LIGHT_PAYS * gate.floor and not 0 <= gate.by_turns <= demand.had
 
 
 def had_more_by_turns(gates: list[Gate]) -> bool:
@@ -161,8 +160,8 @@ def had_more_by_turns(gates: list[Gate]) -> bool:
     another less than its part of what it uses alone, and less than it has."""
     more = False
     for gate in gates:
-        had, part = gate.demand.had, gate.standing.request_percent / 100 * min(1, gate.demand.usual)
-        if 0 <= gate.by_turns < min(LIGHT_PAYS * part, had):
+        had = gate.demand.had
+        if 0 <= gate.by_turns < min(LIGHT_PAYS * gate.floor, had):
             return False
         more = more or had < TURNS_PART * gate.had_by_turns
     return more

@@ -279,12 +279,11 @@ class Gates:
         self._room = sum(gate.demand.usual for gate in competing) < self._rule.room
         for gate in competing:
             demand, limit = gate.demand, gate.standing.limit_percent / 100
-            floor = gate.request * demand.usual
-            due = floor if self._room else self._rule.met * min(demand.usual, gate.request, limit)
+            due = gate.floor if self._room else self._rule.met * min(demand.usual, gate.request, limit)
             others = sum(other.demand.used for other in competing if other is not gate and not other.entitled)
             worth = gate.lag_ns > 0 and demand.usual - demand.used >= self._rule.worth * others and demand.used < due
-            gate.protected = not gate.heavy and (worth or demand.used < self._rule.met * floor)
-            gate.lacks = gate.protected and demand.used < self._rule.least * floor
+            gate.protected = not gate.heavy and (worth or demand.used < self._rule.met * gate.floor)
+            gate.lacks = gate.protected and demand.used < self._rule.least * gate.floor
         self._protects = any(gate.protected for gate in competing)
 
     def _judge(self, competing: list[Gate], now_ns: int) -> None:
