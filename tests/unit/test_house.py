@@ -55,7 +55,6 @@ LONG_FILES = {
     "tests/unit/sharemgr/cluster/placement/test_aware.py": 316,
     "tests/unit/sharemgr/cluster/state/test_books.py": 422,
     "tests/unit/sharemgr/cluster/test_lending.py": 336,
-    "tests/unit/sharemgr/node/turns/test_arbiter.py": 546,
 }
 ONE_A_KIND = {
     "labeller/derive",
