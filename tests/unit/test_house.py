@@ -51,10 +51,7 @@ LONG_FILES = {
     "tests/simgpu/nvml/test_nvml.py": 367,
     "tests/unit/deviceplugin/test_files_on_the_node.py": 454,
     "tests/unit/kube/test_kube_calls.py": 358,
-    "tests/unit/sharemgr/cluster/extender/test_assigner.py": 408,
     "tests/unit/sharemgr/cluster/placement/test_aware.py": 316,
-    "tests/unit/sharemgr/cluster/state/test_books.py": 422,
-    "tests/unit/sharemgr/cluster/test_lending.py": 336,
 }
 ONE_A_KIND = {
     "labeller/derive",
