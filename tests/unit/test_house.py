@@ -51,7 +51,6 @@ LONG_FILES = {
     "tests/simgpu/nvml/test_nvml.py": 367,
     "tests/unit/deviceplugin/test_files_on_the_node.py": 454,
     "tests/unit/kube/test_kube_calls.py": 358,
-    "tests/unit/sharemgr/cluster/placement/test_aware.py": 316,
 }
 ONE_A_KIND = {
     "labeller/derive",
