@@ -49,7 +49,6 @@ LONG_FILES = {
     "tests/simgpu/c/engine_test.c": 549,
     "tests/simgpu/c/overlap_test.c": 320,
     "tests/simgpu/nvml/test_nvml.py": 367,
-    "tests/unit/deviceplugin/test_files_on_the_node.py": 454,
 }
 ONE_A_KIND = {
     "labeller/derive",
