@@ -48,7 +48,6 @@ LONG_FILES = {
     "tests/sim/test_shares.py": 315,
     "tests/simgpu/c/engine_test.c": 549,
     "tests/simgpu/c/overlap_test.c": 320,
-    "tests/simgpu/nvml/test_nvml.py": 367,
 }
 ONE_A_KIND = {
     "labeller/derive",
