@@ -29,7 +29,6 @@ LONG_FILES = {
     "tests/deploy/test_assigner.py": 354,
     "tests/deploy/test_chart.py": 364,
     "tests/deploy/test_labeller.py": 348,
-    "tests/hook/memory/test_memory_kinds.py": 350,
     "tests/kit/hook/programs/client.c": 429,
     "tests/kit/hook/programs/manners.c": 630,
     "tests/kit/hook/programs/memory/memory.py": 393,

@@ -34,6 +34,9 @@ WELCOME = wire.Welcome(
     anticipation_ns=300_000,
     memory_cap_bytes=1024 * MIB,
 )
+CAP_MIB = WELCOME.memory_cap_bytes // MIB
+Used = Callable[[], float]
+"""How many MiB all clients use."""
 
 R = TypeVar("R", bound=wire.ClientRecord)
 
