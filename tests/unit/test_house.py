@@ -43,7 +43,6 @@ LONG_FILES = {
     "tests/node/clients/test_clients.py": 441,
     "tests/node/test_allocations.py": 375,
     "tests/node/test_memory.py": 356,
-    "tests/sim/test_shares.py": 315,
     "tests/simgpu/c/engine_test.c": 549,
     "tests/simgpu/c/overlap_test.c": 320,
 }

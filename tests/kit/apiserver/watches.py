@@ -4,16 +4,7 @@ import asyncio
 import json
 
 from edgeshare.kube.calls import Calls
-from tests.kit.apiserver.answering_server import (
-    BOUND,
-    END,
-    HANG_UP,
-    PODS,
-    SAFETY_S,
-    Json,
-    change,
-    chunks,
-)
+from tests.kit.apiserver.answering_server import BOUND, END, HANG_UP, PODS, SAFETY_S, Json, change, chunks
 
 
 async def changes(calls: Calls) -> list[Json]:

@@ -1,1 +1,1 @@
-"""The arbiter of one device alone, with no process and no clock (`device.py`)."""
+"""The arbiter of one device alone, with no process and no clock (`device.py`), and what it promises (`bound.py`)."""

@@ -9,17 +9,7 @@ from hypothesis import strategies as st
 from sharemgr.cluster.lending import POLICIES
 from sharemgr.cluster.lending.card import NO_SAMPLE_S, Asked, Resident
 from sharemgr.cluster.state.profiles import Profile
-from tests.kit.assigner.lending import (
-    BORROWER,
-    KNOWN,
-    NOW_S,
-    POD,
-    USABLE_MIB,
-    card,
-    decision,
-    pod,
-    steady,
-)
+from tests.kit.assigner.lending import BORROWER, KNOWN, NOW_S, POD, USABLE_MIB, card, decision, pod, steady
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -7,13 +7,7 @@ from hypothesis import strategies as st
 
 from sharemgr.cluster.lending import pp
 from sharemgr.cluster.lending.card import Asked
-from tests.kit.assigner.lending import (
-    NOW_S,
-    USABLE_MIB,
-    card,
-    decision,
-    pod,
-)
+from tests.kit.assigner.lending import NOW_S, USABLE_MIB, card, decision, pod
 
 SERIES = st.lists(st.floats(0, USABLE_MIB), min_size=12, max_size=60)
 
