@@ -40,8 +40,6 @@ LONG_FILES = {
     "tests/model/test_arbiter_model.py": 411,
     "tests/model/test_assigner_model.py": 373,
     "tests/model/test_openings_model.py": 640,
-    "tests/node/test_allocations.py": 375,
-    "tests/node/test_memory.py": 356,
     "tests/simgpu/c/engine_test.c": 549,
     "tests/simgpu/c/overlap_test.c": 320,
 }
