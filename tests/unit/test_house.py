@@ -35,8 +35,6 @@ LONG_FILES = {
     "tests/kit/hook/programs/odd.c": 692,
     "tests/kit/kubelet/scripted_kubelet.py": 398,
     "tests/kit/sim/device/device.c": 446,
-    "tests/kubelet/test_allocation.py": 379,
-    "tests/kubelet/test_health.py": 301,
     "tests/model/test_arbiter_model.py": 411,
     "tests/model/test_assigner_model.py": 373,
     "tests/model/test_openings_model.py": 640,
