@@ -1,12 +1,8 @@
 """The chart's part in CDI: the plugin reaches the folder that its configuration names, and nobody else does."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-Object = dict[str, Any]
-Render = Callable[..., list[Object]]
+from tests.kit.deploy.objects import Object, Render
 
 
 def cdi_folder(objects: list[Object]) -> dict[str, tuple[str, str]]:
