@@ -30,7 +30,6 @@ LONG_FILES = {
     "tests/kit/hook/programs/manners.c": 630,
     "tests/kit/hook/programs/memory/memory.py": 393,
     "tests/kit/hook/programs/odd.c": 692,
-    "tests/kit/kubelet/scripted_kubelet.py": 398,
     "tests/kit/sim/device/device.c": 446,
     "tests/model/test_arbiter_model.py": 411,
     "tests/model/test_assigner_model.py": 373,
