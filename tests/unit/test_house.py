@@ -28,7 +28,6 @@ LONG_FILES = {
     "simgpu/driver/base/symbols.def": 386,
     "tests/kit/hook/programs/client.c": 429,
     "tests/kit/hook/programs/manners.c": 630,
-    "tests/kit/hook/programs/memory/memory.py": 393,
     "tests/kit/hook/programs/odd.c": 692,
     "tests/kit/sim/device/device.c": 446,
     "tests/model/test_arbiter_model.py": 411,
