@@ -30,7 +30,6 @@ LONG_FILES = {
     "tests/kit/hook/programs/manners.c": 630,
     "tests/kit/hook/programs/odd.c": 692,
     "tests/kit/sim/device/device.c": 446,
-    "tests/model/test_openings_model.py": 640,
     "tests/simgpu/c/engine_test.c": 549,
     "tests/simgpu/c/overlap_test.c": 320,
 }
