@@ -11,7 +11,8 @@ import pytest
 
 from cuda_hook import wire
 from simgpu.paces import Pace
-from tests.kit.hook.manager import MIB, MS, Connection, ScriptedManager
+from tests.kit.hook.connection import Connection
+from tests.kit.hook.manager import MIB, MS, ScriptedManager
 from tests.kit.hook.stage import SUCCESS, Stage
 
 BACK_TO_BACK = 100

@@ -11,7 +11,7 @@ from deviceplugin.kubelet.registration import REGISTER_TIMEOUT_S
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from tests.kit.kubelet.node_under_test import UUIDS, Node
 from tests.kit.kubelet.pod import Pod
-from tests.kit.kubelet.scripted_kubelet import shuffled
+from tests.kit.kubelet.pod_resources import shuffled
 from tests.kit.processes import forked
 
 SAFETY_S = 30

@@ -1,152 +1,22 @@
 """Whatever clients do, and in whatever order, the arbiter keeps to what it promises."""
 
-from dataclasses import dataclass, field
-
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_S as S
 from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.account import State
-from sharemgr.node.turns.arbiter import Arbiter
-from sharemgr.node.turns.commands import Begin, Command, Contend, Grant, Prolong, Revoke
-from sharemgr.node.turns.settings import Settings, Share
+from sharemgr.node.turns.commands import Revoke
+from sharemgr.node.turns.settings import Share
+from tests.kit.arbiter.world import NAMES, SETTINGS, ArbiterWorld, SimulatedAllocation, SimulatedClient
 
-SETTINGS = Settings()
-NAMES = ("a", "b", "c", "d")
 DELAYS_NS = st.sampled_from([1, 7 * US, 150 * US, 301 * US, 1 * MS, 5 * MS, 17 * MS, 80 * MS, 700 * MS])
 
 
-@dataclass
-class SimulatedClient:
-    """What a client knows: its gate, and whether it has asked."""
-
-    number: int = 0  # that its gate shows; 0: closed
-    owes: int = 0  # the first number that it has not released
-    given_up: int = 0  # that number, if it takes part again without having drained
-    waits: bool = False
-    seen: bool = False
-
-
-@dataclass
-class SimulatedAllocation:
-    share: Share
-    clients: dict[int, SimulatedClient] = field(default_factory=dict)
-    granted_ns: int = 0
-    gpu_ns: int = 0  # as the arbiter must believe it, of this grant
-    bucket_ns: int = 0  # GPU time ahead of the limit's rate
-    bucket_at_ns: int = 0
-
-
-class ArbiterMachine(RuleBasedStateMachine):
+class ArbiterMachine(ArbiterWorld):
     """Clients that keep to the protocol, clients that lie or stop, and allocations that come and go."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.arbiter = Arbiter(SETTINGS)
-        self.now_ns = 0
-        self.allocations: dict[str, SimulatedAllocation] = {}
-        self.holder: str | None = None  # whose gates are open
-        self.contended = False
-        self.numbers: set[int] = set()
-        self.next_client = 1
-        self.free_since_ns, self.kept_from_one_ahead = 0, False
-        self.foretold: set[str] = set()  # who ever said when it would have drained
-
-    # The world.
-
-    def perform(self, commands: list[Command]) -> None:
-        for command in commands:
-            allocation = self.allocations[command.allocation_id]
-            match command:
-                case Grant(name, number, contended):
-                    assert self.holder in (None, name), "granted while another holds"
-                    assert number not in self.numbers, "a number was used twice"
-                    self.numbers.add(number)
-                    anew = self.holder is None
-                    if anew:
-                        self.check_limit(name, allocation)
-                        allocation.granted_ns = self.now_ns
-                        allocation.gpu_ns = 0
-                        assert any(client.waits for client in allocation.clients.values()), "granted without work"
-                    self.holder, self.contended = name, contended
-                    for client in allocation.clients.values():
-                        if client.seen:
-                            client.number = number
-                            # What it still owed of a drain that was given up is forgiven.
-                            client.owes = number if anew else client.owes or number
-                            client.given_up = 0
-                            client.waits = False
-                case Contend(name, _, contended):
-                    assert self.holder == name
-                    assert contended != self.contended
-                    self.contended = contended
-                case Begin(name, number, _):
-                    assert name == self.holder
-                    assert number in self.numbers
-                case Prolong(name, number):
-                    assert self.holder == name
-                    assert number in self.numbers
-                    assert self.contended, "nobody has to know when nobody waits"
-                    assert self.arbiter.slice_end_ns() == 0 or self.arbiter.slice_end_ns() > self.now_ns
-                case Revoke(name, number):
-                    assert self.holder == name
-                    assert number in self.numbers
-                    self.holder = None
-                    for client in allocation.clients.values():
-                        client.number = 0
-        name = self.holder
-        if name is not None and not any(client.owes for client in self.allocations[name].clients.values()):
-            self.holder = None
-
-    def check_limit(self, name: str, allocation: SimulatedAllocation) -> None:
-        """At a grant no more than the burst may be ahead of the limit's rate."""
-        limit_percent = allocation.share.limit_percent
-        drained_ns = (self.now_ns - allocation.bucket_at_ns) * limit_percent // 100
-        allocation.bucket_ns = max(0, allocation.bucket_ns - drained_ns)
-        allocation.bucket_at_ns = self.now_ns
-        if limit_percent < 100:
-            most_ns = SETTINGS.limit_burst_ns * limit_percent // 100
-            assert allocation.bucket_ns <= most_ns + 10 * MS // 1000, f"{name} is over its limit"
-
-    def report(self, allocation: SimulatedAllocation, gpu_ns: int) -> None:
-        believed_ns = max(0, min(gpu_ns, self.now_ns - allocation.granted_ns - allocation.gpu_ns))
-        allocation.gpu_ns += believed_ns
-        allocation.bucket_ns += believed_ns
-
-    def pass_time(self, until_ns: int) -> None:
-        """To a time, with a tick whenever one is due."""
-        while True:
-            deadline_ns = self.arbiter.deadline_ns()
-            if deadline_ns is None or deadline_ns > until_ns:
-                break
-            self.now_ns = max(self.now_ns, deadline_ns)
-            self.perform(self.arbiter.tick(self.now_ns))
-            after_ns = self.arbiter.deadline_ns()
-            assert after_ns is None or after_ns > self.now_ns, "a tick must do what is due"
-            self.check_work_conservation()
-        self.now_ns = max(self.now_ns, until_ns)
-
-    def check_work_conservation(self) -> None:
-        """The device is free while somebody waits only while another is expected: for a slice, if one waits ahead."""
-        accounts = [self.arbiter.account(name, self.now_ns) for name in self.allocations]
-        taken = any(each.state in (State.HOLDING, State.DRAINING) and not each.overlapping for each in accounts)
-        wanted = [each for each in accounts if each.state is State.WAITING and not each.throttled]
-        if taken or not wanted:
-            self.free_since_ns, self.kept_from_one_ahead = self.now_ns, False
-        self.kept_from_one_ahead |= any(each.lag_ns < 0 for each in wanted)
-        # Several may be waited for one after the other.
-        most_ns = len(NAMES) * (SETTINGS.slice_ns if self.kept_from_one_ahead else SETTINGS.anticipation_ns)
-        assert self.now_ns - self.free_since_ns <= most_ns, "the device idles while somebody waits"
 
     # What can happen.
 
@@ -227,21 +97,6 @@ class ArbiterMachine(RuleBasedStateMachine):
         found = self.draw_client(data)
         if found is not None and found[2].owes:
             self.let_release(*found, follows=follows, gpu_ns=gpu_ns)
-
-    def let_release(self, name: str, client_id: int, client: SimulatedClient, *, follows: bool, gpu_ns: int) -> None:
-        number = client.number or client.owes
-        client.owes = client.number = 0
-        client.waits = client.waits or follows
-        self.report(self.allocations[name], gpu_ns)
-        commands = self.arbiter.release(name, client_id, number, gpu_ns, follows, self.now_ns)
-        self.perform_release(name, commands)
-
-    def perform_release(self, name: str, commands: list[Command]) -> None:
-        """A release may end the hold without a word: then others may be granted by the same commands."""
-        still_open = any(client.owes for client in self.allocations[name].clients.values())
-        if self.holder == name and not still_open:
-            self.holder = None
-        self.perform(commands)
 
     @rule(data=st.data(), number=st.integers(-1, 1 << 31), gpu_ns=st.integers(0, S))
     def say_something_stale(self, data: st.DataObject, number: int, gpu_ns: int) -> None:
@@ -330,26 +185,6 @@ class ArbiterMachine(RuleBasedStateMachine):
                     if client.owes and not client.number:
                         self.let_release(name, client_id, client, follows=True, gpu_ns=5 * MS)
         raise AssertionError(f"{waiting} wait for ever")
-
-    def draining(self) -> list[tuple[str, int, SimulatedClient]]:
-        """The clients that have yet to give back a grant that was called back."""
-        return [
-            (name, client_id, client)
-            for name, allocation in self.allocations.items()
-            for client_id, client in allocation.clients.items()
-            if client.owes and not client.number
-        ]
-
-    def known_clients(self) -> list[tuple[str, int, SimulatedClient]]:
-        return [
-            (name, client_id, client)
-            for name, allocation in self.allocations.items()
-            for client_id, client in allocation.clients.items()
-        ]
-
-    def draw_client(self, data: st.DataObject) -> tuple[str, int, SimulatedClient] | None:
-        known = self.known_clients()
-        return data.draw(st.sampled_from(known)) if known else None
 
     # What always holds.
 

@@ -1,9 +1,7 @@
 """The assigner as a whole, through whatever pods and nodes say in whatever order: its ledger is what a plain account of
 all that was said comes to, and its verbs agree with each other and with that account."""
 
-import json
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -15,8 +13,8 @@ from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.state.books import AcceleratorNode, Listed
 from sharemgr.cluster.state.nodes import Device, Inventory
-from sharemgr.cluster.state.pods import SharePod, parse_pod
-from sharemgr.cluster.state.request import Holding, Take
+from sharemgr.cluster.state.request import Take
+from tests.kit.assigner.plain_account import PlainAccount, Said
 
 NODES = ("n0", "n1", "n2")
 FAULT = "it tells nonsense"
@@ -40,62 +38,13 @@ LIES = st.sampled_from(
 )
 
 
-@dataclass(frozen=True)
-class Said:
-    """What a pod says of itself."""
-
-    uid: str
-    percents: tuple[int, ...]
-    memory_mib: int = 0
-    affinity: str = ""
-    exclusion: str = ""
-    models: str = ""
-    node: str = ""
-    assignment: str | None = None
-    phase: str = "Running"
-
-    @property
-    def pod(self) -> SharePod:
-        memory = {"edge/gpu-memory-mib": str(self.memory_mib)} if self.memory_mib else {}
-        containers = [
-            {"name": f"c{place}", "resources": {"limits": {"edge/gpu-percent": str(percent), **memory}}}
-            for place, percent in enumerate(self.percents)
-        ]
-        labels = {"edge/gpu-affinity": self.affinity, "edge/gpu-exclusion": self.exclusion}
-        annotations = {"edge/gpu-assignment": self.assignment, "edge/gpu-model": self.models or None}
-        metadata = {"uid": self.uid, "namespace": "d", "name": self.uid, "labels": labels, "annotations": annotations}
-        spec: dict[str, Any] = {"nodeName": self.node, "containers": containers}
-        return parse_pod({"metadata": metadata, "spec": spec, "status": {"phase": self.phase}})
-
-    def takes(self, totals_mib: dict[str, int]) -> list[Take] | None:
-        """What its assignment gives it; None where that is nonsense, or it is bound by nobody's leave."""
-        try:
-            assigned = json.loads(self.assignment or "")
-        except ValueError:
-            return None
-        if not isinstance(assigned, dict) or self.pod.fault:
-            return None
-        takes = []
-        for place, percent in enumerate(self.percents):
-            gpus = assigned.get(f"c{place}", [])
-            if len(gpus) != max(1, percent // UNITS_PER_DEVICE):
-                return None
-            units = min(percent, UNITS_PER_DEVICE)
-            for gpu in gpus:
-                takes.append(Take(gpu, units, self.memory_mib or default_memory_mib(totals_mib.get(gpu, 0), units)))
-        return takes
-
-
-class Everything(RuleBasedStateMachine):
+class Everything(PlainAccount, RuleBasedStateMachine):
     """A cluster whose pods and nodes say what they like."""
 
     def __init__(self) -> None:
-        super().__init__()
+        PlainAccount.__init__(self)
+        RuleBasedStateMachine.__init__(self)
         self.assigner, self.keeps = Assigner(POLICIES["usable"]), False
-        self.told: dict[str, AcceleratorNode] = {}
-        self.bound: dict[str, Said] = {}
-        """Pods that are, as they first said; those that the assigner knows of."""
-        self.assumed: dict[str, tuple[Said, Holding]] = {}
         self.pods = 0
 
     @initialize(
@@ -273,37 +222,6 @@ class Everything(RuleBasedStateMachine):
         for uid in data.draw(st.sets(st.sampled_from(sorted(self.assumed)), max_size=1)) if self.assumed else ():
             self.bound[uid], _ = self.assumed.pop(uid)
         self.assigner.pods_listed([said.pod for said in self.bound.values()][::-1])
-
-    def account(self, name: str) -> list[tuple[str, Take]]:
-        """Who has what of a node, by its inventory as it is now."""
-        node = self.told[name]
-        totals_mib = {gpu.id: gpu.memory_mib for gpu in node.inventory.devices}
-        listed: dict[str, list[Take]] = {}
-        for each in node.allocations:
-            listed.setdefault(each.pod_uid or f"allocation {each.id}", []).extend(each.takes)
-        held: list[tuple[str, Take]] = []
-        for uid, said in self.bound.items():
-            if said.node == name:
-                of_node = listed.pop(uid, [])
-                takes = said.takes(totals_mib)
-                if takes is None or {take.device_id for take in of_node} - {take.device_id for take in takes}:
-                    takes = of_node
-                held += [(uid, take) for take in takes]
-        for uid, (said, holding) in self.assumed.items():
-            if said.node == name:
-                listed.pop(uid, None)
-                held += [(uid, take) for take in holding.takes]
-        return held + [(uid, take) for uid, takes in listed.items() for take in takes]
-
-    def free(self, name: str) -> dict[str, tuple[int, int]]:
-        held = self.account(name)
-        return {
-            gpu.id: (
-                UNITS_PER_DEVICE - sum(take.units for _, take in held if take.device_id == gpu.id),
-                gpu.memory_mib - sum(take.memory_mib for _, take in held if take.device_id == gpu.id),
-            )
-            for gpu in self.told[name].inventory.devices
-        }
 
     def fits(self, said: Said, name: str) -> bool:
         """Whether a pod of one container fits a node."""

@@ -1,349 +1,30 @@
 """Whatever clients do and write into their pages, the arbiter keeps to what it promises while it lets several in at
 once, while it takes turns, and as it goes from one to the other."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, invariant, rule, run_state_machine_as_test
 
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_S as S
 from edgeshare.contract.units import NS_PER_US as US
-from sharemgr.node.turns.account import Account, State
-from sharemgr.node.turns.arbiter import Arbiter
-from sharemgr.node.turns.commands import Check, Command, Contend, Grant, Prolong, Revoke
-from sharemgr.node.turns.demand import Use
-from sharemgr.node.turns.settings import Settings, Share
+from sharemgr.node.turns.account import State
+from sharemgr.node.turns.commands import Revoke
+from sharemgr.node.turns.settings import Share
+from tests.kit.arbiter.openings_world import OpeningsWorld
+from tests.kit.arbiter.shared_device import HONEST, LIES, SETTINGS, STUCK_NS, Allocation, Client, Found
 
-SETTINGS = Settings()
 NAMES = ("a", "b", "c", "d")
 DELAYS_NS = st.sampled_from([1, 7 * US, 301 * US, 1 * MS, 5 * MS, 17 * MS, 80 * MS, 300 * MS])
 PARTS = st.sampled_from([3, 20, 60, 100])
 """Of the time that its gate is open: how much a client uses. 100: it never pauses."""
-STUCK_NS = 3600 * S
-"""What is queued does not end."""
-BURST_NS = 3 * MS
-"""Of one that pauses: not as long as to be in anybody's way."""
-WAIT_MOST_NS = SETTINGS.window_ns + SETTINGS.drain_grace_ns
 RARELY_NS = 100 * MS
-SLICE_MOST_NS = 2 * SETTINGS.slice_ns + MS
-"""A turn of who hands over slowly, and how far its end is put off for another device's."""
 
 
-@dataclass(frozen=True)
-class Told:
-    """What a client's page says since it was read last."""
-
-    gpu_ns: int
-    idle_ns: int
-    undrained_ns: int
-    waits: bool
-    queued: bool
-    running_ns: int = 0
-
-
-Lie = Callable[[Told], Told]
-LIES: dict[str, Lie] = {
-    "none": lambda told: told,
-    "never moves": lambda _: Told(0, 0, 0, waits=False, queued=False),
-    "goes back": lambda told: Told(-told.gpu_ns - MS, -told.idle_ns, 0, told.waits, told.queued),
-    "jumps": lambda told: Told(3600 * S, told.idle_ns, 3600 * S, told.waits, told.queued, 3600 * S),
-    "feigns idle time": lambda told: Told(told.gpu_ns // 10, told.gpu_ns + told.idle_ns, 0, told.waits, queued=False),
-    "feigns work": lambda told: Told(told.gpu_ns, 0, told.undrained_ns, waits=True, queued=True, running_ns=S),
-}
-HONEST, OVERSTATES = "none", "jumps"
-
-
-@dataclass
-class Client:
-    """A program and its hook: what its gate shows, what it has queued, and what its page will say."""
-
-    part: int
-    lie: str
-    beside: bool
-    prompt: bool
-    """It gives back what it owes as soon as it has drained; one that is not is stopped, as far as one can see."""
-    hangs: bool = False
-    """What it has queued when its gate is closed ends no more before a launch passes that is at the gate."""
-    number: int = 0  # that its gate shows; 0: closed
-    owes: int = 0  # the first number that it has not released
-    seen: bool = False
-    busy: bool = False  # it has work
-    waits: bool = False  # a launch of it is at the closed gate, and it has said so
-    queue_ns: int = 0  # GPU time that was queued before its gate was closed
-    unsaid_ns: int = 0  # GPU time since it gave back a grant
-    gpu_ns: int = 0  # since its page was read …
-    idle_ns: int = 0
-    undrained_ns: int = 0  # … but for this
-
-    @property
-    def queued(self) -> bool:
-        return self.queue_ns > 0 or (self.number > 0 and self.busy and self.part == 100)
-
-    def read(self) -> Told:
-        undrained_ns = self.undrained_ns if self.queued else 0
-        told = Told(self.gpu_ns, self.idle_ns, undrained_ns, self.waits, self.queued)
-        self.gpu_ns = self.idle_ns = 0
-        return LIES[self.lie](told)
-
-
-@dataclass
-class Allocation:
-    share: Share
-    clients: dict[int, Client] = field(default_factory=dict)
-    heavy: bool = False  # as it was told when it was called back last
-    ahead_ns: int = 0  # GPU time ahead of the limit's rate …
-    excused_ns: int = 0  # … that was allowed by the limit before this one
-
-
-Found = tuple[str, int, Client]
-
-
-class OpeningsMachine(RuleBasedStateMachine):
+class OpeningsMachine(OpeningsWorld):
     """Clients that keep to the protocol, that lie, hang or die, and allocations that come and go."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.arbiter = Arbiter(SETTINGS)
-        self.now_ns = 0
-        self.allocations: dict[str, Allocation] = {}
-        self.open: set[str] = set()
-        self.last = 0  # number of a grant
-        self.next_client = 1
-        self.watched = True  # the driver says each second how busy the device is
-        self.seen_ns = self.busy_ns = 0
-        self.held_twice_ns = 0  # of turns: time in which drains that are not waited for ran, too
-        self.waits_from_ns: dict[str, tuple[int, int]] = {}  # and for how long at most
-        self.turns = self.overlapping = self.served = 0
-        self.trusted = True  # nobody has said so far that it used more than it did
-
-    # The device.
-
-    def run(self, until_ns: int) -> None:
-        """Time passes, in which nothing happens: those that may run divide the device."""
-        elapsed_ns = free_ns = until_ns - self.now_ns
-        self.turns += 1
-        # Short kernels come between the long ones of others; those take turns.
-        known = sorted(self.known_clients(), key=lambda found: (found[2].part, (found[1] + self.turns) % 3))
-        for name, _, client in known:
-            if client.number and client.busy:
-                gpu_ns = min(free_ns, elapsed_ns * client.part // 100)
-                client.undrained_ns = client.undrained_ns + gpu_ns if client.part == 100 else gpu_ns % BURST_NS
-            elif client.queue_ns < STUCK_NS:
-                gpu_ns = min(free_ns, client.queue_ns)
-                client.queue_ns -= gpu_ns
-            else:
-                gpu_ns = 0
-            free_ns -= gpu_ns
-            client.gpu_ns += gpu_ns
-            client.unsaid_ns += gpu_ns
-            if not client.waits and not client.queue_ns and not (client.busy and client.part == 100):
-                client.idle_ns += elapsed_ns - gpu_ns
-            self.allocations[name].ahead_ns += gpu_ns
-        for allocation in self.allocations.values():
-            leaves_ns = elapsed_ns * allocation.share.limit_percent // 100
-            allocation.ahead_ns = max(0, allocation.ahead_ns - leaves_ns)
-        self.busy_ns += elapsed_ns - free_ns
-        self.held_twice_ns += self.overlapping * elapsed_ns
-        self.now_ns = until_ns
-        if self.trusted:
-            self.check_limits()
-
-    def check_limits(self) -> None:
-        """In any time nobody uses more than its limit of that and of the burst, and what a slice and a drain hold."""
-        for name, allocation in self.allocations.items():
-            over_ns = allocation.ahead_ns - allocation.share.limit_percent * SETTINGS.limit_burst_ns // 100
-            allocation.excused_ns = max(0, min(allocation.excused_ns, over_ns))
-            assert over_ns <= allocation.excused_ns + SLICE_MOST_NS + SETTINGS.queue_cap_ns, f"{name} is over its limit"
-
-    def pass_time(self, until_ns: int) -> None:
-        """To a time, with a tick whenever one is due."""
-        while True:
-            events = [until_ns, *self.drain_ends_ns()]
-            if self.watched:
-                events.append(self.seen_ns + S)
-            deadline_ns = self.arbiter.deadline_ns()
-            if deadline_ns is not None:
-                events.append(deadline_ns)
-            self.run(max(self.now_ns, min(events)))
-            self.drain()
-            if self.watched and self.now_ns >= self.seen_ns + S:
-                self.see(self.busy_ns)
-            deadline_ns = self.arbiter.deadline_ns()
-            if deadline_ns is not None and deadline_ns <= self.now_ns:
-                self.read_all()
-                self.perform(self.arbiter.tick(self.now_ns))
-                after_ns = self.arbiter.deadline_ns()
-                assert after_ns is None or after_ns > self.now_ns, "a tick must do what is due"
-            self.check_waits()
-            if self.now_ns >= until_ns:
-                return
-
-    def check_waits(self) -> None:
-        """Whoever waits, and is not over its limit, gets in; later where it owes for what it says it had, and maybe
-        never where it goes on saying that it has all of the device."""
-        for name, (since_ns, most_ns) in self.waits_from_ns.items():
-            assert self.overstates(name) or self.now_ns - since_ns <= most_ns, f"{name} waits for ever"
-
-    def overstates(self, name: str) -> bool:
-        return any(client.lie == OVERSTATES for client in self.allocations[name].clients.values())
-
-    def drain_ends_ns(self) -> list[int]:
-        return [self.now_ns + client.queue_ns for _, _, client in self.draining() if client.prompt and client.queue_ns]
-
-    def drain(self) -> None:
-        """Those that keep to the protocol give back what has drained."""
-        for name, client_id, client in self.draining():
-            if client.prompt and not client.queue_ns:
-                self.release(name, client_id, client)
-            elif client.queue_ns == STUCK_NS and not client.waits:
-                self.request(name, client_id, client)
-
-    # What the shell does.
-
-    def read(self, name: str) -> None:
-        allocation = self.allocations.get(name)
-        if allocation is None:
-            return
-        use = Use(idle_ns=STUCK_NS)
-        for client in allocation.clients.values():
-            told = client.read()
-            use.gpu_ns += told.gpu_ns
-            use.idle_ns = min(use.idle_ns, told.idle_ns)
-            use.waits |= told.waits
-            use.queued |= told.queued
-            use.undrained_ns += told.undrained_ns if told.queued else 0
-            use.running_ns += told.running_ns if told.queued else 0
-        if not allocation.clients:
-            use.idle_ns = 0
-        self.arbiter.read(name, use, self.now_ns)
-
-    def read_all(self) -> None:
-        """While several are let in, before each event."""
-        if self.arbiter.beside:
-            for name, allocation in self.allocations.items():
-                if self.arbiter.rests(name):
-                    self.check_rest(allocation)
-                else:
-                    self.read(name)
-
-    def check_rest(self, allocation: Allocation) -> None:
-        """Who is taken to rest would say nothing new."""
-        clients = allocation.clients.values()
-        if all(client.lie == HONEST for client in clients):
-            assert any(client.waits for client in clients)
-            assert not any(client.gpu_ns or client.queued for client in clients)
-
-    def account(self, name: str) -> Account:
-        self.read_all()
-        return self.arbiter.account(name, self.now_ns)
-
-    def perform(self, commands: list[Command]) -> None:
-        beside, opened = self.arbiter.beside, set[str]()
-        for command in commands:
-            name = command.allocation_id
-            allocation = self.allocations[name]
-            match command:
-                case Grant(_, number):
-                    opened |= {name} - self.open
-                    self.grant(name, allocation, number, beside)
-                case Revoke():
-                    assert name in self.open, "called back what is closed"
-                    self.close(name, allocation, beside)
-                case Prolong() | Contend():
-                    assert name in self.open
-        heavy = {name for name in self.allocations if self.is_heavy(name)}
-        assert not opened & heavy or len(heavy) == 1 or not beside, "a heavy one was let in beside another"
-        # What the arbiter answers is performed after what it said before.
-        for command in commands:
-            if isinstance(command, Check) and command.allocation_id in self.allocations:
-                clients = self.allocations[command.allocation_id].clients
-                stopped = [client_id for client_id, client in clients.items() if not client.prompt]
-                self.read_all()
-                self.perform(self.arbiter.stopped(command.allocation_id, stopped, self.now_ns))
-        self.settle_down()
-
-    def grant(self, name: str, allocation: Allocation, number: int, beside: bool) -> None:
-        assert number == self.last + 1, "numbers rise by one"
-        self.last = number
-        anew = name not in self.open
-        assert any(client.waits for client in allocation.clients.values()), "granted without work"
-        assert not anew or beside or not self.open, "granted beside another, and it is turns"
-        self.open.add(name)
-        self.waits_from_ns.pop(name, None)
-        for client in allocation.clients.values():
-            if client.seen:
-                client.number = number
-                client.owes = number if anew else client.owes or number
-                client.waits = False
-                client.queue_ns = 0
-
-    def close(self, name: str, allocation: Allocation, beside: bool) -> None:
-        allocation.heavy = beside and self.is_heavy(name)
-        self.open.discard(name)
-        for client in allocation.clients.values():
-            if client.number and client.busy and client.hangs:
-                client.queue_ns = STUCK_NS
-            elif client.number and client.busy and client.part == 100:
-                client.queue_ns = SETTINGS.queue_cap_ns
-            client.number = 0
-
-    def is_heavy(self, name: str) -> bool:
-        """Whether it leaves no gaps, as its clients were told, and is in or draining."""
-        allocation = self.allocations[name]
-        if allocation.share.latency:
-            return False
-        if name in self.open:
-            return self.arbiter.queue_of(name)[0]
-        account = self.arbiter.account(name, self.now_ns)
-        if account.state is not State.DRAINING or account.overlapping:
-            return False
-        owing = [client for client in allocation.clients.values() if client.owes]
-        return allocation.heavy and any(client.queue_ns > 0 and client.lie == HONEST for client in owing)
-
-    def settle_down(self) -> None:
-        """After an event: whose gates are closed without a word, and whose drain was given up."""
-        self.read_all()
-        self.overlapping = 0
-        for name, allocation in self.allocations.items():
-            account = self.arbiter.account(name, self.now_ns)
-            owes = any(client.owes for client in allocation.clients.values())
-            if not owes:
-                self.open.discard(name)
-            elif name not in self.open and account.state is State.WAITING:
-                # A launch waits at the gate of one whose drain was given up: it owes nothing any more.
-                for client in allocation.clients.values():
-                    client.owes = 0
-            waits = any(client.waits for client in allocation.clients.values())
-            if waits and name not in self.open and not account.throttled:
-                owes_ns = max(0, -account.lag_ns) * 100 // allocation.share.request_percent
-                since_ns, most_ns = self.waits_from_ns.get(name, (self.now_ns, 0))
-                self.waits_from_ns[name] = since_ns, max(most_ns, WAIT_MOST_NS + owes_ns)
-            else:
-                self.waits_from_ns.pop(name, None)
-            self.overlapping += account.overlapping and not self.arbiter.beside
-
-    # What clients do.
-
-    def request(self, name: str, client_id: int, client: Client) -> None:
-        client.seen = True
-        if not client.number:
-            client.waits = True
-        self.read_all() if self.arbiter.beside else self.read(name)
-        self.perform(self.arbiter.request(name, client_id, self.now_ns))
-
-    def release(self, name: str, client_id: int, client: Client, *, gpu_ns: int | None = None) -> None:
-        number = client.number or client.owes
-        client.owes = client.number = client.queue_ns = client.undrained_ns = 0
-        follows = client.busy
-        client.waits = client.waits or follows
-        if not any(each.owes for each in self.allocations[name].clients.values()):
-            self.open.discard(name)
-        told_ns, client.unsaid_ns = client.unsaid_ns if gpu_ns is None else gpu_ns, 0
-        self.read_all() if self.arbiter.beside else self.read(name)
-        self.perform(self.arbiter.release(name, client_id, number, told_ns, follows, self.now_ns))
 
     # What can happen.
 
@@ -522,12 +203,6 @@ class OpeningsMachine(RuleBasedStateMachine):
     def look_at_the_device(self, percent: int) -> None:
         self.see(self.busy_ns * percent // 100)
 
-    def see(self, busy_ns: int) -> None:
-        for name in self.allocations:
-            self.read(name)
-        self.busy_ns, self.seen_ns = 0, self.now_ns
-        self.perform(self.arbiter.see(busy_ns, self.now_ns))
-
     @rule()
     def serve_all(self) -> None:
         """From here on all give back what has drained: each that waits now gets in, and what hangs for it goes on."""
@@ -565,28 +240,6 @@ class OpeningsMachine(RuleBasedStateMachine):
             self.pass_time(deadline_ns)
             last_ns, deadline_ns = deadline_ns, self.arbiter.deadline_ns()
             assert deadline_ns is None or deadline_ns >= last_ns + RARELY_NS
-
-    # What is known.
-
-    def known_clients(self) -> list[Found]:
-        return [
-            (name, client_id, client)
-            for name, allocation in self.allocations.items()
-            for client_id, client in allocation.clients.items()
-        ]
-
-    def draining(self) -> list[Found]:
-        """The clients that have yet to give back a grant that was called back."""
-        return [found for found in self.known_clients() if found[2].owes and not found[2].number]
-
-    def draw_client(self, data: st.DataObject, *, owing: bool = False) -> Found | None:
-        """Any; ``owing``: one that has yet to give back a grant that was called back."""
-        found = self.draining() if owing else self.known_clients()
-        known = {(name, client_id): client for name, client_id, client in found}
-        if not known:
-            return None
-        name, client_id = data.draw(st.sampled_from(list(known)))
-        return name, client_id, known[name, client_id]
 
     # What always holds.
 

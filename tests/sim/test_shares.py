@@ -1,42 +1,17 @@
-"""Shares, limits and waits over simulated time, judged by what the programs executed."""
+"""Shares and waits over simulated time, judged by what the programs executed."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import pytest
 
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_S as S
 from edgeshare.contract.units import NS_PER_US as US
-from sharemgr.node.turns.settings import Settings
+from tests.kit.arbiter.bound import WINDOW_NS, bound_percent, expected, turn_ns
 from tests.kit.sim.device.device_simulator import Simulation
-from tests.kit.sim.device.programs import (
-    MESSAGE_NS,
-    Bursts,
-    Loop,
-    Program,
-    Saturating,
-    Times,
-    constant,
-    exponential,
-    mixed,
-)
+from tests.kit.sim.device.programs import Bursts, Loop, Program, Saturating, Times, exponential, mixed
 
-SETTINGS = Settings()
-WINDOW_NS = 10 * S
 MORE = pytest.mark.soak
-LOOPS = [(100 * US, 30 * US), pytest.param(100 * US, 50 * US, marks=MORE), (1 * MS, 50 * US), (1 * MS, 150 * US)]
-
-
-def turn_ns(kernel_ns: int) -> int:
-    """q of the rule: what a turn costs at most."""
-    longest_ns = SETTINGS.queue_cap_ns + kernel_ns + SETTINGS.anticipation_ns + 2 * MESSAGE_NS
-    return SETTINGS.slice_ns + longest_ns
-
-
-def bound_percent(kernel_ns: int) -> float:
-    """The rule's bound on the error of a share over a window, in points."""
-    return 100 * 2 * turn_ns(kernel_ns) / WINDOW_NS
 
 
 def saturated(
@@ -54,10 +29,6 @@ def saturated(
         simulation.start(Saturating(simulation, f"a{index}", 1, kernel=kernel, foretells=foretells))
     simulation.run(seconds * S)
     return simulation
-
-
-def expected(requests: list[int]) -> dict[str, float]:
-    return {f"a{index}": 100 * request / sum(requests) for index, request in enumerate(requests)}
 
 
 @pytest.mark.parametrize("kernel_ns", [100 * US, 1 * MS, 10 * MS])
@@ -99,39 +70,6 @@ def test_foretold_drains_shorten_the_hand_over_and_leave_the_shares_alone(reques
     assert 100 - foretold.busy_percent() < 0.7 * (100 - bare.busy_percent())
 
 
-@pytest.mark.parametrize("kernel_ns", [100 * US, 1 * MS, 10 * MS])
-def test_limits_hold_beside_idle_time(kernel_ns: int) -> None:
-    simulation = Simulation()
-    for name, request_percent, limit_percent in (("a", 25, 25), ("b", 25, 25), ("idle", 50, 100)):
-        simulation.add(name, request_percent, limit_percent)
-    for name in ("a", "b"):
-        simulation.start(Saturating(simulation, name, 1, kernel=kernel_ns))
-    simulation.run(30 * S)
-    # A turn more or less at each end of the window; before the first 2 s are over the burst is used up.
-    bound = 100 * turn_ns(kernel_ns) / WINDOW_NS
-    assert simulation.worst_error_percent({"a": 25, "b": 25}, of_wall=True) <= bound
-
-
-@pytest.mark.parametrize("kernel_ns", [100 * US, 1 * MS, 10 * MS])
-def test_a_limit_holds_for_one_alone_from_the_first_moment_on(kernel_ns: int) -> None:
-    simulation = Simulation()
-    simulation.add("a", 20, 30)
-    simulation.start(Saturating(simulation, "a", 1, kernel=kernel_ns))
-    simulation.run(30 * S)
-    most_ns = 0.3 * (WINDOW_NS + SETTINGS.limit_burst_ns) + turn_ns(kernel_ns)
-    for begin_ns in range(0, 20 * S, 100 * MS):
-        assert simulation.executed_ns("a", begin_ns, begin_ns + WINDOW_NS) <= most_ns
-    assert simulation.executed_ns("a", 2 * S, 30 * S) >= 0.3 * 28 * S - turn_ns(kernel_ns)
-
-
-def test_the_limit_of_a_loop_counts_what_it_executes_and_not_what_it_holds() -> None:
-    simulation = Simulation()
-    simulation.add("a", 20, 25)
-    simulation.start(Loop(simulation, "a", 1, kernel=constant(100 * US), think=constant(30 * US), idle_ns=300 * US))
-    simulation.run(20 * S)
-    assert simulation.worst_error_percent({"a": 25}, of_wall=True) <= 0.1
-
-
 def test_what_one_leaves_is_lent_in_proportion_to_the_requests_and_given_back() -> None:
     simulation = Simulation()
     pauses = {"a": [(10 * S, 20 * S)], "b": [], "c": []}
@@ -146,96 +84,6 @@ def test_what_one_leaves_is_lent_in_proportion_to_the_requests_and_given_back() 
         got = [100 * each / sum(executed_ns) for each in executed_ns]
         assert got == pytest.approx(shares, abs=bound)
         assert sum(executed_ns) >= 0.995 * 8 * S
-
-
-def test_lent_time_stops_at_the_limit_of_the_borrower() -> None:
-    simulation = Simulation()
-    for name, request_percent, limit_percent in (("a", 30, 40), ("b", 20, 100), ("idle", 50, 100)):
-        simulation.add(name, request_percent, limit_percent)
-    for name in ("a", "b"):
-        simulation.start(Saturating(simulation, name, 1, kernel=MS))
-    simulation.run(30 * S)
-    assert simulation.worst_error_percent({"a": 40}, of_wall=True) <= bound_percent(MS)
-    assert simulation.busy_percent() >= 99.0
-
-
-def worst_held_error_percent(simulation: Simulation, shares: dict[str, float], seconds: int) -> float:
-    worst = 0.0
-    for end_s in range(12, seconds + 1):
-        simulation.run(end_s * S)
-        held_ns = {name: simulation.arbiter.account(name, end_s * S).held_ns for name in shares}
-        for name, share_percent in shares.items():
-            worst = max(worst, abs(100 * held_ns[name] / sum(held_ns.values()) - share_percent))
-    return worst
-
-
-def loops(requests: list[int], settings: Settings, **program: int | Times) -> Simulation:
-    simulation = Simulation(settings)
-    for index, request_percent in enumerate(requests):
-        simulation.add(f"a{index}", request_percent)
-        simulation.start(Loop(simulation, f"a{index}", 1, **program))  # type: ignore[arg-type]
-    return simulation
-
-
-@pytest.mark.parametrize("requests", [pytest.param([50, 50], marks=MORE), [70, 30], [60, 30, 10]])
-@pytest.mark.parametrize("idle_ns", [0, 300 * US], ids=["releases at once", "keeps its gate"])
-@pytest.mark.parametrize(("kernel_ns", "think_ns"), LOOPS)
-def test_launch_and_sync_loops_get_their_shares_of_held_time(
-    requests: list[int], idle_ns: int, kernel_ns: int, think_ns: int
-) -> None:
-    simulation = loops(requests, SETTINGS, kernel=constant(kernel_ns), think=constant(think_ns), idle_ns=idle_ns)
-    assert worst_held_error_percent(simulation, expected(requests), 13) <= bound_percent(kernel_ns)
-
-
-def test_loops_miss_their_shares_without_anticipation() -> None:
-    settings = replace(SETTINGS, anticipation_ns=0)
-    simulation = loops([70, 30], settings, kernel=constant(100 * US), think=constant(30 * US), idle_ns=0)
-    assert worst_held_error_percent(simulation, expected([70, 30]), 12) > 15
-
-
-def test_a_loop_does_not_make_a_saturating_neighbour_pay_for_its_gaps() -> None:
-    simulation = Simulation()
-    for name in ("loop", "full"):
-        simulation.add(name, 50)
-    simulation.start(Loop(simulation, "loop", 1, kernel=constant(100 * US), think=constant(50 * US), idle_ns=300 * US))
-    simulation.start(Saturating(simulation, "full", 1, kernel=MS))
-    assert worst_held_error_percent(simulation, {"loop": 50, "full": 50}, 14) <= bound_percent(MS)
-    assert simulation.executed_ns("full", 4 * S, 14 * S) >= 0.5 * 0.995 * 10 * S - turn_ns(MS)
-
-
-@pytest.mark.parametrize("rivals", [1, 3])
-@pytest.mark.parametrize("batch_ns", [1 * MS, 10 * MS])
-@pytest.mark.parametrize("period_ns", [47 * MS, 50 * MS, 53 * MS])
-def test_a_latency_client_waits_for_one_batch_kernel_at_most(batch_ns: int, period_ns: int, rivals: int) -> None:
-    def answers_ns(latency: bool, *, alone: bool = False) -> list[int]:
-        simulation = Simulation()
-        simulation.add("served", 30, 100, latency)
-        served = Bursts(simulation, "served", 1, kernel_ns=MS, kernels=8, period_ns=period_ns)
-        simulation.start(served)
-        for index in range(0 if alone else rivals):
-            simulation.add(f"batch{index}", 70 // rivals)
-            simulation.start(Saturating(simulation, f"batch{index}", 1, kernel=batch_ns))
-        simulation.run(30 * S)
-        if not alone:
-            assert simulation.busy_percent() >= 99.5
-        return sorted(served.answers_ns)
-
-    bare, ranked, plain = answers_ns(True, alone=True), answers_ns(True), answers_ns(False)
-    p99 = len(ranked) * 99 // 100
-    assert ranked[p99] <= bare[p99] + batch_ns + MS
-    assert plain[p99] > ranked[p99]
-
-
-def test_a_latency_client_gets_no_more_than_its_request_from_its_class() -> None:
-    simulation = Simulation()
-    simulation.add("served", 30, 100, True)
-    simulation.add("batch", 70)
-    for name in ("served", "batch"):
-        simulation.start(Saturating(simulation, name, 1, kernel=MS))
-    simulation.run(30 * S)
-    budget_ns = 2 * 30 * SETTINGS.budget_period_ns // 100
-    bound = bound_percent(MS) + 100 * budget_ns / WINDOW_NS
-    assert simulation.worst_error_percent({"served": 30, "batch": 70}) <= bound
 
 
 @pytest.mark.parametrize(

@@ -225,7 +225,7 @@ def test_each_right_that_is_asked_through_these_is_taken_away(roles: dict[str, O
     of_others = {
         # A policy asks for it: tests/deploy/test_assignment.py.
         ("assignments.share.edge", "set"),
-        # Where its output is a NodeFeature: tests/deploy/test_labeller.py, which has the kind.
+        # Where its output is a NodeFeature: tests/deploy/labeller/test_labeller_policy.py, which has the kind.
         *(("nodefeatures.nfd.k8s-sigs.io", verb) for verb in ("get", "delete", "create", "patch")),
     }
     for role, calls in CALLS.items():

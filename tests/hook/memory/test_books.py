@@ -9,7 +9,8 @@ import pytest
 
 from cuda_hook import wire
 from edgeshare.contract.errors import InvalidRequest
-from tests.kit.hook.manager import MIB, PATIENCE_S, WELCOME, Connection, ScriptedManager
+from tests.kit.hook.connection import Connection
+from tests.kit.hook.manager import MIB, PATIENCE_S, WELCOME, ScriptedManager
 from tests.kit.hook.stage import SUCCESS, Client, Stage
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from tests.kit.hook.manager import MIB, PATIENCE_S, WELCOME, ScriptedManager
+from tests.kit.hook.manager import CAP_MIB, MIB, PATIENCE_S, ScriptedManager
 from tests.kit.hook.stage import OUT_OF_MEMORY, SUCCESS, Client, Stage
 
 USUAL, SOAK = 100, 10_000
@@ -21,8 +21,6 @@ USUAL, SOAK = 100, 10_000
 
 STRETCH = 100
 """So many are one test: what each of its machines keeps open is closed at its end."""
-
-CAP_MIB = WELCOME.memory_cap_bytes // MIB
 
 EXACT = {
     "plain": ("plain {bytes}", "free"),

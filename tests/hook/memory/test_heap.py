@@ -2,20 +2,11 @@
 
 import pytest
 
-from tests.kit.hook.manager import MIB, WELCOME, ScriptedManager
-from tests.kit.hook.stage import OUT_OF_MEMORY, SUCCESS, Client, Stage
+from tests.kit.hook.manager import CAP_MIB, MIB, ScriptedManager
+from tests.kit.hook.stage import OUT_OF_MEMORY, SUCCESS, Client
 
-CAP_MIB = WELCOME.memory_cap_bytes // MIB
 STACK, PRINTF, HEAP = 0, 1, 2
 USUAL_MIB = {PRINTF: 1, HEAP: 8}
-
-
-@pytest.fixture
-def client(stage: Stage, manager: ScriptedManager) -> Client:
-    manager.serve(contended=False)
-    client = stage.memory_client().ready()
-    assert client.do("start") == SUCCESS
-    return client
 
 
 @pytest.mark.parametrize("which", USUAL_MIB)

@@ -1,14 +1,12 @@
 """The manager's side of the wire, moved by a test: it grants and revokes what the test says, when it says so."""
 
 import itertools
-import select
 import socket
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -18,8 +16,9 @@ from cuda_hook._core import ffi
 from cuda_hook.gate import GatePages
 from edgeshare.contract.errors import InvalidRequest
 from sharemgr.node.memory.allowances import Memory
-from sharemgr.node.memory.entry import Verdict
 from sharemgr.node.sockets.peers import Peer
+from tests.kit.hook.connection import Connection, hung_up
+from tests.kit.hook.memory_answers import memory_answer
 
 PATIENCE_S = 60
 """No test waits longer for anything; what is awaited takes milliseconds."""
@@ -35,27 +34,11 @@ WELCOME = wire.Welcome(
     anticipation_ns=300_000,
     memory_cap_bytes=1024 * MIB,
 )
+CAP_MIB = WELCOME.memory_cap_bytes // MIB
+Used = Callable[[], float]
+"""How many MiB all clients use."""
 
 R = TypeVar("R", bound=wire.ClientRecord)
-
-
-@dataclass
-class Connection:
-    """One client, and all that it has said."""
-
-    socket: socket.socket
-    number: int
-    pid: int
-    pages: GatePages | None = None
-    records: list[wire.ClientRecord] = field(default_factory=list)
-    ended: bool = False
-
-
-def hung_up(peer: socket.socket) -> bool:
-    """Whether the other end is closed, however much of what it said is still to be read."""
-    poll = select.poll()
-    poll.register(peer, 0)
-    return any(events & select.POLLHUP for _, events in poll.poll(0))
 
 
 class ScriptedManager:
@@ -301,30 +284,5 @@ class ScriptedManager:
         gone = [each for each in self.connections if not each.ended and hung_up(each.socket)]
         self._until(lambda: all(each.ended for each in gone), "an end is not heard")
 
-    def _reserve(self, connection: Connection, record: wire.Reserve) -> Verdict:
-        if record.kind == wire.MemoryKind.CONTEXT:
-            return self.memory.reserve_context(connection.number, record.device)
-        return self.memory.reserve(connection.number, record.device, record.size_bytes)
-
     def _answer(self, connection: Connection, record: wire.ClientRecord) -> bytes | None:
-        if isinstance(record, wire.Reserve | wire.Freed | wire.MemoryQuery):
-            self.memory.declared(connection.number)
-        match record:
-            case wire.Reserve(number):
-                verdict = self._reserve(connection, record)
-                if not verdict.granted:
-                    self._hear_ends()
-                    verdict = self._reserve(connection, record)
-                return wire.encode(wire.Reserved(number, verdict.free_bytes, verdict.granted))
-            case wire.Declare(size, device, wire.MemoryKind.PLAIN):
-                self.memory.declare(connection.number, device, size)
-            case wire.Freed(size, device, wire.MemoryKind.PLAIN):
-                self.memory.freed(connection.number, device, size)
-            case wire.Freed(_, device):
-                self.memory.context_ended(connection.number, device)
-            case wire.Declare(_, device):
-                self.memory.declare_context(connection.number, device)
-            case wire.MemoryQuery(number, device):
-                info = self.memory.info(device)
-                return wire.encode(wire.MemoryInfo(number, info.cap_bytes, info.used_bytes))
-        return None
+        return memory_answer(self.memory, connection, record, self._hear_ends)

@@ -1,12 +1,9 @@
-"""What a kubelet knows of a pod, and how one fails there."""
+"""What a kubelet knows of a pod, how one fails there, and what its containers were given."""
 
 import random
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    # The generated code has it for type checkers alone.
-    pass
+from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 
 
 class AdmissionError(Exception):
@@ -26,3 +23,9 @@ class Pod:
     init: dict[str, int] = field(default_factory=dict)
     namespace: str = "team"
     uid: str = field(default_factory=lambda: f"{random.getrandbits(128):032x}")
+
+
+def folder_of(answer: api.ContainerAllocateResponse) -> str:
+    """The allocation's id: the last part of the mounted socket folder's path."""
+    (mount,) = [mount for mount in answer.mounts if mount.container_path == "/run/edgeshare"]
+    return mount.host_path.rpartition("/")[2]

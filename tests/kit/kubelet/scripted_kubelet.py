@@ -7,18 +7,12 @@ when it starts.
 """
 
 import asyncio
-import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from edgeshare.kubelet.v1 import podresources_pb2 as resources_api
-from edgeshare.kubelet.v1.podresources_pb2_grpc import (
-    PodResourcesListerServicer,
-    add_PodResourcesListerServicer_to_server,
-)
+from edgeshare.kubelet.v1.podresources_pb2_grpc import add_PodResourcesListerServicer_to_server
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import (
     DevicePluginStub,
@@ -27,6 +21,7 @@ from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import (
 )
 from tests.kit.kubelet.connection import Connection
 from tests.kit.kubelet.pod import AdmissionError, Pod, StartError
+from tests.kit.kubelet.pod_resources import PodResourcesService, opened, shuffled
 
 if TYPE_CHECKING:
     # The generated code has it for type checkers alone.
@@ -36,47 +31,24 @@ RESOURCE = "edge/gpu-percent"
 SAFETY_S = 30
 
 
-class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
+class ScriptedKubelet(RegistrationServicer, PodResourcesService):
     """Between ``start`` and ``stop`` it runs; what it knows survives both, as a kubelet's checkpoint does."""
 
     def __init__(self, root: Path, resource: str = RESOURCE) -> None:
-        self.resource = resource
-        self.beside: dict[str, ScriptedKubelet] = {}
-        """What it knows of other resources of ours, by their name; they are never started themselves."""
+        super().__init__(resource)
         self.folder = root / "device-plugins"
         self.resources_socket = root / "pod-resources/kubelet.sock"
-        self.registrations: list[Connection] = []
-        self.pods: dict[str, Pod] = {}
-        """By uid: those that are not over."""
-        self.held: dict[tuple[str, str], frozenset[str]] = {}
-        """By pod's uid and container. Those of pods that are over, until it next looks."""
-        self.answers: dict[tuple[str, str], api.ContainerAllocateResponse] = {}
-        self.listed_while_allocating = 0
         self.register_error: grpc.StatusCode | None = None
         self.asked = 0
         """Calls of Register."""
         self.may_register = opened()
         """Cleared: Register does not answer."""
-        self.may_list = opened()
-        """Cleared: PodResources does not answer List."""
-        self.may_answer_list = opened()
-        """Cleared: PodResources has looked, and does not answer List yet."""
         self.may_take_in = opened()
         """Cleared: it has an answer of Allocate, and does not know it yet."""
         self.takes_lists = True
-        self.others: dict[str, list[str]] = {}
-        """Resources of other plugins, and their devices."""
-        self.refuse_lists = 0
-        """So many calls of List are one too many a second."""
-        self.get_is_off = False
-        self.lists = 0
-        """How often it looked for one."""
-        self._allocated: set[str] = set()
-        self._allocating = 0
         self._servers: list[grpc.aio.Server] = []
         self._streams: set[asyncio.Task[None]] = set()
         self._channels: list[grpc.aio.Channel] = []
-        self._changed = asyncio.Condition()
 
     # -- Its life
     # ---------------------------------------------------------------------------------------------
@@ -127,11 +99,6 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
     # -- What a test looks at
     # ---------------------------------------------------------------------------------
 
-    @property
-    def plugin(self) -> Connection:
-        """The newest registration."""
-        return self.registrations[-1]
-
     async def until_asked(self, calls: int) -> None:
         """Waits until Register was called so often."""
         async with asyncio.timeout(SAFETY_S), self._changed:
@@ -156,10 +123,6 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
         enough = self.lists + calls
         async with asyncio.timeout(SAFETY_S), self._changed:
             await self._changed.wait_for(lambda: self.lists >= enough)
-
-    def healthy(self) -> set[str]:
-        """The units that can be handed out at all."""
-        return {unit for unit, health in self.plugin.units.items() if health == "Healthy"}
 
     # -- What it does with pods
     # -------------------------------------------------------------------------------
@@ -220,18 +183,6 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
     def free(self) -> set[str]:
         """What it would offer."""
         return self.healthy() - self._allocated
-
-    def look(self) -> None:
-        """Frees what pods had that are over."""
-        for other in self.beside.values():
-            other.look()
-        over = [key for key in self.held if key[0] not in self.pods]
-        if over:
-            for key in over:
-                del self.held[key]
-                del self.answers[key]
-            # What it is just handing out is not among what pods hold.
-            self._allocated = {unit for units in self.held.values() for unit in units}
 
     async def _allocate(self, pod: Pod, name: str, size: int, reusable: set[str]) -> frozenset[str]:
         self.look()
@@ -325,74 +276,3 @@ class ScriptedKubelet(RegistrationServicer, PodResourcesListerServicer):
         if connection is not self.plugin:
             # Up to 1.36 the end of an old stream disconnects the newest plugin of the resource.
             self.plugin.stream.cancel()
-
-    async def List(  # noqa: N802
-        self, request: resources_api.ListPodResourcesRequest, context: grpc.aio.ServicerContext[Any, Any]
-    ) -> resources_api.ListPodResourcesResponse:
-        """Every pod that is not over. It frees what the others had, and forgets what it is just handing
-        out."""
-        await self.may_list.wait()
-        if self.refuse_lists:
-            self.refuse_lists -= 1
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "rejected by rate limit")
-        self.listed_while_allocating += self._allocating
-        self.look()
-        self.lists += 1
-        found = [self._describe(pod) for pod in self.pods.values()]
-        async with self._changed:
-            self._changed.notify_all()
-        await self.may_answer_list.wait()
-        return resources_api.ListPodResourcesResponse(pod_resources=found)
-
-    async def Get(  # noqa: N802
-        self, request: resources_api.GetPodResourcesRequest, context: grpc.aio.ServicerContext[Any, Any]
-    ) -> resources_api.GetPodResourcesResponse:
-        """One pod."""
-        if self.get_is_off:
-            await context.abort(grpc.StatusCode.UNKNOWN, "PodResources API Get method disabled")
-        for pod in self.pods.values():
-            if (pod.namespace, pod.name) == (request.pod_namespace, request.pod_name):
-                return resources_api.GetPodResourcesResponse(pod_resources=self._describe(pod))
-        # The kubelet's own words: an error of no code of its own.
-        await context.abort(
-            grpc.StatusCode.UNKNOWN, f"pod {request.pod_name} in namespace {request.pod_namespace} not found"
-        )
-        raise AssertionError("abort raises")
-
-    async def GetAllocatableResources(  # noqa: N802
-        self, request: resources_api.AllocatableResourcesRequest, context: grpc.aio.ServicerContext[Any, Any]
-    ) -> resources_api.AllocatableResourcesResponse:
-        """What is healthy, of all resources, each id in an entry of its own."""
-        kept = [each for each in (self, *self.beside.values()) if each.registrations]
-        ours = [(each.resource, unit) for each in kept for unit in each.healthy()]
-        theirs = [(resource, device) for resource, devices in self.others.items() for device in devices]
-        return resources_api.AllocatableResourcesResponse(
-            devices=[
-                resources_api.ContainerDevices(resource_name=resource, device_ids=[device])
-                for resource, device in [*ours, *theirs]
-            ]
-        )
-
-    def _describe(self, pod: Pod) -> resources_api.PodResources:
-        def containers() -> Iterator[resources_api.ContainerResources]:
-            for name in pod.containers:
-                devices = [
-                    resources_api.ContainerDevices(resource_name=each.resource, device_ids=[unit])
-                    for each in (self, *self.beside.values())
-                    for unit in shuffled(each.held.get((pod.uid, name), frozenset()))
-                ]
-                yield resources_api.ContainerResources(name=name, devices=devices)
-
-        return resources_api.PodResources(name=pod.name, namespace=pod.namespace, containers=containers())
-
-
-def opened() -> asyncio.Event:
-    """An event that is set."""
-    event = asyncio.Event()
-    event.set()
-    return event
-
-
-def shuffled(units: set[str] | frozenset[str]) -> list[str]:
-    """In no order, as a kubelet's sets are."""
-    return random.sample(sorted(units), len(units))

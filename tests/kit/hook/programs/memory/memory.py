@@ -1,92 +1,32 @@
 """A program that gets memory in every way: one command a line on stdin (a function's name and integers), one answer a
-line on stdout ("= result value …"), the driver's result first."""
+line on stdout ("= result value …"), the driver's result first. Functions: here, in `pools.py` and `virtual.py`."""
 
-import ctypes
 import os
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import suppress
-from ctypes import POINTER, byref, c_char, c_int, c_size_t, c_uint, c_uint64, c_void_p, sizeof
+from ctypes import POINTER, byref, c_size_t, c_uint64, c_void_p, sizeof
 from pathlib import Path
 
-cu = ctypes.CDLL("libcuda.so.1")
-MIB = 1 << 20
-RESERVED = 5
-"""CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT"""
+import pools
+import virtual
+from driver import (
+    MIB,
+    AllocationProp,
+    Array3dDescriptor,
+    ArrayDescriptor,
+    ExternalMemory,
+    Location,
+    PoolProps,
+    cu,
+    got,
+    things,
+)
 
 HOOK_FD = 700
 """The hook's descriptors are no smaller."""
 REQUEST = b"\x04\x00\x08\x00\x00\x00\x00\x00"
-
-things: list[int] = []
-"""Handles and addresses in the order in which they were got; commands name them by their index."""
-
-
-class Location(ctypes.Structure):
-    _fields_ = [("type", c_int), ("id", c_int)]
-
-
-class ArrayDescriptor(ctypes.Structure):
-    _fields_ = [("width", c_size_t), ("height", c_size_t), ("format", c_int), ("channels", c_uint)]
-
-
-class Array3dDescriptor(ctypes.Structure):
-    _fields_ = [
-        ("width", c_size_t),
-        ("height", c_size_t),
-        ("depth", c_size_t),
-        ("format", c_int),
-        ("channels", c_uint),
-        ("flags", c_uint),
-    ]
-
-
-class AllocationProp(ctypes.Structure):
-    _fields_ = [("type", c_int), ("handles", c_int), ("location", Location), ("win32", c_void_p), ("flags", c_char * 8)]
-
-
-class PoolProps(ctypes.Structure):
-    _fields_ = [
-        ("type", c_int),
-        ("handles", c_int),
-        ("location", Location),
-        ("win32", c_void_p),
-        ("most", c_size_t),
-        ("rest", c_char * 56),
-    ]
-
-
-class AllocNode(ctypes.Structure):
-    _fields_ = [
-        ("pool", PoolProps),
-        ("access", c_void_p),
-        ("accesses", c_size_t),
-        ("bytes", c_size_t),
-        ("pointer", c_uint64),
-    ]
-
-
-class ExternalMemory(ctypes.Structure):
-    _fields_ = [
-        ("type", c_int),
-        ("padding", c_int),
-        ("fd", c_int),
-        ("rest", c_char * 12),
-        ("size", c_uint64),
-        ("flags", c_uint),
-        ("reserved", c_uint * 16),
-    ]
-
-
-class IpcHandle(ctypes.Structure):
-    _fields_ = [("bytes", c_char * 64)]
-
-
-def got(result: int, thing: "ctypes._SimpleCData[int] | c_void_p") -> int:
-    """Keeps what a call has made."""
-    if result == 0:
-        things.append(thing.value or 0)
-    return result
 
 
 def start(device: int = 0) -> int:
@@ -166,113 +106,6 @@ def free_mipmap(index: int) -> int:
     return cu.cuMipmappedArrayDestroy(c_void_p(things[index]))
 
 
-def chunk(size: int, location: int, device: int) -> int:
-    """cuMemCreate: location 1 is a device, 2 the host."""
-    handle = c_uint64()
-    prop = AllocationProp(1, 1, Location(location, device), None, b"")
-    return got(cu.cuMemCreate(byref(handle), c_size_t(size), byref(prop), c_uint64(0)), handle)
-
-
-def release(index: int) -> int:
-    return cu.cuMemRelease(c_uint64(things[index]))
-
-
-def addresses(size: int) -> int:
-    place = c_uint64()
-    return got(cu.cuMemAddressReserve(byref(place), c_size_t(size), c_size_t(0), c_uint64(0), c_uint64(0)), place)
-
-
-def map(place: int, offset: int, size: int, handle: int) -> int:  # noqa: A001  # named as the driver does
-    where = c_uint64(things[place] + offset)
-    return cu.cuMemMap(where, c_size_t(size), c_size_t(0), c_uint64(things[handle]), c_uint64(0))
-
-
-def unmap(place: int, offset: int, size: int) -> int:
-    return cu.cuMemUnmap(c_uint64(things[place] + offset), c_size_t(size))
-
-
-def retain(place: int, offset: int) -> int:
-    handle = c_uint64()
-    return got(cu.cuMemRetainAllocationHandle(byref(handle), c_void_p(things[place] + offset)), handle)
-
-
-def export(handle: int) -> int:
-    fd = c_int()
-    return got(cu.cuMemExportToShareableHandle(byref(fd), c_uint64(things[handle]), 1, c_uint64(0)), fd)
-
-
-def import_(fd: int) -> int:
-    handle = c_uint64()
-    return got(cu.cuMemImportFromShareableHandle(byref(handle), c_void_p(things[fd]), 1), handle)
-
-
-def ipc_export(index: int) -> int:
-    """The handle goes to stdout before the answer, in hexadecimal digits."""
-    handle = IpcHandle()
-    result = cu.cuIpcGetMemHandle(byref(handle), c_uint64(things[index]))
-    print(bytes(handle).hex(), flush=True)
-    return result
-
-
-def ipc_open() -> int:
-    """The handle follows on stdin."""
-    memory = c_uint64()
-    handle = IpcHandle.from_buffer_copy(bytes.fromhex(sys.stdin.readline()))
-    return got(cu.cuIpcOpenMemHandle_v2(byref(memory), handle, 1), memory)
-
-
-def ipc_close(index: int) -> int:
-    return cu.cuIpcCloseMemHandle(c_uint64(things[index]))
-
-
-def external(size: int) -> int:
-    """Memory of something that is not CUDA, as far as the hook can see: an exported handle stands in for it."""
-    handle, fd, memory = c_uint64(), c_int(), c_void_p()
-    prop = AllocationProp(1, 1, Location(2, 0), None, b"")
-    return (
-        cu.cuMemCreate(byref(handle), c_size_t(size), byref(prop), c_uint64(0))
-        or cu.cuMemExportToShareableHandle(byref(fd), handle, 1, c_uint64(0))
-        or got(cu.cuImportExternalMemory(byref(memory), byref(ExternalMemory(1, 0, fd.value, b"", size))), memory)
-    )
-
-
-def free_external(index: int) -> int:
-    return cu.cuDestroyExternalMemory(c_void_p(things[index]))
-
-
-def pool(threshold: int) -> int:
-    made = c_void_p()
-    result = cu.cuMemPoolCreate(byref(made), byref(PoolProps(1, 0, Location(1, 0), None, 0, b"")))
-    return got(result or cu.cuMemPoolSetAttribute(made, 4, byref(c_uint64(threshold))), made)
-
-
-def end_pool(index: int) -> int:
-    return cu.cuMemPoolDestroy(c_void_p(things[index]))
-
-
-def reserved(index: int) -> tuple[int, int]:
-    value = c_uint64()
-    return cu.cuMemPoolGetAttribute(c_void_p(things[index]), RESERVED, byref(value)), value.value
-
-
-def trim(index: int, keep: int) -> int:
-    return cu.cuMemPoolTrimTo(c_void_p(things[index]), c_size_t(keep))
-
-
-def from_pool(index: int, size: int) -> int:
-    memory = c_uint64()
-    return got(cu.cuMemAllocFromPoolAsync(byref(memory), c_size_t(size), c_void_p(things[index]), None), memory)
-
-
-def asynchronous(size: int) -> int:
-    memory = c_uint64()
-    return got(cu.cuMemAllocAsync(byref(memory), c_size_t(size), None), memory)
-
-
-def free_async(index: int) -> int:
-    return cu.cuMemFreeAsync(c_uint64(things[index]), None)
-
-
 def sync() -> int:
     return cu.cuCtxSynchronize()
 
@@ -284,45 +117,6 @@ def sync_event() -> int:
 
 def reset() -> int:
     return cu.cuDevicePrimaryCtxReset_v2(0)
-
-
-def graph(size: int) -> int:
-    """An executable graph that allocates and frees so much."""
-    made, node, ready = c_void_p(), c_void_p(), c_void_p()
-    wanted = AllocNode(PoolProps(1, 0, Location(1, 0), None, 0, b""), None, 0, size, 0)
-    result = (
-        cu.cuGraphCreate(byref(made), 0)
-        or cu.cuGraphAddMemAllocNode(byref(node), made, None, c_size_t(0), byref(wanted))
-        or cu.cuGraphAddMemFreeNode(byref(node), made, byref(node), c_size_t(1), c_uint64(wanted.pointer))
-        or cu.cuGraphInstantiateWithFlags(byref(ready), made, c_uint64(0))
-    )
-    return got(result, ready)
-
-
-def captured(size: int) -> int:
-    """The same by a capture."""
-    stream, made, ready, memory = c_void_p(), c_void_p(), c_void_p(), c_uint64()
-    result = (
-        cu.cuStreamCreate(byref(stream), 1)
-        or cu.cuStreamBeginCapture_v2(stream, 0)
-        or cu.cuMemAllocAsync(byref(memory), c_size_t(size), stream)
-        or cu.cuMemFreeAsync(memory, stream)
-        or cu.cuStreamEndCapture(stream, byref(made))
-        or cu.cuGraphInstantiateWithFlags(byref(ready), made, c_uint64(0))
-    )
-    return got(result, ready)
-
-
-def launch(index: int) -> int:
-    return cu.cuGraphLaunch(c_void_p(things[index]), None)
-
-
-def upload(index: int) -> int:
-    return cu.cuGraphUpload(c_void_p(things[index]), None)
-
-
-def trim_graphs() -> int:
-    return cu.cuDeviceGraphMemTrim(0)
 
 
 def nowhere() -> int:
@@ -378,13 +172,18 @@ def flood() -> int:
     return 0
 
 
+def command(name: str) -> Callable[..., int | tuple[int, ...]]:
+    """The function of this name, here or beside."""
+    return next(vars(module)[name] for module in (sys.modules[__name__], pools, virtual) if name in vars(module))
+
+
 def main() -> None:
     assert (sizeof(AllocationProp), sizeof(PoolProps), sizeof(ExternalMemory)) == (32, 88, 104)
     cu.cuMemAlloc_v2.argtypes = [POINTER(c_uint64), c_size_t]
     print("ready", flush=True)
     while line := sys.stdin.readline():
         name, *numbers = line.split()
-        answer = globals()[name](*(int(number) for number in numbers))
+        answer = command(name)(*(int(number) for number in numbers))
         words = answer if isinstance(answer, tuple) else (answer,)
         print("=", *words, flush=True)
     os._exit(0)

@@ -16,7 +16,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[4]
 PLUGIN = "tests.kit.plugins.interpreted_turns"
 SCENARIOS = (
-    *(f"test_{name}.py" for name in ("arbiter", "exclusive", "foreseen_drain", "usual_drain", "waking")),
+    "arbiter",
+    *(f"test_{name}.py" for name in ("exclusive", "foreseen_drain", "usual_drain", "waking")),
     "test_openings.py::test_one_that_is_over_its_limit_is_kept_out_and_its_account_says_so",
     "test_openings.py::test_one_that_was_granted_ahead_of_a_drain_waits_no_more_once_several_are_let_in",
 )
