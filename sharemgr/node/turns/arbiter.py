@@ -80,7 +80,7 @@ class Arbiter:
         self._mode.grants.close(contender)
         for client_id in list(contender.clients):
             self._take_out(contender, client_id, now_ns)
-        self._mode.slices.field.forget(contender)
+        self._mode.slices.device.forget(contender)
         self._hand_overs.forget(contender)
         if self._mode.beside:
             self._mode.openings.remove(contender)

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from sharemgr.node.turns.commands import MAX_NUMBER
 from sharemgr.node.turns.drains import Drains
 from sharemgr.node.turns.gate import Gate
-from sharemgr.node.turns.phases import HOLDING, IDLE
+from sharemgr.node.turns.phases import HOLDING, IDLE, OVERLAPPING
 from sharemgr.node.turns.settings import Settings, Share
 from sharemgr.node.turns.standing import Standing
 from sharemgr.node.turns.window import Window
@@ -35,6 +35,7 @@ class Contender(Standing):
         "asking_clients",
         "asks",
         "before",
+        "beside_ns",
         "charged_ns",
         "clients",
         "drained_ns",
@@ -55,6 +56,7 @@ class Contender(Standing):
         "overruns",
         "owes_ns",
         "paged_ns",
+        "paid_ns",
         "passed_ns",
         "phase",
         "rests",
@@ -85,9 +87,11 @@ class Contender(Standing):
         self.granted_ns = 0
         self.gpu_ns = 0  # reported since the grant
         self.unheard_ns = 0  # how much may have been used before, of which nothing was reported: a drain was given up
+        self.paid_ns = 0  # … for which it was charged then
         self.paged_ns = 0  # used since, as its clients' pages say, and not reported
         self.rests = False  # they say that a launch waits, and nothing else, and said so before
-        self.charged_ns = 0  # held time that it was charged for since the grant
+        self.charged_ns = 0  # held time that it was charged for since the grant, …
+        self.beside_ns = 0  # … in which others may have run whose drains were given up
         self.handed_over = False  # before that grant the device was another's, …
         self.before: Contender | None = None  # … which had not drained yet
         self.owes_ns = 0  # for a turn that ended early for it, once it has had its own
@@ -128,6 +132,8 @@ class Contender(Standing):
     def grant(self, number: int, begin_ns: int, now_ns: int, unheard_ns: int = 0) -> None:
         """It is granted the device from a time on. ``unheard_ns``: what may have been used before, unreported."""
         self.granted_ns = begin_ns
+        self.beside_ns = 0
+        self.paid_ns = max(0, self.charged_ns - self.gpu_ns) if unheard_ns else 0
         self.gpu_ns = self.charged_ns = 0
         self.unheard_ns = unheard_ns
         self.grants += 1
@@ -190,6 +196,11 @@ class Contender(Standing):
         """Whether all that owe a release are among these."""
         return all(not client.opened or client_id in client_ids for client_id, client in self.clients.items())
 
+    @property
+    def runs_on(self) -> bool:
+        """Whether what it queued may still run though its drain is waited for no more."""
+        return self.phase is OVERLAPPING or any(client.given_up for client in self.clients.values())
+
     def look_ns(self) -> int:
         """When one must look after its drain at the latest."""
         return min(self.late_ns, self.lease_end_ns)
@@ -204,9 +215,10 @@ class Contender(Standing):
                 at_ns = max(at_ns, client.ends_at_ns)
         return at_ns
 
-    def report(self, client: Client, gpu_ns: int, now_ns: int) -> None:
+    def report(self, client: Client, gpu_ns: int, now_ns: int) -> int:
         """Takes in the GPU time that a client says it used; together they never used more than the grant lasted, and
-        what may have run on after the one before it."""
+        what may have run on after the one before it. How much of it no held time was charged for: it ran when its drain
+        was waited for no more."""
         granted_gpu_ns = max(0, min(gpu_ns, now_ns - self.granted_ns - self.gpu_ns))
         unheard_ns = max(0, min(gpu_ns - granted_gpu_ns, self.unheard_ns))
         gpu_ns = granted_gpu_ns + unheard_ns
@@ -216,6 +228,11 @@ class Contender(Standing):
             self.charge_limit(gpu_ns)
             self.window.add_gpu(client.reported_ns, now_ns, gpu_ns)
         client.reported_ns = now_ns
+        paid_ns = min(unheard_ns, self.paid_ns)
+        self.paid_ns -= paid_ns
+        late_ns = max(0, self.gpu_ns - self.charged_ns) if client.given_up else 0
+        self.charged_ns += late_ns
+        return late_ns + unheard_ns - paid_ns
 
     def end_wait(self, at_ns: int) -> None:
         """It waits no more, where it did: the device was free for it, or it left."""

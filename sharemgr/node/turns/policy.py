@@ -41,6 +41,8 @@ is made of.
             side by side
     drain   waited for: Q, and the most of late (an excess fades by an eighth) or what is foretold of it, up to the
             longest that ended (at most 1 s), and 100 ms. Nothing ended for one that was not waited for to its end
+            What one says that it used after that is charged to it then, as far as it was not, and comes off the charges
+            of those who held the device meanwhile, as far as they used less (overruns.py)
     limit   TAT = max(TAT, grant) + gpu/limit, counted in GPU time; c competes while TAT − now ≤ 50 ms
     budget  of a latency allocation: r × 50 ms in each 50 ms; held time is taken from it, an overrun is carried on
 
@@ -182,6 +184,15 @@ class Competition:
         if standing.is_long and standing.turn_ns > self.longest_ns:
             self.longest_ns = standing.turn_ns
         self._weighted_v += percent * virtual
+
+    def charge_later(self, standing: Standing, held_ns: int) -> None:
+        """Charges time of which it is known afterwards that it was one's, or below 0 not, whether it competes now or
+        not."""
+        if standing.active:
+            self.charge(standing, held_ns)
+            self.cap_debt(standing)
+        else:
+            standing.lag_ns -= held_ns
 
     def is_long(self, standing: Standing) -> bool:
         """Whether its turns are long, as a rule."""

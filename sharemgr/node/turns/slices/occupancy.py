@@ -6,6 +6,7 @@ from sharemgr.node.turns.grants import OVERDUE_NS
 from sharemgr.node.turns.hand_overs import HandOvers
 from sharemgr.node.turns.phases import DRAINING, ENDING, OVERLAPPING, THINKING
 from sharemgr.node.turns.slices.field import Field
+from sharemgr.node.turns.slices.overruns import Overruns
 
 SOONER_NS = 25 * NS_PER_US
 """A device that falls free sooner than was foretold by less than this is not worth waking the next client for."""
@@ -23,14 +24,19 @@ class Occupancy:
         """About to drain: the device is still its, the occupant is next."""
         self.foreseen_end_ns = 0
         """Of the one about to drain: until then the occupant does not launch."""
-        self.overlapping: list[Contender] = []
+        self.overruns = Overruns(field.competition)
         self.contended = False
         """As the holder was told."""
 
     def clear(self) -> None:
         """Nobody has it by turns any more."""
         self.occupant = self.ending = self._field.turn = None
-        self.overlapping.clear()
+        self.overruns.clear()
+
+    def forget(self, contender: Contender) -> None:
+        """It was removed."""
+        self._field.forget(contender)
+        self.overruns.forget(contender)
 
     def charge(self, elapsed_ns: int) -> None:
         """Time went by."""
@@ -38,9 +44,7 @@ class Occupancy:
         if charged is not None:
             charged.charged_ns += elapsed_ns
             self._field.competition.charge(charged, elapsed_ns)
-        for contender in self.overlapping:
-            self._field.competition.charge(contender, elapsed_ns)
-            self._field.competition.cap_debt(contender)
+        self.overruns.charge(charged, elapsed_ns)
 
     def note_held(self, contender: Contender, now_ns: int) -> None:
         """Brings its window up to date."""
@@ -56,7 +60,9 @@ class Occupancy:
         competition.charge(contender, owes_ns)
         used_ns = contender.gpu_ns - contender.charged_ns
         if used_ns <= 0:
-            competition.charge(contender, -self._hand_overs.unused_ns(contender))
+            nobodys_ns = self._hand_overs.unused_ns(contender)
+            competition.charge(contender, -nobodys_ns)
+            self.overruns.held(contender, -used_ns - nobodys_ns)
         elif before is not None and before.active:
             competition.charge(contender, used_ns)
             competition.charge(before, -used_ns)

@@ -44,7 +44,7 @@ class Slices(Grants):
             if contender.open_clients:
                 contender.enter_turns(now_ns)
                 self.field.enter(contender, now_ns)
-                self.device.overlapping.append(contender)
+                self.device.overruns.add(contender)
                 if contender.wanting_clients:
                     # Nobody looks after its drain any more, which may be waiting for that launch.
                     self.compete_again(contender)
@@ -118,10 +118,9 @@ class Slices(Grants):
             self.device.correct(contender)
         if contender is self.device.ending:
             self._end()
-        elif contender.phase is OVERLAPPING:
-            self.device.overlapping.remove(contender)
-        else:
+        elif contender.phase is not OVERLAPPING:
             self.device.occupant = None
+        self.device.overruns.drained(contender)
         if contender.phase is not HOLDING:
             self._learn_drain(contender)
         if contender.wanting_clients:
@@ -147,7 +146,7 @@ class Slices(Grants):
 
     def report(self, contender: Contender, client: Client, gpu_ns: int, now_ns: int) -> None:
         """A client says what GPU time it used since it last did."""
-        contender.report(client, gpu_ns, now_ns)
+        self.device.overruns.used(contender, contender.report(client, gpu_ns, now_ns))
 
     def contends(self, contender: Contender) -> bool:
         """As the holder was told."""
@@ -179,7 +178,7 @@ class Slices(Grants):
         """A launch waits at the gate of an allocation whose drain is waited for no more. What it queued may be waiting
         for that very launch, so it owes no release any more and takes part again."""
         self.note_held(contender)
-        self.device.overlapping.remove(contender)
+        self.device.overruns.forgive(contender)
         self._forgive(contender)
         self.ready(contender)
 
@@ -280,7 +279,7 @@ class Slices(Grants):
             self._end()
         else:
             self.device.occupant = None
-        self.device.overlapping.append(contender)
+        self.device.overruns.add(contender)
         super()._give_up(contender)
 
     def _end_slice(self, occupant: Contender) -> None:

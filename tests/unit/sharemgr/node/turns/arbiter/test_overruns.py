@@ -1,0 +1,72 @@
+"""Whose time it was in which one ran on whose drain was waited for no more."""
+
+import pytest
+
+from edgeshare.contract.units import NS_PER_MS as MS
+from edgeshare.contract.units import NS_PER_US as US
+from sharemgr.node.turns.arbiter import Arbiter
+from tests.kit.arbiter.device import device
+
+GIVEN_UP_NS = 5 * MS + 500 * US + 100 * MS
+"""The end of a slice, what is queued, and how long one waits for it."""
+RAN_NS = 400 * MS
+
+
+def one_runs_on() -> Arbiter:
+    """Its drain was given up, and it takes part again: what it queued may be waiting for its next launch."""
+    arbiter = device(one=50, other=50)
+    arbiter.request("one", 1, 0)
+    arbiter.request("other", 1, 0)
+    arbiter.tick(5 * MS)
+    arbiter.request("one", 1, 50 * MS)
+    while not arbiter.account("other", GIVEN_UP_NS).grants:
+        due_ns = arbiter.deadline_ns()
+        assert due_ns is not None
+        arbiter.tick(due_ns)
+    return arbiter
+
+
+def held_ns(arbiter: Arbiter, name: str) -> int:
+    """What it was charged for, all in all."""
+    return arbiter.contenders[name].v * 50 // 100
+
+
+def drains(arbiter: Arbiter, used_ns: int) -> None:
+    """The other one gives its grant back, of which it used so much, and wants the next one."""
+    arbiter.tick(RAN_NS)
+    arbiter.release("other", 1, 2, used_ns, True, RAN_NS)
+
+
+@pytest.mark.parametrize("told_first", [False, True])
+@pytest.mark.parametrize("used_ns", [0, 20 * MS])
+def test_what_one_ran_on_is_its_and_not_theirs_who_had_the_device_in_vain(told_first: bool, used_ns: int) -> None:
+    arbiter = one_runs_on()
+    ran_ns = RAN_NS - used_ns
+    if told_first:
+        arbiter.release("one", 1, 1, ran_ns, True, RAN_NS)
+        drains(arbiter, used_ns)
+    else:
+        drains(arbiter, used_ns)
+        assert held_ns(arbiter, "other") == pytest.approx(RAN_NS - GIVEN_UP_NS, abs=MS)
+        # It says so under the next grant, which it has by now.
+        arbiter.release("one", 1, 3, ran_ns, True, RAN_NS)
+    assert held_ns(arbiter, "one") == pytest.approx(ran_ns, abs=MS)
+    assert held_ns(arbiter, "other") == pytest.approx(used_ns, abs=MS)
+
+
+def test_no_more_is_taken_off_than_was_used_by_one_whose_drain_was_given_up() -> None:
+    arbiter = one_runs_on()
+    drains(arbiter, 0)
+    before_ns = held_ns(arbiter, "other")
+    arbiter.release("one", 1, 3, GIVEN_UP_NS + 40 * MS, True, RAN_NS)
+    assert before_ns - held_ns(arbiter, "other") == 40 * MS
+
+
+def test_nothing_is_taken_off_where_nobody_ran_on() -> None:
+    arbiter = device(one=50, other=50)
+    arbiter.request("other", 1, 0)
+    arbiter.request("one", 1, MS)
+    drains_ns = 50 * MS
+    arbiter.tick(drains_ns)
+    arbiter.release("other", 1, 1, 0, True, drains_ns)
+    assert held_ns(arbiter, "other") == drains_ns
