@@ -18,12 +18,15 @@ LIGHT_PERCENT, LONG_PERCENT = 80, 20
 
 @pytest.mark.parametrize("compute_us", [0, 250])
 def test_one_that_waits_for_each_kernel_keeps_its_turn_beside_a_rival(world: World, compute_us: int) -> None:
-    """One that computes nearly for as long as anybody is waited for may lose its turn now and then."""
+    """One that computes nearly for as long as anybody is waited for may lose its turn now and then: one in sixteen, and
+    in one run one in thirty, in another one in nine."""
     programs = (step_programs.wait_each(1000, compute_us), BURN)
     clients = tuple(Client(program=program, percent=50) for program in programs)
-    report = world.run(Case(clients=clients, seen=False, settle_ms=500, measure_ms=1000, intervals=True))
-    turns_ns = sorted(turn.end_ns - turn.begin_ns for turn in held_turns(report.intervals) if turn.name == "c0")
-    assert turns_ns[len(turns_ns) // 10] >= 0.9 * Config().slice_ms * NS_PER_MS
+    case = Case(clients=clients, seen=False, settle_ms=500, measure_ms=1000, intervals=True)
+    reports = [world.run(case.model_copy(update={"seed": seed})) for seed in range(8)]
+    turns = [turn for report in reports for turn in held_turns(report.intervals) if turn.name == "c0"]
+    short = [turn for turn in turns if turn.end_ns - turn.begin_ns < 0.9 * Config().slice_ms * NS_PER_MS]
+    assert len(short) <= len(turns) // 10
 
 
 def test_one_alone_keeps_its_turn_over_pauses(world: World) -> None:
