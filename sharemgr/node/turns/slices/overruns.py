@@ -1,19 +1,26 @@
 """Those whose drains were waited for no more: what they ran on is theirs, and was charged to others who held the device
 meanwhile in vain."""
 
+from edgeshare.contract.units import NS_PER_S
 from sharemgr.node.turns.contender import Contender
 from sharemgr.node.turns.policy import Competition
+
+RUNS_ON_NS = NS_PER_S
+"""As long as a drain is expected to be at most (policy.py). What runs on for longer is not told from two that lie, of
+whom one says in the end that the device was its all the time that the other one had it."""
 
 
 class Overruns:
     """Of one device. What one says that it used after its drain was given up is taken off what others were charged for
-    without having used it, and no more is: so nobody gains by saying too little who has no such neighbour."""
+    without having used it, and no more is: so nobody gains by saying too little who has no such neighbour, and nobody
+    more than such a neighbour pays."""
 
     def __init__(self, competition: Competition) -> None:
         self.overlapping: list[Contender] = []
         """Those that still owe a release."""
         self._competition = competition
         self._running: dict[Contender, None] = {}  # those, and who takes part again without one
+        self._left_ns = 0  # for so long what others hold may be in vain
         self._used_ns = 0  # by them since, and taken off nobody's charge yet
         self._vain_ns: dict[Contender, int] = {}  # what others were charged for since, and did not use
 
@@ -24,6 +31,7 @@ class Overruns:
         if not self._running:
             self._used_ns = 0
             self._vain_ns.clear()
+        self._left_ns = RUNS_ON_NS
         self._running[contender] = None
         self.overlapping.append(contender)
 
@@ -46,8 +54,10 @@ class Overruns:
 
     def charge(self, holder: Contender | None, elapsed_ns: int) -> None:
         """Time went by, in which somebody had the device."""
-        if holder is not None and self._running and holder not in self._running:
-            holder.beside_ns += elapsed_ns
+        if self._left_ns > 0 and self._running and holder is not None:
+            if holder not in self._running:
+                holder.beside_ns += min(elapsed_ns, self._left_ns)
+            self._left_ns -= elapsed_ns
         for contender in self.overlapping:
             self._competition.charge(contender, elapsed_ns)
             self._competition.cap_debt(contender)
@@ -71,7 +81,7 @@ class Overruns:
         self._running.pop(contender, None)
 
     def _take_off(self, used_ns: int) -> None:
-        self._used_ns += max(0, used_ns)
+        self._used_ns = min(self._used_ns + max(0, used_ns), RUNS_ON_NS)
         for contender, vain_ns in self._vain_ns.items():
             back_ns = min(vain_ns, self._used_ns)
             self._vain_ns[contender] = vain_ns - back_ns

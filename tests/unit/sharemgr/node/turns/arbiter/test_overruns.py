@@ -5,6 +5,7 @@ import pytest
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.arbiter import Arbiter
+from sharemgr.node.turns.slices.overruns import RUNS_ON_NS
 from tests.kit.arbiter.device import device
 
 GIVEN_UP_NS = 5 * MS + 500 * US + 100 * MS
@@ -31,10 +32,10 @@ def held_ns(arbiter: Arbiter, name: str) -> int:
     return arbiter.contenders[name].v * 50 // 100
 
 
-def drains(arbiter: Arbiter, used_ns: int) -> None:
+def drains(arbiter: Arbiter, used_ns: int, now_ns: int = RAN_NS) -> None:
     """The other one gives its grant back, of which it used so much, and wants the next one."""
-    arbiter.tick(RAN_NS)
-    arbiter.release("other", 1, 2, used_ns, True, RAN_NS)
+    arbiter.tick(now_ns)
+    arbiter.release("other", 1, 2, used_ns, True, now_ns)
 
 
 @pytest.mark.parametrize("told_first", [False, True])
@@ -60,6 +61,14 @@ def test_no_more_is_taken_off_than_was_used_by_one_whose_drain_was_given_up() ->
     before_ns = held_ns(arbiter, "other")
     arbiter.release("one", 1, 3, GIVEN_UP_NS + 40 * MS, True, RAN_NS)
     assert before_ns - held_ns(arbiter, "other") == 40 * MS
+
+
+def test_of_two_that_lie_one_gives_the_other_no_more_than_a_drain_may_take() -> None:
+    arbiter = one_runs_on()
+    drains(arbiter, 0, 5000 * MS)
+    before_ns = held_ns(arbiter, "other")
+    arbiter.release("one", 1, 3, 5000 * MS, True, 5000 * MS)
+    assert before_ns - held_ns(arbiter, "other") == RUNS_ON_NS
 
 
 def test_nothing_is_taken_off_where_nobody_ran_on() -> None:
