@@ -13,7 +13,7 @@ from edgeshare.config_file import read_config
 from sharemgr.cluster.config import Config, ObjectName
 from sharemgr.cluster.replica.announcing import announcement
 from tests.kit.deploy.assigner import ENABLED, NAME, WITH_SECRET
-from tests.kit.deploy.objects import Object, Render, only
+from tests.kit.deploy.objects import UNPRIVILEGED, Object, Render, only
 
 ROOT = Path(__file__).parents[3]
 
@@ -147,15 +147,7 @@ def test_it_is_started_with_options_that_it_knows(render: Render) -> None:
 def test_it_is_an_ordinary_user_with_no_power_who_writes_nothing_on_the_node(render: Render) -> None:
     spec = template(render(*WITH_SECRET))["spec"]
     (container,) = spec["containers"]
-    assert container["securityContext"] == {
-        "runAsUser": 65532,
-        "runAsGroup": 65532,
-        "runAsNonRoot": True,
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
+    assert container["securityContext"] == UNPRIVILEGED
     assert all(mount["readOnly"] for mount in container["volumeMounts"])
     assert not [each for each in spec["volumes"] if "hostPath" in each]
     assert not {"hostPID", "hostNetwork", "hostIPC"} & spec.keys()

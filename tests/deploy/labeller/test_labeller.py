@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from edgeshare.cli import cli
 from edgeshare.config_file import read_config
 from labeller.config import Config
-from tests.kit.deploy.objects import Object, Render, only
+from tests.kit.deploy.objects import UNPRIVILEGED, Object, Render, only
 
 ROOT = Path(__file__).parents[3]
 NAME = "edgeshare-labeller"
@@ -30,15 +30,7 @@ def rights(rules: list[Object]) -> set[tuple[str, str]]:
 def test_it_is_an_ordinary_user_with_no_power_who_writes_nothing_on_the_node(render: Render) -> None:
     for spec in (pod(render()), pod(render(), "Job", REMOVAL)):
         container = spec["containers"][0]
-        assert container["securityContext"] == {
-            "runAsUser": 65532,
-            "runAsGroup": 65532,
-            "runAsNonRoot": True,
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-            "seccompProfile": {"type": "RuntimeDefault"},
-        }
+        assert container["securityContext"] == UNPRIVILEGED
         assert all(mount["readOnly"] for mount in container.get("volumeMounts", ()))
         assert not {"hostPID", "hostNetwork", "hostIPC"} & spec.keys()
     root = pod(render("labeller.user=0"))["containers"][0]["securityContext"]

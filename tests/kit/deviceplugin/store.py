@@ -42,3 +42,11 @@ def new_store(
 def mode(path: Path) -> int:
     """Who may read, write and execute it."""
     return stat.S_IMODE(path.stat().st_mode)
+
+
+def newer(folder: Path, source: Path) -> Library:
+    """The library in a newer version, which lies in ``folder`` beside what is there."""
+    source.write_bytes(b"second version")
+    library = Library(folder, source)
+    library.install()
+    return library

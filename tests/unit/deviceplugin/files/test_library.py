@@ -13,7 +13,7 @@ from deviceplugin.units.ledger import Allocation, Ledger
 from edgeshare.contract.accelerator_kind import EDGETPU as EDGETPUS
 from edgeshare.contract.accelerator_kind import GPU as GPUS
 from edgeshare.contract.errors import Unavailable
-from tests.kit.deviceplugin.store import UNITS, WHOLE, mode, new_store
+from tests.kit.deviceplugin.store import UNITS, WHOLE, mode, new_store, newer
 
 
 def test_an_installed_library_is_left_as_it_is(library: Library) -> None:
@@ -23,9 +23,7 @@ def test_an_installed_library_is_left_as_it_is(library: Library) -> None:
 
 
 def test_another_version_lies_beside_the_first(library: Library, source: Path, tmp_path: Path) -> None:
-    source.write_bytes(b"second version")
-    second = Library(tmp_path / "state/hook", source)
-    second.install()
+    second = newer(tmp_path / "state/hook", source)
     assert library.path(library.hash).read_bytes() == b"first version"
     assert second.path(second.hash).read_bytes() == b"second version"
     second.check(library.hash)
@@ -60,9 +58,7 @@ def test_another_versions_library_that_is_gone_keeps_its_container_from_starting
 def test_a_damaged_library_of_another_version_keeps_its_container_from_starting(
     library: Library, source: Path, tmp_path: Path
 ) -> None:
-    source.write_bytes(b"second version")
-    second = Library(tmp_path / "state/hook", source)
-    second.install()
+    second = newer(tmp_path / "state/hook", source)
     first = library.path(library.hash)
     first.chmod(0o755)
     first.write_bytes(b"first versio")
@@ -75,9 +71,7 @@ def test_an_old_library_goes_with_the_last_allocation_that_has_it(
 ) -> None:
     first = library.path(library.hash)
     older = [store.mint(UNITS), store.mint(WHOLE - UNITS)]
-    source.write_bytes(b"second version")
-    second = Library(tmp_path / "state/hook", source)
-    second.install()
+    second = newer(tmp_path / "state/hook", source)
     second.all_known = True
     again = new_store(tmp_path, second)
     again.load()
@@ -99,9 +93,7 @@ def test_once_all_are_known_a_library_that_no_allocation_has_is_removed_and_noth
     unused.mkdir()
     (unused / "libedgeshare_cuda.so").touch()
     (folder / "somebody").mkdir()
-    source.write_bytes(b"second version")
-    second = Library(folder, source)
-    second.install()
+    second = newer(folder, source)
     second.all_known = True
     again = new_store(tmp_path, second)
     again.load()
@@ -120,9 +112,7 @@ def test_while_records_are_read_no_library_of_a_later_one_is_removed(
     for age, (name, units) in enumerate([("gpu-live", WHOLE - UNITS), ("gpu-young", UNITS), ("gpu-old", UNITS)]):
         records.write(Allocation(name, units, library.hash), "")
         os.utime(tmp_path / f"state/{GPUS.resource}/{name}/record.json", (1000 - age, 1000 - age))
-    source.write_bytes(b"second version")
-    second = Library(tmp_path / "state/hook", source)
-    second.install()
+    second = newer(tmp_path / "state/hook", source)
     second.all_known = True
     again = new_store(tmp_path, second)
     again.load()
@@ -133,9 +123,7 @@ def test_while_records_are_read_no_library_of_a_later_one_is_removed(
 def test_a_library_that_a_container_of_another_kind_mounts_stays(
     tmp_path: Path, library: Library, source: Path
 ) -> None:
-    source.write_bytes(b"second version")
-    second = Library(tmp_path / "state/hook", source)
-    second.install()
+    second = newer(tmp_path / "state/hook", source)
     second.all_known = True
     ledgers = {GPUS: Ledger(), EDGETPUS: Ledger()}
     gpus, edgetpus = (new_store(tmp_path, second, kind=kind, ledgers=ledgers) for kind in ledgers)
@@ -159,9 +147,7 @@ def test_the_library_of_a_record_that_cannot_be_read_stays(
 ) -> None:
     allocation = store.mint(UNITS)
     (tmp_path / f"state/{GPUS.resource}/{allocation.id}/record.json").write_text(content)
-    source.write_bytes(b"second version")
-    second = Library(tmp_path / "state/hook", source)
-    second.install()
+    second = newer(tmp_path / "state/hook", source)
     second.all_known = True
     again = new_store(tmp_path, second)
     again.load()

@@ -15,6 +15,7 @@ from sharemgr.cluster.placement.reasons import no_devices
 from sharemgr.cluster.state.books import AcceleratorNode
 from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.pods import SharePod, parse_pod
+from tests.kit.assigner.deciding import assigner_of, place
 
 GPU, TPU = "edge/gpu-percent", "edge/tpu-percent"
 NO_TPUS = no_devices(Accelerator.EDGETPU)
@@ -49,18 +50,6 @@ def camera(uid: str, percent: int = 60, **others: Any) -> SharePod:
     return pod(uid, {TPU: percent}, **others)
 
 
-def assigner_of(*nodes: AcceleratorNode, keeps_choice: bool = False, policy: str = "usable") -> Assigner:
-    assigner = Assigner(POLICIES[policy], keeps_choice)
-    assigner.nodes_listed(nodes)
-    return assigner
-
-
-def bind(assigner: Assigner, asking: SharePod, on: str) -> SharePod:
-    placed, holding = assigner.decide(asking, on)
-    assigner.books.ledger.assume(holding)
-    return placed
-
-
 def devices_of(assigner: Assigner, uid: str) -> list[str]:
     held = assigner.books.ledger.bound(uid)
     assert held is not None
@@ -75,7 +64,7 @@ def test_two_parts_of_over_a_half_are_of_two_edgetpus_and_a_third_is_refused_wha
     assigner = assigner_of(node("n", tpus=2), keeps_choice=keeps_choice, policy=policy)
     for uid in ("a", "b"):
         assert assigner.filter(camera(uid), ["n"]).nodes == ["n"]
-        bind(assigner, camera(uid), "n")
+        place(assigner, camera(uid), "n")
     assert sorted(devices_of(assigner, "a") + devices_of(assigner, "b")) == ["n-t0", "n-t1"]
     # 80 are left of the node's 200.
     third = assigner.filter(camera("c"), ["n"])
@@ -88,7 +77,7 @@ def test_two_parts_of_over_a_half_are_of_two_edgetpus_and_a_third_is_refused_wha
 
 def test_the_assignment_says_which_edgetpu() -> None:
     assigner = assigner_of(node("n", gpus=1, tpus=1))
-    placed = bind(assigner, camera("a"), "n")
+    placed = place(assigner, camera("a"), "n")
     assert json.loads(str(placed.assignment)) == {"c0": {TPU: ["n-t0"]}}
 
 
@@ -96,7 +85,7 @@ def test_the_assignment_says_which_edgetpu() -> None:
 def test_a_pod_has_both_on_a_node_that_has_room_for_both(keeps_choice: bool) -> None:
     nodes = [node("g", gpus=1), node("t", tpus=1), node("f", gpus=1, tpus=1), node("b", gpus=2, tpus=1)]
     assigner = assigner_of(*nodes, keeps_choice=keeps_choice)
-    bind(assigner, camera("full"), "f")
+    place(assigner, camera("full"), "f")
     both = pod("p", {GPU: 40, TPU: 60}, {GPU: 80})
     found = assigner.filter(both, ["g", "t", "f", "b"])
     assert found.nodes == ["b"]
@@ -109,7 +98,7 @@ def test_a_pod_has_both_on_a_node_that_has_room_for_both(keeps_choice: bool) -> 
             "f": f"{wished}{gpu}, tpu 0: 40 of 100 units free",
         }
         assert assigner.prioritize(both, ["g", "b"]) == {"g": 0, "b": 10}
-    placed = bind(assigner, both, "b")
+    placed = place(assigner, both, "b")
     written = json.loads(str(placed.assignment))
     assert written["c0"] == {GPU: [written["c0"][GPU][0]], TPU: ["b-t0"]}
     assert {written["c0"][GPU][0], *written["c1"]} == {"b-g0", "b-g1"}
@@ -136,14 +125,14 @@ def test_what_filter_answered_is_kept_of_each_kind() -> None:
 
 def assigner_of_bound(assigner: Assigner) -> Assigner:
     """After the bind of p, which gets what was kept."""
-    bind(assigner, pod("p", {GPU: 60, TPU: 60}), "n")
+    place(assigner, pod("p", {GPU: 60, TPU: 60}), "n")
     return assigner
 
 
 def test_another_leader_knows_all_by_the_pods_annotations() -> None:
     nodes = [node("n", gpus=1, tpus=2)]
     first = assigner_of(*nodes)
-    pods = [bind(first, camera("a"), "n"), bind(first, pod("b", {GPU: 30, TPU: 60}), "n")]
+    pods = [place(first, camera("a"), "n"), place(first, pod("b", {GPU: 30, TPU: 60}), "n")]
     second = assigner_of(*nodes)
     second.pods_listed(pods)
     for assigner in (first, second):
@@ -160,7 +149,7 @@ def test_another_leader_knows_all_by_the_pods_annotations() -> None:
 
 def test_an_edgetpu_that_is_not_well_is_passed_over() -> None:
     assigner = assigner_of(node("n", tpus=2, sick="n-t0"))
-    bind(assigner, camera("a", 10), "n")
+    place(assigner, camera("a", 10), "n")
     assert devices_of(assigner, "a") == ["n-t1"]
     (why,) = assigner.filter(camera("b", 100), ["n"]).failed.values()
     assert why == "1 whole EdgeTPU: tpu 0: not healthy, tpu 1: 90 of 100 units free"
@@ -168,8 +157,8 @@ def test_an_edgetpu_that_is_not_well_is_passed_over() -> None:
 
 def test_whole_edgetpus_and_parts_are_kept_apart() -> None:
     assigner = assigner_of(node("n", tpus=3))
-    bind(assigner, camera("part", 10), "n")
-    bind(assigner, camera("whole", 200), "n")
+    place(assigner, camera("part", 10), "n")
+    place(assigner, camera("whole", 200), "n")
     assert sorted(devices_of(assigner, "part") + devices_of(assigner, "whole")) == ["n-t0", "n-t1", "n-t2"]
     assert assigner.filter(camera("more", 100), ["n"]).nodes == []
 
@@ -177,7 +166,7 @@ def test_whole_edgetpus_and_parts_are_kept_apart() -> None:
 def test_models_affinity_and_exclusion_are_of_gpus_alone() -> None:
     assigner = assigner_of(node("n", gpus=2, tpus=1))
     for uid, labels in (("a", {"exclusion": "x"}), ("b", {"exclusion": "y", "affinity": "z"}), ("c", {})):
-        bind(assigner, pod(uid, {GPU: 10, TPU: 10} if labels else {TPU: 10}, **labels), "n")
+        place(assigner, pod(uid, {GPU: 10, TPU: 10} if labels else {TPU: 10}, **labels), "n")
     held = {uid: devices_of(assigner, uid) for uid in "abc"}
     assert held["c"] == ["n-t0"]
     assert held["a"][1] == held["b"][1] == "n-t0"
@@ -185,7 +174,7 @@ def test_models_affinity_and_exclusion_are_of_gpus_alone() -> None:
     # Those of one affinity share the GPU, and take of the EdgeTPUs what there is.
     assigner = assigner_of(node("n", gpus=2, tpus=2))
     for uid in "ab":
-        bind(assigner, pod(uid, {GPU: 10, TPU: 60}, affinity="z"), "n")
+        place(assigner, pod(uid, {GPU: 10, TPU: 60}, affinity="z"), "n")
     assert [devices_of(assigner, uid) for uid in "ab"] == [["n-g0", "n-t0"], ["n-g0", "n-t1"]]
 
 
@@ -209,7 +198,7 @@ def test_who_has_to_go_is_found_by_edgetpu() -> None:
 
 def test_a_waiting_pod_is_told_of_when_its_edgetpu_is_free() -> None:
     assigner = assigner_of(node("g", gpus=1), node("n", tpus=1))
-    bound = bind(assigner, camera("a"), "n")
+    bound = place(assigner, camera("a"), "n")
     assigner.pod_told("ADDED", bound)
     for waiting in (camera("p"), pod("q", {GPU: 10, TPU: 60})):
         assert assigner.filter(waiting, ["g", "n"]).nodes == []
@@ -220,8 +209,8 @@ def test_a_waiting_pod_is_told_of_when_its_edgetpu_is_free() -> None:
 
 def test_a_node_of_gpus_alone_has_no_row_among_the_edgetpus() -> None:
     assigner = assigner_of(node("g", gpus=1), node("t", tpus=1))
-    bind(assigner, pod("p", {GPU: 10}), "g")
-    bind(assigner, camera("q"), "t")
+    place(assigner, pod("p", {GPU: 10}), "g")
+    place(assigner, camera("q"), "t")
     assigner.filter(camera("r"), ["g", "t"])
     tables = {kind: placer.table for kind, placer in assigner._placers._of.items()}
     assert {kind: list(table.row) for kind, table in tables.items()} == {"gpu": ["g"], "edgetpu": ["t"]}
