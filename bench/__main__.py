@@ -21,8 +21,8 @@ from bench.machine import floors
 from bench.measurement import FULL, QUICK, Bench, Measurement
 from bench.node import crowd, drains, faults, gaps, latency, shares, slices, usage
 from bench.report import Row, as_markdown, as_table
-from edgeshare.cli.demo_load import OtherLoad
 from edgeshare.contract.errors import EdgeshareError, Unavailable
+from simgpu.stage.other_load import OtherLoad
 
 NOTE = (
     "Figures are from a simulated driver: GPU time is what the simulated GPU executed, host time is this "

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from edgeshare.cli.demo_plan import Interval, executed_ns
+from simgpu.stage.executed import Interval, executed_ns
 
 
 def percentile(values: Iterable[float], percent: float) -> float:

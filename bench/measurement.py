@@ -10,7 +10,7 @@ from typing import Self
 from bench.host import cpu_seconds
 from bench.report import Row
 from bench.stage import Laboratory
-from edgeshare.cli.demo_stage import open_stage
+from simgpu.stage.stage import open_stage
 
 SCHEDULINGS = ("fifo", "timeslice")
 """How the simulated GPU orders the queued work of several contexts."""

@@ -9,14 +9,14 @@ from itertools import count
 from typing import Any
 
 from bench.host import cpu_seconds
-from edgeshare.cli.demo_plan import Interval
-from edgeshare.cli.demo_programs import Program, begin_together
-from edgeshare.cli.demo_stage import Stage
 from edgeshare.cli.run import environment, hook_library
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.units import MIB, NS_PER_S
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_BATCH, SHARE_CLASS_LATENCY, Allocation, Owner
 from simgpu.native import BURN
+from simgpu.stage.executed import Interval
+from simgpu.stage.programs import Program, begin_together
+from simgpu.stage.stage import Stage
 
 SPARE_S = 30
 """How much longer than its run a client would go on: it is ended, it does not end."""

@@ -29,11 +29,11 @@ from bench.cluster.scrapes import (
 from bench.figures import median
 from bench.host import describe_host
 from bench.report import Row, Target, as_table
-from edgeshare.cli.demo_load import OtherLoad
 from edgeshare.contract.assignment import parse_assignment
 from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.units import UNITS_PER_DEVICE, default_memory_mib, parse_request_percent
 from edgeshare.kube.kube import Kube
+from simgpu.stage.other_load import OtherLoad
 from tests.kit.manynodes import nodes, pods
 from tests.kit.manynodes.api import Api, api
 from tests.kit.manynodes.bound import Bound, BoundPods

@@ -14,11 +14,11 @@ from bench.report import Row, Target
 from bench.stage import END_S, SPARE_S, Client, Laboratory
 from cuda_hook import wire
 from cuda_hook.gate import GatePages
-from edgeshare.cli.demo_plan import Interval
 from edgeshare.cli.run import hook_library
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import HOOK_DIR_VARIABLE
 from edgeshare.contract.units import MIB, NS_PER_MS, NS_PER_S, NS_PER_US
+from simgpu.stage.executed import Interval
 
 R = TypeVar("R", bound=wire.ClientRecord)
 

@@ -9,8 +9,8 @@ from bench.figures import gap_after_last_ns, next_begin_ns, running_at
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
 from bench.stage import Client, Laboratory, Run, sleep_until_ns
-from edgeshare.cli.demo_programs import Program
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S
+from simgpu.stage.programs import Program
 
 KERNELS = "1000"
 RUN_S = 2.0

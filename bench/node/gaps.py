@@ -9,8 +9,8 @@ from functools import partial
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
 from bench.stage import SPARE_S, Client, Laboratory, pausing, sleep_until_ns
-from edgeshare.cli.demo_programs import begin_together
 from edgeshare.contract.units import NS_PER_S
+from simgpu.stage.programs import begin_together
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from bench.figures import percentile
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
 from bench.stage import SPARE_S, Client, Laboratory, result
-from edgeshare.cli.demo_programs import begin_together
 from edgeshare.contract.units import NS_PER_MS
+from simgpu.stage.programs import begin_together
 
 PERIOD_US = 50_000
 KERNELS = 8

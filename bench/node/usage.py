@@ -10,8 +10,8 @@ from functools import partial
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
 from bench.stage import MARKER_NS, SPARE_S, Client, Laboratory, pausing, sleep_until_ns
-from edgeshare.cli.demo_programs import begin_together
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S
+from simgpu.stage.programs import begin_together
 
 TARGET = Target(2)
 MARKERS_TARGET = Target(0.5)

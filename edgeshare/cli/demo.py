@@ -16,14 +16,14 @@ from rich.console import Console
 from rich.live import Live
 
 from edgeshare.cli import SIMULATED_MACHINE, needing
-from edgeshare.cli.demo_load import OtherLoad
-from edgeshare.cli.demo_plan import Phase, Verdict, make_phases
 from edgeshare.contract.errors import EdgeshareError
 
 with needing(SIMULATED_MACHINE, "demo"):
+    from edgeshare.cli.demo_plan import Phase, Verdict, make_phases
     from edgeshare.cli.demo_run import SHOWN_WINDOW_NS, perform
-    from edgeshare.cli.demo_stage import open_stage
     from edgeshare.cli.demo_view import Picture, picture_lines, picture_view, verdict_lines, verdict_table
+    from simgpu.stage.other_load import OtherLoad
+    from simgpu.stage.stage import open_stage
 
 SHARED_MEMORY = Path("/dev/shm")
 """Where the simulated machine lies if it can: its clock is memory that all its processes share."""

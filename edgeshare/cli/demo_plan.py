@@ -1,11 +1,11 @@
 """What the demo runs, what each workload has to get by the rule, and whether it got it. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.units import NS_PER_S, UNITS_PER_DEVICE
+from simgpu.stage.executed import Interval, executed_ns
 
 SETTLE_NS = 2 * NS_PER_S
 """Start of each phase that is not judged: the debts of the one before are paid back meanwhile."""
@@ -162,24 +162,6 @@ class Verdict:
                 for result in self.phases
             ],
         }
-
-
-class Interval(NamedTuple):
-    """What a GPU ran for one workload, without a break."""
-
-    name: str
-    begin_ns: int
-    end_ns: int
-
-
-def executed_ns(intervals: Iterable[Interval], begin_ns: int, end_ns: int) -> dict[str, int]:
-    """GPU time by workload within [begin, end)."""
-    total: dict[str, int] = {}
-    for interval in intervals:
-        part_ns = min(interval.end_ns, end_ns) - max(interval.begin_ns, begin_ns)
-        if part_ns > 0:
-            total[interval.name] = total.get(interval.name, 0) + part_ns
-    return total
 
 
 class Tally:

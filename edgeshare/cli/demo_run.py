@@ -5,9 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from edgeshare.cli.demo_plan import WORKLOADS, Interval, Phase, Tally, Verdict, Workload, expected_percents
-from edgeshare.cli.demo_programs import EDGESHARE, Program, begin_together
-from edgeshare.cli.demo_stage import Stage
+from edgeshare.cli.demo_plan import WORKLOADS, Phase, Tally, Verdict, Workload, expected_percents
 from edgeshare.cli.demo_view import Picture, Standing
 from edgeshare.client import ManagerClient
 from edgeshare.contract.errors import EdgeshareError
@@ -15,6 +13,9 @@ from edgeshare.contract.units import NS_PER_MS, NS_PER_S
 from edgeshare.v1.status_pb2 import AllocationStatus, NodeStatus
 from simgpu.machine import Machine
 from simgpu.native import BURN
+from simgpu.stage.executed import Interval
+from simgpu.stage.programs import EDGESHARE, Program, begin_together
+from simgpu.stage.stage import Stage
 
 TICK_NS = 250 * NS_PER_MS
 """Between two looks at the machine."""

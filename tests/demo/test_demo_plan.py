@@ -5,12 +5,10 @@ import pytest
 from edgeshare.cli.demo_plan import (
     SETTLE_NS,
     WORKLOADS,
-    Interval,
     Phase,
     Tally,
     Verdict,
     Workload,
-    executed_ns,
     expected_percents,
     judge_phase,
     make_phases,
@@ -18,6 +16,7 @@ from edgeshare.cli.demo_plan import (
 )
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.units import NS_PER_S
+from simgpu.stage.executed import Interval, executed_ns
 
 PHASES = make_phases(30)
 

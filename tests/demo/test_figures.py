@@ -20,7 +20,7 @@ from bench.host import cpu_model
 from bench.node.drains import drained_ms
 from bench.node.shares import CASES, Case
 from bench.report import Row, Target, as_markdown
-from edgeshare.cli.demo_plan import Interval
+from simgpu.stage.executed import Interval
 
 
 def turns(*parts: tuple[str, int, int]) -> list[Interval]:

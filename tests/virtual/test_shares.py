@@ -4,10 +4,10 @@ pauses; a limit; a manager that was away. In real time tests/node/test_shares.py
 import pytest
 
 from bench.figures import held_turns
-from edgeshare.cli.demo_plan import executed_ns
 from edgeshare.contract.units import NS_PER_MS, NS_PER_US
 from sharemgr.node.config import Config
 from sharemgr.node.turns.settings import Settings
+from simgpu.stage.executed import executed_ns
 from tests.kit.virtual.cases import step_programs
 from tests.kit.virtual.cases.case import Case, Client, Fault, Kernel, Program, Step, Thread
 from tests.kit.virtual.cases.paces import PACES

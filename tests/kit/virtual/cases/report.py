@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 from bench.figures import held_turns, worst_share_error_percent
-from edgeshare.cli.demo_plan import Interval
+from simgpu.stage.executed import Interval
 from tests.kit.virtual.cases.case import Case
 
 

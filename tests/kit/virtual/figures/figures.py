@@ -8,8 +8,8 @@ from typing import cast
 from bench.figures import hand_overs_ns, longest_gap_ns, percentile
 from bench.measurement import SCHEDULINGS
 from bench.node.usage import WORKS, Work
-from edgeshare.cli.demo_plan import Interval
 from simgpu.paces import PACES as MACHINES
+from simgpu.stage.executed import Interval
 from tests.kit.virtual.cases import step_programs
 from tests.kit.virtual.cases.case import Case, Client, Program, Scheduling, Step, Thread
 from tests.kit.virtual.cases.paces import PACES

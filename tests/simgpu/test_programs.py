@@ -1,4 +1,4 @@
-"""What the demo starts ends with it, and says why when it ended early."""
+"""What is started on a simulated machine ends with who started it, and says why when it ended early."""
 
 import os
 import select
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from edgeshare.cli.demo_programs import READY, READY_S, Program, Programs, begin_together
 from edgeshare.contract.errors import Unavailable
+from simgpu.stage.programs import READY, READY_S, Program, Programs, begin_together
 
 
 def wait_for_end(pidfd: int) -> bool:
@@ -39,7 +39,7 @@ def test_every_program_is_ended_also_when_something_goes_wrong(tmp_path: Path) -
 def test_a_program_that_does_not_listen_is_ended_with_its_children(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgeshare.cli.demo_programs.END_S", 0.2)
+    monkeypatch.setattr("simgpu.stage.programs.END_S", 0.2)
     script = (
         "import pathlib, signal, subprocess, sys\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -114,7 +114,7 @@ def test_one_that_ended_cannot_be_told(tmp_path: Path) -> None:
 
 
 def test_one_that_waits_to_be_told_ends_when_it_will_not_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edgeshare.cli.demo_programs.END_S", READY_S)
+    monkeypatch.setattr("simgpu.stage.programs.END_S", READY_S)
     with Programs(tmp_path) as programs:
         waits = programs.start("waits", ["sh", "-c", f"trap '' TERM; echo {READY}; read -r time; exit 5"], os.environ)
         waits.wait_until_ready(time.monotonic() + READY_S)

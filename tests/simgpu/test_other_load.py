@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from edgeshare.cli.demo_load import USER_HZ, machine_busy_s, others_percent, own_s
+from simgpu.stage.other_load import USER_HZ, machine_busy_s, others_percent, own_s
 
 SPIN = "import time\nwhile time.process_time() < 1: pass"
 

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgeshare.cli.demo_programs import EDGESHARE, LOOK_S, READY_S, Program, Programs
 from edgeshare.client import ManagerClient
 from edgeshare.contract.errors import EdgeshareError, Unavailable
 from simgpu.create import create
 from simgpu.environment import variables
 from simgpu.machine import Machine
 from simgpu.native import BURN
+from simgpu.stage.programs import EDGESHARE, LOOK_S, READY_S, Program, Programs
 
 MODEL = "l4"
 
