@@ -12,13 +12,11 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from edgeshare.contract.names import ACCELERATOR_NODES_CRD
+from edgeshare.contract.names import ACCELERATOR_NODES, ACCELERATOR_NODES_CRD
 from tests.kit.apiserver.api_server import ApiServer, free_ports
 from tests.kit.apiserver.certificates import Authority
 from tests.kit.assigner.connection import Connection
 from tests.kit.assigner.replicas import ASKED, PROBE_S, SAFETY_S, Replica, Replicas
-
-NODES = "/apis/share.edge/v1alpha1/acceleratornodes"
 
 
 def holder(server: ApiServer, lease: dict[str, str]) -> str:
@@ -111,7 +109,7 @@ async def test_while_the_api_server_is_away_nobody_answers_and_then_a_new_term_b
         assert (await only.ready())[0] == 503
         await way.mend()
         await only.until_ready()
-        await only.said(f"objects read at {NODES}", times=2)
+        await only.said(f"objects read at {ACCELERATOR_NODES}", times=2)
         assert (await only.ask("filter", ASKED))[0] == 200
     assert not [line for line in only.lines if "Traceback" in line]
 
@@ -141,7 +139,7 @@ async def test_a_leader_answers_when_it_has_read_all(replicas: Replicas, server:
     only = await replicas.start(kubeconfig=str(kubeconfig))
     for path in ("/api/v1/pods", "/api/v1/nodes"):
         await only.said(f"objects read at {path}")
-    why = f"this replica leads, and is still reading {NODES}\n"
+    why = f"this replica leads, and is still reading {ACCELERATOR_NODES}\n"
     assert await only.until_ready(503) == why
     assert await only.ask("filter", ASKED) == (503, why)
     await asyncio.to_thread(allow, server, ACCELERATOR_NODES_CRD)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from edgeshare.contract.names import ACCELERATOR_NODES
 from simgpu.environment import variables
 from simgpu.native import LIBRARIES
 from tests.kit.apiserver.scripted_api_server import ApiServer
@@ -98,11 +99,11 @@ async def test_an_accelerator_node_that_others_changed_or_deleted_is_written_aga
     forged = json.loads(json.dumps(api.accelerator_nodes["n1"]))
     forged["status"]["devices"][0]["healthy"] = False
     api.accelerator_nodes["n1"] = forged
-    api.tell("/apis/share.edge/v1alpha1/acceleratornodes", "MODIFIED", forged)
+    api.tell(ACCELERATOR_NODES, "MODIFIED", forged)
     await until(lambda: json.dumps(status(api)) == before)
     gone = api.accelerator_nodes.pop("n1")
     api.nodes["n1"]["metadata"]["uid"] = "uid-of-another"
-    api.tell("/apis/share.edge/v1alpha1/acceleratornodes", "DELETED", gone)
+    api.tell(ACCELERATOR_NODES, "DELETED", gone)
     await until(lambda: json.dumps(status(api)) == before)
     assert api.accelerator_nodes["n1"]["metadata"]["ownerReferences"][0]["uid"] == "uid-of-another"
     applies = api.applies

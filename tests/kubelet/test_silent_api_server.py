@@ -6,9 +6,10 @@ import asyncio
 import grpc
 import pytest
 
+from edgeshare.contract.names import ACCELERATOR_NODES
 from edgeshare.kube.kube import CALL_TIMEOUT_S
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as kubelet_api
-from tests.kit.apiserver.scripted_api_server import NODES, ApiServer
+from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import FIRST, SECOND, Node, ended
 from tests.kit.kubelet.pod import AdmissionError, Pod, StartError
 from tests.kit.kubelet.wishes import assigned, device_of, put, until
@@ -176,8 +177,8 @@ async def test_an_accelerator_node_that_is_there_before_its_node_is_known_is_wri
     known = api.nodes.pop("n1")
     await node.start_plugin(kubeconfig=str(node.root / "kubeconfig"), node_name="n1")
     await node.until_said("the node's AcceleratorNode is not written: the API server has no node n1")
-    api.tell(NODES, "MODIFIED", before)
+    api.tell(ACCELERATOR_NODES, "MODIFIED", before)
     api.nodes["n1"] = known
-    api.tell(NODES, "MODIFIED", before)
+    api.tell(ACCELERATOR_NODES, "MODIFIED", before)
     await until(lambda: api.accelerator_nodes["n1"]["status"]["deviceCount"] == 2)
     assert api.accelerator_nodes["n1"]["metadata"]["ownerReferences"] == [owner]

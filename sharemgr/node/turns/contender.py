@@ -164,17 +164,20 @@ class Contender(Standing):
         self.held_from_ns = now_ns
         self.gpu_ns = self.charged_ns = self.unheard_ns = 0
 
-    def leave_turns(self, now_ns: int) -> None:
-        """Turns are taken no more: what it reports of its grant is not heard any more, so its pages say it."""
+    def leave_turns(self, now_ns: int) -> int:
+        """Turns are taken no more: what it reports of its grant is not heard any more, so its pages say it. How much of
+        that no held time was charged for, as ``report``."""
+        used_ns = 0
         for client in self.clients.values():
             if client.opened:
-                self.report(client, self.paged_ns, now_ns)
+                used_ns += self.report(client, self.paged_ns, now_ns)
                 self.paged_ns = 0
         self.before, self.owes_ns = None, 0
         if self.phase is HOLDING:
             # Granted ahead of another's drain, it need not wait for that any more.
             self.granted_ns = min(self.granted_ns, now_ns)
             self.end_wait(now_ns)
+        return used_ns
 
     def close(self, client: Client) -> None:
         """Counts a client out of the grant: it has drained, or is gone."""

@@ -78,9 +78,9 @@ class Mode:
         return not self._settings.exclusive and now_ns < self._may_until_ns and not self.alone_clients
 
     def _let_in(self, contenders: Collection[Contender], now_ns: int) -> list[Command]:
-        self.slices.end(contenders, now_ns)
+        longest_ns = self.slices.end(contenders, now_ns)
         commands = self.slices.give_commands()
-        self.openings.begin(contenders, self.slices.field.competition.longest_ns, now_ns)
+        self.openings.begin(contenders, longest_ns, now_ns)
         self.grants, self.beside = self.openings, True
         return commands + self.grants.take()
 
@@ -88,8 +88,7 @@ class Mode:
         self.openings.end()
         self.gates.end(now_ns)
         commands = self.openings.give_commands()
-        self.slices.field.competition.longest_ns = self.gates.longest_ns
-        self.slices.begin(contenders, now_ns)
+        self.slices.begin(contenders, self.gates.longest_ns, now_ns)
         self.grants, self.beside = self.slices, False
         self._turns_until_ns = now_ns + LEAST_TURNS_NS
         return commands + self.grants.take()

@@ -150,8 +150,10 @@ class Competition:
         most_ns = max(self._settings.slice_ns * (100 - percent) // 100, owed_ns)
         return min(standing.lag_ns, most_ns) if away_ns < 4 * self._settings.slice_ns else 0
 
-    def resume(self, standings: Iterable[Standing]) -> None:
-        """All that compete are as much behind or ahead as they took along, less what that adds up to."""
+    def resume(self, standings: Iterable[Standing], longest_ns: int) -> None:
+        """All that compete are as much behind or ahead as they took along, less what that adds up to; what one used at
+        once lately, ``longest_ns`` at most, counts as a turn."""
+        self.longest_ns = longest_ns
         virtual_time = self.virtual_time
         for standing in standings:
             virtual = virtual_time - standing.lag_ns * 100 // standing.request_percent - standing.v

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from edgeshare.contract.names import ACCELERATOR_NODES
 from tests.kit.apiserver.server_side_apply import apply_labels
 
-NODES = "/apis/share.edge/v1alpha1/acceleratornodes"
 WAKE_S = 0.5
 """How often a watch looks whether it should end."""
 
@@ -182,7 +182,7 @@ class ApiServer:
                 self.applies += 1
                 known = name in self.accelerator_nodes
                 self.accelerator_nodes[name] = body
-                self.tell(NODES, "MODIFIED" if known else "ADDED", body)
+                self.tell(ACCELERATOR_NODES, "MODIFIED" if known else "ADDED", body)
                 return 200, body
         return 405, {"message": f"{method} {url} is not served here"}
 

@@ -37,8 +37,9 @@ class Slices(Grants):
         self._dispatch()
         return self.give_commands()
 
-    def begin(self, contenders: Collection[Contender], now_ns: int) -> None:
-        """Takes turns from now on, by the lag of each. Who had been let in drains beside whoever is first."""
+    def begin(self, contenders: Collection[Contender], longest_ns: int, now_ns: int) -> None:
+        """Takes turns from now on, by the lag of each. Who had been let in drains beside whoever is first.
+        ``longest_ns``: the most that one used at once lately."""
         self.settle(now_ns)
         for contender in contenders:
             if contender.open_clients:
@@ -51,16 +52,17 @@ class Slices(Grants):
             elif contender.phase is not IDLE:
                 contender.phase = IDLE
                 self.ready(contender)
-        self.field.competition.resume(contender for contender in contenders if contender.active)
+        self.field.competition.resume([contender for contender in contenders if contender.active], longest_ns)
 
-    def end(self, contenders: Collection[Contender], now_ns: int) -> None:
-        """Takes no turns any more, and knows nobody who has work; what each does and owes, it knows itself."""
+    def end(self, contenders: Collection[Contender], now_ns: int) -> int:
+        """Takes no turns any more: what each does and owes, it knows itself. Returns the longest turn of late."""
         self.settle(now_ns)
         for contender in contenders:
             self.note_held(contender)
-            contender.leave_turns(now_ns)
+            self.device.overruns.used(contender, contender.leave_turns(now_ns))
         self.field.end(contenders, now_ns)
         self.device.clear()
+        return self.field.competition.longest_ns
 
     def ready(self, contender: Contender) -> None:
         """It has work and its gates are closed: it waits, or is throttled."""

@@ -5,6 +5,8 @@ import pytest
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.arbiter import Arbiter
+from sharemgr.node.turns.demand import Use
+from sharemgr.node.turns.settings import Share
 from sharemgr.node.turns.slices.overruns import RUNS_ON_NS
 from tests.kit.arbiter.device import device
 
@@ -15,7 +17,10 @@ RAN_NS = 400 * MS
 
 def one_runs_on() -> Arbiter:
     """Its drain was given up, and it takes part again: what it queued may be waiting for its next launch."""
-    arbiter = device(one=50, other=50)
+    arbiter = Arbiter()
+    for name in ("one", "other"):
+        arbiter.add(name, Share(50, 100), 0)
+        arbiter.join(name, 1, 0, beside=True)
     arbiter.request("one", 1, 0)
     arbiter.request("other", 1, 0)
     arbiter.tick(5 * MS)
@@ -53,6 +58,19 @@ def test_what_one_ran_on_is_its_and_not_theirs_who_had_the_device_in_vain(told_f
         arbiter.release("one", 1, 3, ran_ns, True, RAN_NS)
     assert held_ns(arbiter, "one") == pytest.approx(ran_ns, abs=MS)
     assert held_ns(arbiter, "other") == pytest.approx(used_ns, abs=MS)
+
+
+def test_what_one_ran_on_is_its_also_where_turns_end_before_it_tells() -> None:
+    arbiter = one_runs_on()
+    drains(arbiter, 0)
+    end_ns = RAN_NS + MS
+    arbiter.read("other", Use(gpu_ns=MS, idle_ns=0), RAN_NS)
+    arbiter.read("other", Use(idle_ns=RAN_NS), end_ns)
+    arbiter.read("one", Use(gpu_ns=RAN_NS, queued=True, unheard_ns=RAN_NS), end_ns)
+    arbiter.see(RAN_NS, end_ns)
+    assert arbiter.beside
+    assert held_ns(arbiter, "one") == pytest.approx(RAN_NS, abs=MS)
+    assert held_ns(arbiter, "other") == pytest.approx(0, abs=MS)
 
 
 def test_no_more_is_taken_off_than_was_used_by_one_whose_drain_was_given_up() -> None:
