@@ -1,4 +1,7 @@
 #include "driver/array/array.h"
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
+#include "driver/context/context.h"
 
 #define KNOWN_FLAGS 0xffu
 #define NO_MEMORY (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)

@@ -1,5 +1,8 @@
 /* Mipmapped arrays: each level is an array of half the sides. */
 #include "driver/array/array.h"
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
+#include "driver/context/context.h"
 
 enum { LEVELS = 32 };
 

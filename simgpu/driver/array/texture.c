@@ -1,6 +1,9 @@
 /* Texture and surface objects. No kernel reads them here: they hold what they were made of, and are told from stale ones. */
 #include "driver/array/array.h"
+#include "driver/base/driver.h"
 #include "driver/base/entries.h"
+#include "driver/base/objects.h"
+#include "driver/context/context.h"
 
 enum resource_type { RESOURCE_ARRAY, RESOURCE_MIPMAPPED_ARRAY, RESOURCE_LINEAR, RESOURCE_PITCH2D };
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "driver/base/driver.h"
+#include "driver/base/objects.h"
 #include "machine/visible.h"
 
 struct driver driver = {.machine = {.lock_fd = -1, .slot = -1}, .lock = PTHREAD_MUTEX_INITIALIZER};

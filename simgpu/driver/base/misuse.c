@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "driver/base/driver.h"
+#include "driver/base/objects.h"
 
 static const char *name_of(enum mark mark) {
     switch (mark) {

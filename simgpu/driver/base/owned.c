@@ -1,6 +1,6 @@
 #include "driver/base/owned.h"
-
 #include "driver/graph/graph.h"
+#include "driver/stream/queue.h"
 
 void owned_add(struct owned_list *list, struct owned *owned) {
     pthread_mutex_lock(&list->lock);

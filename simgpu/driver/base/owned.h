@@ -2,7 +2,7 @@
 #ifndef SIMGPU_OWNED_H
 #define SIMGPU_OWNED_H
 
-#include "driver/base/driver.h"
+#include "driver/base/objects.h"
 
 /* What each begins with. */
 struct owned {

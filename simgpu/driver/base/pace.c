@@ -1,5 +1,5 @@
 /* The pace: what calls cost the thread that makes them. */
-#include "driver/base/driver.h"
+#include "driver/base/pace.h"
 
 void pace_spend(uint64_t ns) {
     if (!ns)

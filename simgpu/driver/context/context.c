@@ -3,7 +3,14 @@
 #include <string.h>
 
 #include "driver/array/array.h"
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
+#include "driver/context/context.h"
+#include "driver/event/event.h"
 #include "driver/graph/graph.h"
+#include "driver/module/module.h"
+#include "driver/stream/queue.h"
+#include "driver/stream/stream.h"
 
 enum { STACK_DEPTH = 64 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "driver/base/driver.h"
+#include "driver/context/device.h"
 
 EXPORT CUresult cuDeviceGetCount(int *count) {
     CHECK_DRIVER();

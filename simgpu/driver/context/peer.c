@@ -1,5 +1,6 @@
 /* GPUs that reach each other's memory: here every two of a machine do, but integrated ones. */
 #include "driver/base/driver.h"
+#include "driver/context/context.h"
 
 static bool can_reach(CUdevice device, CUdevice peer) {
     return device != peer && !gpu_of_device(device)->model.integrated && !gpu_of_device(peer)->model.integrated;

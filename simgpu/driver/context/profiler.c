@@ -1,6 +1,8 @@
 /* What a profiler would be told, and banks of shared memory, which GPUs since Maxwell have in one width only. */
 #include "driver/base/driver.h"
 #include "driver/base/entries.h"
+#include "driver/context/context.h"
+#include "driver/module/function.h"
 
 enum { BANKS_DEFAULT, BANKS_OF_4_BYTES, BANKS_OF_8_BYTES };
 

@@ -1,5 +1,6 @@
 /* What a context can be asked and told. */
 #include "driver/base/driver.h"
+#include "driver/context/context.h"
 
 EXPORT CUresult cuCtxGetDevice(CUdevice *device) {
     CURRENT(context);

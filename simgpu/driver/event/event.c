@@ -2,9 +2,14 @@
  * one that is recorded into an empty stream while another context has the GPU waits for its turn: it is an entry of its
  * own. */
 #include "driver/event/event.h"
-
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
+#include "driver/base/pace.h"
+#include "driver/context/context.h"
 #include "driver/event/shared_event.h"
 #include "driver/graph/graph.h"
+#include "driver/stream/queue.h"
+#include "driver/stream/stream.h"
 
 static struct object_pool pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static uint64_t live; /* atomic: events of all contexts that were made and are there */

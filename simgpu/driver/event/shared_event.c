@@ -1,9 +1,12 @@
 #include "driver/event/shared_event.h"
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
+#include "driver/context/context.h"
+#include "driver/event/event.h"
+#include "driver/stream/queue.h"
+#include "machine/export.h"
 
 #include <string.h>
-
-#include "driver/event/event.h"
-#include "machine/export.h"
 
 struct place {
     char magic[8];

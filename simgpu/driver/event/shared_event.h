@@ -2,7 +2,7 @@
 #ifndef SIMGPU_SHARED_EVENT_H
 #define SIMGPU_SHARED_EVENT_H
 
-#include "driver/base/driver.h"
+#include "driver/event/event.h"
 
 static inline bool is_shared_event(const struct CUevent_st *event) { return event->flags & CU_EVENT_INTERPROCESS; }
 

@@ -1,4 +1,8 @@
 /* What a function can be asked and told. */
+#include "driver/module/function.h"
+#include "driver/base/driver.h"
+#include "driver/context/context.h"
+#include "driver/context/device.h"
 #include "driver/module/code.h"
 #include "driver/module/module.h"
 

@@ -1,9 +1,16 @@
 /* Launches: a kernel becomes an entry of the queue that takes as long as its image says. */
 #include <string.h>
 
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
+#include "driver/base/pace.h"
+#include "driver/context/context.h"
 #include "driver/graph/graph.h"
 #include "driver/module/code.h"
+#include "driver/module/function.h"
 #include "driver/module/module.h"
+#include "driver/stream/queue.h"
+#include "driver/stream/stream.h"
 
 /* A parameter as an unsigned number, from the list of pointers that most callers give. */
 static uint64_t pointed_param(const void *from, uint32_t index, uint32_t size) {

@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/base/driver.h"
 #include "driver/graph/graph.h"
+#include "driver/module/function.h"
 
 enum { PARAM_BYTES = 4096 }; /* what a kernel's parameters may take (CUDA C++ Programming Guide) */
 

@@ -1,6 +1,8 @@
 /* Nodes of whatever kind, by one call: what the parameters say goes to the call for that kind. */
 #include <string.h>
 
+#include "driver/base/driver.h"
+#include "driver/context/context.h"
 #include "driver/graph/nodes.h"
 
 /* What the parameters of a copy and of a set hold, beyond what the calls for them take. */

@@ -1,8 +1,13 @@
 /* Stream capture: while a stream is captured its work becomes nodes of a graph, and some calls are not allowed. */
 #include <stdlib.h>
 
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
+#include "driver/context/context.h"
+#include "driver/event/event.h"
 #include "driver/graph/graph.h"
 #include "driver/graph/nodes.h"
+#include "driver/stream/stream.h"
 
 /* All captures of the process. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

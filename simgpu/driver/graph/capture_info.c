@@ -1,6 +1,9 @@
 /* What can be asked about a capture. */
+#include "driver/base/driver.h"
+#include "driver/context/context.h"
 #include "driver/graph/graph.h"
 #include "driver/graph/nodes.h"
+#include "driver/stream/stream.h"
 
 static CUresult info(CUstream handle, CUstreamCaptureStatus *status, struct capture **capture) {
     struct CUstream_st *stream;

@@ -2,8 +2,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
+#include "driver/base/pace.h"
+#include "driver/context/context.h"
 #include "driver/graph/graph_memory.h"
 #include "driver/graph/nodes.h"
+#include "driver/stream/queue.h"
+#include "driver/stream/stream.h"
 
 struct CUgraphExec_st {
     enum mark mark;

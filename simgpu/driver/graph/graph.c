@@ -2,6 +2,8 @@
  * every order of dependencies allows. */
 #include <stdlib.h>
 
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
 #include "driver/graph/graph_memory.h"
 #include "driver/graph/nodes.h"
 

@@ -2,6 +2,8 @@
 #ifndef SIMGPU_GRAPH_H
 #define SIMGPU_GRAPH_H
 
+#include <pthread.h>
+
 #include "driver/stream/host.h"
 #include "driver/transfer/transfer.h"
 

@@ -1,6 +1,9 @@
 /* Memory of graphs. What a graph needs is taken from its device at the first upload or launch, kept for the next one, and
  * given back by cuDeviceGraphMemTrim alone. */
 #include "driver/graph/graph_memory.h"
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
+#include "driver/context/context.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

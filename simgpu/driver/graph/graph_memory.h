@@ -2,6 +2,7 @@
 #ifndef SIMGPU_GRAPH_MEMORY_H
 #define SIMGPU_GRAPH_MEMORY_H
 
+#include "driver/base/driver.h"
 #include "driver/graph/graph.h"
 
 struct graph_memory {

@@ -1,9 +1,14 @@
 /* Nodes of each kind, added to a graph by hand. */
 #include <string.h>
 
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
+#include "driver/context/context.h"
 #include "driver/graph/graph_memory.h"
 #include "driver/graph/nodes.h"
 #include "driver/module/code.h"
+#include "driver/module/function.h"
+#include "driver/stream/stream.h"
 
 static CUresult add(CUgraphNode *made, CUgraph graph, const CUgraphNode *dependencies, size_t count,
                     const struct node_work *work) {

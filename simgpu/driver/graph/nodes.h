@@ -2,6 +2,8 @@
 #ifndef SIMGPU_NODES_H
 #define SIMGPU_NODES_H
 
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
 #include "driver/graph/graph.h"
 
 struct CUgraphNode_st {

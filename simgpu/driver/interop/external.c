@@ -1,6 +1,9 @@
 /* Memory that came as a descriptor: here, of what cuMemCreate made in this process or another. */
 #include <unistd.h>
 
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
+#include "driver/context/context.h"
 #include "driver/virtual/physical.h"
 
 struct CUextMemory_st {

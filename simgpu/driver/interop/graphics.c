@@ -1,6 +1,8 @@
 /* Buffers and images of OpenGL, and images of Vulkan's memory: there is no graphics here, so that none can be had. */
 #include "driver/base/driver.h"
 #include "driver/base/entries.h"
+#include "driver/context/context.h"
+#include "driver/stream/stream.h"
 
 static CUresult none_to_register(void **resource) {
     CURRENT(context);

@@ -3,7 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
+#include "driver/context/context.h"
 #include "driver/graph/graph.h"
+#include "driver/stream/stream.h"
 
 struct CUextSemaphore_st {
     enum mark mark;

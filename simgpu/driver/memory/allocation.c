@@ -4,9 +4,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
+#include "driver/context/context.h"
 #include "driver/graph/graph.h"
 #include "driver/graph/graph_memory.h"
 #include "driver/memory/memory.h"
+#include "driver/stream/queue.h"
 #include "driver/virtual/physical.h"
 
 /* All allocations of the process, in the order of their addresses. */

@@ -1,6 +1,7 @@
 /* Device memory lies in one file of the process, in memory, so that another process can be led to a part of it. Pages
  * come to be when they are first touched; a place is used once. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -1,4 +1,6 @@
 /* Host memory that devices can reach: allocated here, or registered. */
+#include "driver/base/driver.h"
+#include "driver/context/context.h"
 #include "driver/memory/memory.h"
 
 static CUresult allocate_host(void **made, size_t size, unsigned int flags) {

@@ -6,6 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
+#include "driver/context/context.h"
 #include "driver/memory/memory.h"
 
 struct place {

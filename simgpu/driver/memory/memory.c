@@ -1,7 +1,10 @@
 /* Device memory: plain, pitched, managed. */
 #include "driver/memory/memory.h"
-
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
+#include "driver/context/context.h"
 #include "driver/graph/graph.h"
+#include "driver/stream/queue.h"
 
 EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
     CURRENT(context);

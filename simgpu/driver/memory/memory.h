@@ -2,7 +2,9 @@
 #ifndef SIMGPU_MEMORY_H
 #define SIMGPU_MEMORY_H
 
-#include "driver/base/driver.h"
+#include <stdbool.h>
+
+#include "driver_api.h"
 
 /* Allocations are aligned and counted in blocks of so much (a real driver: 256 or 512 bytes, from chunks of 2 MiB). */
 #define BLOCK 512u

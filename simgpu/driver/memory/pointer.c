@@ -1,6 +1,7 @@
 /* What is known about an address. */
 #include <string.h>
 
+#include "driver/base/driver.h"
 #include "driver/virtual/physical.h"
 
 /* Writes one attribute of a known address. */

@@ -1,10 +1,13 @@
 #include "driver/module/code.h"
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
+#include "driver/context/context.h"
+#include "driver/memory/memory.h"
+#include "driver/module/function.h"
+#include "driver/module/module.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "driver/memory/memory.h"
-#include "driver/module/module.h"
 
 /* A context that has a module's image. */
 struct code {

@@ -2,7 +2,9 @@
 #ifndef SIMGPU_CODE_H
 #define SIMGPU_CODE_H
 
-#include "driver/base/driver.h"
+#include <stdbool.h>
+
+#include "driver_api.h"
 
 /* Bytes of an image that is given as it lies in memory: text, machine code or a fat binary. */
 size_t image_bytes(const void *image);

@@ -1,4 +1,7 @@
 /* Libraries: a library is a module of no context, its kernels are functions of none. */
+#include "driver/base/driver.h"
+#include "driver/context/context.h"
+#include "driver/module/function.h"
 #include "driver/module/module.h"
 
 EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues,

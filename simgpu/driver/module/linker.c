@@ -7,6 +7,8 @@
 
 #include "driver/base/driver.h"
 #include "driver/base/entries.h"
+#include "driver/base/objects.h"
+#include "driver/context/context.h"
 
 enum input { INPUT_CUBIN, INPUT_PTX, INPUT_FATBIN, INPUT_OBJECT, INPUT_LIBRARY, INPUT_NVVM };
 

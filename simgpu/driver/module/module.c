@@ -6,9 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
+#include "driver/context/context.h"
 #include "driver/memory/memory.h"
 #include "driver/module/code.h"
 #include "driver/module/cubin.h"
+#include "driver/module/function.h"
 #include "driver/module/module.h"
 
 static struct object_pool module_pool = {.lock = PTHREAD_MUTEX_INITIALIZER};

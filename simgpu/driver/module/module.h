@@ -3,6 +3,7 @@
 #define SIMGPU_MODULE_H
 
 #include "driver/base/driver.h"
+#include "driver/base/objects.h"
 #include "driver/module/ptx.h"
 
 struct CUmod_st {
@@ -28,6 +29,8 @@ struct CUmod_st {
 CUresult module_load(struct CUmod_st **made, struct CUctx_st *context, const void *image);
 CUresult module_load_file(struct CUmod_st **made, struct CUctx_st *context, const char *path);
 CUresult module_unload(struct CUmod_st *module);
+/* Ends all of a context. */
+void modules_end(struct CUctx_st *context);
 CUresult module_count(unsigned int *count, struct CUmod_st *module);
 CUresult module_enumerate(CUfunction *functions, unsigned int count, CUmodule module);
 /* The function of that name, for a context; NULL: as a library's kernel. */

@@ -2,6 +2,8 @@
  * lies below 4 GiB. The calls reach this library's own functions, whoever stands in front: it is bound to itself. */
 #include <limits.h>
 
+#include "driver/base/driver.h"
+#include "driver/context/context.h"
 #include "driver/memory/memory.h"
 
 static unsigned int clamp(size_t bytes) { return bytes < UINT_MAX ? (unsigned int)bytes : UINT_MAX; }

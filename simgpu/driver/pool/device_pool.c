@@ -1,4 +1,5 @@
 /* Which pool a device's allocations come from, and who may use a pool's memory. */
+#include "driver/base/driver.h"
 #include "driver/pool/pool.h"
 
 static CUresult get(struct CUmemPoolHandle_st **pool, CUdevice device, struct CUmemPoolHandle_st *(*which)(CUdevice)) {

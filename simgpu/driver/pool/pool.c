@@ -1,6 +1,9 @@
 /* A pool's memory. It takes what it needs from the GPU in pieces, keeps what is freed, and gives back at a
  * synchronisation what is more than its threshold. */
 #include "driver/pool/pool.h"
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
+#include "driver/context/context.h"
 
 #include <unistd.h>
 

@@ -2,6 +2,8 @@
 #ifndef SIMGPU_POOL_H
 #define SIMGPU_POOL_H
 
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
 #include "driver/memory/memory.h"
 
 struct CUmemPoolHandle_st {

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "driver/base/driver.h"
 #include "driver/pool/pool.h"
 
 /* In a page of the exporter's file, where the descriptor leads to. */

@@ -2,8 +2,12 @@
  * first one. */
 #include <stdlib.h>
 
+#include "driver/base/driver.h"
+#include "driver/context/context.h"
 #include "driver/graph/graph.h"
 #include "driver/stream/host.h"
+#include "driver/stream/queue.h"
+#include "driver/stream/stream.h"
 
 struct job {
     uint64_t number; /* of the entry */

@@ -2,8 +2,8 @@
 #ifndef SIMGPU_HOST_H
 #define SIMGPU_HOST_H
 
-#include "driver/base/driver.h"
 #include "driver/stream/memory_op.h"
+#include "driver_api.h"
 
 struct host_call {
     CUhostFn function;

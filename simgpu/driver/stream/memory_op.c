@@ -1,4 +1,6 @@
+#include "driver/base/driver.h"
 #include "driver/graph/graph.h"
+#include "driver/stream/stream.h"
 
 #define NAP_NS 50000u
 

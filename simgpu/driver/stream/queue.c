@@ -2,7 +2,12 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
+#include "driver/base/driver.h"
+#include "driver/context/context.h"
+#include "driver/event/event.h"
 #include "driver/memory/memory.h"
+#include "driver/stream/queue.h"
+#include "driver/stream/stream.h"
 
 /* How long before the predicted end a waiter is awake: a sleep overruns by 30 µs (median) to 50 µs (p90) on a virtual
  * machine's idle core. A real driver spins or yields all the time by default; with blocking sync it sleeps. */

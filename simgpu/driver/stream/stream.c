@@ -1,8 +1,14 @@
 /* Streams: made ones, the legacy default stream, and each thread's own default stream. */
 #include <stdlib.h>
 
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
+#include "driver/base/pace.h"
+#include "driver/context/context.h"
 #include "driver/event/shared_event.h"
 #include "driver/graph/graph.h"
+#include "driver/stream/queue.h"
+#include "driver/stream/stream.h"
 
 enum { THREAD_STREAMS = 8 };
 

@@ -1,6 +1,9 @@
 /* Copies with attributes, one or many in a call. */
 #include "driver/array/array.h"
+#include "driver/base/driver.h"
+#include "driver/context/context.h"
 #include "driver/graph/graph.h"
+#include "driver/stream/stream.h"
 
 /* The legacy stream cannot have them ("CUDA Driver API", cuMemcpyBatchAsync). */
 static CUresult find(CUstream handle, struct CUstream_st **stream) {

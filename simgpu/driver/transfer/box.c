@@ -1,5 +1,7 @@
 /* Copies of planes and boxes of bytes, from and to host memory, device memory and arrays. */
 #include "driver/array/array.h"
+#include "driver/base/driver.h"
+#include "driver/context/context.h"
 #include "driver/graph/graph.h"
 #include "driver/graph/nodes.h"
 #include "driver/transfer/transfer.h"

@@ -1,5 +1,7 @@
 /* Copies of lines of bytes, and into and out of arrays. */
 #include "driver/array/array.h"
+#include "driver/base/driver.h"
+#include "driver/context/context.h"
 #include "driver/transfer/transfer.h"
 
 static CUresult do_cuMemcpy(CUstream stream, CUdeviceptr dst, CUdeviceptr src, size_t bytes) {

@@ -1,4 +1,6 @@
 /* Sets. */
+#include "driver/base/driver.h"
+#include "driver/stream/stream.h"
 #include "driver/transfer/transfer.h"
 
 static CUresult set(CUstream handle, CUdeviceptr to, size_t pitch, unsigned int value, unsigned int size, size_t width,

@@ -1,10 +1,11 @@
 #include "driver/virtual/physical.h"
+#include "driver/base/driver.h"
+#include "driver/base/objects.h"
+#include "machine/export.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "machine/export.h"
 
 /* A handle is a place in the table (from 1) and, above it, how often the place was used: a stale one is told. */
 static struct {

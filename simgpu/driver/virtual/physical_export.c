@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "driver/base/driver.h"
 #include "driver/virtual/physical.h"
 #include "machine/export.h"
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "driver/base/driver.h"
 #include "driver/virtual/physical.h"
 
 struct range {
