@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from tests.kit.apiserver.api_server import ApiServer, api_server, until_told
+from tests.kit.deploy.objects import Object, Render
 from tests.kit.programs.binaries import HELM, program
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -25,9 +25,6 @@ REFUSED = {
 }
 
 CLAIM = "authentication.kubernetes.io/node-name"
-
-Object = dict[str, Any]
-Render = Callable[..., list[Object]]
 
 
 @pytest.fixture(scope="session")

@@ -11,12 +11,11 @@ import pytest
 import edgeshare
 from edgeshare.contract.names import ACCELERATOR_NODES_CRD
 from tests.kit.apiserver.api_server import ApiServer
+from tests.kit.deploy.objects import Render
 
 ROOT = Path(__file__).parent.parent.parent
 PARTS = ("shareManager", "devicePlugin")
 ACCOUNT = "system:serviceaccount:edgeshare:edgeshare"
-
-Render = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,11 @@
 
 import json
 import subprocess
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from tests.kit.apiserver.api_server import ApiServer, done, refused
-
-Object = dict[str, Any]
-Render = Callable[..., list[Object]]
+from tests.kit.deploy.objects import Object, Render
 
 ASSIGNER = ("assigner.enabled=true", 'assigner.tls.secretName="assigner-tls"')
 MONITORING = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}

@@ -10,9 +10,8 @@ import yaml
 
 from edgeshare.contract.names import GPU_PERCENT, TPU_PERCENT
 from tests.kit.apiserver.api_server import ApiServer, done, until_told
+from tests.kit.deploy.objects import Object, Render
 
-Object = dict[str, Any]
-Render = Callable[..., list[Object]]
 Somebody = Callable[..., ApiServer]
 
 ENABLED = ("assigner.enabled=true", 'assigner.tls.secretName="assigner-tls"')

@@ -1,7 +1,6 @@
 """The API server refuses in a pod with a share what would take a container out of it, and nothing else."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,9 +14,7 @@ from edgeshare.contract.names import (
     TPU_PERCENT,
 )
 from tests.kit.apiserver.api_server import ApiServer, done, refused, until_told
-
-Object = dict[str, Any]
-Render = Callable[..., list[Object]]
+from tests.kit.deploy.objects import Object, Render
 
 MANY = 64
 """Containers of a pod: twice as many as its init containers and others in other tests together."""

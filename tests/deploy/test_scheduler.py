@@ -5,7 +5,6 @@ import json
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -15,6 +14,7 @@ from edgeshare.contract.accelerator_kind import RESOURCES
 from edgeshare.contract.names import GPU_PERCENT, TPU_PERCENT
 from sharemgr.cluster.config import Config, ObjectName
 from tests.kit.apiserver.api_server import ApiServer, done, until_told
+from tests.kit.deploy.objects import Object, Render
 from tests.kit.programs.binaries import KUBERNETES, program
 
 ROOT = Path(__file__).parent.parent.parent
@@ -25,8 +25,6 @@ ENABLED = ("scheduler.enabled=true", f'scheduler.image="{IMAGE}"')
 V1 = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
 V1BETA1 = "admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy"
 
-Object = dict[str, Any]
-Render = Callable[..., list[Object]]
 Somebody = Callable[..., ApiServer]
 
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -20,14 +19,13 @@ from sharemgr.cluster.issuing.issuing import issue
 from sharemgr.cluster.issuing.kube_secrets import KubeSecrets
 from sharemgr.cluster.issuing.renewal import Name, for_assigner
 from tests.kit.apiserver.api_server import ApiServer, done
+from tests.kit.deploy.objects import Object
 
 NOW = datetime(2030, 6, 1, tzinfo=UTC)
 DAYS = 360
 HOSTS = frozenset({"edgeshare-assigner.default.svc"})
 NOBODY = "system:serviceaccount:default:default"
 SUFFIXES = ("-ca", "", "-scheduler")
-
-Object = dict[str, Any]
 
 
 class Place:

@@ -5,7 +5,6 @@ import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -18,15 +17,13 @@ from sharemgr.cluster.issuing.issuing import issue
 from sharemgr.cluster.issuing.kube_secrets import KubeSecrets
 from sharemgr.cluster.issuing.renewal import for_assigner, service_hosts
 from tests.kit.apiserver.api_server import ApiServer, done, until_told
+from tests.kit.deploy.objects import Object, Render
 
 NAME = "edgeshare-certificates"
 ACCOUNT = f"system:serviceaccount:edgeshare:{NAME}"
 SECRET = "renewed-tls"
 ASSIGNER = ("assigner.enabled=true", f'assigner.tls.secretName="{SECRET}"')
 RENEWED = (*ASSIGNER, "assigner.tls.renew=true")
-
-Object = dict[str, Any]
-Render = Callable[..., list[Object]]
 
 
 def of_it(objects: list[Object]) -> dict[str, Object]:

@@ -2,9 +2,8 @@
 
 import json
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 from pydantic import BaseModel
@@ -16,9 +15,8 @@ from sharemgr.cluster.issuing.kube_secrets import SUFFIXES
 from sharemgr.cluster.issuing.renewal import STATUS_LEAVES, Name
 from sharemgr.node.config import Config as Manager
 from tests.kit.apiserver.api_server import ApiServer, done
+from tests.kit.deploy.objects import Object, Render
 
-Object = dict[str, Any]
-Render = Callable[..., list[Object]]
 Model = TypeVar("Model", bound=BaseModel)
 
 ON = "clusterStatus.enabled=true"

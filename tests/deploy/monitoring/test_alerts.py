@@ -2,7 +2,7 @@
 
 import re
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from sharemgr.cluster.config import Config
 from sharemgr.cluster.extender.metrics import certificate_ends
 from sharemgr.cluster.service import Service
 from sharemgr.node import metrics as manager
+from tests.kit.deploy.objects import Render
 from tests.kit.processes.errors import NodeError
 from tests.kit.programs.packages import unpacked
 
@@ -24,8 +25,6 @@ HERE = Path(__file__).parent
 RULES = HERE.parents[2] / "deploy/chart/files/alerts.yaml"
 CASES: list[dict[str, Any]] = yaml.safe_load((HERE / "alert_cases.yaml").read_text())
 SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "summary": ("_sum", "_count")}
-
-Render = Callable[..., list[dict[str, Any]]]
 
 
 def alerts() -> list[dict[str, Any]]:

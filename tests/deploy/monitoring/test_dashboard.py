@@ -3,9 +3,10 @@ tests/assigner/test_dashboard.py has its queries answered."""
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from tests.kit.deploy.objects import Render
 
 ROOT = Path(__file__).parents[3]
 FILE = ROOT / "deploy/chart/files/dashboard.json"
@@ -13,8 +14,6 @@ DASHBOARD = json.loads(FILE.read_text())
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 PANELS_MOST = 20
 """More nobody reads."""
-
-Render = Callable[..., list[dict[str, Any]]]
 
 
 def test_the_chart_has_it_where_it_is_told_to_as_grafanas_sidecar_finds_it(render: Render) -> None:

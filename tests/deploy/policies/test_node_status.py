@@ -3,18 +3,17 @@ policy does not know."""
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from tests.kit.apiserver.api_server import ApiServer, Done, done, refused, until_told
+from tests.kit.deploy.objects import Object
 
 ACCOUNT = "system:serviceaccount:edgeshare:edgeshare"
 MEMORY = "edge/gpu-memory-mib"
 ALONE = f"of a Node a device plugin writes {MEMORY} alone"
 OWN = "a device plugin writes the status of its own node alone"
 
-Object = dict[str, Any]
 
 NODE: Object = {
     "apiVersion": "v1",

@@ -3,13 +3,13 @@ real API server, configured as Kubernetes' page on quotas has it ("Limit Priorit
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 import yaml
 
 from tests.kit.apiserver.api_server import ApiServer, Done, api_server, done, refused, until_told
+from tests.kit.deploy.objects import Object, Render
 
 NODE_CRITICAL, CLUSTER_CRITICAL = "system-node-critical", "system-cluster-critical"
 ENABLED = "resourceQuota.enabled=true"
@@ -39,9 +39,6 @@ LIMITED = {
         }
     ],
 }
-
-Object = dict[str, Any]
-Render = Callable[..., list[Object]]
 
 
 def quotas(objects: list[Object]) -> list[Object]:

@@ -18,10 +18,9 @@ from edgeshare.kube.kube import Kube
 from sharemgr.cluster.replica.api import KubeApi
 from sharemgr.cluster.state.pods import SharePod
 from tests.kit.apiserver.api_server import ApiServer, done, until_told
+from tests.kit.deploy.objects import Object, Render
 
-Object = dict[str, Any]
 Right = tuple[str, str]
-Render = Callable[..., list[Object]]
 Call = Callable[[Path], object]
 
 TEAM, NODE, BOUND, WAITING = "taken-away", "taken-node", "bound", "waiting"

@@ -2,18 +2,15 @@
 asks for it in its own code."""
 
 import ast
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from edgeshare.contract.names import ACCELERATOR_NODES_CRD
+from tests.kit.deploy.objects import Object, Render
 
 ROOT = Path(__file__).parents[3]
 
-Object = dict[str, Any]
-Render = Callable[..., list[Object]]
 Right = tuple[str, str]
 """A resource with its group, as RBAC's messages have it, and a verb."""
 

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -14,15 +13,13 @@ from click.testing import CliRunner
 from edgeshare.cli import cli
 from edgeshare.contract.names import ACCELERATOR_NODES_CRD, GPU_MEMORY_MIB, GPU_RELEASED
 from tests.kit.apiserver.api_server import ApiServer, Done, done
+from tests.kit.deploy.objects import Object, Render
 
 CRDS = Path(__file__).parents[3] / "deploy/chart/crds"
 REMOVAL = "edgeshare-removal"
 PLUGIN = "system:serviceaccount:edgeshare:edgeshare"
 WITH_ALL, BARE, LEFT = "removal-with-all", "removal-bare", "removal-left"
 STATUS = {"deviceCount": 0, "healthyCount": 0, "allocationCount": 0, "devices": [], "allocations": []}
-
-Object = dict[str, Any]
-Render = Callable[..., list[Object]]
 
 
 def node(name: str, **annotations: str) -> Object:

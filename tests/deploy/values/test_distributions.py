@@ -2,9 +2,7 @@
 
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -12,13 +10,11 @@ import yaml
 from deviceplugin.config import Config
 from edgeshare.cli.doctor.look import KUBELET_DIRS
 from edgeshare.config_file import read_config
+from tests.kit.deploy.objects import Object, Render
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted((ROOT / "deploy/examples").glob("values-*.yaml"))
 SOCKETS = "/var/lib/kubelet/device-plugins"
-
-Object = dict[str, Any]
-Render = Callable[..., list[Object]]
 
 
 def of(objects: list[Object], kind: str) -> Object:

@@ -2,20 +2,17 @@
 
 import json
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
+
+from tests.kit.deploy.objects import Object, Render
 
 RECORDED = Path(__file__).parent / "of_releases"
 SHIPPED = sorted(RECORDED.glob("*-shipped.yaml"))
 SET = sorted(RECORDED.glob("*-set.yaml"))
 KINDS = ("monitoring.coreos.com/v1/PodMonitor", "monitoring.coreos.com/v1/PrometheusRule")
-
-Object = dict[str, Any]
-Render = Callable[..., list[Object]]
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

@@ -1,12 +1,10 @@
 """Ports of one pod, which two of its containers cannot both have."""
 
 import subprocess
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-Render = Callable[..., list[dict[str, Any]]]
+from tests.kit.deploy.objects import Render
 
 
 def test_two_parts_of_one_pod_with_one_port_are_refused_in_a_line_that_names_both(render: Render) -> None:

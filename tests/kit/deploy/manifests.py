@@ -16,9 +16,8 @@ from sharemgr.cluster.config import Config as Assigner
 from sharemgr.node.config import Config as ShareManager
 from tests.kit.apiserver.api_server import ApiServer, done
 from tests.kit.deploy.blocks import ROOT
+from tests.kit.deploy.objects import Object
 from tests.kit.programs.binaries import KUBERNETES, program
-
-Object = dict[str, Any]
 
 CHART = ROOT / "deploy/chart"
 PARTS = (ShareManager, DevicePlugin, Labeller, Assigner)
