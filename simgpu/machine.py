@@ -206,14 +206,14 @@ class Machine:
         self.look()
         log_size = int(self._library.SIMGPU_LOG)
         count = int(self._shared.gpus[gpu].log_count)
-        if since and since < count - log_size:
-            raise NotFound(f"GPU {gpu}'s log has lost {count - log_size - since} intervals: read it more often")
         first = max(since, count - log_size)
         log = self._shared.gpus[gpu].log
         found = [Interval.of(log[number % log_size]) for number in range(first, count)]
         # What was written over while it was being read is the oldest part.
-        gone = int(self._shared.gpus[gpu].log_count) - log_size - first
-        return (found[gone:] if gone > 0 else found), count
+        oldest = int(self._shared.gpus[gpu].log_count) - log_size
+        if 0 < since < oldest:
+            raise NotFound(f"GPU {gpu}'s log has lost {oldest - since} intervals: read it more often")
+        return found[max(0, oldest - first) :], count
 
     def tags(self) -> dict[int, str]:
         """Process id → tag, for reading a log."""
