@@ -20,8 +20,9 @@ is made of.
             one is ahead and has long turns
     pick    of the latency allocations with budget the one whose period ends first; else, among those with v ≤ V,
             the least deadline v + q(c)/r
-    owed    a turn that costs more than 5 L is long. Those with v ≤ V whose turns are not, as a rule, and who have had
-            none since the last long one go before all others: long turns follow each other where nobody else waits
+    owed    a turn that costs more than 5 L is long. Those with v ≤ V whose turns are not, as a rule, go before all
+            others until each of them has had as much since as its part of it: long turns follow each other where
+            nobody else waits
     keep    the turn is picked again when its slice is used up (a renewed slice is a new turn), not before; while
             its client thinks, for at most A(c), the device waits for it
     wake    one that has work again after it had none ends the turn of a holder before which it would be picked, once
@@ -40,7 +41,7 @@ is made of.
             Not after one whose drains end, as a rule, over 2 ms later than the next one was told: the two would run
             side by side
     drain   waited for: Q, and the most of late (an excess fades by an eighth) or what is foretold of it, up to the
-            longest that ended (at most 1 s), and 100 ms. Nothing ended for one that was not waited for to its end
+            longest that ended (at most 1 s), and 60 ms. Nothing ended for one that was not waited for to its end
             What one says that it used after that is charged to it then, as far as it was not, and comes off the charges
             of those who held the device meanwhile, as far as they used less (overruns.py)
     limit   TAT = max(TAT, grant) + gpu/limit, counted in GPU time; c competes while TAT − now ≤ 50 ms
@@ -64,10 +65,11 @@ Its turn costs it 2 H more: the others get their part of the time in which the d
 What is put right at a drain is at most H, or as much as the drain before lasted longer than foretold, and sums to
 nothing or less: until then V and one v are wrong by so much, which adds it to q once.
 
-Who is owed a turn may be picked ahead of an earlier deadline: each at most once for each long turn, by which all others
-are behind as well. So one waits for a long turn, and for one of each that is owed one, too. By deadlines alone one
-would wait for all long ones: q is at most 4 L, and nothing is known of who comes for the first time, so that the
-deadlines of many are over at once, and none of their turns brings another one an earlier deadline.
+Those whose turns are not long may be picked ahead of an earlier deadline: for each long turn until they have had their
+parts of it, by which they are behind, and one turn of each at least. So one whose turns are long waits for another long
+turn, and for as long again. By deadlines alone one would wait for all long ones: q is at most 4 L, and nothing is known of who comes for the
+first time, so that the deadlines of many are over at once, and none of their turns brings another one an earlier
+deadline; and with one turn of each in between, who is due more than that would get it at last, all at once.
 
 A kernel longer than K breaks the bound once; what it cost is owed and paid back, up to one window. Latency turns may
 begin with lag < 0 and lower the bound of the others by up to 2 r × 50 ms. Somebody who leaves with lag x and does not
@@ -103,7 +105,7 @@ def fade(longest_ns: int, passed_ns: int) -> int:
 class Competition:
     """The allocations that compete for one device, and their virtual time."""
 
-    __slots__ = ("_last_v", "_long_ns", "_long_turns", "_settings", "_weight", "_weighted_v", "longest_ns")
+    __slots__ = ("_last_v", "_long_ns", "_long_v", "_settings", "_weight", "_weighted_v", "longest_ns")
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -111,7 +113,7 @@ class Competition:
         self._weighted_v = 0  # Σ request_percent · v of those that compete
         self._last_v = 0
         self._long_ns = LONG_SLICES * settings.slice_ns
-        self._long_turns = 0
+        self._long_v = 0  # how far long turns have moved V, all in all
         self.longest_ns = 0
         """What the longest turn lately cost, if it was long, less a part of the time since."""
 
@@ -135,7 +137,7 @@ class Competition:
         self._weight += percent
         self._weighted_v += percent * standing.v
         standing.active = True
-        standing.seen_long = self._long_turns
+        standing.caught_up_v = self._long_v
         self._set_deadline(standing)
         if standing.latency:
             standing.renew_budget(now_ns, self._settings)
@@ -170,22 +172,28 @@ class Competition:
         self._weighted_v -= standing.request_percent * standing.v
         standing.active = False
 
-    def charge(self, standing: Standing, held_ns: int) -> None:
-        """Charges held time to one that competes."""
+    def charge(self, standing: Standing, held_ns: int, is_turn: bool = True) -> None:
+        """Charges held time to one that competes. ``is_turn``: False where somebody may have run on meanwhile, so that
+        it is no sign of what turns of it cost, and nothing that was owed to it."""
         percent = standing.request_percent
         virtual = held_ns * 100 // percent
         standing.v += virtual
         standing.deadline += virtual
-        standing.turn_ns += held_ns
         standing.budget_ns -= held_ns
-        if not standing.is_long and standing.turn_ns > self._long_ns:
-            standing.is_long = True
-            self._long_turns += 1
-            standing.seen_long = self._long_turns
+        self._weighted_v += percent * virtual
         self.longest_ns = fade(self.longest_ns, held_ns)
+        if not is_turn:
+            return
+        standing.turn_ns += held_ns
+        if standing.is_long:
+            self._long_v += held_ns * 100 // self._weight
+        elif standing.turn_ns > self._long_ns:
+            standing.is_long = True
+            self._long_v += standing.turn_ns * 100 // self._weight
+        # What is taken off its charge is not owed to it by long turns.
+        standing.caught_up_v = min(standing.caught_up_v + max(0, virtual), self._long_v)
         if standing.is_long and standing.turn_ns > self.longest_ns:
             self.longest_ns = standing.turn_ns
-        self._weighted_v += percent * virtual
 
     def charge_later(self, standing: Standing, held_ns: int) -> None:
         """Charges time of which it is known afterwards that it was one's, or below 0 not, whether it competes now or
@@ -228,29 +236,31 @@ class Competition:
         shorter_ns = standing.usual_turn_ns - standing.turn_ns
         standing.usual_turn_ns -= shorter_ns >> 3 if shorter_ns > 0 else shorter_ns
         standing.known = True
-        standing.seen_long = self._long_turns
         standing.is_long = False
         standing.turn_ns = 0
         self._set_deadline(standing)
 
     def pick(self, candidates: Iterable[S]) -> S | None:
-        """The candidate with v ≤ V whose deadline is earliest, the first of equals, of those alone that are owed a turn
-        where some are; where none has v ≤ V (those that have cannot be granted now), the one with the least v. None
-        without candidates."""
-        virtual_time = self.virtual_time
+        """The candidate with v ≤ V whose deadline is earliest, the first of equals, of those alone whose turns are not
+        long where one of them is owed something; where none has v ≤ V (those that have cannot be granted now), the one
+        with the least v. None without candidates."""
+        virtual_time, long_v = self.virtual_time, self._long_v
         best: S | None = None
-        earliest = 0
-        is_owed = False
+        best_short: S | None = None
         ahead: S | None = None
+        is_owed = False
         for standing in candidates:
-            if standing.v <= virtual_time:
-                deadline = standing.deadline
-                owed = self._owed(standing)
-                if best is None or owed > is_owed or (owed == is_owed and deadline < earliest):
-                    best, earliest, is_owed = standing, deadline, owed
-            elif ahead is None or standing.v < ahead.v:
-                ahead = standing
-        return best if best is not None else ahead
+            if standing.v > virtual_time:
+                if ahead is None or standing.v < ahead.v:
+                    ahead = standing
+                continue
+            if best is None or standing.deadline < best.deadline:
+                best = standing
+            if standing.known and not self.is_long(standing):
+                is_owed = is_owed or standing.caught_up_v < long_v
+                if best_short is None or standing.deadline < best_short.deadline:
+                    best_short = standing
+        return (best_short if is_owed else best) or ahead
 
     def pick_urgent(self, candidates: Iterable[S], now_ns: int) -> S | None:
         """The candidate of the latency class with budget left whose period ends first."""
@@ -261,10 +271,6 @@ class Competition:
             ):
                 best = standing
         return best
-
-    def _owed(self, standing: Standing) -> bool:
-        """Whether there was a long turn since it had its last one, and its own are known not to be long."""
-        return standing.seen_long != self._long_turns and standing.known and not self.is_long(standing)
 
     def _set_deadline(self, standing: Standing) -> None:
         slice_ns = self._settings.slice_ns

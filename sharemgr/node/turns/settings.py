@@ -15,7 +15,7 @@ class Settings:
     """Q: GPU time that a client may keep queued beyond its slice while contended. Less leaves the device idle."""
     anticipation_ns: int = 300 * NS_PER_US
     """A: longest think time for which a drained client keeps its turn."""
-    drain_grace_ns: int = 100 * NS_PER_MS
+    drain_grace_ns: int = 60 * NS_PER_MS
     """How long past its expected end a drain is waited for (persistent kernels, waits on another process)."""
     drain_most_ns: int = NS_PER_S
     """The longest drain that is expected of one that has drained in such a time: a graph of many kernels runs to its

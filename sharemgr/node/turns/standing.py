@@ -9,6 +9,7 @@ class Standing:
     __slots__ = (
         "active",
         "budget_ns",
+        "caught_up_v",
         "deadline",
         "is_long",
         "known",
@@ -18,7 +19,6 @@ class Standing:
         "limit_percent",
         "period_end_ns",
         "request_percent",
-        "seen_long",
         "tat_ns",
         "think_ns",
         "turn_ns",
@@ -39,7 +39,7 @@ class Standing:
         self.usual_turn_ns = settings.slice_ns
         self.known = False  # what a turn of it costs
         self.is_long = False  # its present turn
-        self.seen_long = 0  # of the turns that were long, how many there had been when it had its last one
+        self.caught_up_v = 0  # how far long turns have moved V, as far as it has had its part of that since
         # Nothing is known of it yet: half of A gives it the longest anticipation once.
         self.think_ns = settings.anticipation_ns // 2
         self.tat_ns = now_ns

@@ -43,7 +43,7 @@ class Occupancy:
         charged = self.ending or self.occupant
         if charged is not None:
             charged.charged_ns += elapsed_ns
-            self._field.competition.charge(charged, elapsed_ns)
+            self._field.competition.charge(charged, elapsed_ns, not self.overruns.run_beside(charged))
         self.overruns.charge(charged, elapsed_ns)
 
     def note_held(self, contender: Contender, now_ns: int) -> None:

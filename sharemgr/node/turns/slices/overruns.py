@@ -54,13 +54,17 @@ class Overruns:
 
     def charge(self, holder: Contender | None, elapsed_ns: int) -> None:
         """Time went by, in which somebody had the device."""
-        if self._left_ns > 0 and self._running and holder is not None:
-            if holder not in self._running:
-                holder.beside_ns += min(elapsed_ns, self._left_ns)
+        if holder is not None and self.run_beside(holder):
+            holder.beside_ns += min(elapsed_ns, self._left_ns)
+        if holder is not None and self._running:
             self._left_ns -= elapsed_ns
         for contender in self.overlapping:
             self._competition.charge(contender, elapsed_ns)
             self._competition.cap_debt(contender)
+
+    def run_beside(self, holder: Contender) -> bool:
+        """Whether others may run while this one has the device."""
+        return self._left_ns > 0 and len(self._running) > 0 and holder not in self._running
 
     def used(self, contender: Contender, used_ns: int) -> None:
         """It says that it used so much for which it was not charged."""

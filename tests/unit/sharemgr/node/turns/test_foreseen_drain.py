@@ -78,8 +78,8 @@ def test_who_is_next_after_a_long_drain_is_decided_as_of_its_end() -> None:
 
 def test_a_drain_foretold_far_too_late_gives_the_next_no_more_than_four_slices() -> None:
     arbiter = draining()
-    arbiter.draining("a", 1, 1, 90 * MS, 5 * MS)
-    assert arbiter.slice_end_ns() == 95 * MS
+    arbiter.draining("a", 1, 1, 60 * MS, 5 * MS)
+    assert arbiter.slice_end_ns() == 65 * MS
     assert arbiter.release("a", 1, 1, 5 * MS, True, 6 * MS) == [Begin("b", 2, True)]
     assert arbiter.slice_end_ns() == 26 * MS
 
