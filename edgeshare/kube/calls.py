@@ -1,21 +1,21 @@
 """The cluster's API server, asked from an event loop: any number of calls at a time, without a thread for each."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Any, Generic, Protocol, TypedDict, TypeVar
 from urllib.parse import urlencode
 
-from aiohttp import ClientError, DummyCookieJar, StreamReader
-from aiohttp.http import HttpProcessingError
-from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.client import Configuration
 from kubernetes.client.rest import should_bypass_proxies
 
 from edgeshare.contract.errors import Unavailable
 from edgeshare.kube.client_library import authorization_by, settings_of
+from edgeshare.kube.connections import Connections
 from edgeshare.kube.kube import CALL_TIMEOUT_S, JSON
-from edgeshare.kube.list_reader import CHUNK_BYTES, ListReader
+from edgeshare.kube.list_reader import ListReader
 from edgeshare.kube.messages import (
     OK,
     WATCH_S,
@@ -26,12 +26,34 @@ from edgeshare.kube.messages import (
     parse_change,
     watch_query,
 )
-from edgeshare.kube.parts import reader_of
+from edgeshare.kube.parts import reader_of, write
 
 T = TypeVar("T")
 
-SAME = ("host", "ssl_ca_cert", "cert_file", "key_file", "verify_ssl", "tls_server_name", "proxy")
-"""What the client's two kinds of configuration have in common, and decides how a server is reached."""
+LINE_BYTES_MAX = 4 * 1024 * 1024
+"""Of a watch. etcd takes requests of 1.5 MiB (its --max-request-bytes)."""
+
+
+class Answer(Protocol):
+    """See answer.Answer."""
+
+    status: int
+
+    async def some(self) -> bytes: ...
+
+    async def read(self) -> bytes: ...
+
+    def end_when_silent(self, silent_s: float) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Asking(Protocol):
+    """See connections.Connections."""
+
+    async def ask(self, method: str, target: str, fields: dict[str, str], body: bytes | None) -> Answer: ...
+
+    async def close(self) -> None: ...
 
 
 class Change(TypedDict, Generic[T], total=False):
@@ -48,27 +70,23 @@ class Calls:
         """By a kubeconfig file, or else with the pod's service account. Raises Unavailable where there is no such
         right."""
         settings = settings_of(kubeconfig)
-        self._host = settings.host
         self._authorization = authorization_by(settings)
-        same = {name: getattr(settings, name) for name in SAME}
-        if should_bypass_proxies(settings.host, settings.no_proxy or ""):
-            same["proxy"] = None
-        self._session_settings: dict[str, Any] = {"trust_env": False}
-        configuration = Configuration(**same, client_session_kwargs=self._session_settings)
-        try:
-            self._rest: Any = ApiClient(configuration).rest_client
-        except OSError as error:
-            raise Unavailable(f"certificates for the API server cannot be used: {error}") from error
+        context, proxy = _tls(settings), _proxy(settings)
+        if proxy is None:
+            self._server: Asking = Connections(settings.host, context, settings.tls_server_name)
+        else:
+            # Loaded only for a proxy: it takes a client that can all of HTTP.
+            from edgeshare.kube.proxied import Proxied  # noqa: PLC0415
+
+            self._server = Proxied(settings.host, context, settings.tls_server_name, proxy)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Keeps connections until it is left."""
-        # An API server sets no cookies, and a jar is looked through at each call. One is made in the loop it is for.
-        self._session_settings["cookie_jar"] = DummyCookieJar()
         try:
             yield
         finally:
-            await self._rest.close()
+            await self._server.close()
 
     async def call(
         self,
@@ -83,8 +101,9 @@ class Calls:
         try:
             async with asyncio.timeout(timeout_s):
                 answer = await self._ask(method, path, body, content_type)
-                content = await answer.read()
-        except (ClientError, OSError) as error:
+                with closing(answer):
+                    content = await answer.read()
+        except OSError as error:
             raise Unavailable(f"the API server cannot be asked ({method} {path}): {_why(error)}") from error
         return parse_answer(method, path, answer.status, content)
 
@@ -98,12 +117,12 @@ class Calls:
             try:
                 async with asyncio.timeout(CALL_TIMEOUT_S):
                     answer = await self._ask("GET", asked)
-                    with closing(answer.response), reader.page() as take:
+                    with closing(answer), reader.page() as take:
                         if answer.status != OK:
                             check_list(path, answer.status, await answer.read())
-                        async for chunk in answer.response.content.iter_chunked(CHUNK_BYTES):
+                        while chunk := await answer.some():
                             take(chunk)
-            except (ClientError, OSError) as error:
+            except OSError as error:
                 raise Unavailable(f"the API server cannot be asked (GET {asked}): {_why(error)}") from error
         return reader.kept, reader.version
 
@@ -113,19 +132,48 @@ class Calls:
         try:
             async with asyncio.timeout(CALL_TIMEOUT_S):
                 answer = await self._ask("GET", f"{path}?{urlencode(watch_query(selector, version))}")
-        except (ClientError, OSError) as error:
+        except OSError as error:
             raise Unavailable(f"the API server cannot be watched ({path}): {_why(error)}") from error
-        with closing(answer.response):
+        with closing(answer):
             check_watch(path, version, answer.status)
-            while line := await _line(path, answer.response.content):
-                yield _change(path, line, read)
+            answer.end_when_silent(WATCH_S + CALL_TIMEOUT_S)
+            left = b""
+            while some := await _some(path, answer):
+                *lines, left = (left + some).split(b"\n")
+                if len(left) > LINE_BYTES_MAX:
+                    raise Unavailable(f"a watch of {path} broke off: a line of it has no end")
+                for number, line in enumerate(lines):
+                    if number:
+                        # What is here already is told without a pause, and there may be much of it.
+                        await asyncio.sleep(0)
+                    yield _change(path, line, read)
+            if left:
+                raise Unavailable(f"a watch of {path} broke off: in a line")
 
-    async def _ask(self, method: str, path: str, body: object = None, content_type: str = JSON) -> Any:
-        headers = {"Accept": JSON, "Content-Type": content_type}
+    async def _ask(self, method: str, target: str, body: object = None, content_type: str = JSON) -> Answer:
+        fields = {"Accept": JSON, "Content-Type": content_type}
         authorization = self._authorization()
         if authorization:
-            headers["Authorization"] = authorization
-        return await self._rest.request(method, f"{self._host}{path}", headers, body)
+            fields["Authorization"] = authorization
+        return await self._server.ask(method, target, fields, None if body is None else write(body))
+
+
+def _tls(settings: Configuration) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=settings.ssl_ca_cert)
+        if settings.cert_file:
+            context.load_cert_chain(settings.cert_file, settings.key_file)
+    except OSError as error:
+        raise Unavailable(f"certificates for the API server cannot be used: {error}") from error
+    if not settings.verify_ssl:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _proxy(settings: Configuration) -> str | None:
+    """Its URL; None: there is none between."""
+    return None if should_bypass_proxies(settings.host, settings.no_proxy or "") else settings.proxy or None
 
 
 def _change(path: str, line: bytes, read: Callable[[bytes], dict[str, Any]]) -> dict[str, Any]:
@@ -137,15 +185,11 @@ def _change(path: str, line: bytes, read: Callable[[bytes], dict[str, Any]]) -> 
     return parse_change(path, line) if change.get("type") == "ERROR" else change
 
 
-async def _line(path: str, content: StreamReader) -> bytes:
+async def _some(path: str, answer: Answer) -> bytes:
     try:
-        async with asyncio.timeout(WATCH_S + CALL_TIMEOUT_S):
-            return await content.readline()
-    except (ClientError, OSError) as error:
+        return await answer.some()
+    except OSError as error:
         raise Unavailable(f"a watch of {path} broke off: {_why(error)}") from error
-    except (HttpProcessingError, ValueError) as error:
-        # A ValueError with an older aiohttp.
-        raise Unavailable(f"a watch of {path} broke off: a line of it has no end") from error
 
 
 def _why(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""The importer of the Kubernetes client (kube_calls.py has its other half): it reads kubeconfig files, and takes a
+"""The importer of the Kubernetes client (calls.py has its other half): it reads kubeconfig files, and takes a
 Lease for us. Loading it takes 18 MiB, so who does without it does not import this."""
 
 import logging

@@ -35,7 +35,7 @@ assert not loaded, loaded
     ("words", "missing"),
     [
         (["cluster"], "numpy"),
-        (["cluster"], "aiohttp"),
+        (["cluster"], "httptools"),
         (["certificates", "--folder", "none"], "cryptography"),
     ],
 )
