@@ -1,6 +1,7 @@
 """JSON, written, and of what is read the parts that are looked at, and no more: what nobody names is passed over, and
 makes no objects. The importer of msgspec."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -23,4 +24,8 @@ def reader_of(shape: Any) -> Callable[[bytes], Any]:
 
 def write(thing: object) -> bytes:
     """As JSON, without a space; ``thing`` is what json.loads may give."""
-    return msgspec.json.encode(thing)
+    try:
+        return msgspec.json.encode(thing)
+    except UnicodeEncodeError:
+        # Half of a surrogate pair, which json.loads lets through, and UTF-8 does not have.
+        return json.dumps(thing, separators=(",", ":")).encode()

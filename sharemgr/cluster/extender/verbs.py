@@ -88,6 +88,8 @@ class Verbs:
         return {"NodeNameToMetaVictims": found}
 
     def _measured(self, name: str, verb: Verb) -> Verb:
+        seconds = self._metrics.verb_seconds.labels(name)
+
         async def measured(body: bytes) -> object:
             started_s = time.perf_counter()
             try:
@@ -96,6 +98,6 @@ class Verbs:
                 self._metrics.refused.labels(verb=name).inc()
                 raise
             finally:
-                self._metrics.verb_seconds.labels(name).observe(time.perf_counter() - started_s)
+                seconds.observe(time.perf_counter() - started_s)
 
         return measured

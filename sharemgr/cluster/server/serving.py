@@ -1,7 +1,6 @@
 """Answers kube-scheduler: one path a verb, JSON in and out, over TLS where that is configured."""
 
 import asyncio
-import json
 import logging
 import socket
 import ssl
@@ -13,6 +12,7 @@ from time import monotonic_ns
 
 from edgeshare.contract.address import join_address, parse_address
 from edgeshare.contract.errors import InvalidRequest, Unavailable
+from edgeshare.kube.parts import write
 from sharemgr.cluster.server import http1, http2
 from sharemgr.cluster.server.accepting import Door, Telling
 from sharemgr.cluster.server.answers import Answer, Asked
@@ -26,8 +26,6 @@ logger = logging.getLogger(__name__)
 Verb = Callable[[bytes], Awaitable[object]]
 """Takes a request's body, and returns what is answered as JSON. Raises InvalidRequest for what can never be answered,
 Unavailable for what can be later."""
-
-_write_json = json.JSONEncoder(separators=(",", ":")).encode
 
 VERBS = ("filter", "prioritize", "bind", "preempt")
 
@@ -123,7 +121,7 @@ class Server:
             return _text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {BODY_BYTES_MAX} bytes")
         try:
             found = await self._answering()[verb](body)
-            return Answer(HTTPStatus.OK, "application/json", _write_json(found).encode())
+            return Answer(HTTPStatus.OK, "application/json", write(found))
         except InvalidRequest as error:
             logger.warning("%s refused: %s", verb, error)
             return _text(HTTPStatus.BAD_REQUEST, str(error))

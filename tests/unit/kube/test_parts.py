@@ -1,12 +1,13 @@
 """Of JSON the parts that are looked at; and what cannot be read, a line of a watch too, is said to be so."""
 
+import json
 from typing import Any, TypedDict
 
 import pytest
 
 from edgeshare.contract.errors import Unavailable
 from edgeshare.kube.messages import parse_change
-from edgeshare.kube.parts import reader_of
+from edgeshare.kube.parts import reader_of, write
 
 NESTED = b'{"type": "ADDED", "object": {"other": ' + b"[" * 50_000 + b"]" * 50_000 + b"}}"
 
@@ -30,3 +31,10 @@ def test_what_is_of_another_shape_cannot_be_read(text: bytes) -> None:
 def test_a_line_that_is_nested_without_end_ends_its_watch() -> None:
     with pytest.raises(Unavailable, match="a watch of /pods broke off"):
         parse_change("/pods", NESTED)
+
+
+@pytest.mark.parametrize("thing", [{}, {"a": ["ä", None, True, -1, 0.5, 2**70]}, {"a": "\ud800"}, "\x00\r\n"])
+def test_what_is_written_is_read_as_it_was(thing: object) -> None:
+    written = write(thing)
+    assert json.loads(written) == thing
+    assert not written.split()[1:]
