@@ -49,8 +49,6 @@ async def follow(
                     if kept is not None:
                         changed(change["type"], kept)
                     progress.goes_on()
-                    # What has been read already is told without a pause, and there may be much of it.
-                    await asyncio.sleep(0)
         except STUMBLES as error:
             progress.fail(error)
         await asyncio.sleep(pause_s(progress.failures))
