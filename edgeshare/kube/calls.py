@@ -34,6 +34,9 @@ LINE_BYTES_MAX = 4 * 1024 * 1024
 """Of a watch. etcd takes requests of 1.5 MiB (its --max-request-bytes)."""
 
 
+_read = reader_of(Any)
+
+
 class Answer(Protocol):
     """See answer.Answer."""
 
@@ -105,7 +108,7 @@ class Calls:
                     content = await answer.read()
         except OSError as error:
             raise Unavailable(f"the API server cannot be asked ({method} {path}): {_why(error)}") from error
-        return parse_answer(method, path, answer.status, content)
+        return parse_answer(method, path, answer.status, content, _read)
 
     async def objects(
         self, path: str, selector: str, keep: Callable[[dict[str, Any]], T | None]

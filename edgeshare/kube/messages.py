@@ -1,6 +1,7 @@
 """What is asked of the API server and what it answers, whoever asks: paths, queries, errors."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -99,15 +100,17 @@ def parse_change(path: str, line: bytes) -> dict[str, Any]:
     raise (Expired if code == GONE else Unavailable)(f"the API server ends a watch of {path}: {code} {message}")
 
 
-def parse_answer(method: str, path: str, status: int, content: bytes) -> dict[str, Any] | None:
-    """The object that an API server answered with; None where it has nothing at that path. Raises Refused, Conflicting,
-    or Failed; Unavailable where something else answers."""
+def parse_answer(
+    method: str, path: str, status: int, content: bytes, read: Callable[[bytes], Any] = json.loads
+) -> dict[str, Any] | None:
+    """The object that an API server answered with; None where it has nothing at that path. ``read`` reads JSON, or
+    raises ValueError. Raises Refused, Conflicting, or Failed; Unavailable where something else answers."""
     if status == 404:
         return None
     if not 200 <= status < 300:
         raise _kind(status)(f"the API server refuses {method} {path}: {status} {_message(content)}")
     try:
-        answer = json.loads(content)
+        answer = read(content)
     except ValueError as error:
         raise Unavailable(f"what answers {method} {path} is no API server: {_message(content)}") from error
     if not isinstance(answer, dict):

@@ -14,6 +14,7 @@ from sharemgr.cluster.extender.messages import (
     VICTIMS_MAX,
     Args,
     BindingArgs,
+    Candidates,
     Message,
     PreemptionArgs,
     parse,
@@ -36,7 +37,7 @@ def refused(model: type[Message], body: bytes) -> str:
 
 def test_fields_are_called_as_in_go_and_unknown_ones_are_let_through() -> None:
     args = parse(Args, b'{"Pod":{"a":[1]},"Nodes":null,"NodeNames":["n","m"],"Later":{}}')
-    assert (args.pod, args.names) == ({"a": [1]}, ["n", "m"])
+    assert (args.pod, args.node_names) == ({"a": [1]}, ["n", "m"])
     binding = parse(BindingArgs, json.dumps(BINDING | {"Later": 1}).encode())
     assert (binding.namespace, binding.name, binding.uid, binding.node) == ("d", "p", "u", "n")
     told = {"n": {"Pods": [{"UID": "u", "Later": 1}], "NumPDBViolations": 3}, "m": {"Pods": None}, "o": {}}
@@ -86,13 +87,13 @@ def test_victims_are_of_as_many_nodes_and_so_many_of_each(victims: object) -> No
 
 
 def test_as_many_nodes_as_are_allowed_are_read() -> None:
-    assert len(parse(Args, json.dumps({"Pod": {}, "NodeNames": ["n"] * NODES_MAX}).encode()).names) == 20_000
-    assert parse(Args, b'{"Pod":{},"NodeNames":[]}').names == []
+    assert len(parse_args(json.dumps({"Pod": {}, "NodeNames": ["n"] * NODES_MAX}).encode()).names) == 20_000
+    assert parse_args(b'{"Pod":{},"NodeNames":[]}').names == []
 
 
 @pytest.mark.parametrize("others", ["", ',"NodeNames":null', ',"Nodes":{"items":[]}'])
 def test_whole_nodes_instead_of_names_are_refused_with_what_to_set(others: str) -> None:
-    args = parse(Args, f'{{"Pod":{{}}{others}}}'.encode())
+    args = parse_args(f'{{"Pod":{{}}{others}}}'.encode())
     with pytest.raises(InvalidRequest, match="NodeNames is missing: set nodeCacheCapable: true"):
         _ = args.names
     preemption = parse(PreemptionArgs, b'{"Pod":{},"NodeNameToVictims":{}}')
@@ -154,7 +155,7 @@ def test_any_json_is_read_or_refused_in_one_line(model: type[Message], thing: ob
         refused(model, body)
 
 
-def names_by(read: Callable[[bytes], Args], body: bytes) -> list[str] | str | None:
+def names_by(read: Callable[[bytes], Args | Candidates], body: bytes) -> list[str] | str | None:
     """The names that it reads, or why it refuses them."""
     try:
         return read(body).node_names
